@@ -1,0 +1,44 @@
+# `make demo` and `make test` are all a newcomer needs; the rest is for those who change the code.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: demo install install-dev test lint benchmark lock clean
+
+demo: install  ## run a small real study, print its table, name the report and the dashboard
+	$(BIN)/study run demo
+	$(BIN)/study report demo
+
+install: $(VENV)/installed
+
+install-dev: $(VENV)/installed-dev
+
+# torch is asked for by name first: a range could bring a newer build with gigabytes of CUDA.
+$(VENV)/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --constraint constraints.txt torch==2.13.0
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable .
+	touch $@
+
+$(VENV)/installed-dev: $(VENV)/installed
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	touch $@
+
+test: install-dev  ## run every test
+	$(BIN)/python -m pytest
+
+lint: install-dev  ## check style, types and the rules between the folders
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+benchmark: install-dev  ## measure the engines; see benchmarks/README.md
+	$(BIN)/python -m benchmarks.engine
+
+lock: install-dev  ## write the versions now installed into constraints.txt
+	$(BIN)/pip freeze --exclude-editable | sed 's/+cpu$$//' > constraints.txt
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,85 @@
+"""A gate between NAU and NMU."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+import torch
+from torch import Tensor, nn
+
+from units.initialize import Uniform
+from units.kernels import contract, mix, sigmoid
+from units.nalu import gate_initial
+from units.nau import NAU, nau, nau_initial
+from units.nmu import NMU, nmu, nmu_initial
+from units.unit import Unit
+
+
+def gated(x: Tensor, weight_add: Tensor, weight_mul: Tensor, gate: Tensor) -> Tensor:
+    """Add or multiply: y = g ⊙ NAU(x) + (1 - g) ⊙ NMU(x), g = σ(Gx).
+
+    Source: Madsen & Johansen, "Neural Arithmetic Units", 2020.
+
+    Args:
+        x: shape [..., batch, in].
+        weight_add: W of the NAU, shape [..., out, in].
+        weight_mul: W of the NMU, the same shape.
+        gate: G, the same shape.
+
+    Returns:
+        Shape [..., batch, out].
+
+    Example:
+        >>> one = torch.ones(1, 2)
+        >>> gated(torch.tensor([[2.0, 3.0]]), one, one, 0 * one)  # the gate in the middle: (5 + 6) / 2
+        tensor([[5.5000]])
+    """
+    return mix(sigmoid(contract(gate, x)), nau(x, weight_add), nmu(x, weight_mul))
+
+
+class GatedNAUNMU(Unit):
+    """Add or multiply, with weights of its own for each; see `gated`.
+
+    Both weights take a wanted variance, so the smaller limit, that of the NMU, holds. Its regularisers are
+    the sums of both weights' means.
+
+    Args: as for `Unit`.
+
+    Example:
+        >>> GatedNAUNMU(3, 2)(torch.ones(5, 3)).shape
+        torch.Size([5, 2])
+    """
+
+    bounded = MappingProxyType({"weight_add": "NAU", "weight_mul": "NMU"})
+    weight_add: nn.Parameter
+    weight_mul: nn.Parameter
+    gate: nn.Parameter
+
+    def forward(self, x: Tensor) -> Tensor:
+        weight_add, weight_mul = self.effective_weights()
+        return gated(x, weight_add, weight_mul, self.gate)
+
+    @classmethod
+    def initial(
+        cls,
+        in_features: int,
+        out_features: int,
+        uniform: Uniform,
+        *,
+        init_variance: float | None = None,
+        dtype: torch.dtype = torch.float32,
+    ) -> dict[str, Tensor]:
+        sizes, shape = (in_features, out_features), (out_features, in_features)
+        values = {
+            "weight_mul": nmu_initial(uniform(1, shape), init_variance, cls.__name__),
+            "weight_add": nau_initial(*sizes, uniform(0, shape), init_variance, cls.__name__),
+            "gate": gate_initial(*sizes, uniform(2, shape)),
+        }
+        return {name: values[name].to(dtype) for name in ("weight_add", "weight_mul", "gate")}
+
+    @classmethod
+    def largest_init_variance(cls, in_features: int, out_features: int) -> float:
+        return min(unit.largest_init_variance(in_features, out_features) for unit in (NAU, NMU))
+
+    def effective_weights(self) -> list[Tensor]:
+        return [self._within_bounds("weight_add"), self._within_bounds("weight_mul")]

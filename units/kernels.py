@@ -1,0 +1,117 @@
+"""Building blocks whose results don't depend on what else is in the pack.
+
+A trial must come out bit for bit the same alone and in a pack, so an element's value may not depend on its
+place in memory. Most of torch's operations keep to that on the CPU; those that don't are replaced here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+# BLAS rounds by where a matrix begins in memory. Trials all begin alike if their rows fill whole cache lines.
+_ALIGNED_ROWS = 16
+
+
+def contract(weight: Tensor, x: Tensor) -> Tensor:
+    """Multiply a batch by a weight matrix, trial by trial.
+
+        y_bo = sum_i W_oi x_bi
+
+    The result's memory has the batch innermost, [..., out, batch], whatever the layout of `x`; an `x` laid
+    out that way too is read without a copy.
+
+    Args:
+        weight: shape [..., out, in].
+        x: shape [..., batch, in]; without the trial axis, all trials see the same.
+
+    Returns:
+        Shape [..., batch, out].
+
+    Example:
+        >>> contract(torch.tensor([[1.0, -1.0]]), torch.tensor([[5.0, 3.0], [2.0, 2.0]]))
+        tensor([[2.],
+                [0.]])
+    """
+    columns = x.mT
+    if weight.dim() != 3:
+        return torch.matmul(weight, columns).mT
+    # Not matmul, which folds a shared x into one big product, whose rounding depends on the number of trials.
+    columns = columns.expand(weight.shape[0], -1, -1)
+    if weight.shape[-1] == 1:  # BLAS takes the gradient of a single column by a way of its own
+        return (weight * columns).mT
+    rows = columns.shape[-1]
+    excess = -rows % _ALIGNED_ROWS
+    if not excess:
+        return _rows(torch.bmm(weight, columns))
+    padded = nn.functional.pad(columns, (0, excess))
+    return _rows(torch.bmm(weight, padded)[..., :rows].contiguous())
+
+
+def _rows(columns: Tensor) -> Tensor:
+    # The stride of an axis of length 1 means nothing, but BLAS chooses its way by it, and in a gradient that
+    # comes back it differs between one trial and many. Taking the axis out and putting it in sets it anew.
+    return columns.squeeze(-2).unsqueeze(-1) if columns.shape[-2] == 1 else columns.mT
+
+
+class _Sigmoid(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        y = x.neg().exp_().add_(1).reciprocal_()
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        (y,) = ctx.saved_tensors
+        return torch.ops.aten.sigmoid_backward(grad, y)  # type: ignore[no-any-return]
+
+
+def sigmoid(x: Tensor) -> Tensor:
+    """Squash to (0, 1): σ(x) = 1 / (1 + exp(-x)).
+
+    `torch.sigmoid` computes the last few elements of an array by other instructions than the rest, so their
+    last bits depend on the length of the array. The gradient, y (1 - y), is finite everywhere.
+
+    Args:
+        x: any shape.
+
+    Example:
+        >>> sigmoid(torch.tensor([-1e3, 0.0, 1e3]))
+        tensor([0.0000, 0.5000, 1.0000])
+    """
+    return _Sigmoid.apply(x)  # type: ignore[no-any-return, no-untyped-call]
+
+
+def elu(x: Tensor) -> Tensor:
+    """Bend the negative side: x for x > 0, exp(x) - 1 below.
+
+    `torch.nn.functional.elu` and `selu` have the fault of `torch.sigmoid`.
+
+    Source: Clevert et al., "Fast and Accurate Deep Network Learning by Exponential Linear Units", 2016.
+
+    Args:
+        x: any shape.
+
+    Example:
+        >>> elu(torch.tensor([-50.0, 0.0, 2.0]))
+        tensor([-1.,  0.,  2.])
+    """
+    return torch.where(x > 0, x, torch.expm1(x.clamp(max=0)))
+
+
+def mix(gate: Tensor, first: Tensor, second: Tensor) -> Tensor:
+    """Choose between two outputs: g ⊙ first + (1 - g) ⊙ second.
+
+    Args:
+        gate: g in [0, 1], shape [..., batch, out].
+        first: same shape.
+        second: same shape.
+
+    Example:
+        >>> mix(torch.tensor([1.0, 0.25]), torch.tensor([3.0, 4.0]), torch.tensor([5.0, 8.0]))
+        tensor([3., 7.])
+    """
+    return gate * first + (1 - gate) * second

@@ -1,0 +1,148 @@
+"""Neural arithmetic logic unit: a gate between NAC+ and NAC•, with shared or separate weights."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from units.initialize import Uniform, largest_nac_variance, within, xavier_reach
+from units.kernels import contract, mix, sigmoid
+from units.nac import nac_add, nac_initial, nac_mul, nac_weight
+from units.unit import Unit
+
+
+def nalu(x: Tensor, weight_add: Tensor, weight_mul: Tensor, gate: Tensor) -> Tensor:
+    """Add or multiply: y = g ⊙ NAC+(x) + (1 - g) ⊙ NAC•(x), g = σ(Gx).
+
+    Source: Trask et al., "Neural Arithmetic Logic Units", 2018.
+
+    Args:
+        x: shape [..., batch, in].
+        weight_add: W of NAC+, shape [..., out, in].
+        weight_mul: W of NAC•, the same shape; the same weights in the original unit.
+        gate: G, the same shape.
+
+    Returns:
+        Shape [..., batch, out].
+
+    Example:
+        >>> one = torch.ones(1, 2)
+        >>> nalu(torch.tensor([[2.0, 3.0]]), one, one, 0 * one)  # the gate in the middle: (5 + 6) / 2
+        tensor([[5.5000]])
+    """
+    return mix(sigmoid(contract(gate, x)), nac_add(x, weight_add), nac_mul(x, weight_mul))
+
+
+def gate_initial(in_features: int, out_features: int, uniform: Tensor) -> Tensor:
+    """Give initial G: Xavier uniform with gain 1.
+
+    Args:
+        in_features: numbers in.
+        out_features: numbers out.
+        uniform: float64 numbers on [0, 1), shape [out, in].
+
+    Example:
+        >>> gate_initial(4, 2, torch.zeros(2, 4, dtype=torch.float64))[0, 0].item()
+        -1.0
+    """
+    return within(uniform, 0.0, xavier_reach(in_features, out_features))
+
+
+class NALU(Unit):
+    """Add or multiply with the same weights W = tanh(Ŵ) ⊙ σ(M̂); see `nalu`.
+
+    Args: as for `Unit`.
+
+    Example:
+        >>> NALU(3, 2)(torch.ones(5, 3)).shape
+        torch.Size([5, 2])
+    """
+
+    weight_hat: nn.Parameter
+    mask_hat: nn.Parameter
+    gate: nn.Parameter
+
+    def forward(self, x: Tensor) -> Tensor:
+        weight = nac_weight(self.weight_hat, self.mask_hat)
+        return nalu(x, weight, weight, self.gate)
+
+    @classmethod
+    def initial(
+        cls,
+        in_features: int,
+        out_features: int,
+        uniform: Uniform,
+        *,
+        init_variance: float | None = None,
+        dtype: torch.dtype = torch.float32,
+    ) -> dict[str, Tensor]:
+        sizes, shape = (in_features, out_features), (out_features, in_features)
+        weight_hat, mask_hat = nac_initial(
+            *sizes, uniform(0, shape), uniform(1, shape), init_variance, cls.__name__
+        )
+        values = {
+            "weight_hat": weight_hat,
+            "mask_hat": mask_hat,
+            "gate": gate_initial(*sizes, uniform(2, shape)),
+        }
+        return {name: value.to(dtype) for name, value in values.items()}
+
+    @classmethod
+    def largest_init_variance(cls, in_features: int, out_features: int) -> float:
+        return largest_nac_variance()
+
+    def effective_weights(self) -> list[Tensor]:
+        return [nac_weight(self.weight_hat, self.mask_hat)]
+
+
+class SeparateNALU(Unit):
+    """Add or multiply, with weights of its own for each; see `nalu`.
+
+    Args: as for `Unit`.
+
+    Example:
+        >>> SeparateNALU(3, 2)(torch.ones(5, 3)).shape
+        torch.Size([5, 2])
+    """
+
+    weight_hat_add: nn.Parameter
+    mask_hat_add: nn.Parameter
+    weight_hat_mul: nn.Parameter
+    mask_hat_mul: nn.Parameter
+    gate: nn.Parameter
+
+    def forward(self, x: Tensor) -> Tensor:
+        weight_add, weight_mul = self.effective_weights()
+        return nalu(x, weight_add, weight_mul, self.gate)
+
+    @classmethod
+    def initial(
+        cls,
+        in_features: int,
+        out_features: int,
+        uniform: Uniform,
+        *,
+        init_variance: float | None = None,
+        dtype: torch.dtype = torch.float32,
+    ) -> dict[str, Tensor]:
+        sizes, shape = (in_features, out_features), (out_features, in_features)
+        add = nac_initial(*sizes, uniform(0, shape), uniform(1, shape), init_variance, cls.__name__)
+        mul = nac_initial(*sizes, uniform(2, shape), uniform(3, shape), init_variance, cls.__name__)
+        values = {
+            "weight_hat_add": add[0],
+            "mask_hat_add": add[1],
+            "weight_hat_mul": mul[0],
+            "mask_hat_mul": mul[1],
+            "gate": gate_initial(*sizes, uniform(4, shape)),
+        }
+        return {name: value.to(dtype) for name, value in values.items()}
+
+    @classmethod
+    def largest_init_variance(cls, in_features: int, out_features: int) -> float:
+        return largest_nac_variance()
+
+    def effective_weights(self) -> list[Tensor]:
+        return [
+            nac_weight(self.weight_hat_add, self.mask_hat_add),
+            nac_weight(self.weight_hat_mul, self.mask_hat_mul),
+        ]

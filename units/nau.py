@@ -1,0 +1,95 @@
+"""Neural addition unit: sums and differences of chosen inputs."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+import torch
+from torch import Tensor, nn
+
+from units.initialize import Uniform, require_variance, uniform_reach, within, xavier_reach
+from units.kernels import contract
+from units.unit import Unit
+
+_LARGEST_VARIANCE = 1 / 3  # U[-1, 1]
+
+
+def nau(x: Tensor, weight: Tensor) -> Tensor:
+    """Add and subtract: y_o = sum_i W_oi x_i, W in [-1, 1].
+
+    Source: Madsen & Johansen, "Neural Arithmetic Units", 2020.
+
+    Args:
+        x: shape [..., batch, in].
+        weight: W, shape [..., out, in].
+
+    Returns:
+        Shape [..., batch, out].
+
+    Example:
+        >>> nau(torch.tensor([[5.0, 3.0, 9.0]]), torch.tensor([[1.0, -1.0, 0.0]]))
+        tensor([[2.]])
+    """
+    return contract(weight, x)
+
+
+def nau_initial(
+    in_features: int, out_features: int, uniform: Tensor, init_variance: float | None, unit: str = "NAU"
+) -> Tensor:
+    """Give initial weights U[-r, r]: r = min(1/2, sqrt(6 / (in + out))), or sqrt(3 Var) if one is wanted.
+
+    Args:
+        in_features: numbers in.
+        out_features: numbers out.
+        uniform: float64 numbers on [0, 1), shape [out, in].
+        init_variance: at most 1/3; None for the default.
+        unit: name for the message.
+
+    Raises:
+        ValueError: if the variance is impossible.
+
+    Example:
+        >>> nau_initial(1, 1, torch.zeros(1, 1, dtype=torch.float64), None)
+        tensor([[-0.5000]], dtype=torch.float64)
+    """
+    if init_variance is None:
+        return within(uniform, 0.0, min(0.5, xavier_reach(in_features, out_features)))
+    require_variance(unit, init_variance, _LARGEST_VARIANCE)
+    return within(uniform, 0.0, min(1.0, uniform_reach(init_variance)))
+
+
+class NAU(Unit):
+    """Add and subtract: y_o = sum_i W_oi x_i, W in [-1, 1]; see `nau` and `nau_initial`.
+
+    Args: as for `Unit`.
+
+    Example:
+        >>> NAU(3, 2, trials=4)(torch.ones(5, 3)).shape
+        torch.Size([4, 5, 2])
+    """
+
+    bounded = MappingProxyType({"weight": "NAU"})
+    weight: nn.Parameter
+
+    def forward(self, x: Tensor) -> Tensor:
+        return nau(x, self._within_bounds("weight"))
+
+    @classmethod
+    def initial(
+        cls,
+        in_features: int,
+        out_features: int,
+        uniform: Uniform,
+        *,
+        init_variance: float | None = None,
+        dtype: torch.dtype = torch.float32,
+    ) -> dict[str, Tensor]:
+        drawn = uniform(0, (out_features, in_features))
+        return {"weight": nau_initial(in_features, out_features, drawn, init_variance).to(dtype)}
+
+    @classmethod
+    def largest_init_variance(cls, in_features: int, out_features: int) -> float:
+        return _LARGEST_VARIANCE
+
+    def effective_weights(self) -> list[Tensor]:
+        return [self._within_bounds("weight")]

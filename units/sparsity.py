@@ -1,0 +1,32 @@
+"""Sparsity error: how far the worst weight is from -1, 0 or 1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+
+def sparsity_error(weights: Sequence[Tensor]) -> Tensor:
+    """Find the largest distance of any effective weight from the nearest discrete value.
+
+        max over W of min(|W|, |1 - |W||)
+
+    Source: Madsen & Johansen, "Neural Arithmetic Units", 2020.
+
+    Args:
+        weights: one or more, each of shape [..., out, in]: of one layer, or of all layers of a network.
+
+    Returns:
+        Shape [...]: one value a trial; NaN if any of its weights is.
+
+    Example:
+        >>> sparsity_error([torch.tensor([[1.0, -0.75]]), torch.tensor([[0.125]])])
+        tensor(0.2500)
+    """
+    errors = []
+    for weight in weights:
+        size = weight.abs()
+        errors.append(torch.minimum(size, (1 - size).abs()).amax((-2, -1)))
+    return errors[0] if len(errors) == 1 else torch.stack(errors).amax(0)

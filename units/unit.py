@@ -1,0 +1,185 @@
+"""What every unit is: a layer with known initial weights, bounds, regularisers and sparsity error."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import ClassVar, Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from units.initialize import Uniform, generator_uniform
+from units.regularize import LIMITS, Kind, Shape, out_of_bounds, sparsity
+from units.sparsity import sparsity_error
+
+Bounds = Literal["clipped", "regularized"]
+
+
+class Unit(nn.Module, ABC):
+    """A layer of neural arithmetic, for one trial or for many at once.
+
+    Args:
+        in_features: numbers in, >= 1.
+        out_features: numbers out, >= 1.
+        trials: None for a plain layer; otherwise every parameter has a leading axis of that many trials.
+        init_variance: variance of the initial effective weights; None for the unit's own. Gates keep theirs.
+        bounds: ``clipped``: call `clip_` after every optimiser step; ``regularized``: bounded weights are
+            clamped in the forward pass only, with zero gradient outside, and `out_of_bounds` belongs into
+            the loss.
+        generator: where the initial weights come from; None for torch's default generator.
+        dtype: of the parameters; None for torch's default.
+
+    Raises:
+        ValueError: if a size is below 1, `bounds` is neither of the two, or the variance is impossible.
+
+    Example:
+        >>> from units import UNITS
+        >>> unit = UNITS["NMU"](2, 1)
+        >>> _ = unit.load_state_dict({"weight": torch.tensor([[1.0, 0.0]])})
+        >>> unit(torch.tensor([[3.0, 7.0]])).item()
+        3.0
+    """
+
+    bounded: ClassVar[Mapping[str, Kind]] = MappingProxyType({})
+    """Name of each bounded parameter, and of which kind its bounds and regularisers are."""
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        *,
+        trials: int | None = None,
+        init_variance: float | None = None,
+        bounds: Bounds = "clipped",
+        generator: torch.Generator | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        for name, size in (("in_features", in_features), ("out_features", out_features), ("trials", trials)):
+            if size is not None and size < 1:
+                raise ValueError(f"{name}={size} was given, but {name} >= 1 must hold")
+        if bounds not in get_args(Bounds):
+            raise ValueError(f"bounds={bounds!r} was given, but it must be 'clipped' or 'regularized'")
+        self.in_features = in_features
+        self.out_features = out_features
+        self.trials = trials
+        self.bounds: Bounds = bounds
+        uniform = generator_uniform(generator)
+        dtype = dtype or torch.get_default_dtype()
+        drawn = [
+            self.initial(in_features, out_features, uniform, init_variance=init_variance, dtype=dtype)
+            for _ in range(trials or 1)
+        ]
+        for name, value in drawn[0].items():
+            first = value if trials is None else torch.stack([values[name] for values in drawn])
+            self.register_parameter(name, nn.Parameter(first))
+
+    @abstractmethod
+    def forward(self, x: Tensor) -> Tensor:
+        """Compute the output.
+
+        Args:
+            x: shape [..., batch, in_features]; with `trials`, [trials, batch, in_features] or, seen by all
+                trials alike, [batch, in_features].
+
+        Returns:
+            Shape [..., batch, out_features]; its memory has the batch innermost.
+        """
+
+    @classmethod
+    @abstractmethod
+    def initial(
+        cls,
+        in_features: int,
+        out_features: int,
+        uniform: Uniform,
+        *,
+        init_variance: float | None = None,
+        dtype: torch.dtype = torch.float32,
+    ) -> dict[str, Tensor]:
+        """Give the initial value of every parameter of one trial, as a pure function of uniform numbers.
+
+        Args:
+            in_features: numbers in.
+            out_features: numbers out.
+            uniform: given a parameter's index and shape, float64 numbers uniform on [0, 1).
+            init_variance: as for the unit.
+            dtype: of the result; the computation is in float64.
+
+        Raises:
+            ValueError: if the unit's weights can't have that variance; it names the largest possible.
+        """
+
+    @classmethod
+    @abstractmethod
+    def largest_init_variance(cls, in_features: int, out_features: int) -> float:
+        """Give the largest possible `init_variance`; infinity if there is no bound."""
+
+    @abstractmethod
+    def effective_weights(self) -> list[Tensor]:
+        """Give the weights W that the output is made of, each [..., out, in]; gates and biases are none."""
+
+    @property
+    def limits(self) -> dict[str, tuple[float, float]]:
+        """Parameters to clamp after each optimiser step, with their bounds; empty when ``regularized``."""
+        if self.bounds == "regularized":
+            return {}
+        return {name: LIMITS[kind] for name, kind in self.bounded.items()}
+
+    @property
+    def has_sparsity(self) -> bool:
+        """Say whether the unit has bounded weights, and so a sparsity and an out-of-bounds regulariser."""
+        return bool(self.bounded)
+
+    @torch.no_grad()
+    def clip_(self) -> None:
+        """Clamp the bounded parameters in place; NaN stays NaN."""
+        for name, (low, high) in self.limits.items():
+            self._tensor(name).clamp_(low, high)
+
+    def sparsity(self, shape: Shape = "linear") -> Tensor | None:
+        """Measure how far the bounded parameters are from discrete values: see `units.regularize.sparsity`.
+
+        Args:
+            shape: ``linear`` or ``squared``.
+
+        Returns:
+            Shape [...], one value a trial, without a strength; of a unit with two bounded parameters, their
+            sum; None of a unit without.
+        """
+        values = [sparsity(self._tensor(name), kind, shape) for name, kind in self.bounded.items()]
+        return sum(values[1:], values[0]) if values else None
+
+    def out_of_bounds(self, shape: Shape = "linear") -> Tensor | None:
+        """Measure how far the bounded parameters are out of bounds: see `units.regularize.out_of_bounds`.
+
+        Args:
+            shape: ``linear`` or ``squared``.
+
+        Returns:
+            As for `sparsity`; zero after `clip_`.
+        """
+        values = [out_of_bounds(self._tensor(name), kind, shape) for name, kind in self.bounded.items()]
+        return sum(values[1:], values[0]) if values else None
+
+    @torch.no_grad()
+    def sparsity_error(self) -> Tensor:
+        """Find the largest distance of an effective weight from -1, 0 or 1, [...]: one value a trial."""
+        return sparsity_error(self.effective_weights())
+
+    def extra_repr(self) -> str:
+        """Show the sizes when printed."""
+        text = f"{self.in_features}, {self.out_features}"
+        text += f", trials={self.trials}" if self.trials is not None else ""
+        return text + (f", bounds={self.bounds!r}" if self.bounded else "")
+
+    def _tensor(self, name: str) -> Tensor:
+        # Not get_parameter: under torch.func.functional_call a plain tensor stands in for the parameter.
+        tensor: Tensor = getattr(self, name)
+        return tensor
+
+    def _within_bounds(self, name: str) -> Tensor:
+        parameter = self._tensor(name)
+        return parameter.clamp(*LIMITS[self.bounded[name]]) if self.bounds == "regularized" else parameter

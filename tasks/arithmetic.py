@@ -1,0 +1,279 @@
+"""The arithmetic task: sum subsets of the inputs, and combine the sums by an operation.
+
+    a_j = sum of x over subset j,   t = a_1 ∘ a_2,   ∘ in {+, -, ×, ÷, a_1², sqrt(a_1)}
+
+Neighbouring subsets overlap; the first starts at an offset drawn once per seed. A trial has solved the task
+when it does better on the extrapolation range than the right solution with every weight of layer 1 off by ε.
+
+Source: Madsen & Johansen, "Neural Arithmetic Units", ICLR 2020; "Measuring Arithmetic Extrapolation
+Performance", 2019.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache, reduce
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from tasks.threshold import Range, threshold
+
+OPERATIONS = ("add", "sub", "mul", "div", "squared", "root")
+
+_SUBSETS = {"sub": (2, 2), "div": (2, 2), "squared": (1, 2), "root": (1, 2)}
+_SIMPLE_MASKS = ((1, 1, 0, 0), (1, 1, 1, 1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArithmeticTask:
+    """What a trial is asked.
+
+    Args:
+        operation: one of `OPERATIONS`; ``squared`` and ``root`` take the first subset only.
+        input_size: numbers in one input row, n >= 1.
+        subset_ratio: s / n, of which the floor is taken; 0 < ratio <= 1. None for the simple task.
+        overlap_ratio: overlap / s, of which the floor is taken; 0 <= ratio <= 1. None for the simple task.
+        subsets: how many; 2, or more for ``add`` and ``mul``, or 1 for ``squared`` and ``root``.
+        interpolation_range: where training and validation inputs are drawn.
+        extrapolation_range: where test inputs are drawn.
+        simple: t = (x1 + x2) ∘ (x1 + x2 + x3 + x4) instead, without an offset.
+
+    Raises:
+        ValueError: if the subsets don't fit, or a range isn't one, or the operation can't take them.
+
+    Example:
+        >>> task = arithmetic_task(operation="mul", input_size=8, subset_ratio=0.5, overlap_ratio=0.5)
+        >>> task.subset_size, task.overlap, task.used
+        (4, 2, 6)
+        >>> task.masks(offset=2).astype(int).tolist()
+        [[0, 0, 1, 1, 1, 1, 0, 0], [0, 0, 0, 0, 1, 1, 1, 1]]
+    """
+
+    operation: str
+    input_size: int
+    subset_ratio: float | None
+    overlap_ratio: float | None
+    subsets: int
+    interpolation_range: Range
+    extrapolation_range: Range
+    simple: bool = False
+
+    def __post_init__(self) -> None:
+        check_operation(self.operation, self.subsets)
+        check_range("interpolation_range", self.interpolation_range)
+        check_range("extrapolation_range", self.extrapolation_range)
+        if self.simple:
+            self._check_simple()
+        else:
+            self._check_fit()
+        if self.operation == "root":
+            for range_ in (self.interpolation_range, self.extrapolation_range):
+                if min(low for low, _ in range_) < 0:
+                    raise ValueError(f"operation 'root' needs ranges of numbers >= 0, but got {range_}")
+
+    def _check_simple(self) -> None:
+        if (self.input_size, self.subset_ratio, self.overlap_ratio) != (4, None, None) or self.subsets > 2:
+            raise ValueError(
+                "the simple task has input_size 4, subsets x1+x2 and x1+x2+x3+x4 and no ratios, but got "
+                f"input_size {self.input_size}, subset_ratio {self.subset_ratio}, "
+                f"overlap_ratio {self.overlap_ratio}, subsets {self.subsets}"
+            )
+
+    def _check_fit(self) -> None:
+        if self.subset_ratio is None or not 0 < self.subset_ratio <= 1:
+            raise ValueError(f"0 < subset_ratio <= 1 must hold, but got {self.subset_ratio}")
+        if self.overlap_ratio is None or not 0 <= self.overlap_ratio <= 1:
+            raise ValueError(f"0 <= overlap_ratio <= 1 must hold, but got {self.overlap_ratio}")
+        if self.subset_size < 1:
+            raise ValueError(
+                f"a subset must have at least 1 number, but subset_ratio {self.subset_ratio:g} of input_size "
+                f"{self.input_size} has {self.subset_size}; take a larger subset_ratio or input_size"
+            )
+        if self.used > self.input_size:
+            raise ValueError(
+                f"{self.subsets} subsets of {self.subset_size} with overlap {self.overlap} need {self.used} "
+                f"numbers, but input_size is {self.input_size}; take a smaller subset_ratio than "
+                f"{self.subset_ratio:g}, a larger overlap_ratio than {self.overlap_ratio:g} or fewer subsets"
+            )
+
+    @property
+    def subset_size(self) -> int:
+        """Count the numbers of a subset, s = floor(subset_ratio n); of the first one in the simple task."""
+        return 2 if self.subset_ratio is None else _floor(self.subset_ratio * self.input_size)
+
+    @property
+    def overlap(self) -> int:
+        """Count the numbers that neighbouring subsets share, floor(overlap_ratio s)."""
+        return 2 if self.overlap_ratio is None else _floor(self.overlap_ratio * self.subset_size)
+
+    @property
+    def used(self) -> int:
+        """Count the numbers from the start of the first subset to the end of the last."""
+        if self.simple:
+            return self.input_size
+        return self.subsets * self.subset_size - (self.subsets - 1) * self.overlap
+
+    def offset(self, uniform: float) -> int:
+        """Place the first subset.
+
+        Args:
+            uniform: 0 <= uniform < 1, drawn once per seed.
+
+        Returns:
+            One of 0..n - used, all equally likely.
+        """
+        places = self.input_size - self.used + 1
+        return min(int(uniform * places), places - 1)
+
+    def masks(self, offset: int) -> npt.NDArray[np.float32]:
+        """Say which numbers belong to which subset.
+
+        Args:
+            offset: what `offset` gave.
+
+        Returns:
+            0 or 1, float32 [subsets, n].
+        """
+        if self.simple:
+            return np.array(_SIMPLE_MASKS[: self.subsets], np.float32)
+        masks = np.zeros((self.subsets, self.input_size), np.float32)
+        for j in range(self.subsets):
+            start = offset + j * (self.subset_size - self.overlap)
+            masks[j, start : start + self.subset_size] = 1
+        return masks
+
+    def target(self, sums: Tensor) -> Tensor:
+        """Combine the sums.
+
+        Args:
+            sums: of the subsets, [..., subsets, batch].
+
+        Returns:
+            [..., 1, batch].
+        """
+        first, *others = (sums[..., j : j + 1, :] for j in range(self.subsets))
+        match self.operation:
+            case "add":
+                return reduce(torch.add, others, first)
+            case "mul":
+                return reduce(torch.mul, others, first)
+            case "sub":
+                return first - others[0]
+            case "div":
+                return first / others[0]
+            case "squared":
+                return first * first
+        return torch.sqrt(first)
+
+    def threshold(self, epsilon: float = 1e-5) -> float:
+        """Give the test MSE that a trial must undercut; see `tasks.threshold`.
+
+        Args:
+            epsilon: 0 < ε < 1/2, by which every weight of layer 1 is off.
+
+        Raises:
+            ValueError: if there is no such mean (``div`` where the divisor can be 0), or it takes too long to
+                compute (``mul`` of many overlapping subsets).
+
+        Example:
+            >>> task = arithmetic_task(operation="mul")
+            >>> round(task.threshold(), 10)
+            0.1605591839
+        """
+        return _threshold(self, epsilon)
+
+
+def arithmetic_task(
+    *,
+    operation: str = "mul",
+    input_size: int = 100,
+    subset_ratio: float | None = 0.25,
+    overlap_ratio: float | None = 0.5,
+    subsets: int = 2,
+    interpolation_range: Range = ((1.0, 2.0),),
+    extrapolation_range: Range = ((2.0, 6.0),),
+) -> ArithmeticTask:
+    """Build the arithmetic task; see `ArithmeticTask`."""
+    return ArithmeticTask(
+        operation=operation,
+        input_size=input_size,
+        subset_ratio=subset_ratio,
+        overlap_ratio=overlap_ratio,
+        subsets=subsets,
+        interpolation_range=interpolation_range,
+        extrapolation_range=extrapolation_range,
+    )
+
+
+def simple_task(
+    *,
+    operation: str = "mul",
+    input_size: int = 4,
+    subset_ratio: float | None = None,
+    overlap_ratio: float | None = None,
+    subsets: int = 2,
+    interpolation_range: Range = ((1.0, 2.0),),
+    extrapolation_range: Range = ((2.0, 6.0),),
+) -> ArithmeticTask:
+    """Build the simple task, t = (x1 + x2) ∘ (x1 + x2 + x3 + x4); see `ArithmeticTask`.
+
+    Example:
+        >>> simple_task(operation="add").masks(offset=0).astype(int).tolist()
+        [[1, 1, 0, 0], [1, 1, 1, 1]]
+    """
+    return ArithmeticTask(
+        operation=operation,
+        input_size=input_size,
+        subset_ratio=subset_ratio,
+        overlap_ratio=overlap_ratio,
+        subsets=subsets,
+        interpolation_range=interpolation_range,
+        extrapolation_range=extrapolation_range,
+        simple=True,
+    )
+
+
+def check_operation(operation: str, subsets: int) -> None:
+    """Check that there is such an operation, of that many subsets.
+
+    Raises:
+        ValueError: if not.
+    """
+    if operation not in OPERATIONS:
+        raise ValueError(f"operation must be one of {', '.join(OPERATIONS)}, but got {operation!r}")
+    least, most = _SUBSETS.get(operation, (2, None))
+    if subsets < least or (most is not None and subsets > most):
+        must = f"{least} or more" if most is None else " or ".join(str(k) for k in range(least, most + 1))
+        raise ValueError(f"operation {operation!r} takes {must} subsets, but got subsets {subsets}")
+
+
+def check_range(name: str, range_: Range) -> None:
+    """Check that a range is one interval, or two of equal width.
+
+    Raises:
+        ValueError: if not.
+    """
+    if not 1 <= len(range_) <= 2:
+        raise ValueError(f"{name} must have one or two intervals, but got {len(range_)}")
+    for low, high in range_:
+        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            raise ValueError(f"low < high must hold in {name}, and both finite, but got [{low:g}, {high:g}]")
+    widths = [high - low for low, high in range_]
+    if not math.isclose(widths[0], widths[-1], rel_tol=1e-6):
+        raise ValueError(
+            f"the two intervals of {name} must have equal width, but got {widths[0]:g} and {widths[1]:g}"
+        )
+
+
+def _floor(value: float) -> int:
+    # 0.29 * 100 is 28.999999999999996 in binary, but means 29.
+    return math.floor(round(value, 9))
+
+
+@lru_cache(maxsize=4096)
+def _threshold(task: ArithmeticTask, epsilon: float) -> float:
+    return threshold(task.operation, task.masks(0), task.extrapolation_range, epsilon)

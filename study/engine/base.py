@@ -1,0 +1,67 @@
+"""What an engine must provide. One contract test (`tests/study/engine`) runs over all of `ENGINES`.
+
+An engine trains one pack. It knows no disk, no network and no Ray: it is pulled, a slice of time at a time, and
+hands out records. A faster engine comes behind this interface and changes nothing else.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from study.records import Cell, Checkpoint, Curve, Pack, Progress, Result
+
+
+class Training(ABC):
+    """One pack being trained."""
+
+    @property
+    @abstractmethod
+    def done(self) -> bool:
+        """Say whether every update has been made."""
+
+    @abstractmethod
+    def advance(self, for_s: float) -> Progress:
+        """Train for about that many seconds, at least one update, and say how far it is.
+
+        A slice ends after any iteration; where it ends changes no bit of any result.
+        """
+
+    @abstractmethod
+    def checkpoint(self) -> Checkpoint:
+        """Copy out everything needed to go on bit for bit."""
+
+    @abstractmethod
+    def finish(self) -> tuple[list[Result], list[Curve]]:
+        """Give each trial's result and curve, in the pack's order; only when `done`."""
+
+
+class Engine(ABC):
+    """What trains a pack.
+
+    A trial's result must not depend on its pack, its place there, where slices end, or a resume; NaN in one
+    trial must touch no other; what a trial sees must be the bits of `tasks.stream`.
+    """
+
+    name: str
+
+    @abstractmethod
+    def refuses(self, cell: Cell) -> str | None:
+        """Say why this engine can't train the cell, or None if it can."""
+
+    @abstractmethod
+    def memory_mb(self, pack: Pack) -> float:
+        """Estimate the memory the pack needs on its device, in MiB."""
+
+    @abstractmethod
+    def start(self, pack: Pack, *, device: str, checkpoint: Checkpoint | None = None) -> Training:
+        """Begin a pack, or go on from a checkpoint of these very trials.
+
+        Args:
+            pack: trials of equal tensor shape.
+            device: ``cpu`` or ``cuda``.
+            checkpoint: taken by this engine of the same trials in the same order.
+
+        Raises:
+            ValueError: if the checkpoint is of other trials or of another engine.
+            DeviceError: if the device isn't there.
+        """

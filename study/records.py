@@ -1,0 +1,301 @@
+"""The frozen rows that travel between the stages.
+
+    spec -> Cell, Trial -> Pack -> (engine) -> Progress, Checkpoint, Result, Curve -> store, tracking, aggregate
+
+Nothing here touches the world. A field that doesn't apply to a cell (a sparsity schedule on NAC-mul) is None.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Interval = tuple[float, float]
+Range = tuple[Interval, ...]
+"""One interval, or two of equal width of which each element takes either with probability 1/2."""
+
+ID_VERSION = 1
+"""Part of every id: raised when the meaning of a cell changes, so that old results are not believed."""
+
+
+class Outcome(StrEnum):
+    """How a trial ended. Pending is not an outcome."""
+
+    SOLVED = "solved"
+    UNSOLVED = "unsolved"
+    DIVERGED = "diverged"
+    FAILED = "failed"
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One point of the grid: everything that determines a trial's result but its seed.
+
+    Args:
+        task: name in `tasks.TASKS`.
+        operation: ``add``, ``sub``, ``mul``, ``div``, ``squared`` or ``root``.
+        input_size: numbers in one input row, n.
+        subset_ratio: length of a subset, as a share of n; None for the simple task.
+        overlap_ratio: overlap of neighbouring subsets, as a share of a subset; None for the simple task.
+        subsets: number of subsets.
+        interpolation_range: where training and validation inputs are drawn.
+        extrapolation_range: where test inputs are drawn.
+        model: name in `tasks.MODELS`.
+        hidden_size: hidden units.
+        init_variance: variance of the initial weights; None for each unit's own default.
+        bounds: ``clipped`` or ``regularized``; None for a model without bounded weights.
+        out_of_bounds_strength: weight of the out-of-bounds regulariser; None unless ``regularized``.
+        out_of_bounds_shape: ``linear`` or ``squared``; None unless ``regularized``.
+        sparsity_strength: λ̂ of the sparsity regulariser; None for a model without one.
+        sparsity_start: iteration at which λ starts to grow; None when off or exponential.
+        sparsity_end: iteration at which λ reaches λ̂; None when off or exponential.
+        sparsity_shape: ``linear`` or ``squared``; None when off.
+        sparsity_scaling: ``linear`` or ``exponential`` growth of λ; None when off.
+        optimizer: ``adam``, ``sgd`` or ``momentum``.
+        learning_rate: step size.
+        momentum: coefficient of ``momentum``; None for the others.
+        batch_size: rows drawn afresh each iteration.
+        iterations: last iteration; a trial makes the updates 0..iterations inclusive.
+        evaluate_every: iterations between evaluations, which come before the update.
+        best_step_window: the last evaluations among which the best step is sought.
+        evaluation_rows: rows of the validation set, and of the test set.
+        stop: ``never``, or ``when_decided`` to end a trial once its outcome can't change.
+        success_epsilon: ε of the success threshold; None when the threshold is given.
+        success_threshold: a test MSE to fall below instead; None to compute it from ε.
+    """
+
+    task: str
+    operation: str
+    input_size: int
+    subset_ratio: float | None
+    overlap_ratio: float | None
+    subsets: int
+    interpolation_range: Range
+    extrapolation_range: Range
+    model: str
+    hidden_size: int
+    init_variance: float | None = None
+    bounds: str | None = None
+    out_of_bounds_strength: float | None = None
+    out_of_bounds_shape: str | None = None
+    sparsity_strength: float | None = None
+    sparsity_start: int | None = None
+    sparsity_end: int | None = None
+    sparsity_shape: str | None = None
+    sparsity_scaling: str | None = None
+    optimizer: str = "adam"
+    learning_rate: float = 1e-3
+    momentum: float | None = None
+    batch_size: int = 128
+    iterations: int = 5_000_000
+    evaluate_every: int = 1000
+    best_step_window: int = 5000
+    evaluation_rows: int = 10_000
+    stop: str = "never"
+    success_epsilon: float | None = 1e-5
+    success_threshold: float | None = None
+
+    @cached_property
+    def id(self) -> str:
+        """Name the cell by its content; fields that don't apply take no part."""
+        return _digest({"version": ID_VERSION, **self._content()})
+
+    @property
+    def evaluations(self) -> int:
+        """Count the evaluations of a full run: at 0, evaluate_every, ... up to `iterations`."""
+        return self.iterations // self.evaluate_every + 1
+
+    def _content(self) -> dict[str, Any]:
+        return {f.name: v for f in fields(self) if (v := getattr(self, f.name)) is not None}
+
+
+CELL_FIELDS = tuple(f.name for f in fields(Cell))
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One (cell, seed): the smallest thing with a result.
+
+    Args:
+        cell: everything but the seed.
+        seed: 0 <= seed < 2**63, the key of the trial's random stream.
+    """
+
+    cell: Cell
+    seed: int
+
+    @cached_property
+    def id(self) -> str:
+        """Name the trial by what determines its result."""
+        return _digest({"cell": self.cell.id, "seed": self.seed})
+
+
+@dataclass(frozen=True)
+class Pack:
+    """Trials of equal tensor shape that are trained together: the unit of scheduling."""
+
+    trials: tuple[Trial, ...]
+
+    @cached_property
+    def id(self) -> str:
+        """Name the pack by its trials, in order."""
+        return _digest({"trials": [trial.id for trial in self.trials]})
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a pack has come.
+
+    Args:
+        pack_id: which pack.
+        iteration: updates made so far, by each of its trials.
+        iterations: updates a full run makes.
+        trials: how many trials it trains.
+        solved: trials whose test MSE has been below the threshold.
+        diverged: trials whose weights are no longer numbers.
+    """
+
+    pack_id: str
+    iteration: int
+    iterations: int
+    trials: int
+    solved: int
+    diverged: int
+
+
+@dataclass(frozen=True)
+class PackDone:
+    """A pack's results are in the store."""
+
+    pack_id: str
+
+
+@dataclass(frozen=True)
+class PackFailed:
+    """A pack crashed as often as it may; its trials have no result.
+
+    Args:
+        pack_id: which pack.
+        error: what was said last.
+    """
+
+    pack_id: str
+    error: str
+
+
+Event = Progress | PackDone | PackFailed
+"""What the scheduling of packs tells, as it happens."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A pack in mid-training: enough to go on bit for bit.
+
+    Args:
+        pack_id: the pack it was taken of.
+        trial_ids: its trials, in the order of the arrays' first axis.
+        iteration: updates made.
+        arrays: engine state by name; every array's first axis is the trial, and none needs pickle.
+        training_s: seconds trained so far.
+        engine: name of the engine that took it; only the same engine may resume it.
+    """
+
+    pack_id: str
+    trial_ids: tuple[str, ...]
+    iteration: int
+    arrays: Mapping[str, npt.NDArray[Any]]
+    training_s: float
+    engine: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """What one trial came to. None means that there is no such number; NaN never occurs.
+
+    Args:
+        trial: which trial.
+        outcome: solved, unsolved, diverged or failed.
+        threshold: the test MSE that had to be undercut; None for a failed trial.
+        best_iteration: iteration of the lowest validation MSE in the window (ties: first; NaN skipped).
+        validation_mse: there.
+        test_mse: there.
+        sparsity_error: there; max over all layers' effective weights of min(abs W, abs(1 - abs W)).
+        solved_at_iteration: first iteration evaluated with test MSE below the threshold.
+        iterations: updates made, less one: equals the cell's unless it was stopped.
+        stopped_early: True if `stop: when_decided` ended it.
+        training_s: its share of the pack's seconds of training.
+        engine: which engine trained it.
+        device: on what, for example ``cpu``.
+        error: why it failed; None otherwise.
+    """
+
+    trial: Trial
+    outcome: Outcome
+    threshold: float | None = None
+    best_iteration: int | None = None
+    validation_mse: float | None = None
+    test_mse: float | None = None
+    sparsity_error: float | None = None
+    solved_at_iteration: int | None = None
+    iterations: int = 0
+    stopped_early: bool = False
+    training_s: float = 0.0
+    engine: str = ""
+    device: str = ""
+    error: str | None = None
+
+
+RESULT_FIELDS = tuple(f.name for f in fields(Result) if f.name != "trial")
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A trial's evaluations, oldest first; all arrays have shape [evaluations].
+
+    Args:
+        trial_id: which trial.
+        iteration: int64.
+        validation_mse: float32, NaN where the model gave none.
+        test_mse: float32.
+        sparsity_error: float32.
+    """
+
+    trial_id: str
+    iteration: npt.NDArray[np.int64]
+    validation_mse: npt.NDArray[np.float32]
+    test_mse: npt.NDArray[np.float32]
+    sparsity_error: npt.NDArray[np.float32]
+
+
+def format_range(range_: Range) -> str:
+    """Write a range as text.
+
+    Example:
+        >>> format_range(((-6.0, -2.0), (2.0, 6.0)))
+        '[-6,-2]|[2,6]'
+    """
+    return "|".join(f"[{low:g},{high:g}]" for low, high in range_)
+
+
+def parse_range(text: str) -> Range:
+    """Read what `format_range` wrote.
+
+    Example:
+        >>> parse_range('[-6,-2]|[2,6]')
+        ((-6.0, -2.0), (2.0, 6.0))
+    """
+    pairs = [part.strip("[]").split(",") for part in text.split("|")]
+    return tuple((float(low), float(high)) for low, high in pairs)

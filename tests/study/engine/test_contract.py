@@ -1,0 +1,216 @@
+"""What every engine must hold to: one contract, run over all of ENGINES."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from study.engine import ENGINES, Engine
+from study.errors import DeviceError
+from study.records import Cell, Checkpoint, Outcome, Pack, Result, Trial
+from tasks import MODELS
+
+CELLS: dict[str, dict[str, Any]] = {
+    "simple": {},
+    "hidden 10": {"hidden_size": 10},
+    "odd sizes": {"batch_size": 13, "evaluation_rows": 37, "hidden_size": 3},
+    "arithmetic": {"task": "arithmetic", "input_size": 20, "subset_ratio": 0.25, "overlap_ratio": 0.5},
+    "two intervals": {"interpolation_range": ((-2.0, -1.0), (1.0, 2.0))},
+    "three subsets": {
+        "task": "arithmetic",
+        "input_size": 30,
+        "subset_ratio": 0.2,
+        "overlap_ratio": 0.0,
+        "subsets": 3,
+    },
+    "sgd": {"optimizer": "sgd", "learning_rate": 1e-4},
+    "momentum": {"optimizer": "momentum", "momentum": 0.9, "learning_rate": 1e-4},
+    "squared": {"sparsity_shape": "squared"},
+    "exponential": {"sparsity_scaling": "exponential", "sparsity_start": None, "sparsity_end": None},
+    "regularized": {"bounds": "regularized", "out_of_bounds_strength": 1.0, "out_of_bounds_shape": "linear"},
+    "when decided": {"stop": "when_decided"},
+    **{op: {"operation": op} for op in ("add", "sub", "div", "squared", "root")},
+}
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request: pytest.FixtureRequest) -> Engine:
+    """Give each engine in turn."""
+    return ENGINES[request.param]
+
+
+def accepted(engine: Engine, cell: Cell) -> None:
+    reason = engine.refuses(cell)
+    if reason is not None:
+        pytest.skip(f"{engine.name} refuses: {reason}")
+
+
+def trained(engine: Engine, pack: Pack, *, slice_s: float = 1e9) -> list[tuple[Any, ...]]:
+    """Train a pack and give what must not depend on where and how it was trained."""
+    training = engine.start(pack, device="cpu")
+    while not training.done:
+        training.advance(slice_s)
+    return comparable(training.finish())
+
+
+def comparable(finished: Any) -> list[tuple[Any, ...]]:
+    results, curves = finished
+    return [
+        (
+            replace(result, training_s=0.0),
+            curve.trial_id,
+            *(a.tobytes() for a in (curve.iteration, curve.validation_mse, curve.test_mse, curve.sparsity_error)),
+        )
+        for result, curve in zip(results, curves, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_trial_does_not_depend_on_its_pack(engine, model, small_pack):
+    """Every model's trials come out bit for bit the same alone, in a pack, and at another place in it."""
+    accepted(engine, small_pack(0, model=model).trials[0].cell)
+    together = trained(engine, small_pack(*range(9), model=model))
+    assert trained(engine, small_pack(*reversed(range(9)), model=model)) == together[::-1]
+    for seed in (0, 5, 8):
+        assert trained(engine, small_pack(seed, model=model)) == [together[seed]]
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_placement_and_slices_for_every_kind_of_cell(engine, name, small_pack):
+    """The same holds for every kind of cell, and wherever slices of training end."""
+    changes = CELLS[name]
+    accepted(engine, small_pack(0, **changes).trials[0].cell)
+    together = trained(engine, small_pack(3, 4, 5, 6, 7, **changes))
+    assert trained(engine, small_pack(5, **changes)) == [together[2]]
+    assert trained(engine, small_pack(3, 4, 5, 6, 7, **changes), slice_s=0.0) == together
+
+
+def test_what_may_differ_inside_a_pack_does_not_leak(engine, small_cell):
+    """Trials of other strength, schedule, learning rate, variance or range leave their neighbours as they are."""
+    cells = [
+        small_cell(),
+        small_cell(sparsity_strength=0.0, sparsity_start=None, sparsity_end=None),
+        small_cell(sparsity_start=0, sparsity_end=5),
+        small_cell(learning_rate=0.1),
+        small_cell(init_variance=0.01),
+        small_cell(interpolation_range=((1.1, 1.2),), extrapolation_range=((-6.0, -2.0), (2.0, 6.0))),
+        small_cell(success_epsilon=None, success_threshold=1e9),
+    ]
+    accepted(engine, cells[0])
+    together = trained(engine, Pack(tuple(Trial(cell, 1) for cell in cells)))
+    for cell, found in zip(cells, together, strict=True):
+        assert trained(engine, Pack((Trial(cell, 1),))) == [found]
+    assert len({found[3] for found in together}) == len(cells) - 1  # the last differs in its threshold only
+
+
+@pytest.mark.parametrize("name", ["simple", "momentum", "regularized", "when decided"])
+def test_resume_is_bit_exact(engine, name, small_pack):
+    """From a checkpoint taken after any slice, a fresh training ends with the same bits."""
+    pack = small_pack(0, 1, 2, **CELLS[name])
+    accepted(engine, pack.trials[0].cell)
+    expected = trained(engine, pack)
+    training = engine.start(pack, device="cpu")
+    while not training.done:
+        training.advance(0.0)
+        resumed = engine.start(pack, device="cpu", checkpoint=through_disk(training.checkpoint()))
+        while not resumed.done:
+            resumed.advance(1e9)
+        assert comparable(resumed.finish()) == expected
+
+
+def through_disk(checkpoint: Checkpoint) -> Checkpoint:
+    """Copy the arrays, as storing and loading does, so that nothing is shared; none may need pickle."""
+    assert all(array.dtype != object for array in checkpoint.arrays.values())
+    assert all(len(array) == len(checkpoint.trial_ids) for array in checkpoint.arrays.values())
+    return replace(checkpoint, arrays={name: array.copy() for name, array in checkpoint.arrays.items()})
+
+
+def test_a_checkpoint_of_others_is_refused(engine, small_pack):
+    """A checkpoint of other trials, or of another engine, is an error and not a wrong result."""
+    pack, other = small_pack(0, 1), small_pack(1, 0)
+    accepted(engine, pack.trials[0].cell)
+    checkpoint = engine.start(pack, device="cpu").checkpoint()
+    with pytest.raises(ValueError, match="other trials"):
+        engine.start(other, device="cpu", checkpoint=checkpoint)
+    with pytest.raises(ValueError, match="engine"):
+        engine.start(pack, device="cpu", checkpoint=replace(checkpoint, engine="another"))
+
+
+@pytest.mark.parametrize("stop", ["never", "when_decided"])
+def test_nan_touches_no_other_trial(engine, stop, small_cell):
+    """A learning rate that blows one trial up makes it diverged, and leaves its neighbours' bits alone."""
+    wild = small_cell("linear", learning_rate=1e30, stop=stop)
+    tame = small_cell("linear", stop=stop)
+    accepted(engine, wild)
+    pack = Pack((Trial(tame, 0), Trial(wild, 1), Trial(tame, 2)))
+    found = trained(engine, pack)
+    assert found[1][0].outcome == Outcome.DIVERGED
+    assert [found[0], found[2]] == [trained(engine, Pack((pack.trials[i],)))[0] for i in (0, 2)]
+
+
+@pytest.mark.parametrize("learning_rate", [1e-3, 1e30])
+def test_stopping_when_decided_changes_no_outcome(engine, learning_rate, small_cell):
+    """Trials ended early have the outcome, the best step and the solved-at of a full run."""
+    changes = {"learning_rate": learning_rate, "success_epsilon": None, "success_threshold": 1e6}
+    full, early = (small_cell("linear", stop=stop, **changes) for stop in ("never", "when_decided"))
+    accepted(engine, full)
+    outcomes = []
+    for cell in (full, early):
+        found = trained(engine, Pack(tuple(Trial(cell, seed) for seed in range(5))))
+        results = [row[0] for row in found]
+        outcomes.append([(r.outcome, r.best_iteration, r.solved_at_iteration, r.test_mse) for r in results])
+        if cell is early and learning_rate == 1e30:
+            assert all(r.stopped_early and r.iterations < 40 for r in results)
+    assert outcomes[0] == outcomes[1]
+
+
+def test_every_number_of_a_result(engine, small_pack):
+    """A result says what was trained, on what, and agrees with its curve."""
+    pack = small_pack(0, 1, success_epsilon=None, success_threshold=1e9)
+    accepted(engine, pack.trials[0].cell)
+    training = engine.start(pack, device="cpu")
+    last = training.advance(1e9)
+    assert (last.iteration, last.iterations, last.trials, last.solved, last.diverged) == (41, 41, 2, 2, 0)
+    results, curves = training.finish()
+    for trial, result, curve in zip(pack.trials, results, curves, strict=True):
+        assert isinstance(result, Result)
+        assert (result.trial, result.engine, result.device) == (trial, engine.name, "cpu")
+        assert (result.outcome, result.solved_at_iteration, result.iterations) == (Outcome.SOLVED, 0, 40)
+        assert curve.iteration.tolist() == [0, 10, 20, 30, 40]
+        window = curve.validation_mse[-3:]
+        best = 2 + int(np.argmin(window))
+        assert result.best_iteration == 10 * best
+        assert result.validation_mse == curve.validation_mse[best]
+        assert result.test_mse == curve.test_mse[best]
+        assert result.sparsity_error == curve.sparsity_error[best]
+        assert result.training_s > 0
+    with pytest.raises(ValueError, match="must be done"):
+        engine.start(pack, device="cpu").finish()
+
+
+def test_training_lowers_the_error(engine, small_pack):
+    """The NMU's validation error falls by far within a thousand updates."""
+    pack = small_pack(*range(8), iterations=2000, evaluate_every=1000, sparsity_start=5000, sparsity_end=6000)
+    accepted(engine, pack.trials[0].cell)
+    training = engine.start(pack, device="cpu")
+    while not training.done:
+        training.advance(1e9)
+    _, curves = training.finish()
+    assert np.median([curve.validation_mse[-1] / curve.validation_mse[0] for curve in curves]) < 0.05
+
+
+def test_memory_grows_with_the_pack(engine, small_pack):
+    """The estimate of a pack's memory is positive and grows with its trials."""
+    one, many = engine.memory_mb(small_pack(0)), engine.memory_mb(small_pack(*range(64)))
+    assert 0 < one < many
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+def test_no_gpu_is_said_in_words(small_pack):
+    """Asking for a GPU where there is none names the option that helps."""
+    with pytest.raises(DeviceError, match="--device cpu"):
+        ENGINES["torch"].start(small_pack(0), device="cuda")

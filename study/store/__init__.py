@@ -1,0 +1,17 @@
+"""Results and checkpoints of packs on disk, atomic: the ledger of what is done.
+
+    ROOT/<study>/spec.yaml
+                 results/<pack>.parquet      one row a trial; its presence says that the pack is done
+                 curves/<pack>.parquet       the same trials' whole learning curves
+                 checkpoints/<pack>.npz      a pack in mid-training
+                 aside/                      files that could not be believed, each with its reason
+                 report/  lock  attempt
+
+A file appears whole or not at all, so a kill at any moment loses at most what wasn't written yet.
+"""
+
+from study.store.files import SCHEMA_VERSION
+from study.store.ledger import StudyStore
+from study.store.root import Store
+
+__all__ = ["SCHEMA_VERSION", "Store", "StudyStore"]

@@ -1,0 +1,60 @@
+"""Choose one row a trial where rows overlap."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from study.errors import StoreError
+from study.records import Outcome
+
+_FREE_TO_DIFFER = ("training_s", "engine", "device", "error")
+
+
+def one_a_trial(tables: Sequence[pa.Table], names: Sequence[str]) -> pa.Table:
+    """Keep one row of each trial: a result before a failure, then the one of the first file.
+
+    Args:
+        tables: the rows of each file.
+        names: of the files.
+
+    Raises:
+        StoreError: if one engine and device kind gave a trial two different results.
+    """
+    table = pa.concat_tables(tables)
+    if pc.count_distinct(table["trial_id"]).as_py() == len(table):
+        return table
+    table = table.combine_chunks()
+    files = np.repeat(np.arange(len(tables)), [len(rows) for rows in tables])
+    trials = table["trial_id"].combine_chunks().dictionary_encode().indices.to_numpy()
+    failed = pc.equal(table["outcome"], str(Outcome.FAILED)).to_numpy()
+    order = np.lexsort((files, failed, trials))
+    first = np.append(True, trials[order][1:] != trials[order][:-1])
+    keep = order[first]
+    kept_of = np.empty(len(keep), np.int64)
+    kept_of[trials[keep]] = keep
+    for row in order[~first & ~failed[order]]:  # a result of a trial that has another
+        kept = kept_of[trials[row]]
+        _check_same(table, (kept, row), (names[files[kept]], names[files[row]]))
+    return table.take(np.sort(keep))
+
+
+def _check_same(table: pa.Table, pair: tuple[np.int64, np.int64], names: tuple[str, str]) -> None:
+    first, second = (table.slice(row, 1).to_pylist()[0] for row in pair)
+    if _made_by(first) != _made_by(second):  # other engines and devices may change last bits
+        return
+    differ = [name for name in first if name not in _FREE_TO_DIFFER and first[name] != second[name]]
+    if differ:
+        raise StoreError(
+            f"trial {first['trial_id']} has two results that differ in {', '.join(differ)}: in {names[0]} "
+            f"and {names[1]}, though one engine and device kind gives one result. Find out which is wrong "
+            "and move that file out of the results folder"
+        )
+
+
+def _made_by(row: Mapping[str, Any]) -> tuple[str, str]:
+    return row["engine"], row["device"].split(":")[0]

@@ -1,0 +1,509 @@
+"""The store is the truth: whole files or none, and nothing that isn't ours is believed."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from study.errors import BusyError, InputError, StoreError, UnknownStudyError
+from study.records import Cell, Checkpoint, Curve, Outcome, Result, Trial
+from study.store import SCHEMA_VERSION, Store, StudyStore, files
+from study.table import results_table, table_curves, table_results
+
+PACK, OTHER_PACK = "00aa", "00bb"
+SOURCE = {"git_commit": "abc", "packages": {"torch": "2.13.0"}}
+CELL = Cell(
+    task="simple",
+    operation="mul",
+    input_size=4,
+    subset_ratio=None,
+    overlap_ratio=None,
+    subsets=2,
+    interpolation_range=((1.0, 2.0),),
+    extrapolation_range=((-6.0, -2.0), (2.0, 6.0)),
+    model="NMU",
+    hidden_size=2,
+    iterations=2000,
+)
+
+
+def solved(seed: int, **changes: object) -> Result:
+    whole = Result(
+        trial=Trial(CELL, seed),
+        outcome=Outcome.SOLVED,
+        threshold=0.1 + 0.2,
+        best_iteration=1000,
+        validation_mse=1e-300,
+        test_mse=seed / 3,
+        sparsity_error=5e-324,
+        solved_at_iteration=1000,
+        iterations=2000,
+        training_s=0.1,
+        engine="torch",
+        device="cpu",
+    )
+    return replace(whole, **changes)  # type: ignore[arg-type]
+
+
+def failed(seed: int) -> Result:
+    return Result(
+        trial=Trial(CELL, seed), outcome=Outcome.FAILED, engine="torch", device="cpu", error="killed"
+    )
+
+
+def curve(seed: int) -> Curve:
+    values = np.array([np.nan, np.inf, seed], np.float32)
+    return Curve(Trial(CELL, seed).id, np.arange(3) * 1000, values, values * 2, values * 3)
+
+
+def checkpoint(pack_id: str = PACK, iteration: int = 500) -> Checkpoint:
+    arrays = {"file": np.eye(2, dtype=np.float32), "adam/m": np.array([np.nan, -0.0])}
+    return Checkpoint(pack_id, ("t1", "t2"), iteration, arrays, 1.5, "torch")
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> StudyStore:
+    store = Store(tmp_path).study("demo")
+    store.write_spec("name: demo\n")
+    return store
+
+
+def fill(study: StudyStore, pack_id: str, results: list[Result]) -> None:
+    study.write_pack(pack_id, results, [curve(result.trial.seed) for result in results], SOURCE)
+
+
+def in_process(code: str, *arguments: str, **options: object) -> subprocess.Popen[str]:
+    """Run code in a process of its own, with this file's names."""
+    prelude = (
+        "import importlib.util, sys; from pathlib import Path\n"
+        f"spec = importlib.util.spec_from_file_location('helpers', {__file__!r})\n"
+        "helpers = importlib.util.module_from_spec(spec); sys.modules['helpers'] = helpers\n"
+        "spec.loader.exec_module(helpers); from helpers import *\n"
+    )
+    command = [sys.executable, "-c", prelude + code, *arguments]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, **options)  # type: ignore[call-overload, no-any-return]
+
+
+def test_results_and_curves_come_back_bit_for_bit(study: StudyStore) -> None:
+    """What is written is read, and nothing else."""
+    results = [solved(1), solved(2, outcome=Outcome.UNSOLVED, solved_at_iteration=None), solved(2**63 - 1)]
+    fill(study, PACK, results)
+    table, curves = study.read_pack(PACK)
+    assert table_results(table) == results
+    assert table_curves(curves)[0].test_mse.tobytes() == curve(1).test_mse.tobytes()
+    assert sorted(table_results(study.read_results()), key=lambda r: r.trial.seed) == results
+    assert study.done() == {result.trial.id for result in results}
+    assert study.pack_ids() == {PACK}
+    assert study.has_pack(PACK)
+    assert not study.has_pack(OTHER_PACK)
+    assert study.provenances() == [SOURCE]
+    assert study.read_spec() == "name: demo\n"
+    assert not list(study.path.rglob("*.tmp"))
+
+
+def test_an_empty_store_has_nothing_and_makes_nothing(tmp_path: Path) -> None:
+    """Asking creates no file."""
+    store = Store(tmp_path / "root")
+    study = store.study("demo")
+    assert (store.studies(), study.exists, study.done(), study.checkpoints()) == ([], False, set(), [])
+    assert len(study.read_results()) == len(study.read_curves()) == len(study.provenances()) == 0
+    assert study.attempt() is None
+    assert study.load_checkpoint(PACK) is None
+    study.drop_checkpoint(PACK)
+    with pytest.raises(StoreError, match=r"spec\.yaml"):
+        study.read_spec()
+    with pytest.raises(StoreError, match="run the study again"):
+        study.read_pack(PACK)
+    assert not (tmp_path / "root").exists()
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "../a", "/etc"])
+def test_no_name_leaves_the_root(tmp_path: Path, name: str) -> None:
+    """A study is one folder right below the root."""
+    with pytest.raises(InputError, match="one folder"):
+        Store(tmp_path / "root").study(name)
+
+
+def test_a_link_out_of_the_root_is_no_study(tmp_path: Path) -> None:
+    """Also a link can't lead out."""
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "demo").symlink_to(tmp_path)
+    with pytest.raises(InputError, match="one folder"):
+        Store(tmp_path / "root").study("demo")
+
+
+def test_an_unknown_study_names_the_nearest(study: StudyStore) -> None:
+    """A typing mistake is answered with the right name."""
+    store = Store(study.path.parent)
+    assert store.studies() == ["demo"]
+    assert store.open("demo").exists
+    with pytest.raises(UnknownStudyError, match="there is demo"):
+        store.open("dmeo")
+
+
+def test_rows_are_ordered_however_they_were_packed(study: StudyStore, tmp_path: Path) -> None:
+    """Other packs, same table."""
+    other = Store(tmp_path).study("other")
+    fill(study, PACK, [solved(seed) for seed in (3, 1)])
+    fill(study, OTHER_PACK, [solved(2)])
+    fill(other, PACK, [solved(seed) for seed in (1, 2, 3)])
+    assert study.read_results().equals(other.read_results())
+    assert repr(study.read_curves().to_pylist()) == repr(other.read_curves().to_pylist())  # has NaN
+
+
+def test_curves_of_the_wanted_trials_only(study: StudyStore) -> None:
+    """Whole curves are large, so only those asked for are given."""
+    fill(study, PACK, [solved(1), solved(2)])
+    fill(study, OTHER_PACK, [solved(3)])
+    wanted = {Trial(CELL, 2).id}
+    assert study.read_curves(wanted)["trial_id"].to_pylist() == list(wanted)
+    assert len(study.read_curves(())) == 0
+    assert len(study.read_curves()) == 3
+
+
+@pytest.mark.parametrize("packs", [(PACK, OTHER_PACK), (OTHER_PACK, PACK)])
+def test_a_result_beats_a_failure(study: StudyStore, packs: tuple[str, str]) -> None:
+    """A trial that failed and was then solved is solved, in whatever file that stands."""
+    fill(study, packs[0], [failed(1), failed(2)])
+    assert not study.has_pack(packs[0])
+    assert study.done() == set()
+    fill(study, packs[1], [solved(1)])
+    assert study.done() == {Trial(CELL, 1).id}
+    outcomes = {row["seed"]: row["outcome"] for row in study.read_results().to_pylist()}
+    assert outcomes == {1: "solved", 2: "failed"}
+    assert study.read_curves()["trial_id"].to_pylist() == [Trial(CELL, 1).id]
+
+
+def test_a_retried_pack_replaces_its_failure(study: StudyStore) -> None:
+    """The same pack stored again is the pack."""
+    fill(study, PACK, [failed(1)])
+    fill(study, PACK, [solved(1)])
+    assert table_results(study.read_results()) == [solved(1)]
+
+
+def test_a_trial_done_twice_is_one_row(study: StudyStore) -> None:
+    """Equal results collapse to the first file's, and other engines' are not compared."""
+    fill(study, OTHER_PACK, [solved(1, training_s=9.0), solved(2, engine="fused", test_mse=7.0)])
+    fill(study, PACK, [solved(1), solved(2), solved(3)])
+    assert {result.trial.seed: result for result in table_results(study.read_results())} == {
+        seed: solved(seed) for seed in (1, 2, 3)
+    }
+    assert len(study.read_curves()) == 3
+
+
+def test_two_different_results_of_one_trial_are_refused(study: StudyStore) -> None:
+    """On one engine and device kind a trial has one result; two are named, not chosen from."""
+    fill(study, PACK, [solved(1, device="cuda:0")])
+    fill(study, OTHER_PACK, [solved(1, device="cuda:1", test_mse=0.5)])
+    with pytest.raises(StoreError, match=rf"{Trial(CELL, 1).id}.*test_mse.*{PACK}.*{OTHER_PACK}"):
+        study.read_results()
+
+
+def everywhere(size: int) -> list[int]:
+    return sorted({0, 1, 3, 4, 8, size // 4, size // 2, size - 9, size - 8, size - 4, size - 1})
+
+
+@pytest.mark.parametrize("kind", ["results", "curves", "checkpoints"])
+def test_a_torn_file_is_set_aside_wherever_it_is_torn(study: StudyStore, kind: str) -> None:
+    """No part of a file passes for the file, and each is named with its reason."""
+    fill(study, PACK, [solved(1)])
+    study.save_checkpoint(checkpoint())
+    path = next((study.path / kind).iterdir())
+    whole = path.read_bytes()
+    for count, size in enumerate(everywhere(len(whole)), start=1):
+        path.write_bytes(whole[:size])
+        read_all(study)
+        assert not path.exists()
+        assert len(study.notices) == count
+        assert str(path) in study.notices[-1]
+    reasons = list((study.path / "aside").glob("*.why.txt"))
+    assert len(reasons) == len(everywhere(len(whole)))
+    assert all(str(path) in reason.read_text() for reason in reasons)
+    path.write_bytes(whole)
+    read_all(study)
+    assert path.exists()
+
+
+def read_all(study: StudyStore) -> None:
+    study.done()
+    study.read_results()
+    study.read_curves()
+    study.checkpoints()
+    study.load_checkpoint(PACK)
+
+
+def test_a_flipped_bit_is_noticed(study: StudyStore) -> None:
+    """Numbers that rotted on the disk are not believed."""
+    study.save_checkpoint(checkpoint())
+    fill(study, PACK, [solved(1)])
+    for path, read in (
+        (study.path / "results" / f"{PACK}.parquet", study.read_results),
+        (study.path / "checkpoints" / f"{PACK}.npz", lambda: study.load_checkpoint(PACK)),
+    ):
+        rotten = bytearray(path.read_bytes())
+        place = 200 if path.suffix == ".npz" else rotten.index(b"NMU")
+        rotten[place] ^= 1
+        path.write_bytes(rotten)
+        assert not read()
+        assert not path.exists()
+
+
+def foreign_parquet(path: Path) -> None:
+    pq.write_table(pa.table({"trial_id": ["x"], "outcome": ["solved"]}), path)
+
+
+def other_columns(path: Path) -> None:
+    files.write_parquet(path, results_table([solved(1)]).drop_columns(["test_mse"]), SOURCE, "snappy")
+
+
+def text(path: Path) -> None:
+    path.write_text("PAR1 not really PAR1")
+
+
+@pytest.mark.parametrize("write", [foreign_parquet, other_columns, text])
+def test_a_foreign_file_is_not_believed(study: StudyStore, write: object) -> None:
+    """What is not a pack's results is set aside, and the rest is read."""
+    fill(study, OTHER_PACK, [solved(2)])
+    write(study.path / "results" / f"{PACK}.parquet")  # type: ignore[operator]
+    assert study.done() == {Trial(CELL, 2).id}
+    assert len(study.notices) == 1
+    assert study.pack_ids() == {OTHER_PACK}
+
+
+def pickled(file: BinaryIO) -> None:
+    np.savez(file, checkpoint=np.array([{"pack_id": PACK}], dtype=object))
+
+
+def bare_pickle(file: BinaryIO) -> None:
+    pickle.dump({"checkpoint": 1}, file)
+
+
+def bare_array(file: BinaryIO) -> None:
+    np.save(file, np.zeros(3))
+
+
+def no_header(file: BinaryIO) -> None:
+    np.savez(file, weights=np.zeros(3))
+
+
+@pytest.mark.parametrize("write", [pickled, bare_pickle, bare_array, no_header])
+def test_a_foreign_checkpoint_is_not_believed(study: StudyStore, write: object) -> None:
+    """Above all a pickle is never opened."""
+    study.save_checkpoint(checkpoint())
+    with (study.path / "checkpoints" / f"{PACK}.npz").open("wb") as file:
+        write(file)  # type: ignore[operator]
+    assert study.load_checkpoint(PACK) is None
+    assert len(study.notices) == 1
+    assert study.checkpoints() == []
+
+
+def test_another_packs_checkpoint_is_not_believed(study: StudyStore) -> None:
+    """A checkpoint under a wrong name is named as that."""
+    study.save_checkpoint(checkpoint())
+    (study.path / "checkpoints" / f"{PACK}.npz").rename(study.path / "checkpoints" / f"{OTHER_PACK}.npz")
+    assert study.load_checkpoint(OTHER_PACK) is None
+    assert PACK in study.notices[0]
+
+
+def test_a_newer_file_asks_for_an_upgrade(study: StudyStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of a newer package is neither read nor moved."""
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "SCHEMA_VERSION", SCHEMA_VERSION + 1)
+        fill(study, PACK, [solved(1)])
+        study.save_checkpoint(checkpoint())
+    for read in (study.done, study.read_results, study.read_curves, study.checkpoints, study.provenances):
+        with pytest.raises(InputError, match=rf"{PACK}.*version {SCHEMA_VERSION + 1}.*upgrade"):
+            read()
+    assert not (study.path / "aside").exists()
+
+
+def test_read_only_moves_nothing(study: StudyStore) -> None:
+    """Someone who only looks says what is bad and leaves it where it is."""
+    fill(study, PACK, [solved(1)])
+    path = study.path / "results" / f"{PACK}.parquet"
+    path.write_bytes(b"torn")
+    looking = Store(study.path.parent, read_only=True).study("demo")
+    assert looking.done() == set()
+    assert looking.done() == set()
+    assert len(looking.notices) == 1
+    assert path.read_bytes() == b"torn"
+    assert not (study.path / "aside").exists()
+
+
+def test_a_checkpoint_comes_back_bit_for_bit(study: StudyStore) -> None:
+    """Arrays, also those with awkward names and NaN, survive; the furthest pack comes first."""
+    study.save_checkpoint(checkpoint(iteration=1))
+    study.save_checkpoint(checkpoint())
+    study.save_checkpoint(checkpoint(OTHER_PACK, 900))
+    read = study.load_checkpoint(PACK)
+    assert read is not None
+    assert replace(read, arrays={}) == replace(checkpoint(), arrays={})
+    for name, array in checkpoint().arrays.items():
+        assert read.arrays[name].dtype == array.dtype
+        assert read.arrays[name].tobytes() == array.tobytes()
+    assert study.checkpoints() == [(OTHER_PACK, ("t1", "t2"), 900), (PACK, ("t1", "t2"), 500)]
+    study.drop_checkpoint(OTHER_PACK)
+    assert [pack_id for pack_id, _, _ in study.checkpoints()] == [PACK]
+
+
+def test_a_checkpoint_that_needs_pickle_is_refused(study: StudyStore) -> None:
+    """What could not be read back is not written."""
+    bad = replace(checkpoint(), arrays={"notes": np.array([{}], dtype=object)})
+    with pytest.raises(ValueError, match="needs pickle"):
+        study.save_checkpoint(bad)
+
+
+def test_a_full_disk_leaves_the_old_file(study: StudyStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A write that fails says what to do, and loses nothing."""
+    fill(study, PACK, [solved(1)])
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(StoreError, match=rf"{PACK}.*free some space"):
+            fill(study, PACK, [solved(1), solved(2)])
+    assert study.done() == {Trial(CELL, 1).id}
+    assert not list(study.path.rglob("*.tmp"))
+
+
+def test_a_folder_that_is_a_file_is_explained(tmp_path: Path) -> None:
+    """A store that can't be written to says so in words."""
+    (tmp_path / "root").write_text("")
+    with pytest.raises(StoreError, match="can't write"):
+        Store(tmp_path / "root").study("demo").write_spec("")
+
+
+WRITE_AND_STOP = """
+seen = []
+fsync = os.fsync
+def stop(number):
+    seen.append(number)
+    if len(seen) == int(sys.argv[2]):
+        print("here", flush=True)
+        sys.stdin.read()
+    fsync(number)
+os.fsync = stop
+fill(StudyStore(Path(sys.argv[1])), PACK, [solved(1), solved(2)])
+"""
+
+
+@pytest.mark.parametrize("stop_at", [1, 2, 3, 4])
+def test_a_writer_killed_anywhere_leaves_all_or_nothing(study: StudyStore, stop_at: int) -> None:
+    """SIGKILL before, between and after the two files: a pack is done only when both are whole."""
+    with in_process(WRITE_AND_STOP, str(study.path), str(stop_at)) as writer:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "here\n"
+        writer.send_signal(signal.SIGKILL)
+    done = study.done()
+    assert done == ({Trial(CELL, 1).id, Trial(CELL, 2).id} if stop_at == 4 else set())
+    assert len(study.read_curves()) == len(study.read_results()) == len(done)
+    assert bool(list(study.path.rglob("*.tmp"))) == (stop_at in (1, 3))
+    study.begin_attempt()
+    assert not list(study.path.rglob("*.tmp"))
+    assert study.notices == []
+    fill(study, PACK, [solved(1), solved(2)])
+    assert len(study.read_results()) == len(study.read_curves()) == 2
+
+
+WRITE_AGAIN_AND_AGAIN = """
+sys.stdin.readline()
+for _ in range(20):
+    fill(StudyStore(Path(sys.argv[1])), PACK, [solved(1), solved(2)])
+"""
+
+
+def test_two_writers_of_one_pack_leave_one_whole_pack(study: StudyStore) -> None:
+    """A worker thought dead that goes on writing harms nobody, and a reader never sees half a file."""
+    writers = [in_process(WRITE_AGAIN_AND_AGAIN, str(study.path)) for _ in range(2)]
+    for writer in writers:
+        assert writer.stdin is not None
+        writer.stdin.write("go\n")
+        writer.stdin.flush()
+    while any(writer.poll() is None for writer in writers):
+        assert len(study.read_results()) in (0, 2)
+    for writer in writers:
+        writer.communicate()
+        assert writer.returncode == 0
+    assert study.notices == []
+    assert study.read_results().num_rows == study.read_curves().num_rows == 2
+    assert not list(study.path.rglob("*.tmp"))
+
+
+HOLD = """
+with StudyStore(Path(sys.argv[1])).lock():
+    print("here", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_one_driver_at_a_time_and_the_kernel_frees_the_dead(study: StudyStore) -> None:
+    """A second driver is told who is running; after kill -9 the study is free at once."""
+    with in_process(HOLD, str(study.path)) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "here\n"
+        with pytest.raises(BusyError, match=rf"'demo'.*process {holder.pid} on "), study.lock():
+            pass
+        holder.send_signal(signal.SIGKILL)
+    with study.lock():
+        assert json.loads((study.path / "lock").read_text())["pid"] == os.getpid()
+    with study.lock():
+        pass
+
+
+def test_each_attempt_has_its_own_id(study: StudyStore) -> None:
+    """A worker of an earlier driver finds another id than its own."""
+    first = study.begin_attempt()
+    assert study.attempt() == first
+    second = study.begin_attempt()
+    assert study.attempt() == second != first
+
+
+def test_results_of_other_studies_are_adopted(study: StudyStore) -> None:
+    """What another study of the store has done is copied with its curves and its provenance, once."""
+    store = Store(study.path.parent)
+    other = store.study("other")
+    other.write_spec("name: other\n")
+    fill(other, PACK, [solved(1), solved(2)])
+    fill(other, OTHER_PACK, [failed(3)])
+    fill(study, PACK, [solved(4)])
+    wanted = {Trial(CELL, seed).id for seed in (2, 3, 4, 5)}
+    assert store.adopt("demo", wanted) == 1
+    assert store.adopt("demo", wanted) == 0
+    assert {row["seed"] for row in study.read_results().to_pylist()} == {2, 4}
+    assert study.read_curves()["trial_id"].to_pylist() == sorted(Trial(CELL, seed).id for seed in (2, 4))
+    assert {"adopted_from": "other", "original": [SOURCE]} in study.provenances()
+    assert len(other.read_results()) == 3
+
+
+def test_a_bad_neighbour_is_left_alone(study: StudyStore) -> None:
+    """Adopting neither moves nor trips over another study's bad files."""
+    store = Store(study.path.parent)
+    for name in ("other", "torn"):
+        store.study(name).write_spec("")
+    fill(store.study("other"), PACK, [solved(1)])
+    fill(store.study("other"), OTHER_PACK, [solved(1, test_mse=3.0)])
+    torn = store.study("torn")
+    fill(torn, PACK, [solved(1)])
+    (torn.path / "results" / f"{PACK}.parquet").write_bytes(b"")
+    assert store.adopt("demo", [Trial(CELL, 1).id]) == 0
+    assert [("test_mse" in notice, "skipped" in notice) for notice in store.notices] == [
+        (False, True),
+        (True, False),
+    ]
+    assert (torn.path / "results" / f"{PACK}.parquet").exists()

@@ -1,0 +1,154 @@
+"""How a report says things: names for people, and numbers to read rather than to compute with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from study.records import CELL_FIELDS, Cell, Interval, format_range
+from tasks.networks import MODELS
+
+Labels = Mapping[str, Mapping[str, str]]
+"""Names of points that several hyperparameters share: by cell id, then by axis of the grid."""
+
+NONE = "–"
+
+_NAMES = {
+    "hidden_size": "hidden units",
+    "input_size": "inputs",
+    "interpolation_range": "trained on",
+    "extrapolation_range": "tested on",
+    "init_variance": "init variance",
+    "sparsity_strength": "λ̂",
+    "sparsity_start": "λ start",
+    "sparsity_end": "λ end",
+    "learning_rate": "learning rate",
+    "batch_size": "batch",
+}
+_OPERATIONS = {"add": "+", "sub": "−", "mul": "×", "div": "÷", "squared": "a²", "root": "√a"}
+_DEFAULTS = {"init_variance": "default", "sparsity_strength": "off"}
+
+
+def symbol(model: str) -> str:
+    """Give the field's symbol of a model, or its name if it has none."""
+    known = MODELS.get(model)
+    return known.symbol if known else model
+
+
+def title(key: str) -> str:
+    """Name a hyperparameter, or an axis of the grid, for people."""
+    return _NAMES.get(key, key.replace("_", " "))
+
+
+def value(cell: Cell, key: str, labels: Labels) -> Any:
+    """Give a cell's value of a hyperparameter, or its label on an axis of the grid."""
+    return getattr(cell, key) if key in CELL_FIELDS else labels.get(cell.id, {}).get(key)
+
+
+def show(cell: Cell, key: str, labels: Labels) -> str:
+    """Write a cell's value of a hyperparameter, or its label on an axis, for people."""
+    given = value(cell, key, labels)
+    if given is None:
+        return _DEFAULTS.get(key, NONE)
+    if key == "model":
+        return symbol(given)
+    if key == "operation":
+        return _OPERATIONS.get(given, str(given))
+    if key.endswith("_range"):
+        return format_range(given)
+    return (
+        f"{given:g}" if isinstance(given, float) else f"{given:,}" if isinstance(given, int) else str(given)
+    )
+
+
+def varying(cells: Sequence[Cell], labels: Labels | None = None) -> list[str]:
+    """List the fewest hyperparameters, in order, that tell the cells apart.
+
+    A label on an axis stands for the several hyperparameters that move together there, and the model for
+    those that it prescribes: what follows from the names before it isn't listed.
+
+    Example:
+        >>> cell = dict(task="simple", operation="mul", input_size=4, subset_ratio=None, overlap_ratio=None,
+        ...     subsets=2, interpolation_range=((1, 2),), extrapolation_range=((2, 6),), model="NMU")
+        >>> varying([Cell(**cell, hidden_size=2), Cell(**cell, hidden_size=3)])
+        ['hidden_size']
+    """
+    labels = labels or {}
+    axes = list(dict.fromkeys(axis for cell in cells for axis in labels.get(cell.id, {})))
+    first = ["model", *axes, "hidden_size", "operation"]
+    kept: list[str] = []
+    for key in dict.fromkeys([*first, *CELL_FIELDS]):
+        told_apart = {tuple(value(cell, k, labels) for k in kept) for cell in cells}
+        with_it = {tuple(value(cell, k, labels) for k in [*kept, key]) for cell in cells}
+        if len(with_it) > len(told_apart):
+            kept.append(key)
+    return kept
+
+
+def iterations(number: float | None) -> str:
+    """Write a number of iterations to three digits.
+
+    Example:
+        >>> iterations(1420856), iterations(14000), iterations(850), iterations(None)
+        ('1.42M', '14.0k', '850', '–')
+    """
+    if number is None:
+        return NONE
+    for size, unit in ((1e6, "M"), (1e3, "k")):
+        if number >= size * 0.9995:
+            return f"{_three_digits(number / size)}{unit}"
+    return f"{number:.0f}"
+
+
+def error(number: float | None) -> str:
+    """Write a small number to two digits.
+
+    Example:
+        >>> error(4.2056e-07), error(0.45365), error(0.0)
+        ('4.2e-7', '0.45', '0')
+    """
+    if number is None:
+        return NONE
+    if number == 0 or number >= 0.01:
+        return f"{number:.2g}"
+    return f"{number:.1e}".replace("e-0", "e-")
+
+
+def seconds(number: float | None) -> str:
+    """Write seconds to three digits.
+
+    Example:
+        >>> seconds(0.20415), seconds(12.5)
+        ('0.204', '12.5')
+    """
+    return NONE if number is None else _three_digits(number)
+
+
+def rate(number: float | None) -> str:
+    """Write a rate to two decimals."""
+    return NONE if number is None else f"{number:.2f}"
+
+
+def p_value(number: float) -> str:
+    """Write a p-value.
+
+    Example:
+        >>> p_value(0.0371), p_value(2e-9)
+        ('0.037', '< 0.001')
+    """
+    return "< 0.001" if number < 0.001 else f"{number:.2g}"
+
+
+def interval(pair: Interval | None, write: Any = rate) -> str:
+    """Write an interval, each end as `write` does.
+
+    Example:
+        >>> interval((0.875, 0.9722))
+        '[0.88, 0.97]'
+    """
+    return "" if pair is None else f"[{write(pair[0])}, {write(pair[1])}]"
+
+
+def _three_digits(number: float) -> str:
+    decimals = 2 if number < 9.995 else 1 if number < 99.95 else 0
+    return f"{number:.{3 if number < 0.9995 else decimals}f}"

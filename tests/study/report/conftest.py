@@ -1,0 +1,116 @@
+"""Synthetic results of known counts: what a report must then say is known too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from study.aggregate import CellSummary, aggregate
+from study.records import Cell, Outcome, Result, Trial
+from study.table import results_table
+from tasks.networks import MODELS
+
+
+def published_cell(model: str, **changes: Any) -> Cell:
+    """Build the published simple-task cell of a model."""
+    prescribed = MODELS[model]
+    content: dict[str, Any] = {
+        "task": "simple",
+        "operation": "mul",
+        "input_size": 4,
+        "subset_ratio": None,
+        "overlap_ratio": None,
+        "subsets": 2,
+        "interpolation_range": ((1.0, 2.0),),
+        "extrapolation_range": ((2.0, 6.0),),
+        "model": model,
+        "hidden_size": 2,
+        "iterations": 200_000,
+        "bounds": "clipped" if prescribed.has_bounds else None,
+    }
+    if prescribed.sparsity_strength:
+        content |= {
+            "sparsity_strength": prescribed.sparsity_strength,
+            "sparsity_start": prescribed.sparsity_start,
+            "sparsity_end": prescribed.sparsity_end,
+            "sparsity_shape": "linear",
+            "sparsity_scaling": "linear",
+        }
+    return Cell(**content | changes)
+
+
+def arithmetic_cell(model: str, **changes: Any) -> Cell:
+    """Build the published arithmetic-task cell of a model, x."""
+    content = {"task": "arithmetic", "input_size": 100, "subset_ratio": 0.25, "overlap_ratio": 0.5}
+    return published_cell(model, **content | {"iterations": 5_000_000} | changes)
+
+
+def results_of(cell: Cell, **counts: int) -> list[Result]:
+    """Make a cell's results with so many trials of each outcome."""
+    outcomes = [Outcome(name) for name, count in counts.items() for _ in range(count)]
+    return [
+        Result(
+            trial=Trial(cell, seed),
+            outcome=outcome,
+            solved_at_iteration=10_000 + 1000 * seed if outcome is Outcome.SOLVED else None,
+            sparsity_error=1e-5 * (seed + 1) if outcome is Outcome.SOLVED else None,
+            training_s=0.0 if outcome is Outcome.FAILED else 2.0,
+            iterations=cell.iterations,
+            error="killed" if outcome is Outcome.FAILED else None,
+        )
+        for seed, outcome in enumerate(outcomes)
+    ]
+
+
+def table_of(*cells: tuple[Cell, dict[str, int]]) -> pa.Table:
+    """Make a table of results."""
+    return results_table(result for cell, counts in cells for result in results_of(cell, **counts))
+
+
+def summaries_of(*cells: tuple[Cell, dict[str, int]]) -> list[CellSummary]:
+    """Make the summaries of cells with so many trials of each outcome; ``pending`` counts, too."""
+    planned = {cell: sum(counts.values()) for cell, counts in cells}
+    done = [(cell, {k: v for k, v in counts.items() if k != "pending"}) for cell, counts in cells]
+    return aggregate(table_of(*done), planned=planned)
+
+
+@pytest.fixture(name="published_cell")
+def _published_cell() -> Callable[..., Cell]:
+    return published_cell
+
+
+@pytest.fixture(name="arithmetic_cell")
+def _arithmetic_cell() -> Callable[..., Cell]:
+    return arithmetic_cell
+
+
+@pytest.fixture(name="summaries_of")
+def _summaries_of() -> Callable[..., list[CellSummary]]:
+    return summaries_of
+
+
+@pytest.fixture(name="demo")
+def _demo() -> tuple[list[CellSummary], dict[str, dict[str, str]]]:
+    """Give a small study like the demo, two schedules and a model without one, and its labels."""
+    schedules: dict[str, dict[str, Any]] = {
+        "off": {"sparsity_strength": None, "sparsity_start": None, "sparsity_end": None},
+        "late mild": {"sparsity_strength": 1.0, "sparsity_start": 30_000, "sparsity_end": 60_000},
+    }
+    cells, labels = [], {}
+    for hidden_size in (2, 3, 10):
+        for rank, (label, schedule) in enumerate(schedules.items()):
+            cell = published_cell("NMU", hidden_size=hidden_size, iterations=100_000, **schedule)
+            cells.append((cell, {"solved": 8 - rank, "unsolved": 2 + rank}))
+            labels[cell.id] = {"schedule": label}
+        cell = published_cell("NAC-mul", hidden_size=hidden_size, iterations=100_000)
+        counts = {
+            2: {"solved": 1, "diverged": 9},
+            3: {"failed": 1, "solved": 2, "pending": 7},
+            10: {"unsolved": 10},
+        }
+        cells.append((cell, counts[hidden_size]))
+        labels[cell.id] = {}
+    return summaries_of(*cells), labels

@@ -1,0 +1,148 @@
+"""Where MLflow is, how to reach it without its chatter, and how to serve it."""
+
+from __future__ import annotations
+
+import getpass
+import logging
+import os
+import re
+import sqlite3
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from study.errors import TrackingError
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+_SQLITE = "sqlite:///"
+_ENVIRONMENT = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "DO_NOT_TRACK": "true",
+    "GIT_PYTHON_REFRESH": "quiet",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+    # A server that is down must cost nothing, and a request sent again could make a second run: what failed
+    # is looked up before it is published again.
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",
+}
+
+
+def default_uri(store_root: Path) -> str:
+    """Name the database inside the store.
+
+    Example:
+        >>> default_uri(Path("/data/studies"))
+        'sqlite:////data/studies/mlflow.db'
+    """
+    return f"{_SQLITE}{Path(store_root).absolute() / 'mlflow.db'}"
+
+
+def ui_command(uri: str, port: int = 5000, host: str = "127.0.0.1") -> tuple[list[str], dict[str, str]]:
+    """Give the command, and its whole environment, that serves a database to a browser with two processes.
+
+    Args:
+        uri: of the database.
+        port: 1..65535.
+        host: interface to listen on; the dashboard asks nobody for a password.
+    """
+    command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", uri]
+    command += ["--host", host, "--port", str(port), "--workers", "1"]
+    folder = artifacts(uri)
+    if folder is not None:
+        command += ["--artifacts-destination", folder.as_uri()]
+    return command, os.environ | _ENVIRONMENT | {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+
+
+def experiment_url(uri: str, study: str, address: str | None = None) -> str:
+    """Give the page of a study in the dashboard.
+
+    Args:
+        uri: of MLflow.
+        study: its name.
+        address: where the dashboard of a database is served; a server is its own.
+
+    Raises:
+        TrackingError: if MLflow can't be reached, or doesn't know the study.
+    """
+    with reached(uri):
+        experiment = connect(uri).get_experiment_by_name(study)
+    if experiment is None:
+        raise TrackingError(
+            f"MLflow at {shown(uri)} has no experiment {study!r}: publish it with `study sync`"
+        )
+    base = address or (uri if uri.startswith("http") else "http://127.0.0.1:5000")
+    return f"{base.rstrip('/')}/#/experiments/{experiment.experiment_id}"
+
+
+def connect(uri: str) -> MlflowClient:
+    """Make a quiet client. Importing MLflow takes seconds, so it waits until somebody asks."""
+    for name, value in _ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    from mlflow import MlflowClient
+
+    for name in ("mlflow", "alembic"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    database = _database(uri)
+    fresh = database is not None and not database.exists()
+    if database is not None:
+        database.parent.mkdir(parents=True, exist_ok=True)
+    client = MlflowClient(tracking_uri=uri)
+    client.search_experiments(max_results=1)
+    if fresh and database is not None:
+        # With a write-ahead log the dashboard reads while we write; the file remembers it.
+        with closing(sqlite3.connect(database)) as connection:
+            connection.execute("PRAGMA journal_mode=WAL")
+    return client
+
+
+def artifacts(uri: str) -> Path | None:
+    """Give the folder for files beside a database; a server has its own place."""
+    database = _database(uri)
+    return None if database is None else database.absolute().with_name("mlflow-artifacts")
+
+
+def user() -> Mapping[str, str]:
+    """Give the tag that says who ran it, where that is known."""
+    try:
+        return {"mlflow.user": getpass.getuser()}
+    except (OSError, KeyError):  # a container without a name for its user
+        return {}
+
+
+def shown(uri: str) -> str:
+    """Write an address without the password in it.
+
+    Example:
+        >>> shown("https://me:secret@host/path")
+        'https://***@host/path'
+    """
+    return re.sub(r"//[^/@]*@", "//***@", uri)
+
+
+@contextmanager
+def reached(uri: str) -> Iterator[None]:
+    """Turn whatever MLflow raises into one sentence.
+
+    Raises:
+        TrackingError: always of what the body raised.
+    """
+    try:
+        yield
+    except TrackingError:
+        raise
+    except Exception as error:  # requests, sqlalchemy, alembic, mlflow: each has its own tree
+        raise TrackingError(f"MLflow at {shown(uri)} can't be used: {said(error)}") from error
+
+
+def said(error: BaseException) -> str:
+    """Give the first line of what an error says, without its address book."""
+    text = str(error).strip() or type(error).__name__
+    return shown(text.splitlines()[0])[:300]
+
+
+def _database(uri: str) -> Path | None:
+    return Path(uri.removeprefix(_SQLITE)) if uri.startswith(_SQLITE) else None

@@ -1,0 +1,218 @@
+"""spec -> cells -> trials -> packs: what there is to do, and what trains together; pure."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+
+from study.records import Cell, Pack, Trial
+from study.spec.cells import canonical_cell
+from study.spec.grid import model_level, points
+from study.spec.tables import Spec
+
+ShapeKey = tuple[object, ...]
+
+_MAY_DIFFER = {
+    "sparsity_strength",
+    "sparsity_start",
+    "sparsity_end",
+    "learning_rate",
+    "init_variance",
+    "interpolation_range",
+    "extrapolation_range",
+    "success_epsilon",
+    "success_threshold",
+}
+_WHEN_OFF = {"sparsity_shape": "linear", "sparsity_scaling": "linear"}
+
+# One Python step an iteration costs a pack that much, whatever its trials: more trials share it.
+_STEP_US = 300.0
+# Float32 numbers of a pack's activations beyond which more trials only fall out of the cache.
+_PACK_NUMBERS = 2**20
+_SMALLEST_CAP, _LARGEST_CAP = 16, 256
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a study asks for.
+
+    Args:
+        spec: the study as written.
+        cells: all different, in the file's order.
+        labels: what people call a cell's point on a zip axis, by cell id and axis; takes no part in ids.
+    """
+
+    spec: Spec
+    cells: tuple[Cell, ...]
+    labels: Mapping[str, Mapping[str, str]]
+
+    @cached_property
+    def trials(self) -> tuple[Trial, ...]:
+        """Every cell with every seed."""
+        return tuple(Trial(cell, seed) for cell in self.cells for seed in self.spec.seeds)
+
+    @property
+    def trials_count(self) -> int:
+        """Count the trials without making them."""
+        return len(self.cells) * len(self.spec.seeds)
+
+
+def plan(spec: Spec) -> Plan:
+    """Plan a study; see `study.spec.check_size` for what it may ask for.
+
+    Args:
+        spec: the study as written.
+
+    Example:
+        >>> from study.spec import parse_spec
+        >>> text = "{study: a, task: {name: simple}, models: [NMU], grid: {hidden_size: [2, 3]}, seeds: 5}"
+        >>> planned = plan(parse_spec(text, source="a.yaml"))
+        >>> len(planned.cells), planned.trials_count
+        (2, 10)
+    """
+    labels: dict[Cell, dict[str, str]] = {}
+    for index, model in enumerate(spec.models):
+        for point in points(model_level(spec, index)):
+            values = {name: setting.value for name, setting in point.settings.items()}
+            cell = canonical_cell(spec.task.name, model.name, values)
+            # Where points of different labels come to one cell, the axis doesn't tell it from others.
+            before = labels.get(cell, point.labels)
+            labels[cell] = {axis: text for axis, text in before.items() if point.labels.get(axis) == text}
+    named = {cell.id: axes for cell, axes in labels.items() if axes}
+    return Plan(spec, tuple(labels), named)
+
+
+def cells(spec: Spec) -> list[Cell]:
+    """Give a study's cells, all different, in the file's order."""
+    return list(plan(spec).cells)
+
+
+def shape_key(cell: Cell) -> ShapeKey:
+    """Give what must be equal among the trials of a pack.
+
+    A cell whose sparsity regulariser is off trains beside those of the default shape and scaling.
+    """
+    off = not cell.sparsity_strength
+    return tuple(
+        _WHEN_OFF[f.name] if off and f.name in _WHEN_OFF else getattr(cell, f.name)
+        for f in fields(cell)
+        if f.name not in _MAY_DIFFER
+    )
+
+
+def cost(cell: Cell) -> float:
+    """Estimate the microseconds that one trial adds to an iteration of its pack, on one core.
+
+    Rows are those of the batch and, spread over the iterations between them, those of the evaluations, which
+    are forward passes only. Each row costs its inputs, drawn once and multiplied by each hidden unit, and the
+    hidden units.
+    """
+    rows = cell.batch_size + 2 * cell.evaluation_rows / cell.evaluate_every / 3
+    return rows * (cell.input_size * (1e-3 + 1.5e-3 * cell.hidden_size) + 0.02 * cell.hidden_size + 0.02)
+
+
+def pack_cost(trials: Sequence[Trial]) -> float:
+    """Estimate the microseconds that a pack takes on one core."""
+    cell = trials[0].cell
+    return (cell.iterations + 1) * (_STEP_US + len(trials) * cost(cell))
+
+
+def packs(
+    trials: Iterable[Trial], *, slots: int, size: int | None = None, kept: Sequence[Sequence[str]] = ()
+) -> list[Pack]:
+    """Sort trials into packs; how never changes a result.
+
+    Args:
+        trials: what is to be done.
+        slots: packs that can run side by side; sizes are such that all slots end at about the same time.
+        size: trials in a pack at most; None to choose it.
+        kept: trial ids of packs that have a checkpoint: formed again as they were, if all of their trials are
+            still to be done; of two that overlap, the first.
+
+    Returns:
+        The costliest first; every trial in exactly one.
+
+    Example:
+        >>> from study.spec import load_spec
+        >>> trials = plan(load_spec("simple")).trials
+        >>> sorted({len(pack.trials) for pack in packs(trials, slots=2, size=40)})
+        [34]
+    """
+    if slots < 1 or (size is not None and size < 1):
+        raise ValueError(f"slots >= 1 and size >= 1 must hold, but got slots={slots} and size={size}")
+    pending = {trial.id: trial for trial in trials}
+    again = _form_again(pending, kept)
+    groups: dict[ShapeKey, list[Trial]] = {}
+    for trial in pending.values():
+        groups.setdefault(shape_key(trial.cell), []).append(trial)
+    counts = [_fewest(group, size) for group in groups.values()]
+    if size is None:
+        counts = _balanced(list(groups.values()), counts, [pack_cost(p.trials) for p in again], slots)
+    new = [Pack(p) for group, n in zip(groups.values(), counts, strict=True) for p in _cut(group, n)]
+    return sorted((*again, *new), key=lambda pack: pack_cost(pack.trials), reverse=True)
+
+
+def _form_again(pending: dict[str, Trial], kept: Sequence[Sequence[str]]) -> list[Pack]:
+    """Take the trials of unfinished packs out of those pending."""
+    again = []
+    for trial_ids in kept:
+        if trial_ids and len(set(trial_ids)) == len(trial_ids) and all(i in pending for i in trial_ids):
+            trials = tuple(pending[i] for i in trial_ids)
+            if len({shape_key(trial.cell) for trial in trials}) == 1:
+                again.append(Pack(trials))
+                for trial_id in trial_ids:
+                    del pending[trial_id]
+    return again
+
+
+def _fewest(group: Sequence[Trial], size: int | None) -> int:
+    """Count the packs of a group if each is as large as helps."""
+    cell = group[0].cell
+    numbers = cell.batch_size * (cell.input_size + 4 * cell.hidden_size)
+    cap = size or min(max(_PACK_NUMBERS // numbers, _SMALLEST_CAP), _LARGEST_CAP)
+    return -(-len(group) // cap)
+
+
+def _cut(group: Sequence[Trial], count: int) -> list[tuple[Trial, ...]]:
+    """Cut a group into parts whose sizes differ by one at most."""
+    edges = [len(group) * i // count for i in range(count + 1)]
+    return [tuple(group[a:b]) for a, b in itertools.pairwise(edges)]
+
+
+def _balanced(
+    groups: Sequence[Sequence[Trial]], counts: list[int], again: Sequence[float], slots: int
+) -> list[int]:
+    """Split the costliest packs further while that lets all slots end earlier."""
+    if slots == 1:
+        return counts
+    now = best = list(counts)
+    shortest = _makespan(groups, best, again, slots)
+    for _ in range(3 * slots):
+        largest = [_part_cost(group, count) for group, count in zip(groups, now, strict=True)]
+        can = [i for i, group in enumerate(groups) if now[i] < len(group)]
+        if not can:
+            break
+        costliest = max(can, key=largest.__getitem__)
+        now = [count + (i == costliest) for i, count in enumerate(now)]
+        length = _makespan(groups, now, again, slots)
+        if length < 0.97 * shortest:
+            best, shortest = now, length
+    return best
+
+
+def _part_cost(group: Sequence[Trial], count: int) -> float:
+    return pack_cost(group[: -(-len(group) // count)])
+
+
+def _makespan(
+    groups: Sequence[Sequence[Trial]], counts: Sequence[int], again: Sequence[float], slots: int
+) -> float:
+    """Estimate when the last slot ends if each takes the costliest pack that is left."""
+    parts = [_part_cost(g, n) for g, n in zip(groups, counts, strict=True) for _ in range(n)]
+    ends = [0.0] * slots
+    for one in sorted((*parts, *again), reverse=True):
+        heapq.heapreplace(ends, ends[0] + one)
+    return max(ends)

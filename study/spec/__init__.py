@@ -1,0 +1,16 @@
+"""The study as the user writes it: the only door that validates.
+
+- document: YAML text to plain data that knows its lines
+- hyperparameters: what can be fixed or swept, each with its type and limits
+- tables: the shape of the file, as pydantic models
+- grid: the points that fixed values, grids and zips span
+- cells: a point's values to a canonical `Cell`
+- checks: what must hold between values
+- load: all of these, in order; every mistake in one error
+"""
+
+from study.spec.grid import check_size
+from study.spec.load import load_spec, parse_spec
+from study.spec.tables import Spec, schema
+
+__all__ = ["Spec", "check_size", "load_spec", "parse_spec", "schema"]

@@ -1,0 +1,169 @@
+"""What must hold between values, over every combination that occurs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from study.errors import Problem
+from study.spec import cells
+from study.spec.document import Document, Path
+from study.spec.grid import Level, Settings, model_level, places, points
+from study.spec.tables import ModelTable, Spec
+from tasks import MODELS, TASKS, largest_init_variance
+
+_MOST_COMBINATIONS = 20_000
+_BOUNDS = ("bounds", "out_of_bounds_strength", "out_of_bounds_shape")
+_SPARSITY = ("sparsity_strength", "sparsity_start", "sparsity_end", "sparsity_shape", "sparsity_scaling")
+_RATIOS = ("subset_ratio", "overlap_ratio")
+
+Values = Mapping[str, Any]
+Mistake = tuple[Collection[str], str]
+"""Names to blame, the likeliest first, and the message."""
+
+
+def check(spec: Spec, document: Document, unread: Collection[str] = ()) -> list[Problem]:
+    """Find what can't be, each mistake once.
+
+    Args:
+        spec: the study.
+        document: knows the lines.
+        unread: hyperparameters that had mistakes of their own, and `model` if one had; what depends on them
+            isn't checked.
+    """
+    found: dict[Path, Problem] = {}
+    for path, message in (
+        *_twice(spec),
+        *_without_effect(spec, every_model_read="model" not in unread),
+        *_combinations(spec, unread),
+    ):
+        found.setdefault(path, document.problem(path, message))
+    return list(found.values())
+
+
+def _twice(spec: Spec) -> Iterator[tuple[Path, str]]:
+    levels: list[tuple[Spec | ModelTable, Path]] = [(spec, ())]
+    levels += [(model, ("models", i)) for i, model in enumerate(spec.models)]
+    for table, at in levels:
+        seen: dict[str, Path] = {}
+        for name, path in places(table, at):
+            if name in seen:
+                yield path, f"{name} is also set under {seen[name][len(at)]!r}; set it in one place"
+            seen.setdefault(name, path)
+
+
+def _without_effect(spec: Spec, *, every_model_read: bool) -> Iterator[tuple[Path, str]]:
+    levels = [model_level(spec, i) for i in range(len(spec.models))]
+    names = [model.name for model in spec.models]
+    for name, path in places(spec) if every_model_read else ():
+        reasons = [_why_not(name, spec, m, level) for m, level in zip(names, levels, strict=True)]
+        if all(reasons):
+            yield path, f"{name} has no effect on any model of the study: {reasons[0]}"
+    for i, model in enumerate(spec.models):
+        for name, path in places(model, ("models", i)):
+            reason = _why_not(name, spec, model.name, levels[i])
+            if reason:
+                yield path, f"{name} has no effect: {reason}"
+
+
+def _why_not(name: str, spec: Spec, model: str, level: Level) -> str | None:
+    if name in _SPARSITY and not MODELS[model].has_sparsity:
+        return f"{model} has no sparsity regulariser"
+    if name in _BOUNDS and not MODELS[model].has_bounds:
+        return f"{model} has no bounded weights"
+    if name in _BOUNDS[1:] and "regularized" not in _occurring(level, "bounds"):
+        return "bounds must be regularized for that"
+    if name == "momentum" and "momentum" not in _occurring(level, "optimizer"):
+        return "optimizer must be momentum for that"
+    if name in _RATIOS and spec.task.name == "simple":
+        return "the simple task has fixed subsets"
+    return None
+
+
+def _occurring(level: Level, name: str) -> set[Any]:
+    return {setting.value for point in points(level, (name,)) for setting in point.settings.values()}
+
+
+def _combinations(spec: Spec, unread: Collection[str]) -> Iterator[tuple[Path, str]]:
+    for i, model in enumerate(spec.models):
+        level = model_level(spec, i)
+        for names, find in _CHECKS:
+            if set(names) & set(unread):
+                continue
+            for point in islice(points(level, names), _MOST_COMBINATIONS):
+                values = {name: setting.value for name, setting in point.settings.items()}
+                for blame, message in find(spec.task.name, model.name, values):
+                    yield _blamed(point.settings, blame, ("models", i)), message
+
+
+def _blamed(settings: Settings, names: Collection[str], otherwise: Path) -> Path:
+    return next((settings[name].path for name in names if name in settings), otherwise)
+
+
+def _task_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]:
+    """Ask for the task and its threshold; its own words say what is wrong."""
+    try:
+        asked = TASKS[task](**{name: value for name, value in values.items() if name in cells.TASK_NAMES})
+        epsilon = cells.success(values)["success_epsilon"]
+        if epsilon is not None:
+            asked.threshold(epsilon)
+    except ValueError as error:
+        message = str(error)
+        named = [name for name in cells.TASK_NAMES if name in message]
+        yield (*sorted(named, key=message.index), "success_epsilon"), message
+
+
+def _variance_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]:
+    variance = values.get("init_variance")
+    if variance is None:
+        return
+    input_size = values.get("input_size", 4 if task == "simple" else 100)
+    hidden_size = values.get("hidden_size", 2)
+    largest = largest_init_variance(MODELS[model], input_size, hidden_size)
+    if variance > largest:
+        yield (
+            ("init_variance",),
+            f"the weights of {model} can have a variance of at most {largest:.6g}, but got {variance:g}",
+        )
+
+
+def _schedule_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]:
+    found = cells.sparsity(model, values)
+    start, end = found.get("sparsity_start"), found.get("sparsity_end")
+    if start is None or end is None or end > start:
+        return
+    ours = [name for name in ("sparsity_start", "sparsity_end") if name not in values]
+    default = f" ({' and '.join(ours)} as published for {model})" if ours else ""
+    yield (
+        ("sparsity_end", "sparsity_start"),
+        f"sparsity_start < sparsity_end must hold, but got start {start} and end {end}{default}",
+    )
+
+
+def _protocol_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]:
+    cell = cells.canonical_cell(task, model, {n: v for n, v in values.items() if n in _PROTOCOL})
+    if cell.iterations < cell.evaluate_every:
+        yield (
+            ("evaluate_every", "iterations"),
+            "evaluate_every <= iterations must hold, or a trial is evaluated only before its first update; "
+            f"but got evaluate_every {cell.evaluate_every} and iterations {cell.iterations}",
+        )
+
+
+def _success_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]:
+    if len(values) == 2:
+        yield (
+            ("success_threshold",),
+            "success takes an epsilon, from which the threshold is computed, or a threshold, but got both",
+        )
+
+
+_PROTOCOL = ("iterations", "evaluate_every")
+_CHECKS: tuple[tuple[tuple[str, ...], Callable[[str, str, Values], Iterator[Mistake]]], ...] = (
+    ((*cells.TASK_NAMES, "success_epsilon", "success_threshold"), _task_mistakes),
+    (("init_variance", "input_size", "hidden_size"), _variance_mistakes),
+    (_SPARSITY, _schedule_mistakes),
+    (_PROTOCOL, _protocol_mistakes),
+    (("success_epsilon", "success_threshold"), _success_mistakes),
+)

@@ -1,0 +1,184 @@
+"""YAML text to plain data that knows its lines.
+
+Scalars are read by the rules of YAML 1.2: `1e6` is a number, `off` and `no` are text, `010` is ten. Anchors,
+aliases and tags are refused, and size and depth are bounded: no file grows when read, none can run anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from study.errors import Problem
+
+Path = tuple[str | int, ...]
+"""Where a value is: keys and list indices from the top."""
+
+_MOST_BYTES = 2**20
+_MOST_EVENTS = 200_000
+_MOST_DEPTH = 20
+
+_NULL = re.compile(r"|~|null|Null|NULL")
+_TRUE = re.compile(r"true|True|TRUE")
+_FALSE = re.compile(r"false|False|FALSE")
+_WHOLE = re.compile(r"[-+]?[0-9][0-9_]*")
+_REAL = re.compile(r"[-+]?(\.[0-9]+|[0-9][0-9_]*(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_INFINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.nan|\.NaN|\.NAN")
+_MOST_DIGITS = 400
+
+
+@dataclass
+class Document:
+    """What a file says, and where.
+
+    Args:
+        data: plain dicts, lists, text, numbers, booleans and None.
+        lines: the 1-based line of each key or list item.
+        problems: mistakes in the text itself.
+    """
+
+    data: Any = None
+    lines: dict[Path, int] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+
+    def line(self, path: Path) -> int | None:
+        """Give the line of the value, or of the nearest table that holds it; None for the file as a whole."""
+        while path and path not in self.lines:
+            path = path[:-1]
+        return self.lines.get(path)
+
+    def problem(self, path: Path, message: str) -> Problem:
+        """Word a mistake at a place."""
+        return Problem(where(path), self.line(path), message)
+
+
+def where(path: Path) -> str:
+    """Write a place the way a reader counts: the third item of a list is [3].
+
+    Example:
+        >>> where(("zip", "schedule", 2, "sparsity_end"))
+        'zip.schedule[3].sparsity_end'
+    """
+    text = "".join(f"[{part + 1}]" if isinstance(part, int) else f".{part}" for part in path)
+    return text.removeprefix(".") or "study file"
+
+
+def read(content: bytes | str) -> Document:
+    """Read YAML into plain data; what is wrong with it is in `problems`.
+
+    Args:
+        content: of the file; bytes must be UTF-8.
+    """
+    document = Document()
+    if len(content) > _MOST_BYTES:
+        return _refused(f"must have at most {_MOST_BYTES:,} bytes, but has {len(content):,}", None)
+    try:
+        text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1 if isinstance(content, bytes) else None
+        return _refused("must be text in UTF-8, but has other bytes here", line)
+    try:
+        refusal = _find_danger(text)
+        if refusal is not None:
+            return _refused(*refusal)
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.YAMLError as error:
+        return _refused(f"must be YAML, but {_worded(error)}", _line_of(error))
+    if node is None:
+        return _refused("is empty; it must have at least study, task, models and seeds", None)
+    document.data = _build(node, (), document)
+    return document
+
+
+def _refused(message: str, line: int | None) -> Document:
+    return Document(problems=[Problem("study file", line, message)])
+
+
+def _line_of(error: yaml.YAMLError) -> int | None:
+    mark = getattr(error, "problem_mark", None)
+    return mark.line + 1 if mark is not None else None
+
+
+def _worded(error: yaml.YAMLError) -> str:
+    problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "it can't be read"
+    return str(problem).replace("\n", " ")
+
+
+def _find_danger(text: str) -> tuple[str, int | None] | None:
+    """Look at the events, which don't nest, before anything is built of them."""
+    depth = documents = 0
+    for count, event in enumerate(yaml.parse(text, Loader=yaml.SafeLoader)):
+        line = event.start_mark.line + 1 if event.start_mark is not None else None
+        if count >= _MOST_EVENTS:
+            return f"must have at most {_MOST_EVENTS:,} values, but has more", line
+        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
+            return "anchors and aliases (& and *) aren't allowed; write the values out", line
+        tag = getattr(event, "tag", None)
+        if tag is not None:
+            return f"tags aren't allowed, but got {tag!r}", line
+        if isinstance(event, yaml.DocumentStartEvent):
+            documents += 1
+            if documents > 1:
+                return "must be one document, but another starts here", line
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _MOST_DEPTH:
+            return f"values must nest at most {_MOST_DEPTH} deep, but nest deeper", line
+    return None
+
+
+def _line(node: yaml.Node) -> int:
+    return int(node.start_mark.line) + 1
+
+
+def _build(node: yaml.Node, path: Path, document: Document) -> Any:
+    document.lines.setdefault(path, _line(node))
+    if isinstance(node, yaml.MappingNode):
+        return _build_table(node, path, document)
+    if isinstance(node, yaml.SequenceNode):
+        return [_build(item, (*path, i), document) for i, item in enumerate(node.value)]
+    return _scalar(node)
+
+
+def _build_table(node: yaml.MappingNode, path: Path, document: Document) -> dict[str, Any]:
+    table: dict[str, Any] = {}
+    for key, line, value in _keys(node):
+        inside = (*path, key)
+        if key in table:
+            before = document.lines[inside]
+            message = f"the key is given twice, first on line {before}; keep one"
+            document.problems.append(Problem(where(inside), line, message))
+            continue
+        document.lines[inside] = line
+        table[key] = _build(value, inside, document)
+    return table
+
+
+def _keys(node: yaml.MappingNode) -> Iterator[tuple[str, int, yaml.Node]]:
+    for key, value in node.value:
+        # A key that is itself a list or a table is unknown whatever it says: its text will do.
+        yield str(key.value), _line(key), value
+
+
+def _scalar(node: yaml.Node) -> Any:
+    text = str(node.value)
+    if getattr(node, "style", None) is not None:  # quoted, or a block of text
+        return text
+    if _NULL.fullmatch(text):
+        return None
+    if _TRUE.fullmatch(text):
+        return True
+    if _FALSE.fullmatch(text):
+        return False
+    if len(text) > _MOST_DIGITS:
+        return text
+    if _WHOLE.fullmatch(text):
+        return int(text.replace("_", ""))
+    if _REAL.fullmatch(text):
+        return float(text.replace("_", ""))
+    if _INFINITE.fullmatch(text):
+        return float(text.replace(".", ""))
+    return text

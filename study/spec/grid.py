@@ -1,0 +1,198 @@
+"""The points that fixed values, grids and zips span, each value with its place in the file.
+
+There are two levels: what holds for all models, and what one model has of its own, which goes before. On one
+level a hyperparameter is set once.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from study.errors import InputError
+from study.spec.document import Path
+from study.spec.tables import ModelTable, Spec
+
+_ASK_ABOVE = 100_000
+_MOST_TRIALS = 10_000_000
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A hyperparameter's value, and where the file says so."""
+
+    value: Any
+    path: Path
+
+
+Settings = dict[str, Setting]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis of the grid.
+
+    Args:
+        name: of the hyperparameter, or of the zip.
+        points: what each point sets.
+        labels: what people call each point; None without a label.
+    """
+
+    name: str
+    points: tuple[Settings, ...]
+    labels: tuple[str | None, ...]
+
+    def without(self, names: Collection[str]) -> Axis:
+        """Drop some hyperparameters from every point."""
+        kept = ({k: v for k, v in point.items() if k not in names} for point in self.points)
+        return Axis(self.name, tuple(kept), self.labels)
+
+    @property
+    def names(self) -> set[str]:
+        """The hyperparameters that any point sets."""
+        return set().union(*self.points)
+
+
+@dataclass(frozen=True)
+class Level:
+    """What is set for all models, or by one of them."""
+
+    fixed: Settings
+    axes: tuple[Axis, ...]
+
+    @property
+    def names(self) -> set[str]:
+        """The hyperparameters it sets."""
+        return set(self.fixed).union(*(axis.names for axis in self.axes))
+
+
+@dataclass(frozen=True)
+class Point:
+    """One point of a model's grid.
+
+    Args:
+        settings: value of each hyperparameter that is set.
+        labels: what people call it, by axis.
+    """
+
+    settings: Settings
+    labels: dict[str, str]
+
+
+def common_level(spec: Spec) -> Level:
+    """Give what is set for all models."""
+    fixed: Settings = {}
+    for table, prefix in (("task", ""), ("protocol", ""), ("success", "success_"), ("fixed", "")):
+        for name, value in getattr(spec, table).given.items():
+            if (table, name) != ("task", "name"):
+                fixed.setdefault(prefix + name, Setting(value, (table, name)))
+    return Level(fixed, _axes(spec, ()))
+
+
+def own_level(spec: Spec, index: int) -> Level:
+    """Give what one model sets for itself."""
+    model, at = spec.models[index], ("models", index)
+    fixed = {name: Setting(value, (*at, "fixed", name)) for name, value in model.fixed.given.items()}
+    return Level(fixed, _axes(model, at))
+
+
+def places(spec: Spec | ModelTable, at: Path = ()) -> Iterator[tuple[str, Path]]:
+    """Give each hyperparameter that a level sets with its place, once for each fixed value or axis."""
+    if isinstance(spec, Spec):
+        for table, prefix in (("task", ""), ("protocol", ""), ("success", "success_")):
+            names = (name for name in getattr(spec, table).given if (table, name) != ("task", "name"))
+            yield from ((prefix + name, (*at, table, name)) for name in names)
+    for table in ("fixed", "grid"):
+        yield from ((name, (*at, table, name)) for name in getattr(spec, table).given)
+    for axis in _zip_axes(spec, at):
+        first = {name: setting.path for point in reversed(axis.points) for name, setting in point.items()}
+        yield from first.items()
+
+
+def _axes(table: Spec | ModelTable, at: Path) -> tuple[Axis, ...]:
+    grid = (
+        Axis(
+            name,
+            tuple({name: Setting(value, (*at, "grid", name, i))} for i, value in enumerate(values)),
+            (None,) * len(values),
+        )
+        for name, values in table.grid.given.items()
+    )
+    return (*grid, *_zip_axes(table, at))
+
+
+def _zip_axes(table: Spec | ModelTable, at: Path) -> Iterator[Axis]:
+    for axis, points in table.zip.items():
+        given = [point.given for point in points]
+        labels = tuple(point.pop("label", None) for point in given)
+        settings = tuple(
+            {name: Setting(value, (*at, "zip", axis, i, name)) for name, value in point.items()}
+            for i, point in enumerate(given)
+        )
+        yield Axis(axis, settings, labels)
+
+
+def model_level(spec: Spec, index: int) -> Level:
+    """Give all that holds for one model: its own, and what it doesn't set itself of what is set for all."""
+    common, own = common_level(spec), own_level(spec, index)
+    names = own.names
+    fixed = {name: setting for name, setting in common.fixed.items() if name not in names} | own.fixed
+    shared = (axis.without(names) if axis.names & names else axis for axis in common.axes)
+    return Level(fixed, (*(axis for axis in shared if axis.names or not names), *own.axes))
+
+
+def points(level: Level, names: Collection[str] | None = None) -> Iterator[Point]:
+    """Walk the points of a model's grid, the last axis fastest.
+
+    Args:
+        level: of one model.
+        names: walk only the axes that set any of these, and keep only these; None for all.
+    """
+    axes = [axis for axis in level.axes if names is None or axis.names & set(names)]
+    for chosen in itertools.product(*(zip(axis.points, axis.labels, strict=True) for axis in axes)):
+        settings = dict(level.fixed)
+        for point, _ in chosen:
+            settings |= point
+        labels = {
+            axis.name: label for axis, (_, label) in zip(axes, chosen, strict=True) if label is not None
+        }
+        if names is not None:
+            settings = {name: setting for name, setting in settings.items() if name in names}
+        yield Point(settings, labels)
+
+
+def largest_size(spec: Spec) -> int:
+    """Count the trials without making them; equal cells, which are merged later, count each."""
+    cells = sum(
+        math.prod(len(axis.points) for axis in model_level(spec, index).axes)
+        for index in range(len(spec.models))
+    )
+    # Not len(): of a count above what a machine word holds, Python refuses it.
+    seeds = spec.seeds.stop if isinstance(spec.seeds, range) else len(spec.seeds)
+    return int(cells * seeds)
+
+
+def check_size(spec: Spec, yes: bool) -> None:
+    """Check that a study isn't huge by accident, before its cells are made.
+
+    Args:
+        spec: the study.
+        yes: whether more than 100,000 trials are meant.
+
+    Raises:
+        InputError: if there are more than that, or more than the service can plan.
+    """
+    trials = largest_size(spec)
+    if trials > _MOST_TRIALS:
+        raise InputError(
+            f"study {spec.study!r} asks for up to {trials:,} trials, but {_MOST_TRIALS:,} is the most that "
+            "can be planned: each list under grid and zip multiplies them; split it or shorten a list"
+        )
+    if trials > _ASK_ABOVE and not yes:
+        raise InputError(
+            f"study {spec.study!r} asks for up to {trials:,} trials, more than {_ASK_ABOVE:,}: each list "
+            "under grid and zip multiplies them; if that is meant, add --yes"
+        )

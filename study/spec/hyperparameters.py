@@ -1,0 +1,152 @@
+"""What can be fixed or swept: each hyperparameter with its type and limits.
+
+Names are those of `study.records.Cell`, but for task and model, which have tables of their own.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Collection, Iterable
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+
+from study.records import Range
+from tasks import OPERATIONS
+from tasks.arithmetic import check_range
+
+_MOST = 2**31 - 1
+_MOST_ITERATIONS = 2**32 - 2  # the stream's counter has 32 bits for the iteration
+
+
+def nearest(given: object, names: Collection[str]) -> str:
+    """Suggest the nearest valid name, as the end of a sentence; nothing if none is near.
+
+    Example:
+        >>> nearest("hiden_size", ["hidden_size", "input_size"])
+        "; did you mean 'hidden_size'?"
+    """
+    by_lower = {name.lower(): name for name in names}
+    found = difflib.get_close_matches(str(given).lower(), by_lower, n=1, cutoff=0.6)
+    return f"; did you mean {by_lower[found[0]]!r}?" if found else ""
+
+
+def shown(value: object) -> str:
+    """Write what was given, shortened."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    text = "nothing" if value is None else repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _number(value: object) -> float | int:
+    if isinstance(value, list):
+        raise ValueError(
+            f"must be one number, but got the list {shown(value)}; to sweep it, put it under grid"
+        )
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"must be a number, but got {shown(value)}")
+    if not math.isfinite(value):
+        raise ValueError(f"must be a finite number, but got {value}")
+    return value
+
+
+def _whole(value: object) -> int:
+    number = _number(value)
+    if number != int(number):
+        raise ValueError(f"must be a whole number, but got {number:g}")
+    return int(number)
+
+
+def _variance(value: object) -> float | int | None:
+    return None if value is None else _number(value)
+
+
+def _range(value: object) -> Range:
+    message = "must be [low, high], or two intervals [[low, high], [low, high]]"
+    if not isinstance(value, list) or not value:
+        raise ValueError(f"{message}, but got {shown(value)}")
+    intervals = value if all(isinstance(v, list) for v in value) else [value]
+    if any(not isinstance(v, list) or len(v) != 2 for v in intervals):
+        raise ValueError(f"{message}, but got {shown(value)}")
+    range_ = tuple((float(_number(low)), float(_number(high))) for low, high in intervals)
+    check_range("a range", range_)
+    return range_
+
+
+def choice(names: Iterable[str]) -> Any:
+    """Make the type of a name out of several."""
+    valid = tuple(names)
+
+    def check(value: object) -> str:
+        if not isinstance(value, str) or value not in valid:
+            must = f"must be one of {', '.join(valid)}, but got {shown(value)}"
+            if isinstance(value, list):
+                raise ValueError(f"{must}; to sweep it, put the list under grid")
+            raise ValueError(must + nearest(value, valid))
+        return value
+
+    return Annotated[str, BeforeValidator(check), WithJsonSchema({"enum": list(valid)})]
+
+
+def _float32(value: float) -> float:
+    if value > 3e38:
+        raise ValueError(f"must fit into 32 bits, but got {value:g}")
+    return value
+
+
+Count = Annotated[int, Field(ge=1, le=_MOST), BeforeValidator(_whole)]
+Iteration = Annotated[int, Field(ge=0, le=_MOST_ITERATIONS), BeforeValidator(_whole)]
+Positive = Annotated[float, Field(gt=0), BeforeValidator(_number), AfterValidator(_float32)]
+NotNegative = Annotated[float, Field(ge=0), BeforeValidator(_number), AfterValidator(_float32)]
+Share = Annotated[float, Field(gt=0, le=1), BeforeValidator(_number)]
+ShareOrNone = Annotated[float, Field(ge=0, le=1), BeforeValidator(_number)]
+Momentum = Annotated[float, Field(ge=0, lt=1), BeforeValidator(_number)]
+Epsilon = Annotated[float, Field(gt=0, lt=0.5), BeforeValidator(_number)]
+Variance = Annotated[Annotated[float, Field(gt=0)] | None, BeforeValidator(_variance)]
+_INTERVAL = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}
+NumberRange = Annotated[
+    Range,
+    BeforeValidator(_range),
+    WithJsonSchema(
+        {"anyOf": [_INTERVAL, {"type": "array", "items": _INTERVAL, "minItems": 1, "maxItems": 2}]}
+    ),
+]
+Shape = choice(("linear", "squared"))
+
+TASK: dict[str, Any] = {
+    "operation": choice(OPERATIONS),
+    "input_size": Count,
+    "subset_ratio": Share,
+    "overlap_ratio": ShareOrNone,
+    "subsets": Count,
+    "interpolation_range": NumberRange,
+    "extrapolation_range": NumberRange,
+}
+PROTOCOL: dict[str, Any] = {
+    "iterations": Iteration,
+    "evaluate_every": Count,
+    "best_step_window": Count,
+    "evaluation_rows": Count,
+    "stop": choice(("never", "when_decided")),
+}
+SUCCESS: dict[str, Any] = {"success_epsilon": Epsilon, "success_threshold": Positive}
+TRAINING: dict[str, Any] = {
+    "hidden_size": Count,
+    "init_variance": Variance,
+    "bounds": choice(("clipped", "regularized")),
+    "out_of_bounds_strength": NotNegative,
+    "out_of_bounds_shape": Shape,
+    "sparsity_strength": NotNegative,
+    "sparsity_start": Iteration,
+    "sparsity_end": Iteration,
+    "sparsity_shape": Shape,
+    "sparsity_scaling": choice(("linear", "exponential")),
+    "optimizer": choice(("adam", "sgd", "momentum")),
+    "learning_rate": Positive,
+    "momentum": Momentum,
+    "batch_size": Count,
+}
+HYPERPARAMETERS: dict[str, Any] = TASK | TRAINING | PROTOCOL | SUCCESS
+"""The type of every hyperparameter, by name."""

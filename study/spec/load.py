@@ -1,0 +1,198 @@
+"""A study file to a `Spec`: every mistake in one error, each with its line."""
+
+from __future__ import annotations
+
+import copy
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+
+from study.errors import InputError, SpecError
+from study.presets import preset_names, preset_text
+from study.spec.checks import check
+from study.spec.document import Document, Path, read
+from study.spec.hyperparameters import HYPERPARAMETERS, nearest, shown
+from study.spec.tables import Spec, names_at
+
+_LIMITS = {"greater_than": (">", "gt"), "greater_than_equal": (">=", "ge"), "less_than": ("<", "lt")}
+_LIMITS["less_than_equal"] = ("<=", "le")
+_STAND_INS: dict[str, Any] = {
+    "study": "unnamed",
+    "task": {"name": "arithmetic"},
+    "models": ["linear"],
+    "seeds": 1,
+}
+
+
+def load_spec(file: str | pathlib.Path) -> Spec:
+    """Load a study file or a preset.
+
+    Args:
+        file: a path, or a preset's name.
+
+    Raises:
+        SpecError: if the file has mistakes.
+        InputError: if there is no such file and no such preset.
+
+    Example:
+        >>> load_spec("demo").study
+        'demo'
+    """
+    path = pathlib.Path(file)
+    try:
+        if path.is_file():
+            return parse_spec(path.read_bytes(), source=str(path))
+    except OSError as error:
+        raise InputError(f"{path} can't be read: {error.strerror}") from error
+    names = preset_names()
+    if str(file) in names:
+        return parse_spec(preset_text(str(file)), source=f"preset {file}")
+    what = "is a folder, not a file" if path.is_dir() else "is no file"
+    raise InputError(
+        f"{str(file)!r} {what}, and no preset{nearest(path.stem, names)}; the presets are {', '.join(names)}"
+    )
+
+
+def parse_spec(text: str | bytes, *, source: str) -> Spec:
+    """Parse a study file.
+
+    Args:
+        text: what it says.
+        source: what to call it in an error.
+
+    Raises:
+        SpecError: if it has mistakes.
+
+    Example:
+        >>> parse_spec("{study: a, task: {name: simple}, models: [NMUU], seeds: 0}", source="a.yaml")
+        Traceback (most recent call last):
+        ...
+        study.errors.SpecError: a.yaml: 2 mistakes, nothing was started
+          line 1: models[1]: must be one of NMU, ..., but got 'NMUU'; did you mean 'NMU'?
+          line 1: seeds: must be at least 1 and below 2**63, but got 0
+    """
+    document = read(text)
+    spec = _validate(document)
+    if document.problems or spec is None:
+        in_order = sorted(document.problems, key=lambda problem: problem.line or 0)
+        raise SpecError(source, list(dict.fromkeys(in_order)))
+    spec._source_text = text if isinstance(text, str) else text.decode("utf-8-sig")
+    return spec
+
+
+def _validate(document: Document) -> Spec | None:
+    """Validate what the file says; where that fails, leave the wrong values out and check the others."""
+    data = document.data
+    if not isinstance(data, dict):
+        if not document.problems:
+            message = f"must be a table (`key: value` lines), but is {_kind(data)}"
+            document.problems.append(document.problem((), message))
+        return None
+    data, unread, reported = copy.deepcopy(data), set[str](), set[Path]()
+    while True:
+        try:
+            spec = Spec.model_validate(data)
+        except ValidationError as error:
+            found = error.errors()
+        else:
+            document.problems += check(spec, document, unread)
+            return spec
+        if reported >= {tuple(details["loc"]) for details in found}:
+            return None  # leaving it out didn't help
+        for details in found:
+            path = tuple(details["loc"])
+            if details["type"] == "too_short" and details["input"]:
+                continue  # short only because its items are wrong, which is told
+            if path not in reported:
+                document.problems.append(document.problem(_placed(path), _message(details)))
+            reported.add(path)
+            unread |= {str(part) for part in path} & set(HYPERPARAMETERS)
+            if path[0] == "models" and len(path) <= 3:
+                unread.add("model")
+            _leave_out(data, path)
+
+
+def _placed(path: Path) -> Path:
+    """Say where a mistake is the way the file is written: a model may be its name alone."""
+    if len(path) == 3 and path[0] == "models" and path[2] == "name":
+        return path[:2]
+    return path
+
+
+def _leave_out(data: dict[str, Any], path: Path) -> None:
+    """Take a wrong value out, or put a right one where there must be one; the places of others stay."""
+    match path:
+        case (("study" | "seeds" | "models") as name,):
+            data[name] = copy.deepcopy(_STAND_INS[name])
+        case ("task", *inside) if not inside or inside == ["name"]:
+            given = data.get("task")
+            data["task"] = (given if isinstance(given, dict) else {}) | _STAND_INS["task"]
+        case ("models", int(i)) | ("models", int(i), "name"):
+            data["models"][i] = _STAND_INS["models"][0]
+        case (*before, "zip", axis, int(i)):
+            _at(data, (*before, "zip", axis))[i] = {}
+        case (*before, "grid", name, int()):
+            _drop(data, (*before, "grid", name))
+        case _:
+            _drop(data, path)
+
+
+def _drop(data: Any, path: Path) -> None:
+    *before, last = path
+    table = _at(data, before)
+    if isinstance(table, dict):
+        table.pop(last, None)
+
+
+def _at(data: Any, path: Sequence[str | int]) -> Any:
+    """Give what is at a place; None where it is gone already."""
+    for step in path:
+        if not _has(data, step):
+            return None
+        data = data[step]
+    return data
+
+
+def _has(table: Any, step: str | int) -> bool:
+    if isinstance(table, dict):
+        return step in table
+    return isinstance(table, list) and isinstance(step, int) and step < len(table)
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, list):
+        return "a list"
+    if isinstance(value, dict):
+        return "a table"
+    return shown(value)
+
+
+def _message(details: Mapping[str, Any]) -> str:
+    given, kind, context = details["input"], details["type"], details.get("ctx", {})
+    if kind == "extra_forbidden":
+        *table, key = details["loc"]
+        names = names_at(table)
+        listed = "" if len(names) > 8 else f"; the keys here are {', '.join(names)}"
+        return f"unknown key{nearest(key, names) or listed}"
+    if kind == "missing":
+        return "must be given, but is missing"
+    if kind == "value_error":
+        return str(context["error"])
+    if kind in _LIMITS:
+        sign, name = _LIMITS[kind]
+        return f"must be {sign} {context[name]:g}, but got {given:g}"
+    if kind == "too_short":
+        return "must have at least 1 value, but is empty"
+    wanted = {
+        "list_type": "a list",
+        "tuple_type": "a list",
+        "dict_type": "a table (`key: value` lines)",
+        "model_type": "a table (`key: value` lines)",
+        "string_type": "text",
+    }.get(kind)
+    if wanted is not None:
+        hint = f"; write [{given}]" if wanted == "a list" and isinstance(given, str | int | float) else ""
+        return f"must be {wanted}, but got {_kind(given)}{hint}"
+    return f"{details['msg']}, but got {shown(given)}"

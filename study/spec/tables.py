@@ -1,0 +1,233 @@
+"""The shape of a study file, as pydantic models: frozen, unknown keys refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    PrivateAttr,
+    ValidatorFunctionWrapHandler,
+    WithJsonSchema,
+    create_model,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+
+from study.spec.hyperparameters import HYPERPARAMETERS, PROTOCOL, SUCCESS, TASK, choice, shown
+from tasks import MODELS, TASKS
+
+_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$"
+_RESERVED = "mlflow"  # the store keeps MLflow's database and files beside the studies
+_MOST_SEEDS = 2**63
+
+
+def _drop_default(schema: dict[str, Any]) -> None:
+    schema.pop("default", None)
+
+
+def _table_field(of: type) -> Any:
+    return Field(default_factory=of, json_schema_extra=_drop_default)
+
+
+def _optional() -> Any:
+    return Field(default=None, json_schema_extra=_drop_default)
+
+
+def _values(type_: Any) -> Any:
+    return Annotated[list[type_], Field(min_length=1)]
+
+
+class Table(BaseModel):
+    """A table of the file, which remembers the order of its keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    _order: tuple[str, ...] = PrivateAttr(())
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _remember_order(cls, data: Any, handler: ValidatorFunctionWrapHandler) -> Self:
+        table: Self = handler(data)
+        if isinstance(data, Mapping):
+            table._order = tuple(data)
+        return table
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """What was given, in the file's order."""
+        return {name: getattr(self, name) for name in self._order if name in self.model_fields_set}
+
+
+def _table(name: str, types: Mapping[str, Any]) -> type[Table]:
+    fields: dict[str, Any] = {key: (type_, _optional()) for key, type_ in types.items()}
+    return create_model(name, __base__=Table, **fields)
+
+
+if TYPE_CHECKING:
+
+    class _Task(Table):
+        name: str
+
+    class _Fixed(Table): ...
+
+    class _Grid(Table): ...
+
+    class _Point(Table): ...
+
+    class _Protocol(Table): ...
+
+    class _Success(Table): ...
+
+else:
+    _Fixed = _table("Fixed", HYPERPARAMETERS)
+    _Grid = _table("Grid", {name: _values(type_) for name, type_ in HYPERPARAMETERS.items()})
+    _Point = _table("Point", {"label": str} | HYPERPARAMETERS)
+    _Protocol = _table("Protocol", PROTOCOL)
+    _Success = _table("Success", {name.removeprefix("success_"): type_ for name, type_ in SUCCESS.items()})
+    _Task = create_model("Task", __base__=_table("_Task", TASK), name=(choice(TASKS), ...))
+
+_Points = Annotated[tuple[_Point, ...], Field(min_length=1)]
+_Zip = dict[str, _Points]
+
+
+class ModelTable(Table):
+    """A model, alone or with hyperparameters of its own, which go before those for all models."""
+
+    name: choice(MODELS)  # type: ignore[valid-type]
+    fixed: _Fixed = _table_field(_Fixed)
+    grid: _Grid = _table_field(_Grid)
+    zip: _Zip = _table_field(dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_name(cls, data: Any) -> Any:
+        return {"name": data} if isinstance(data, str) else data
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: Any, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        table = handler.resolve_ref_schema(handler(core))
+        return {"anyOf": [{"enum": list(MODELS)}, table]}
+
+
+def _check_name(name: str) -> str:
+    if not re.fullmatch(_NAME, name):
+        raise ValueError(
+            "must name a folder of the store: letters, digits, '.', '_' and '-', at most 80, the first a "
+            f"letter or a digit; but got {shown(name)}"
+        )
+    if name.lower().startswith(_RESERVED):
+        raise ValueError(
+            f"must not start with {_RESERVED!r}, which the store uses itself, but got {shown(name)}"
+        )
+    return name
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str | int | float) or isinstance(value, bool):
+        raise ValueError(f"must be text, but got {shown(value)}")
+    return str(value)
+
+
+def _seeds(value: object) -> Sequence[int]:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        if not 1 <= value < _MOST_SEEDS:
+            raise ValueError(f"must be at least 1 and below 2**63, but got {value}")
+        return range(value)
+    if not isinstance(value, list):
+        raise ValueError(f"must be a count, or a list of seeds, but got {shown(value)}")
+    if not value:
+        raise ValueError("must have at least 1 seed, but the list is empty")
+    for seed in value:
+        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < _MOST_SEEDS:
+            raise ValueError(f"each seed must be a whole number, 0 <= seed < 2**63, but got {shown(seed)}")
+    seen: set[int] = set()
+    twice = [seed for seed in value if seed in seen or seen.add(seed)]  # type: ignore[func-returns-value]
+    if twice:
+        raise ValueError(f"each seed may be given once, but got {twice[0]} again")
+    return tuple(value)
+
+
+_SEEDS_SCHEMA = {
+    "anyOf": [
+        {"type": "integer", "minimum": 1},
+        {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1, "uniqueItems": True},
+    ],
+    "description": "a count (3 means seeds 0, 1 and 2) or a list",
+}
+
+
+_StudyName = Annotated[
+    str, BeforeValidator(_text), AfterValidator(_check_name), Field(json_schema_extra={"pattern": _NAME})
+]
+
+
+class Spec(Table):
+    """A study as the user writes it; see `docs/` and the presets for what each table holds.
+
+    Example:
+        >>> data = {"study": "mine", "task": {"name": "simple"}, "models": ["NMU"], "seeds": 3}
+        >>> spec = Spec.model_validate(data)
+        >>> spec.models[0].name, list(spec.seeds)
+        ('NMU', [0, 1, 2])
+    """
+
+    study: _StudyName
+    question: Annotated[str, BeforeValidator(_text)] = ""
+    task: _Task
+    models: Annotated[tuple[ModelTable, ...], Field(min_length=1)]
+    fixed: _Fixed = _table_field(_Fixed)
+    grid: _Grid = _table_field(_Grid)
+    zip: _Zip = _table_field(dict)
+    seeds: Annotated[Any, BeforeValidator(_seeds), WithJsonSchema(_SEEDS_SCHEMA)]
+    protocol: _Protocol = _table_field(_Protocol)
+    success: _Success = _table_field(_Success)
+    _source_text: str = PrivateAttr("")
+
+    @property
+    def text(self) -> str:
+        """The file as it was written."""
+        return self._source_text
+
+
+def names_at(path: Sequence[str | int]) -> list[str]:
+    """Give the keys that the table at a place can have; none where any key may be."""
+    match list(path):
+        case []:
+            return list(Spec.model_fields)
+        case ["models", _, *inside]:
+            return names_at(inside) if inside else list(ModelTable.model_fields)
+        case ["zip", _, _]:
+            return ["label", *HYPERPARAMETERS]
+        case ["task"]:
+            return ["name", *TASK]
+        case ["protocol"]:
+            return list(PROTOCOL)
+        case ["success"]:
+            return [name.removeprefix("success_") for name in SUCCESS]
+        case ["fixed" | "grid"]:
+            return list(HYPERPARAMETERS)
+    return []
+
+
+def schema() -> dict[str, Any]:
+    """Give the JSON schema of a study file, for editors.
+
+    Example:
+        >>> sorted(schema()["required"])
+        ['models', 'seeds', 'study', 'task']
+    """
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **Spec.model_json_schema(),
+        "title": "A study",
+        "description": "A study of seeded training trials.",
+    }

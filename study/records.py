@@ -281,13 +281,17 @@ class Curve:
 
 
 def format_range(range_: Range) -> str:
-    """Write a range as text.
+    """Write a range as text, to the last digit.
 
     Example:
-        >>> format_range(((-6.0, -2.0), (2.0, 6.0)))
-        '[-6,-2]|[2,6]'
+        >>> format_range(((-6.0, -2.0), (2.0, 6.1)))
+        '[-6,-2]|[2,6.1]'
     """
-    return "|".join(f"[{low:g},{high:g}]" for low, high in range_)
+    return "|".join(f"[{_shortest(low)},{_shortest(high)}]" for low, high in range_)
+
+
+def _shortest(value: float) -> str:
+    return repr(float(value)).removesuffix(".0")
 
 
 def parse_range(text: str) -> Range:

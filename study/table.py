@@ -11,7 +11,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from study.records import CELL_FIELDS, RESULT_FIELDS, Cell, Curve, Outcome, Result, Trial, format_range, parse_range
+from study.records import (
+    CELL_FIELDS,
+    RESULT_FIELDS,
+    Cell,
+    Curve,
+    Outcome,
+    Result,
+    Trial,
+    format_range,
+    parse_range,
+)
 
 _INTEGERS = {
     "seed", "input_size", "subsets", "hidden_size", "sparsity_start", "sparsity_end", "batch_size", "iterations",
@@ -91,15 +101,13 @@ def curves_table(curves: Iterable[Curve]) -> pa.Table:
 
 def table_curves(table: pa.Table) -> list[Curve]:
     """Read a table of `CURVE_SCHEMA` back into curves."""
-    kinds = {"iteration": np.int64}
     return [
         Curve(
             trial_id=row["trial_id"],
-            **{
-                name: np.asarray(row[name], dtype=kinds.get(name, np.float32))
-                for name in CURVE_SCHEMA.names
-                if name != "trial_id"
-            },
+            iteration=np.asarray(row["iteration"], np.int64),
+            validation_mse=np.asarray(row["validation_mse"], np.float32),
+            test_mse=np.asarray(row["test_mse"], np.float32),
+            sparsity_error=np.asarray(row["sparsity_error"], np.float32),
         )
         for row in table.to_pylist()
     ]

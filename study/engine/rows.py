@@ -12,6 +12,7 @@ from torch import Tensor
 from study.records import Cell, Range
 from tasks import ArithmeticTask
 from tasks.stream import EVALUATION_SEED, Purpose, fill_inputs
+from units.kernels import contract
 
 # Rows are cut where they are whatever the pack and the device: the bits of a product can depend on its width.
 CHUNK_ROWS = 2000
@@ -40,7 +41,9 @@ class Rows:
     ) -> None:
         distinct = list(dict.fromkeys(ranges))
         x = np.empty((len(distinct), cell.input_size, cell.evaluation_rows), np.float32)
-        fill_inputs(x, np.full(len(distinct), EVALUATION_SEED, np.uint64), *range_arrays(distinct), 0, purpose)
+        fill_inputs(
+            x, np.full(len(distinct), EVALUATION_SEED, np.uint64), *range_arrays(distinct), 0, purpose
+        )
         self._x = torch.from_numpy(x).to(masks.device)
         self._which = torch.tensor([distinct.index(range_) for range_ in ranges], device=masks.device)
         self._cuts = [
@@ -50,7 +53,8 @@ class Rows:
         self._target = torch.empty(len(ranges), 1, cell.evaluation_rows, device=masks.device)
         for trial, mask in enumerate(masks):
             for first, last in self._cuts:
-                sums = torch.bmm(mask[None], self._inputs(slice(trial, trial + 1), first, last))
+                rows = self._inputs(slice(trial, trial + 1), first, last)
+                sums = contract(mask[None], rows.mT).mT
                 self._target[trial, :, first:last] = task.target(sums)[0]
 
     def _inputs(self, some: slice, first: int, last: int) -> Tensor:

@@ -1,8 +1,8 @@
 """Best step, solved-at and outcome of each trial of a pack, kept while it trains: what all engines share.
 
 Definitions (`docs/glossary.md`): the best step is the evaluation of lowest validation MSE among the last
-`best_step_window` evaluations of a full run (ties: the first; what isn't finite is skipped). A trial is solved if its test MSE
-there is below the threshold, else diverged if its last validation MSE isn't a finite number, else unsolved.
+`best_step_window` evaluations of a full run (ties: the first; what isn't finite is skipped). A trial is solved if its
+test MSE there is below the threshold, else diverged if its last validation MSE isn't a finite number, else unsolved.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Scores:
     @property
     def active(self) -> npt.NDArray[np.bool_]:
         """Say of each trial whether it still trains, bool [trials]."""
-        return self._ended_at == _NONE
+        return np.equal(self._ended_at, _NONE)
 
     def record(self, **metrics: npt.NDArray[np.float32]) -> None:
         """Take in one evaluation of the trials that still train.
@@ -114,7 +114,9 @@ class Scores:
         self._solved_at = arrays["score/solved_at"].copy()
         self._ended_at = arrays["score/ended_at"].copy()
 
-    def results(self, trials: Sequence[Trial], *, training_s: float, engine: str, device: str) -> list[Result]:
+    def results(
+        self, trials: Sequence[Trial], *, training_s: float, engine: str, device: str
+    ) -> list[Result]:
         """Draw up each trial's result.
 
         Args:
@@ -134,7 +136,9 @@ class Scores:
                     outcome=self._outcome(i, solved=bool(solves[i])),
                     threshold=float(self._thresholds[i]),
                     best_iteration=None if best == _NONE else best * every,
-                    **{name: _number(found[name][i]) for name in _METRICS},
+                    validation_mse=_number(found["validation_mse"][i]),
+                    test_mse=_number(found["test_mse"][i]),
+                    sparsity_error=_number(found["sparsity_error"][i]),
                     solved_at_iteration=None if at == _NONE else at * every,
                     iterations=trial.cell.iterations if ended == _NONE else ended * every,
                     stopped_early=ended != _NONE and ended * every < trial.cell.iterations,
@@ -150,7 +154,9 @@ class Scores:
         last = self._last()
         steps = np.arange(self._made, dtype=np.int64) * self._cell.evaluate_every
         return [
-            Curve(trial.id, steps[: n + 1], **{name: self._curves[name][i, : n + 1].copy() for name in _METRICS})
+            Curve(
+                trial.id, steps[: n + 1], **{name: self._curves[name][i, : n + 1].copy() for name in _METRICS}
+            )
             for i, (trial, n) in enumerate(zip(trials, last, strict=True))
         ]
 
@@ -162,7 +168,7 @@ class Scores:
         return np.where(index == _NONE, np.float32(np.nan), values)
 
     def _solves(self) -> npt.NDArray[np.bool_]:
-        return self._at("test_mse", self._best) < self._thresholds
+        return np.less(self._at("test_mse", self._best), self._thresholds)
 
     def _outcome(self, i: int, *, solved: bool) -> Outcome:
         if solved:

@@ -73,11 +73,15 @@ class TorchTraining(Training):
         if checkpoint.engine != TorchEngine.name:
             raise ValueError(f"checkpoint.engine must be 'torch', but got {checkpoint.engine!r}")
         if checkpoint.trial_ids != tuple(trial.id for trial in self._pack.trials):
-            raise ValueError(f"the checkpoint of pack {checkpoint.pack_id} is of other trials than pack {self._pack.id}")
+            raise ValueError(
+                f"the checkpoint of pack {checkpoint.pack_id} is of other trials than pack {self._pack.id}"
+            )
         self._iteration = checkpoint.iteration
         self._training_s = checkpoint.training_s
         self._scores.restore(checkpoint.arrays)
-        self._kept = {name: array for name, array in checkpoint.arrays.items() if name.startswith(Parts.PREFIX)}
+        self._kept = {
+            name: array for name, array in checkpoint.arrays.items() if name.startswith(Parts.PREFIX)
+        }
         self._parts = self._active_parts()
 
     @property

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ from study.engine.update import Flat, Rule, step_compiled, step_torch
 from study.records import Cell, Trial
 from tasks import MODELS, TASKS, ArithmeticTask, Network
 from tasks.stream import Purpose, fill_inputs, inputs, uniforms
+from units.kernels import contract
+from units.regularize import Shape
 
 # Hidden values of one evaluation chunk: about half of a core's second-level cache.
 _CHUNK_NUMBERS = 64 * 1024
@@ -47,6 +50,14 @@ def threshold_of(cell: Cell) -> float:
     if cell.success_epsilon is None:
         raise ValueError("one of success_epsilon and success_threshold must be set, but both are None")
     return task_of(cell).threshold(cell.success_epsilon)
+
+
+def _reshaped(numbers: Sequence[Tensor], index: int, shape: Sequence[int]) -> Tensor:
+    return numbers[index].reshape(tuple(shape))
+
+
+def _shape(name: str | None) -> Shape:
+    return "squared" if name == "squared" else "linear"
 
 
 class Parts:
@@ -86,7 +97,11 @@ class Parts:
     def _new_network(self, trials: int) -> Network:
         cell = self._cell
         return Network(
-            self._model, cell.input_size, cell.hidden_size, trials=trials, bounds=cell.bounds or "clipped"
+            self._model,
+            cell.input_size,
+            cell.hidden_size,
+            trials=trials,
+            bounds="regularized" if cell.bounds == "regularized" else "clipped",
         )
 
     def _bind(self) -> Flat:
@@ -122,7 +137,7 @@ class Parts:
                 unit.initial(
                     unit.in_features,
                     unit.out_features,
-                    lambda index, shape, trial=trial, numbers=numbers: numbers[index][trial].reshape(shape),
+                    partial(_reshaped, [drawn_numbers[trial] for drawn_numbers in numbers]),
                     init_variance=cell.init_variance,
                 )
                 for trial, cell in enumerate(self._cells)
@@ -172,9 +187,9 @@ class Parts:
             self._x_array = np.empty((len(self.trials), cell.input_size, cell.batch_size), np.float32)
             self._x = torch.from_numpy(self._x_array)
         else:
-            self._draw_from = [
-                torch.from_numpy(a).to(self._device) for a in (self._seeds.astype(np.int64), self._low, self._width)
-            ]
+            self._device_seeds = torch.from_numpy(self._seeds.astype(np.int64)).to(self._device)
+            self._device_low = torch.from_numpy(self._low).to(self._device)
+            self._device_width = torch.from_numpy(self._width).to(self._device)
 
     def _rows(self, range_: str, purpose: Purpose) -> Rows:
         ranges = [getattr(cell, range_) for cell in self._cells]
@@ -200,14 +215,15 @@ class Parts:
             fill_inputs(self._x_array, self._seeds, self._low, self._width, iteration, Purpose.TRAIN)
             return self._x
         cell = self._cell
-        return inputs(*self._draw_from, cell.input_size, cell.batch_size, iteration, Purpose.TRAIN)
+        ranges = (self._device_low, self._device_width)
+        return inputs(self._device_seeds, *ranges, cell.input_size, cell.batch_size, iteration, Purpose.TRAIN)
 
     def update(self, iteration: int) -> None:
         """Make one update of every trial."""
         x = self._inputs(iteration)
         prediction = self._network(x.mT)
         with torch.no_grad():
-            target = self._task.target(torch.bmm(self._masks, x)).mT
+            target = self._task.target(contract(self._masks, x.mT).mT).mT
             # Of the loss, the mean squared error over the batch, training needs the gradient only.
             slope = (prediction - target).mul_(2 / self._cell.batch_size)
         outputs, slopes = [prediction], [slope]
@@ -222,15 +238,16 @@ class Parts:
 
     def _penalties(self, strength: npt.NDArray[np.float32]) -> list[tuple[Tensor, Tensor]]:
         """Give the regularisers of weights that are clamped in the forward pass only, and their strengths."""
-        cell, found = self._cell, []
+        cell = self._cell
+        found: list[tuple[Tensor | None, Tensor]] = []
         sparsity = torch.from_numpy(strength).to(self._device)
         out = torch.full_like(sparsity, cell.out_of_bounds_strength or 0.0)
-        shape = "squared" if self._rule.squared else "linear"
+        shape = _shape("squared" if self._rule.squared else "linear")
         for layer in self._network.layers:
-            if self._model.has_sparsity and strength.any():
+            if strength.any():
                 found.append((layer.sparsity(shape), sparsity))
-            found.append((layer.out_of_bounds(cell.out_of_bounds_shape or "linear"), out))
-        return found
+            found.append((layer.out_of_bounds(_shape(cell.out_of_bounds_shape)), out))
+        return [(penalty, weight) for penalty, weight in found if penalty is not None]
 
     # --- looking ------------------------------------------------------------------------------------------
 

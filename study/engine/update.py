@@ -6,7 +6,8 @@ the arithmetic of a small pack: `benchmarks/`), `step_torch` runs on any device.
 
 Source: Kingma & Ba, "Adam: a method for stochastic optimization", ICLR 2015, as torch.optim.Adam computes it:
 
-    m <- m + (1 - b1)(g - m),   v <- b2 v + (1 - b2) g g,   w <- w - (lr / (1 - b1^t)) m / (sqrt(v) / sqrt(1 - b2^t) + e)
+    m <- m + (1 - b1)(g - m),   v <- b2 v + (1 - b2) g g,
+    w <- w - (lr / (1 - b1^t)) m / (sqrt(v) / sqrt(1 - b2^t) + e)
 """
 
 from __future__ import annotations
@@ -130,10 +131,12 @@ def step_compiled(rule: Rule, flat: Flat, iteration: int, strength: npt.NDArray[
         strength: λ of the sparsity regulariser now, float32 [trials].
     """
     c1, c2 = corrections(iteration)
-    arrays = (t.numpy() for t in (flat.weight, flat.gradient, flat.first, flat.second))
     _step(
         _KINDS[rule.optimizer],
-        *arrays,
+        flat.weight.numpy(),
+        flat.gradient.numpy(),
+        flat.first.numpy(),
+        flat.second.numpy(),
         np.asarray(rule.sizes),
         rule.share,
         rule.low,
@@ -167,7 +170,9 @@ def step_torch(rule: Rule, flat: Flat, iteration: int, strength: npt.NDArray[np.
     ones = np.ones(len(rule.sizes), np.float32)
     w.sub_(_spread(rule, ones, rate, w.device) * move)
     trials = np.ones(len(rule.learning_rate), np.float32)
-    torch.clamp(w, _spread(rule, rule.low, trials, w.device), _spread(rule, rule.high, trials, w.device), out=w)
+    torch.clamp(
+        w, _spread(rule, rule.low, trials, w.device), _spread(rule, rule.high, trials, w.device), out=w
+    )
     g.zero_()
 
 

@@ -63,7 +63,10 @@ def comparable(finished: Any) -> list[tuple[Any, ...]]:
         (
             replace(result, training_s=0.0),
             curve.trial_id,
-            *(a.tobytes() for a in (curve.iteration, curve.validation_mse, curve.test_mse, curve.sparsity_error)),
+            *(
+                a.tobytes()
+                for a in (curve.iteration, curve.validation_mse, curve.test_mse, curve.sparsity_error)
+            ),
         )
         for result, curve in zip(results, curves, strict=True)
     ]

@@ -1,0 +1,258 @@
+"""Words to calls, errors to exit codes: 0 done, 1 failed, 2 bad input, 130 interrupted."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from study.errors import InputError, StudyError
+
+_INTERRUPTED = 130
+_STORE = click.option(
+    "--store",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("studies"),
+    envvar="STUDY_STORE",
+    show_default=True,
+    show_envvar=True,
+    help="Folder of the studies' results.",
+)
+_TRACKING = click.option(
+    "--tracking-uri",
+    envvar="MLFLOW_TRACKING_URI",
+    show_envvar=True,
+    help="MLflow server, or 'off'. Default: sqlite inside the store.",
+)
+_YES = click.option("--yes", is_flag=True, help="Allow more than 100,000 trials.")
+_ENGINE = click.option("--engine", default="auto", show_default=True, help="auto, or an engine's name.")
+_DEVICE = click.option(
+    "--device",
+    type=click.Choice(["auto", "cpu", "cuda"]),
+    default="auto",
+    show_default=True,
+    help="Where packs train.",
+)
+_PACK_SIZE = click.option(
+    "--pack-size", type=click.IntRange(1), help="Trials in a pack. Default: chosen to fit."
+)
+_CPUS = click.option("--cpus", type=click.IntRange(1), help="Cores of this machine to use. Default: all.")
+
+
+class _Group(click.Group):
+    """A group of commands that tells errors in one clear message."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except StudyError as error:
+            click.echo(f"study: {error}", err=True)
+            ctx.exit(error.exit_code)
+        except BrokenPipeError:
+            # The reader has gone (study ... | head): nothing to tell, and no second error at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(0)
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="seeded-study")
+def main() -> None:
+    """Run seeded training trials by the hundred, and learn how reliably and how fast training succeeds."""
+
+
+def _console() -> Console:
+    return Console()
+
+
+def _uri(given: str | None, store: Path) -> str | None:
+    from study.tracking import default_uri
+
+    if given == "off":
+        return None
+    return given or default_uri(store.resolve())
+
+
+def _tell_where(study: str, store: Path, uri: str | None, console: Console) -> None:
+    from study.tracking import experiment_url
+
+    console.print(f"report:    {store / study / 'report' / 'report.html'}", soft_wrap=True, highlight=False)
+    if uri is not None and uri.startswith("http"):
+        console.print(f"dashboard: {experiment_url(uri, study)}", soft_wrap=True, highlight=False)
+    elif uri is not None:
+        console.print(
+            "dashboard: http://127.0.0.1:5000 while `study ui` runs", soft_wrap=True, highlight=False
+        )
+
+
+def _planned(file: str, *, yes: bool) -> Any:
+    from study.plan import plan
+    from study.spec import check_size, load_spec
+
+    spec = load_spec(file)
+    check_size(spec, yes=yes)
+    return plan(spec)
+
+
+@main.command()
+@click.argument("file")
+@_STORE
+@_YES
+@_ENGINE
+@_DEVICE
+@_CPUS
+@_PACK_SIZE
+def plan(
+    file: str, store: Path, yes: bool, engine: str, device: str, cpus: int | None, pack_size: int | None
+) -> None:
+    """Say what FILE (a path or a preset's name) asks for, and how long it takes; writes nothing."""
+    from study.preview import preview
+    from study.run import Options
+
+    options = Options(
+        root=store, tracking_uri=None, engine=engine, device=device, cpus=cpus, pack_size=pack_size
+    )
+    _console().print(preview(_planned(file, yes=yes), options))
+
+
+@main.command()
+@click.argument("file")
+@_STORE
+@_TRACKING
+@_YES
+@_ENGINE
+@_DEVICE
+@_CPUS
+@_PACK_SIZE
+@click.option("--local", is_flag=True, help="Run packs one after another in this process, for debuggers.")
+@click.option("--address", help="A running Ray cluster. Default: start Ray on this machine.")
+@click.option("--packs-per-gpu", type=click.IntRange(1), default=1, show_default=True)
+@click.option("--checkpoint-every-s", type=click.FloatRange(min=0), default=60.0, show_default=True)
+def run(
+    file: str,
+    store: Path,
+    tracking_uri: str | None,
+    yes: bool,
+    engine: str,
+    device: str,
+    cpus: int | None,
+    pack_size: int | None,
+    local: bool,
+    address: str | None,
+    packs_per_gpu: int,
+    checkpoint_every_s: float,
+) -> None:
+    """Run what is missing of FILE (a path or a preset's name), publish it and report."""
+    from study.run import Options
+    from study.run import run as run_study
+
+    planned = _planned(file, yes=yes)
+    options = Options(
+        root=store,
+        tracking_uri=_uri(tracking_uri, store),
+        engine=engine,
+        device=device,
+        local=local,
+        address=address,
+        cpus=cpus,
+        packs_per_gpu=packs_per_gpu,
+        pack_size=pack_size,
+        checkpoint_every_s=checkpoint_every_s,
+    )
+    console = _console()
+    finished = run_study(planned, options, console)
+    _tell_where(planned.spec.study, store, options.tracking_uri, console)
+    if not finished:
+        console.print(f"interrupted: `study run {file}` goes on where it stopped", style="yellow")
+        sys.exit(_INTERRUPTED)
+
+
+@main.command(name="list")
+@_STORE
+def list_(store: Path) -> None:
+    """List the studies of the store, and the presets."""
+    from study.results import studies
+
+    _console().print(studies(store))
+
+
+@main.command()
+@click.argument("name")
+@_STORE
+def show(name: str, store: Path) -> None:
+    """Print the table of study NAME as it now stands."""
+    from study import results
+
+    results.show(results.standing(name, store), _console())
+
+
+@main.command()
+@click.argument("name")
+@_STORE
+@_TRACKING
+@click.option(
+    "--from",
+    "source",
+    type=click.Choice(["store", "mlflow"]),
+    default="store",
+    show_default=True,
+    help="Where the results are read.",
+)
+def report(name: str, store: Path, tracking_uri: str | None, source: str) -> None:
+    """Write the report of study NAME: tables, figure, one HTML page."""
+    from study import results
+
+    uri = _uri(tracking_uri, store)
+    if source == "mlflow" and uri is None:
+        raise InputError("--from mlflow needs a tracking server, but --tracking-uri is 'off'")
+    found = results.standing(name, store, tracking_uri=uri if source == "mlflow" else None)
+    results.show(found, _console())
+    results.write(found)
+    _tell_where(name, store, uri, _console())
+
+
+@main.command()
+@click.argument("name")
+@_STORE
+@_TRACKING
+def sync(name: str, store: Path, tracking_uri: str | None) -> None:
+    """Publish to MLflow what it is missing of study NAME, and the report."""
+    from study import results
+
+    uri = _uri(tracking_uri, store)
+    if uri is None:
+        raise InputError("sync needs a tracking server, but --tracking-uri is 'off'")
+    found = results.standing(name, store)
+    published = results.sync(found, uri, results.write(found))
+    click.echo(f"{published} trials published")
+
+
+@main.command()
+@_STORE
+@_TRACKING
+@click.option("--port", type=click.IntRange(0, 65535), default=5000, show_default=True)
+def ui(store: Path, tracking_uri: str | None, port: int) -> None:
+    """Serve the MLflow dashboard of the store on this machine, until Ctrl-C."""
+    from study.tracking import ui_command
+
+    uri = _uri(tracking_uri, store)
+    if uri is None or uri.startswith("http"):
+        raise InputError(
+            f"the dashboard at {uri} is served by its own server; open that address in a browser"
+        )
+    command, environment = ui_command(uri, port=port)
+    click.echo(f"dashboard: http://127.0.0.1:{port} (Ctrl-C ends it)")
+    sys.exit(subprocess.run(command, env=environment, check=False).returncode)
+
+
+@main.command()
+def schema() -> None:
+    """Print the JSON schema of a study file, for editors."""
+    from study.spec import schema as spec_schema
+
+    click.echo(json.dumps(spec_schema(), indent=2, ensure_ascii=False))

@@ -1,0 +1,295 @@
+"""Packs on Ray Tune, or in this process for debugging; the only file importing Ray.
+
+A pack is one Tune trial. What a pack does is an argument: `work` takes a pack and yields its progress, keeps its
+own checkpoints and stores its own results. So Tune checkpoints nothing, its experiment state is thrown away, and a
+crashed pack goes on from what `work` kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import tempfile
+import threading
+import traceback
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from study.errors import ClusterError
+from study.records import Event, Pack, PackDone, PackFailed, Progress
+
+Work = Callable[[Pack], Iterator[Progress]]
+"""Trains and stores a pack, yielding its progress about every second; closed early, it keeps a checkpoint."""
+
+RETRIES = 2
+_ROLL_CALL_TIMEOUT_S = 30.0
+_OBJECT_STORE_BYTES = 128 * 2**20
+
+# Read when Ray is imported: no usage reports, no CSV, JSON and TensorBoard files of each trial, no state
+# snapshots; and signals are ours to handle.
+_QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_AIR_NEW_OUTPUT": "0",
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
+    "TUNE_DISABLE_SIGINT_HANDLER": "1",
+    "TUNE_GLOBAL_CHECKPOINT_S": "86400",
+    "TUNE_PRINT_ALL_TRIAL_ERRORS": "0",
+    "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "0",
+}
+
+
+def run_here(
+    packs: Sequence[Pack], work: Work, on_event: Callable[[Event], None], *, stop: threading.Event
+) -> None:
+    """Run the packs one after another in this process, so that a debugger sees everything.
+
+    Args:
+        packs: what to run.
+        work: what a pack does.
+        on_event: told what happens.
+        stop: set to end early, with a checkpoint.
+    """
+    for pack in packs:
+        steps = work(pack)
+        try:
+            for progress in steps:
+                on_event(progress)
+                if stop.is_set():
+                    return
+        except Exception:  # a pack's crash must not take the other packs along
+            on_event(PackFailed(pack.id, traceback.format_exc(limit=-4)))
+        else:
+            on_event(PackDone(pack.id))
+        finally:
+            _close(steps)
+
+
+def _close(steps: Iterator[Progress]) -> None:
+    close = getattr(steps, "close", None)
+    if close is not None:
+        close()
+
+
+@contextmanager
+def connection(address: str | None, cpus: int | None) -> Iterator[None]:
+    """Start Ray on this machine, or connect to a running cluster, and leave it at the end.
+
+    Args:
+        address: of a running cluster; None to start one here.
+        cpus: cores of this machine to use; None for all. Not used with an address.
+
+    Raises:
+        ClusterError: if the cluster can't be started or reached.
+    """
+    for name, value in _QUIET.items():
+        os.environ.setdefault(name, value)
+    import ray
+
+    logging.getLogger("ray.tune").setLevel(logging.CRITICAL)
+    own: dict[str, Any] = (
+        {"num_cpus": cpus, "include_dashboard": False, "object_store_memory": _OBJECT_STORE_BYTES}
+        if address is None
+        else {"address": address}
+    )
+    try:
+        ray.init(logging_level=logging.ERROR, log_to_driver=False, namespace="study", **own)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        where = "on this machine" if address is None else f"at {address}"
+        raise ClusterError(f"Ray can't be started or reached {where}: {error}") from error
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def slots(gpu_share: float) -> int:
+    """Count the packs that can run side by side on the connected cluster.
+
+    Args:
+        gpu_share: share of a GPU that each pack takes; 0 for packs on the CPU.
+
+    Raises:
+        ClusterError: if not even one can.
+    """
+    import ray
+
+    have: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+    count = int(have.get("CPU", 0))
+    if gpu_share:
+        count = min(count, int(have.get("GPU", 0) / gpu_share + 1e-9))
+    if count < 1:
+        wanted = f"1 CPU and {gpu_share:g} GPU" if gpu_share else "1 CPU"
+        raise ClusterError(f"a pack needs {wanted}, but the cluster has only {have}")
+    return count
+
+
+def run_on_tune(
+    packs: Sequence[Pack],
+    work: Work,
+    on_event: Callable[[Event], None],
+    *,
+    stop: threading.Event,
+    slots: int,
+    gpu_share: float,
+) -> set[str]:
+    """Run the packs as Tune trials on the connected cluster.
+
+    Args:
+        packs: what to run, the costliest first.
+        work: what a pack does; travels to the workers.
+        on_event: told what happens, in this process.
+        stop: set to end early, with checkpoints.
+        slots: packs that can run side by side.
+        gpu_share: share of a GPU that each pack takes.
+
+    Returns:
+        The workers that were used, as ``host:process``: as many as slots, unless there were fewer packs.
+
+    Raises:
+        ClusterError: if Tune itself failed.
+    """
+    from ray import tune
+    from ray.exceptions import RayError
+    from ray.tune.error import TuneError
+
+    listener = _listener(packs, on_event)
+    roll = _roll(min(slots, len(packs)))
+    trainable = tune.with_resources(
+        tune.with_parameters(_trainable(), packs=list(packs), work=work, roll=roll),
+        {"CPU": 1, "GPU": gpu_share} if gpu_share else {"CPU": 1},
+    )
+    with tempfile.TemporaryDirectory(prefix="study-tune-") as scratch:
+        tuner = tune.Tuner(
+            trainable,
+            param_space={"pack": tune.grid_search(list(range(len(packs))))},
+            tune_config=tune.TuneConfig(reuse_actors=True),
+            run_config=tune.RunConfig(
+                name=uuid.uuid4().hex,
+                storage_path=scratch,
+                failure_config=tune.FailureConfig(max_failures=RETRIES),
+                checkpoint_config=tune.CheckpointConfig(checkpoint_frequency=0, checkpoint_at_end=False),
+                callbacks=[listener],
+                stop=_stopper(stop),
+                verbose=0,
+            ),
+        )
+        try:
+            tuner.fit()
+        except (TuneError, RayError) as error:
+            raise ClusterError(f"Ray Tune stopped: {error}") from error
+    used: set[str] = listener.workers
+    return used
+
+
+def _roll(expected: int) -> Any:
+    """Start the roll call: workers wait in it until all have come.
+
+    With `reuse_actors`, a worker that finishes early takes over the next trial, and Tune then drops the worker which
+    was still starting for that trial. When packs are shorter than a worker's start (2 s), one worker so ends up
+    doing everything. None can finish before all have come if each waits for the others once, at its start.
+    """
+    import ray
+
+    class Roll:
+        def __init__(self, expected: int) -> None:
+            self._missing = expected
+            self._complete = asyncio.Event()
+
+        async def arrive(self) -> None:
+            self._missing -= 1
+            if self._missing <= 0:
+                self._complete.set()
+            await self._complete.wait()
+
+    actor: Any = ray.remote(Roll)
+    return actor.options(num_cpus=0, max_concurrency=1000).remote(expected)
+
+
+def _trainable() -> type:
+    """Make the class that Tune runs in its workers."""
+    import ray
+    from ray import tune
+
+    class PackTrainable(tune.Trainable):
+        """Steps through one pack's work; reused for the next pack."""
+
+        def setup(  # type: ignore[override]  # Tune passes `with_parameters` by name
+            self, config: dict[str, Any], packs: list[Pack], work: Work, roll: Any
+        ) -> None:
+            self._packs, self._work = packs, work
+            self._begin(config)
+            # A node that isn't coming must not hold up the others.
+            with suppress(ray.exceptions.RayError):
+                ray.get(roll.arrive.remote(), timeout=_ROLL_CALL_TIMEOUT_S)
+
+        def reset_config(self, new_config: dict[str, Any]) -> bool:
+            self.cleanup()
+            self._begin(new_config)
+            return True
+
+        def _begin(self, config: dict[str, Any]) -> None:
+            self._progress = self._work(self._packs[config["pack"]])
+
+        def step(self) -> dict[str, Any]:
+            worker = f"{self._local_ip}:{os.getpid()}"
+            progress = next(self._progress, None)
+            return {"progress": progress, "done": progress is None, "worker": worker}
+
+        def cleanup(self) -> None:
+            _close(self._progress)
+
+    return PackTrainable
+
+
+class _NeverSaved:
+    """Belongs to this process: Tune's snapshots of its own state, which nobody reads, get a blank instead."""
+
+    def __reduce__(self) -> tuple[type, tuple[()]]:
+        return object, ()
+
+
+def _stopper(stop: threading.Event) -> Any:
+    """Make the Tune stopper that ends everything once `stop` is set."""
+    from ray import tune
+
+    class Stopper(_NeverSaved, tune.Stopper):
+        def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+            return False
+
+        def stop_all(self) -> bool:
+            return stop.is_set()
+
+    return Stopper()
+
+
+def _error_of(trial: Any) -> str:
+    written = Path(trial.error_file or os.devnull)
+    return written.read_text(errors="replace").strip() or "the worker died without a word"
+
+
+def _listener(packs: Sequence[Pack], on_event: Callable[[Event], None]) -> Any:
+    """Make the Tune callback that turns Tune's calls into events."""
+    from ray import tune
+
+    class Listener(_NeverSaved, tune.Callback):
+        def __init__(self) -> None:
+            self.workers: set[str] = set()
+
+        def on_trial_result(self, iteration: int, trials: Any, trial: Any, result: Any, **info: Any) -> None:
+            self.workers.add(result["worker"])
+            if result["progress"] is not None:
+                on_event(result["progress"])
+
+        def on_trial_complete(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
+            if trial.last_result.get("progress") is None:  # else it was stopped early
+                on_event(PackDone(packs[trial.config["pack"]].id))
+
+        def on_trial_error(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
+            on_event(PackFailed(packs[trial.config["pack"]].id, _error_of(trial)))
+
+    return Listener()

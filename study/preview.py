@@ -1,0 +1,105 @@
+"""What a study would do: cells, trials, packs, what is done already, memory, and time from a short calibration."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from study.engine import engine_for
+from study.plan import Plan, shape_key
+from study.plan import packs as make_packs
+from study.progress import duration
+from study.records import Pack
+from study.run import Options, device_of
+from study.store import Store
+
+_CALIBRATION_S = 1.0
+
+
+def preview(plan: Plan, options: Options) -> RenderableType:
+    """Describe what running a study would do; nothing is written.
+
+    The time is measured: the largest pack of each shape trains for about a second here.
+
+    Args:
+        plan: what the study asks for.
+        options: where and how it would run.
+    """
+    done = _done_anywhere(plan, options)
+    pending = [trial for trial in plan.trials if trial.id not in done]
+    slots = options.cpus or os.cpu_count() or 1
+    packs = make_packs(pending, slots=slots, size=options.pack_size)
+    head = Text()
+    head.append(f"{plan.spec.study}: {plan.spec.question}\n", style="bold")
+    head.append(f"{len(plan.cells):,} cells × {len(plan.spec.seeds):,} seeds = {len(plan.trials):,} trials, ")
+    head.append(f"{len(done):,} done already\n")
+    if not packs:
+        head.append("nothing is left to do")
+        return head
+    return Group(head, *_pending(plan, packs, slots, options))
+
+
+def _done_anywhere(plan: Plan, options: Options) -> set[str]:
+    store = Store(options.root, read_only=True)
+    wanted = {trial.id for trial in plan.trials}
+    return set().union(*(wanted & store.study(name).done() for name in store.studies()))
+
+
+def _pending(plan: Plan, packs: list[Pack], slots: int, options: Options) -> Iterable[RenderableType]:
+    device = device_of(options)
+    table = Table(title=f"{sum(len(p.trials) for p in packs):,} trials in {len(packs):,} packs on {device}")
+    for column in ("model", "hidden", "engine"):
+        table.add_column(column)
+    for column in ("packs", "trials", "memory", "µs per trial-iteration", "core time"):
+        table.add_column(column, justify="right")
+    shapes = Counter(shape_key(pack.trials[0].cell) for pack in packs)
+    total_s = 0.0
+    for shape, count in shapes.items():
+        of_shape = [pack for pack in packs if shape_key(pack.trials[0].cell) == shape]
+        largest = max(of_shape, key=lambda pack: len(pack.trials))
+        cell = largest.trials[0].cell
+        engine = engine_for(options.engine, cell)
+        trial_iteration_s = calibrate(largest, options, device)
+        trials = sum(len(pack.trials) for pack in of_shape)
+        shape_s = trial_iteration_s * trials * (cell.iterations + 1)
+        total_s += shape_s
+        table.add_row(
+            cell.model,
+            str(cell.hidden_size),
+            engine.name,
+            f"{count:,}",
+            f"{trials:,}",
+            f"{engine.memory_mb(largest):,.0f} MiB",
+            f"{trial_iteration_s * 1e6:.1f}",
+            duration(shape_s),
+        )
+    yield table
+    busy = min(slots, len(packs)) if device == "cpu" else 1
+    where = f"{busy} cores" if device == "cpu" else "one GPU"
+    yield Text(f"about {duration(total_s / busy)} on {where}, by a calibration of a second a shape")
+
+
+def calibrate(pack: Pack, options: Options, device: str) -> float:
+    """Measure a pack's seconds per trial-iteration, evaluation included.
+
+    Args:
+        pack: what to train for about a second.
+        options: names the engine.
+        device: ``cpu`` or ``cuda``.
+    """
+    cell = pack.trials[0].cell
+    engine = engine_for(options.engine, cell)
+    engine.start(pack, device=device).advance(0.0)  # compiles, where there is something to compile
+    training = engine.start(pack, device=device)
+    training.advance(0.0)
+    first = training.checkpoint()  # after one evaluation and one update
+    training.advance(_CALIBRATION_S)
+    last = training.checkpoint()
+    update_s = (last.training_s - first.training_s) / max(1, last.iteration - first.iteration)
+    evaluation_s = max(0.0, first.training_s - update_s) / cell.evaluate_every
+    return (update_s + evaluation_s) / len(pack.trials)

@@ -1,0 +1,152 @@
+"""What a person sees while a study runs: trials done, outcomes, iterations a second, time left."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from study.records import Outcome, Pack, PackFailed, Progress, Result
+
+_RATE_WINDOW_S = 30.0
+_PLAIN_EVERY_S = 5.0
+
+
+class Board:
+    """The running count of a study.
+
+    Args:
+        packs: what is to run now.
+        already: outcomes of the trials that were done before.
+        clock: seconds, from any origin.
+    """
+
+    def __init__(
+        self, packs: Sequence[Pack], already: Sequence[Outcome], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._clock = clock
+        self._total = len(already) + sum(len(pack.trials) for pack in packs)
+        self._ended = dict.fromkeys(Outcome, 0)
+        for outcome in already:
+            self._ended[outcome] += 1
+        self._running: dict[str, Progress] = {}
+        self._work = {pack.id: _trial_iterations(pack) for pack in packs}
+        self._left = sum(self._work.values())
+        self._seen: deque[tuple[float, int]] = deque([(clock(), 0)])
+        self._made = 0
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Count trials: by outcome, done and pending."""
+        done = sum(self._ended.values())
+        named = {str(outcome): count for outcome, count in self._ended.items()}
+        return {"trials": self._total, "done": done, "pending": self._total - done, **named}
+
+    def progress(self, progress: Progress) -> None:
+        """Take in how far a pack has come."""
+        before = self._running.get(progress.pack_id)
+        start = progress.iteration if before is None else before.iteration
+        self._running[progress.pack_id] = progress
+        if before is None:  # resumed from a checkpoint: what it brought along was not made now
+            self._left -= progress.iteration * progress.trials
+        else:
+            self._count((progress.iteration - start) * progress.trials)
+
+    def done(self, pack_id: str, results: Sequence[Result]) -> None:
+        """Take in a pack's results."""
+        last = self._running.pop(pack_id, None)
+        self._count(self._work[pack_id] - (last.iteration * last.trials if last else 0))
+        for result in results:
+            self._ended[result.outcome] += 1
+
+    def failed(self, failure: PackFailed, trials: int) -> None:
+        """Take in that a pack crashed for good."""
+        last = self._running.pop(failure.pack_id, None)
+        self._left -= self._work[failure.pack_id] - (last.iteration * last.trials if last else 0)
+        self._ended[Outcome.FAILED] += trials
+
+    def line(self) -> str:
+        """Say it in one line."""
+        solved = self._ended[Outcome.SOLVED]
+        ended = self.counts
+        rate = self._rate()
+        parts = [
+            f"{ended['done']}/{self._total} trials",
+            f"{solved} solved",
+            f"{self._ended[Outcome.UNSOLVED]} unsolved",
+            f"{self._ended[Outcome.DIVERGED]} diverged",
+            f"{self._ended[Outcome.FAILED]} failed",
+        ]
+        if self._running:
+            trials = sum(p.trials for p in self._running.values())
+            ahead = sum(p.solved for p in self._running.values())
+            parts.append(
+                f"training {trials} in {len(self._running)} packs ({ahead} below the threshold so far)"
+            )
+        if rate:
+            parts.append(f"{rate:,.0f} trial-iterations/s")
+            if self._left > 0:
+                parts.append(f"{duration(self._left / rate)} left")
+        return " · ".join(parts)
+
+    def _count(self, trial_iterations: int) -> None:
+        # A retried pack goes back to its checkpoint; what it makes again counts as left again.
+        self._left -= trial_iterations
+        self._made += max(trial_iterations, 0)
+        now = self._clock()
+        self._seen.append((now, self._made))
+        while len(self._seen) > 2 and now - self._seen[0][0] > _RATE_WINDOW_S:
+            self._seen.popleft()
+
+    def _rate(self) -> float:
+        (first, made_first), (last, made_last) = self._seen[0], self._seen[-1]
+        return (made_last - made_first) / (last - first) if last > first else 0.0
+
+
+def _trial_iterations(pack: Pack) -> int:
+    return len(pack.trials) * (pack.trials[0].cell.iterations + 1)
+
+
+def duration(seconds: float) -> str:
+    """Write a duration for people.
+
+    Example:
+        >>> duration(42), duration(3700), duration(200_000)
+        ('42 s', '1 h 2 min', '2 d 8 h')
+    """
+    s = round(seconds)
+    if s < 60:
+        return f"{s} s"
+    if s < 3600:
+        return f"{s // 60} min {s % 60} s"
+    if s < 86400:
+        return f"{s // 3600} h {s % 3600 // 60} min"
+    return f"{s // 86400} d {s % 86400 // 3600} h"
+
+
+@contextmanager
+def shown(board: Board, console: Console) -> Iterator[Callable[[], None]]:
+    """Show a board while it changes: in place on a terminal, else as a line every few seconds.
+
+    Yields:
+        What to call after each change.
+    """
+    if console.is_terminal:
+        with Live(Text(board.line()), console=console, refresh_per_second=4) as live:
+            yield lambda: live.update(Text(board.line()))
+        return
+    last = -_PLAIN_EVERY_S
+
+    def show() -> None:
+        nonlocal last
+        if time.monotonic() - last >= _PLAIN_EVERY_S:
+            last = time.monotonic()
+            console.print(board.line(), soft_wrap=True, highlight=False)
+
+    yield show
+    console.print(board.line(), soft_wrap=True, highlight=False)

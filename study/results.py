@@ -1,0 +1,173 @@
+"""The way back: from what is stored (or tracked) of a study to its table, its report and its dashboard."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from rich.console import Console
+from rich.table import Table
+
+from study import tracking
+from study.aggregate import CellSummary, aggregate
+from study.errors import InputError
+from study.plan import Plan
+from study.plan import plan as make_plan
+from study.presets import preset_names
+from study.records import Cell
+from study.report import chart_series, compare, comparisons_table, summaries_table, write_report
+from study.report.compare import Comparison
+from study.spec import parse_spec
+from study.store import Store, StudyStore
+from study.table import table_curves, table_results
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A study as it stands.
+
+    Args:
+        plan: what it asks for.
+        folder: its part of the store.
+        summaries: one a cell, planned order.
+        comparison: with the published numbers, where it repeats them.
+        notices: sentences about files that weren't believed.
+    """
+
+    plan: Plan
+    folder: StudyStore
+    summaries: Sequence[CellSummary]
+    comparison: Sequence[Comparison]
+    notices: Sequence[str]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Count trials by state."""
+        names = ("solved", "unsolved", "diverged", "failed", "pending")
+        counted = {name: sum(getattr(s, name) for s in self.summaries) for name in names}
+        trials = sum(s.seeds for s in self.summaries)
+        return {"trials": trials, "done": trials - counted["pending"], **counted}
+
+    @property
+    def series(self) -> Sequence[tracking.Point]:
+        """Success rate and solved-at against hidden units, for MLflow's own charts."""
+        return chart_series(self.summaries, self.plan.labels)
+
+
+def standing(name: str, root: Path, *, tracking_uri: str | None = None) -> Standing:
+    """Read how a study stands.
+
+    Args:
+        name: of the study.
+        root: the store's folder.
+        tracking_uri: read the results from this MLflow server instead of the store.
+
+    Raises:
+        UnknownStudyError: if the store has no such study.
+    """
+    folder = Store(root, read_only=True).open(name)
+    plan = make_plan(parse_spec(folder.read_spec(), source=str(folder.path / "spec.yaml")))
+    if tracking_uri is None:
+        table = folder.read_results()
+    else:
+        table, _ = tracking.load(tracking_uri, name)
+    planned = Counter[Cell]()
+    for trial in plan.trials:
+        planned[trial.cell] += 1
+    summaries = aggregate(_of_plan(table, plan), planned=planned)
+    return Standing(plan, folder, summaries, compare(summaries), folder.notices)
+
+
+def _of_plan(table: pa.Table, plan: Plan) -> pa.Table:
+    """Keep the rows of planned trials: a study's file may have asked for others before."""
+    wanted = pa.array([trial.id for trial in plan.trials], pa.string())
+    return table.filter(pc.is_in(table["trial_id"], value_set=wanted))
+
+
+def show(found: Standing, console: Console) -> None:
+    """Print a study's table, and how it compares with the published numbers."""
+    spec = found.plan.spec
+    if not any(s.seeds - s.pending for s in found.summaries):
+        raise InputError(f"study {spec.study!r} has no results yet; `study run` makes them")
+    console.print(summaries_table(found.summaries, found.plan.labels, title=spec.question))
+    if found.comparison:
+        console.print(
+            comparisons_table(found.comparison, found.plan.labels, title="Beside the published numbers")
+        )
+    for notice in found.notices:
+        console.print(notice, style="yellow")
+
+
+def write(found: Standing) -> list[Path]:
+    """Write a study's report into its folder, and give its files."""
+    spec = found.plan.spec
+    return write_report(
+        found.folder.path / "report",
+        name=spec.study,
+        question=spec.question,
+        summaries=found.summaries,
+        labels=found.plan.labels,
+        comparison=found.comparison,
+        provenance=_distinct(found.folder.provenances()),
+        notes=list(found.notices),
+        command=f"study report {spec.study}",
+    )
+
+
+def _distinct(provenances: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Merge provenances that differ in their time only, keeping the first and the last."""
+    merged: dict[str, dict[str, Any]] = {}
+    for entry in sorted(provenances, key=lambda entry: str(entry.get("created_at", ""))):
+        rest = {key: value for key, value in entry.items() if key != "created_at"}
+        seen = merged.setdefault(repr(sorted(rest.items())), rest | {"first": entry.get("created_at")})
+        seen["last"] = entry.get("created_at")
+    return list(merged.values())
+
+
+def sync(found: Standing, tracking_uri: str, files: Sequence[Path]) -> int:
+    """Publish the trials that MLflow is missing or has differently, and the report.
+
+    Args:
+        found: the study as it stands.
+        tracking_uri: of MLflow.
+        files: of the report.
+
+    Returns:
+        How many trials were published.
+
+    Raises:
+        TrackingError: if the server can't be reached.
+    """
+    spec = found.plan.spec
+    rows = _of_plan(found.folder.read_results(), found.plan)
+    return tracking.sync(
+        tracking_uri,
+        spec.study,
+        table_results(rows),
+        table_curves(found.folder.read_curves(set(rows["trial_id"].to_pylist()))),
+        question=spec.question,
+        spec=spec.text,
+        counts=found.counts,
+        series=found.series,
+        files=files,
+    )
+
+
+def studies(root: Path) -> Table:
+    """List the studies of a store, and the presets."""
+    table = Table(title=f"Studies in {root}")
+    for column in ("study", "done", "trials", "cells", "question"):
+        table.add_column(column, justify="right" if column in ("done", "trials", "cells") else "left")
+    store = Store(root, read_only=True)
+    for name in store.studies():
+        folder = store.study(name)
+        plan = make_plan(parse_spec(folder.read_spec(), source=name))
+        done = len(folder.done() & {trial.id for trial in plan.trials})
+        table.add_row(name, f"{done:,}", f"{len(plan.trials):,}", str(len(plan.cells)), plan.spec.question)
+    table.caption = f"presets: {', '.join(preset_names())}"
+    return table

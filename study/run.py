@@ -1,0 +1,230 @@
+r"""The path of a study, from its file to its report: the first file to read.
+
+study.yaml -> spec -> plan (cells, trials, packs) -> [Ray Tune: engine trains packs] -> store -> tracking (MLflow)
+                                                                                    \-> aggregate -> report
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+import torch
+from rich.console import Console
+
+from study import cluster
+from study.plan import Plan
+from study.plan import packs as make_packs
+from study.progress import Board, shown
+from study.records import Event, Outcome, Pack, PackDone, PackFailed, Progress, Result, Trial
+from study.results import show, standing, write
+from study.store import Store, StudyStore
+from study.table import table_curves, table_results
+from study.tracking import Publisher
+from study.work import PackWork
+
+
+@dataclass(frozen=True)
+class Options:
+    """Where and how a study runs; nothing here changes a result.
+
+    Args:
+        root: the store's folder.
+        tracking_uri: of MLflow; None not to publish.
+        engine: name in `ENGINES`, or ``auto``.
+        device: ``cpu``, ``cuda`` or ``auto``.
+        local: run packs one after another in this process.
+        address: of a running Ray cluster; None to start one here.
+        cpus: cores of this machine to use; None for all.
+        packs_per_gpu: packs that share one GPU.
+        pack_size: trials in a pack; None to choose.
+        checkpoint_every_s: seconds of training between checkpoints.
+    """
+
+    root: Path
+    tracking_uri: str | None
+    engine: str = "auto"
+    device: str = "auto"
+    local: bool = False
+    address: str | None = None
+    cpus: int | None = None
+    packs_per_gpu: int = 1
+    pack_size: int | None = None
+    checkpoint_every_s: float = 60.0
+
+
+def run(plan: Plan, options: Options, console: Console) -> bool:
+    """Run what is missing of a study, publish it as it comes, and report.
+
+    Args:
+        plan: what the study asks for.
+        options: where and how.
+        console: where progress and the table are shown.
+
+    Returns:
+        False if Ctrl-C or SIGTERM ended it early; run it again to go on.
+    """
+    folder = Store(options.root).study(plan.spec.study)
+    with folder.lock(), _stopping(console) as stop, _publisher(plan, options, console) as publisher:
+        attempt = folder.begin_attempt()
+        folder.write_spec(plan.spec.text)
+        pending = find_pending(plan, options.root, console)
+        if pending:
+            _train(plan, folder, attempt, pending, options, stop, publisher, console)
+        found = standing(plan.spec.study, options.root)
+        files = write(found)
+        if publisher is not None:
+            publisher.counts(found.counts)
+            publisher.series(found.series)
+            for file in files:
+                publisher.artifact(file)
+        show(found, console)
+        return not stop.is_set()
+
+
+def find_pending(plan: Plan, root: Path, console: Console) -> list[Trial]:
+    """Find the trials without a result, after taking over those that other studies of the store have.
+
+    Args:
+        plan: what the study asks for.
+        root: the store's folder.
+        console: told what was taken over.
+    """
+    store = Store(root)
+    folder = store.study(plan.spec.study)
+    done = folder.done()
+    wanted = {trial.id for trial in plan.trials} - done
+    adopted = store.adopt(plan.spec.study, wanted) if wanted else 0
+    if adopted:
+        console.print(f"{adopted} trials are done already in other studies of this store")
+        wanted -= folder.done()
+    for notice in store.notices + folder.notices:
+        console.print(notice, style="yellow")
+    return [trial for trial in plan.trials if trial.id in wanted]
+
+
+def device_of(options: Options) -> str:
+    """Resolve ``auto``: the GPU if torch sees one here, else the CPU."""
+    if options.device != "auto":
+        return options.device
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _train(
+    plan: Plan,
+    folder: StudyStore,
+    attempt: str,
+    pending: Sequence[Trial],
+    options: Options,
+    stop: threading.Event,
+    publisher: Publisher | None,
+    console: Console,
+) -> None:
+    device = device_of(options)
+    work = PackWork(
+        root=options.root.resolve(),
+        study=plan.spec.study,
+        attempt=attempt,
+        engine=options.engine,
+        device=device,
+        checkpoint_every_s=options.checkpoint_every_s,
+    )
+    kept = [trial_ids for _, trial_ids, _ in folder.checkpoints()]
+    if options.local:
+        packs = make_packs(pending, slots=1, size=options.pack_size, kept=kept)
+        with _watching(plan, folder, packs, pending, publisher, console) as on_event:
+            cluster.run_here(packs, work, on_event, stop=stop)
+        return
+    gpu_share = 1 / options.packs_per_gpu if device == "cuda" else 0.0
+    with cluster.connection(options.address, options.cpus):
+        slots = cluster.slots(gpu_share)
+        packs = make_packs(pending, slots=slots, size=options.pack_size, kept=kept)
+        with _watching(plan, folder, packs, pending, publisher, console) as on_event:
+            used = cluster.run_on_tune(packs, work, on_event, stop=stop, slots=slots, gpu_share=gpu_share)
+        if len(used) < min(slots, len(packs)) and not stop.is_set():
+            console.print(f"only {len(used)} of {slots} workers were used", style="yellow")
+
+
+@contextmanager
+def _watching(
+    plan: Plan,
+    folder: StudyStore,
+    packs: Sequence[Pack],
+    pending: Sequence[Trial],
+    publisher: Publisher | None,
+    console: Console,
+) -> Iterator[Callable[[Event], None]]:
+    """Show and publish what happens to the packs."""
+    missing = {trial.id for trial in pending}
+    planned = {trial.id for trial in plan.trials}
+    already = [r for r in table_results(folder.read_results()) if r.trial.id in planned - missing]
+    board = Board(packs, [result.outcome for result in already])
+    by_id = {pack.id: pack for pack in packs}
+
+    with shown(board, console) as show:
+
+        def on_event(event: Event) -> None:
+            match event:
+                case Progress():
+                    board.progress(event)
+                case PackDone(pack_id):
+                    results, curves = folder.read_pack(pack_id)
+                    board.done(pack_id, table_results(results))
+                    if publisher is not None:
+                        publisher.publish(table_results(results), table_curves(curves))
+                case PackFailed(pack_id, error):
+                    failed = _failed(by_id[pack_id], error)
+                    folder.write_pack(f"{pack_id}-failed", failed, [], {})
+                    board.failed(event, len(failed))
+                    console.print(f"pack {pack_id} failed: {error.strip().splitlines()[-1]}", style="red")
+            if publisher is not None and not isinstance(event, Progress):
+                publisher.counts(board.counts)
+            show()
+
+        yield on_event
+
+
+def _failed(pack: Pack, error: str) -> list[Result]:
+    return [Result(trial=trial, outcome=Outcome.FAILED, error=error) for trial in pack.trials]
+
+
+@contextmanager
+def _publisher(plan: Plan, options: Options, console: Console) -> Iterator[Publisher | None]:
+    """Open the background writer to MLflow, if there is to be one, and say at the end what it missed."""
+    if options.tracking_uri is None:
+        yield None
+        return
+    spec = plan.spec
+    with Publisher(options.tracking_uri, spec.study, question=spec.question, spec=spec.text) as publisher:
+        yield publisher
+    missed = publisher.close()
+    if publisher.trouble is not None:
+        console.print(f"{publisher.trouble}", style="yellow")
+        console.print(
+            f"{missed} trials are not published yet: `study sync {spec.study}` does that", style="yellow"
+        )
+
+
+@contextmanager
+def _stopping(console: Console) -> Iterator[threading.Event]:
+    """Turn the first SIGINT or SIGTERM into a gentle stop; the second acts as ever."""
+    stop = threading.Event()
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        stop.set()
+        signal.signal(number, before[signal.Signals(number)])
+        console.print("\nstopping: keeping checkpoints; once more to stop at once", style="yellow")
+
+    for number in before:
+        signal.signal(number, on_signal)
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -22,7 +23,7 @@ from study.plan import Plan
 from study.plan import packs as make_packs
 from study.progress import Board, shown
 from study.records import Event, Outcome, Pack, PackDone, PackFailed, Progress, Result, Trial
-from study.results import show, standing, write
+from study.results import Standing, show, standing, write
 from study.store import Store, StudyStore
 from study.table import table_curves, table_results
 from study.tracking import Publisher
@@ -70,21 +71,25 @@ def run(plan: Plan, options: Options, console: Console) -> bool:
         False if Ctrl-C or SIGTERM ended it early; run it again to go on.
     """
     folder = Store(options.root).study(plan.spec.study)
-    with folder.lock(), _stopping(console) as stop, _publisher(plan, options, console) as publisher:
+    with folder.lock(), _publisher(plan, options, console) as publisher:
         attempt = folder.begin_attempt()
         folder.write_spec(plan.spec.text)
         pending = find_pending(plan, options.root, console)
-        if pending:
-            _train(plan, folder, attempt, pending, options, stop, publisher, console)
-        found = standing(plan.spec.study, options.root)
-        files = write(found)
-        if publisher is not None:
-            publisher.counts(found.counts)
-            publisher.series(found.series)
-            for file in files:
-                publisher.artifact(file)
-        show(found, console)
-        return not stop.is_set()
+        finished = not pending or _train(plan, folder, attempt, pending, options, publisher, console)
+        _report(standing(plan.spec.study, options.root), publisher, console)
+        return finished
+
+
+def _report(found: Standing, publisher: Publisher | None, console: Console) -> None:
+    if not found.counts["done"]:
+        return  # interrupted before the first pack was through
+    files = write(found)
+    if publisher is not None:
+        publisher.counts(found.counts)
+        publisher.series(found.series)
+        for file in files:
+            publisher.artifact(file)
+    show(found, console)
 
 
 def find_pending(plan: Plan, root: Path, console: Console) -> list[Trial]:
@@ -121,10 +126,9 @@ def _train(
     attempt: str,
     pending: Sequence[Trial],
     options: Options,
-    stop: threading.Event,
     publisher: Publisher | None,
     console: Console,
-) -> None:
+) -> bool:
     device = device_of(options)
     work = PackWork(
         root=options.root.resolve(),
@@ -135,29 +139,32 @@ def _train(
         checkpoint_every_s=options.checkpoint_every_s,
     )
     kept = [trial_ids for _, trial_ids, _ in folder.checkpoints()]
+    watched = partial(_watching, plan, folder, pending, publisher, console)
     if options.local:
         packs = make_packs(pending, slots=1, size=options.pack_size, kept=kept)
-        with _watching(plan, folder, packs, pending, publisher, console) as on_event:
+        with _stopping(console) as stop, watched(packs) as on_event:
             cluster.run_here(packs, work, on_event, stop=stop)
-        return
+        return not stop.is_set()
     gpu_share = 1 / options.packs_per_gpu if device == "cuda" else 0.0
-    with cluster.connection(options.address, options.cpus):
+    # Signals are taken over after Ray has started, since Ray takes them over when it starts.
+    with cluster.connection(options.address, options.cpus), _stopping(console) as stop:
         slots = cluster.slots(gpu_share)
         packs = make_packs(pending, slots=slots, size=options.pack_size, kept=kept)
-        with _watching(plan, folder, packs, pending, publisher, console) as on_event:
+        with watched(packs) as on_event:
             used = cluster.run_on_tune(packs, work, on_event, stop=stop, slots=slots, gpu_share=gpu_share)
         if len(used) < min(slots, len(packs)) and not stop.is_set():
             console.print(f"only {len(used)} of {slots} workers were used", style="yellow")
+        return not stop.is_set()
 
 
 @contextmanager
 def _watching(
     plan: Plan,
     folder: StudyStore,
-    packs: Sequence[Pack],
     pending: Sequence[Trial],
     publisher: Publisher | None,
     console: Console,
+    packs: Sequence[Pack],
 ) -> Iterator[Callable[[Event], None]]:
     """Show and publish what happens to the packs."""
     missing = {trial.id for trial in pending}

@@ -19,7 +19,7 @@ Path = tuple[str | int, ...]
 """Where a value is: keys and list indices from the top."""
 
 _MOST_BYTES = 2**20
-_MOST_EVENTS = 200_000
+_MOST_EVENTS = 50_000
 _MOST_DEPTH = 20
 
 _NULL = re.compile(r"|~|null|Null|NULL")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 
 from units import UNITS, Unit
 from units.initialize import Uniform
+from units.regularize import Shape
 from units.unit import Bounds
 
 SHAPES = [
@@ -38,6 +40,11 @@ def numpy_uniform(seed: int) -> Uniform:
     return uniform
 
 
+def constant_uniform(value: float) -> Uniform:
+    """Give one and the same uniform number always."""
+    return lambda _, shape: torch.full(shape, value, dtype=torch.float64)
+
+
 def pack_of(name: str, seeds: range, sizes: tuple[int, int], bounds: Bounds = "clipped") -> Unit:
     """Build a pack whose trials start from their own seeds."""
     unit = UNITS[name](*sizes, trials=len(seeds), bounds=bounds)
@@ -55,9 +62,8 @@ def outputs_and_gradients(unit: Unit, x: Tensor, grad: Tensor) -> dict[str, Tens
     y = unit(x)
     grads = torch.autograd.grad(y, [x, *unit.parameters()], grad)
     values = dict(zip(["x", *names], grads, strict=True)) | {"y": y.detach()}
-    if unit.has_sparsity:
-        for shape in ("linear", "squared"):
-            values[shape] = unit.sparsity(shape).detach()
+    shapes: tuple[Shape, ...] = ("linear", "squared")
+    values |= {shape: value.detach() for shape in shapes if (value := unit.sparsity(shape)) is not None}
     return values | {"error": unit.sparsity_error()}
 
 
@@ -76,7 +82,8 @@ def test_gradients_equal_numerical_ones(
     keys = [key for key, _ in unit.named_parameters()]
 
     def call(x: Tensor, *values: Tensor) -> Tensor:
-        return torch.func.functional_call(unit, dict(zip(keys, values, strict=True)), (x,))
+        y: Tensor = torch.func.functional_call(unit, dict(zip(keys, values, strict=True)), (x,))
+        return y
 
     values = [value.detach().requires_grad_() for value in unit.parameters()]
     assert torch.autograd.gradcheck(call, (x, *values))
@@ -90,7 +97,8 @@ def test_second_derivatives_equal_numerical_ones(name: str) -> None:
     keys = [key for key, _ in unit.named_parameters()]
 
     def call(x: Tensor, *values: Tensor) -> Tensor:
-        return torch.func.functional_call(unit, dict(zip(keys, values, strict=True)), (x,))
+        y: Tensor = torch.func.functional_call(unit, dict(zip(keys, values, strict=True)), (x,))
+        return y
 
     values = [value.detach().requires_grad_() for value in unit.parameters()]
     assert torch.autograd.gradgradcheck(call, (x, *values))
@@ -188,7 +196,7 @@ def test_initial_is_finite_at_the_ends_of_the_uniforms(name: str) -> None:
             values = UNITS[name].initial(
                 3,
                 2,
-                lambda _, shape, end=end: torch.full(shape, end, dtype=torch.float64),
+                constant_uniform(end),
                 init_variance=variance,
             )
             unit = UNITS[name](3, 2)
@@ -265,7 +273,7 @@ def test_nonsense_sizes_are_refused(name: str) -> None:
 @bounded_unit
 def test_clipping_keeps_bounds(name: str) -> None:
     """Clipping clamps exactly the bounded parameters, and only in clipped mode."""
-    for bounds in ("clipped", "regularized"):
+    for bounds in get_args(Bounds):
         unit = UNITS[name](3, 2, bounds=bounds)
         with torch.no_grad():
             for value in unit.parameters():
@@ -276,8 +284,9 @@ def test_clipping_keeps_bounds(name: str) -> None:
         for key, value in unit.named_parameters():
             low, high = unit.limits.get(key, (-math.inf, math.inf))
             assert torch.equal(value, before[key].clamp(low, high))
-        zero = float(unit.out_of_bounds("linear").detach()) == 0
-        assert zero == (bounds == "clipped")
+        excess = unit.out_of_bounds("linear")
+        assert excess is not None
+        assert (float(excess.detach()) == 0) == (bounds == "clipped")
 
 
 @bounded_unit
@@ -295,7 +304,8 @@ def test_regularized_clamps_in_the_forward_pass_only(name: str) -> None:
     free(x).sum().backward()
     for key in free.bounded:
         gradient = free.get_parameter(key).grad
-        assert torch.equal(gradient != 0, torch.tensor([[False, True, False], [True, False, False]]))
+        assert gradient is not None
+        assert torch.equal(gradient.ne(0), torch.tensor([[False, True, False], [True, False, False]]))
 
 
 @every_unit

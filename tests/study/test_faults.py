@@ -1,0 +1,174 @@
+"""A study through the command line, disturbed: nothing is lost but a checkpoint interval, nothing done twice.
+
+Each study runs in processes of its own, as a user's does. The undisturbed run to compare with is made in this process.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from study import cluster
+from study.plan import packs as make_packs
+from study.plan import plan as make_plan
+from study.records import Result
+from study.spec import parse_spec
+from study.store import Store, StudyStore
+from study.table import table_results
+from study.work import PackWork
+
+NAME = "disturbed"
+SPEC = f"""
+study: {NAME}
+question: Does what is disturbed come out the same?
+task: {{name: simple}}
+models: [NMU, linear]
+seeds: 4
+fixed: {{batch_size: 16, sparsity_start: 1000, sparsity_end: 3000}}
+protocol: {{iterations: 8000, evaluate_every: 500, evaluation_rows: 50}}
+"""
+DEADLINE_S = 120
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
+    """Run the study in this process, in one go."""
+    root = tmp_path_factory.mktemp("undisturbed")
+    folder = Store(root).study(NAME)
+    work = PackWork(root, NAME, folder.begin_attempt(), "auto", "cpu")
+    trials = make_plan(parse_spec(SPEC, source="test")).trials
+    cluster.run_here(make_packs(trials, slots=1), work, lambda event: None, stop=threading.Event())
+    return bits(folder)
+
+
+def bits(folder: StudyStore) -> list[Result]:
+    """Give what must not depend on how the study was run."""
+    results = [replace(result, training_s=0.0) for result in table_results(folder.read_results())]
+    return sorted(results, key=lambda result: result.trial.id)
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Iterator[Callable[[], subprocess.Popen[str]]]:
+    """Give what starts `study run` on a store of its own; whatever still runs at the end is killed."""
+    (tmp_path / "disturbed.yaml").write_text(SPEC)
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*more: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "study", "run", "disturbed.yaml", "--tracking-uri", "off"]
+        process = subprocess.Popen(
+            [*command, "--checkpoint-every-s", "0.2", *more],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def until(condition: Callable[[], object], what: str) -> None:
+    """Wait until something has happened."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < deadline, f"waited {DEADLINE_S} s for {what}"
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    ("how", "number"),
+    [
+        ("ray", signal.SIGINT),
+        ("ray", signal.SIGKILL),
+        ("local", signal.SIGINT),
+        ("local", signal.SIGTERM),
+        ("local", signal.SIGKILL),
+    ],
+)
+def test_a_disturbed_driver(how, number, study, tmp_path, undisturbed):
+    """Ctrl-C, SIGTERM and kill -9 of the driver in mid-study: run again, it goes on to the undisturbed bits."""
+    more = ["--local"] if how == "local" else []
+    folder = Store(tmp_path / "studies").study(NAME)
+    driver = study(*more)
+    until(lambda: folder.checkpoints() or driver.poll() is not None, "a checkpoint")
+    assert driver.poll() is None, driver.communicate()[0]
+    os.kill(driver.pid, number)
+    told, _ = driver.communicate(timeout=DEADLINE_S)
+    if number == signal.SIGKILL:
+        assert driver.returncode == -signal.SIGKILL
+    else:
+        assert driver.returncode == 130
+        assert "interrupted: `study run disturbed.yaml` goes on" in told
+    kept = folder.checkpoints()
+    assert kept or folder.done()
+
+    again = study(*more)
+    told, _ = again.communicate(timeout=DEADLINE_S)
+    assert again.returncode == 0, told
+    assert bits(folder) == undisturbed
+    assert not folder.checkpoints()
+
+
+def test_two_drivers_on_one_study(study, tmp_path, undisturbed):
+    """A second driver of a running study is refused in words, and the first is not disturbed."""
+    folder = Store(tmp_path / "studies").study(NAME)
+    first = study("--local")
+    until(lambda: folder.checkpoints() or first.poll() is not None, "a checkpoint")
+    second = study("--local")
+    told, _ = second.communicate(timeout=DEADLINE_S)
+    assert second.returncode == 1
+    assert "is being run by process" in told
+    told, _ = first.communicate(timeout=DEADLINE_S)
+    assert first.returncode == 0, told
+    assert bits(folder) == undisturbed
+
+
+def test_run_again_does_nothing_and_more_seeds_do_only_the_new(study, tmp_path, undisturbed):
+    """A finished study trains nothing again; more seeds train only those; another study adopts what it shares."""
+    folder = Store(tmp_path / "studies").study(NAME)
+    assert study("--local").wait(DEADLINE_S) == 0
+    files = {path: path.stat().st_mtime_ns for path in (folder.path / "results").iterdir()}
+    assert study("--local").wait(DEADLINE_S) == 0
+    assert {path: path.stat().st_mtime_ns for path in (folder.path / "results").iterdir()} == files
+
+    (tmp_path / "disturbed.yaml").write_text(SPEC.replace("seeds: 4", "seeds: 5"))
+    assert study("--local").wait(DEADLINE_S) == 0
+    new = {path for path in (folder.path / "results").iterdir() if path not in files}
+    assert {result.trial.seed for result in bits(folder)} == set(range(5))
+    assert [r for r in bits(folder) if r.trial.seed < 4] == undisturbed
+    assert new
+
+    (tmp_path / "disturbed.yaml").write_text(SPEC.replace(f"study: {NAME}", "study: other"))
+    other = study("--local")
+    told, _ = other.communicate(timeout=DEADLINE_S)
+    assert other.returncode == 0, told
+    assert "8 trials are done already in other studies" in told
+    assert bits(Store(tmp_path / "studies").study("other")) == undisturbed
+
+
+def test_a_torn_result_file_is_done_again(study, tmp_path, undisturbed):
+    """A result file torn in half is named, set aside and done again."""
+    folder = Store(tmp_path / "studies").study(NAME)
+    assert study("--local").wait(DEADLINE_S) == 0
+    torn = sorted((folder.path / "results").iterdir())[0]
+    torn.write_bytes(torn.read_bytes()[: torn.stat().st_size // 2])
+    again = study("--local")
+    told, _ = again.communicate(timeout=DEADLINE_S)
+    assert again.returncode == 0, told
+    assert torn.name in told.replace("\n", "")
+    assert bits(folder) == undisturbed

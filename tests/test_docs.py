@@ -1,0 +1,153 @@
+"""The documents can't rot: links, commands, targets, examples and the map are checked against what is there."""
+
+from __future__ import annotations
+
+import doctest
+import re
+from fnmatch import fnmatch
+from pathlib import Path
+
+import click
+import pytest
+
+from study.cli import main
+from study.errors import SpecError
+from study.plan import plan
+from study.spec import parse_spec
+from study.spec.hyperparameters import HYPERPARAMETERS
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCUMENTS = sorted(
+    path
+    for path in ROOT.rglob("*.md")
+    if not any(
+        part.startswith(".") or part in ("studies", "node_modules") for part in path.relative_to(ROOT).parts
+    )
+)
+NAMES = [str(path.relative_to(ROOT)) for path in DOCUMENTS]
+every_document = pytest.mark.parametrize("path", DOCUMENTS, ids=NAMES)
+
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+_MINIMAL = {"study": "fragment", "task": "{name: arithmetic}", "models": "[NMU]", "seeds": "1"}
+
+
+def code(text: str) -> list[str]:
+    """List what is set as code: whole blocks, and words between backticks."""
+    blocks = [block for _, block in _FENCE.findall(text)]
+    return blocks + re.findall(r"`([^`\n]+)`", _FENCE.sub("", text))
+
+
+def anchors(text: str) -> set[str]:
+    """List the anchors that a page's headings have."""
+    titles = re.findall(r"^#+ +(.+)$", _FENCE.sub("", text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def matching(pattern: str, text: str) -> set[tuple[str, str]]:
+    """Find a pattern's two groups in what is set as code."""
+    return {found for part in code(text) for found in re.findall(pattern, part, re.MULTILINE)}
+
+
+def options(command: click.Command) -> set[str]:
+    """List what a command can be given."""
+    return {option for param in command.params for option in param.opts} | {"--help"}
+
+
+def yaml_blocks() -> dict[str, tuple[str, str | None]]:
+    """Give the study files and fragments in documents, each with the error shown right below, by their place."""
+    found = {}
+    for path, name in zip(DOCUMENTS, NAMES, strict=True):
+        text = path.read_text(encoding="utf-8")
+        for block in _FENCE.finditer(text):
+            if block[1] == "yaml":
+                below = _FENCE.match(text[block.end() :].lstrip("\n"))
+                error = below[2] if below and below[1] == "text" else None
+                found[f"{name}:{text[: block.start()].count(chr(10)) + 1}"] = (block[2], error)
+    return found
+
+
+YAML_BLOCKS = yaml_blocks()
+
+
+@every_document
+def test_links_lead_somewhere(path: Path) -> None:
+    """Every relative link leads to a file, and its anchor to a heading."""
+    text = path.read_text(encoding="utf-8")
+    for link in _LINK.findall(_FENCE.sub("", text)):
+        if re.match(r"[a-z]+:", link):
+            continue
+        target, _, anchor = link.partition("#")
+        there = (path.parent / target).resolve() if target else path
+        assert there.exists(), link
+        assert there.is_relative_to(ROOT), link
+        if anchor:
+            assert anchor in anchors(there.read_text(encoding="utf-8")), link
+
+
+@every_document
+def test_commands_exist(path: Path) -> None:
+    """Every `study` command that is named is one, with its options, and so is every make target."""
+    text = path.read_text(encoding="utf-8")
+    for command, rest in matching(r"^(?:\$ )?(?:\S*/)?study ([a-z][a-z-]*)\b(.*)$", text):
+        assert command in main.commands
+        assert set(re.findall(r"(?<!\S)(--[a-z-]+)", rest)) <= options(main.commands[command]), command
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z][a-z-]*):", makefile, re.MULTILINE))
+    assert {
+        target for target, _ in matching(r"^(?:\$ )?(?:\w+=\S+ )*make ([a-z][a-z-]*)\b(.*)$", text)
+    } <= targets
+
+
+def test_every_command_is_explained() -> None:
+    """The page on operations names every command and no option that no command has."""
+    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    assert {command for command, _ in matching(r"^study ([a-z]+)(.*)$", text)} == set(main.commands)
+    known = set().union(*(options(command) for command in main.commands.values()))
+    assert {option for option, _ in matching(r"^(--[a-z-]+)(.*)$", text)} <= known
+
+
+def test_the_map_names_every_module() -> None:
+    """docs/architecture.md names each file of units, tasks and study, by itself or by a pattern, and no other."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = {name for name, _ in matching(r"^((?:units|tasks|study)/[\w/*]+\.py)($)", text)}
+    modules = {
+        str(path.relative_to(ROOT))
+        for folder in ("units", "tasks", "study")
+        for path in (ROOT / folder).rglob("*.py")
+        if path.name != "__init__.py"
+    }
+    assert {module for module in modules if not any(fnmatch(module, name) for name in named)} == set()
+    assert {name for name in named if "*" not in name} <= modules
+
+
+def test_tests_that_are_named_exist() -> None:
+    """A test that a document names by its function is there."""
+    functions = {
+        name
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for name in re.findall(r"^def (test_\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    for path in DOCUMENTS:
+        named = {name for name, _ in matching(r"^(test_\w+)($)", path.read_text(encoding="utf-8"))}
+        assert named <= functions, path
+
+
+@pytest.mark.parametrize(("text", "error"), YAML_BLOCKS.values(), ids=YAML_BLOCKS)
+def test_study_files_in_documents_are_what_they_seem(text: str, error: str | None) -> None:
+    """A study file in a document loads and has trials, or has just the mistakes shown below it."""
+    given = set(re.findall(r"^(\w+):", text, re.MULTILINE))
+    rest = "".join(f"{key}: {value}\n" for key, value in _MINIMAL.items() if key not in given)
+    if error is None:
+        assert plan(parse_spec(text + rest, source="study.yaml")).trials_count > 0
+        return
+    with pytest.raises(SpecError) as caught:
+        parse_spec(text, source="study.yaml")
+    same = doctest.OutputChecker().check_output(error, f"{caught.value}\n", doctest.ELLIPSIS)
+    assert same, str(caught.value)
+
+
+def test_every_hyperparameter_is_explained() -> None:
+    """docs/study-file.md has a row for every hyperparameter that a file can set."""
+    text = (ROOT / "docs" / "study-file.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `(\w+)`", text, re.MULTILINE)) >= set(HYPERPARAMETERS)

@@ -21,7 +21,7 @@ DOCUMENTS = sorted(
     path
     for path in ROOT.rglob("*.md")
     if not any(
-        part.startswith(".") or part in ("studies", "node_modules") for part in path.relative_to(ROOT).parts
+        part.startswith(".") or part in ("studies", "site-packages") for part in path.relative_to(ROOT).parts
     )
 )
 NAMES = [str(path.relative_to(ROOT)) for path in DOCUMENTS]

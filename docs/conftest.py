@@ -1,0 +1,23 @@
+"""The examples in the documents run: each in a folder of its own, and none leaves an entry in a registry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tasks import MODELS, TASKS
+from units import UNITS
+
+
+@pytest.fixture(autouse=True)
+def _as_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.chdir(tmp_path)
+    registries: tuple[dict[str, Any], ...] = (UNITS, MODELS, TASKS)
+    before = [dict(registry) for registry in registries]
+    yield
+    for registry, entries in zip(registries, before, strict=True):
+        registry.clear()
+        registry.update(entries)

@@ -241,7 +241,9 @@ def _experiment_id(client: MlflowClient, uri: str, study: str) -> str:
     if experiment is None:
         folder = artifacts(uri)
         location = None if folder is None else (folder / study).as_uri()
-        return str(client.create_experiment(study, artifact_location=location))
+        # Without the kind, the dashboard takes a study for a chat application and opens on empty pages.
+        kind = {"mlflow.experimentKind": "custom_model_development"}
+        return str(client.create_experiment(study, artifact_location=location, tags=kind))
     if experiment.lifecycle_stage != "active":
         raise TrackingError(
             f"experiment {study!r} was deleted in MLflow at {shown(uri)}: restore it with "

@@ -22,7 +22,7 @@ import torch
 from study.engine import ENGINES
 from study.records import Cell, Pack, Trial
 from study.spec.cells import canonical_cell
-from tasks import MODELS, Network, TASKS
+from tasks import MODELS, TASKS, Network
 
 PACKS = (1, 16, 64)
 BATCH = 128
@@ -46,16 +46,21 @@ class Row:
 
 def cell(model: str, input_size: int, hidden_size: int) -> Cell:
     """Give the published cell, cut so that nothing is evaluated but the start."""
-    task = "simple" if input_size == 4 else "arithmetic"
-    values = {"hidden_size": hidden_size, "iterations": 5_000_000, "evaluate_every": 5_000_000}
-    return canonical_cell(task, model, values | {"evaluation_rows": 100} | ({} if task == "simple" else {"input_size": input_size}))
+    rare = {"iterations": 5_000_000, "evaluate_every": 5_000_000, "evaluation_rows": 100}
+    return canonical_cell(
+        _task(input_size), model, {"hidden_size": hidden_size, "input_size": input_size} | rare
+    )
+
+
+def _task(input_size: int) -> str:
+    return "simple" if input_size == 4 else "arithmetic"
 
 
 def plain_loop(row: Row) -> Callable[[float], float]:
     """Give the loop that one writes without a service: one trial, autograd, torch.optim.Adam."""
     network = Network(MODELS[row.model], row.input_size, row.hidden_size)
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
-    task = TASKS["simple" if row.input_size == 4 else "arithmetic"](**({} if row.input_size == 4 else {"input_size": row.input_size}))
+    task = TASKS[_task(row.input_size)](input_size=row.input_size)
     first, second = torch.from_numpy(task.masks(0))
 
     def measure(for_s: float) -> float:
@@ -111,7 +116,9 @@ def rows(models: list[str], device: str) -> list[Row]:
 
 def main() -> None:
     """Measure, print and write the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--models", nargs="*", default=["NMU", "NAC-mul", "NALU"])
     parser.add_argument("--rounds", type=int, default=5)

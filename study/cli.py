@@ -148,7 +148,7 @@ def run(
     checkpoint_every_s: float,
 ) -> None:
     """Run what is missing of FILE (a path or a preset's name), publish it and report."""
-    from study.run import Options
+    from study.run import Ending, Options
     from study.run import run as run_study
 
     planned = _planned(file, yes=yes)
@@ -165,11 +165,14 @@ def run(
         checkpoint_every_s=checkpoint_every_s,
     )
     console = _console()
-    finished = run_study(planned, options, console)
+    ending = run_study(planned, options, console)
     _tell_where(planned.spec.study, store, options.tracking_uri, console)
-    if not finished:
+    if ending == Ending.INTERRUPTED:
         console.print(f"interrupted: `study run {file}` goes on where it stopped", style="yellow")
         sys.exit(_INTERRUPTED)
+    if ending == Ending.FAILURES:
+        console.print(f"some trials failed: `study run {file}` tries them again", style="red")
+        sys.exit(1)
 
 
 @main.command(name="list")

@@ -8,6 +8,7 @@ crashed pack goes on from what `work` kept.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import tempfile
@@ -104,6 +105,7 @@ def connection(address: str | None, cpus: int | None) -> Iterator[None]:
     try:
         yield
     finally:
+        gc.collect()  # handles of Ray that die after it has shut down end the process
         ray.shutdown()
 
 

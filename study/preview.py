@@ -63,7 +63,7 @@ def _pending(plan: Plan, packs: list[Pack], slots: int, options: Options) -> Ite
         of_shape = [pack for pack in packs if shape_key(pack.trials[0].cell) == shape]
         largest = max(of_shape, key=lambda pack: len(pack.trials))
         cell = largest.trials[0].cell
-        engine = engine_for(options.engine, cell)
+        engine = engine_for(options.engine, cell, device)
         trial_iteration_s = calibrate(largest, options, device)
         trials = sum(len(pack.trials) for pack in of_shape)
         shape_s = trial_iteration_s * trials * (cell.iterations + 1)
@@ -93,7 +93,7 @@ def calibrate(pack: Pack, options: Options, device: str) -> float:
         device: ``cpu`` or ``cuda``.
     """
     cell = pack.trials[0].cell
-    engine = engine_for(options.engine, cell)
+    engine = engine_for(options.engine, cell, device)
     engine.start(pack, device=device).advance(0.0)  # compiles, where there is something to compile
     training = engine.start(pack, device=device)
     training.advance(0.0)

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from enum import Enum
 from pathlib import Path
 from types import FrameType
 
@@ -19,10 +19,11 @@ import torch
 from rich.console import Console
 
 from study import cluster
+from study.engine import Engine, engine_for
 from study.plan import Plan
 from study.plan import packs as make_packs
 from study.progress import Board, shown
-from study.records import Event, Outcome, Pack, PackDone, PackFailed, Progress, Result, Trial
+from study.records import Cell, Event, Outcome, Pack, PackDone, PackFailed, Progress, Result, Trial
 from study.results import Standing, show, standing, write
 from study.store import Store, StudyStore
 from study.table import table_curves, table_results
@@ -59,7 +60,15 @@ class Options:
     checkpoint_every_s: float = 60.0
 
 
-def run(plan: Plan, options: Options, console: Console) -> bool:
+class Ending(Enum):
+    """How a run of a study ended."""
+
+    FINISHED = "finished"
+    INTERRUPTED = "interrupted"
+    FAILURES = "failures"
+
+
+def run(plan: Plan, options: Options, console: Console) -> Ending:
     """Run what is missing of a study, publish it as it comes, and report.
 
     Args:
@@ -68,16 +77,57 @@ def run(plan: Plan, options: Options, console: Console) -> bool:
         console: where progress and the table are shown.
 
     Returns:
-        False if Ctrl-C or SIGTERM ended it early; run it again to go on.
+        Whether every trial has a result, Ctrl-C or SIGTERM ended it early, or some trials failed; run again, it
+        goes on with what is missing.
     """
     folder = Store(options.root).study(plan.spec.study)
-    with folder.lock(), _publisher(plan, options, console) as publisher:
+    with folder.lock():
         attempt = folder.begin_attempt()
         folder.write_spec(plan.spec.text)
+        before = folder.pack_ids()
         pending = find_pending(plan, options.root, console)
-        finished = not pending or _train(plan, folder, attempt, pending, options, publisher, console)
-        _report(standing(plan.spec.study, options.root), publisher, console)
-        return finished
+        _prepare(pending, options, console)
+        with _slots(options, pending) as slots, _publisher(plan, options, console) as publisher:
+            for adopted in folder.pack_ids() - before:
+                _publish(folder, adopted, publisher)
+            finished = not pending or _train(
+                plan, folder, attempt, pending, options, slots, publisher, console
+            )
+            found = standing(plan.spec.study, options.root)
+            _report(found, publisher, console)
+    if not finished:
+        return Ending.INTERRUPTED
+    return Ending.FAILURES if found.counts["failed"] else Ending.FINISHED
+
+
+def _prepare(pending: Sequence[Trial], options: Options, console: Console) -> None:
+    """Check that an engine takes every cell, and let each do once what each worker would do otherwise."""
+    engines: dict[str, tuple[Engine, Cell]] = {}
+    for cell in dict.fromkeys(trial.cell for trial in pending):
+        engine = engine_for(options.engine, cell, device_of(options))
+        engines.setdefault(engine.name, (engine, cell))
+    for engine, cell in engines.values():
+        with console.status(
+            f"preparing the {engine.name} engine: compiled once on a machine, in half a minute"
+        ):
+            engine.prepare(cell)
+
+
+@contextmanager
+def _slots(options: Options, pending: Sequence[Trial]) -> Iterator[int]:
+    """Start or join the cluster, if there is anything to train on it; give how many packs it runs side by side.
+
+    It outlives the publisher: Ray ends the process if another thread touches what is left of it.
+    """
+    if options.local or not pending:
+        yield 1
+        return
+    with cluster.connection(options.address, options.cpus):
+        yield cluster.slots(_gpu_share(options))
+
+
+def _gpu_share(options: Options) -> float:
+    return 1 / options.packs_per_gpu if device_of(options) == "cuda" else 0.0
 
 
 def _report(found: Standing, publisher: Publisher | None, console: Console) -> None:
@@ -126,45 +176,40 @@ def _train(
     attempt: str,
     pending: Sequence[Trial],
     options: Options,
+    slots: int,
     publisher: Publisher | None,
     console: Console,
 ) -> bool:
-    device = device_of(options)
     work = PackWork(
         root=options.root.resolve(),
         study=plan.spec.study,
         attempt=attempt,
         engine=options.engine,
-        device=device,
+        device=device_of(options),
         checkpoint_every_s=options.checkpoint_every_s,
     )
     kept = [trial_ids for _, trial_ids, _ in folder.checkpoints()]
-    watched = partial(_watching, plan, folder, pending, publisher, console)
-    if options.local:
-        packs = make_packs(pending, slots=1, size=options.pack_size, kept=kept)
-        with _stopping(console) as stop, watched(packs) as on_event:
-            cluster.run_here(packs, work, on_event, stop=stop)
-        return not stop.is_set()
-    gpu_share = 1 / options.packs_per_gpu if device == "cuda" else 0.0
+    packs = make_packs(pending, slots=slots, size=options.pack_size, kept=kept)
     # Signals are taken over after Ray has started, since Ray takes them over when it starts.
-    with cluster.connection(options.address, options.cpus), _stopping(console) as stop:
-        slots = cluster.slots(gpu_share)
-        packs = make_packs(pending, slots=slots, size=options.pack_size, kept=kept)
-        with watched(packs) as on_event:
-            used = cluster.run_on_tune(packs, work, on_event, stop=stop, slots=slots, gpu_share=gpu_share)
-        if len(used) < min(slots, len(packs)) and not stop.is_set():
-            console.print(f"only {len(used)} of {slots} workers were used", style="yellow")
-        return not stop.is_set()
+    with _stopping(console) as stop, _watching(plan, folder, packs, pending, publisher, console) as on_event:
+        if options.local:
+            cluster.run_here(packs, work, on_event, stop=stop)
+            return not stop.is_set()
+        gpu_share = _gpu_share(options)
+        used = cluster.run_on_tune(packs, work, on_event, stop=stop, slots=slots, gpu_share=gpu_share)
+    if len(used) < min(slots, len(packs)) and not stop.is_set():
+        console.print(f"only {len(used)} of {slots} workers were used", style="yellow")
+    return not stop.is_set()
 
 
 @contextmanager
 def _watching(
     plan: Plan,
     folder: StudyStore,
+    packs: Sequence[Pack],
     pending: Sequence[Trial],
     publisher: Publisher | None,
     console: Console,
-    packs: Sequence[Pack],
 ) -> Iterator[Callable[[Event], None]]:
     """Show and publish what happens to the packs."""
     missing = {trial.id for trial in pending}
@@ -180,10 +225,7 @@ def _watching(
                 case Progress():
                     board.progress(event)
                 case PackDone(pack_id):
-                    results, curves = folder.read_pack(pack_id)
-                    board.done(pack_id, table_results(results))
-                    if publisher is not None:
-                        publisher.publish(table_results(results), table_curves(curves))
+                    board.done(pack_id, _publish(folder, pack_id, publisher))
                 case PackFailed(pack_id, error):
                     failed = _failed(by_id[pack_id], error)
                     folder.write_pack(f"{pack_id}-failed", failed, [], {})
@@ -194,6 +236,15 @@ def _watching(
             show()
 
         yield on_event
+
+
+def _publish(folder: StudyStore, pack_id: str, publisher: Publisher | None) -> list[Result]:
+    """Queue a stored pack for MLflow, and give its results."""
+    table, curves = folder.read_pack(pack_id)
+    results = table_results(table)
+    if publisher is not None:
+        publisher.publish(results, table_curves(curves))
+    return results
 
 
 def _failed(pack: Pack, error: str) -> list[Result]:

@@ -55,7 +55,7 @@ class PackWork:
         folder.drop_checkpoint(pack.id)
 
     def _start(self, folder: StudyStore, pack: Pack) -> Training:
-        engine = engine_for(self.engine, pack.trials[0].cell)
+        engine = engine_for(self.engine, pack.trials[0].cell, self.device)
         kept: Checkpoint | None = folder.load_checkpoint(pack.id)
         if kept is not None and kept.engine != engine.name:
             kept = None

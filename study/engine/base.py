@@ -43,6 +43,10 @@ class Engine(ABC):
     """
 
     name: str
+    devices: tuple[str, ...]
+
+    def prepare(self, cell: Cell) -> None:  # noqa: B027  # most engines need nothing
+        """Do what is done once on a machine, such as compiling, before several processes would each do it."""
 
     @abstractmethod
     def refuses(self, cell: Cell) -> str | None:

@@ -27,6 +27,7 @@ class TorchEngine(Engine):
     """Trains any model on the CPU or one GPU."""
 
     name = "torch"
+    devices = ("cpu", "cuda")
 
     def refuses(self, cell: Cell) -> str | None:
         """Say why this engine can't train the cell: it can train all."""

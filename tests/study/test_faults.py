@@ -46,7 +46,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> StudyStore:
     root = tmp_path_factory.mktemp("undisturbed")
     folder = Store(root).study(NAME)
     folder.write_spec(SPEC)
-    work = PackWork(root, NAME, folder.begin_attempt(), "auto", "cpu")
+    work = PackWork(root, NAME, folder.begin_attempt(), "torch", "cpu")
     trials = make_plan(parse_spec(SPEC, source="test")).trials
     cluster.run_here(make_packs(trials, slots=1), work, lambda event: None, stop=threading.Event())
     return folder
@@ -78,9 +78,10 @@ def study(tmp_path: Path) -> Iterator[Callable[[], subprocess.Popen[str]]]:
     started: list[subprocess.Popen[str]] = []
 
     def start(*more: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "study", "run", "disturbed.yaml", "--tracking-uri", "off"]
+        # The slower engine, so that there is time to disturb it.
+        command = [sys.executable, "-m", "study", "run", "disturbed.yaml", "--engine", "torch"]
         process = subprocess.Popen(
-            [*command, "--checkpoint-every-s", "0.2", *more],
+            [*command, "--tracking-uri", "off", "--checkpoint-every-s", "0.2", *more],
             cwd=tmp_path,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

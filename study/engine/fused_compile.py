@@ -1,0 +1,56 @@
+"""How the fused engine is compiled: once, on disk, and anew when any of its sources changes.
+
+No flag lets the compiler assume that numbers are finite or reorder a sum. Compiled functions own no memory, all
+arrays come from Python: otherwise each call would count references to each array it is given, atomically, which costs
+more than the arithmetic of a small network.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numba as nb
+
+import tasks.stream
+
+_HERE = Path(__file__).parent
+_SOURCES = (
+    *sorted(_HERE.glob("fused_*.py")),
+    _HERE / "gradients.py",
+    _HERE / "update.py",
+    Path(tasks.stream.__file__),
+)
+_DIGEST = hashlib.sha256(b"".join(path.read_bytes() for path in _SOURCES)).hexdigest()
+
+Decorator = Callable[[Callable[..., Any]], Any]
+_njit: Any = nb.njit
+
+
+def _cached(**options: Any) -> Decorator:
+    def decorate(function: Callable[..., Any]) -> Any:
+        dispatcher = _njit(cache=True, error_model="numpy", _nrt=False, **options)(function)
+        # numba looks at the function's own file alone, and would go on with what the function calls as it was.
+        dispatcher._cache._cache_file._source_stamp = _DIGEST
+        return dispatcher
+
+    return decorate
+
+
+compiled = _cached(no_cfunc_wrapper=True)
+"""Compile a function that Python may call too."""
+
+# A door for Python takes as long to compile as what is behind it.
+internal = _cached(no_cfunc_wrapper=True, no_cpython_wrapper=True)
+"""Compile a function that only compiled code calls."""
+
+entry = _cached(no_cfunc_wrapper=True, nogil=True)
+"""Compile a function that Python calls, and that lets other threads run meanwhile."""
+
+forced = _cached(forceinline=True)
+"""Compile a function of numbers that becomes part of the loop that calls it, which can then be vectorised."""
+
+inlined: Decorator = _njit(error_model="numpy", _nrt=False, inline="always")
+"""Put a function's lines where it is called."""

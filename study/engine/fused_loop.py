@@ -1,0 +1,399 @@
+"""The compiled loops of the fused engine: thousands of iterations of a trial without a step back to Python.
+
+A trial is trained from one evaluation to the next before its neighbour gets its turn, so that all it needs stays
+in the first two levels of cache. A batch is worked off in blocks of rows small enough for the first.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from study.engine.fused_compile import entry, inlined, internal
+from study.engine.fused_layers import (
+    Code,
+    Layer,
+    backward,
+    clear_gradients,
+    forward,
+    get_gradients,
+    new_layer,
+    set_weights,
+    sparsity_error,
+)
+from study.engine.fused_simd import add_squares, multiply
+from study.engine.gradients import out_of_bounds_slope, sparsity_slope
+from study.engine.update import BETA_1, BETA_2, EPSILON
+from tasks.stream import _STEP, _input, _words4
+
+ADD, SUB, MUL, DIV, SQUARED, ROOT = range(6)
+ADAM, SGD, MOMENTUM = range(3)
+
+_HALF_WORD, _LOW_WORD = np.uint64(32), np.uint64(0xFFFFFFFF)
+_SETTLED = 60_000
+"""Updates after which both of Adam's bias corrections are exactly 1."""
+
+
+class Network(NamedTuple):
+    """What all trials of a pack share of the network: sizes and units."""
+
+    inputs: int
+    hidden: int
+    first: Code
+    second: Code
+    parameters: int
+
+
+class Question(NamedTuple):
+    """What trials are asked: the operation, and of each trial where its subsets start and stop, [trials, subsets]."""
+
+    operation: int
+    starts: Any
+    stops: Any
+
+
+class Draw(NamedTuple):
+    """Where inputs come from: the purpose, seeds, uint64 [trials], and ranges, float32 [trials, 2] and [trials]."""
+
+    purpose: int
+    seeds: Any
+    low: Any
+    width: Any
+
+
+class Moves(NamedTuple):
+    """How parameters move.
+
+    Args:
+        optimizer: ADAM, SGD or MOMENTUM.
+        momentum: coefficient.
+        rate: step size, float32 [trials].
+        squared: whether the sparsity regulariser is.
+        strength: λ̂, [trials].
+        start: iteration at which λ starts to grow, [trials].
+        length: iterations it grows for, [trials].
+        exponential: whether it grows that way, [trials].
+        out_strength: weight of the out-of-bounds regulariser, float32 [trials].
+        out_squared: whether that regulariser is.
+        ends: where each parameter ends in a trial's row, [parameters].
+        share: 1 / its size if it is bounded, else 0, float32.
+        low: where it is clipped, or -inf, float32.
+        high: the same, or inf, float32.
+        of_nau: whether its bounds are those of a NAU.
+    """
+
+    optimizer: int
+    momentum: np.float32
+    rate: Any
+    squared: bool
+    strength: Any
+    start: Any
+    length: Any
+    exponential: Any
+    out_strength: Any
+    out_squared: bool
+    ends: Any
+    share: Any
+    low: Any
+    high: Any
+    of_nau: Any
+
+
+# --- inputs and targets ---------------------------------------------------------------------------------------
+
+
+@inlined
+def _number(word, low, scale):  # type: ignore[no-untyped-def]
+    """Make an input of a word: as `tasks.stream`, where there is one interval.
+
+    There, the word's 24 bits are multiplied by 2**-24 and then by the width, here at once by both: a power of two
+    moves the exponent only, so the bits are the same.
+    """
+    return low + scale * np.float32(np.int32(word >> np.uint32(8)))
+
+
+@internal
+def draw(x, seed, low, second, width, iteration, purpose, first, rows):  # type: ignore[no-untyped-def]
+    """Fill x [features, block] with the stream's rows first, first + 1, ...; past the end stands a copy of the first.
+
+    Copies, because whatever they overflow to, their original does too: they spoil nothing that wasn't spoilt.
+    """
+    block = x.shape[1]
+    k0, k1 = np.uint32(seed & _LOW_WORD), np.uint32(seed >> _HALF_WORD)
+    c2, c3, start = np.uint32(iteration), np.uint32(purpose), np.uint32(first)
+    scale = width * _STEP
+    for four in range(x.shape[0] // 4):
+        c1 = np.uint32(four)
+        x0, x1, x2, x3 = x[4 * four], x[4 * four + 1], x[4 * four + 2], x[4 * four + 3]
+        if low == second:
+            for b in range(block):
+                w0, w1, w2, w3 = _words4(np.uint32(start + np.uint32(b)), c1, c2, c3, k0, k1)
+                x0[b] = _number(w0, low, scale)
+                x1[b] = _number(w1, low, scale)
+                x2[b] = _number(w2, low, scale)
+                x3[b] = _number(w3, low, scale)
+        else:
+            for b in range(block):
+                w0, w1, w2, w3 = _words4(np.uint32(start + np.uint32(b)), c1, c2, c3, k0, k1)
+                x0[b] = _input(w0, low, second, width)
+                x1[b] = _input(w1, low, second, width)
+                x2[b] = _input(w2, low, second, width)
+                x3[b] = _input(w3, low, second, width)
+    if first + block > rows:
+        for i in range(x.shape[0]):
+            for b in range(rows - first, block):
+                x[i, b] = x[i, 0]
+
+
+@internal
+def target(question, s, x, ones, sums, result):  # type: ignore[no-untyped-def]
+    """Write the targets of one trial's rows into result [block]; `sums` is scratch, [subsets, block]."""
+    operation = question.operation
+    for j in range(sums.shape[0]):
+        multiply(sums[j : j + 1], ones, x, question.starts[s, j], question.stops[s, j])
+    first, second = sums[0], sums[sums.shape[0] - 1]
+    for b in range(len(result)):
+        if operation == SUB:
+            result[b] = first[b] - second[b]
+        elif operation == DIV:
+            result[b] = first[b] / second[b]
+        elif operation == SQUARED:
+            result[b] = first[b] * first[b]
+        elif operation == ROOT:
+            result[b] = np.sqrt(first[b])
+        else:
+            result[b] = first[b]
+    if operation in (ADD, MUL):
+        for j in range(1, sums.shape[0]):
+            other = sums[j]
+            for b in range(len(result)):
+                result[b] = result[b] + other[b] if operation == ADD else result[b] * other[b]
+
+
+# --- the update -------------------------------------------------------------------------------------------------
+
+
+@internal
+def _regularise(w, g, push, out, of_nau, squared, out_squared):  # type: ignore[no-untyped-def]
+    if push != np.float32(0):
+        for k in range(len(w)):
+            g[k] += push * sparsity_slope(w[k], of_nau, squared)
+    if out != np.float32(0):
+        for k in range(len(w)):
+            g[k] += out * out_of_bounds_slope(w[k], of_nau, out_squared)
+
+
+@internal
+def _adam(w, g, m, v, rate, c2):  # type: ignore[no-untyped-def]
+    fresh, keep, add = np.float32(1 - BETA_1), np.float32(BETA_2), np.float32(1 - BETA_2)
+    epsilon = np.float32(EPSILON)
+    for k in range(len(w)):
+        first = m[k] + fresh * (g[k] - m[k])
+        second = keep * v[k] + add * (g[k] * g[k])
+        m[k] = first
+        v[k] = second
+        w[k] -= rate * (first / (np.sqrt(second) * c2 + epsilon))
+
+
+@internal
+def _update(moves, s, iteration, c1, c2, w, g, m, v):  # type: ignore[no-untyped-def]
+    """Make one step of one trial's parameters."""
+    ramp = (iteration - moves.start[s]) / moves.length[s]
+    ramp = min(max(ramp, 0.0), 1.0)
+    if moves.exponential[s]:
+        ramp = -math.expm1(-1e-5 * iteration)
+    strength = np.float32(moves.strength[s] * ramp)
+    at = 0
+    for p in range(len(moves.ends)):
+        end, share = moves.ends[p], moves.share[p]
+        if share != np.float32(0):
+            _regularise(
+                w[at:end], g[at:end], strength * share, moves.out_strength[s] * share, moves.of_nau[p],
+                moves.squared, moves.out_squared,
+            )  # fmt: skip
+        at = end
+    if moves.optimizer == ADAM:
+        _adam(w, g, m, v, moves.rate[s] * c1, c2)
+    elif moves.optimizer == MOMENTUM:
+        rate, momentum = moves.rate[s], moves.momentum
+        for k in range(len(w)):
+            m[k] = momentum * m[k] + g[k]
+            w[k] -= rate * m[k]
+    else:
+        rate = moves.rate[s]
+        for k in range(len(w)):
+            w[k] -= rate * g[k]
+    at = 0
+    for p in range(len(moves.ends)):
+        end, low, high = moves.ends[p], moves.low[p], moves.high[p]
+        if high < np.inf:
+            for k in range(at, end):
+                moved = low if w[k] < low else w[k]
+                w[k] = high if moved > high else moved
+        at = end
+
+
+@internal
+def _corrections(iteration, found):  # type: ignore[no-untyped-def]
+    """Write Adam's bias corrections of some iterations into found, [count, 2] ones."""
+    for j in range(len(found)):
+        t = iteration + j + 1
+        if t < _SETTLED:
+            found[j, 0] = 1 / (1 - math.pow(BETA_1, float(t)))
+            found[j, 1] = 1 / math.sqrt(1 - math.pow(BETA_2, float(t)))
+
+
+# --- training ---------------------------------------------------------------------------------------------------
+
+
+class Scratch(NamedTuple):
+    """Arrays to work in, for blocks of so many rows; see `new_scratch`."""
+
+    front: Layer
+    back: Layer
+    x: Any
+    h: Any
+    h_grad: Any
+    unwanted: Any
+    y: Any
+    y_grad: Any
+    sums: Any
+    wanted: Any
+    ones: Any
+    gradient: Any
+
+
+def new_scratch(network: Network, subsets: int, rows: int, parameters: int) -> Scratch:
+    """Make arrays to work in: nothing in them outlives a call."""
+    n, hidden = network.inputs, network.hidden
+    shapes = (
+        (-(-n // 4) * 4, rows),
+        (hidden, rows),
+        (hidden, rows),
+        (0, rows),
+        (1, rows),
+        (1, rows),
+        (subsets, rows),
+    )
+    arrays = [np.zeros(shape, np.float32) for shape in (*shapes, (rows,))]
+    arrays += [np.ones((1, n), np.float32), np.zeros(parameters, np.float32)]
+    return Scratch(new_layer(n, hidden, rows), new_layer(hidden, 1, rows), *arrays)
+
+
+@entry
+def train(  # type: ignore[no-untyped-def]
+    network, question, source, moves, batch, which, weight, first, second, iteration, scratch, corrections
+):
+    """Make some updates of each trial in `which`, from `iteration` on.
+
+    Args:
+        network: `Network`.
+        question: `Question`.
+        source: `Draw` of the training inputs.
+        moves: `Moves`.
+        batch: rows a batch.
+        which: places of the trials, int64.
+        weight: parameters, float32 [trials, parameters]; written, as are the next two.
+        first: of the optimiser, the same shape.
+        second: the same.
+        iteration: updates made so far.
+        scratch: `Scratch`; a batch is worked off in blocks of its rows.
+        corrections: ones, float32 [updates to make, 2]; written.
+    """
+    front, back, x, h, h_grad, y, y_grad = (
+        scratch.front, scratch.back, scratch.x, scratch.h, scratch.h_grad, scratch.y, scratch.y_grad
+    )  # fmt: skip
+    sums, wanted, ones, gradient = scratch.sums, scratch.wanted, scratch.ones, scratch.gradient
+    middle, block = network.parameters, x.shape[1]
+    _corrections(iteration, corrections)
+    scale = np.float32(2 / batch)
+    guess, slope = y[0], y_grad[0]
+    for s in which:
+        w, m, v = weight[s], first[s], second[s]
+        w_front, w_back, g_front, g_back = w[:middle], w[middle:], gradient[:middle], gradient[middle:]
+        seed, low, high_low, width = source.seeds[s], source.low[s, 0], source.low[s, 1], source.width[s]
+        for j in range(len(corrections)):
+            set_weights(network.first, front, w_front)
+            set_weights(network.second, back, w_back)
+            clear_gradients(network.first, front)
+            clear_gradients(network.second, back)
+            for row in range(0, batch, block):
+                draw(x, seed, low, high_low, width, iteration + j, source.purpose, row, batch)
+                target(question, s, x, ones, sums, wanted)
+                forward(network.first, front, x, h)
+                forward(network.second, back, h, y)
+                for b in range(block):
+                    slope[b] = (guess[b] - wanted[b]) * scale
+                for b in range(batch - row, block):
+                    slope[b] = 0
+                for o in range(h_grad.shape[0]):
+                    to = h_grad[o]
+                    for b in range(block):
+                        to[b] = 0
+                backward(network.second, back, h, y, y_grad, h_grad)
+                backward(network.first, front, x, h, h_grad, scratch.unwanted)
+            get_gradients(network.first, front, w_front, g_front)
+            get_gradients(network.second, back, w_back, g_back)
+            _update(moves, s, iteration + j, corrections[j, 0], corrections[j, 1], w, gradient, m, v)
+
+
+# --- evaluation -------------------------------------------------------------------------------------------------
+
+
+@entry
+def fill_rows(rows, source, iteration, count):  # type: ignore[no-untyped-def]
+    """Fill evaluation rows [ranges, blocks, features, block]; `source` has one seed and range for each range."""
+    for r in range(rows.shape[0]):
+        for c in range(rows.shape[1]):
+            first = c * rows.shape[3]
+            draw(
+                rows[r, c],
+                source.seeds[r],
+                source.low[r, 0],
+                source.low[r, 1],
+                source.width[r],
+                iteration,
+                source.purpose,
+                first,
+                count,
+            )
+
+
+@entry
+def mean_squared_errors(network, question, rows, of_range, count, which, weight, scratch, part, total):  # type: ignore[no-untyped-def]
+    """Add the squared errors of each trial in `which` over `count` rows to total, float64 [which]; part is [1, 1]."""
+    front, back, h, y, sums, wanted = (
+        scratch.front, scratch.back, scratch.h, scratch.y, scratch.sums, scratch.wanted
+    )  # fmt: skip
+    middle, block = network.parameters, rows.shape[3]
+    guess = y[0]
+    for c in range(rows.shape[1]):
+        for k in range(len(which)):
+            s = which[k]
+            x = rows[of_range[s], c]
+            set_weights(network.first, front, weight[s, :middle])
+            set_weights(network.second, back, weight[s, middle:])
+            target(question, s, x, scratch.ones, sums, wanted)
+            forward(network.first, front, x, h)
+            forward(network.second, back, h, y)
+            for b in range(block):
+                guess[b] -= wanted[b]
+            for b in range(count - c * block, block):
+                guess[b] = 0
+            part[0, 0] = 0
+            add_squares(part, y)
+            total[k] += part[0, 0]
+
+
+@entry
+def sparsity_errors(network, which, weight, scratch, found):  # type: ignore[no-untyped-def]
+    """Write the sparsity error of each trial in `which` into found, float32 [which]."""
+    front, back = scratch.front, scratch.back
+    middle = network.parameters
+    for k in range(len(which)):
+        set_weights(network.first, front, weight[which[k], :middle])
+        set_weights(network.second, back, weight[which[k], middle:])
+        one, other = sparsity_error(network.first, front), sparsity_error(network.second, back)
+        found[k] = one if one > other or one != one else other

@@ -1,0 +1,304 @@
+"""Vector micro-kernels of the fused engine: matrix products whose sums are taken in a fixed order.
+
+A compiler may vectorise a sum of floats only if it may reorder it, and then the bits depend on the processor. Here the
+order is part of the definition, and so are the fused multiply-adds: eight partial sums over a row, added up as a
+tree; sums over features one after the other. Any processor gives the same bits; one with eight-wide registers
+gives them at full speed.
+
+All matrices are C-contiguous, rows of a multiple of `LANES` numbers, float32 or float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import core, extending
+from numba.core import types
+
+from study.engine.fused_compile import compiled
+
+# Neither has types that fit.
+cgutils: Any = core.cgutils
+_intrinsic: Any = extending.intrinsic
+
+LANES = 8
+_WIDE = 4
+_INT = ir.IntType(64)
+
+
+# --- building blocks of the machine code --------------------------------------------------------------------
+
+
+class _Matrix:
+    """A numba array argument inside an intrinsic: loads, stores and adds at [row, column]."""
+
+    def __init__(self, context: Any, builder: Any, kind: Any, value: Any) -> None:
+        array = cgutils.create_struct_proxy(kind)(context, builder, value=value)
+        self._builder, self._data = builder, array.data
+        self._stride = cgutils.unpack_tuple(builder, array.shape, 2)[1]
+        self.element = context.get_data_type(kind.dtype)
+
+    def _pointer(self, row: Any, column: Any, lanes: int) -> Any:
+        builder = self._builder
+        at = builder.add(builder.mul(row, self._stride), column)
+        pointer = builder.gep(self._data, [at])
+        if lanes == 1:
+            return pointer
+        return builder.bitcast(pointer, ir.VectorType(self.element, lanes).as_pointer())
+
+    def _align(self) -> int:
+        return 4 if isinstance(self.element, ir.FloatType) else 8
+
+    def load(self, row: Any, column: Any, lanes: int = 1) -> Any:
+        return self._builder.load(self._pointer(row, column, lanes), align=self._align())
+
+    def store(self, value: Any, row: Any, column: Any, lanes: int = 1) -> None:
+        self._builder.store(value, self._pointer(row, column, lanes), align=self._align())
+
+    def splat(self, row: Any, column: Any) -> Any:
+        """Load one number into all lanes."""
+        builder, kind = self._builder, ir.VectorType(self.element, LANES)
+        one = builder.insert_element(ir.Constant(kind, ir.Undefined), self.load(row, column), _index(0))
+        return builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), _mask([0] * LANES))
+
+
+def _index(number: int) -> Any:
+    return ir.Constant(ir.IntType(32), number)
+
+
+def _mask(lanes: Sequence[int]) -> Any:
+    return ir.Constant(ir.VectorType(ir.IntType(32), len(lanes)), [_index(lane) for lane in lanes])
+
+
+def _multiply_add(builder: Any, a: Any, b: Any, c: Any) -> Any:
+    """Compute ab + c with one rounding, lane by lane."""
+    letter = "f32" if isinstance(a.type.element, ir.FloatType) else "f64"
+    kind = ir.FunctionType(a.type, [a.type] * 3)
+    function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.fma.v{LANES}{letter}")
+    return builder.call(function, [a, b, c])
+
+
+def _fold(builder: Any, first: Any, second: Any) -> Any:
+    """Add neighbouring lanes of both, within each half of a vector."""
+    even = _mask([0, 2, 8, 10, 4, 6, 12, 14])
+    odd = _mask([1, 3, 9, 11, 5, 7, 13, 15])
+    return builder.fadd(
+        builder.shuffle_vector(first, second, even), builder.shuffle_vector(first, second, odd)
+    )
+
+
+def _halves(builder: Any, vector: Any) -> Any:
+    """Add the lower and the upper half of a vector."""
+    low, high = _mask([0, 1, 2, 3]), _mask([4, 5, 6, 7])
+    return builder.fadd(
+        builder.shuffle_vector(vector, vector, low), builder.shuffle_vector(vector, vector, high)
+    )
+
+
+def _four_sums(builder: Any, four: Sequence[Any]) -> Any:
+    """Add up the lanes of four vectors: a vector of four sums."""
+    folded = _fold(builder, _fold(builder, four[0], four[1]), _fold(builder, four[2], four[3]))
+    return _halves(builder, folded)
+
+
+def _one_sum(builder: Any, vector: Any) -> Any:
+    """Add up the lanes of one vector, in the order of `_four_sums`."""
+    return builder.extract_element(_four_sums(builder, [vector] * 4), _index(0))
+
+
+def _accumulators(context: Any, builder: Any, kind: Any, count: int) -> list[Any]:
+    places = [cgutils.alloca_once(builder, kind) for _ in range(count)]
+    for place in places:
+        builder.store(ir.Constant(kind, [0.0] * LANES), place)
+    return places
+
+
+# --- W x ------------------------------------------------------------------------------------------------------
+
+
+def _tile(outputs: int, vectors: int) -> Callable[..., Any]:
+    """Make the kernel for some outputs and 8 `vectors` columns: z[o:, b:] = sum over i in [start, stop) of W x."""
+
+    @_intrinsic  # type: ignore[untyped-decorator]
+    def tile(typing: Any, z: Any, w: Any, x: Any, o: Any, b: Any, start: Any, stop: Any) -> Any:
+        signature = types.void(z, w, x, types.int64, types.int64, types.int64, types.int64)
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            z_, w_, x_ = (_Matrix(context, builder, signature.args[k], arguments[k]) for k in range(3))
+            o_, b_, start_, stop_ = arguments[3:]
+            rows = [builder.add(o_, ir.Constant(_INT, m)) for m in range(outputs)]
+            columns = [builder.add(b_, ir.Constant(_INT, LANES * v)) for v in range(vectors)]
+            kind = ir.VectorType(z_.element, LANES)
+            places = _accumulators(context, builder, kind, outputs * vectors)
+            with cgutils.for_range_slice(builder, start_, stop_, ir.Constant(_INT, 1)) as (i, _):
+                inputs = [x_.load(i, column, LANES) for column in columns]
+                for m, row in enumerate(rows):
+                    weight = w_.splat(row, i)
+                    for v, value in enumerate(inputs):
+                        place = places[m * vectors + v]
+                        builder.store(_multiply_add(builder, weight, value, builder.load(place)), place)
+            for m, row in enumerate(rows):
+                for v, column in enumerate(columns):
+                    z_.store(builder.load(places[m * vectors + v]), row, column, LANES)
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return tile  # type: ignore[no-any-return]
+
+
+_tile_2x4, _tile_1x4, _tile_2x1, _tile_1x1 = _tile(2, 4), _tile(1, 4), _tile(2, 1), _tile(1, 1)
+
+
+@compiled
+def multiply(z, w, x, start, stop):  # type: ignore[no-untyped-def]
+    """Multiply, over some of the features: z_ob = sum over start <= i < stop of W_oi x_ib."""
+    outputs, columns = z.shape
+    wide = _WIDE * LANES
+    for b in range(0, columns - columns % wide, wide):
+        for o in range(0, outputs - 1, 2):
+            _tile_2x4(z, w, x, o, b, start, stop)
+        if outputs % 2:
+            _tile_1x4(z, w, x, outputs - 1, b, start, stop)
+    for b in range(columns - columns % wide, columns, LANES):
+        for o in range(0, outputs - 1, 2):
+            _tile_2x1(z, w, x, o, b, start, stop)
+        if outputs % 2:
+            _tile_1x1(z, w, x, outputs - 1, b, start, stop)
+
+
+# --- g x^T ------------------------------------------------------------------------------------------------------
+
+
+def _dots(pairs: Sequence[tuple[int, int]]) -> Callable[..., Any]:
+    """Make the kernel for some (row of g, row of x): adds their inner products to d.
+
+    With four or eight pairs, d gets them at [o, i:i+4] and [o + 1, i:i+4]; with one, at [o, i].
+    Rows of g count from g_row, rows of x from x_row.
+    """
+
+    @_intrinsic  # type: ignore[untyped-decorator]
+    def dots(typing: Any, d: Any, g: Any, x: Any, o: Any, i: Any, g_row: Any, x_row: Any) -> Any:
+        signature = types.void(d, g, x, types.int64, types.int64, types.int64, types.int64)
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            d_, g_, x_ = (_Matrix(context, builder, signature.args[k], arguments[k]) for k in range(3))
+            o_, i_, g_row_, x_row_ = arguments[3:]
+            kind = ir.VectorType(d_.element, LANES)
+            places = _accumulators(context, builder, kind, len(pairs))
+            zero, step = ir.Constant(_INT, 0), ir.Constant(_INT, LANES)
+            with cgutils.for_range_slice(builder, zero, g_._stride, step) as (b, _):
+                left = {k: g_.load(builder.add(g_row_, ir.Constant(_INT, k)), b, LANES) for k, _ in pairs}
+                right = {k: x_.load(builder.add(x_row_, ir.Constant(_INT, k)), b, LANES) for _, k in pairs}
+                for place, (first, second) in zip(places, pairs, strict=True):
+                    builder.store(
+                        _multiply_add(builder, left[first], right[second], builder.load(place)), place
+                    )
+            sums = [builder.load(place) for place in places]
+            if len(pairs) == 1:
+                d_.store(builder.fadd(d_.load(o_, i_), _one_sum(builder, sums[0])), o_, i_)
+            for k in range(len(pairs) // 4):
+                row = builder.add(o_, ir.Constant(_INT, k))
+                four = _four_sums(builder, sums[4 * k : 4 * k + 4])
+                d_.store(builder.fadd(d_.load(row, i_, 4), four), row, i_, 4)
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return dots  # type: ignore[no-any-return]
+
+
+_dots_2x4 = _dots([(m, k) for m in range(2) for k in range(4)])
+_dots_1x4 = _dots([(0, k) for k in range(4)])
+_dots_1x1 = _dots([(0, 0)])
+
+
+@compiled
+def add_outer(d, g, x):  # type: ignore[no-untyped-def]
+    """Add the gradient of a product with respect to its weights: d_oi += sum_b g_ob x_ib."""
+    outputs, features = d.shape
+    fours = features - features % 4
+    for o in range(0, outputs - 1, 2):
+        for i in range(0, fours, 4):
+            _dots_2x4(d, g, x, o, i, o, i)
+        for i in range(fours, features):
+            _dots_1x1(d, g, x, o, i, o, i)
+            _dots_1x1(d, g, x, o + 1, i, o + 1, i)
+    if outputs % 2:
+        o = outputs - 1
+        for i in range(0, fours, 4):
+            _dots_1x4(d, g, x, o, i, o, i)
+        for i in range(fours, features):
+            _dots_1x1(d, g, x, o, i, o, i)
+
+
+@compiled
+def add_sums(d, o, ones, g):  # type: ignore[no-untyped-def]
+    """Add the sums of rows to a row of d: d_oi += sum_b g_ib; `ones` is one row of ones."""
+    features = d.shape[1]
+    fours = features - features % 4
+    for i in range(0, fours, 4):
+        _dots_1x4(d, ones, g, o, i, 0, i)
+    for i in range(fours, features):
+        _dots_1x1(d, ones, g, o, i, 0, i)
+
+
+@compiled
+def add_squares(d, g):  # type: ignore[no-untyped-def]
+    """Add the squares of the first row of g to d_00."""
+    _dots_1x1(d, g, g, 0, 0, 0, 0)
+
+
+# --- bits -------------------------------------------------------------------------------------------------------
+
+
+@_intrinsic  # type: ignore[untyped-decorator]
+def bits_of(typing: Any, x: Any) -> Any:
+    """Read the bits of a float32 as an int32."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.IntType(32))
+
+    return types.int32(types.float32), generate
+
+
+@_intrinsic  # type: ignore[untyped-decorator]
+def float_of(typing: Any, bits: Any) -> Any:
+    """Read an int32 as the bits of a float32."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.FloatType())
+
+    return types.float32(types.int32), generate
+
+
+@_intrinsic  # type: ignore[untyped-decorator]
+def multiply_add(typing: Any, a: Any, b: Any, c: Any) -> Any:
+    """Compute ab + c in float32 with one rounding."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.fma(*arguments)
+
+    return types.float32(types.float32, types.float32, types.float32), generate
+
+
+@_intrinsic  # type: ignore[untyped-decorator]
+def where(typing: Any, condition: Any, a: Any, b: Any) -> Any:
+    """Choose a where the condition holds, else b, both computed: a branch would keep a loop from being vectorised."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.select(*arguments)
+
+    return a(types.boolean, a, a), generate
+
+
+def padded(rows: int) -> int:
+    """Round a number of rows up to whole vectors.
+
+    Example:
+        >>> padded(100)
+        104
+    """
+    return -(-rows // LANES) * LANES

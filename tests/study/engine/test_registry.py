@@ -1,0 +1,30 @@
+"""The right engine is chosen for a cell and a device, and a wrong choice is told in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from study.engine import ENGINES, engine_for
+from study.errors import InputError
+
+
+def test_auto_takes_the_first_that_can(small_cell):
+    """On the CPU auto takes the fused engine where it can, elsewhere and on a GPU the torch engine."""
+    assert engine_for("auto", small_cell(), "cpu").name == "fused"
+    assert engine_for("auto", small_cell("NMU-normalized"), "cpu").name == "torch"
+    assert engine_for("auto", small_cell(), "cuda").name == "torch"
+
+
+def test_a_wrong_engine_is_told(small_cell):
+    """An engine that isn't one, or can't train the cell there, is an error that says why."""
+    with pytest.raises(InputError, match="auto or one of fused, torch"):
+        engine_for("fast", small_cell(), "cpu")
+    with pytest.raises(InputError, match="doesn't run on cuda"):
+        engine_for("fused", small_cell(), "cuda")
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_preparing_changes_nothing(name, small_cell):
+    """An engine can be prepared more than once, by any cell it takes."""
+    ENGINES[name].prepare(small_cell())
+    ENGINES[name].prepare(small_cell("linear"))

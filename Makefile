@@ -8,7 +8,6 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 demo: install  ## run a small real study, print its table, name the report and the dashboard
 	$(BIN)/study run demo
-	$(BIN)/study report demo
 
 install: $(VENV)/installed
 

@@ -15,6 +15,7 @@ from rich.console import Console
 from study.errors import InputError, StudyError
 
 _INTERRUPTED = 130
+_PLAIN_WIDTH = 150
 _STORE = click.option(
     "--store",
     type=click.Path(path_type=Path, file_okay=False),
@@ -67,7 +68,9 @@ def main() -> None:
 
 
 def _console() -> Console:
-    return Console()
+    console = Console()
+    # A file or a pipe has no width of its own: tables get room enough not to break their lines.
+    return console if console.is_terminal or "COLUMNS" in os.environ else Console(width=_PLAIN_WIDTH)
 
 
 def _uri(given: str | None, store: Path) -> str | None:

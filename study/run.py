@@ -229,6 +229,7 @@ def _watching(
                 case PackFailed(pack_id, error):
                     failed = _failed(by_id[pack_id], error)
                     folder.write_pack(f"{pack_id}-failed", failed, [], {})
+                    _publish(folder, f"{pack_id}-failed", publisher)
                     board.failed(event, len(failed))
                     console.print(f"pack {pack_id} failed: {error.strip().splitlines()[-1]}", style="red")
             if publisher is not None and not isinstance(event, Progress):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from study.plan import packs, plan
+from study.engine import engine_for
+from study.plan import cells, packs, plan, shape_key
 from study.presets import preset_names, preset_text
+from study.records import Cell, Pack, Trial
 from study.reference.published import published
 from study.report.compare import matches
 from study.spec import check_size, load_spec
@@ -67,3 +71,20 @@ def test_the_demo_has_three_schedules() -> None:
     found = plan(load_spec("demo"))
     labels = [found.labels.get(cell.id, {}).get("schedule") for cell in found.cells]
     assert labels == ["off", "early strong", "late mild"] * 5 + [None] * 5
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_presets_run(name: str) -> None:
+    """A trial of every shape that a preset asks for trains for a few iterations, on the engine that would take it."""
+    shapes: dict[object, Cell] = {}
+    for cell in cells(load_spec(name)):
+        shapes.setdefault(shape_key(cell), cell)
+    brief = {"iterations": 4, "evaluate_every": 2, "evaluation_rows": 20, "batch_size": 8}
+    for cell in shapes.values():
+        pack = Pack((Trial(replace(cell, **brief), 0),))
+        training = engine_for("auto", cell, "cpu").start(pack, device="cpu")
+        while not training.done:
+            training.advance(1.0)
+        (result,), (curve,) = training.finish()
+        assert result.iterations == 4
+        assert len(curve.iteration) == 3

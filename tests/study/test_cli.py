@@ -1,0 +1,115 @@
+"""The command line: words to calls, errors to exit codes, nothing written by what only looks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from study.cli import main
+
+# Warnings of MLflow and what it imports are theirs to mend.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+SPEC = """
+study: little
+task: {name: simple}
+models: [NMU]
+seeds: 2
+fixed: {batch_size: 16}
+protocol: {iterations: 40, evaluate_every: 10, evaluation_rows: 50}
+"""
+MISTAKEN = """
+study: ../away
+task: {name: simpel}
+models: [NMUU]
+grid: {hidden_size: []}
+seeds: 0
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Stand in an empty folder with two study files beside it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("STUDY_STORE", raising=False)
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    (tmp_path / "little.yaml").write_text(SPEC)
+    (tmp_path / "mistaken.yaml").write_text(MISTAKEN)
+    return tmp_path
+
+
+def said(*words: str) -> Result:
+    return CliRunner().invoke(main, words)
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("command", ["plan", "run"])
+def test_five_mistakes_one_message(here, command):
+    """Every mistake of a file is in one message, with exit code 2, and nothing has started."""
+    result = said(command, "mistaken.yaml")
+    assert result.exit_code == 2
+    for word in ("5 mistakes", "../away", "simple", "NMU", "hidden_size", "seeds"):
+        assert word in result.output
+    assert names(here) == {"little.yaml", "mistaken.yaml"}
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("run", "no.yaml"), "presets are"),
+        (("run", "dmo"), "demo"),
+        (("show", "nothing"), "no study 'nothing'"),
+        (("report", "nothing"), "no study 'nothing'"),
+        (("sync", "nothing"), "no study 'nothing'"),
+        (("run", "little.yaml", "--engine", "fast", "--local"), "fused, torch"),
+        (("report", "x", "--from", "mlflow", "--tracking-uri", "off"), "--tracking-uri is 'off'"),
+        (("ui", "--tracking-uri", "http://127.0.0.1:9"), "open that address"),
+    ],
+)
+def test_bad_input_is_told_in_words(here, words, told):
+    """A wrong name or option ends with exit code 2 and a sentence, never a traceback."""
+    result = said(*words)
+    assert result.exit_code == 2
+    assert told in result.output
+    assert "Traceback" not in result.output
+
+
+def test_plan_writes_nothing(here):
+    """`study plan` names cells, trials, packs, engine and time, and leaves no file behind."""
+    result = said("plan", "little.yaml")
+    assert result.exit_code == 0, result.output
+    for word in ("1 cells", "2 trials", "0 done already", "fused", "MiB", "about"):
+        assert word in result.output
+    assert names(here) == {"little.yaml", "mistaken.yaml"}
+
+
+def test_from_file_to_report(here):
+    """run, list, show, report and plan again: each says what it should of the same study."""
+    result = said("run", "little.yaml", "--local")
+    assert result.exit_code == 0, result.output
+    assert "report:" in result.output
+    assert "2/2 trials" in result.output
+    assert (here / "studies" / "little" / "report" / "report.html").is_file()
+    assert "little" in said("list").output
+    assert "NMU" in said("show", "little").output
+    assert said("report", "little").exit_code == 0
+    assert "nothing is left to do" in said("plan", "little.yaml").output
+    assert "0 trials published" in said("sync", "little").output
+
+
+def test_list_of_an_empty_store(here):
+    """Without any study, the presets are listed all the same."""
+    result = said("list")
+    assert result.exit_code == 0
+    assert "hidden-size" in result.output
+
+
+def test_schema_is_json(here):
+    """The schema is JSON that names the models."""
+    assert "NAC-mul-sigma" in json.dumps(json.loads(said("schema").output))

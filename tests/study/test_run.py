@@ -1,0 +1,161 @@
+"""The whole path in one process: study file to report, with MLflow beside it, and with packs that crash."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from study.engine import ENGINES, Training
+from study.engine.fused_engine import FusedEngine
+from study.plan import Plan
+from study.plan import plan as make_plan
+from study.records import Checkpoint, Pack
+from study.results import standing, sync, write
+from study.run import Ending, Options, run
+from study.spec import parse_spec
+from study.store import Store
+from study.tracking import default_uri, published
+
+# Warnings of MLflow and what it imports are theirs to mend.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+SPEC = """
+study: whole
+question: Does the whole path work?
+task: {name: simple}
+models: [NMU, linear]
+zip:
+  schedule:
+    - {label: "off", sparsity_strength: 0}
+    - {label: "on", sparsity_strength: 10, sparsity_start: 10, sparsity_end: 50}
+seeds: 3
+fixed: {batch_size: 16}
+protocol: {iterations: 100, evaluate_every: 20, evaluation_rows: 50}
+success: {threshold: 1.0e6}
+"""
+
+
+def planned(text: str = SPEC) -> Plan:
+    return make_plan(parse_spec(text, source="test"))
+
+
+def run_here(plan: Plan, root: Path, tracking_uri: str | None = None) -> tuple[Ending, str]:
+    told = io.StringIO()
+    ending = run(
+        plan, Options(root=root, tracking_uri=tracking_uri, local=True), Console(file=told, width=150)
+    )
+    return ending, told.getvalue()
+
+
+class Crashing(FusedEngine):
+    """Crashes where told to."""
+
+    name = "crashing"
+
+    def start(self, pack: Pack, *, device: str, checkpoint: Checkpoint | None = None) -> Training:
+        """Begin, unless the pack has a NMU."""
+        if any(trial.cell.model == "NMU" for trial in pack.trials):
+            raise RuntimeError("no NMU today")
+        return super().start(pack, device=device, checkpoint=checkpoint)
+
+    def prepare(self, cell: object) -> None:
+        """Need nothing."""
+
+
+def test_the_report_is_the_same_from_store_and_from_mlflow(tmp_path):
+    """Results read back from MLflow give the store's cells to the last bit, and the same report, byte for byte."""
+    plan, uri = planned(), default_uri(tmp_path)
+    ending, told = run_here(plan, tmp_path, uri)
+    assert ending == Ending.FINISHED, told
+    ours, theirs = standing("whole", tmp_path), standing("whole", tmp_path, tracking_uri=uri)
+    assert ours.summaries == theirs.summaries
+    assert [s.solved for s in ours.summaries] == [3, 3, 3]  # the linear model has no schedule: one cell
+    pages = [{path.name: path.read_bytes() for path in write(found)} for found in (ours, theirs)]
+    assert pages[0] == pages[1]
+    assert "report.html" in pages[0]
+    assert published(uri, "whole") == {trial.id for trial in plan.trials}
+    assert sync(ours, uri, []) == 0
+
+
+def test_more_seeds_and_adopted_trials_are_published(tmp_path):
+    """A study that finds its trials done in another one trains nothing, and MLflow has them all the same."""
+    uri = default_uri(tmp_path)
+    run_here(planned(), tmp_path)
+    other = planned(SPEC.replace("study: whole", "study: other"))
+    ending, told = run_here(other, tmp_path, uri)
+    assert ending == Ending.FINISHED
+    assert "9 trials are done already" in told
+    assert published(uri, "other") == {trial.id for trial in other.trials}
+
+
+def test_mlflow_down_costs_nothing(tmp_path):
+    """With MLflow out of reach the study finishes, says what isn't published, and sync makes up for it."""
+    plan = planned()
+    ending, told = run_here(plan, tmp_path, "http://127.0.0.1:9")
+    assert ending == Ending.FINISHED
+    assert "study sync whole" in told
+    uri = default_uri(tmp_path)
+    found = standing("whole", tmp_path)
+    assert sync(found, uri, write(found)) == len(plan.trials)
+    assert published(uri, "whole") == {trial.id for trial in plan.trials}
+
+
+def test_crashed_packs_are_failed_trials_and_are_tried_again(tmp_path, monkeypatch):
+    """A pack that crashes gives failed trials, shown and counted; run again, they get their results."""
+    plan = planned()
+    monkeypatch.setattr("study.engine.registry.ENGINES", {"crashing": Crashing()})
+    ending, told = run_here(plan, tmp_path)
+    assert ending == Ending.FAILURES
+    assert "no NMU today" in told
+    found = standing("whole", tmp_path)
+    assert [(s.failed, s.solved, s.complete) for s in found.summaries] == [
+        (3, 0, False),
+        (3, 0, False),
+        (0, 3, True),
+    ]
+
+    monkeypatch.setattr("study.engine.registry.ENGINES", ENGINES)
+    ending, told = run_here(plan, tmp_path)
+    assert ending == Ending.FINISHED
+    assert [(s.failed, s.solved) for s in standing("whole", tmp_path).summaries] == [(0, 3), (0, 3), (0, 3)]
+
+
+def test_a_checkpoint_of_another_engine_is_not_believed(tmp_path):
+    """A pack checkpointed by one engine and gone on with by another starts afresh, and is done once."""
+    plan = planned()
+    folder = Store(tmp_path).study("whole")
+    pack = Pack(plan.trials[:3])
+    folder.save_checkpoint(ENGINES["torch"].start(pack, device="cpu").checkpoint())
+    ending, _ = run_here(plan, tmp_path)
+    assert ending == Ending.FINISHED
+    assert {trial.id for trial in plan.trials} == folder.done()
+    assert not folder.checkpoints()
+
+
+def test_a_smaller_plan_reports_its_own_trials_only(tmp_path):
+    """Trials that the file no longer asks for stay in the store, but not in the report."""
+    run_here(planned(), tmp_path)
+    fewer = planned(SPEC.replace("seeds: 3", "seeds: [1]"))
+    run_here(fewer, tmp_path)
+    assert [s.seeds for s in standing("whole", tmp_path).summaries] == [1, 1, 1]
+    assert len(Store(tmp_path).study("whole").done()) == 9
+
+
+@pytest.mark.parametrize("pack_size", [1, 2, 100])
+def test_pack_size_changes_no_result(tmp_path, pack_size):
+    """However trials are packed, the cells come out the same."""
+    plan = planned()
+    expected = tmp_path / "expected"
+    run_here(plan, expected)
+    told = Console(file=io.StringIO())
+    options = Options(root=tmp_path / "packed", tracking_uri=None, local=True, pack_size=pack_size)
+    assert run(plan, options, told) == Ending.FINISHED
+
+    def bits(root: Path) -> list[object]:
+        return [replace(s, training_s_mean=None) for s in standing("whole", root).summaries]
+
+    assert bits(tmp_path / "packed") == bits(expected)

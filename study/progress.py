@@ -117,7 +117,7 @@ def duration(seconds: float) -> str:
 
     Example:
         >>> duration(42), duration(3700), duration(200_000)
-        ('42 s', '1 h 2 min', '2 d 8 h')
+        ('42 s', '1 h 1 min', '2 d 7 h')
     """
     s = round(seconds)
     if s < 60:

@@ -11,10 +11,10 @@ import numpy.typing as npt
 import torch
 
 from study.engine import fused_loop as loop
+from study.engine.asked import task_of
 from study.engine.fused_layers import CODES, Code
 from study.engine.fused_simd import LANES, padded
 from study.engine.rows import range_arrays
-from study.engine.torch_parts import task_of
 from study.records import Cell, Range, Trial
 from tasks import MODELS, OPERATIONS
 from tasks.stream import EVALUATION_SEED, Purpose, uniforms

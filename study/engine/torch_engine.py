@@ -9,7 +9,6 @@ torch runs on one thread. Packs go to cores, not threads.
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
@@ -17,10 +16,10 @@ import numpy.typing as npt
 import torch
 
 from study.engine.base import Engine, Training
-from study.engine.score import Scores
-from study.engine.torch_parts import Parts, threshold_of
+from study.engine.sliced import Arrays, SlicedTraining
+from study.engine.torch_parts import Parts
 from study.errors import DeviceError
-from study.records import Cell, Checkpoint, Curve, Pack, Progress, Result
+from study.records import Cell, Checkpoint, Pack
 
 
 class TorchEngine(Engine):
@@ -49,100 +48,31 @@ class TorchEngine(Engine):
                 "device: 'cuda' was asked for, but torch sees no GPU here; use --device cpu or --device auto"
             )
         torch.set_num_threads(1)
-        return TorchTraining(pack, device, checkpoint)
+        return TorchTraining(self.name, pack, device, checkpoint)
 
 
-class TorchTraining(Training):
+class TorchTraining(SlicedTraining):
     """One pack being trained by torch."""
 
-    def __init__(self, pack: Pack, device: str, checkpoint: Checkpoint | None) -> None:
-        self._pack = pack
-        self._device = device
-        self._cell = pack.trials[0].cell
-        thresholds = {cell: threshold_of(cell) for cell in {trial.cell for trial in pack.trials}}
-        self._scores = Scores(self._cell, np.array([thresholds[trial.cell] for trial in pack.trials]))
-        self._iteration = 0
-        self._training_s = 0.0
+    def _begin(self, arrays: Arrays | None) -> None:
         # State of all trials when trials were last dropped; the current parts are newer.
-        self._kept: dict[str, npt.NDArray[Any]] = {}
-        if checkpoint is None:
-            self._parts = Parts(pack.trials, device)
-        else:
-            self._resume(checkpoint)
+        self._kept = {} if arrays is None else {n: a for n, a in arrays.items() if n.startswith(Parts.PREFIX)}
+        self._parts = Parts(self._pack.trials, self._device) if arrays is None else self._active_parts()
 
-    def _resume(self, checkpoint: Checkpoint) -> None:
-        if checkpoint.engine != TorchEngine.name:
-            raise ValueError(f"checkpoint.engine must be 'torch', but got {checkpoint.engine!r}")
-        if checkpoint.trial_ids != tuple(trial.id for trial in self._pack.trials):
-            raise ValueError(
-                f"the checkpoint of pack {checkpoint.pack_id} is of other trials than pack {self._pack.id}"
-            )
-        self._iteration = checkpoint.iteration
-        self._training_s = checkpoint.training_s
-        self._scores.restore(checkpoint.arrays)
-        self._kept = {
-            name: array for name, array in checkpoint.arrays.items() if name.startswith(Parts.PREFIX)
-        }
+    def _update(self, most: int, for_s: float) -> int:
+        self._parts.update(self._iteration)
+        return 1
+
+    def _evaluate(self) -> dict[str, npt.NDArray[np.float32]]:
+        return self._parts.evaluate()
+
+    def _lost(self) -> npt.NDArray[np.bool_]:
+        return self._parts.lost()
+
+    def _ended(self) -> None:
+        # The others' bits don't depend on who trains beside them.
+        self._kept = self._state()
         self._parts = self._active_parts()
-
-    @property
-    def done(self) -> bool:
-        """Say whether every update has been made, or every trial has been decided."""
-        return self._iteration > self._cell.iterations or not self._scores.active.any()
-
-    def advance(self, for_s: float) -> Progress:
-        """Train for about that many seconds, at least one update."""
-        began = time.perf_counter()
-        while not self.done:
-            if self._iteration % self._cell.evaluate_every == 0:
-                self._evaluate()
-            if self.done:
-                break
-            self._parts.update(self._iteration)
-            self._iteration += 1
-            if time.perf_counter() - began >= for_s:
-                break
-        self._training_s += time.perf_counter() - began
-        return Progress(
-            pack_id=self._pack.id,
-            iteration=self._iteration,
-            iterations=self._cell.iterations + 1,
-            trials=len(self._pack.trials),
-            solved=self._scores.solved,
-            diverged=self._scores.diverged,
-        )
-
-    def checkpoint(self) -> Checkpoint:
-        """Copy out weights, optimiser state and running scores."""
-        return Checkpoint(
-            pack_id=self._pack.id,
-            trial_ids=tuple(trial.id for trial in self._pack.trials),
-            iteration=self._iteration,
-            arrays=self._state() | self._scores.state(),
-            training_s=self._training_s,
-            engine=TorchEngine.name,
-        )
-
-    def finish(self) -> tuple[list[Result], list[Curve]]:
-        """Give each trial's result and curve."""
-        if not self.done:
-            raise ValueError(f"pack {self._pack.id} must be done, but is at iteration {self._iteration}")
-        trials = self._pack.trials
-        results = self._scores.results(
-            trials, training_s=self._training_s, engine=TorchEngine.name, device=self._device
-        )
-        return results, self._scores.curves(trials)
-
-    def _evaluate(self) -> None:
-        self._scores.record(**self._parts.evaluate())
-        if self._cell.stop != "when_decided":
-            return
-        before = int(self._scores.active.sum())
-        self._scores.end_decided(self._parts.lost())
-        if 0 < int(self._scores.active.sum()) < before:
-            # The others' bits don't depend on who trains beside them.
-            self._kept = self._state()
-            self._parts = self._active_parts()
 
     def _active_parts(self) -> Parts:
         active = self._scores.active if self._scores.active.any() else np.ones(len(self._pack.trials), bool)

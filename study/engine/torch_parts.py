@@ -16,11 +16,12 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from study.engine.asked import task_of
 from study.engine.rows import CHUNK_ROWS, Rows, range_arrays
 from study.engine.schedule import Schedules
 from study.engine.update import Flat, Rule, step_compiled, step_torch
-from study.records import Cell, Trial
-from tasks import MODELS, TASKS, ArithmeticTask, Network
+from study.records import Trial
+from tasks import MODELS, Network
 from tasks.stream import Purpose, fill_inputs, inputs, uniforms
 from units.kernels import contract
 from units.regularize import Shape
@@ -28,28 +29,6 @@ from units.regularize import Shape
 # Hidden values of one evaluation chunk: about half of a core's second-level cache.
 _CHUNK_NUMBERS = 64 * 1024
 _KINDS = ("weight", "first", "second")
-
-
-def task_of(cell: Cell) -> ArithmeticTask:
-    """Build the task that the cell's trials are asked."""
-    return TASKS[cell.task](
-        operation=cell.operation,
-        input_size=cell.input_size,
-        subset_ratio=cell.subset_ratio,
-        overlap_ratio=cell.overlap_ratio,
-        subsets=cell.subsets,
-        interpolation_range=cell.interpolation_range,
-        extrapolation_range=cell.extrapolation_range,
-    )
-
-
-def threshold_of(cell: Cell) -> float:
-    """Give the test MSE that a trial of the cell must undercut."""
-    if cell.success_threshold is not None:
-        return cell.success_threshold
-    if cell.success_epsilon is None:
-        raise ValueError("one of success_epsilon and success_threshold must be set, but both are None")
-    return task_of(cell).threshold(cell.success_epsilon)
 
 
 def _reshaped(numbers: Sequence[Tensor], index: int, shape: Sequence[int]) -> Tensor:

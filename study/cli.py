@@ -55,6 +55,9 @@ class _Group(click.Group):
         except StudyError as error:
             click.echo(f"study: {error}", err=True)
             ctx.exit(error.exit_code)
+        except KeyboardInterrupt:
+            click.echo("\nstudy: interrupted", err=True)
+            ctx.exit(_INTERRUPTED)
         except BrokenPipeError:
             # The reader has gone (study ... | head): nothing to tell, and no second error at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -84,7 +87,10 @@ def _uri(given: str | None, store: Path) -> str | None:
 def _tell_where(study: str, store: Path, uri: str | None, console: Console) -> None:
     from study.tracking import experiment_url
 
-    console.print(f"report:    {store / study / 'report' / 'report.html'}", soft_wrap=True, highlight=False)
+    page = store / study / "report" / "report.html"
+    if not page.is_file():
+        return  # interrupted before the first pack was through
+    console.print(f"report:    {page}", soft_wrap=True, highlight=False)
     if uri is not None and uri.startswith("http"):
         console.print(f"dashboard: {experiment_url(uri, study)}", soft_wrap=True, highlight=False)
     elif uri is not None:
@@ -182,9 +188,11 @@ def run(
 @_STORE
 def list_(store: Path) -> None:
     """List the studies of the store, and the presets."""
+    from study.presets import preset_names
     from study.results import studies
 
     _console().print(studies(store))
+    click.echo(f"presets: {', '.join(preset_names())}")
 
 
 @main.command()
@@ -247,7 +255,9 @@ def ui(store: Path, tracking_uri: str | None, port: int) -> None:
     from study.tracking import ui_command
 
     uri = _uri(tracking_uri, store)
-    if uri is None or uri.startswith("http"):
+    if uri is None:
+        raise InputError("there is no dashboard with --tracking-uri 'off'")
+    if uri.startswith("http"):
         raise InputError(
             f"the dashboard at {uri} is served by its own server; open that address in a browser"
         )

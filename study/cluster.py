@@ -11,6 +11,7 @@ import asyncio
 import gc
 import logging
 import os
+import socket
 import tempfile
 import threading
 import traceback
@@ -28,6 +29,7 @@ Work = Callable[[Pack], Iterator[Progress]]
 
 RETRIES = 2
 _ROLL_CALL_TIMEOUT_S = 30.0
+_CONNECT_TIMEOUT_S = 5.0
 _OBJECT_STORE_BYTES = 128 * 2**20
 
 # Read when Ray is imported: no usage reports, no CSV, JSON and TensorBoard files of each trial, no state
@@ -91,6 +93,8 @@ def connection(address: str | None, cpus: int | None) -> Iterator[None]:
         os.environ.setdefault(name, value)
     import ray
 
+    if address is not None:
+        _check_reachable(address)
     logging.getLogger("ray.tune").setLevel(logging.CRITICAL)
     own: dict[str, Any] = (
         {"num_cpus": cpus, "include_dashboard": False, "object_store_memory": _OBJECT_STORE_BYTES}
@@ -107,6 +111,17 @@ def connection(address: str | None, cpus: int | None) -> Iterator[None]:
     finally:
         gc.collect()  # handles of Ray that die after it has shut down end the process
         ray.shutdown()
+
+
+def _check_reachable(address: str) -> None:
+    """Try the address first: Ray itself tries for minutes, and says little."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdigit():
+        return  # such as "auto": Ray knows what is meant
+    try:
+        socket.create_connection((host, int(port)), timeout=_CONNECT_TIMEOUT_S).close()
+    except OSError as error:
+        raise ClusterError(f"no Ray cluster answers at {address}: {error}; check --address") from error
 
 
 def slots(gpu_share: float) -> int:
@@ -126,7 +141,8 @@ def slots(gpu_share: float) -> int:
         count = min(count, int(have.get("GPU", 0) / gpu_share + 1e-9))
     if count < 1:
         wanted = f"1 CPU and {gpu_share:g} GPU" if gpu_share else "1 CPU"
-        raise ClusterError(f"a pack needs {wanted}, but the cluster has only {have}")
+        has = f"{have.get('CPU', 0):g} CPU and {have.get('GPU', 0):g} GPU"
+        raise ClusterError(f"a pack needs {wanted}, but the cluster has {has}")
     return count
 
 

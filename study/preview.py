@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from study.engine import engine_for
+from study.errors import StudyError
 from study.plan import Plan, shape_key
 from study.plan import packs as make_packs
 from study.progress import duration
@@ -47,7 +48,14 @@ def preview(plan: Plan, options: Options) -> RenderableType:
 def _done_anywhere(plan: Plan, options: Options) -> set[str]:
     store = Store(options.root, read_only=True)
     wanted = {trial.id for trial in plan.trials}
-    return set().union(*(wanted & store.study(name).done() for name in store.studies()))
+    done: set[str] = set()
+    for name in store.studies():
+        try:
+            done |= wanted & store.study(name).done()
+        except StudyError:  # as when the study runs: nothing is adopted from what can't be read
+            if name == plan.spec.study:
+                raise
+    return done
 
 
 def _pending(plan: Plan, packs: list[Pack], slots: int, options: Options) -> Iterable[RenderableType]:

@@ -234,7 +234,7 @@ class Result:
         test_mse: there.
         sparsity_error: there; max over all layers' effective weights of min(abs W, abs(1 - abs W)).
         solved_at_iteration: first iteration evaluated with test MSE below the threshold.
-        iterations: updates made, less one: equals the cell's unless it was stopped.
+        iterations: the last iteration: the cell's, or that of the evaluation at which the trial was stopped.
         stopped_early: True if `stop: when_decided` ended it.
         training_s: its share of the pack's seconds of training.
         engine: which engine trained it.

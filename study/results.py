@@ -15,10 +15,9 @@ from rich.table import Table
 
 from study import tracking
 from study.aggregate import CellSummary, aggregate
-from study.errors import InputError
+from study.errors import InputError, StudyError
 from study.plan import Plan
 from study.plan import plan as make_plan
-from study.presets import preset_names
 from study.records import Cell
 from study.report import chart_series, compare, comparisons_table, summaries_table, write_report
 from study.report.compare import Comparison
@@ -122,11 +121,20 @@ def write(found: Standing) -> list[Path]:
 def _distinct(provenances: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Merge provenances that differ in their time only, keeping the first and the last."""
     merged: dict[str, dict[str, Any]] = {}
-    for entry in sorted(provenances, key=lambda entry: str(entry.get("created_at", ""))):
+    entries = [entry for given in provenances for entry in _opened(given)]
+    for entry in sorted(entries, key=lambda entry: str(entry["created_at"])):
         rest = {key: value for key, value in entry.items() if key != "created_at"}
-        seen = merged.setdefault(repr(sorted(rest.items())), rest | {"first": entry.get("created_at")})
-        seen["last"] = entry.get("created_at")
+        seen = merged.setdefault(repr(sorted(rest.items())), rest | {"first": entry["created_at"]})
+        seen["last"] = entry["created_at"]
     return list(merged.values())
+
+
+def _opened(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Give the provenances of adopted results as those of the study they were made in."""
+    if "adopted_from" not in entry:
+        return [dict(entry)] if "created_at" in entry else []
+    opened = [inner for original in entry["original"] for inner in _opened(original)]
+    return [{"adopted_from": entry["adopted_from"]} | inner for inner in opened]
 
 
 def sync(found: Standing, tracking_uri: str, files: Sequence[Path]) -> int:
@@ -159,15 +167,20 @@ def sync(found: Standing, tracking_uri: str, files: Sequence[Path]) -> int:
 
 
 def studies(root: Path) -> Table:
-    """List the studies of a store, and the presets."""
+    """List the studies of a store; one that can't be read is listed with the reason."""
     table = Table(title=f"Studies in {root}")
     for column in ("study", "done", "trials", "cells", "question"):
         table.add_column(column, justify="right" if column in ("done", "trials", "cells") else "left")
     store = Store(root, read_only=True)
     for name in store.studies():
-        folder = store.study(name)
-        plan = make_plan(parse_spec(folder.read_spec(), source=name))
-        done = len(folder.done() & {trial.id for trial in plan.trials})
-        table.add_row(name, f"{done:,}", f"{len(plan.trials):,}", str(len(plan.cells)), plan.spec.question)
-    table.caption = f"presets: {', '.join(preset_names())}"
+        try:
+            table.add_row(name, *_listed(store.study(name)))
+        except StudyError as error:
+            table.add_row(name, "?", "?", "?", f"can't be read: {error}", style="yellow")
     return table
+
+
+def _listed(folder: StudyStore) -> tuple[str, ...]:
+    plan = make_plan(parse_spec(folder.read_spec(), source=str(folder.path / "spec.yaml")))
+    done = len(folder.done() & {trial.id for trial in plan.trials})
+    return f"{done:,}", f"{len(plan.trials):,}", str(len(plan.cells)), plan.spec.question

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -20,10 +21,12 @@ from rich.console import Console
 
 from study import cluster
 from study.engine import Engine, engine_for
+from study.errors import DeviceError
 from study.plan import Plan
 from study.plan import packs as make_packs
 from study.progress import Board, shown
-from study.records import Cell, Event, Outcome, Pack, PackDone, PackFailed, Progress, Result, Trial
+from study.provenance import provenance
+from study.records import Cell, Curve, Event, Outcome, Pack, PackDone, PackFailed, Progress, Result, Trial
 from study.results import Standing, show, standing, write
 from study.store import Store, StudyStore
 from study.table import table_curves, table_results
@@ -60,6 +63,9 @@ class Options:
     checkpoint_every_s: float = 60.0
 
 
+_FAILED = "-failed"
+
+
 class Ending(Enum):
     """How a run of a study ended."""
 
@@ -80,16 +86,17 @@ def run(plan: Plan, options: Options, console: Console) -> Ending:
         Whether every trial has a result, Ctrl-C or SIGTERM ended it early, or some trials failed; run again, it
         goes on with what is missing.
     """
+    engines = _engines(plan, options)
     folder = Store(options.root).study(plan.spec.study)
     with folder.lock():
         attempt = folder.begin_attempt()
         folder.write_spec(plan.spec.text)
-        before = folder.pack_ids()
         pending = find_pending(plan, options.root, console)
-        _prepare(pending, options, console)
+        if pending:
+            _prepare(engines, console)
         with _slots(options, pending) as slots, _publisher(plan, options, console) as publisher:
-            for adopted in folder.pack_ids() - before:
-                _publish(folder, adopted, publisher)
+            if publisher is not None:  # an earlier run may have been killed, or had no MLflow
+                publisher.catch_up([partial(_stored, folder, name) for name in _complete(folder)])
             finished = not pending or _train(
                 plan, folder, attempt, pending, options, slots, publisher, console
             )
@@ -100,16 +107,31 @@ def run(plan: Plan, options: Options, console: Console) -> Ending:
     return Ending.FAILURES if found.counts["failed"] else Ending.FINISHED
 
 
-def _prepare(pending: Sequence[Trial], options: Options, console: Console) -> None:
-    """Check that an engine takes every cell, and let each do once what each worker would do otherwise."""
-    engines: dict[str, tuple[Engine, Cell]] = {}
-    for cell in dict.fromkeys(trial.cell for trial in pending):
-        engine = engine_for(options.engine, cell, device_of(options))
-        engines.setdefault(engine.name, (engine, cell))
-    for engine, cell in engines.values():
-        with console.status(
-            f"preparing the {engine.name} engine: compiled once on a machine, in half a minute"
-        ):
+def _engines(plan: Plan, options: Options) -> list[tuple[Engine, Cell]]:
+    """Find the engines that take the cells, each with one of its cells, before anything is started or written.
+
+    Raises:
+        InputError: if there is none for a cell, or the device isn't there.
+    """
+    device = device_of(options)
+    if device == "cuda" and options.address is None and not torch.cuda.is_available():
+        raise DeviceError(
+            "device: 'cuda' was asked for, but torch sees no GPU here; use --device cpu or --device auto"
+        )
+    found: dict[str, tuple[Engine, Cell]] = {}
+    for cell in plan.cells:
+        engine = engine_for(options.engine, cell, device)
+        found.setdefault(engine.name, (engine, cell))
+    return list(found.values())
+
+
+def _prepare(engines: Sequence[tuple[Engine, Cell]], console: Console) -> None:
+    """Let each engine do once what each worker would do otherwise."""
+    for engine, cell in engines:
+        saying = f"preparing the {engine.name} engine (half a minute, once on a machine)"
+        if not console.is_terminal:
+            console.print(saying)
+        with console.status(saying):
             engine.prepare(cell)
 
 
@@ -158,6 +180,9 @@ def find_pending(plan: Plan, root: Path, console: Console) -> list[Trial]:
     if adopted:
         console.print(f"{adopted} trials are done already in other studies of this store")
         wanted -= folder.done()
+    unasked = len(folder.done() - {trial.id for trial in plan.trials})
+    if unasked:
+        console.print(f"{unasked} stored trials are not in this file any more: they are kept, and not shown")
     for notice in store.notices + folder.notices:
         console.print(notice, style="yellow")
     return [trial for trial in plan.trials if trial.id in wanted]
@@ -180,18 +205,22 @@ def _train(
     publisher: Publisher | None,
     console: Console,
 ) -> bool:
+    device = device_of(options)
     work = PackWork(
         root=options.root.resolve(),
         study=plan.spec.study,
         attempt=attempt,
         engine=options.engine,
-        device=device_of(options),
+        device=device,
         checkpoint_every_s=options.checkpoint_every_s,
     )
     kept = [trial_ids for _, trial_ids, _ in folder.checkpoints()]
     packs = make_packs(pending, slots=slots, size=options.pack_size, kept=kept)
     # Signals are taken over after Ray has started, since Ray takes them over when it starts.
-    with _stopping(console) as stop, _watching(plan, folder, packs, pending, publisher, console) as on_event:
+    with (
+        _stopping(console) as stop,
+        _watching(plan, folder, packs, pending, publisher, device, console) as on_event,
+    ):
         if options.local:
             cluster.run_here(packs, work, on_event, stop=stop)
             return not stop.is_set()
@@ -209,9 +238,10 @@ def _watching(
     packs: Sequence[Pack],
     pending: Sequence[Trial],
     publisher: Publisher | None,
+    device: str,
     console: Console,
 ) -> Iterator[Callable[[Event], None]]:
-    """Show and publish what happens to the packs."""
+    """Show, store and publish what happens to the packs."""
     missing = {trial.id for trial in pending}
     planned = {trial.id for trial in plan.trials}
     already = [r for r in table_results(folder.read_results()) if r.trial.id in planned - missing]
@@ -228,8 +258,8 @@ def _watching(
                     board.done(pack_id, _publish(folder, pack_id, publisher))
                 case PackFailed(pack_id, error):
                     failed = _failed(by_id[pack_id], error)
-                    folder.write_pack(f"{pack_id}-failed", failed, [], {})
-                    _publish(folder, f"{pack_id}-failed", publisher)
+                    folder.write_pack(f"{pack_id}{_FAILED}", failed, [], provenance(device))
+                    _publish(folder, f"{pack_id}{_FAILED}", publisher)
                     board.failed(event, len(failed))
                     console.print(f"pack {pack_id} failed: {error.strip().splitlines()[-1]}", style="red")
             if publisher is not None and not isinstance(event, Progress):
@@ -241,11 +271,20 @@ def _watching(
 
 def _publish(folder: StudyStore, pack_id: str, publisher: Publisher | None) -> list[Result]:
     """Queue a stored pack for MLflow, and give its results."""
-    table, curves = folder.read_pack(pack_id)
-    results = table_results(table)
+    results, curves = _stored(folder, pack_id)
     if publisher is not None:
-        publisher.publish(results, table_curves(curves))
+        publisher.publish(results, curves)
     return results
+
+
+def _complete(folder: StudyStore) -> list[str]:
+    """Name the packs with results; those that failed are done again, and may have been."""
+    return sorted(name for name in folder.pack_ids() if not name.endswith(_FAILED))
+
+
+def _stored(folder: StudyStore, pack_id: str) -> tuple[list[Result], list[Curve]]:
+    table, curves = folder.read_pack(pack_id)
+    return table_results(table), table_curves(curves)
 
 
 def _failed(pack: Pack, error: str) -> list[Result]:

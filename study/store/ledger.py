@@ -68,8 +68,15 @@ class StudyStore:
 
     def read_spec(self) -> str:
         """Give back the study's file."""
-        with explained(self.path / "spec.yaml", "read"):
-            return (self.path / "spec.yaml").read_bytes().decode()
+        path = self.path / "spec.yaml"
+        with explained(path, "read"):
+            content = path.read_bytes()
+        try:
+            return content.decode()
+        except UnicodeDecodeError as error:
+            raise StoreError(
+                f"{path} isn't UTF-8 text; `study run` with the study's file writes it anew"
+            ) from error
 
     # packs
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
@@ -73,6 +74,11 @@ class Publisher:
         """Queue trials and their curves."""
         for trial in trials_of(results, curves):
             self._put(_Job(_publishing(trial), trials=1))
+
+    def catch_up(self, packs: Iterable[Callable[[], tuple[Sequence[Result], Sequence[Curve]]]]) -> None:
+        """Queue what was stored before: each pack is read when its turn comes; what MLflow has already costs little."""
+        for read in packs:
+            self._put(_Job(partial(_catching_up, read)))
 
     def counts(self, counts: Mapping[str, float]) -> None:
         """Queue how many trials are in which state; of those waiting only the latest are written."""
@@ -141,3 +147,10 @@ class Publisher:
 
 def _publishing(trial: TrialRun) -> Callable[[Experiment], object]:
     return lambda experiment: experiment.publish(trial)
+
+
+def _catching_up(
+    read: Callable[[], tuple[Sequence[Result], Sequence[Curve]]], experiment: Experiment
+) -> None:
+    for trial in trials_of(*read()):
+        experiment.publish(trial)

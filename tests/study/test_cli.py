@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 from click.testing import CliRunner, Result
 
 from study.cli import main
@@ -78,6 +79,38 @@ def test_bad_input_is_told_in_words(here, words, told):
     assert result.exit_code == 2
     assert told in result.output
     assert "Traceback" not in result.output
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+@pytest.mark.parametrize(
+    "words", [("--device", "cuda"), ("--engine", "fast"), ("--engine", "fused", "--device", "cuda")]
+)
+def test_what_cannot_run_writes_nothing(here, words):
+    """An engine or a device that isn't there ends with exit code 2 before anything is written."""
+    result = said("run", "little.yaml", "--local", *words)
+    assert result.exit_code == 2
+    assert names(here) == {"little.yaml", "mistaken.yaml"}
+
+
+def test_no_cluster_at_the_address(here):
+    """An address where no cluster answers is told at once."""
+    result = said("run", "little.yaml", "--tracking-uri", "off", "--address", "127.0.0.1:9")
+    assert result.exit_code == 1
+    assert "no Ray cluster answers at 127.0.0.1:9" in result.output
+
+
+@pytest.mark.parametrize("content", [b"study: [", b"\xff\xfe"])
+def test_one_bad_study_spoils_no_list(here, content):
+    """A study whose file can't be read is listed with the reason, beside the others."""
+    for name, text in (("broken", content), ("fine", SPEC.replace("little", "fine").encode())):
+        (here / "studies" / name).mkdir(parents=True)
+        (here / "studies" / name / "spec.yaml").write_bytes(text)
+    result = said("list")
+    assert result.exit_code == 0, result.output
+    assert "can't be read" in result.output
+    assert "fine" in result.output
+    assert said("plan", "little.yaml").exit_code == 0
+    assert said("show", "broken").exit_code in (1, 2)
 
 
 def test_plan_writes_nothing(here):

@@ -92,6 +92,15 @@ def test_more_seeds_and_adopted_trials_are_published(tmp_path):
     assert published(uri, "other") == {trial.id for trial in other.trials}
 
 
+def test_an_earlier_run_without_mlflow_is_made_up_for(tmp_path):
+    """What was trained while nothing was published is published by the next run."""
+    plan, uri = planned(), default_uri(tmp_path)
+    run_here(plan, tmp_path)
+    ending, told = run_here(plan, tmp_path, uri)
+    assert ending == Ending.FINISHED, told
+    assert published(uri, "whole") == {trial.id for trial in plan.trials}
+
+
 def test_mlflow_down_costs_nothing(tmp_path):
     """With MLflow out of reach the study finishes, says what isn't published, and sync makes up for it."""
     plan = planned()
@@ -108,7 +117,8 @@ def test_crashed_packs_are_failed_trials_and_are_tried_again(tmp_path, monkeypat
     """A pack that crashes gives failed trials, shown and counted; run again, they get their results."""
     plan = planned()
     monkeypatch.setattr("study.engine.registry.ENGINES", {"crashing": Crashing()})
-    ending, told = run_here(plan, tmp_path)
+    uri = default_uri(tmp_path)
+    ending, told = run_here(plan, tmp_path, uri)
     assert ending == Ending.FAILURES
     assert "no NMU today" in told
     found = standing("whole", tmp_path)
@@ -119,8 +129,9 @@ def test_crashed_packs_are_failed_trials_and_are_tried_again(tmp_path, monkeypat
     ]
 
     monkeypatch.setattr("study.engine.registry.ENGINES", ENGINES)
-    ending, told = run_here(plan, tmp_path)
+    ending, told = run_here(plan, tmp_path, uri)
     assert ending == Ending.FINISHED
+    assert standing("whole", tmp_path, tracking_uri=uri).counts == standing("whole", tmp_path).counts
     assert [(s.failed, s.solved) for s in standing("whole", tmp_path).summaries] == [(0, 3), (0, 3), (0, 3)]
 
 
@@ -140,7 +151,8 @@ def test_a_smaller_plan_reports_its_own_trials_only(tmp_path):
     """Trials that the file no longer asks for stay in the store, but not in the report."""
     run_here(planned(), tmp_path)
     fewer = planned(SPEC.replace("seeds: 3", "seeds: [1]"))
-    run_here(fewer, tmp_path)
+    _, told = run_here(fewer, tmp_path)
+    assert "6 stored trials are not in this file any more" in told
     assert [s.seeds for s in standing("whole", tmp_path).summaries] == [1, 1, 1]
     assert len(Store(tmp_path).study("whole").done()) == 9
 

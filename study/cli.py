@@ -242,6 +242,7 @@ def sync(name: str, store: Path, tracking_uri: str | None) -> None:
     if uri is None:
         raise InputError("sync needs a tracking server, but --tracking-uri is 'off'")
     found = results.standing(name, store)
+    results.require_results(found)
     published = results.sync(found, uri, results.write(found))
     click.echo(f"{published} trials published")
 

@@ -88,12 +88,20 @@ def _of_plan(table: pa.Table, plan: Plan) -> pa.Table:
     return table.filter(pc.is_in(table["trial_id"], value_set=wanted))
 
 
+def require_results(found: Standing) -> None:
+    """Check that a study has anything to show.
+
+    Raises:
+        InputError: if it has no results yet.
+    """
+    if not found.counts["done"]:
+        raise InputError(f"study {found.plan.spec.study!r} has no results yet; `study run` makes them")
+
+
 def show(found: Standing, console: Console) -> None:
     """Print a study's table, and how it compares with the published numbers."""
-    spec = found.plan.spec
-    if not any(s.seeds - s.pending for s in found.summaries):
-        raise InputError(f"study {spec.study!r} has no results yet; `study run` makes them")
-    console.print(summaries_table(found.summaries, found.plan.labels, title=spec.question))
+    require_results(found)
+    console.print(summaries_table(found.summaries, found.plan.labels, title=found.plan.spec.question))
     if found.comparison:
         console.print(
             comparisons_table(found.comparison, found.plan.labels, title="Beside the published numbers")

@@ -247,8 +247,9 @@ class StudyStore:
             BusyError: if another process holds it.
         """
         path = self.path / "lock"
-        with explained(path, "lock"):
+        with explained(self.path, "make the folder"):
             self.path.mkdir(parents=True, exist_ok=True)
+        with explained(path, "lock"):
             file = path.open("a+")
         with file:
             try:

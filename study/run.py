@@ -6,15 +6,12 @@ study.yaml -> spec -> plan (cells, trials, packs) -> [Ray Tune: engine trains pa
 
 from __future__ import annotations
 
-import signal
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from pathlib import Path
-from types import FrameType
 
 import torch
 from rich.console import Console
@@ -24,13 +21,11 @@ from study.engine import Engine, engine_for
 from study.errors import DeviceError
 from study.plan import Plan
 from study.plan import packs as make_packs
-from study.progress import Board, shown
-from study.provenance import provenance
-from study.records import Cell, Curve, Event, Outcome, Pack, PackDone, PackFailed, Progress, Result, Trial
+from study.records import Cell, Trial
 from study.results import Standing, show, standing, write
 from study.store import Store, StudyStore
-from study.table import table_curves, table_results
 from study.tracking import Publisher
+from study.watch import complete_packs, publishing, stopping, stored, watching
 from study.work import PackWork
 
 
@@ -63,9 +58,6 @@ class Options:
     checkpoint_every_s: float = 60.0
 
 
-_FAILED = "-failed"
-
-
 class Ending(Enum):
     """How a run of a study ended."""
 
@@ -94,9 +86,9 @@ def run(plan: Plan, options: Options, console: Console) -> Ending:
         pending = find_pending(plan, options.root, console)
         if pending:
             _prepare(engines, console)
-        with _slots(options, pending) as slots, _publisher(plan, options, console) as publisher:
+        with _slots(options, pending) as slots, publishing(plan, options.tracking_uri, console) as publisher:
             if publisher is not None:  # an earlier run may have been killed, or had no MLflow
-                publisher.catch_up([partial(_stored, folder, name) for name in _complete(folder)])
+                publisher.catch_up([partial(stored, folder, name) for name in complete_packs(folder)])
             finished = not pending or _train(
                 plan, folder, attempt, pending, options, slots, publisher, console
             )
@@ -218,8 +210,8 @@ def _train(
     packs = make_packs(pending, slots=slots, size=options.pack_size, kept=kept)
     # Signals are taken over after Ray has started, since Ray takes them over when it starts.
     with (
-        _stopping(console) as stop,
-        _watching(plan, folder, packs, pending, publisher, device, console) as on_event,
+        stopping(console) as stop,
+        watching(plan, folder, packs, pending, publisher, device, console) as on_event,
     ):
         if options.local:
             cluster.run_here(packs, work, on_event, stop=stop)
@@ -229,100 +221,3 @@ def _train(
     if len(used) < min(slots, len(packs)) and not stop.is_set():
         console.print(f"only {len(used)} of {slots} workers were used", style="yellow")
     return not stop.is_set()
-
-
-@contextmanager
-def _watching(
-    plan: Plan,
-    folder: StudyStore,
-    packs: Sequence[Pack],
-    pending: Sequence[Trial],
-    publisher: Publisher | None,
-    device: str,
-    console: Console,
-) -> Iterator[Callable[[Event], None]]:
-    """Show, store and publish what happens to the packs."""
-    missing = {trial.id for trial in pending}
-    planned = {trial.id for trial in plan.trials}
-    already = [r for r in table_results(folder.read_results()) if r.trial.id in planned - missing]
-    board = Board(packs, [result.outcome for result in already])
-    by_id = {pack.id: pack for pack in packs}
-
-    with shown(board, console) as show:
-
-        def on_event(event: Event) -> None:
-            match event:
-                case Progress():
-                    board.progress(event)
-                case PackDone(pack_id):
-                    board.done(pack_id, _publish(folder, pack_id, publisher))
-                case PackFailed(pack_id, error):
-                    failed = _failed(by_id[pack_id], error)
-                    folder.write_pack(f"{pack_id}{_FAILED}", failed, [], provenance(device))
-                    _publish(folder, f"{pack_id}{_FAILED}", publisher)
-                    board.failed(event, len(failed))
-                    console.print(f"pack {pack_id} failed: {error.strip().splitlines()[-1]}", style="red")
-            if publisher is not None and not isinstance(event, Progress):
-                publisher.counts(board.counts)
-            show()
-
-        yield on_event
-
-
-def _publish(folder: StudyStore, pack_id: str, publisher: Publisher | None) -> list[Result]:
-    """Queue a stored pack for MLflow, and give its results."""
-    results, curves = _stored(folder, pack_id)
-    if publisher is not None:
-        publisher.publish(results, curves)
-    return results
-
-
-def _complete(folder: StudyStore) -> list[str]:
-    """Name the packs with results; those that failed are done again, and may have been."""
-    return sorted(name for name in folder.pack_ids() if not name.endswith(_FAILED))
-
-
-def _stored(folder: StudyStore, pack_id: str) -> tuple[list[Result], list[Curve]]:
-    table, curves = folder.read_pack(pack_id)
-    return table_results(table), table_curves(curves)
-
-
-def _failed(pack: Pack, error: str) -> list[Result]:
-    return [Result(trial=trial, outcome=Outcome.FAILED, error=error) for trial in pack.trials]
-
-
-@contextmanager
-def _publisher(plan: Plan, options: Options, console: Console) -> Iterator[Publisher | None]:
-    """Open the background writer to MLflow, if there is to be one, and say at the end what it missed."""
-    if options.tracking_uri is None:
-        yield None
-        return
-    spec = plan.spec
-    with Publisher(options.tracking_uri, spec.study, question=spec.question, spec=spec.text) as publisher:
-        yield publisher
-    missed = publisher.close()
-    if publisher.trouble is not None:
-        console.print(f"{publisher.trouble}", style="yellow")
-        console.print(
-            f"{missed} trials are not published yet: `study sync {spec.study}` does that", style="yellow"
-        )
-
-
-@contextmanager
-def _stopping(console: Console) -> Iterator[threading.Event]:
-    """Turn the first SIGINT or SIGTERM into a gentle stop; the second acts as ever."""
-    stop = threading.Event()
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-
-    def on_signal(number: int, frame: FrameType | None) -> None:
-        stop.set()
-        signal.signal(number, before[signal.Signals(number)])
-        console.print("\nstopping: keeping checkpoints; once more to stop at once", style="yellow")
-
-    for number in before:
-        signal.signal(number, on_signal)
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -1,0 +1,120 @@
+"""What surrounds the training of a study: it is watched, published as it comes, and stopped gently."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+
+from rich.console import Console
+
+from study.plan import Plan
+from study.progress import Board, shown
+from study.provenance import provenance
+from study.records import Curve, Event, Outcome, Pack, PackDone, PackFailed, Progress, Result, Trial
+from study.store import StudyStore
+from study.table import table_curves, table_results
+from study.tracking import Publisher
+
+_FAILED = "-failed"
+
+
+@contextmanager
+def watching(
+    plan: Plan,
+    folder: StudyStore,
+    packs: Sequence[Pack],
+    pending: Sequence[Trial],
+    publisher: Publisher | None,
+    device: str,
+    console: Console,
+) -> Iterator[Callable[[Event], None]]:
+    """Show, store and publish what happens to the packs."""
+    missing = {trial.id for trial in pending}
+    planned = {trial.id for trial in plan.trials}
+    results = folder.read_results().select(["trial_id", "outcome"]).to_pylist()
+    already = [Outcome(row["outcome"]) for row in results if row["trial_id"] in planned - missing]
+    board = Board(packs, already)
+    by_id = {pack.id: pack for pack in packs}
+
+    with shown(board, console) as show:
+
+        def on_event(event: Event) -> None:
+            match event:
+                case Progress():
+                    board.progress(event)
+                case PackDone(pack_id):
+                    board.done(pack_id, _publish(folder, pack_id, publisher))
+                case PackFailed(pack_id, error):
+                    failed = _failed(by_id[pack_id], error)
+                    folder.write_pack(f"{pack_id}{_FAILED}", failed, [], provenance(device))
+                    _publish(folder, f"{pack_id}{_FAILED}", publisher)
+                    board.failed(event, len(failed))
+                    console.print(f"pack {pack_id} failed: {error.strip().splitlines()[-1]}", style="red")
+            if publisher is not None and not isinstance(event, Progress):
+                publisher.counts(board.counts)
+            show()
+
+        yield on_event
+
+
+def _publish(folder: StudyStore, pack_id: str, publisher: Publisher | None) -> list[Result]:
+    """Queue a stored pack for MLflow, and give its results."""
+    results, curves = stored(folder, pack_id)
+    if publisher is not None:
+        publisher.publish(results, curves)
+    return results
+
+
+def complete_packs(folder: StudyStore) -> list[str]:
+    """Name the stored packs, but for those that failed: they are done again, and may have been."""
+    return sorted(name for name in folder.pack_ids() if not name.endswith(_FAILED))
+
+
+def stored(folder: StudyStore, pack_id: str) -> tuple[list[Result], list[Curve]]:
+    """Read a stored pack."""
+    table, curves = folder.read_pack(pack_id)
+    return table_results(table), table_curves(curves)
+
+
+def _failed(pack: Pack, error: str) -> list[Result]:
+    return [Result(trial=trial, outcome=Outcome.FAILED, error=error) for trial in pack.trials]
+
+
+@contextmanager
+def publishing(plan: Plan, uri: str | None, console: Console) -> Iterator[Publisher | None]:
+    """Open the background writer to MLflow, if there is to be one, and say at the end what it missed."""
+    if uri is None:
+        yield None
+        return
+    spec = plan.spec
+    with Publisher(uri, spec.study, question=spec.question, spec=spec.text) as publisher:
+        yield publisher
+    missed = publisher.close()
+    if publisher.trouble is not None:
+        console.print(f"{publisher.trouble}", style="yellow")
+        console.print(
+            f"{missed} trials are not published yet: `study sync {spec.study}` does that", style="yellow"
+        )
+
+
+@contextmanager
+def stopping(console: Console) -> Iterator[threading.Event]:
+    """Turn the first SIGINT or SIGTERM into a gentle stop; the second acts as ever."""
+    stop = threading.Event()
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        stop.set()
+        signal.signal(number, before[signal.Signals(number)])
+        console.print("\nstopping: keeping checkpoints; once more to stop at once", style="yellow")
+
+    for number in before:
+        signal.signal(number, on_signal)
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

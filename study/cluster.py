@@ -110,7 +110,12 @@ def connection(address: str | None, cpus: int | None) -> Iterator[None]:
         ray.init(logging_level=logging.ERROR, log_to_driver=False, namespace="study", **own)
     except (ConnectionError, RuntimeError, ValueError) as error:
         where = "on this machine" if address is None else f"at {address}"
-        raise ClusterError(f"Ray can't be started or reached {where}: {error}") from error
+        hint = (
+            ""
+            if address is None
+            else "; if the cluster asks for a token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN"
+        )
+        raise ClusterError(f"Ray can't be started or reached {where}: {error}{hint}") from error
     try:
         yield
     finally:

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from study.engine import fused_loop as loop
 from study.engine.asked import task_of
 from study.engine.fused_layers import CODES, Code
 from study.engine.fused_simd import LANES, padded
+from study.engine.initial import initial_weights
 from study.engine.rows import range_arrays
 from study.records import Cell, Range, Trial
 from tasks import MODELS, OPERATIONS
@@ -73,26 +73,8 @@ class Parts:
     # --- building -----------------------------------------------------------------------------------------
 
     def _initial(self) -> dict[str, npt.NDArray[np.float32]]:
-        """Draw each trial's initial parameters from its own stream; each parameter has a counter of its own."""
-        weights: dict[str, npt.NDArray[np.float32]] = {}
-        for layer, unit, sizes in zip(("first", "second"), self._units, self._sizes, strict=True):
-            before = len(weights)
-            drawn = [
-                unit.initial(*sizes, self._uniform(trial, before), init_variance=cell.init_variance)
-                for trial, cell in enumerate(self._cells)
-            ]
-            for name in drawn[0]:
-                weights[f"{layer}.{name}"] = torch.stack([values[name] for values in drawn]).numpy()
-        return weights
-
-    def _uniform(self, trial: int, before: int) -> Any:
-        seed = self._seeds[trial : trial + 1]
-
-        def uniform(index: int, shape: tuple[int, ...]) -> torch.Tensor:
-            numbers = uniforms(seed, math.prod(shape), before + index, Purpose.INITIAL)
-            return torch.from_numpy(numbers).reshape(shape)
-
-        return uniform
+        layers = zip(("first", "second"), self._units, self._sizes, strict=True)
+        return initial_weights(layers, self._seeds, [cell.init_variance for cell in self._cells])
 
     def _count(self) -> int:
         return sum(math.prod(shape) for shape in self._shapes.values())

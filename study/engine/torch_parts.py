@@ -6,9 +6,7 @@ the transposed view. Parameters, gradients and optimiser state are flat arrays o
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +15,7 @@ import torch
 from torch import Tensor
 
 from study.engine.asked import task_of
+from study.engine.initial import initial_weights
 from study.engine.rows import CHUNK_ROWS, Rows, range_arrays
 from study.engine.schedule import Schedules
 from study.engine.update import Flat, Rule, step_compiled, step_torch
@@ -29,10 +28,6 @@ from units.regularize import Shape
 # Hidden values of one evaluation chunk: about half of a core's second-level cache.
 _CHUNK_NUMBERS = 64 * 1024
 _KINDS = ("weight", "first", "second")
-
-
-def _reshaped(numbers: Sequence[Tensor], index: int, shape: Sequence[int]) -> Tensor:
-    return numbers[index].reshape(tuple(shape))
 
 
 def _shape(name: str | None) -> Shape:
@@ -104,25 +99,11 @@ class Parts:
         return views
 
     def _initial(self) -> dict[str, npt.NDArray[Any]]:
-        """Draw each trial's initial weights from its own stream; each parameter has a counter of its own."""
-        weights: dict[str, npt.NDArray[np.float32]] = {}
-        for layer, unit in zip(("first", "second"), self._network.layers, strict=True):
-            shapes = [tuple(p.shape[1:]) for p in unit.parameters()]
-            numbers = [
-                torch.from_numpy(uniforms(self._seeds, math.prod(shape), len(weights) + i, Purpose.INITIAL))
-                for i, shape in enumerate(shapes)
-            ]
-            drawn = [
-                unit.initial(
-                    unit.in_features,
-                    unit.out_features,
-                    partial(_reshaped, [drawn_numbers[trial] for drawn_numbers in numbers]),
-                    init_variance=cell.init_variance,
-                )
-                for trial, cell in enumerate(self._cells)
-            ]
-            for name, _ in unit.named_parameters():
-                weights[f"{layer}.{name}"] = torch.stack([d[name] for d in drawn]).numpy()
+        layers = [
+            (name, type(unit), (unit.in_features, unit.out_features))
+            for name, unit in zip(("first", "second"), self._network.layers, strict=True)
+        ]
+        weights = initial_weights(layers, self._seeds, [cell.init_variance for cell in self._cells])
         return {
             f"{self.PREFIX}{kind}/{name}": weight if kind == "weight" else np.zeros_like(weight)
             for name, weight in weights.items()

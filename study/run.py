@@ -17,8 +17,7 @@ import torch
 from rich.console import Console
 
 from study import cluster
-from study.engine import Engine, engine_for
-from study.errors import DeviceError
+from study.engine import Engine, check_device, engine_for
 from study.plan import Plan
 from study.plan import packs as make_packs
 from study.records import Cell, Trial
@@ -106,10 +105,8 @@ def _engines(plan: Plan, options: Options) -> list[tuple[Engine, Cell]]:
         InputError: if there is none for a cell, or the device isn't there.
     """
     device = device_of(options)
-    if device == "cuda" and options.address is None and not torch.cuda.is_available():
-        raise DeviceError(
-            "device: 'cuda' was asked for, but torch sees no GPU here; use --device cpu or --device auto"
-        )
+    if options.address is None:
+        check_device(device)
     found: dict[str, tuple[Engine, Cell]] = {}
     for cell in plan.cells:
         engine = engine_for(options.engine, cell, device)

@@ -2,5 +2,6 @@
 
 from study.engine.base import Engine, Training
 from study.engine.registry import ENGINES, engine_for
+from study.engine.torch_engine import check_device
 
-__all__ = ["ENGINES", "Engine", "Training", "engine_for"]
+__all__ = ["ENGINES", "Engine", "Training", "check_device", "engine_for"]

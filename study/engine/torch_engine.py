@@ -22,6 +22,18 @@ from study.errors import DeviceError
 from study.records import Cell, Checkpoint, Pack
 
 
+def check_device(device: str) -> None:
+    """Check that the device is here.
+
+    Raises:
+        DeviceError: if ``cuda`` is asked for and torch sees no GPU.
+    """
+    if device == "cuda" and not torch.cuda.is_available():
+        raise DeviceError(
+            "device: 'cuda' was asked for, but torch sees no GPU here; use --device cpu or --device auto"
+        )
+
+
 class TorchEngine(Engine):
     """Trains any model on the CPU or one GPU."""
 
@@ -43,10 +55,7 @@ class TorchEngine(Engine):
 
     def start(self, pack: Pack, *, device: str, checkpoint: Checkpoint | None = None) -> Training:
         """Begin a pack, or go on from a checkpoint of these very trials."""
-        if device == "cuda" and not torch.cuda.is_available():
-            raise DeviceError(
-                "device: 'cuda' was asked for, but torch sees no GPU here; use --device cpu or --device auto"
-            )
+        check_device(device)
         torch.set_num_threads(1)
         return TorchTraining(self.name, pack, device, checkpoint)
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -38,21 +37,15 @@ class Purpose(IntEnum):
     OFFSET = 4
 
 
-_MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
-_WEYL = (0x9E3779B9, 0xBB67AE85)
+MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
+WEYL = (0x9E3779B9, 0xBB67AE85)
+ROUNDS = 10
 _MASK = 0xFFFFFFFF
-_ROUNDS = 10
-
-_M0, _M1 = np.uint64(_MULTIPLIERS[0]), np.uint64(_MULTIPLIERS[1])
-_W0, _W1 = np.uint32(_WEYL[0]), np.uint32(_WEYL[1])
-_HALF_WORD = np.uint64(32)
-_LOW_WORD = np.uint64(_MASK)
-_DROPPED_BITS = np.uint32(8)
-_STEP = np.float32(2.0**-24)
+_STEP = 2.0**-24
 
 
 def philox(counter: tuple[Tensor, ...], key: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """Encrypt counters with Philox4x32-10, on any device: the reference for every faster version.
+    """Encrypt counters with Philox4x32-10, on any device: the reference for the faster one, `tasks.stream_simd`.
 
     Args:
         counter: four int64 tensors that broadcast together, each 0 <= c < 2**32.
@@ -68,16 +61,16 @@ def philox(counter: tuple[Tensor, ...], key: tuple[Tensor, ...]) -> tuple[Tensor
     """
     c0, c1, c2, c3 = counter
     k0, k1 = key
-    for _ in range(_ROUNDS):
+    for _ in range(ROUNDS):
         # The 64-bit products wrap as signed numbers; their bits, and so both halves, are right.
-        p0, p1 = c0 * _MULTIPLIERS[0], c2 * _MULTIPLIERS[1]
+        p0, p1 = c0 * MULTIPLIERS[0], c2 * MULTIPLIERS[1]
         c0, c1, c2, c3 = (
             ((p1 >> 32) & _MASK) ^ c1 ^ k0,
             p1 & _MASK,
             ((p0 >> 32) & _MASK) ^ c3 ^ k1,
             p0 & _MASK,
         )
-        k0, k1 = (k0 + _WEYL[0]) & _MASK, (k1 + _WEYL[1]) & _MASK
+        k0, k1 = (k0 + WEYL[0]) & _MASK, (k1 + WEYL[1]) & _MASK
     return c0, c1, c2, c3
 
 
@@ -131,76 +124,9 @@ def inputs(
         (torch.Size([1, 4, 128]), True, True)
     """
     drawn = words(seeds, features, rows, iteration, purpose)
-    uniform = (drawn >> 8).to(torch.float32) * float(_STEP)
+    uniform = (drawn >> 8).to(torch.float32) * _STEP
     first, second = low[:, 0, None, None], low[:, 1, None, None]
     return torch.where((drawn & 1).bool(), second, first) + width[:, None, None] * uniform
-
-
-@nb.njit(cache=True, inline="always")
-def _words4(c0, c1, c2, c3, k0, k1):  # type: ignore[no-untyped-def]
-    for _ in range(_ROUNDS):
-        p0 = np.uint64(c0) * _M0
-        p1 = np.uint64(c2) * _M1
-        c0, c1, c2, c3 = (
-            np.uint32(p1 >> _HALF_WORD) ^ c1 ^ k0,
-            np.uint32(p1),
-            np.uint32(p0 >> _HALF_WORD) ^ c3 ^ k1,
-            np.uint32(p0),
-        )
-        k0 = np.uint32(k0 + _W0)
-        k1 = np.uint32(k1 + _W1)
-    return c0, c1, c2, c3
-
-
-@nb.njit(cache=True, inline="always")
-def _input(word, low, high_low, width):  # type: ignore[no-untyped-def]
-    # int32 because the conversion of signed integers vectorises everywhere; 24 bits fit.
-    uniform = np.float32(np.int32(word >> _DROPPED_BITS)) * _STEP
-    start = high_low if word & np.uint32(1) else low
-    return start + width * uniform
-
-
-@nb.njit(cache=True, nogil=True)
-def _fill(out, seeds, low, width, iteration, purpose):  # type: ignore[no-untyped-def]
-    trials, features, rows = out.shape
-    spare = np.empty((4, rows), np.float32)
-    for s in range(trials):
-        k0, k1 = np.uint32(seeds[s] & _LOW_WORD), np.uint32(seeds[s] >> _HALF_WORD)
-        low_s, second_s, width_s = low[s, 0], low[s, 1], width[s]
-        for block in range((features + 3) // 4):
-            kept = min(4, features - 4 * block)
-            # Words past the last feature are made all the same, into a place nobody reads.
-            x0 = out[s, 4 * block]
-            x1 = out[s, 4 * block + 1] if kept > 1 else spare[1]
-            x2 = out[s, 4 * block + 2] if kept > 2 else spare[2]
-            x3 = out[s, 4 * block + 3] if kept > 3 else spare[3]
-            for row in range(rows):
-                w0, w1, w2, w3 = _words4(np.uint32(row), np.uint32(block), iteration, purpose, k0, k1)
-                x0[row] = _input(w0, low_s, second_s, width_s)
-                x1[row] = _input(w1, low_s, second_s, width_s)
-                x2[row] = _input(w2, low_s, second_s, width_s)
-                x3[row] = _input(w3, low_s, second_s, width_s)
-
-
-def fill_inputs(
-    out: npt.NDArray[np.float32],
-    seeds: npt.NDArray[np.uint64],
-    low: npt.NDArray[np.float32],
-    width: npt.NDArray[np.float32],
-    iteration: int,
-    purpose: Purpose,
-) -> None:
-    """Fill `out` with one iteration's inputs: the bits of `inputs`, at the speed of the processor.
-
-    Args:
-        out: float32 [trials, features, rows], contiguous; written.
-        seeds: uint64 [trials].
-        low: float32 [trials, 2].
-        width: float32 [trials].
-        iteration: 0 <= iteration < 2**32.
-        purpose: what they are for.
-    """
-    _fill(out, seeds, low, width, np.uint32(iteration), np.uint32(int(purpose)))
 
 
 def uniforms(

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from study.engine.fused_compile import entry, inlined, internal
+from study.engine.fused_compile import entry, internal
 from study.engine.fused_layers import (
     Code,
     Layer,
@@ -26,12 +26,11 @@ from study.engine.fused_layers import (
 from study.engine.fused_simd import add_squares, multiply
 from study.engine.gradients import out_of_bounds_slope, sparsity_slope
 from study.engine.update import BETA_1, BETA_2, EPSILON
-from tasks.stream import _STEP, _input, _words4
+from tasks import stream_simd
 
 ADD, SUB, MUL, DIV, SQUARED, ROOT = range(6)
 ADAM, SGD, MOMENTUM = range(3)
 
-_HALF_WORD, _LOW_WORD = np.uint64(32), np.uint64(0xFFFFFFFF)
 _SETTLED = 60_000
 """Updates after which both of Adam's bias corrections are exactly 1."""
 
@@ -104,16 +103,6 @@ class Moves(NamedTuple):
 # --- inputs and targets ---------------------------------------------------------------------------------------
 
 
-@inlined
-def _number(word, low, scale):  # type: ignore[no-untyped-def]
-    """Make an input of a word: as `tasks.stream`, where there is one interval.
-
-    There, the word's 24 bits are multiplied by 2**-24 and then by the width, here at once by both: a power of two
-    moves the exponent only, so the bits are the same.
-    """
-    return low + scale * np.float32(np.int32(word >> np.uint32(8)))
-
-
 @internal
 def draw(x, seed, low, second, width, iteration, purpose, first, rows):  # type: ignore[no-untyped-def]
     """Fill x [features, block] with the stream's rows first, first + 1, ...; past the end stands a copy of the first.
@@ -121,26 +110,7 @@ def draw(x, seed, low, second, width, iteration, purpose, first, rows):  # type:
     Copies, because whatever they overflow to, their original does too: they spoil nothing that wasn't spoilt.
     """
     block = x.shape[1]
-    k0, k1 = np.uint32(seed & _LOW_WORD), np.uint32(seed >> _HALF_WORD)
-    c2, c3, start = np.uint32(iteration), np.uint32(purpose), np.uint32(first)
-    scale = width * _STEP
-    for four in range(x.shape[0] // 4):
-        c1 = np.uint32(four)
-        x0, x1, x2, x3 = x[4 * four], x[4 * four + 1], x[4 * four + 2], x[4 * four + 3]
-        if low == second:
-            for b in range(block):
-                w0, w1, w2, w3 = _words4(np.uint32(start + np.uint32(b)), c1, c2, c3, k0, k1)
-                x0[b] = _number(w0, low, scale)
-                x1[b] = _number(w1, low, scale)
-                x2[b] = _number(w2, low, scale)
-                x3[b] = _number(w3, low, scale)
-        else:
-            for b in range(block):
-                w0, w1, w2, w3 = _words4(np.uint32(start + np.uint32(b)), c1, c2, c3, k0, k1)
-                x0[b] = _input(w0, low, second, width)
-                x1[b] = _input(w1, low, second, width)
-                x2[b] = _input(w2, low, second, width)
-                x3[b] = _input(w3, low, second, width)
+    stream_simd.draw(x, seed, low, second, width, iteration, purpose, first)
     if first + block > rows:
         for i in range(x.shape[0]):
             for b in range(rows - first, block):

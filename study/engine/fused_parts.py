@@ -12,12 +12,12 @@ import numpy.typing as npt
 from study.engine import fused_loop as loop
 from study.engine.asked import task_of
 from study.engine.fused_layers import CODES, Code
-from study.engine.fused_simd import LANES, padded
 from study.engine.initial import initial_weights
 from study.engine.rows import range_arrays
 from study.records import Cell, Range, Trial
 from tasks import MODELS, OPERATIONS
 from tasks.stream import EVALUATION_SEED, Purpose, uniforms
+from tasks.stream_simd import LANES, padded
 from units import UNITS
 from units.regularize import LIMITS
 
@@ -37,9 +37,9 @@ def block_rows(cell: Cell, most_bytes: int, rows: int) -> int:
 
     It depends on the cell's shape alone, since the order of sums hangs on it.
     """
-    row_bytes = 4 * (4 * math.ceil(cell.input_size / 4) + 4 * cell.hidden_size + 8)
+    row_bytes = 4 * (padded(cell.input_size, 4) + 4 * cell.hidden_size + 8)
     most = max(2 * LANES, most_bytes // row_bytes // LANES * LANES)
-    return padded(math.ceil(rows / math.ceil(rows / most)))
+    return padded(math.ceil(rows / math.ceil(rows / most)), LANES)
 
 
 class Parts:
@@ -157,7 +157,7 @@ class Parts:
         cell, distinct = self._cell, list(dict.fromkeys(ranges))
         rows = block_rows(cell, _CHUNK_BYTES, min(cell.evaluation_rows, _MOST_CHUNK_ROWS))
         blocks = math.ceil(cell.evaluation_rows / rows)
-        features = 4 * math.ceil(cell.input_size / 4)
+        features = padded(cell.input_size, 4)
         x = np.empty((len(distinct), blocks, features, rows), np.float32)
         seeds = np.full(len(distinct), EVALUATION_SEED, np.uint64)
         loop.fill_rows(x, loop.Draw(int(purpose), seeds, *range_arrays(distinct)), 0, cell.evaluation_rows)

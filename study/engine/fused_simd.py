@@ -1,9 +1,9 @@
 """Vector micro-kernels of the fused engine: matrix products whose sums are taken in a fixed order.
 
 A compiler may vectorise a sum of floats only if it may reorder it, and then the bits depend on the processor. Here the
-order is part of the definition, and so are the fused multiply-adds: eight partial sums over a row, added up as a
-tree; sums over features one after the other. Any processor gives the same bits; one with eight-wide registers
-gives them at full speed.
+order is part of the definition, and so are the fused multiply-adds: sixteen partial sums over a row, added up as a
+tree; sums over features one after the other. Any processor gives the same bits: one with narrower registers takes two
+for a vector, and tiles are cut so that the sums of a tile fit into the registers there are.
 
 All matrices are C-contiguous, rows of a multiple of `LANES` numbers, float32 or float64.
 """
@@ -17,14 +17,15 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import core, extending
 from numba.core import types
 
-from study.engine.fused_compile import compiled
+from study.engine.fused_compile import HAS_AVX512, compiled
+from tasks.stream_simd import LANES
 
 # Neither has types that fit.
 cgutils: Any = core.cgutils
 _intrinsic: Any = extending.intrinsic
 
-LANES = 8
-_WIDE = 4
+_WIDE = 4 if HAS_AVX512 else 2
+_DEEP = 4 if HAS_AVX512 else 2
 _INT = ir.IntType(64)
 
 
@@ -81,17 +82,19 @@ def _multiply_add(builder: Any, a: Any, b: Any, c: Any) -> Any:
 
 
 def _fold(builder: Any, first: Any, second: Any) -> Any:
-    """Add neighbouring lanes of both, within each half of a vector."""
-    even = _mask([0, 2, 8, 10, 4, 6, 12, 14])
-    odd = _mask([1, 3, 9, 11, 5, 7, 13, 15])
+    """Add neighbouring lanes of both, within each quarter of a vector."""
+    quarters = range(0, LANES, 4)
+    even = [lane for q in quarters for lane in (q, q + 2, LANES + q, LANES + q + 2)]
     return builder.fadd(
-        builder.shuffle_vector(first, second, even), builder.shuffle_vector(first, second, odd)
+        builder.shuffle_vector(first, second, _mask(even)),
+        builder.shuffle_vector(first, second, _mask([lane + 1 for lane in even])),
     )
 
 
 def _halves(builder: Any, vector: Any) -> Any:
     """Add the lower and the upper half of a vector."""
-    low, high = _mask([0, 1, 2, 3]), _mask([4, 5, 6, 7])
+    half = vector.type.count // 2
+    low, high = _mask(range(half)), _mask(range(half, 2 * half))
     return builder.fadd(
         builder.shuffle_vector(vector, vector, low), builder.shuffle_vector(vector, vector, high)
     )
@@ -100,7 +103,7 @@ def _halves(builder: Any, vector: Any) -> Any:
 def _four_sums(builder: Any, four: Sequence[Any]) -> Any:
     """Add up the lanes of four vectors: a vector of four sums."""
     folded = _fold(builder, _fold(builder, four[0], four[1]), _fold(builder, four[2], four[3]))
-    return _halves(builder, folded)
+    return _halves(builder, _halves(builder, folded))
 
 
 def _one_sum(builder: Any, vector: Any) -> Any:
@@ -149,7 +152,7 @@ def _tile(outputs: int, vectors: int) -> Callable[..., Any]:
     return tile  # type: ignore[no-any-return]
 
 
-_tile_2x4, _tile_1x4, _tile_2x1, _tile_1x1 = _tile(2, 4), _tile(1, 4), _tile(2, 1), _tile(1, 1)
+_tile_2_wide, _tile_1_wide, _tile_2, _tile_1 = _tile(2, _WIDE), _tile(1, _WIDE), _tile(2, 1), _tile(1, 1)
 
 
 @compiled
@@ -159,25 +162,25 @@ def multiply(z, w, x, start, stop):  # type: ignore[no-untyped-def]
     wide = _WIDE * LANES
     for b in range(0, columns - columns % wide, wide):
         for o in range(0, outputs - 1, 2):
-            _tile_2x4(z, w, x, o, b, start, stop)
+            _tile_2_wide(z, w, x, o, b, start, stop)
         if outputs % 2:
-            _tile_1x4(z, w, x, outputs - 1, b, start, stop)
+            _tile_1_wide(z, w, x, outputs - 1, b, start, stop)
     for b in range(columns - columns % wide, columns, LANES):
         for o in range(0, outputs - 1, 2):
-            _tile_2x1(z, w, x, o, b, start, stop)
+            _tile_2(z, w, x, o, b, start, stop)
         if outputs % 2:
-            _tile_1x1(z, w, x, outputs - 1, b, start, stop)
+            _tile_1(z, w, x, outputs - 1, b, start, stop)
 
 
 # --- g x^T ------------------------------------------------------------------------------------------------------
 
 
-def _dots(pairs: Sequence[tuple[int, int]]) -> Callable[..., Any]:
-    """Make the kernel for some (row of g, row of x): adds their inner products to d.
+def _dots(outputs: int, features: int) -> Callable[..., Any]:
+    """Make the kernel for some rows of g and some of x, 1 or a multiple of 4 pairs: adds their inner products to d.
 
-    With four or eight pairs, d gets them at [o, i:i+4] and [o + 1, i:i+4]; with one, at [o, i].
-    Rows of g count from g_row, rows of x from x_row.
+    d gets them from [o, i] on. Rows of g count from g_row, rows of x from x_row.
     """
+    pairs = [(m, k) for m in range(outputs) for k in range(features)]
 
     @_intrinsic  # type: ignore[untyped-decorator]
     def dots(typing: Any, d: Any, g: Any, x: Any, o: Any, i: Any, g_row: Any, x_row: Any) -> Any:
@@ -186,23 +189,26 @@ def _dots(pairs: Sequence[tuple[int, int]]) -> Callable[..., Any]:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             d_, g_, x_ = (_Matrix(context, builder, signature.args[k], arguments[k]) for k in range(3))
             o_, i_, g_row_, x_row_ = arguments[3:]
-            kind = ir.VectorType(d_.element, LANES)
+            kind = ir.VectorType(g_.element, LANES)
             places = _accumulators(context, builder, kind, len(pairs))
             zero, step = ir.Constant(_INT, 0), ir.Constant(_INT, LANES)
             with cgutils.for_range_slice(builder, zero, g_._stride, step) as (b, _):
-                left = {k: g_.load(builder.add(g_row_, ir.Constant(_INT, k)), b, LANES) for k, _ in pairs}
-                right = {k: x_.load(builder.add(x_row_, ir.Constant(_INT, k)), b, LANES) for _, k in pairs}
-                for place, (first, second) in zip(places, pairs, strict=True):
-                    builder.store(
-                        _multiply_add(builder, left[first], right[second], builder.load(place)), place
-                    )
+                left = [g_.load(builder.add(g_row_, ir.Constant(_INT, m)), b, LANES) for m in range(outputs)]
+                right = [
+                    x_.load(builder.add(x_row_, ir.Constant(_INT, k)), b, LANES) for k in range(features)
+                ]
+                for place, (m, k) in zip(places, pairs, strict=True):
+                    builder.store(_multiply_add(builder, left[m], right[k], builder.load(place)), place)
             sums = [builder.load(place) for place in places]
             if len(pairs) == 1:
                 d_.store(builder.fadd(d_.load(o_, i_), _one_sum(builder, sums[0])), o_, i_)
-            for k in range(len(pairs) // 4):
-                row = builder.add(o_, ir.Constant(_INT, k))
-                four = _four_sums(builder, sums[4 * k : 4 * k + 4])
-                d_.store(builder.fadd(d_.load(row, i_, 4), four), row, i_, 4)
+                return context.get_dummy_value()
+            fours = [_four_sums(builder, sums[k : k + 4]) for k in range(0, len(pairs), 4)]
+            for m in range(outputs):
+                row = builder.add(o_, ir.Constant(_INT, m))
+                four, first = divmod(m * features, 4)
+                mine = builder.shuffle_vector(fours[four], fours[four], _mask(range(first, first + features)))
+                d_.store(builder.fadd(d_.load(row, i_, features), mine), row, i_, features)
             return context.get_dummy_value()
 
         return signature, generate
@@ -210,39 +216,40 @@ def _dots(pairs: Sequence[tuple[int, int]]) -> Callable[..., Any]:
     return dots  # type: ignore[no-any-return]
 
 
-_dots_2x4 = _dots([(m, k) for m in range(2) for k in range(4)])
-_dots_1x4 = _dots([(0, k) for k in range(4)])
-_dots_1x1 = _dots([(0, 0)])
+_dots_2_deep, _dots_1x4, _dots_1x1 = _dots(2, _DEEP), _dots(1, 4), _dots(1, 1)
 
 
 @compiled
 def add_outer(d, g, x):  # type: ignore[no-untyped-def]
     """Add the gradient of a product with respect to its weights: d_oi += sum_b g_ob x_ib."""
     outputs, features = d.shape
-    fours = features - features % 4
-    for o in range(0, outputs - 1, 2):
-        for i in range(0, fours, 4):
-            _dots_2x4(d, g, x, o, i, o, i)
-        for i in range(fours, features):
+    tiled = features - features % _DEEP
+    # Features outside: g's rows are few and stay in the first-level cache, x's may not.
+    for i in range(0, tiled, _DEEP):
+        for o in range(0, outputs - 1, 2):
+            _dots_2_deep(d, g, x, o, i, o, i)
+    for i in range(tiled, features):
+        for o in range(outputs - outputs % 2):
             _dots_1x1(d, g, x, o, i, o, i)
-            _dots_1x1(d, g, x, o + 1, i, o + 1, i)
     if outputs % 2:
-        o = outputs - 1
-        for i in range(0, fours, 4):
-            _dots_1x4(d, g, x, o, i, o, i)
-        for i in range(fours, features):
-            _dots_1x1(d, g, x, o, i, o, i)
+        add_row(d, outputs - 1, g, outputs - 1, x)
+
+
+@compiled
+def add_row(d, o, g, row, x):  # type: ignore[no-untyped-def]
+    """Add the inner products of one row of g with all of x to one of d: d_oi += sum_b g_row,b x_ib."""
+    features = d.shape[1]
+    fours = features - features % 4
+    for i in range(0, fours, 4):
+        _dots_1x4(d, g, x, o, i, row, i)
+    for i in range(fours, features):
+        _dots_1x1(d, g, x, o, i, row, i)
 
 
 @compiled
 def add_sums(d, o, ones, g):  # type: ignore[no-untyped-def]
     """Add the sums of rows to a row of d: d_oi += sum_b g_ib; `ones` is one row of ones."""
-    features = d.shape[1]
-    fours = features - features % 4
-    for i in range(0, fours, 4):
-        _dots_1x4(d, ones, g, o, i, 0, i)
-    for i in range(fours, features):
-        _dots_1x1(d, ones, g, o, i, 0, i)
+    add_row(d, o, ones, 0, g)
 
 
 @compiled
@@ -292,13 +299,3 @@ def where(typing: Any, condition: Any, a: Any, b: Any) -> Any:
         return builder.select(*arguments)
 
     return a(types.boolean, a, a), generate
-
-
-def padded(rows: int) -> int:
-    """Round a number of rows up to whole vectors.
-
-    Example:
-        >>> padded(100)
-        104
-    """
-    return -(-rows // LANES) * LANES

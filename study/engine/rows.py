@@ -11,7 +11,8 @@ from torch import Tensor
 
 from study.records import Cell, Range
 from tasks import ArithmeticTask
-from tasks.stream import EVALUATION_SEED, Purpose, fill_inputs
+from tasks.stream import EVALUATION_SEED, Purpose
+from tasks.stream_simd import fill_inputs
 from units.kernels import contract
 
 # Rows are cut where they are whatever the pack and the device: the bits of a product can depend on its width.

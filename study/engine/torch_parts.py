@@ -21,7 +21,8 @@ from study.engine.schedule import Schedules
 from study.engine.update import Flat, Rule, step_compiled, step_torch
 from study.records import Trial
 from tasks import MODELS, Network
-from tasks.stream import Purpose, fill_inputs, inputs, uniforms
+from tasks.stream import Purpose, inputs, uniforms
+from tasks.stream_simd import fill_inputs
 from units.kernels import contract
 from units.regularize import Shape
 

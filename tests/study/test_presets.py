@@ -25,6 +25,7 @@ SIZES = {
     "learning-rate": (9, 225),
     "overlap": (30, 300),
     "range": (35, 350),
+    "reproduction": (5, 100),
     "simple": (4, 400),
     "sparsity": (24, 240),
     "static": (66, 6600),

@@ -18,7 +18,8 @@ from study.engine.torch_engine import TorchEngine
 from study.errors import DeviceError
 from study.records import Cell, Checkpoint, Pack, Trial
 from tasks import MODELS
-from tasks.stream import Purpose, fill_inputs
+from tasks.stream import Purpose
+from tasks.stream_simd import fill_inputs
 
 TRAINED = [name for name, model in MODELS.items() if {model.first, model.second} <= set(CODES)]
 ARITHMETIC: dict[str, Any] = {
@@ -191,7 +192,7 @@ def test_inputs_are_the_streams_bits(width, second):
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
-@pytest.mark.parametrize("shape", [(1, 1, 8), (2, 4, 32), (3, 7, 40), (10, 100, 64), (5, 6, 96)])
+@pytest.mark.parametrize("shape", [(1, 1, 16), (2, 4, 32), (3, 7, 48), (10, 100, 64), (5, 6, 112)])
 def test_matrix_products(shape, kind):
     """Products and sums are those of numpy in float64, to rounding."""
     outputs, features, rows = shape

@@ -18,7 +18,7 @@ from units.nalu import nalu
 from units.nau import nau
 from units.nmu import nmu
 
-SHAPES = [(1, 1, 8), (1, 2, 16), (2, 4, 40), (3, 7, 24), (5, 10, 64)]
+SHAPES = [(1, 1, 16), (1, 2, 32), (2, 4, 48), (3, 7, 16), (5, 10, 64)]
 ACTIVATIONS = {
     g.LINEAR: lambda z: z,
     g.RELU: torch.relu,

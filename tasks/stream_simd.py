@@ -1,0 +1,241 @@
+"""The random stream in vectors: Philox4x32-10 for 32 rows at a time, as compiled engines and evaluations use it.
+
+A word is multiplied by a constant in each of the ten rounds, and both halves of the 64-bit product are wanted. A
+vector of 32-bit words is taken as 64-bit numbers twice, once for the words in even places and once, shifted down,
+for those in odd ones; two shuffles sort the halves of the products.
+
+Rows (counter word 0) and features (word 1) vary, iteration and purpose don't, and words mix slowly: five of the six
+products of the first three rounds depend on the row alone, on the feature alone or on neither, and are made once for
+it. That leaves 15 of 20 for each row and feature. With AVX-512 this is 1.7 times as fast as the ten rounds left to
+the compiler's own vectorisation, with AVX2 1.4 times; and 32 rows are faster than 16 on either, though they take
+several registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import core, extending
+from numba.core import types
+
+from tasks.stream import MULTIPLIERS, ROUNDS, WEYL, Purpose
+
+# Neither has types that fit.
+cgutils: Any = core.cgutils
+_intrinsic: Any = extending.intrinsic
+_njit: Any = nb.njit
+
+LANES = 16
+"""Rows come in whole vectors of so many."""
+
+_WIDE = 2 * LANES
+_MASK = 0xFFFFFFFF
+_WORD, _DOUBLE, _FLOAT, _PLACE = ir.IntType(32), ir.IntType(64), ir.FloatType(), ir.IntType(64)
+_STEP = np.float32(2.0**-24)
+_HALF_WORD, _LOW_WORD = np.uint64(32), np.uint64(_MASK)
+
+
+class _Words:
+    """Words as Philox combines them: vectors of so many lanes, or single words that are the same in all lanes."""
+
+    def __init__(self, builder: Any, lanes: int) -> None:
+        self.builder, self.lanes = builder, lanes
+        self.kind = ir.VectorType(_WORD, lanes)
+        self._double = ir.VectorType(_DOUBLE, lanes // 2)
+        pairs = range(lanes // 2)
+        self._low = self._mask([place for k in pairs for place in (2 * k, lanes + 2 * k)])
+        self._high = self._mask([place for k in pairs for place in (2 * k + 1, lanes + 2 * k + 1)])
+
+    def _mask(self, places: Sequence[int]) -> Any:
+        return ir.Constant(ir.VectorType(_WORD, len(places)), list(places))
+
+    def splat(self, number: Any) -> Any:
+        kind = ir.VectorType(number.type, self.lanes)
+        one = self.builder.insert_element(ir.Constant(kind, ir.Undefined), number, ir.Constant(_WORD, 0))
+        return self.builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), self._mask([0] * self.lanes))
+
+    def count(self, first: Any) -> Any:
+        """Give first, first + 1, ..."""
+        return self.builder.add(self.splat(first), ir.Constant(self.kind, list(range(self.lanes))))
+
+    def xor(self, *operands: Any) -> Any:
+        is_vector = [isinstance(operand.type, ir.VectorType) for operand in operands]
+        found = None
+        for operand, vector in zip(operands, is_vector, strict=True):
+            mine = self.splat(operand) if any(is_vector) and not vector else operand
+            found = mine if found is None else self.builder.xor(found, mine)
+        return found
+
+    def product(self, word: Any, factor: int) -> tuple[Any, Any]:
+        """Multiply, and give the upper and the lower halves of the products."""
+        builder = self.builder
+        if not isinstance(word.type, ir.VectorType):
+            whole = builder.mul(builder.zext(word, _DOUBLE), ir.Constant(_DOUBLE, factor))
+            high = builder.lshr(whole, ir.Constant(_DOUBLE, 32))
+            return builder.trunc(high, _WORD), builder.trunc(whole, _WORD)
+        count = self.lanes // 2
+        factors = ir.Constant(self._double, [factor] * count)
+        doubles = builder.bitcast(word, self._double)
+        even = builder.mul(builder.and_(doubles, ir.Constant(self._double, [_MASK] * count)), factors)
+        odd = builder.mul(builder.lshr(doubles, ir.Constant(self._double, [32] * count)), factors)
+        even, odd = builder.bitcast(even, self.kind), builder.bitcast(odd, self.kind)
+        return builder.shuffle_vector(even, odd, self._high), builder.shuffle_vector(even, odd, self._low)
+
+    def round(self, state: Sequence[Any], keys: tuple[Any, Any]) -> list[Any]:
+        high_0, low_0 = self.product(state[0], MULTIPLIERS[0])
+        high_1, low_1 = self.product(state[2], MULTIPLIERS[1])
+        return [self.xor(high_1, state[1], keys[0]), low_1, self.xor(high_0, state[3], keys[1]), low_0]
+
+    def number(self, word: Any, low: Any, second: Any | None, scale: Any) -> Any:
+        """Turn words into inputs: low + scale * (word div 2**8), rounded after each of the two."""
+        builder = self.builder
+        of_word = builder.lshr(word, ir.Constant(self.kind, [8] * self.lanes))
+        uniform = builder.sitofp(of_word, ir.VectorType(_FLOAT, self.lanes))
+        start = low
+        if second is not None:
+            last_bit = builder.trunc(word, ir.VectorType(ir.IntType(1), self.lanes))
+            start = builder.select(last_bit, second, low)
+        return builder.fadd(start, builder.fmul(scale, uniform))
+
+
+def _strip(lanes: int, intervals: int) -> Any:
+    """Make the kernel that draws all features of so many rows: x[:, column:column + lanes]."""
+
+    @_intrinsic  # type: ignore[untyped-decorator]
+    def strip(
+        typing: Any, x: Any, column: Any, row: Any, k0: Any, k1: Any, iteration: Any, purpose: Any, low: Any,
+        second: Any, scale: Any,
+    ) -> Any:  # fmt: skip
+        word, number = types.uint32, types.float32
+        signature = types.void(x, types.int64, word, word, word, word, word, number, number, number)
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            array = cgutils.create_struct_proxy(signature.args[0])(context, builder, value=arguments[0])
+            features, stride = cgutils.unpack_tuple(builder, array.shape, 2)
+            column_, row_, k0_, k1_, iteration_, purpose_, low_, second_, scale_ = arguments[1:]
+            words = _Words(builder, lanes)
+            keys = [
+                tuple(
+                    builder.add(key, ir.Constant(_WORD, n * weyl & _MASK))
+                    for key, weyl in zip((k0_, k1_), WEYL, strict=True)
+                )
+                for n in range(ROUNDS)
+            ]
+            low_v, second_v, scale_v = (words.splat(value) for value in (low_, second_, scale_))
+            # What depends on the row alone stands before the loop over features; LLVM moves the rest of it there.
+            rows = words.count(row_)
+            with cgutils.for_range_slice(
+                builder, ir.Constant(_PLACE, 0), features, ir.Constant(_PLACE, 4)
+            ) as (feature, _):
+                block = builder.trunc(builder.lshr(feature, ir.Constant(_PLACE, 2)), _WORD)
+                state = [rows, block, iteration_, purpose_]
+                for n in range(ROUNDS):
+                    state = words.round(state, keys[n])
+                for k, drawn in enumerate(state):
+                    value = words.number(drawn, low_v, second_v if intervals == 2 else None, scale_v)
+                    at = builder.add(
+                        builder.mul(builder.add(feature, ir.Constant(_PLACE, k)), stride), column_
+                    )
+                    pointer = builder.gep(array.data, [at])
+                    builder.store(value, builder.bitcast(pointer, value.type.as_pointer()), align=4)
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return strip
+
+
+_wide_one, _wide_two, _one, _two = _strip(_WIDE, 1), _strip(_WIDE, 2), _strip(LANES, 1), _strip(LANES, 2)
+
+
+@_njit(cache=True, error_model="numpy", no_cfunc_wrapper=True, _nrt=False)
+def draw(x, seed, low, second, width, iteration, purpose, first):  # type: ignore[no-untyped-def]
+    """Draw rows first, first + 1, ... of one trial, in compiled code.
+
+    Args:
+        x: float32 [features, rows], contiguous; features a multiple of 4, rows one of `LANES`; written.
+        seed: uint64.
+        low: float32, where the interval starts.
+        second: float32, where the second interval starts; the same if there is but one.
+        width: float32.
+        iteration: 0 <= iteration < 2**32.
+        purpose: a `Purpose`.
+        first: number of the first row.
+    """
+    k0, k1 = np.uint32(seed & _LOW_WORD), np.uint32(seed >> _HALF_WORD)
+    count, use = np.uint32(iteration), np.uint32(purpose)
+    # In `tasks.stream` the 24 bits are multiplied by 2**-24 and then by the width, here at once by both: a power of two
+    # moves the exponent only, so the bits are the same.
+    scale = width * _STEP
+    rows = x.shape[1]
+    wide = rows - rows % _WIDE
+    for b in range(0, wide, _WIDE):
+        row = np.uint32(first + b)
+        if low == second:
+            _wide_one(x, b, row, k0, k1, count, use, low, second, scale)
+        else:
+            _wide_two(x, b, row, k0, k1, count, use, low, second, scale)
+    for b in range(wide, rows, LANES):
+        row = np.uint32(first + b)
+        if low == second:
+            _one(x, b, row, k0, k1, count, use, low, second, scale)
+        else:
+            _two(x, b, row, k0, k1, count, use, low, second, scale)
+
+
+@nb.njit(cache=True, nogil=True)
+def _fill(out, spare, seeds, low, width, iteration, purpose):  # type: ignore[no-untyped-def]
+    trials, features, rows = out.shape
+    direct = spare.shape == (features, rows)
+    for s in range(trials):
+        x = out[s] if direct else spare
+        draw(x, seeds[s], low[s, 0], low[s, 1], width[s], iteration, purpose, 0)
+        if not direct:
+            out[s] = spare[:features, :rows]
+
+
+def fill_inputs(
+    out: npt.NDArray[np.float32],
+    seeds: npt.NDArray[np.uint64],
+    low: npt.NDArray[np.float32],
+    width: npt.NDArray[np.float32],
+    iteration: int,
+    purpose: Purpose,
+) -> None:
+    """Fill `out` with one iteration's inputs: the bits of `tasks.stream.inputs`, at the speed of the processor.
+
+    Args:
+        out: float32 [trials, features, rows], contiguous; written.
+        seeds: uint64 [trials].
+        low: float32 [trials, 2].
+        width: float32 [trials].
+        iteration: 0 <= iteration < 2**32.
+        purpose: what they are for.
+
+    Example:
+        >>> out = np.empty((1, 4, 128), np.float32)
+        >>> one = np.ones((1, 2), np.float32)
+        >>> fill_inputs(out, np.array([7], np.uint64), one, one[:, 0], 0, Purpose.TRAIN)
+        >>> bool((out >= 1).all()), bool((out <= 2).all())
+        (True, True)
+    """
+    _, features, rows = out.shape
+    whole = (padded(features, 4), padded(rows, LANES))
+    # Words past the last feature or row are made all the same, into a place nobody reads.
+    spare = out[0] if whole == (features, rows) else np.empty(whole, np.float32)
+    _fill(out, spare, seeds, low, width, np.uint32(iteration), np.uint32(int(purpose)))
+
+
+def padded(count: int, whole: int) -> int:
+    """Round a count up to a multiple.
+
+    Example:
+        >>> padded(100, 16)
+        112
+    """
+    return -(-count // whole) * whole

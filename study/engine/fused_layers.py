@@ -210,8 +210,8 @@ def _get_nac(p, w_grad, p_grad, at):  # type: ignore[no-untyped-def]
 
 
 @internal
-def forward(code, layer, x, y):  # type: ignore[no-untyped-def]
-    """Compute a layer's output from its inputs, both [features, rows]."""
+def forward(code, layer, x, known, y):  # type: ignore[no-untyped-def]
+    """Compute a layer's output from its inputs, both [features, rows]; `known` if the last call had this very x."""
     w, side = layer.w[0], layer.inner[0]
     a, m, g = layer.outer[0], layer.outer[1], layer.outer[2]
     if code.family == AFFINE:
@@ -219,9 +219,9 @@ def forward(code, layer, x, y):  # type: ignore[no-untyped-def]
     elif code.family == NMU:
         nmu_forward(w, x, side, y)
     elif code.family == NAC_MUL:
-        nac_mul_forward(w, x, side, y)
+        nac_mul_forward(w, x, known, side, y)
     elif code.family == NALU:
-        nalu_forward(w, layer.w[0 if code.shared else 1], layer.w[2], x, side, a, m, g, y)
+        nalu_forward(w, layer.w[0 if code.shared else 1], layer.w[2], x, known, side, a, m, g, y)
     else:
         gated_forward(w, layer.w[1], layer.w[2], x, side, a, m, g, y)
 

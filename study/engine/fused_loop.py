@@ -292,8 +292,8 @@ def train(  # type: ignore[no-untyped-def]
             for row in range(0, batch, block):
                 draw(x, seed, low, high_low, width, iteration + j, source.purpose, row, batch)
                 target(question, s, x, ones, sums, wanted)
-                forward(network.first, front, x, h)
-                forward(network.second, back, h, y)
+                forward(network.first, front, x, False, h)
+                forward(network.second, back, h, False, y)
                 for b in range(block):
                     slope[b] = (guess[b] - wanted[b]) * scale
                 for b in range(batch - row, block):
@@ -346,8 +346,9 @@ def mean_squared_errors(network, question, rows, of_range, count, which, weight,
             set_weights(network.first, front, weight[s, :middle])
             set_weights(network.second, back, weight[s, middle:])
             target(question, s, x, scratch.ones, sums, wanted)
-            forward(network.first, front, x, h)
-            forward(network.second, back, h, y)
+            known = k > 0 and of_range[s] == of_range[which[k - 1]]
+            forward(network.first, front, x, known, h)
+            forward(network.second, back, h, False, y)
             for b in range(block):
                 guess[b] -= wanted[b]
             for b in range(count - c * block, block):

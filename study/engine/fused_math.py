@@ -28,11 +28,10 @@ _HALF, _ONE, _TWO = _F(0.5), _F(1), _F(2)
 _ZERO = _F(0)
 _INFINITY = _F(np.inf)
 _BIAS, _MANTISSA_BITS = _I(127), _I(23)
-_MANTISSA, _HALF_BITS = _I(0x7FFFFF), _I(0x3F000000)
 _EXP_TOP, _EXP_BOTTOM = _F(89), _F(-104)
 _EXPM1_BOTTOM = _F(-20)
 _TANH_CUT = _F(0.625)
-_ROOT_HALF = _F(0.707106781186547524)
+_ROOT_HALF_BITS = _I(0x3F3504F3)
 
 _E0, _E1, _E2 = _F(1.9875691500e-4), _F(1.3981999507e-3), _F(8.3334519073e-3)
 _E3, _E4, _E5 = _F(4.1665795894e-2), _F(1.6666665459e-1), _F(5.0000001201e-1)
@@ -80,11 +79,11 @@ def _expm1(x):  # type: ignore[no-untyped-def]
 
 @forced
 def _log(x):  # type: ignore[no-untyped-def]
+    # x = m 2**e with m in [sqrt(1/2), sqrt(2)): counted from sqrt(1/2), the exponent bits are e.
     bits = bits_of(x)
-    m = float_of(_I((bits & _MANTISSA) | _HALF_BITS))
-    low = m < _ROOT_HALF
-    e = _F((bits >> _MANTISSA_BITS) - where(low, _I(127), _I(126)))
-    m = where(low, m + m, m) - _ONE
+    whole = _I(bits - _ROOT_HALF_BITS) >> _MANTISSA_BITS
+    m = float_of(_I(bits - _I(whole << _MANTISSA_BITS))) - _ONE
+    e = _F(whole)
     z = m * m
     p = multiply_add(multiply_add(multiply_add(_L0, m, _L1), m, _L2), m, _L3)
     p = multiply_add(multiply_add(multiply_add(p, m, _L4), m, _L5), m, _L6)

@@ -292,16 +292,18 @@ def _logarithms_back(x, w, z_grad, spare, x_grad):  # type: ignore[no-untyped-de
 
 
 @compiled
-def nac_mul_forward(w, x, logs, y):  # type: ignore[no-untyped-def]
+def nac_mul_forward(w, x, known, logs, y):  # type: ignore[no-untyped-def]
     """Compute y = exp(Wl), l = log(|x| + 1e-7).
 
     Args:
         w: [out, in].
         x: [in or more, batch].
+        known: whether `logs` holds those of this very x.
         logs: l, scratch, [in, batch].
         y: written, [out, batch].
     """
-    _logarithms(x, w.shape[1], logs)
+    if not known:
+        _logarithms(x, w.shape[1], logs)
     multiply(y, w, logs, 0, w.shape[1])
     for o in range(w.shape[0]):
         row = y[o]
@@ -361,7 +363,7 @@ def _mix_back(y_grad, sums, products, gates, a_grad, m_grad):  # type: ignore[no
 
 
 @compiled
-def nalu_forward(w_add, w_mul, w_gate, x, logs, sums, products, gates, y):  # type: ignore[no-untyped-def]
+def nalu_forward(w_add, w_mul, w_gate, x, known, logs, sums, products, gates, y):  # type: ignore[no-untyped-def]
     """Compute y = g ⊙ a + (1 - g) ⊙ m,  a = Ax,  m = exp(Ml),  l = log(|x| + 1e-7),  g = σ(Gx).
 
     Args:
@@ -369,6 +371,7 @@ def nalu_forward(w_add, w_mul, w_gate, x, logs, sums, products, gates, y):  # ty
         w_mul: M, [out, in]; the very same array as A in the original unit.
         w_gate: G, [out, in].
         x: [in or more, batch].
+        known: whether `logs` holds those of this very x.
         logs: l, scratch, [in, batch].
         sums: a, scratch, [out, batch].
         products: m, scratch, [out, batch].
@@ -376,7 +379,7 @@ def nalu_forward(w_add, w_mul, w_gate, x, logs, sums, products, gates, y):  # ty
         y: written, [out, batch].
     """
     multiply(sums, w_add, x, 0, w_add.shape[1])
-    nac_mul_forward(w_mul, x, logs, products)
+    nac_mul_forward(w_mul, x, known, logs, products)
     _mix(w_gate, x, sums, products, gates, y)
 
 

@@ -110,7 +110,7 @@ def test_nac_mul(d):
     """A product's gradients in log space, at x = 0 too."""
     w, logs = d.weight(), d.rows(d.inputs)
     w_grad = np.ones_like(w)
-    g.nac_mul_forward(w, d.x, logs, d.y)
+    g.nac_mul_forward(w, d.x, False, logs, d.y)
     g.nac_mul_backward(w, d.x, logs, d.y, d.y_grad, d.rows(d.out), d.rows(d.inputs), w_grad, d.x_grad)
     d.check(nac_mul, (w, w_grad))
 
@@ -125,7 +125,7 @@ def test_nalu(d, shared, gate):
     add_grad, gate_grad = np.ones_like(w_add), np.ones_like(w_gate)
     mul_grad = add_grad if shared else np.ones_like(w_mul)
     logs, sums, products, gates = d.rows(d.inputs), d.rows(d.out), d.rows(d.out), d.rows(d.out)
-    g.nalu_forward(w_add, w_mul, w_gate, d.x, logs, sums, products, gates, d.y)
+    g.nalu_forward(w_add, w_mul, w_gate, d.x, False, logs, sums, products, gates, d.y)
     g.nalu_backward(
         w_add, w_mul, w_gate, d.x, logs, sums, products, gates, d.y_grad, d.rows(d.out), d.rows(d.out),
         d.rows(d.inputs), add_grad, mul_grad, gate_grad, d.x_grad,

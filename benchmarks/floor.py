@@ -1,0 +1,236 @@
+"""What an iteration must cost on one core: its random stream, and its multiply-adds at the core's full rate.
+
+    python -m benchmarks.floor [--out benchmarks/results/floor.csv]
+
+The NMU's network on the arithmetic task. The floor is the engine's stream alone plus the multiply-adds alone, each
+once, at the highest rate that this core was measured to have. Nothing that works from these inputs by these products
+can be faster, unless it makes the numbers or takes the products another way.
+"""
+
+from __future__ import annotations
+
+import statistics
+from argparse import Namespace
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numba as nb
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from benchmarks.measure import (
+    BATCH,
+    PACK,
+    Measure,
+    finish,
+    in_turns,
+    new_pack,
+    one_core,
+    parser,
+    published_cell,
+    ratio,
+    repeated,
+    tell,
+    training,
+)
+from study.engine import ENGINES
+from study.engine.asked import task_of
+from study.records import Cell
+from tasks.stream import Purpose
+from tasks.stream_simd import fill_inputs
+
+Work = Callable[[int], object]
+"""Does the work of so many iterations."""
+
+FLOOR = "floor: stream + multiply-adds"
+STREAM = "stream: as the engine draws it"
+PRODUCTS = "multiply-adds: at the peak rate"
+_TOGETHER = 8
+_TURNS = 10_000
+
+
+# --- the stream alone -------------------------------------------------------------------------------------------
+
+
+def engine_stream(cell: Cell) -> Work:
+    """Give the engine's stream alone, block by block as in `train`.
+
+    The only place here that knows the engine's inside. Compiled afresh each time: a cached copy would not notice when
+    what it calls changes.
+    """
+    from study.engine.fused_loop import draw
+    from study.engine.fused_parts import Parts
+
+    parts = Parts(new_pack(cell, 1).trials)
+    source, scratch = parts._source, parts._new_scratch(parts._block).x
+    seed, low, second, width = source.seeds[0], source.low[0, 0], source.low[0, 1], source.width[0]
+
+    @nb.njit(error_model="numpy")
+    def stream(x, count, seed, low, second, width, purpose, batch):  # type: ignore[no-untyped-def]
+        for iteration in range(count):
+            for row in range(0, batch, x.shape[1]):
+                draw(x, seed, low, second, width, iteration, purpose, row, batch)
+
+    return lambda count: stream(scratch, count, seed, low, second, width, source.purpose, cell.batch_size)
+
+
+def portable_stream(cell: Cell) -> Measure:
+    """Give the measurement of `fill_inputs`, several trials a call so that the call costs nothing."""
+    x = np.empty((_TOGETHER, cell.input_size, cell.batch_size), np.float32)
+    seeds = np.arange(_TOGETHER, dtype=np.uint64)
+    low, width = np.ones((_TOGETHER, 2), np.float32), np.ones(_TOGETHER, np.float32)
+
+    def work(count: int) -> None:
+        for iteration in range(-(-count // _TOGETHER)):
+            fill_inputs(x, seeds, low, width, iteration, Purpose.TRAIN)
+
+    return repeated(work, 10 * _TOGETHER)
+
+
+# --- the multiply-adds alone ------------------------------------------------------------------------------------
+
+
+def subset_sizes(cell: Cell) -> list[int]:
+    """Count the inputs of each subset that the target sums."""
+    return [int(mask.sum()) for mask in task_of(cell).masks(0)]
+
+
+def multiply_adds(cell: Cell) -> int:
+    """Count what the gradients of one iteration need, each multiply-add once.
+
+    batch (2 n h + sum of the subsets' sizes + 3 h): W1 x and g x^T; the target's sums; W2 z, W2^T g and g z^T.
+    """
+    n, hidden = cell.input_size, cell.hidden_size
+    return cell.batch_size * (2 * n * hidden + sum(subset_sizes(cell)) + 3 * hidden)
+
+
+def spin(lanes: int, accumulators: int) -> Callable[..., float]:
+    """Compile a loop of multiply-adds that never leaves the registers.
+
+    Args:
+        lanes: float32 numbers in a register.
+        accumulators: sums that don't wait for each other, more than a multiply-add takes cycles, twice.
+
+    Returns:
+        A function of a factor, an addend and the number of turns; each turn makes lanes x accumulators multiply-adds.
+    """
+    kind = ir.VectorType(ir.FloatType(), lanes)
+
+    @intrinsic
+    def turn(typing: Any, factor: Any, addend: Any, turns: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            factor, addend, turns = arguments
+            form = ir.FunctionType(kind, [kind] * 3)
+            multiply_add = cgutils.get_or_insert_function(builder.module, form, f"llvm.fma.v{lanes}f32")
+            first, second = (_splat(builder, kind, number) for number in (factor, addend))
+            places = [cgutils.alloca_once(builder, kind) for _ in range(accumulators)]
+            for k, place in enumerate(places):
+                builder.store(ir.Constant(kind, [float(k)] * lanes), place)
+            with cgutils.for_range(builder, turns):
+                for place in places:
+                    builder.store(builder.call(multiply_add, [builder.load(place), first, second]), place)
+            total = builder.load(places[0])
+            for place in places[1:]:
+                total = builder.fadd(total, builder.load(place))
+            return builder.extract_element(total, ir.Constant(ir.IntType(32), 0))
+
+        return types.float32(types.float32, types.float32, types.int64), generate
+
+    compiled: Callable[..., float] = nb.njit(lambda factor, addend, turns: turn(factor, addend, turns))
+    return compiled
+
+
+def _splat(builder: Any, kind: Any, number: Any) -> Any:
+    """Put a number into all lanes."""
+    undefined, zero = ir.Constant(kind, ir.Undefined), ir.Constant(ir.IntType(32), 0)
+    mask = ir.Constant(ir.VectorType(ir.IntType(32), kind.count), [zero] * kind.count)
+    return builder.shuffle_vector(builder.insert_element(undefined, number, zero), undefined, mask)
+
+
+def at_peak(cell: Cell) -> Measure:
+    """Give the measurement of an iteration's multiply-adds at the highest rate this core has.
+
+    The wider registers are not there everywhere, and not faster everywhere: the better of both counts.
+    """
+    shapes = ((8, 12), (16, 12))
+    factor, addend = np.float32(0.5), np.float32(1)  # sums stay near 2: no overflow, no subnormal numbers
+    loops = [(spin(*shape), shape) for shape in shapes]
+    share = [
+        (repeated(lambda count, loop=loop: loop(factor, addend, count * _TURNS), 10), lanes * many)
+        for loop, (lanes, many) in loops
+    ]
+    needed = multiply_adds(cell) / _TURNS
+
+    def measure(for_s: float) -> float:
+        return min(one(for_s / len(share)) * needed / a_turn for one, a_turn in share)
+
+    return measure
+
+
+def by_blas(cell: Cell) -> Measure:
+    """Give the measurement of the same products by numpy's BLAS; its seven calls are part of it."""
+    n, hidden, rng = cell.input_size, cell.hidden_size, np.random.default_rng(0)
+
+    def new(*shape: int) -> Any:
+        return rng.uniform(1, 2, shape).astype(np.float32)
+
+    x, z, g, top = new(n, BATCH), new(hidden, BATCH), new(hidden, BATCH), new(1, BATCH)
+    w, v = new(hidden, n), new(1, hidden)
+    products = [(w, x), (g, x.T), (v, z), (v.T, top), (top, z.T)]
+    products += [(np.ones((1, size), np.float32), x[:size]) for size in subset_sizes(cell)]
+    ready = [(a, b, np.empty((len(a), b.shape[1]), np.float32)) for a, b in products]
+
+    def work(count: int) -> None:
+        for _ in range(count):
+            for a, b, out in ready:
+                np.matmul(a, b, out=out)
+
+    return repeated(work, 20)
+
+
+# --- both, beside the engine ------------------------------------------------------------------------------------
+
+
+def rows_of(cell: Cell, arguments: Namespace) -> list[dict[str, Any]]:
+    """Measure one shape."""
+    measures = {
+        STREAM: repeated(engine_stream(cell), 100),
+        "stream: fill_inputs, as the torch engine calls it": portable_stream(cell),
+        PRODUCTS: at_peak(cell),
+        "multiply-adds: by BLAS": by_blas(cell),
+        "fused engine": training(ENGINES["fused"], new_pack(cell, PACK)),
+    }
+    measured = in_turns(measures, rounds=arguments.rounds, seconds=arguments.seconds)
+    sums = [a + b for a, b in zip(measured[STREAM], measured[PRODUCTS], strict=True)]
+    engine = measured.pop("fused engine")
+    return [
+        {
+            "model": cell.model,
+            "input_size": cell.input_size,
+            "hidden_size": cell.hidden_size,
+            "part": part,
+            "multiply_adds": multiply_adds(cell) if part.startswith("multiply-adds") else "",
+            "us_per_iteration": f"{statistics.median(us):.2f}",
+            "times_the_floor": f"{ratio(us, sums):.2f}",
+        }
+        for part, us in (measured | {FLOOR: sums, "fused engine": engine}).items()
+    ]
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Measure, print and write the table."""
+    known = parser(__doc__, rounds=7, seconds=0.5)
+    known.add_argument("--hidden", nargs="+", type=int, default=[2, 10], metavar="N")
+    arguments = known.parse_args(words)
+    table = []
+    with one_core():
+        for hidden in arguments.hidden:
+            tell(f"hidden {hidden}")
+            table += rows_of(published_cell("NMU", 100, hidden), arguments)
+    finish(table, arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,167 @@
+"""What the benchmarks share: one core, turns, medians, and results with a note of where they come from."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import statistics
+import sys
+import time
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+import llvmlite.binding
+import torch
+
+from study.engine import Engine
+from study.provenance import provenance
+from study.records import Cell, Pack, Trial
+from study.spec.cells import canonical_cell
+
+Measure = Callable[[float], float]
+"""Works for about so many seconds and gives microseconds a unit of work."""
+
+Key = TypeVar("Key", bound=Hashable)
+
+BATCH = 128
+PACK = 64
+_THREADS = Path("/proc/self/task")
+
+
+def published_cell(model: str, input_size: int, hidden_size: int) -> Cell:
+    """Give the published cell, cut so that nothing is evaluated but the start.
+
+    The sparsity regulariser grows from the first iteration on, not from its published one: otherwise nobody would
+    compute it while we look, and in a published run it is on most of the time.
+    """
+    values = {
+        "input_size": input_size,
+        "hidden_size": hidden_size,
+        "sparsity_start": 0,
+        "iterations": 5_000_000,
+        "evaluate_every": 5_000_000,
+        "evaluation_rows": 100,
+    }
+    return canonical_cell(task_name(input_size), model, values)
+
+
+def task_name(input_size: int) -> str:
+    """Give the task with that many inputs: the simple one has four."""
+    return "simple" if input_size == 4 else "arithmetic"
+
+
+def new_pack(cell: Cell, trials: int) -> Pack:
+    """Give a pack of one cell."""
+    return Pack(tuple(Trial(cell, seed) for seed in range(trials)))
+
+
+def training(engine: Engine, pack: Pack, device: str = "cpu", *, warm_s: float = 0.2) -> Measure:
+    """Start a pack, warm it up, and give the measurement of a trial-iteration in it."""
+    running = engine.start(pack, device=device)
+    running.advance(0.0)  # the evaluation at the start, and compilation
+    running.advance(warm_s)
+
+    def measure(for_s: float) -> float:
+        before, began = running.checkpoint().iteration, time.perf_counter()
+        running.advance(for_s)
+        after = running.checkpoint().iteration  # copies weights out, and so waits for the device
+        return (time.perf_counter() - began) / (after - before) / len(pack.trials) * 1e6
+
+    return measure
+
+
+def repeated(work: Callable[[int], object], at_once: int) -> Measure:
+    """Give the measurement of `work`, which does so many units of work in one call."""
+    work(1)  # compiles, where there is something to compile
+
+    def measure(for_s: float) -> float:
+        done, began = 0, time.perf_counter()
+        while not done or time.perf_counter() - began < for_s:
+            work(at_once)
+            done += at_once
+        return (time.perf_counter() - began) / done * 1e6
+
+    return measure
+
+
+@contextmanager
+def one_core() -> Iterator[None]:
+    """Keep this process on one core: torch on one thread, and all threads there are on the core."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    allowed = os.sched_getaffinity(0) if _THREADS.is_dir() else set()
+    if allowed:
+        _put_on({max(allowed)})
+    else:
+        tell("this system can't keep a process on one core: results are those of one thread")
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+        if allowed:
+            _put_on(allowed)
+
+
+def _put_on(these: set[int]) -> None:
+    """Put each thread of this process on these cores; those that it starts later inherit them."""
+    for thread in _THREADS.iterdir():
+        with suppress(ProcessLookupError):  # it has ended in the meantime
+            os.sched_setaffinity(int(thread.name), these)
+
+
+def cores() -> int:
+    """Count the cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def in_turns(measures: Mapping[Key, Measure], *, rounds: int, seconds: float) -> dict[Key, list[float]]:
+    """Measure everything once a round, so that a machine whose speed drifts disturbs all alike."""
+    measured: dict[Key, list[float]] = {key: [] for key in measures}
+    for _ in range(rounds):
+        for key, measure in measures.items():
+            measured[key].append(measure(seconds))
+    return measured
+
+
+def ratio(over: Sequence[float], under: Sequence[float]) -> float:
+    """Give the median of the rounds' ratios."""
+    return statistics.median(a / b for a, b in zip(over, under, strict=True))
+
+
+def parser(doc: str | None, *, rounds: int, seconds: float) -> ArgumentParser:
+    """Make a parser of the options that all benchmarks have."""
+    made = ArgumentParser(description=doc, formatter_class=RawDescriptionHelpFormatter)
+    made.add_argument("--rounds", type=int, default=rounds)
+    made.add_argument("--seconds", type=float, default=seconds, help="of each measurement")
+    made.add_argument(
+        "--out", type=Path, help="CSV file to write; a JSON file beside it says where it comes from"
+    )
+    return made
+
+
+def tell(words: str) -> None:
+    """Say how far it is."""
+    print(words, file=sys.stderr, flush=True)
+
+
+def finish(rows: Sequence[Mapping[str, Any]], arguments: Namespace) -> None:
+    """Print the table and write it, with where it comes from."""
+    lines = [list(rows[0]), *([str(value) for value in row.values()] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        print("  ".join(text.rjust(width) for text, width in zip(line, widths, strict=True)))
+    if arguments.out is None:
+        return
+    with arguments.out.open("w", newline="") as out:
+        writer = csv.DictWriter(out, rows[0], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    settings = {name: value for name, value in vars(arguments).items() if name != "out"}
+    source = provenance("cpu") | {"processor": llvmlite.binding.get_host_cpu_name(), "cores": cores()}
+    arguments.out.with_suffix(".json").write_text(
+        json.dumps(source | {"settings": settings}, indent=2) + "\n"
+    )

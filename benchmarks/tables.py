@@ -1,0 +1,148 @@
+"""The tables of README.md, made from the CSV files in results/, so that no figure is copied by hand.
+
+python -m benchmarks.tables [--write]
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.measure import PACK
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results"
+
+Row = dict[str, str]
+
+
+def markdown(head: Sequence[str], rows: Sequence[Sequence[str]], texts: int) -> str:
+    """Lay out a Markdown table whose first columns are texts, the others numbers.
+
+    Example:
+        >>> print(markdown(["what", "us"], [["stream", "6.2"]], 1))
+        | what | us |
+        | --- | --: |
+        | stream | 6.2 |
+    """
+    rule = ["---"] * texts + ["--:"] * (len(head) - texts)
+    return "\n".join(f"| {' | '.join(line)} |" for line in (head, rule, *rows))
+
+
+def number(text: str) -> str:
+    """Write a number with three digits at least, and thousands apart; nothing is a dash.
+
+    Example:
+        >>> number("1234.56"), number("12.34"), number("1.23"), number("")
+        ('1,235', '12.3', '1.23', '–')
+    """
+    if not text:
+        return "–"
+    value = float(text)
+    return f"{value:,.{0 if value >= 100 else 1 if value >= 10 else 2}f}"
+
+
+def engine_table(rows: Sequence[Row]) -> str:
+    """Give one line a shape: the plain loop, and both engines in full packs."""
+    shapes: dict[tuple[str, str, str], dict[str, Row]] = {}
+    for row in rows:
+        if row["engine"] == "plain loop" or int(row["pack"]) == PACK:
+            shapes.setdefault((row["model"], row["input_size"], row["hidden_size"]), {})[row["engine"]] = row
+    none = {"us_per_trial_iteration": "", "times_the_plain_loop": "", "times_torch": ""}
+    lines = []
+    for shape, ways in shapes.items():
+        fused = ways.get("fused", none)
+        us = [ways.get(name, none)["us_per_trial_iteration"] for name in ("plain loop", "torch", "fused")]
+        gains = [fused["times_the_plain_loop"], fused["times_torch"]]
+        lines.append([*shape, *(number(text) for text in us + gains)])
+    head = ["model", "inputs", "hidden", "plain loop", "torch", "fused"]
+    return markdown([*head, "fused: times the plain loop", "times torch"], lines, 1)
+
+
+def floor_table(rows: Sequence[Row]) -> str:
+    """Give one line a part."""
+    lines = [
+        [row["part"], row["hidden_size"], number(row["us_per_iteration"]), number(row["times_the_floor"])]
+        for row in rows
+    ]
+    return markdown(["part", "hidden", "us an iteration", "times the floor"], lines, 1)
+
+
+def scaling_table(rows: Sequence[Row]) -> str:
+    """Give one line a way and a number of cores."""
+    columns = (
+        "trial_iterations_per_s",
+        "efficiency",
+        "training_s",
+        "fixed_s",
+        "whole_s",
+        "whole_trial_iterations_per_s",
+    )
+    lines = [
+        [row["kind"], row["cores"], row["trials"], *(number(row[name]) for name in columns)] for row in rows
+    ]
+    head = [
+        "what",
+        "cores",
+        "trials",
+        "trial-iterations/s",
+        "efficiency",
+        "training, s",
+        "fixed, s",
+        "whole, s",
+    ]
+    return markdown([*head, "trial-iterations/s, whole"], lines, 1)
+
+
+TABLES = {"engine": engine_table, "floor": floor_table, "scaling": scaling_table}
+
+
+def source(note: Path) -> str:
+    """Say where results come from."""
+    found = json.loads(note.read_text())
+    packages = ", ".join(f"{name} {found['packages'][name]}" for name in ("torch", "numpy", "numba", "ray"))
+    shown = ("rounds", "seconds", "study_rounds", "study_seconds")
+    settings = ", ".join(f"{name} {found['settings'][name]:g}" for name in shown if name in found["settings"])
+    changed = " with changes" if found["git_dirty"] else ""
+    return (
+        f"Measured {found['created_at'][:10]} on {found['device']} ({found['processor']}), {packages}; "
+        f"commit {(found['git_commit'] or 'unknown')[:12]}{changed}; {settings}."
+    )
+
+
+def table(name: str) -> str:
+    """Give a benchmark's table as it stands in the README, or say that there is none yet."""
+    file = RESULTS / f"{name}.csv"
+    if not file.exists():
+        return "Not measured yet."
+    with file.open(newline="") as lines:
+        return TABLES[name](list(csv.DictReader(lines))) + "\n\n" + source(file.with_suffix(".json"))
+
+
+def written(readme: str) -> str:
+    """Put the tables into the README, each between its two marks."""
+    for name in TABLES:
+        marks = re.compile(rf"(<!-- figures: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
+        readme = marks.sub(lambda found, name=name: f"{found[1]}\n{table(name)}\n\n{found[2]}", readme)
+    return readme
+
+
+def main() -> None:
+    """Print the tables, or write them into the README."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--write", action="store_true", help="into benchmarks/README.md")
+    readme = HERE / "README.md"
+    if parser.parse_args().write:
+        readme.write_text(written(readme.read_text(encoding="utf-8")), encoding="utf-8")
+    else:
+        print("\n\n".join(table(name) for name in TABLES))
+
+
+if __name__ == "__main__":
+    main()

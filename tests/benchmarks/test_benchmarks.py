@@ -1,0 +1,107 @@
+"""The benchmarks run, in their shortest form, and the README shows their results; nothing here asserts a speed."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from benchmarks import engine, floor, scaling, tables
+from benchmarks.plain import output, penalty
+from tasks import MODELS, Network
+
+TEXTS = {"model", "engine", "part", "kind"}
+
+
+def measured(main: Callable[[list[str]], None], folder: Path, *words: str) -> list[dict[str, str]]:
+    """Run a benchmark and read what it wrote, after checking that every number is one and positive."""
+    out = folder / "out.csv"
+    main([*words, "--out", str(out)])
+    assert json.loads(out.with_suffix(".json").read_text())["packages"]
+    with out.open(newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    numbers = [text for row in rows for name, text in row.items() if name not in TEXTS and text]
+    assert numbers
+    assert min(float(text) for text in numbers) > 0
+    return rows
+
+
+def test_the_engines_are_measured_beside_the_plain_loop(tmp_path):
+    """Each shape has the plain loop and both engines in each pack, and afterwards all cores are free again."""
+    before = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
+    words = "--models NMU NMU-normalized --inputs 4 --hidden 2 --packs 1 64 --rounds 2 --seconds 0.01"
+    rows = measured(engine.main, tmp_path, *words.split())
+    assert [(row["model"], row["engine"], row["pack"]) for row in rows] == [
+        ("NMU", "plain loop", "1"),
+        ("NMU", "fused", "1"),
+        ("NMU", "fused", "64"),
+        ("NMU", "torch", "1"),
+        ("NMU", "torch", "64"),
+        ("NMU-normalized", "plain loop", "1"),  # the fused engine refuses it
+        ("NMU-normalized", "torch", "1"),
+        ("NMU-normalized", "torch", "64"),
+    ]
+    assert [row["times_torch"] for row in rows if row["engine"] == "torch"] == ["1.00"] * 4
+    assert tables.engine_table(rows).count("\n") == 3
+    assert before == (os.sched_getaffinity(0) if before else None)
+
+
+def test_the_floor_is_stream_and_multiply_adds(tmp_path):
+    """All parts are measured beside the engine, and the floor is one of itself."""
+    rows = measured(floor.main, tmp_path, "--hidden", "2", "--rounds", "1", "--seconds", "0.01")
+    us = {row["part"]: float(row["us_per_iteration"]) for row in rows}
+    assert len(us) == len(rows) == 7
+    assert us[floor.FLOOR] == pytest.approx(us[floor.STREAM] + us[floor.PRODUCTS], abs=0.011)
+    assert [row["times_the_floor"] for row in rows if row["part"] == floor.FLOOR] == ["1.00"]
+    assert {row["multiply_adds"] for row in rows} == {"", str(128 * (2 * 100 * 2 + 25 + 25 + 3 * 2))}
+    assert tables.floor_table(rows).count("\n") == 8
+
+
+# Warnings of Ray and what it imports are theirs to mend.
+@pytest.mark.filterwarnings("ignore")
+def test_threads_and_packs_are_measured(tmp_path):
+    """Threads have a rate; a study, with and without Ray, has its parts too, which make up the whole."""
+    words = "--cores 1 --trials 2 --rounds 1 --seconds 0.01 --study-rounds 1 --study-seconds 0.01"
+    rows = measured(scaling.main, tmp_path, *words.split())
+    assert [row["kind"] for row in rows] == [scaling.THREADS, scaling.LOCAL, scaling.RAY]
+    for row in rows[1:]:
+        parts = float(row["training_s"]) + float(row["fixed_s"])
+        assert float(row["whole_s"]) == pytest.approx(parts, abs=0.011)
+    assert tables.scaling_table(rows).count("\n") == 4
+
+
+def test_numbers_of_cores_end_with_all():
+    """Powers of two, then all cores, whether or not that is one."""
+    assert [scaling.counts(most) for most in (1, 2, 6, 8)] == [[1], [1, 2], [1, 2, 4, 6], [1, 2, 4, 8]]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_plain_loop_computes_what_the_network_does(model):
+    """Plain layers and regulariser give the numbers, and the gradients, of the project's units."""
+    torch.manual_seed(1)
+    network, x = Network(MODELS[model], 100, 3), torch.empty(16, 100).uniform_(1, 2)
+    found = []
+    for y in (output(network, x), network(x)):
+        gradients = torch.autograd.grad(y.log().mean(), list(network.parameters()), allow_unused=True)
+        found.append((y.detach(), gradients))
+    (ours, our_gradients), (theirs, their_gradients) = found
+    torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
+    for one, other in zip(our_gradients, their_gradients, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-3, equal_nan=True)
+    terms = [term for layer in network.layers if (term := layer.sparsity()) is not None]
+    expected, given = (sum(terms) if terms else None), penalty(network)
+    assert (given is None) == (expected is None)
+    if given is not None:
+        torch.testing.assert_close(given, expected)
+
+
+def test_the_readme_shows_what_was_measured():
+    """The tables of the README are those that the CSV files give: no figure is copied by hand."""
+    text = (tables.HERE / "README.md").read_text(encoding="utf-8")
+    assert tables.written(text) == text
+    assert text.count("<!-- figures: ") == len(tables.TABLES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +15,7 @@ from rich.text import Text
 from study.records import Outcome, Pack, PackFailed, Progress, Result
 
 _RATE_WINDOW_S = 30.0
-_PLAIN_EVERY_S = 5.0
+_PLAIN_EVERY_S = 4.0
 
 
 class Board:
@@ -30,6 +31,7 @@ class Board:
         self, packs: Sequence[Pack], already: Sequence[Outcome], clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._clock = clock
+        self._began = clock()
         self._total = len(already) + sum(len(pack.trials) for pack in packs)
         self._ended = dict.fromkeys(Outcome, 0)
         for outcome in already:
@@ -37,7 +39,7 @@ class Board:
         self._running: dict[str, Progress] = {}
         self._work = {pack.id: _trial_iterations(pack) for pack in packs}
         self._left = sum(self._work.values())
-        self._seen: deque[tuple[float, int]] = deque([(clock(), 0)])
+        self._seen: deque[tuple[float, int]] = deque([(self._began, 0)])
         self._made = 0
 
     @property
@@ -88,6 +90,8 @@ class Board:
             parts.append(
                 f"training {trials} in {len(self._running)} packs ({ahead} below the threshold so far)"
             )
+        elif not self._made and self._left > 0:
+            parts.append(f"starting for {duration(self._clock() - self._began)}")
         if rate:
             parts.append(f"{rate:,.0f} trial-iterations/s")
             if self._left > 0:
@@ -150,3 +154,30 @@ def shown(board: Board, console: Console) -> Iterator[Callable[[], None]]:
 
     yield show
     console.print(board.line(), soft_wrap=True, highlight=False)
+
+
+@contextmanager
+def waiting(console: Console, what: str) -> Iterator[None]:
+    """Say what is being waited for while it lasts: in place on a terminal, else as a line every few seconds.
+
+    Args:
+        console: where.
+        what: that takes long.
+    """
+    if console.is_terminal:
+        with console.status(what):
+            yield
+        return
+    began, over = time.monotonic(), threading.Event()
+
+    def tell() -> None:
+        while not over.wait(_PLAIN_EVERY_S):
+            console.print(f"{what}: {duration(time.monotonic() - began)}", soft_wrap=True, highlight=False)
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        over.set()
+        teller.join()

@@ -196,7 +196,12 @@ class PackFailed:
     error: str
 
 
-Event = Progress | PackDone | PackFailed
+@dataclass(frozen=True)
+class Waiting:
+    """Nothing else happened for a moment: time to show that time goes by."""
+
+
+Event = Progress | PackDone | PackFailed | Waiting
 """What the scheduling of packs tells, as it happens."""
 
 

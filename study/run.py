@@ -6,8 +6,8 @@ study.yaml -> spec -> plan (cells, trials, packs) -> [Ray Tune: engine trains pa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
@@ -18,8 +18,10 @@ from rich.console import Console
 
 from study import cluster
 from study.engine import Engine, check_device, engine_for
+from study.engine.prepare import preparing
 from study.plan import Plan
 from study.plan import packs as make_packs
+from study.progress import waiting
 from study.records import Cell, Trial
 from study.results import Standing, show, standing, write
 from study.store import Store, StudyStore
@@ -83,13 +85,14 @@ def run(plan: Plan, options: Options, console: Console) -> Ending:
         attempt = folder.begin_attempt()
         folder.write_spec(plan.spec.text)
         pending = find_pending(plan, options.root, console)
-        if pending:
-            _prepare(engines, console)
-        with _slots(options, pending) as slots, publishing(plan, options.tracking_uri, console) as publisher:
+        with (
+            _workers(options, engines, pending, console) as workers,
+            publishing(plan, options.tracking_uri, console) as publisher,
+        ):
             if publisher is not None:  # an earlier run may have been killed, or had no MLflow
                 publisher.catch_up([partial(stored, folder, name) for name in complete_packs(folder)])
             finished = not pending or _train(
-                plan, folder, attempt, pending, options, slots, publisher, console
+                plan, folder, attempt, pending, options, workers, publisher, console
             )
             found = standing(plan.spec.study, options.root)
             _report(found, publisher, console)
@@ -114,27 +117,39 @@ def _engines(plan: Plan, options: Options) -> list[tuple[Engine, Cell]]:
     return list(found.values())
 
 
-def _prepare(engines: Sequence[tuple[Engine, Cell]], console: Console) -> None:
-    """Let each engine do once what each worker would do otherwise."""
-    for engine, cell in engines:
-        saying = f"preparing the {engine.name} engine (half a minute, once on a machine)"
-        if not console.is_terminal:
-            console.print(saying)
-        with console.status(saying):
-            engine.prepare(cell)
+@dataclass(frozen=True)
+class _Workers:
+    """What trains packs.
+
+    Args:
+        slots: packs that run side by side.
+        prepared: whether the engines are, so that workers may begin.
+    """
+
+    slots: int
+    prepared: Callable[[], bool]
 
 
 @contextmanager
-def _slots(options: Options, pending: Sequence[Trial]) -> Iterator[int]:
-    """Start or join the cluster, if there is anything to train on it; give how many packs it runs side by side.
+def _workers(
+    options: Options, engines: Sequence[tuple[Engine, Cell]], pending: Sequence[Trial], console: Console
+) -> Iterator[_Workers]:
+    """Start or join the cluster, if there is anything to train on it; the engines are prepared meanwhile.
 
     It outlives the publisher: Ray ends the process if another thread touches what is left of it.
     """
+    saying = f"preparing the {' and the '.join(engine.name for engine, _ in engines)} engine"
     if options.local or not pending:
-        yield 1
+        with waiting(console, saying):
+            for engine, cell in engines if pending else ():
+                engine.prepare(cell)
+        yield _Workers(1, lambda: True)
         return
-    with cluster.connection(options.address, options.cpus):
-        yield cluster.slots(_gpu_share(options))
+    with preparing(engines) as prepared, ExitStack() as stack:
+        console.print(f"{saying} (half a minute, once on a machine), and starting Ray")
+        with waiting(console, "starting Ray"):
+            stack.enter_context(cluster.connection(options.address, options.cpus))
+        yield _Workers(cluster.slots(_gpu_share(options)), prepared)
 
 
 def _gpu_share(options: Options) -> float:
@@ -190,7 +205,7 @@ def _train(
     attempt: str,
     pending: Sequence[Trial],
     options: Options,
-    slots: int,
+    workers: _Workers,
     publisher: Publisher | None,
     console: Console,
 ) -> bool:
@@ -204,7 +219,7 @@ def _train(
         checkpoint_every_s=options.checkpoint_every_s,
     )
     kept = [trial_ids for _, trial_ids, _ in folder.checkpoints()]
-    packs = make_packs(pending, slots=slots, size=options.pack_size, kept=kept)
+    packs = make_packs(pending, slots=workers.slots, size=options.pack_size, kept=kept)
     # Signals are taken over after Ray has started, since Ray takes them over when it starts.
     with (
         stopping(console) as stop,
@@ -213,8 +228,15 @@ def _train(
         if options.local:
             cluster.run_here(packs, work, on_event, stop=stop)
             return not stop.is_set()
-        gpu_share = _gpu_share(options)
-        used = cluster.run_on_tune(packs, work, on_event, stop=stop, slots=slots, gpu_share=gpu_share)
-    if len(used) < min(slots, len(packs)) and not stop.is_set():
-        console.print(f"only {len(used)} of {slots} workers were used", style="yellow")
+        used = cluster.run_on_tune(
+            packs,
+            work,
+            on_event,
+            stop=stop,
+            slots=workers.slots,
+            gpu_share=_gpu_share(options),
+            prepared=workers.prepared,
+        )
+    if len(used) < min(workers.slots, len(packs)) and not stop.is_set():
+        console.print(f"only {len(used)} of {workers.slots} workers were used", style="yellow")
     return not stop.is_set()

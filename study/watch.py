@@ -11,7 +11,7 @@ from types import FrameType
 from rich.console import Console
 
 from study.plan import Plan
-from study.progress import Board, shown
+from study.progress import Board, shown, waiting
 from study.provenance import provenance
 from study.records import Curve, Event, Outcome, Pack, PackDone, PackFailed, Progress, Result, Trial
 from study.store import StudyStore
@@ -53,10 +53,11 @@ def watching(
                     _publish(folder, f"{pack_id}{_FAILED}", publisher)
                     board.failed(event, len(failed))
                     console.print(f"pack {pack_id} failed: {error.strip().splitlines()[-1]}", style="red")
-            if publisher is not None and not isinstance(event, Progress):
+            if publisher is not None and isinstance(event, PackDone | PackFailed):
                 publisher.counts(board.counts)
             show()
 
+        show()
         yield on_event
 
 
@@ -92,7 +93,8 @@ def publishing(plan: Plan, uri: str | None, console: Console) -> Iterator[Publis
     spec = plan.spec
     with Publisher(uri, spec.study, question=spec.question, spec=spec.text) as publisher:
         yield publisher
-    missed = publisher.close()
+        with waiting(console, "publishing what is left to MLflow"):
+            missed = publisher.close()
     if publisher.trouble is not None:
         console.print(f"{publisher.trouble}", style="yellow")
         console.print(

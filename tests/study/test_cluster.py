@@ -14,7 +14,7 @@ import pytest
 
 from study import cluster
 from study.errors import ClusterError
-from study.records import Event, Pack, PackDone, PackFailed, Progress, Result
+from study.records import Event, Pack, PackDone, PackFailed, Progress, Result, Waiting
 from study.store import Store, StudyStore
 from study.table import table_results
 from study.work import PackWork
@@ -80,6 +80,30 @@ def test_every_slot_is_used_and_every_pack_done_once(tmp_path, small_pack):
     assert bits(here) == bits(folder)
 
 
+def test_workers_begin_when_all_is_prepared(tmp_path, small_pack):
+    """No pack begins before the engines are prepared; until then it is told that time goes by."""
+    events: list[Event] = []
+    asked_at: list[int] = []
+
+    def prepared() -> bool:
+        asked_at.append(len(events))
+        return len(asked_at) > 50
+
+    _, work = work_in(tmp_path)
+    cluster.run_on_tune(
+        [small_pack(0)],
+        work,
+        events.append,
+        stop=threading.Event(),
+        slots=SLOTS,
+        gpu_share=0,
+        prepared=prepared,
+    )
+    assert len(asked_at) == 51
+    assert {type(event) for event in events[: asked_at[-1]]} == {Waiting}
+    assert [type(event) for event in events if not isinstance(event, Progress | Waiting)] == [PackDone]
+
+
 def test_a_killed_worker_loses_at_most_a_checkpoint_interval(tmp_path, small_pack):
     """After kill -9 of a worker in mid-pack, the pack goes on from its checkpoint to the same bits."""
     pack = small_pack(*range(4), iterations=6000, evaluate_every=500)
@@ -123,7 +147,12 @@ def test_stopping_keeps_checkpoints(tmp_path, small_pack):
     folder, work = work_in(tmp_path / "stopped")
     work = replace(work, checkpoint_every_s=1e9)
     stop = threading.Event()
-    cluster.run_on_tune(packs, work, lambda event: stop.set(), stop=stop, slots=SLOTS, gpu_share=0)
+
+    def on_event(event: Event) -> None:
+        if isinstance(event, Progress):
+            stop.set()
+
+    cluster.run_on_tune(packs, work, on_event, stop=stop, slots=SLOTS, gpu_share=0)
     deadline = time.monotonic() + 20
     while len(folder.checkpoints()) + len(folder.pack_ids()) < SLOTS and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -93,6 +93,7 @@ class Layer(NamedTuple):
         d: their gradients.
         flat_w: the numbers of w, [3, out * in].
         flat_d: the numbers of d.
+        factors: tanh and σ of each of a NAC's weights, and again if the unit has two of them, [4, out * in].
         bias: [1, out].
         d_bias: its gradient.
         inner: scratch, [3, in, rows].
@@ -104,6 +105,7 @@ class Layer(NamedTuple):
     d: npt.NDArray[np.float32]
     flat_w: npt.NDArray[np.float32]
     flat_d: npt.NDArray[np.float32]
+    factors: npt.NDArray[np.float32]
     bias: npt.NDArray[np.float32]
     d_bias: npt.NDArray[np.float32]
     inner: npt.NDArray[np.float32]
@@ -119,7 +121,8 @@ def new_layer(inputs: int, outputs: int, rows: int) -> Layer:
     )
     bias, d_bias, row = (np.zeros(shape, np.float32) for shape in ((1, outputs), (1, outputs), (2, 1, rows)))
     row[1] = 1
-    return Layer(w, d, w.reshape(3, -1), d.reshape(3, -1), bias, d_bias, inner, outer, row)
+    factors = np.zeros((4, outputs * inputs), np.float32)
+    return Layer(w, d, w.reshape(3, -1), d.reshape(3, -1), factors, bias, d_bias, inner, outer, row)
 
 
 @inlined
@@ -148,10 +151,12 @@ def set_weights(code, layer, p):  # type: ignore[no-untyped-def]
             _copy(p[size : 2 * size], layer.flat_w[1])
         _copy(p[2 * size :], layer.flat_w[2])
     elif code.weights == NAC:
-        nac_weight_forward(p[:size], p[size : 2 * size], layer.flat_w[0])
+        factors = layer.factors
+        nac_weight_forward(p[:size], p[size : 2 * size], factors[0], factors[1], layer.flat_w[0])
         if code.family == NALU:
             if not code.shared:
-                nac_weight_forward(p[2 * size : 3 * size], p[3 * size : 4 * size], layer.flat_w[1])
+                hats = p[2 * size : 4 * size]
+                nac_weight_forward(hats[:size], hats[size:], factors[2], factors[3], layer.flat_w[1])
             _copy(p[len(p) - size :], layer.flat_w[2])
     elif code.weights == SQUASHED:
         sigmoid_weight_forward(p, layer.flat_w[0])
@@ -188,10 +193,14 @@ def get_gradients(code, layer, p, p_grad):  # type: ignore[no-untyped-def]
             _copy(layer.flat_d[1], p_grad[size : 2 * size])
         _copy(layer.flat_d[2], p_grad[2 * size :])
     elif code.weights == NAC:
-        _get_nac(p, layer.flat_d[0], p_grad, 0)
+        factors = layer.factors
+        nac_weight_backward(factors[0], factors[1], layer.flat_d[0], p_grad[:size], p_grad[size : 2 * size])
         if code.family == NALU:
             if not code.shared:
-                _get_nac(p, layer.flat_d[1], p_grad, 2 * size)
+                hats_grad = p_grad[2 * size : 4 * size]
+                nac_weight_backward(
+                    factors[2], factors[3], layer.flat_d[1], hats_grad[:size], hats_grad[size:]
+                )
             _copy(layer.flat_d[2], p_grad[len(p) - size :])
     elif code.weights == SQUASHED:
         sigmoid_weight_backward(layer.flat_w[0], layer.flat_d[0], p_grad)
@@ -201,12 +210,6 @@ def get_gradients(code, layer, p, p_grad):  # type: ignore[no-untyped-def]
         _copy(layer.flat_d[0], p_grad[:size])
         if code.activation != PLAIN:
             _copy(layer.d_bias[0], p_grad[size:])
-
-
-@internal
-def _get_nac(p, w_grad, p_grad, at):  # type: ignore[no-untyped-def]
-    middle, end = at + len(w_grad), at + 2 * len(w_grad)
-    nac_weight_backward(p[at:middle], p[middle:end], w_grad, p_grad[at:middle], p_grad[middle:end])
 
 
 @internal

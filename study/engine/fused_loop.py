@@ -199,9 +199,10 @@ def _update(moves, s, iteration, c1, c2, w, g, m, v):  # type: ignore[no-untyped
     for p in range(len(moves.ends)):
         end, low, high = moves.ends[p], moves.low[p], moves.high[p]
         if high < np.inf:
-            for k in range(at, end):
-                moved = low if w[k] < low else w[k]
-                w[k] = high if moved > high else moved
+            part = w[at:end]  # from 0 on: an index that could be negative keeps a loop from being vectorised
+            for k in range(len(part)):
+                moved = low if part[k] < low else part[k]
+                part[k] = high if moved > high else moved
         at = end
 
 

@@ -27,25 +27,25 @@ _SELU_ALPHA = 1.6732632423543772848170429916717
 
 
 @compiled
-def nac_weight_forward(weight_hat, mask_hat, w):  # type: ignore[no-untyped-def]
-    """Compute W = tanh(Ŵ) ⊙ σ(M̂)."""
+def nac_weight_forward(weight_hat, mask_hat, size, mask, w):  # type: ignore[no-untyped-def]
+    """Compute W = tanh(Ŵ) ⊙ σ(M̂), and leave the factors in `size` and `mask`."""
     one = w.dtype.type(1)
     for k in range(len(w)):
-        w[k] = tanh(weight_hat[k]) * (one / (one + exp(-mask_hat[k])))
+        size[k] = tanh(weight_hat[k])
+        mask[k] = one / (one + exp(-mask_hat[k]))
+        w[k] = size[k] * mask[k]
 
 
 @compiled
-def nac_weight_backward(weight_hat, mask_hat, w_grad, weight_hat_grad, mask_hat_grad):  # type: ignore[no-untyped-def]
-    """Differentiate W: dL/dŴ = W̄ (1 - tanh²(Ŵ)) σ(M̂),  dL/dM̂ = W̄ tanh(Ŵ) σ(M̂) (1 - σ(M̂)).
+def nac_weight_backward(size, mask, w_grad, weight_hat_grad, mask_hat_grad):  # type: ignore[no-untyped-def]
+    """Differentiate W by its factors' arguments: dL/dŴ = W̄ (1 - tanh²(Ŵ)) σ(M̂),  dL/dM̂ = W̄ tanh(Ŵ) σ(M̂) (1 - σ(M̂)).
 
     Both are written.
     """
     one = w_grad.dtype.type(1)
     for k in range(len(w_grad)):
-        size = tanh(weight_hat[k])
-        mask = one / (one + exp(-mask_hat[k]))
-        weight_hat_grad[k] = w_grad[k] * mask * (one - size * size)
-        mask_hat_grad[k] = w_grad[k] * size * ((one - mask) * mask)
+        weight_hat_grad[k] = w_grad[k] * mask[k] * (one - size[k] * size[k])
+        mask_hat_grad[k] = w_grad[k] * size[k] * ((one - mask[k]) * mask[k])
 
 
 @compiled

@@ -168,8 +168,9 @@ def test_nac_weights():
     values = [np.append(rng.normal(size=20), [0.0, 40.0, -40.0, 8.0]) for _ in range(2)]
     w, w_grad = np.empty(24), rng.normal(size=24)
     found = np.empty(24), np.empty(24)
-    g.nac_weight_forward(*values, w)
-    g.nac_weight_backward(*values, w_grad, *found)
+    factors = np.empty(24), np.empty(24)
+    g.nac_weight_forward(*values, *factors, w)
+    g.nac_weight_backward(*factors, w_grad, *found)
     tensors = [torch.tensor(value, requires_grad=True) for value in values]
     expected = nac_weight(*tensors)
     expected.backward(torch.tensor(w_grad))

@@ -161,7 +161,10 @@ def finish(rows: Sequence[Mapping[str, Any]], arguments: Namespace) -> None:
         writer.writeheader()
         writer.writerows(rows)
     settings = {name: value for name, value in vars(arguments).items() if name != "out"}
-    source = provenance("cpu") | {"processor": llvmlite.binding.get_host_cpu_name(), "cores": cores()}
+    source = provenance(getattr(arguments, "device", "cpu")) | {
+        "processor": llvmlite.binding.get_host_cpu_name(),
+        "cores": cores(),
+    }
     arguments.out.with_suffix(".json").write_text(
         json.dumps(source | {"settings": settings}, indent=2) + "\n"
     )

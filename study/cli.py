@@ -15,6 +15,7 @@ import click
 from rich.console import Console
 
 from study.errors import InputError, StudyError
+from study.progress import waiting
 
 _INTERRUPTED = 130
 _PLAIN_WIDTH = 150
@@ -130,7 +131,11 @@ def plan(
     options = Options(
         root=store, tracking_uri=None, engine=engine, device=device, cpus=cpus, pack_size=pack_size
     )
-    _console().print(preview(_planned(file, yes=yes), options))
+    console = _console()
+    planned = _planned(file, yes=yes)
+    with waiting(console, "measuring"):
+        found = preview(planned, options)
+    console.print(found)
 
 
 @main.command()

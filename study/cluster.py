@@ -22,13 +22,13 @@ from pathlib import Path
 from typing import Any
 
 from study.errors import ClusterError
-from study.records import Event, Pack, PackDone, PackFailed, Progress, Waiting
+from study.records import Event, Pack, PackDone, PackFailed, Progress, Tick
 
 Work = Callable[[Pack], Iterator[Progress]]
 """Trains and stores a pack, yielding its progress about every second; closed early, it keeps a checkpoint."""
 
 RETRIES = 2
-_ROLL_CALL_TIMEOUT_S = 60.0
+_ROLL_CALL_TIMEOUT_S = 30.0
 _CONNECT_TIMEOUT_S = 5.0
 _OBJECT_STORE_BYTES = 128 * 2**20
 
@@ -164,7 +164,6 @@ def run_on_tune(
     stop: threading.Event,
     slots: int,
     gpu_share: float,
-    prepared: Callable[[], bool] = lambda: True,
 ) -> set[str]:
     """Run the packs as Tune trials on the connected cluster.
 
@@ -175,7 +174,6 @@ def run_on_tune(
         stop: set to end early, with checkpoints.
         slots: packs that can run side by side.
         gpu_share: share of a GPU that each pack takes.
-        prepared: asked again and again; no worker begins before it says yes. Meanwhile they start.
 
     Returns:
         The workers that were used, as ``host:process``: as many as slots, unless there were fewer packs.
@@ -187,8 +185,8 @@ def run_on_tune(
     from ray.exceptions import RayError
     from ray.tune.error import TuneError
 
-    roll = _roll(min(slots, len(packs)) + 1)
-    listener = _listener(packs, on_event, lambda: stop.is_set() or prepared(), roll)
+    listener = _listener(packs, on_event)
+    roll = _roll(min(slots, len(packs)))
     trainable = tune.with_resources(
         tune.with_parameters(_trainable(), packs=list(packs), work=work, roll=roll),
         {"CPU": 1, "GPU": gpu_share} if gpu_share else {"CPU": 1},
@@ -217,7 +215,7 @@ def run_on_tune(
 
 
 def _roll(expected: int) -> Any:
-    """Start the roll call: workers wait in it until all have come, and the driver, who comes when all is prepared.
+    """Start the roll call: workers wait in it until all have come.
 
     With `reuse_actors`, a worker that finishes early takes over the next trial, and Tune then drops the worker which
     was still starting for that trial. When packs are shorter than a worker's start (2 s), one worker so ends up
@@ -302,22 +300,16 @@ def _error_of(trial: Any) -> str:
     return written.read_text(errors="replace").strip() or "the worker died without a word"
 
 
-def _listener(
-    packs: Sequence[Pack], on_event: Callable[[Event], None], ready: Callable[[], bool], roll: Any
-) -> Any:
-    """Make the Tune callback that turns Tune's calls into events, and joins the roll call once all is ready."""
+def _listener(packs: Sequence[Pack], on_event: Callable[[Event], None]) -> Any:
+    """Make the Tune callback that turns Tune's calls into events."""
     from ray import tune
 
     class Listener(_NeverSaved, tune.Callback):
         def __init__(self) -> None:
             self.workers: set[str] = set()
-            self._joined = False
 
         def on_step_end(self, iteration: int, trials: Any, **info: Any) -> None:
-            if not self._joined and ready():
-                self._joined = True
-                roll.arrive.remote()
-            on_event(Waiting())
+            on_event(Tick())
 
         def on_trial_result(self, iteration: int, trials: Any, trial: Any, result: Any, **info: Any) -> None:
             self.workers.add(result["worker"])

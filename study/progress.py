@@ -51,6 +51,10 @@ class Board:
 
     def progress(self, progress: Progress) -> None:
         """Take in how far a pack has come."""
+        if not self._made and not self._running:
+            self._seen = deque(
+                [(self._clock(), 0)]
+            )  # the start of Ray, and compiling, say nothing of the rate
         before = self._running.get(progress.pack_id)
         start = progress.iteration if before is None else before.iteration
         self._running[progress.pack_id] = progress
@@ -91,7 +95,7 @@ class Board:
                 f"training {trials} in {len(self._running)} packs ({ahead} below the threshold so far)"
             )
         elif not self._made and self._left > 0:
-            parts.append(f"starting for {duration(self._clock() - self._began)}")
+            parts.append(f"workers are starting: {duration(self._clock() - self._began)}")
         if rate:
             parts.append(f"{rate:,.0f} trial-iterations/s")
             if self._left > 0:

@@ -197,11 +197,11 @@ class PackFailed:
 
 
 @dataclass(frozen=True)
-class Waiting:
-    """Nothing else happened for a moment: time to show that time goes by."""
+class Tick:
+    """Time goes by, whatever else happens: time to show it."""
 
 
-Event = Progress | PackDone | PackFailed | Waiting
+Event = Progress | PackDone | PackFailed | Tick
 """What the scheduling of packs tells, as it happens."""
 
 

@@ -6,7 +6,7 @@ study.yaml -> spec -> plan (cells, trials, packs) -> [Ray Tune: engine trains pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from enum import Enum
@@ -18,9 +18,9 @@ from rich.console import Console
 
 from study import cluster
 from study.engine import Engine, check_device, engine_for
-from study.engine.prepare import preparing
 from study.plan import Plan
 from study.plan import packs as make_packs
+from study.prepare import prepare, preparing
 from study.progress import waiting
 from study.records import Cell, Trial
 from study.results import Standing, show, standing, write
@@ -86,13 +86,13 @@ def run(plan: Plan, options: Options, console: Console) -> Ending:
         folder.write_spec(plan.spec.text)
         pending = find_pending(plan, options.root, console)
         with (
-            _workers(options, engines, pending, console) as workers,
+            _slots(options, engines, pending, console) as slots,
             publishing(plan, options.tracking_uri, console) as publisher,
         ):
             if publisher is not None:  # an earlier run may have been killed, or had no MLflow
                 publisher.catch_up([partial(stored, folder, name) for name in complete_packs(folder)])
             finished = not pending or _train(
-                plan, folder, attempt, pending, options, workers, publisher, console
+                plan, folder, attempt, pending, options, slots, publisher, console
             )
             found = standing(plan.spec.study, options.root)
             _report(found, publisher, console)
@@ -117,39 +117,30 @@ def _engines(plan: Plan, options: Options) -> list[tuple[Engine, Cell]]:
     return list(found.values())
 
 
-@dataclass(frozen=True)
-class _Workers:
-    """What trains packs.
-
-    Args:
-        slots: packs that run side by side.
-        prepared: whether the engines are, so that workers may begin.
-    """
-
-    slots: int
-    prepared: Callable[[], bool]
-
-
 @contextmanager
-def _workers(
+def _slots(
     options: Options, engines: Sequence[tuple[Engine, Cell]], pending: Sequence[Trial], console: Console
-) -> Iterator[_Workers]:
-    """Start or join the cluster, if there is anything to train on it; the engines are prepared meanwhile.
+) -> Iterator[int]:
+    """Start or join the cluster, if there is anything to train on it; give how many packs it runs side by side.
 
-    It outlives the publisher: Ray ends the process if another thread touches what is left of it.
+    Meanwhile the engines are prepared. The cluster outlives the publisher: Ray ends the process if another thread
+    touches what is left of it.
     """
-    saying = f"preparing the {' and the '.join(engine.name for engine, _ in engines)} engine"
-    if options.local or not pending:
-        with waiting(console, saying):
-            for engine, cell in engines if pending else ():
-                engine.prepare(cell)
-        yield _Workers(1, lambda: True)
+    if not pending:
+        yield 1
         return
-    with preparing(engines) as prepared, ExitStack() as stack:
-        console.print(f"{saying} (half a minute, once on a machine), and starting Ray")
-        with waiting(console, "starting Ray"):
+    names = " and the ".join(engine.name for engine, _ in engines)
+    console.print(f"preparing the {names} engine: the first time on a machine, up to half a minute")
+    if options.local:
+        with waiting(console, f"preparing the {names} engine"):
+            for engine, cell in engines:
+                prepare(engine, cell)
+        yield 1
+        return
+    with preparing(engines), ExitStack() as stack:
+        with waiting(console, "starting Ray" if options.address is None else "joining the cluster"):
             stack.enter_context(cluster.connection(options.address, options.cpus))
-        yield _Workers(cluster.slots(_gpu_share(options)), prepared)
+        yield cluster.slots(_gpu_share(options))
 
 
 def _gpu_share(options: Options) -> float:
@@ -205,7 +196,7 @@ def _train(
     attempt: str,
     pending: Sequence[Trial],
     options: Options,
-    workers: _Workers,
+    slots: int,
     publisher: Publisher | None,
     console: Console,
 ) -> bool:
@@ -219,7 +210,7 @@ def _train(
         checkpoint_every_s=options.checkpoint_every_s,
     )
     kept = [trial_ids for _, trial_ids, _ in folder.checkpoints()]
-    packs = make_packs(pending, slots=workers.slots, size=options.pack_size, kept=kept)
+    packs = make_packs(pending, slots=slots, size=options.pack_size, kept=kept)
     # Signals are taken over after Ray has started, since Ray takes them over when it starts.
     with (
         stopping(console) as stop,
@@ -228,15 +219,8 @@ def _train(
         if options.local:
             cluster.run_here(packs, work, on_event, stop=stop)
             return not stop.is_set()
-        used = cluster.run_on_tune(
-            packs,
-            work,
-            on_event,
-            stop=stop,
-            slots=workers.slots,
-            gpu_share=_gpu_share(options),
-            prepared=workers.prepared,
-        )
-    if len(used) < min(workers.slots, len(packs)) and not stop.is_set():
-        console.print(f"only {len(used)} of {workers.slots} workers were used", style="yellow")
+        gpu_share = _gpu_share(options)
+        used = cluster.run_on_tune(packs, work, on_event, stop=stop, slots=slots, gpu_share=gpu_share)
+    if len(used) < min(slots, len(packs)) and not stop.is_set():
+        console.print(f"only {len(used)} of {slots} workers were used", style="yellow")
     return not stop.is_set()

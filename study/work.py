@@ -12,6 +12,7 @@ from pathlib import Path
 
 from study.engine import Training, engine_for
 from study.errors import StoreError
+from study.prepare import prepare
 from study.provenance import provenance
 from study.records import Checkpoint, Pack, Progress
 from study.store import Store, StudyStore
@@ -55,7 +56,9 @@ class PackWork:
         folder.drop_checkpoint(pack.id)
 
     def _start(self, folder: StudyStore, pack: Pack) -> Training:
-        engine = engine_for(self.engine, pack.trials[0].cell, self.device)
+        cell = pack.trials[0].cell
+        engine = engine_for(self.engine, cell, self.device)
+        prepare(engine, cell)
         kept: Checkpoint | None = folder.load_checkpoint(pack.id)
         if kept is not None and kept.engine != engine.name:
             kept = None

@@ -13,7 +13,9 @@ several registers.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numba as nb
@@ -23,6 +25,7 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import core, extending
 from numba.core import types
 
+import tasks.stream
 from tasks.stream import MULTIPLIERS, ROUNDS, WEYL, Purpose
 
 # Neither has types that fit.
@@ -30,10 +33,13 @@ cgutils: Any = core.cgutils
 _intrinsic: Any = extending.intrinsic
 _njit: Any = nb.njit
 
+_SOURCES = (Path(tasks.stream.__file__), Path(__file__))
+_DIGEST = hashlib.sha256(b"".join(path.read_bytes() for path in _SOURCES)).hexdigest()
+
 LANES = 16
 """Rows come in whole vectors of so many."""
 
-_WIDE = 2 * LANES
+_WIDE_ROWS = 2 * LANES
 _MASK = 0xFFFFFFFF
 _WORD, _DOUBLE, _FLOAT, _PLACE = ir.IntType(32), ir.IntType(64), ir.FloatType(), ir.IntType(64)
 _STEP = np.float32(2.0**-24)
@@ -103,8 +109,8 @@ class _Words:
         return builder.fadd(start, builder.fmul(scale, uniform))
 
 
-def _strip(lanes: int, intervals: int) -> Any:
-    """Make the kernel that draws all features of so many rows: x[:, column:column + lanes]."""
+def _strip(lanes: int, *, two: bool) -> Any:
+    """Make the kernel that draws x[:, column:column + lanes], from one interval or two."""
 
     @_intrinsic  # type: ignore[untyped-decorator]
     def strip(
@@ -137,7 +143,7 @@ def _strip(lanes: int, intervals: int) -> Any:
                 for n in range(ROUNDS):
                     state = words.round(state, keys[n])
                 for k, drawn in enumerate(state):
-                    value = words.number(drawn, low_v, second_v if intervals == 2 else None, scale_v)
+                    value = words.number(drawn, low_v, second_v if two else None, scale_v)
                     at = builder.add(
                         builder.mul(builder.add(feature, ir.Constant(_PLACE, k)), stride), column_
                     )
@@ -150,10 +156,21 @@ def _strip(lanes: int, intervals: int) -> Any:
     return strip
 
 
-_wide_one, _wide_two, _one, _two = _strip(_WIDE, 1), _strip(_WIDE, 2), _strip(LANES, 1), _strip(LANES, 2)
+_wide, _wide_two = _strip(_WIDE_ROWS, two=False), _strip(_WIDE_ROWS, two=True)
+_narrow, _narrow_two = _strip(LANES, two=False), _strip(LANES, two=True)
 
 
-@_njit(cache=True, error_model="numpy", no_cfunc_wrapper=True, _nrt=False)
+def _cached(**options: Any) -> Any:
+    def decorate(function: Any) -> Any:
+        dispatcher = _njit(cache=True, **options)(function)
+        # numba looks at the function's own file alone, and would go on with constants as they were.
+        dispatcher._cache._cache_file._source_stamp = _DIGEST
+        return dispatcher
+
+    return decorate
+
+
+@_cached(error_model="numpy", no_cfunc_wrapper=True, _nrt=False)
 def draw(x, seed, low, second, width, iteration, purpose, first):  # type: ignore[no-untyped-def]
     """Draw rows first, first + 1, ... of one trial, in compiled code.
 
@@ -173,22 +190,20 @@ def draw(x, seed, low, second, width, iteration, purpose, first):  # type: ignor
     # moves the exponent only, so the bits are the same.
     scale = width * _STEP
     rows = x.shape[1]
-    wide = rows - rows % _WIDE
-    for b in range(0, wide, _WIDE):
-        row = np.uint32(first + b)
-        if low == second:
-            _wide_one(x, b, row, k0, k1, count, use, low, second, scale)
-        else:
-            _wide_two(x, b, row, k0, k1, count, use, low, second, scale)
-    for b in range(wide, rows, LANES):
-        row = np.uint32(first + b)
-        if low == second:
-            _one(x, b, row, k0, k1, count, use, low, second, scale)
-        else:
-            _two(x, b, row, k0, k1, count, use, low, second, scale)
+    wide = rows - rows % _WIDE_ROWS
+    if low == second:
+        for b in range(0, wide, _WIDE_ROWS):
+            _wide(x, b, np.uint32(first + b), k0, k1, count, use, low, second, scale)
+        for b in range(wide, rows, LANES):
+            _narrow(x, b, np.uint32(first + b), k0, k1, count, use, low, second, scale)
+    else:
+        for b in range(0, wide, _WIDE_ROWS):
+            _wide_two(x, b, np.uint32(first + b), k0, k1, count, use, low, second, scale)
+        for b in range(wide, rows, LANES):
+            _narrow_two(x, b, np.uint32(first + b), k0, k1, count, use, low, second, scale)
 
 
-@nb.njit(cache=True, nogil=True)
+@_cached(nogil=True)
 def _fill(out, spare, seeds, low, width, iteration, purpose):  # type: ignore[no-untyped-def]
     trials, features, rows = out.shape
     direct = spare.shape == (features, rows)
@@ -217,6 +232,9 @@ def fill_inputs(
         iteration: 0 <= iteration < 2**32.
         purpose: what they are for.
 
+    Raises:
+        ValueError: if `out` isn't contiguous.
+
     Example:
         >>> out = np.empty((1, 4, 128), np.float32)
         >>> one = np.ones((1, 2), np.float32)
@@ -224,6 +242,10 @@ def fill_inputs(
         >>> bool((out >= 1).all()), bool((out <= 2).all())
         (True, True)
     """
+    if not out.flags.c_contiguous:
+        raise ValueError(f"out must be contiguous, but has strides {out.strides} for shape {out.shape}")
+    if len(seeds) == 0:
+        return
     _, features, rows = out.shape
     whole = (padded(features, 4), padded(rows, LANES))
     # Words past the last feature or row are made all the same, into a place nobody reads.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from study.records import Cell, Checkpoint, Curve, Pack, Progress, Result
+from study.records import Cell, Checkpoint, Curve, Pack, Progress, Result, Trial
 
 
 class Training(ABC):
@@ -45,8 +45,9 @@ class Engine(ABC):
     name: str
     devices: tuple[str, ...]
 
-    def prepare(self, cell: Cell) -> None:  # noqa: B027  # most engines need nothing
-        """Do what is done once on a machine, such as compiling, before several processes would each do it."""
+    def prepare(self, cell: Cell) -> None:
+        """Do what is done once on a machine, such as compiling, by training a trial of the cell for a moment."""
+        self.start(Pack((Trial(cell, 0),)), device="cpu").advance(0.0)
 
     @abstractmethod
     def refuses(self, cell: Cell) -> str | None:

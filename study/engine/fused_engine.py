@@ -19,7 +19,7 @@ from study.engine.fused_layers import CODES
 from study.engine.fused_parts import Parts
 from study.engine.sliced import Arrays, SlicedTraining
 from study.errors import DeviceError
-from study.records import Cell, Checkpoint, Pack, Trial
+from study.records import Cell, Checkpoint, Pack
 from tasks import MODELS
 
 _Found = TypeVar("_Found")
@@ -40,10 +40,6 @@ class FusedEngine(Engine):
 
     def __init__(self, threads: int = 1) -> None:
         self._threads = threads
-
-    def prepare(self, cell: Cell) -> None:
-        """Compile, unless that has been done on this machine; the cell doesn't matter: all models share the code."""
-        self.start(Pack((Trial(cell, 0),)), device="cpu").advance(0.0)
 
     def refuses(self, cell: Cell) -> str | None:
         """Say why this engine can't train the cell, or None if it can."""

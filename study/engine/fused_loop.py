@@ -240,7 +240,7 @@ def new_scratch(network: Network, subsets: int, rows: int, parameters: int) -> S
     """Make arrays to work in: nothing in them outlives a call."""
     n, hidden = network.inputs, network.hidden
     shapes = (
-        (-(-n // 4) * 4, rows),
+        (stream_simd.padded(n, 4), rows),
         (hidden, rows),
         (hidden, rows),
         (0, rows),

@@ -2,8 +2,8 @@
 
 A compiler may vectorise a sum of floats only if it may reorder it, and then the bits depend on the processor. Here the
 order is part of the definition, and so are the fused multiply-adds: sixteen partial sums over a row, added up as a
-tree; sums over features one after the other. Any processor gives the same bits: one with narrower registers takes two
-for a vector, and tiles are cut so that the sums of a tile fit into the registers there are.
+tree; sums over features one after the other. Any processor gives the same bits: one with narrower registers takes
+several for a vector, and tiles are cut so that the sums of a tile fit into the registers there are.
 
 All matrices are C-contiguous, rows of a multiple of `LANES` numbers, float32 or float64.
 """
@@ -24,8 +24,8 @@ from tasks.stream_simd import LANES
 cgutils: Any = core.cgutils
 _intrinsic: Any = extending.intrinsic
 
-_WIDE = 4 if HAS_AVX512 else 2
-_DEEP = 4 if HAS_AVX512 else 2
+# Of a tile, so that its sums fit into the registers: vectors of rows, and features.
+_WIDE_VECTORS = _DEEP_FEATURES = 4 if HAS_AVX512 else 2
 _INT = ir.IntType(64)
 
 
@@ -122,7 +122,7 @@ def _accumulators(context: Any, builder: Any, kind: Any, count: int) -> list[Any
 
 
 def _tile(outputs: int, vectors: int) -> Callable[..., Any]:
-    """Make the kernel for some outputs and 8 `vectors` columns: z[o:, b:] = sum over i in [start, stop) of W x."""
+    """Make the kernel for some outputs and vectors of columns: z[o:, b:] = sum over i in [start, stop) of W x."""
 
     @_intrinsic  # type: ignore[untyped-decorator]
     def tile(typing: Any, z: Any, w: Any, x: Any, o: Any, b: Any, start: Any, stop: Any) -> Any:
@@ -152,14 +152,19 @@ def _tile(outputs: int, vectors: int) -> Callable[..., Any]:
     return tile  # type: ignore[no-any-return]
 
 
-_tile_2_wide, _tile_1_wide, _tile_2, _tile_1 = _tile(2, _WIDE), _tile(1, _WIDE), _tile(2, 1), _tile(1, 1)
+_tile_2_wide, _tile_1_wide, _tile_2, _tile_1 = (
+    _tile(2, _WIDE_VECTORS),
+    _tile(1, _WIDE_VECTORS),
+    _tile(2, 1),
+    _tile(1, 1),
+)
 
 
 @compiled
 def multiply(z, w, x, start, stop):  # type: ignore[no-untyped-def]
     """Multiply, over some of the features: z_ob = sum over start <= i < stop of W_oi x_ib."""
     outputs, columns = z.shape
-    wide = _WIDE * LANES
+    wide = _WIDE_VECTORS * LANES
     for b in range(0, columns - columns % wide, wide):
         for o in range(0, outputs - 1, 2):
             _tile_2_wide(z, w, x, o, b, start, stop)
@@ -216,16 +221,16 @@ def _dots(outputs: int, features: int) -> Callable[..., Any]:
     return dots  # type: ignore[no-any-return]
 
 
-_dots_2_deep, _dots_1x4, _dots_1x1 = _dots(2, _DEEP), _dots(1, 4), _dots(1, 1)
+_dots_2_deep, _dots_1x4, _dots_1x1 = _dots(2, _DEEP_FEATURES), _dots(1, 4), _dots(1, 1)
 
 
 @compiled
 def add_outer(d, g, x):  # type: ignore[no-untyped-def]
     """Add the gradient of a product with respect to its weights: d_oi += sum_b g_ob x_ib."""
     outputs, features = d.shape
-    tiled = features - features % _DEEP
+    tiled = features - features % _DEEP_FEATURES
     # Features outside: g's rows are few and stay in the first-level cache, x's may not.
-    for i in range(0, tiled, _DEEP):
+    for i in range(0, tiled, _DEEP_FEATURES):
         for o in range(0, outputs - 1, 2):
             _dots_2_deep(d, g, x, o, i, o, i)
     for i in range(tiled, features):

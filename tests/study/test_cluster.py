@@ -14,7 +14,7 @@ import pytest
 
 from study import cluster
 from study.errors import ClusterError
-from study.records import Event, Pack, PackDone, PackFailed, Progress, Result, Waiting
+from study.records import Event, Pack, PackDone, PackFailed, Progress, Result
 from study.store import Store, StudyStore
 from study.table import table_results
 from study.work import PackWork
@@ -78,30 +78,6 @@ def test_every_slot_is_used_and_every_pack_done_once(tmp_path, small_pack):
     here, work = work_in(tmp_path / "here")
     cluster.run_here(packs, work, events.append, stop=threading.Event())
     assert bits(here) == bits(folder)
-
-
-def test_workers_begin_when_all_is_prepared(tmp_path, small_pack):
-    """No pack begins before the engines are prepared; until then it is told that time goes by."""
-    events: list[Event] = []
-    asked_at: list[int] = []
-
-    def prepared() -> bool:
-        asked_at.append(len(events))
-        return len(asked_at) > 50
-
-    _, work = work_in(tmp_path)
-    cluster.run_on_tune(
-        [small_pack(0)],
-        work,
-        events.append,
-        stop=threading.Event(),
-        slots=SLOTS,
-        gpu_share=0,
-        prepared=prepared,
-    )
-    assert len(asked_at) == 51
-    assert {type(event) for event in events[: asked_at[-1]]} == {Waiting}
-    assert [type(event) for event in events if not isinstance(event, Progress | Waiting)] == [PackDone]
 
 
 def test_a_killed_worker_loses_at_most_a_checkpoint_interval(tmp_path, small_pack):

@@ -140,11 +140,12 @@ def test_two_drivers_on_one_study(study, tmp_path, undisturbed):
     first = study("--local")
     until(lambda: folder.checkpoints() or first.poll() is not None, "a checkpoint")
     first.send_signal(signal.SIGSTOP)  # so that it isn't done before the second has started
+    assert first.poll() is None
     second = study("--local")
     told, _ = second.communicate(timeout=DEADLINE_S)
+    first.send_signal(signal.SIGCONT)
     assert second.returncode == 1
     assert "is being run by process" in told
-    first.send_signal(signal.SIGCONT)
     told, _ = first.communicate(timeout=DEADLINE_S)
     assert first.returncode == 0, told
     assert bits(folder) == undisturbed

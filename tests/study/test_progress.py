@@ -2,18 +2,46 @@
 
 from __future__ import annotations
 
-from study.progress import Board
+import io
+
+from rich.console import Console
+
+from study.progress import Board, waiting
 from study.records import Progress
 
 
 def test_the_line_moves_before_anything_trains(small_pack):
-    """Until the first pack trains, the line says for how long everything has been starting."""
+    """Until the first pack trains, the line says for how long workers have been starting."""
     now = [0.0]
     pack = small_pack(0, 1)
     board = Board([pack], [], clock=lambda: now[0])
-    assert board.line().endswith("starting for 0 s")
+    assert board.line().endswith("workers are starting: 0 s")
     now[0] = 12.0
-    assert board.line().endswith("starting for 12 s")
+    assert board.line().endswith("workers are starting: 12 s")
     board.progress(Progress(pack.id, 10, 100, trials=2, solved=0, diverged=0))
     assert "starting" not in board.line()
     assert "training 2 in 1 packs" in board.line()
+
+
+def test_the_rate_is_of_training_alone(small_pack):
+    """What passes before the first pack trains is not in the rate, nor in the time left."""
+    now = [0.0]
+    pack = small_pack(0, 1, iterations=999)
+    board = Board([pack], [], clock=lambda: now[0])
+    now[0] = 30.0
+    board.progress(Progress(pack.id, 0, 1000, trials=2, solved=0, diverged=0))
+    now[0] = 40.0
+    board.progress(Progress(pack.id, 500, 1000, trials=2, solved=0, diverged=0))
+    assert board.line().endswith("100 trial-iterations/s · 10 s left")
+
+
+def test_waiting_is_said(monkeypatch):
+    """Where lines can't be rewritten, a wait is told every few seconds, and no more after its end."""
+    monkeypatch.setattr("study.progress._PLAIN_EVERY_S", 0.001)
+    told = io.StringIO()
+    with waiting(Console(file=told), "starting Ray"):
+        while told.getvalue().count("\n") < 2:
+            pass
+    lines = told.getvalue().splitlines()
+    assert set(lines) == {"starting Ray: 0 s"}
+    assert told.getvalue().splitlines() == lines

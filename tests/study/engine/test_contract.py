@@ -110,6 +110,17 @@ def test_what_may_differ_inside_a_pack_does_not_leak(engine, small_cell):
     assert len({found[3] for found in together}) == len(cells) - 1  # the last differs in its threshold only
 
 
+@pytest.mark.parametrize("model", ["NMU", "NAC-mul", "NALU"])
+def test_each_trial_is_evaluated_on_its_own_range(engine, model, small_cell):
+    """Trials that share evaluation rows and such that don't, mixed: each is as alone."""
+    near, far = small_cell(model), small_cell(model, interpolation_range=((3.0, 4.0),))
+    trials = [
+        Trial(cell, seed) for cell, seed in ((near, 0), (near, 1), (far, 0), (near, 2), (far, 1), (far, 2))
+    ]
+    together = trained(engine, Pack(tuple(trials)))
+    assert together == [trained(engine, Pack((trial,)))[0] for trial in trials]
+
+
 @pytest.mark.parametrize("name", ["simple", "momentum", "regularized", "when decided"])
 def test_resume_is_bit_exact(engine, name, small_pack):
     """From a checkpoint taken after any slice, a fresh training ends with the same bits."""

@@ -1,0 +1,100 @@
+"""Prepare engines, such as compiling them, once on a machine: whoever comes first does it, the others wait for it.
+
+`python -m` runs this file as a process beside whatever else has to start.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from study.engine import ENGINES, Engine
+from study.records import Cell
+
+_prepared: set[str] = set()
+
+
+def prepare(engine: Engine, cell: Cell) -> None:
+    """Let an engine do what is done once on a machine, or wait while another process of this user does it.
+
+    What comes of it is on disk, where the engine looks for it. The lock is let go of when its holder dies.
+
+    Args:
+        engine: as it is registered in `ENGINES`.
+        cell: one that it takes.
+    """
+    if engine.name in _prepared:
+        return
+    with _lock_file(engine) as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            fcntl.flock(file, fcntl.LOCK_SH)  # shared: they all go on at once
+        else:
+            engine.prepare(cell)
+    _prepared.add(engine.name)
+
+
+@contextmanager
+def _lock_file(engine: Engine) -> Iterator[int]:
+    path = Path(tempfile.gettempdir(), f"study-prepare-{engine.name}-{os.getuid()}")
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        yield file
+    finally:
+        os.close(file)
+
+
+@contextmanager
+def preparing(engines: Sequence[tuple[Engine, Cell]]) -> Iterator[subprocess.Popen[bytes]]:
+    """Prepare engines in a process of its own, meanwhile.
+
+    A process, not a thread: it takes nothing from the interpreter that does something else, and can be ended at any
+    moment. If it fails, the workers prepare their engines themselves, and say what is wrong.
+
+    Args:
+        engines: each with a cell that it takes.
+
+    Yields:
+        The process. Leaving the ``with`` block ends it.
+
+    Example:
+        >>> with preparing([]) as process:
+        ...     process.wait()
+        0
+    """
+    process = subprocess.Popen(
+        # -P: nothing is imported that happens to lie in the working folder.
+        [sys.executable, "-P", "-m", "study.prepare"],
+        stdin=subprocess.PIPE,
+        # Not the driver's: whoever reads those would wait for this process too if the driver is killed.
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))},
+        start_new_session=True,  # Ctrl-C is for the driver, which ends this
+    )
+    try:
+        assert process.stdin is not None
+        with suppress(BrokenPipeError), process.stdin as to:
+            pickle.dump([(engine.name, cell) for engine, cell in engines], to)
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def main() -> None:
+    """Prepare the engines named on standard input."""
+    for name, cell in pickle.load(sys.stdin.buffer):
+        prepare(ENGINES[name], cell)
+
+
+if __name__ == "__main__":
+    main()

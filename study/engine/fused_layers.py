@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from study.engine.fused_compile import inlined, internal
+from study.engine.fused_compile import forced, inlined, internal
+from study.engine.fused_simd import matrix, vector
 from study.engine.gradients import (
     ELU,
     LINEAR,
@@ -38,6 +39,7 @@ from study.engine.gradients import (
     sigmoid_weight_backward,
     sigmoid_weight_forward,
 )
+from tasks.stream_simd import LANES, padded
 
 AFFINE, NMU, NAC_MUL, NALU, GATED = range(5)
 FREE, NAC, SQUASHED = range(3)
@@ -86,43 +88,85 @@ CODES: dict[str, Code] = {
 
 
 class Layer(NamedTuple):
-    """Weights, gradients and scratch of one layer, in as few arrays as can be: each costs something at every call.
+    """Weights, gradients and scratch of one layer.
+
+    In one array: each array costs a dozen instructions at every call, more than the arithmetic of a small layer. One
+    after the other lie
+
+        3 of [in, rows] and 5 of [out, rows]: scratch,      [1, rows]: scratch,      [1, rows]: ones,
+        3 of [out, in]: effective weights, which is up to the unit,      3 of [out, in]: their gradients,
+        4 of [out, in]: tanh and σ of a NAC's weights, and again if the unit has two of them,
+        2 of [1, out]: bias and its gradient.
 
     Args:
-        w: effective weights, [3, out, in]; what the three are is up to the unit.
-        d: their gradients.
-        flat_w: the numbers of w, [3, out * in].
-        flat_d: the numbers of d.
-        factors: tanh and σ of each of a NAC's weights, and again if the unit has two of them, [4, out * in].
-        bias: [1, out].
-        d_bias: its gradient.
-        inner: scratch, [3, in, rows].
-        outer: scratch, [5, out, rows].
-        row: scratch and ones, [2, 1, rows].
+        numbers: all of these; where weights and biases start, on whole vectors.
+        inputs: in.
+        outputs: out.
+        rows: of a block.
     """
 
-    w: npt.NDArray[np.float32]
-    d: npt.NDArray[np.float32]
-    flat_w: npt.NDArray[np.float32]
-    flat_d: npt.NDArray[np.float32]
-    factors: npt.NDArray[np.float32]
-    bias: npt.NDArray[np.float32]
-    d_bias: npt.NDArray[np.float32]
-    inner: npt.NDArray[np.float32]
-    outer: npt.NDArray[np.float32]
-    row: npt.NDArray[np.float32]
+    numbers: npt.NDArray[np.float32]
+    inputs: int
+    outputs: int
+    rows: int
+
+
+_INNER, _OUTER = 3, 5
+_WEIGHT, _GRADIENT, _FACTOR, _BIAS = 0, 3, 6, 10
 
 
 def new_layer(inputs: int, outputs: int, rows: int) -> Layer:
     """Make a layer for blocks of that many rows."""
-    w, d, inner, outer = (
-        np.zeros(shape, np.float32)
-        for shape in ((3, outputs, inputs), (3, outputs, inputs), (3, inputs, rows), (5, outputs, rows))
+    by_row = (_INNER * inputs + _OUTER * outputs + 1) * rows
+    of_weights = _BIAS * padded(inputs * outputs, LANES) + 2 * padded(outputs, LANES)
+    numbers = np.zeros(by_row + rows + of_weights, np.float32)
+    numbers[by_row : by_row + rows] = 1
+    return Layer(numbers, inputs, outputs, rows)
+
+
+@inlined
+def _inner(layer, k):  # type: ignore[no-untyped-def]
+    return matrix(layer.numbers, k * layer.inputs * layer.rows, layer.inputs, layer.rows)
+
+
+@inlined
+def _outer(layer, k):  # type: ignore[no-untyped-def]
+    return matrix(
+        layer.numbers, (_INNER * layer.inputs + k * layer.outputs) * layer.rows, layer.outputs, layer.rows
     )
-    bias, d_bias, row = (np.zeros(shape, np.float32) for shape in ((1, outputs), (1, outputs), (2, 1, rows)))
-    row[1] = 1
-    factors = np.zeros((4, outputs * inputs), np.float32)
-    return Layer(w, d, w.reshape(3, -1), d.reshape(3, -1), factors, bias, d_bias, inner, outer, row)
+
+
+@inlined
+def _row(layer, k):  # type: ignore[no-untyped-def]
+    before = _INNER * layer.inputs + _OUTER * layer.outputs
+    return matrix(layer.numbers, (before + k) * layer.rows, 1, layer.rows)
+
+
+@forced
+def _start_of(inputs, outputs, rows, k):  # type: ignore[no-untyped-def]
+    whole = (inputs * outputs + (LANES - 1)) // LANES * LANES
+    return (_INNER * inputs + _OUTER * outputs + 2) * rows + k * whole
+
+
+@inlined
+def _start(layer, k):  # type: ignore[no-untyped-def]
+    return _start_of(layer.inputs, layer.outputs, layer.rows, k)
+
+
+@inlined
+def _matrix(layer, k):  # type: ignore[no-untyped-def]
+    return matrix(layer.numbers, _start(layer, k), layer.outputs, layer.inputs)
+
+
+@inlined
+def _flat(layer, k):  # type: ignore[no-untyped-def]
+    return vector(layer.numbers, _start(layer, k), layer.inputs * layer.outputs)
+
+
+@inlined
+def _bias(layer, k):  # type: ignore[no-untyped-def]
+    whole = (layer.outputs + (LANES - 1)) // LANES * LANES
+    return matrix(layer.numbers, _start(layer, _BIAS) + k * whole, 1, layer.outputs)
 
 
 @inlined
@@ -140,104 +184,113 @@ def _clear(to):  # type: ignore[no-untyped-def]
 @internal
 def set_weights(code, layer, p):  # type: ignore[no-untyped-def]
     """Compute a layer's effective weights from its parameters p, in the order of the unit's own."""
-    size = layer.flat_w.shape[1]
+    size = layer.inputs * layer.outputs
+    first, second, third = _flat(layer, _WEIGHT), _flat(layer, _WEIGHT + 1), _flat(layer, _WEIGHT + 2)
     minus_one, zero, one = np.float32(-1), np.float32(0), np.float32(1)
     if code.family == GATED:
         if code.high < np.inf:
-            clamp_weight_forward(p[:size], minus_one, one, layer.flat_w[0])
-            clamp_weight_forward(p[size : 2 * size], zero, one, layer.flat_w[1])
+            clamp_weight_forward(p[:size], minus_one, one, first)
+            clamp_weight_forward(p[size : 2 * size], zero, one, second)
         else:
-            _copy(p[:size], layer.flat_w[0])
-            _copy(p[size : 2 * size], layer.flat_w[1])
-        _copy(p[2 * size :], layer.flat_w[2])
+            _copy(p[:size], first)
+            _copy(p[size : 2 * size], second)
+        _copy(p[2 * size :], third)
     elif code.weights == NAC:
-        factors = layer.factors
-        nac_weight_forward(p[:size], p[size : 2 * size], factors[0], factors[1], layer.flat_w[0])
+        tanh_1, sigma_1 = _flat(layer, _FACTOR), _flat(layer, _FACTOR + 1)
+        nac_weight_forward(p[:size], p[size : 2 * size], tanh_1, sigma_1, first)
         if code.family == NALU:
             if not code.shared:
                 hats = p[2 * size : 4 * size]
-                nac_weight_forward(hats[:size], hats[size:], factors[2], factors[3], layer.flat_w[1])
-            _copy(p[len(p) - size :], layer.flat_w[2])
+                tanh_2, sigma_2 = _flat(layer, _FACTOR + 2), _flat(layer, _FACTOR + 3)
+                nac_weight_forward(hats[:size], hats[size:], tanh_2, sigma_2, second)
+            _copy(p[len(p) - size :], third)
     elif code.weights == SQUASHED:
-        sigmoid_weight_forward(p, layer.flat_w[0])
+        sigmoid_weight_forward(p, first)
     elif code.high < np.inf:
-        clamp_weight_forward(p, code.low, code.high, layer.flat_w[0])
+        clamp_weight_forward(p, code.low, code.high, first)
     else:
-        _copy(p[:size], layer.flat_w[0])
+        _copy(p[:size], first)
         if code.activation != PLAIN:
-            _copy(p[size:], layer.bias[0])
+            _copy(p[size:], _bias(layer, 0)[0])
 
 
 @internal
 def clear_gradients(code, layer):  # type: ignore[no-untyped-def]
     """Zero the gradients of the effective weights."""
-    _clear(layer.flat_d[0])
+    _clear(_flat(layer, _GRADIENT))
     if code.family >= NALU:
-        _clear(layer.flat_d[1])
-        _clear(layer.flat_d[2])
+        _clear(_flat(layer, _GRADIENT + 1))
+        _clear(_flat(layer, _GRADIENT + 2))
     if code.activation != PLAIN:
-        _clear(layer.d_bias[0])
+        _clear(_bias(layer, 1)[0])
 
 
 @internal
 def get_gradients(code, layer, p, p_grad):  # type: ignore[no-untyped-def]
     """Turn the gradients of the effective weights into those of the parameters; written."""
-    size = layer.flat_w.shape[1]
+    size = layer.inputs * layer.outputs
+    first, second, third = _flat(layer, _GRADIENT), _flat(layer, _GRADIENT + 1), _flat(layer, _GRADIENT + 2)
     minus_one, zero, one = np.float32(-1), np.float32(0), np.float32(1)
     if code.family == GATED:
         if code.high < np.inf:
-            clamp_weight_backward(p[:size], minus_one, one, layer.flat_d[0], p_grad[:size])
-            clamp_weight_backward(p[size : 2 * size], zero, one, layer.flat_d[1], p_grad[size : 2 * size])
+            clamp_weight_backward(p[:size], minus_one, one, first, p_grad[:size])
+            clamp_weight_backward(p[size : 2 * size], zero, one, second, p_grad[size : 2 * size])
         else:
-            _copy(layer.flat_d[0], p_grad[:size])
-            _copy(layer.flat_d[1], p_grad[size : 2 * size])
-        _copy(layer.flat_d[2], p_grad[2 * size :])
+            _copy(first, p_grad[:size])
+            _copy(second, p_grad[size : 2 * size])
+        _copy(third, p_grad[2 * size :])
     elif code.weights == NAC:
-        factors = layer.factors
-        nac_weight_backward(factors[0], factors[1], layer.flat_d[0], p_grad[:size], p_grad[size : 2 * size])
+        tanh_1, sigma_1 = _flat(layer, _FACTOR), _flat(layer, _FACTOR + 1)
+        nac_weight_backward(tanh_1, sigma_1, first, p_grad[:size], p_grad[size : 2 * size])
         if code.family == NALU:
             if not code.shared:
                 hats_grad = p_grad[2 * size : 4 * size]
-                nac_weight_backward(
-                    factors[2], factors[3], layer.flat_d[1], hats_grad[:size], hats_grad[size:]
-                )
-            _copy(layer.flat_d[2], p_grad[len(p) - size :])
+                tanh_2, sigma_2 = _flat(layer, _FACTOR + 2), _flat(layer, _FACTOR + 3)
+                nac_weight_backward(tanh_2, sigma_2, second, hats_grad[:size], hats_grad[size:])
+            _copy(third, p_grad[len(p) - size :])
     elif code.weights == SQUASHED:
-        sigmoid_weight_backward(layer.flat_w[0], layer.flat_d[0], p_grad)
+        sigmoid_weight_backward(_flat(layer, _WEIGHT), first, p_grad)
     elif code.high < np.inf:
-        clamp_weight_backward(p, code.low, code.high, layer.flat_d[0], p_grad)
+        clamp_weight_backward(p, code.low, code.high, first, p_grad)
     else:
-        _copy(layer.flat_d[0], p_grad[:size])
+        _copy(first, p_grad[:size])
         if code.activation != PLAIN:
-            _copy(layer.d_bias[0], p_grad[size:])
+            _copy(_bias(layer, 1)[0], p_grad[size:])
 
 
 @internal
 def forward(code, layer, x, known, y):  # type: ignore[no-untyped-def]
     """Compute a layer's output from its inputs, both [features, rows]; `known` if the last call had this very x."""
-    w, side = layer.w[0], layer.inner[0]
-    a, m, g = layer.outer[0], layer.outer[1], layer.outer[2]
+    w, side = _matrix(layer, _WEIGHT), _inner(layer, 0)
+    a, m, g = _outer(layer, 0), _outer(layer, 1), _outer(layer, 2)
     if code.family == AFFINE:
-        affine_forward(w, layer.bias, code.activation, x, a, y)
+        affine_forward(w, _bias(layer, 0), code.activation, x, a, y)
     elif code.family == NMU:
         nmu_forward(w, x, side, y)
     elif code.family == NAC_MUL:
         nac_mul_forward(w, x, known, side, y)
     elif code.family == NALU:
-        nalu_forward(w, layer.w[0 if code.shared else 1], layer.w[2], x, known, side, a, m, g, y)
+        w_mul, w_gate = _matrix(layer, _WEIGHT if code.shared else _WEIGHT + 1), _matrix(layer, _WEIGHT + 2)
+        nalu_forward(w, w_mul, w_gate, x, known, side, a, m, g, y)
     else:
-        gated_forward(w, layer.w[1], layer.w[2], x, side, a, m, g, y)
+        gated_forward(w, _matrix(layer, _WEIGHT + 1), _matrix(layer, _WEIGHT + 2), x, side, a, m, g, y)
 
 
 @internal
 def backward(code, layer, x, y, y_grad, x_grad):  # type: ignore[no-untyped-def]
     """Add to the gradients of the effective weights, and to that of the inputs if it has rows."""
-    w, d = layer.w[0], layer.d[0]
-    side, others, spare = layer.inner[0], layer.inner[1], layer.inner[2]
-    a, m, g, a_grad, m_grad = layer.outer[0], layer.outer[1], layer.outer[2], layer.outer[3], layer.outer[4]
-    after, ones = layer.row[0], layer.row[1]
+    w, d = _matrix(layer, _WEIGHT), _matrix(layer, _GRADIENT)
+    side, others, spare = _inner(layer, 0), _inner(layer, 1), _inner(layer, 2)
+    a, m, g, a_grad, m_grad = (
+        _outer(layer, 0),
+        _outer(layer, 1),
+        _outer(layer, 2),
+        _outer(layer, 3),
+        _outer(layer, 4),
+    )
+    after, ones = _row(layer, 0), _row(layer, 1)
     if code.family == AFFINE:
-        affine_backward(w, code.activation, x, a, y, y_grad, ones, d, layer.d_bias, x_grad)
+        affine_backward(w, code.activation, x, a, y, y_grad, ones, d, _bias(layer, 1), x_grad)
     elif code.family == NMU:
         nmu_backward(w, x, side, y, y_grad, ones, after, others, d, x_grad)
     elif code.family == NAC_MUL:
@@ -245,22 +298,22 @@ def backward(code, layer, x, y, y_grad, x_grad):  # type: ignore[no-untyped-def]
     elif code.family == NALU:
         second = 0 if code.shared else 1
         nalu_backward(
-            w, layer.w[second], layer.w[2], x, side, a, m, g, y_grad, a_grad, m_grad, spare, d, layer.d[second],
-            layer.d[2], x_grad
+            w, _matrix(layer, _WEIGHT + second), _matrix(layer, _WEIGHT + 2), x, side, a, m, g, y_grad, a_grad, m_grad,
+            spare, d, _matrix(layer, _GRADIENT + second), _matrix(layer, _GRADIENT + 2), x_grad
         )  # fmt: skip
     else:
         gated_backward(
-            w, layer.w[1], layer.w[2], x, side, a, m, g, y_grad, ones, a_grad, m_grad, after, others, d, layer.d[1],
-            layer.d[2], x_grad
+            w, _matrix(layer, _WEIGHT + 1), _matrix(layer, _WEIGHT + 2), x, side, a, m, g, y_grad, ones, a_grad, m_grad,
+            after, others, d, _matrix(layer, _GRADIENT + 1), _matrix(layer, _GRADIENT + 2), x_grad
         )  # fmt: skip
 
 
 @internal
 def sparsity_error(code, layer):  # type: ignore[no-untyped-def]
     """Find the largest distance of an effective weight from -1, 0 or 1; NaN if one is."""
-    worst = _largest_distance(layer.flat_w[0])
+    worst = _largest_distance(_flat(layer, _WEIGHT))
     if code.family == GATED or (code.family == NALU and not code.shared):
-        other = _largest_distance(layer.flat_w[1])
+        other = _largest_distance(_flat(layer, _WEIGHT + 1))
         worst = worst if worst > other or worst != worst else other
     return worst
 

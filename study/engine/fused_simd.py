@@ -16,17 +16,66 @@ from typing import Any
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import core, extending
 from numba.core import types
+from numba.np import arrayobj as np_arrayobj
 
 from study.engine.fused_compile import HAS_AVX512, compiled
 from tasks.stream_simd import LANES
 
-# Neither has types that fit.
+# None of these has types that fit.
 cgutils: Any = core.cgutils
+arrayobj: Any = np_arrayobj
 _intrinsic: Any = extending.intrinsic
 
 # Of a tile, so that its sums fit into the registers: vectors of rows, and features.
 _WIDE_VECTORS = _DEEP_FEATURES = 4 if HAS_AVX512 else 2
 _INT = ir.IntType(64)
+
+
+# --- views ----------------------------------------------------------------------------------------------------
+
+
+@_intrinsic  # type: ignore[untyped-decorator]
+def vector(typing: Any, numbers: Any, start: Any, length: Any) -> Any:
+    """View a part of an array of one dimension, without a look at its bounds."""
+    kind = types.Array(numbers.dtype, 1, "C")
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        numbers_, start_, *shape = arguments
+        return _view(context, builder, kind, signature.args[0], numbers_, start_, shape)
+
+    return kind(numbers, types.int64, types.int64), generate
+
+
+@_intrinsic  # type: ignore[untyped-decorator]
+def matrix(typing: Any, numbers: Any, start: Any, rows: Any, columns: Any) -> Any:
+    """View a part of an array of one dimension as a matrix; numpy's own reshape costs a call."""
+    kind = types.Array(numbers.dtype, 2, "C")
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        numbers_, start_, *shape = arguments
+        return _view(context, builder, kind, signature.args[0], numbers_, start_, shape)
+
+    return kind(numbers, types.int64, types.int64, types.int64), generate
+
+
+def _view(
+    context: Any, builder: Any, kind: Any, of_kind: Any, numbers: Any, start: Any, shape: Sequence[Any]
+) -> Any:
+    size = context.get_constant(types.intp, context.get_abi_sizeof(context.get_data_type(kind.dtype)))
+    strides = [size]
+    for length in reversed(shape[1:]):
+        strides.insert(0, builder.mul(length, strides[0]))
+    source = cgutils.create_struct_proxy(of_kind)(context, builder, value=numbers)
+    made = arrayobj.make_array(kind)(context, builder)
+    arrayobj.populate_array(
+        made,
+        data=builder.gep(source.data, [start]),
+        shape=list(shape),
+        strides=strides,
+        itemsize=size,
+        meminfo=None,
+    )
+    return made._getvalue()
 
 
 # --- building blocks of the machine code --------------------------------------------------------------------

@@ -8,12 +8,16 @@ more than the arithmetic of a small network.
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import llvmlite.binding as llvm  # type: ignore[import-untyped]
 import numba as nb
+import numba.core.codegen
+import numba.core.compiler
+from numba import core
 
 import tasks.stream
 import tasks.stream_simd
@@ -31,6 +35,29 @@ _DIGEST = hashlib.sha256(b"".join(path.read_bytes() for path in _SOURCES)).hexdi
 HAS_AVX512 = bool(llvm.get_host_cpu_features().get("avx512f"))
 """Whether registers hold sixteen float32; only how fast it goes depends on it."""
 
+
+class _PartLibrary(core.codegen.JITCodeLibrary):  # type: ignore[misc]
+    """A function's machine code, as it was lowered."""
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+
+class _PartCompiler(core.compiler.Compiler):  # type: ignore[misc]
+    """Leaves optimisation to the functions that Python enters by.
+
+    A function is linked into each that calls it and optimised with it, again at every level of the nesting: for a
+    part that only others call, its own turn is for nothing, and a third of the time that compiling takes.
+    """
+
+    def __init__(self, typing: Any, target: Any, library: Any, *others: Any) -> None:
+        if library is None:
+            library = _PartLibrary(target.codegen(), f"part-{next(_numbers)}")
+            library.enable_object_caching()
+        super().__init__(typing, target, library, *others)
+
+
+_numbers = itertools.count()
 Decorator = Callable[[Callable[..., Any]], Any]
 _njit: Any = nb.njit
 
@@ -45,17 +72,17 @@ def _cached(**options: Any) -> Decorator:
     return decorate
 
 
-compiled = _cached(no_cfunc_wrapper=True)
+compiled = _cached(no_cfunc_wrapper=True, pipeline_class=_PartCompiler)
 """Compile a function that Python may call too."""
 
 # A door for Python takes as long to compile as what is behind it.
-internal = _cached(no_cfunc_wrapper=True, no_cpython_wrapper=True)
+internal = _cached(no_cfunc_wrapper=True, no_cpython_wrapper=True, pipeline_class=_PartCompiler)
 """Compile a function that only compiled code calls."""
 
 entry = _cached(no_cfunc_wrapper=True, nogil=True)
 """Compile a function that Python calls, and that lets other threads run meanwhile."""
 
-forced = _cached(forceinline=True)
+forced = _cached(forceinline=True, pipeline_class=_PartCompiler)
 """Compile a function of numbers that becomes part of the loop that calls it, which can then be vectorised."""
 
 inlined: Decorator = _njit(error_model="numpy", _nrt=False, inline="always")

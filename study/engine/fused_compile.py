@@ -15,9 +15,7 @@ from typing import Any
 
 import llvmlite.binding as llvm  # type: ignore[import-untyped]
 import numba as nb
-import numba.core.codegen
-import numba.core.compiler
-from numba import core
+from numba.core import codegen, compiler
 
 import tasks.stream
 import tasks.stream_simd
@@ -35,15 +33,19 @@ _DIGEST = hashlib.sha256(b"".join(path.read_bytes() for path in _SOURCES)).hexdi
 HAS_AVX512 = bool(llvm.get_host_cpu_features().get("avx512f"))
 """Whether registers hold sixteen float32; only how fast it goes depends on it."""
 
+# Neither has types that fit.
+_codegen: Any = codegen
+_compiler: Any = compiler
 
-class _PartLibrary(core.codegen.JITCodeLibrary):  # type: ignore[misc]
+
+class _PartLibrary(_codegen.JITCodeLibrary):  # type: ignore[misc]
     """A function's machine code, as it was lowered."""
 
     def _optimize_final_module(self) -> None:
         pass
 
 
-class _PartCompiler(core.compiler.Compiler):  # type: ignore[misc]
+class _PartCompiler(_compiler.Compiler):  # type: ignore[misc]
     """Leaves optimisation to the functions that Python enters by.
 
     A function is linked into each that calls it and optimised with it, again at every level of the nesting: for a

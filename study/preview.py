@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from study.engine import engine_for
+from study.engine import engine_for, passed_over
 from study.errors import StudyError
 from study.plan import Plan, shape_key
 from study.plan import packs as make_packs
@@ -67,11 +67,14 @@ def _pending(plan: Plan, packs: list[Pack], slots: int, options: Options) -> Ite
         table.add_column(column, justify="right")
     shapes = Counter(shape_key(pack.trials[0].cell) for pack in packs)
     total_s = 0.0
+    reasons: dict[str, None] = {}
     for shape, count in shapes.items():
         of_shape = [pack for pack in packs if shape_key(pack.trials[0].cell) == shape]
         largest = max(of_shape, key=lambda pack: len(pack.trials))
         cell = largest.trials[0].cell
         engine = engine_for(options.engine, cell, device)
+        for other, reason in passed_over(engine, cell, device).items():
+            reasons[f"{cell.model} is trained by the {engine.name} engine, not by {other}: {reason}"] = None
         trial_iteration_s = calibrate(largest, options, device)
         trials = sum(len(pack.trials) for pack in of_shape)
         shape_s = trial_iteration_s * trials * (cell.iterations + 1)
@@ -87,6 +90,8 @@ def _pending(plan: Plan, packs: list[Pack], slots: int, options: Options) -> Ite
             duration(shape_s),
         )
     yield table
+    for reason in reasons:
+        yield Text(reason)
     busy = min(slots, len(packs)) if device == "cpu" else 1
     where = f"{busy} cores" if device == "cpu" else "one GPU"
     yield Text(f"about {duration(total_s / busy)} on {where}, by a calibration of a second a shape")

@@ -24,10 +24,31 @@ def engine_for(name: str, cell: Cell, device: str) -> Engine:
     """
     if name != "auto" and name not in ENGINES:
         raise InputError(f"--engine must be auto or one of {', '.join(ENGINES)}, but got {name!r}")
-    reasons = []
+    passed: dict[str, str] = {}
     for engine in ENGINES.values() if name == "auto" else [ENGINES[name]]:
-        reason = engine.refuses(cell) if device in engine.devices else f"it doesn't run on {device}"
+        reason = _against(engine, cell, device)
         if reason is None:
             return engine
-        reasons.append(f"{engine.name}: {reason}")
-    raise InputError(f"no engine trains {cell.model} (cell {cell.id}) on {device}: " + "; ".join(reasons))
+        passed[engine.name] = reason
+    reasons = "; ".join(f"{engine}: {reason}" for engine, reason in passed.items())
+    raise InputError(f"no engine trains {cell.model} (cell {cell.id}) on {device}: {reasons}")
+
+
+def passed_over(engine: Engine, cell: Cell, device: str) -> dict[str, str]:
+    """Say of each engine that comes before this one why it can't train the cell, if it can't.
+
+    Example:
+        >>> from study.spec.cells import canonical_cell
+        >>> passed_over(ENGINES["torch"], canonical_cell("simple", "NMU-normalized", {}), "cpu")
+        {'fused': 'it has no gradient for the unit NMU-normalized'}
+    """
+    found = {}
+    for other in list(ENGINES.values())[: list(ENGINES).index(engine.name)]:
+        reason = _against(other, cell, device)
+        if reason is not None:
+            found[other.name] = reason
+    return found
+
+
+def _against(engine: Engine, cell: Cell, device: str) -> str | None:
+    return engine.refuses(cell) if device in engine.devices else f"it doesn't run on {device}"

@@ -122,6 +122,15 @@ def test_plan_writes_nothing(here):
     assert names(here) == {"little.yaml", "mistaken.yaml"}
 
 
+def test_plan_says_why_an_engine_is_passed_over(here):
+    """What the preferred engine can't train is named, with the reason and who trains it instead."""
+    text = (here / "little.yaml").read_text(encoding="utf-8")
+    (here / "little.yaml").write_text(text.replace("[NMU]", "[NMU, NMU-normalized]"), encoding="utf-8")
+    told = said("plan", "little.yaml").output.replace("\n", " ")
+    assert "NMU-normalized is trained by the torch engine, not by fused: it has no gradient" in told
+    assert "NMU is trained by" not in told
+
+
 def test_from_file_to_report(here):
     """run, list, show, report and plan again: each says what it should of the same study."""
     result = said("run", "little.yaml", "--local")

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +15,8 @@ from scipy import stats
 
 from tasks.stream import Purpose, inputs, philox, uniforms, words
 from tasks.stream_simd import fill_inputs
+
+ROOT = Path(__file__).parents[2]
 
 # From the known-answer file of the Random123 library, philox4x32-10: counter, key, words.
 KNOWN_ANSWERS = [
@@ -88,3 +96,35 @@ def test_uniforms_are_open():
     first, second = (uniforms(np.array([3], np.uint64), 1000, index, Purpose.INITIAL)[0] for index in (0, 1))
     assert 0 < first.min() < first.max() < 1
     assert not np.array_equal(first, second)
+
+
+_DRAW = """
+import numpy as np
+from tasks.stream import Purpose
+from tasks.stream_simd import fill_inputs
+out = np.empty((1, 4, 16), np.float32)
+one = np.ones((1, 2), np.float32)
+fill_inputs(out, np.array([7], np.uint64), one, one[:, 0], 0, Purpose.TRAIN)
+print(out.sum())
+"""
+
+
+def test_what_was_compiled_is_dropped_when_a_constant_changes(tmp_path):
+    """A compiled stream kept on disk isn't used after an edit of the file that defines Philox."""
+    copy = tmp_path / "tasks"
+    shutil.copytree(ROOT / "tasks", copy, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "units", tmp_path / "units", ignore=shutil.ignore_patterns("__pycache__"))
+    path = copy / "stream.py"
+    drawn = []
+    for text in (
+        path.read_text(encoding="utf-8"),
+        path.read_text(encoding="utf-8").replace("ROUNDS = 10", "ROUNDS = 7"),
+    ):
+        path.write_text(text, encoding="utf-8")
+        environment = os.environ | {"PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+        command = [sys.executable, "-c", _DRAW]
+        drawn.append(
+            subprocess.run(command, env=environment, cwd=tmp_path, check=True, capture_output=True).stdout
+        )
+    assert list((tmp_path / "cache").rglob("*draw*.nbc"))
+    assert drawn[0] != drawn[1]

@@ -13,12 +13,10 @@ several registers.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 from llvmlite import ir  # type: ignore[import-untyped]
@@ -26,15 +24,14 @@ from numba import core, extending
 from numba.core import types
 
 import tasks.stream
+from tasks.compile import cached, digest
 from tasks.stream import MULTIPLIERS, ROUNDS, WEYL, Purpose
 
 # Neither has types that fit.
 cgutils: Any = core.cgutils
 _intrinsic: Any = extending.intrinsic
-_njit: Any = nb.njit
 
-_SOURCES = (Path(tasks.stream.__file__), Path(__file__))
-_DIGEST = hashlib.sha256(b"".join(path.read_bytes() for path in _SOURCES)).hexdigest()
+_STAMP = digest((Path(tasks.stream.__file__), Path(__file__)))
 
 LANES = 16
 """Rows come in whole vectors of so many."""
@@ -160,17 +157,7 @@ _wide, _wide_two = _strip(_WIDE_ROWS, two=False), _strip(_WIDE_ROWS, two=True)
 _narrow, _narrow_two = _strip(LANES, two=False), _strip(LANES, two=True)
 
 
-def _cached(**options: Any) -> Any:
-    def decorate(function: Any) -> Any:
-        dispatcher = _njit(cache=True, **options)(function)
-        # numba looks at the function's own file alone, and would go on with constants as they were.
-        dispatcher._cache._cache_file._source_stamp = _DIGEST
-        return dispatcher
-
-    return decorate
-
-
-@_cached(error_model="numpy", no_cfunc_wrapper=True, _nrt=False)
+@cached(_STAMP, error_model="numpy", no_cfunc_wrapper=True, _nrt=False)
 def draw(x, seed, low, second, width, iteration, purpose, first):  # type: ignore[no-untyped-def]
     """Draw rows first, first + 1, ... of one trial, in compiled code.
 
@@ -203,7 +190,7 @@ def draw(x, seed, low, second, width, iteration, purpose, first):  # type: ignor
             _narrow_two(x, b, np.uint32(first + b), k0, k1, count, use, low, second, scale)
 
 
-@_cached(nogil=True)
+@cached(_STAMP, nogil=True)
 def _fill(out, spare, seeds, low, width, iteration, purpose):  # type: ignore[no-untyped-def]
     trials, features, rows = out.shape
     direct = spare.shape == (features, rows)
@@ -254,10 +241,13 @@ def fill_inputs(
 
 
 def padded(count: int, whole: int) -> int:
-    """Round a count up to a multiple.
+    """Round a count up to a multiple, in compiled code too.
 
     Example:
         >>> padded(100, 16)
         112
     """
     return -(-count // whole) * whole
+
+
+extending.register_jitable(padded)

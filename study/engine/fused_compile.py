@@ -7,9 +7,8 @@ more than the arithmetic of a small network.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from numba.core import codegen, compiler
 
 import tasks.stream
 import tasks.stream_simd
+from tasks.compile import Decorator, cached, digest
 
 _HERE = Path(__file__).parent
 _SOURCES = (
@@ -28,7 +28,7 @@ _SOURCES = (
     Path(tasks.stream.__file__),
     Path(tasks.stream_simd.__file__),
 )
-_DIGEST = hashlib.sha256(b"".join(path.read_bytes() for path in _SOURCES)).hexdigest()
+_STAMP = digest(_SOURCES)
 
 HAS_AVX512 = bool(llvm.get_host_cpu_features().get("avx512f"))
 """Whether registers hold sixteen float32; only how fast it goes depends on it."""
@@ -60,20 +60,8 @@ class _PartCompiler(_compiler.Compiler):  # type: ignore[misc]
 
 
 _numbers = itertools.count()
-Decorator = Callable[[Callable[..., Any]], Any]
-_njit: Any = nb.njit
 
-
-def _cached(**options: Any) -> Decorator:
-    def decorate(function: Callable[..., Any]) -> Any:
-        dispatcher = _njit(cache=True, error_model="numpy", _nrt=False, **options)(function)
-        # numba looks at the function's own file alone, and would go on with what the function calls as it was.
-        dispatcher._cache._cache_file._source_stamp = _DIGEST
-        return dispatcher
-
-    return decorate
-
-
+_cached = partial(cached, _STAMP, error_model="numpy", _nrt=False)
 compiled = _cached(no_cfunc_wrapper=True, pipeline_class=_PartCompiler)
 """Compile a function that Python may call too."""
 
@@ -87,5 +75,6 @@ entry = _cached(no_cfunc_wrapper=True, nogil=True)
 forced = _cached(forceinline=True, pipeline_class=_PartCompiler)
 """Compile a function of numbers that becomes part of the loop that calls it, which can then be vectorised."""
 
+_njit: Any = nb.njit
 inlined: Decorator = _njit(error_model="numpy", _nrt=False, inline="always")
 """Put a function's lines where it is called."""

@@ -143,14 +143,9 @@ def _row(layer, k):  # type: ignore[no-untyped-def]
 
 
 @forced
-def _start_of(inputs, outputs, rows, k):  # type: ignore[no-untyped-def]
-    whole = (inputs * outputs + (LANES - 1)) // LANES * LANES
-    return (_INNER * inputs + _OUTER * outputs + 2) * rows + k * whole
-
-
-@inlined
 def _start(layer, k):  # type: ignore[no-untyped-def]
-    return _start_of(layer.inputs, layer.outputs, layer.rows, k)
+    before = (_INNER * layer.inputs + _OUTER * layer.outputs + 2) * layer.rows
+    return before + k * padded(layer.inputs * layer.outputs, LANES)
 
 
 @inlined
@@ -165,8 +160,8 @@ def _flat(layer, k):  # type: ignore[no-untyped-def]
 
 @inlined
 def _bias(layer, k):  # type: ignore[no-untyped-def]
-    whole = (layer.outputs + (LANES - 1)) // LANES * LANES
-    return matrix(layer.numbers, _start(layer, _BIAS) + k * whole, 1, layer.outputs)
+    start = _start(layer, _BIAS) + k * padded(layer.outputs, LANES)
+    return matrix(layer.numbers, start, 1, layer.outputs)
 
 
 @inlined

@@ -23,7 +23,9 @@ from tasks.compile import Decorator, cached, digest
 _HERE = Path(__file__).parent
 _SOURCES = (
     *sorted(_HERE.glob("fused_*.py")),
+    _HERE / "formulas.py",
     _HERE / "gradients.py",
+    _HERE / "numbers.py",
     _HERE / "update.py",
     Path(tasks.stream.__file__),
     Path(tasks.stream_simd.__file__),

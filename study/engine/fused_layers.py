@@ -10,18 +10,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from study.engine.formulas import ELU, LINEAR, PLAIN, RELU, RELU6, SELU, SIGMOID, SOFTSIGN, TANH
 from study.engine.fused_compile import forced, inlined, internal
 from study.engine.fused_simd import matrix, vector
 from study.engine.gradients import (
-    ELU,
-    LINEAR,
-    PLAIN,
-    RELU,
-    RELU6,
-    SELU,
-    SIGMOID,
-    SOFTSIGN,
-    TANH,
     affine_backward,
     affine_forward,
     clamp_weight_backward,

@@ -11,7 +11,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from study.engine.fused_compile import entry, internal
+from study.engine.formulas import (
+    ADD,
+    DIV,
+    ROOT,
+    SQUARED,
+    SUB,
+    adam,
+    asked,
+    clip,
+    fold,
+    momentum_step,
+    out_of_bounds_slope,
+    sgd,
+    sparsity_slope,
+)
+from study.engine.fused_compile import entry, inlined, internal
 from study.engine.fused_layers import (
     Code,
     Layer,
@@ -24,11 +39,9 @@ from study.engine.fused_layers import (
     sparsity_error,
 )
 from study.engine.fused_simd import add_squares, multiply
-from study.engine.gradients import out_of_bounds_slope, sparsity_slope
-from study.engine.update import BETA_1, BETA_2, EPSILON
+from study.engine.update import BETA_1, BETA_2
 from tasks import stream_simd
 
-ADD, SUB, MUL, DIV, SQUARED, ROOT = range(6)
 ADAM, SGD, MOMENTUM = range(3)
 
 _SETTLED = 60_000
@@ -123,23 +136,28 @@ def target(question, s, x, ones, sums, result):  # type: ignore[no-untyped-def]
     operation = question.operation
     for j in range(sums.shape[0]):
         multiply(sums[j : j + 1], ones, x, question.starts[s, j], question.stops[s, j])
-    first, second = sums[0], sums[sums.shape[0] - 1]
-    for b in range(len(result)):
-        if operation == SUB:
-            result[b] = first[b] - second[b]
-        elif operation == DIV:
-            result[b] = first[b] / second[b]
-        elif operation == SQUARED:
-            result[b] = first[b] * first[b]
-        elif operation == ROOT:
-            result[b] = np.sqrt(first[b])
-        else:
-            result[b] = first[b]
-    if operation in (ADD, MUL):
+    first, last = sums[0], sums[sums.shape[0] - 1]
+    # A loop for each, as for activations: see `gradients`.
+    if operation == SUB:
+        _ask_each(SUB, first, last, result)
+    elif operation == DIV:
+        _ask_each(DIV, first, last, result)
+    elif operation == SQUARED:
+        _ask_each(SQUARED, first, last, result)
+    elif operation == ROOT:
+        _ask_each(ROOT, first, last, result)
+    else:
+        _ask_each(ADD, first, last, result)
         for j in range(1, sums.shape[0]):
             other = sums[j]
             for b in range(len(result)):
-                result[b] = result[b] + other[b] if operation == ADD else result[b] * other[b]
+                result[b] = fold(operation, result[b], other[b])
+
+
+@inlined
+def _ask_each(operation, first, last, result):  # type: ignore[no-untyped-def]
+    for b in range(len(result)):
+        result[b] = asked(operation, first[b], last[b])
 
 
 # --- the update -------------------------------------------------------------------------------------------------
@@ -157,14 +175,8 @@ def _regularise(w, g, push, out, of_nau, squared, out_squared):  # type: ignore[
 
 @internal
 def _adam(w, g, m, v, rate, c2):  # type: ignore[no-untyped-def]
-    fresh, keep, add = np.float32(1 - BETA_1), np.float32(BETA_2), np.float32(1 - BETA_2)
-    epsilon = np.float32(EPSILON)
     for k in range(len(w)):
-        first = m[k] + fresh * (g[k] - m[k])
-        second = keep * v[k] + add * (g[k] * g[k])
-        m[k] = first
-        v[k] = second
-        w[k] -= rate * (first / (np.sqrt(second) * c2 + epsilon))
+        w[k], m[k], v[k] = adam(w[k], g[k], m[k], v[k], rate, c2)
 
 
 @internal
@@ -189,20 +201,18 @@ def _update(moves, s, iteration, c1, c2, w, g, m, v):  # type: ignore[no-untyped
     elif moves.optimizer == MOMENTUM:
         rate, momentum = moves.rate[s], moves.momentum
         for k in range(len(w)):
-            m[k] = momentum * m[k] + g[k]
-            w[k] -= rate * m[k]
+            w[k], m[k] = momentum_step(w[k], g[k], m[k], rate, momentum)
     else:
         rate = moves.rate[s]
         for k in range(len(w)):
-            w[k] -= rate * g[k]
+            w[k] = sgd(w[k], g[k], rate)
     at = 0
     for p in range(len(moves.ends)):
         end, low, high = moves.ends[p], moves.low[p], moves.high[p]
         if high < np.inf:
             part = w[at:end]  # from 0 on: an index that could be negative keeps a loop from being vectorised
             for k in range(len(part)):
-                moved = low if part[k] < low else part[k]
-                part[k] = high if moved > high else moved
+                part[k] = clip(part[k], low, high)
         at = end
 
 

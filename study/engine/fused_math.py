@@ -18,7 +18,7 @@ from numba.core import types
 from numba.extending import overload
 
 from study.engine.fused_compile import forced, inlined
-from study.engine.fused_simd import bits_of, float_of, multiply_add, where
+from study.engine.numbers import bits_of, float_of, floor, multiply_add, where
 
 _F = np.float32
 _I = np.int32
@@ -52,7 +52,7 @@ def _power_of_two(n):  # type: ignore[no-untyped-def]
 @inlined
 def _split(x):  # type: ignore[no-untyped-def]
     """Write x as n ln 2 + r, and give n and exp(r) - 1."""
-    whole = np.floor(multiply_add(x, _LOG2_E, _HALF))
+    whole = floor(multiply_add(x, _LOG2_E, _HALF))
     r = multiply_add(whole, -_LN2_LOW, multiply_add(whole, -_LN2_HIGH, x))
     p = multiply_add(multiply_add(multiply_add(_E0, r, _E1), r, _E2), r, _E3)
     p = multiply_add(multiply_add(p, r, _E4), r, _E5)

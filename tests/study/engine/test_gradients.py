@@ -10,6 +10,7 @@ import torch
 from torch.nn import functional
 
 from study.engine import gradients as g
+from study.engine.formulas import ELU, LINEAR, PLAIN, RELU, RELU6, SELU, SIGMOID, SOFTSIGN, TANH
 from units.gated import gated
 from units.kernels import elu, sigmoid
 from units.linear import linear, selu
@@ -25,14 +26,14 @@ SHAPES += [
     (int(_RNG.integers(1, 9)), int(_RNG.integers(1, 33)), 16 * int(_RNG.integers(1, 9))) for _ in range(5)
 ]
 ACTIVATIONS = {
-    g.LINEAR: lambda z: z,
-    g.RELU: torch.relu,
-    g.RELU6: functional.relu6,
-    g.TANH: torch.tanh,
-    g.SIGMOID: sigmoid,
-    g.SOFTSIGN: functional.softsign,
-    g.SELU: selu,
-    g.ELU: elu,
+    LINEAR: lambda z: z,
+    RELU: torch.relu,
+    RELU6: functional.relu6,
+    TANH: torch.tanh,
+    SIGMOID: sigmoid,
+    SOFTSIGN: functional.softsign,
+    SELU: selu,
+    ELU: elu,
 }
 
 
@@ -84,8 +85,8 @@ def test_nau(d):
     """A sum's gradients: NAU, and NAC+ given its weights."""
     w = d.weight()
     w_grad, bias = np.ones_like(w), np.zeros((1, d.out))
-    g.affine_forward(w, bias, g.PLAIN, d.x, d.rows(d.out), d.y)
-    g.affine_backward(w, g.PLAIN, d.x, d.rows(d.out), d.y, d.y_grad, d.ones, w_grad, bias, d.x_grad)
+    g.affine_forward(w, bias, PLAIN, d.x, d.rows(d.out), d.y)
+    g.affine_backward(w, PLAIN, d.x, d.rows(d.out), d.y, d.y_grad, d.ones, w_grad, bias, d.x_grad)
     d.check(nau, (w, w_grad))
 
 

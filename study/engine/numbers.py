@@ -1,0 +1,79 @@
+"""What single numbers can do that Python has no word for, as machine instructions: on the CPU and in CUDA kernels.
+
+No NumPy functions: they don't compile in a CUDA kernel. None of these is a call or a branch, so that a loop around them
+can be vectorised.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import extending
+from numba.core import cgutils, types
+
+# None of these has types that fit.
+_cgutils: Any = cgutils
+_intrinsic: Any = extending.intrinsic
+
+
+@_intrinsic  # type: ignore[untyped-decorator]
+def bits_of(typing: Any, x: Any) -> Any:
+    """Read the bits of a float32 as an int32."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.IntType(32))
+
+    return types.int32(types.float32), generate
+
+
+@_intrinsic  # type: ignore[untyped-decorator]
+def float_of(typing: Any, bits: Any) -> Any:
+    """Read an int32 as the bits of a float32."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.FloatType())
+
+    return types.float32(types.int32), generate
+
+
+@_intrinsic  # type: ignore[untyped-decorator]
+def multiply_add(typing: Any, a: Any, b: Any, c: Any) -> Any:
+    """Compute ab + c in float32 with one rounding."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.fma(*arguments)
+
+    return types.float32(types.float32, types.float32, types.float32), generate
+
+
+@_intrinsic  # type: ignore[untyped-decorator]
+def floor(typing: Any, x: Any) -> Any:
+    """Round a float32 down to a whole number."""
+    return types.float32(types.float32), _in_float32("llvm.floor.f32")
+
+
+@_intrinsic  # type: ignore[untyped-decorator]
+def root(typing: Any, x: Any) -> Any:
+    """Compute the square root of a float32, correctly rounded; NaN below 0."""
+    return types.float32(types.float32), _in_float32("llvm.sqrt.f32")
+
+
+@_intrinsic  # type: ignore[untyped-decorator]
+def where(typing: Any, condition: Any, a: Any, b: Any) -> Any:
+    """Choose a where the condition holds, else b, both computed: a branch would keep a loop from being vectorised."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.select(*arguments)
+
+    return a(types.boolean, a, a), generate
+
+
+def _in_float32(name: str) -> Any:
+    """Make the code of one of LLVM's own functions of a float32."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = ir.FunctionType(ir.FloatType(), [ir.FloatType()])
+        return builder.call(_cgutils.get_or_insert_function(builder.module, kind, name), arguments)
+
+    return generate

@@ -11,7 +11,7 @@ demo: install  ## run a small real study, print its table, name the report and t
 
 install: $(VENV)/installed
 
-install-dev: $(VENV)/installed-dev
+install-dev: $(VENV)/installed-dev  ## and what tests, checks and the compilation of GPU kernels need
 
 # torch is asked for by name first: a range could bring a newer build with gigabytes of CUDA.
 $(VENV)/installed: pyproject.toml constraints.txt
@@ -21,7 +21,7 @@ $(VENV)/installed: pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/installed-dev: $(VENV)/installed
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[dev,gpu]"
 	touch $@
 
 test: install-dev  ## run every test

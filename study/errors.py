@@ -74,3 +74,7 @@ class ClusterError(StudyError):
 
 class DeviceError(InputError):
     """The device asked for isn't there."""
+
+
+class DeviceMemoryError(DeviceError):
+    """The device has no room for a pack."""

@@ -57,6 +57,10 @@ class Engine(ABC):
     def memory_mb(self, pack: Pack) -> float:
         """Estimate the memory the pack needs on its device, in MiB."""
 
+    def trials_at_once(self, cell: Cell) -> int | None:
+        """Count the trials of a cell that this machine's device trains side by side; None if packs may be any size."""
+        return None
+
     @abstractmethod
     def start(self, pack: Pack, *, device: str, checkpoint: Checkpoint | None = None) -> Training:
         """Begin a pack, or go on from a checkpoint of these very trials.

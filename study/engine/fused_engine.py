@@ -17,7 +17,7 @@ import numpy.typing as npt
 from study.engine.base import Engine, Training
 from study.engine.fused_layers import CODES
 from study.engine.fused_parts import Parts
-from study.engine.sliced import Arrays, SlicedTraining
+from study.engine.sliced import Arrays, Looked, SlicedTraining
 from study.errors import DeviceError
 from study.records import Cell, Checkpoint, Pack
 from tasks import MODELS
@@ -90,9 +90,10 @@ class FusedTraining(SlicedTraining):
         with ThreadPoolExecutor(len(shares)) as pool:
             return list(pool.map(work, shares))
 
-    def _evaluate(self) -> dict[str, npt.NDArray[np.float32]]:
+    def _evaluate(self) -> Looked:
         found = self._each(self._parts.evaluate)
-        return {name: np.concatenate([part[name] for part in found]) for name in found[0]}
+        whole = {name: np.concatenate([part[name] for part in found]) for name in found[0]}
+        return lambda: whole
 
     def _lost(self) -> npt.NDArray[np.bool_]:
         return self._parts.lost(self._which())

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from study.engine.base import Engine
 from study.engine.fused_engine import FusedEngine
+from study.engine.gpu.engine import GpuEngine
 from study.engine.torch_engine import TorchEngine
 from study.errors import InputError
 from study.records import Cell
 
-ENGINES: dict[str, Engine] = {"fused": FusedEngine(), "torch": TorchEngine()}
+ENGINES: dict[str, Engine] = {engine.name: engine for engine in (FusedEngine(), GpuEngine(), TorchEngine())}
 
 
 def engine_for(name: str, cell: Cell, device: str) -> Engine:
@@ -35,19 +36,16 @@ def engine_for(name: str, cell: Cell, device: str) -> Engine:
 
 
 def passed_over(engine: Engine, cell: Cell, device: str) -> dict[str, str]:
-    """Say of each engine that comes before this one why it can't train the cell, if it can't.
+    """Say of each engine for the device that comes before this one why it can't train the cell, if it can't.
 
     Example:
         >>> from study.spec.cells import canonical_cell
         >>> passed_over(ENGINES["torch"], canonical_cell("simple", "NMU-normalized", {}), "cpu")
         {'fused': 'it has no gradient for the unit NMU-normalized'}
     """
-    found = {}
-    for other in list(ENGINES.values())[: list(ENGINES).index(engine.name)]:
-        reason = _against(other, cell, device)
-        if reason is not None:
-            found[other.name] = reason
-    return found
+    before = list(ENGINES.values())[: list(ENGINES).index(engine.name)]
+    reasons = {other.name: other.refuses(cell) for other in before if device in other.devices}
+    return {name: reason for name, reason in reasons.items() if reason is not None}
 
 
 def _against(engine: Engine, cell: Cell, device: str) -> str | None:

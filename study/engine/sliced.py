@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,8 @@ from study.engine.score import Scores
 from study.records import Checkpoint, Curve, Pack, Progress, Result
 
 Arrays = Mapping[str, npt.NDArray[Any]]
+Looked = Callable[[], dict[str, npt.NDArray[np.float32]]]
+"""Gives validation MSE, test MSE and sparsity error of the trials that were evaluated."""
 
 
 class SlicedTraining(Training):
@@ -40,6 +42,7 @@ class SlicedTraining(Training):
         self._scores = Scores(self._cell, np.array([thresholds[trial.cell] for trial in pack.trials]))
         self._iteration = 0
         self._training_s = 0.0
+        self._looked: Looked | None = None
         if checkpoint is not None:
             self._take_over(checkpoint)
         self._begin(None if checkpoint is None else checkpoint.arrays)
@@ -53,8 +56,8 @@ class SlicedTraining(Training):
         """Make updates of the trials that still train: at least one, at most so many, in about so many seconds."""
 
     @abstractmethod
-    def _evaluate(self) -> dict[str, npt.NDArray[np.float32]]:
-        """Give validation MSE, test MSE and sparsity error of the trials that still train."""
+    def _evaluate(self) -> Looked:
+        """Evaluate the trials that still train as they are now, or begin to: the result may wait for it."""
 
     @abstractmethod
     def _lost(self) -> npt.NDArray[np.bool_]:
@@ -63,6 +66,9 @@ class SlicedTraining(Training):
     @abstractmethod
     def _state(self) -> dict[str, npt.NDArray[Any]]:
         """Copy out every trial's weights and optimiser state."""
+
+    def _rest(self) -> None:  # an engine may have nothing under way
+        """Wait until everything begun is done: a slice of time ends."""
 
     def _ended(self) -> None:  # an engine may go on with all of them
         """Take note that some trials, not all, have just ended."""
@@ -95,6 +101,8 @@ class SlicedTraining(Training):
             self._iteration += self._update(most, for_s - (time.perf_counter() - began))
             if time.perf_counter() - began >= for_s:
                 break
+        self._rest()
+        self._record()
         self._training_s += time.perf_counter() - began
         return Progress(
             pack_id=self._pack.id,
@@ -106,13 +114,21 @@ class SlicedTraining(Training):
         )
 
     def _look(self) -> None:
-        self._scores.record(**self._evaluate())
+        self._record()
+        self._looked = self._evaluate()
         if self._cell.stop != "when_decided":
-            return
+            return  # what comes of it is recorded later: a device goes on meanwhile
+        self._record()
         before = int(self._scores.active.sum())
         self._scores.end_decided(self._lost())
         if 0 < int(self._scores.active.sum()) < before:
             self._ended()
+
+    def _record(self) -> None:
+        """Take in the last evaluation, unless that has been done."""
+        if self._looked is not None:
+            self._scores.record(**self._looked())
+            self._looked = None
 
     def checkpoint(self) -> Checkpoint:
         """Copy out weights, optimiser state and running scores."""

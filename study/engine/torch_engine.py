@@ -16,7 +16,7 @@ import numpy.typing as npt
 import torch
 
 from study.engine.base import Engine, Training
-from study.engine.sliced import Arrays, SlicedTraining
+from study.engine.sliced import Arrays, Looked, SlicedTraining
 from study.engine.torch_parts import Parts
 from study.errors import DeviceError
 from study.records import Cell, Checkpoint, Pack
@@ -72,8 +72,9 @@ class TorchTraining(SlicedTraining):
         self._parts.update(self._iteration)
         return 1
 
-    def _evaluate(self) -> dict[str, npt.NDArray[np.float32]]:
-        return self._parts.evaluate()
+    def _evaluate(self) -> Looked:
+        found = self._parts.evaluate()
+        return lambda: found
 
     def _lost(self) -> npt.NDArray[np.bool_]:
         return self._parts.lost()

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from study.engine import ENGINES, Engine
+from study.engine.gpu.engine import GpuEngine
 from study.errors import DeviceError
 from study.records import Cell, Checkpoint, Outcome, Pack, Result, Trial
 from tasks import MODELS
@@ -37,10 +38,16 @@ CELLS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.fixture(params=ENGINES)
+# The GPU engine's blocks run on the CPU too, by the same phases that its kernels are made of.
+_EMULATED = "fused-gpu, emulated"
+ALL: dict[str, Engine] = ENGINES | {_EMULATED: GpuEngine(emulated=True)}
+_NEEDS_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
+
+
+@pytest.fixture(params=[pytest.param(n, marks=_NEEDS_GPU if n == "fused-gpu" else ()) for n in ALL])
 def engine(request: pytest.FixtureRequest) -> Engine:
-    """Give each engine in turn."""
-    return ENGINES[request.param]
+    """Give each engine in turn, on the first of its devices."""
+    return ALL[request.param]
 
 
 def accepted(engine: Engine, cell: Cell) -> None:
@@ -51,7 +58,7 @@ def accepted(engine: Engine, cell: Cell) -> None:
 
 def trained(engine: Engine, pack: Pack, *, slice_s: float = 1e9) -> list[tuple[Any, ...]]:
     """Train a pack and give what must not depend on where and how it was trained."""
-    training = engine.start(pack, device="cpu")
+    training = engine.start(pack, device=engine.devices[0])
     while not training.done:
         training.advance(slice_s)
     return comparable(training.finish())
@@ -127,10 +134,10 @@ def test_resume_is_bit_exact(engine, name, small_pack):
     pack = small_pack(0, 1, 2, **CELLS[name])
     accepted(engine, pack.trials[0].cell)
     expected = trained(engine, pack)
-    training = engine.start(pack, device="cpu")
+    training = engine.start(pack, device=engine.devices[0])
     while not training.done:
         training.advance(0.0)
-        resumed = engine.start(pack, device="cpu", checkpoint=through_disk(training.checkpoint()))
+        resumed = engine.start(pack, device=engine.devices[0], checkpoint=through_disk(training.checkpoint()))
         while not resumed.done:
             resumed.advance(1e9)
         assert comparable(resumed.finish()) == expected
@@ -147,11 +154,11 @@ def test_a_checkpoint_of_others_is_refused(engine, small_pack):
     """A checkpoint of other trials, or of another engine, is an error and not a wrong result."""
     pack, other = small_pack(0, 1), small_pack(1, 0)
     accepted(engine, pack.trials[0].cell)
-    checkpoint = engine.start(pack, device="cpu").checkpoint()
+    checkpoint = engine.start(pack, device=engine.devices[0]).checkpoint()
     with pytest.raises(ValueError, match="other trials"):
-        engine.start(other, device="cpu", checkpoint=checkpoint)
+        engine.start(other, device=engine.devices[0], checkpoint=checkpoint)
     with pytest.raises(ValueError, match="engine"):
-        engine.start(pack, device="cpu", checkpoint=replace(checkpoint, engine="another"))
+        engine.start(pack, device=engine.devices[0], checkpoint=replace(checkpoint, engine="another"))
 
 
 @pytest.mark.parametrize("stop", ["never", "when_decided"])
@@ -186,13 +193,13 @@ def test_every_number_of_a_result(engine, small_pack):
     """A result says what was trained, on what, and agrees with its curve."""
     pack = small_pack(0, 1, success_epsilon=None, success_threshold=1e9)
     accepted(engine, pack.trials[0].cell)
-    training = engine.start(pack, device="cpu")
+    training = engine.start(pack, device=engine.devices[0])
     last = training.advance(1e9)
     assert (last.iteration, last.iterations, last.trials, last.solved, last.diverged) == (41, 41, 2, 2, 0)
     results, curves = training.finish()
     for trial, result, curve in zip(pack.trials, results, curves, strict=True):
         assert isinstance(result, Result)
-        assert (result.trial, result.engine, result.device) == (trial, engine.name, "cpu")
+        assert (result.trial, result.engine, result.device) == (trial, engine.name, engine.devices[0])
         assert (result.outcome, result.solved_at_iteration, result.iterations) == (Outcome.SOLVED, 0, 40)
         assert curve.iteration.tolist() == [0, 10, 20, 30, 40]
         window = curve.validation_mse[-3:]
@@ -203,14 +210,14 @@ def test_every_number_of_a_result(engine, small_pack):
         assert result.sparsity_error == curve.sparsity_error[best]
         assert result.training_s > 0
     with pytest.raises(ValueError, match="must be done"):
-        engine.start(pack, device="cpu").finish()
+        engine.start(pack, device=engine.devices[0]).finish()
 
 
 def test_training_lowers_the_error(engine, small_pack):
     """The NMU's validation error falls by far within a thousand updates."""
     pack = small_pack(*range(8), iterations=2000, evaluate_every=1000, sparsity_start=5000, sparsity_end=6000)
     accepted(engine, pack.trials[0].cell)
-    training = engine.start(pack, device="cpu")
+    training = engine.start(pack, device=engine.devices[0])
     while not training.done:
         training.advance(1e9)
     _, curves = training.finish()

@@ -9,15 +9,16 @@ from study.errors import InputError
 
 
 def test_auto_takes_the_first_that_can(small_cell):
-    """On the CPU auto takes the fused engine where it can, elsewhere and on a GPU the torch engine."""
+    """On the CPU and on a GPU, auto takes the fused engine there is for it, and the torch engine where that can't."""
     assert engine_for("auto", small_cell(), "cpu").name == "fused"
     assert engine_for("auto", small_cell("NMU-normalized"), "cpu").name == "torch"
-    assert engine_for("auto", small_cell(), "cuda").name == "torch"
+    assert engine_for("auto", small_cell(), "cuda").name == "fused-gpu"
+    assert engine_for("auto", small_cell("NMU-normalized"), "cuda").name == "torch"
 
 
 def test_a_wrong_engine_is_told(small_cell):
     """An engine that isn't one, or can't train the cell there, is an error that says why."""
-    with pytest.raises(InputError, match="auto or one of fused, torch"):
+    with pytest.raises(InputError, match="auto or one of fused, fused-gpu, torch"):
         engine_for("fast", small_cell(), "cpu")
     with pytest.raises(InputError, match="doesn't run on cuda"):
         engine_for("fused", small_cell(), "cuda")

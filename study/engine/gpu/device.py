@@ -1,0 +1,159 @@
+"""The blocks of the fused GPU engine on a CUDA device: memory and streams by torch, launches by cuda.core.
+
+Nothing waits for the device but what needs its results: `look` gives a function to call later, `train` returns at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numba
+import numba_cuda
+import numpy as np
+import numpy.typing as npt
+import torch
+from cuda.core import Device, Kernel, LaunchConfig, ObjectCode, Stream, launch
+from cuda.core.utils import FileStreamProgramCache
+
+import tasks.stream
+from study.engine.gpu.kernels import REGISTERS, compile_kernels
+from study.engine.gpu.layout import Layout, Shape, new_layout
+from study.engine.gpu.parts import Blocks, Choices, Looked, Tables, chunks
+from tasks.compile import digest
+
+_CACHE_BYTES = 256 * 2**20
+_STAMP = digest((*sorted(Path(__file__).parents[1].rglob("*.py")), Path(tasks.stream.__file__)))
+
+
+class CudaBlocks(Blocks):
+    """A pack's blocks on the current CUDA device.
+
+    Args:
+        shape: what is compiled.
+        choices: of the pack.
+        tables: of the trials.
+        state: weights and both moments, each [trials, parameters]; copied.
+    """
+
+    def __init__(
+        self, shape: Shape, choices: Choices, tables: Tables, state: Sequence[npt.NDArray[np.float32]]
+    ) -> None:
+        self._device = torch.device("cuda", torch.cuda.current_device())
+        Device(self._device.index).set_current()
+        capability = torch.cuda.get_device_capability(self._device)
+        self._layout = new_layout(shape)
+        self._train, self._look = _kernels(shape, choices, capability)
+        self._stream = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
+        self._to_launch = Stream.from_handle(self._stream.cuda_stream)
+        self._shape, self._rows = state[0].shape, tables.evaluated.shape[3]
+        self._settled = len(tables.corrections) - 1
+        with torch.cuda.stream(self._stream):
+            self._tables = {field.name: self._upload(getattr(tables, field.name)) for field in fields(tables)}
+            self._state = [self._upload(array) for array in state]
+        self._which: tuple[bytes, torch.Tensor] = (b"", self._state[0])
+        self._launched: deque[torch.cuda.Event] = deque()
+
+    def _upload(self, array: npt.NDArray[Any]) -> torch.Tensor:
+        """Copy an array to the device as bytes: torch has no unsigned numbers of all sizes."""
+        return torch.from_numpy(np.ascontiguousarray(array).reshape(-1).view(np.uint8)).to(self._device)
+
+    def _places(self, which: npt.NDArray[np.uint64]) -> int:
+        """Give the address of places on the device; they seldom change."""
+        known = which.tobytes()
+        if known != self._which[0]:
+            self._which = (known, self._upload(which))
+        return self._which[1].data_ptr()
+
+    def _addresses(self, *names: str) -> list[int]:
+        return [self._tables[name].data_ptr() for name in names]
+
+    def train(self, which: npt.NDArray[np.uint64], iteration: int, count: int) -> None:
+        """Make `count` updates of the trials at some places, from `iteration` on."""
+        with torch.cuda.stream(self._stream):
+            arguments = [
+                self._places(which), iteration, count, self._settled,
+                *self._addresses("keys", "spans", "start", "numbers", "corrections"),
+                *(tensor.data_ptr() for tensor in self._state),
+            ]  # fmt: skip
+            self._launch(self._train, (len(which),), arguments)
+            event = torch.cuda.Event()  # type: ignore[no-untyped-call]
+            event.record(self._stream)
+        self._launched.append(event)
+
+    def look(self, which: npt.NDArray[np.uint64]) -> Callable[[], Looked]:
+        """Evaluate the trials at some places as they are now; the result waits for it."""
+        count, cut = len(which), chunks(self._rows)
+        with torch.cuda.stream(self._stream):
+            errors = torch.empty(count, 2, cut, dtype=torch.float64, device=self._device)
+            found = torch.empty(count, 2, dtype=torch.float32, device=self._device)
+            arguments = [
+                self._places(which), *self._addresses("sets", "evaluated", "spans"), self._state[0].data_ptr(),
+                self._rows, errors.data_ptr(), found.data_ptr(),
+            ]  # fmt: skip
+            self._launch(self._look, (count, cut, 2), arguments)
+            here = [torch.empty_like(tensor, device="cpu", pin_memory=True) for tensor in (errors, found)]
+            for to, tensor in zip(here, (errors, found), strict=True):
+                to.copy_(tensor, non_blocking=True)
+            event = torch.cuda.Event()  # type: ignore[no-untyped-call]
+            event.record(self._stream)
+
+        def result() -> Looked:
+            event.synchronize()
+            return Looked(here[0].numpy(), here[1].numpy())
+
+        return result
+
+    def read(self) -> list[npt.NDArray[np.float32]]:
+        """Copy weights and both moments out, each [trials, parameters]."""
+        self._stream.synchronize()
+        return [tensor.cpu().numpy().view(np.float32).reshape(self._shape) for tensor in self._state]
+
+    def wait(self, left: int) -> None:
+        """Wait until so many calls of `train`, at most, aren't done."""
+        while len(self._launched) > left:
+            self._launched.popleft().synchronize()
+
+    def _launch(self, kernel: Kernel, grid: tuple[int, ...], arguments: Sequence[int]) -> None:
+        config = LaunchConfig(grid=grid, block=self._layout.threads, shmem_size=4 * self._layout.size)
+        launch(self._to_launch, config, kernel, *arguments)
+
+
+def blocks_at_once(layout: Layout) -> int:
+    """Count the blocks of a layout that the current device has room for."""
+    has = Device(torch.cuda.current_device()).properties
+    # A block takes a KiB more than it asks for; registers were shared out when it was compiled.
+    by_memory = has.max_shared_memory_per_multiprocessor // (4 * layout.size + 1024)
+    by_registers = has.max_registers_per_multiprocessor // (REGISTERS * layout.threads)
+    return int(has.multiprocessor_count * max(1, min(by_memory, by_registers)))
+
+
+@cache
+def _kernels(shape: Shape, choices: Choices, capability: tuple[int, int]) -> tuple[Kernel, Kernel]:
+    """Load the kernels of a shape, from disk or newly compiled."""
+    made_of = (_STAMP, numba.__version__, numba_cuda.__version__, shape, choices, capability)
+    key = hashlib.sha256(repr(made_of).encode()).digest()
+    train, look = _kept(key) or _keep(key, compile_kernels(new_layout(shape), choices, capability))
+    return ObjectCode.from_cubin(train).get_kernel("train"), ObjectCode.from_cubin(look).get_kernel("look")
+
+
+def _kept(key: bytes) -> tuple[bytes, bytes] | None:
+    """Find machine code on disk."""
+    with suppress(OSError, KeyError), FileStreamProgramCache(max_size_bytes=_CACHE_BYTES) as cache:
+        return cache[key + b"train"], cache[key + b"look"]
+    return None
+
+
+def _keep(key: bytes, codes: tuple[ObjectCode, ObjectCode]) -> tuple[bytes, bytes]:
+    """Keep machine code on disk, if there is a place for it."""
+    with suppress(OSError), FileStreamProgramCache(max_size_bytes=_CACHE_BYTES) as cache:
+        for name, code in zip((b"train", b"look"), codes, strict=True):
+            cache[key + name] = code
+    train, look = (bytes(code.code) for code in codes)
+    return train, look

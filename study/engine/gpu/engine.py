@@ -1,0 +1,206 @@
+"""The fused GPU engine: the arithmetic task on a CUDA device; a trial is a block of threads, for many iterations.
+
+What keeps a trial's bits independent of its pack: a block knows nothing of the others, and its sums have an order that
+hangs on the cell's shape alone (`layout`). What a slice of time decides is how many iterations a launch makes.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from study.engine.base import Engine, Training
+from study.engine.fused_layers import CODES
+from study.engine.gpu.layout import Layout, Shape, new_layout, refusal
+from study.engine.gpu.parts import Devices, Parts
+from study.engine.sliced import Arrays, Looked, SlicedTraining
+from study.errors import DeviceError, DeviceMemoryError
+from study.records import Cell, Checkpoint, Pack, Trial
+from tasks import MODELS
+
+# Seconds of one launch: it can't be interrupted.
+_LAUNCH_S = 0.2
+_CALIBRATION = 16
+_PACKAGES = ("numba_cuda", "cuda.core")
+_CAPABILITY = (7, 0)
+
+
+class GpuEngine(Engine):
+    """Trains the arithmetic task on a CUDA device.
+
+    Args:
+        emulated: whether blocks run on the CPU, one after the other, instead: for tests, and slow.
+    """
+
+    name = "fused-gpu"
+
+    def __init__(self, *, emulated: bool = False) -> None:
+        self._emulated = emulated
+        self.devices = ("cpu",) if emulated else ("cuda",)
+
+    def refuses(self, cell: Cell) -> str | None:
+        """Say why this engine can't train the cell, or None if it can."""
+        model = MODELS[cell.model]
+        unknown = [name for name in (model.first, model.second) if name not in CODES]
+        if unknown:
+            return f"it has no gradient for the unit {unknown[0]}"
+        if not self._emulated and not _installed():
+            return "its packages aren't installed: pip install 'seeded-study[gpu]'"
+        return refusal(_shape(cell))
+
+    def memory_mb(self, pack: Pack) -> float:
+        """Estimate from what `Parts` holds: parameters three times over, evaluation rows of each range."""
+        cell, trials = pack.trials[0].cell, len(pack.trials)
+        layout = _layout(cell)
+        sets = {
+            (p, r)
+            for t in pack.trials
+            for p, r in enumerate((t.cell.interpolation_range, t.cell.extrapolation_range))
+        }
+        evaluated = len(sets) * cell.evaluation_rows * layout.features * (1 + layout.logs)
+        return 4 * (trials * (3 * layout.parameters + 64) + evaluated) / 2**20
+
+    def trials_at_once(self, cell: Cell) -> int | None:
+        """Count the trials that the current device trains side by side; None if there is no such device here."""
+        if self._emulated or not torch.cuda.is_available():
+            return None
+        from study.engine.gpu.device import blocks_at_once
+
+        return blocks_at_once(_layout(cell))
+
+    def prepare(self, cell: Cell) -> None:
+        """Compile the cell's kernels, if there is a device for them here."""
+        if self._emulated or torch.cuda.is_available():
+            self.start(Pack((Trial(cell, 0),)), device=self.devices[0]).advance(0.0)
+
+    def start(self, pack: Pack, *, device: str, checkpoint: Checkpoint | None = None) -> Training:
+        """Begin a pack, or go on from a checkpoint of these very trials."""
+        if self._emulated:
+            from study.engine.gpu.emulated import EmulatedBlocks
+
+            return GpuTraining(self.name, pack, device, checkpoint, EmulatedBlocks)
+        _check_device(device)
+        from study.engine.gpu.device import CudaBlocks
+
+        try:
+            return GpuTraining(self.name, pack, device, checkpoint, CudaBlocks)
+        except torch.cuda.OutOfMemoryError as error:
+            raise DeviceMemoryError(
+                f"device: the GPU has no room for a pack of {len(pack.trials)} trials "
+                f"({self.memory_mb(pack):,.0f} MiB): make room on it, or use --pack-size or --device cpu"
+            ) from error
+
+
+def _check_device(device: str) -> None:
+    if device != "cuda":
+        raise DeviceError(
+            f"device: the fused-gpu engine runs on a GPU, but got {device!r}; use --engine fused"
+        )
+    if not torch.cuda.is_available():
+        raise DeviceError(
+            "device: 'cuda' was asked for, but torch sees no GPU here; use --device cpu or --device auto"
+        )
+    has = torch.cuda.get_device_capability()
+    if has < _CAPABILITY:
+        raise DeviceError(
+            "device: the fused-gpu engine needs compute capability {}.{} or later, but this GPU has {}.{}; "
+            "use --engine torch or --device cpu".format(*_CAPABILITY, *has)
+        )
+
+
+@lru_cache
+def _installed() -> bool:
+    try:
+        return all(importlib.util.find_spec(name) is not None for name in _PACKAGES)
+    except ModuleNotFoundError:  # of the parent of one
+        return False
+
+
+def _shape(cell: Cell) -> Shape:
+    """Make the shape of a cell, but for how its parameters are held: that takes no room."""
+    model = MODELS[cell.model]
+    return Shape(
+        cell.input_size,
+        cell.hidden_size,
+        cell.batch_size,
+        cell.subsets,
+        CODES[model.first],
+        CODES[model.second],
+        (),
+    )
+
+
+def _layout(cell: Cell) -> Layout:
+    return new_layout(_shape(cell))
+
+
+class GpuTraining(SlicedTraining):
+    """One pack being trained on a device."""
+
+    def __init__(
+        self, engine: str, pack: Pack, device: str, checkpoint: Checkpoint | None, new_blocks: Devices
+    ) -> None:
+        self._new_blocks = new_blocks
+        self._calls = 0
+        self._update_s = 0.0
+        self._lost_now: npt.NDArray[np.bool_] = np.zeros(0, bool)
+        self._since: tuple[float, int] | None = None
+        super().__init__(engine, pack, device, checkpoint)
+
+    def _begin(self, arrays: Arrays | None) -> None:
+        self._parts = Parts(self._pack.trials, arrays, self._new_blocks)
+
+    def _which(self) -> npt.NDArray[np.int64]:
+        """Give the places of the trials that still train."""
+        return np.flatnonzero(self._scores.active)
+
+    def _evaluate(self) -> Looked:
+        looked = self._parts.evaluate(self._which())
+
+        def result() -> dict[str, npt.NDArray[np.float32]]:
+            found = looked()
+            self._lost_now = found.pop("lost") != 0
+            return found
+
+        return result
+
+    def _lost(self) -> npt.NDArray[np.bool_]:
+        return self._lost_now
+
+    def _update(self, most: int, for_s: float) -> int:
+        count = min(most, self._fitting(for_s))
+        began = time.perf_counter()
+        if self._since is None:
+            self._since = (began, self._iteration)
+        self._parts.update(self._which(), self._iteration, count)
+        self._calls += 1
+        if self._update_s:
+            self._parts.wait(1)  # the device has one to do while the next is made ready
+        else:
+            self._parts.wait()
+            # The first call loads, or compiles: it says nothing of the next.
+            self._update_s = (time.perf_counter() - began) / count if self._calls > 1 else 0.0
+            self._since = None
+        return count
+
+    def _fitting(self, for_s: float) -> int:
+        if not self._update_s:
+            return 1 if self._calls == 0 else _CALIBRATION
+        return max(1, int(min(for_s, _LAUNCH_S) / self._update_s))
+
+    def _rest(self) -> None:
+        self._parts.wait()
+        if self._since is not None:
+            began, first = self._since
+            if self._iteration > first:
+                self._update_s = (time.perf_counter() - began) / (self._iteration - first)
+            self._since = None
+
+    def _state(self) -> dict[str, npt.NDArray[Any]]:
+        return self._parts.state()

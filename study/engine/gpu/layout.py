@@ -1,0 +1,235 @@
+"""Who does what in a block of threads, and where it lies in shared memory: from a cell's shape alone.
+
+One block trains one trial. Its threads take other parts in each phase of an iteration (`gpu.phases`):
+
+    thread = (row, slice of features)     draws inputs and multiplies them with the weights
+    thread = row                          everything between the first layer's sums and their gradients
+    thread = (4 features, some outputs)   multiplies gradients with inputs, summed over rows
+    thread = weight                       owns the weight and its optimiser state, in registers
+
+Nothing here looks at the device: the order of sums, and so the last bits, hang on it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from study.engine.formulas import PLAIN
+from study.engine.fused_layers import AFFINE, GATED, NAC, NALU, SQUASHED, Code
+from study.engine.fused_loop import Moves, Network
+from tasks.stream_simd import padded
+
+# Four warps a block, so that many blocks share a multiprocessor and hide each other's barriers.
+_THREADS, _THREADS_IF_WIDE, _WIDE_QUADS = 128, 256, 64
+
+MOST_INPUTS = 512
+MOST_HIDDEN = (_THREADS - 1) // 2
+
+# Every device from compute capability 7.0 on gives a block this much without being asked.
+_MOST_BYTES = 48 * 1024
+# Below this, several blocks fit even where a multiprocessor has 64 KB.
+_GOOD_BYTES = 40 * 1024
+_MOST_ROWS, _LEAST_ROWS = 128, 16
+SUMMANDS = 16
+"""Parts in which sums over rows are added up."""
+
+EVALUATED_ROWS = 1024
+"""Evaluation rows of a block."""
+
+
+class Rule(NamedTuple):
+    """How one parameter is held: its share of the regularisers, its bounds, and whose they are."""
+
+    share: float
+    low: float
+    high: float
+    of_nau: bool
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a kernel is compiled for.
+
+    Args:
+        inputs: n.
+        hidden: hidden units.
+        batch: rows of a batch.
+        subsets: whose sums the target is made of.
+        first: unit of the first layer.
+        second: unit of the second layer.
+        rules: of each parameter: the first layer's, then the second's.
+    """
+
+    inputs: int
+    hidden: int
+    batch: int
+    subsets: int
+    first: Code
+    second: Code
+    rules: tuple[Rule, ...]
+
+
+def new_shape(network: Network, moves: Moves, batch: int, subsets: int) -> Shape:
+    """Take from a pack what its kernel is compiled for."""
+    columns = (moves.share, moves.low, moves.high, moves.of_nau)
+    rules = tuple(
+        Rule(float(share), float(low), float(high), bool(of_nau))
+        for share, low, high, of_nau in zip(*columns, strict=True)
+    )
+    return Shape(network.inputs, network.hidden, batch, subsets, network.first, network.second, rules)
+
+
+def parameters(code: Code) -> int:
+    """Count the weight matrices that a unit learns; a bias is not one."""
+    if code.family == GATED:
+        return 3
+    if code.family == NALU:
+        return 3 if code.shared else 5
+    return 2 if code.weights == NAC else 1
+
+
+def effective(code: Code) -> int:
+    """Count the matrices that its inputs are multiplied with: sum, gate, product."""
+    if code.family == GATED:
+        return 3
+    if code.family == NALU:
+        return 2 if code.shared else 3
+    return 1
+
+
+def factors(code: Code) -> int:
+    """Count the numbers kept of each weight for its gradient."""
+    if code.weights == NAC:
+        return 4 if code.family == NALU and not code.shared else 2
+    return 1 if code.weights == SQUASHED else 0
+
+
+def has_bias(code: Code) -> bool:
+    """Say whether a unit has a bias."""
+    return code.activation != PLAIN
+
+
+def refusal(shape: Shape) -> str | None:
+    """Say why no block can train this shape, or None if one can."""
+    if shape.inputs > MOST_INPUTS:
+        return f"it trains up to {MOST_INPUTS} inputs, not {shape.inputs}"
+    if shape.hidden > MOST_HIDDEN:
+        return f"it trains up to {MOST_HIDDEN} hidden units, not {shape.hidden}"
+    if shape.first.family not in (AFFINE, NALU, GATED):
+        return "it knows the unit as a second layer only"
+    needed = 4 * Layout(shape, _LEAST_ROWS).size
+    if needed > _MOST_BYTES:
+        return (
+            f"a trial needs {needed / 1024:.0f} KiB of shared memory, and a block has {_MOST_BYTES // 1024}"
+        )
+    return None
+
+
+def new_layout(shape: Shape) -> Layout:
+    """Lay a block out: as many rows at a time as there are threads for, and room."""
+    most = max(_LEAST_ROWS, 1 << (shape.batch - 1).bit_length())
+    rows = min(_MOST_ROWS, most)
+    while rows > _LEAST_ROWS and 4 * Layout(shape, rows).size > _GOOD_BYTES:
+        rows //= 2
+    return Layout(shape, rows)
+
+
+class Layout:
+    """The numbers that phases are made of; places count float32 numbers in shared memory.
+
+    Args:
+        shape: what is trained.
+        rows: of the batch that are worked on at a time.
+    """
+
+    def __init__(self, shape: Shape, rows: int) -> None:
+        self.shape, self.rows = shape, rows
+        first, second, hidden = shape.first, shape.second, shape.hidden
+        self.quads = math.ceil(shape.inputs / 4)
+        self.features = 4 * self.quads
+        # Rows a quad apart modulo all 32 banks: neither a row's nor a column's quads collide.
+        self.stride = self.features if self.features % 8 == 4 else self.features + 4
+        self.passes = math.ceil(shape.batch / rows)
+        self.threads = _THREADS if self.quads <= _WIDE_QUADS else _THREADS_IF_WIDE
+        self.slices = self.threads // rows
+        self.slice_quads = math.ceil(self.quads / self.slices)
+
+        # Sums over features, of each row: by weights and by subsets; of logarithms; products.
+        self.logs, self.products = first.family == NALU, first.family == GATED
+        on_inputs = 2 * hidden if first.family in (NALU, GATED) else hidden
+        self.gates = hidden
+        self.subset_sums = on_inputs
+        self.input_sums = on_inputs + shape.subsets
+        self.sums = self.input_sums + (hidden if self.logs else 0)
+        self.totals = self.sums + (hidden if self.products else 0)
+        self.own_products = effective(first) == 3
+        self.weight_rows = self.input_sums + (hidden if self.own_products else 0)
+
+        self._share_outer(on_inputs)
+        self.slope_stride = self.outputs * self.groups + (hidden if self.products else 0)
+        self.rounds = math.ceil(hidden * self.features / self.threads)
+
+        # Sums over rows: of the second layer's weights, its bias, the first layer's.
+        self.second_bias = effective(second) * hidden
+        self.first_bias = self.second_bias + has_bias(second)
+        self.row_sums = self.first_bias + hidden * has_bias(first)
+        self.parameters = hidden * (
+            parameters(first) * shape.inputs + has_bias(first) + parameters(second)
+        ) + has_bias(second)
+        self._place()
+
+    def _share_outer(self, on_inputs: int) -> None:
+        """Choose among how many threads outputs and rows are dealt out, so that the slowest has least to do."""
+        hidden = self.shape.hidden
+        found = []
+        for outputs in range(1, on_inputs + 1):
+            of_inputs = math.ceil(on_inputs / outputs)
+            groups = of_inputs + (math.ceil(hidden / outputs) if self.logs else 0)
+            if groups * self.quads > self.threads:
+                continue
+            parts = max(1, min(self.threads // (self.quads * groups), SUMMANDS, self.rows))
+            work = math.ceil(self.rows / parts) * (3 + 5 * outputs) + 8 * parts
+            found.append((work, outputs, of_inputs, groups, parts))
+        _, self.outputs, self.input_groups, self.groups, self.parts = min(found)
+        self.log_slopes = self.input_groups * self.outputs
+
+    def _place(self) -> None:
+        shape, hidden, rows = self.shape, self.shape.hidden, self.rows
+        plane = rows * self.stride
+        parts = self.parts * self.groups * self.outputs * self.features
+        at = 0
+
+        def take(count: int) -> int:
+            nonlocal at
+            place = at
+            at += padded(count, 4)
+            return place
+
+        # The parts of sums over rows lie where inputs were: those are not needed any more by then.
+        # An evaluation leaves two numbers a thread there.
+        take(max(plane * (1 + (self.logs or self.products)), parts, 2 * self.threads))
+        self.plane = plane
+        self.at_weights = take(self.quads * self.weight_rows * 4)
+        self.at_slopes = take(rows * self.slope_stride)
+        self.at_partial = take(max((self.slices - 1) * self.sums * rows, SUMMANDS * self.row_sums))
+        self.at_products = take(self.slices * hidden * rows if self.products else 0)
+        self.at_product_sums = take(hidden * self.features if self.products else 0)
+        self.at_row_sums = take(self.row_sums * rows)
+        self.at_second = take(effective(shape.second) * hidden)
+        self.at_second_bias = take(1)
+        self.at_first_bias = take(hidden)
+        self.size = at
+
+    @property
+    def slots(self) -> int:
+        """Count the parameters that a thread owns of the first layer."""
+        return self.rounds * parameters(self.shape.first)
+
+
+def finite(bound: float) -> bool:
+    """Say whether a bound bounds."""
+    return bool(np.isfinite(bound))

@@ -1,0 +1,118 @@
+"""Multiply the gradients of rows with their inputs, summed over rows: the gradients of the first layer's weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from study.engine.gpu.compile import inline
+from study.engine.gpu.instructions import load4, store4
+from study.engine.gpu.layout import Layout
+from study.engine.gpu.row import ONE, ZERO
+from study.engine.numbers import multiply_add
+
+_U1, _U2, _U3, _U4 = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+
+
+def new_outer(layout: Layout) -> tuple[Any, Any]:
+    """Make the phase that adds slopes times inputs, and that which hands the sums on.
+
+    Thread = (4 features, some outputs, some rows).
+    """
+    quads, groups, outputs, parts = layout.quads, layout.groups, layout.outputs, layout.parts
+    input_groups, plane, stride, rows = layout.input_groups, layout.plane, layout.stride, layout.rows
+    at_slopes, slope_stride, features = layout.at_slopes, layout.slope_stride, layout.features
+
+    @inline
+    def outer(t, x, d, turn):
+        if turn == 0:
+            for k in range(4 * outputs):
+                d[k] = ZERO
+        quad, rest = t % np.uint64(quads), t // np.uint64(quads)
+        group, part = rest % np.uint64(groups), rest // np.uint64(groups)
+        if part < np.uint64(parts):
+            at = np.uint64(plane) if group >= np.uint64(input_groups) else np.uint64(0)
+            at += _U4 * quad
+            slopes = np.uint64(at_slopes) + group * np.uint64(outputs)
+            row = part
+            while row < np.uint64(rows):
+                x0, x1, x2, x3 = load4(x, at + row * np.uint64(stride))
+                for k in range(outputs):
+                    slope = x[slopes + row * np.uint64(slope_stride) + np.uint64(k)]
+                    d[4 * k] = multiply_add(slope, x0, d[4 * k])
+                    d[4 * k + 1] = multiply_add(slope, x1, d[4 * k + 1])
+                    d[4 * k + 2] = multiply_add(slope, x2, d[4 * k + 2])
+                    d[4 * k + 3] = multiply_add(slope, x3, d[4 * k + 3])
+                row += np.uint64(parts)
+
+    at_sums, row_sums = layout.at_row_sums, layout.row_sums
+
+    @inline
+    def hand_on(t, x, d, z):
+        quad, rest = t % np.uint64(quads), t // np.uint64(quads)
+        if rest < np.uint64(groups * parts):
+            to = rest * np.uint64(outputs * features) + _U4 * quad
+            for k in range(outputs):
+                store4(x, to + np.uint64(k * features), d[4 * k], d[4 * k + 1], d[4 * k + 2], d[4 * k + 3])
+        if t < np.uint64(rows):
+            for k in range(row_sums):
+                x[np.uint64(at_sums + k * rows) + t] = z[k]
+
+    return outer, hand_on
+
+
+def new_products(layout: Layout) -> tuple[Any, Any]:
+    """Make the two phases of the gradient of products of factors, one hidden unit at a time.
+
+    `spread`, thread = (row, slice): slope times the products of the factors before and after, into the second plane.
+    `gather`, thread = 4 features: their sums over rows.
+    """
+    rows, slices, hidden, plane = layout.rows, layout.slices, layout.shape.hidden, layout.plane
+    slice_quads, quads, stride, features = layout.slice_quads, layout.quads, layout.stride, layout.features
+    at_products, at_sums = layout.at_products, layout.at_product_sums
+    at_slopes = layout.at_slopes + layout.outputs * layout.groups
+    slope_stride = layout.slope_stride
+    at_weights, quad_stride = layout.at_weights + 4 * layout.input_sums, 4 * layout.weight_rows
+
+    @inline
+    def spread(t, x, o):
+        row, part = t % np.uint64(rows), t // np.uint64(rows)
+        before, after = ONE, x[np.uint64(at_slopes) + row * np.uint64(slope_stride) + np.uint64(o)]
+        for k in range(slices):
+            made = x[np.uint64(at_products + k * hidden * rows) + np.uint64(o) * np.uint64(rows) + row]
+            if np.uint64(k) < part:
+                before = before * made
+            if np.uint64(k) > part:
+                after = after * made
+        start = _U4 * part * np.uint64(slice_quads)
+        end = min(start + np.uint64(4 * slice_quads), np.uint64(4 * quads))
+        at, to = row * np.uint64(stride), np.uint64(plane) + row * np.uint64(stride)
+        of_unit = np.uint64(at_weights) + _U4 * np.uint64(o)
+        i = start
+        while i < end:
+            x[to + i] = before
+            weight_ = x[of_unit + (i >> _U2) * np.uint64(quad_stride) + (i & _U3)]
+            before = before * multiply_add(weight_, x[at + i] - ONE, ONE)
+            i += _U1
+        while i > start:
+            i -= _U1
+            weight_, shifted = x[of_unit + (i >> _U2) * np.uint64(quad_stride) + (i & _U3)], x[at + i] - ONE
+            x[to + i] = x[to + i] * after * shifted
+            after = after * multiply_add(weight_, shifted, ONE)
+
+    @inline
+    def gather(t, x, o, turn):
+        if t < np.uint64(quads):
+            d0, d1, d2, d3 = ZERO, ZERO, ZERO, ZERO
+            to = np.uint64(at_sums) + np.uint64(o) * np.uint64(features) + _U4 * t
+            if turn > 0:
+                d0, d1, d2, d3 = load4(x, to)
+            row = np.uint64(0)
+            while row < np.uint64(rows):
+                x0, x1, x2, x3 = load4(x, np.uint64(plane) + row * np.uint64(stride) + _U4 * t)
+                d0, d1, d2, d3 = d0 + x0, d1 + x1, d2 + x2, d3 + x3
+                row += _U1
+            store4(x, to, d0, d1, d2, d3)
+
+    return spread, gather

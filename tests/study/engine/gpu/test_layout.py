@@ -1,0 +1,104 @@
+"""Who does what in a block: every row, weight and sum has one owner, and nothing lies where something else does."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from study.engine.fused_layers import CODES
+from study.engine.gpu.engine import GpuEngine
+from study.engine.gpu.layout import MOST_HIDDEN, MOST_INPUTS, Layout, Shape, new_layout, refusal
+from tasks import MODELS
+
+_MODELS = [m for m in MODELS.values() if m.first in CODES and m.second in CODES]
+
+SHAPES = st.builds(
+    lambda inputs, hidden, batch, subsets, model: Shape(
+        inputs, hidden, batch, subsets, CODES[model.first], CODES[model.second], ()
+    ),
+    st.integers(1, MOST_INPUTS),
+    st.integers(1, MOST_HIDDEN),
+    st.integers(1, 300),
+    st.integers(1, 4),
+    st.sampled_from(_MODELS),
+).filter(lambda shape: refusal(shape) is None)
+
+
+@given(SHAPES)
+def test_each_piece_of_work_is_done_by_one_thread(shape):
+    """Slices cover a row's features, groups the outputs, and owners the weights, each once."""
+    layout = new_layout(shape)
+    threads, quads = layout.threads, layout.quads
+    drawn = [
+        (t % layout.rows, quad)
+        for t in range(threads)
+        for quad in range(
+            t // layout.rows * layout.slice_quads, min((t // layout.rows + 1) * layout.slice_quads, quads)
+        )
+    ]
+    assert sorted(drawn) == list(itertools.product(range(layout.rows), range(quads)))
+    assert layout.rows * layout.passes >= shape.batch > layout.rows * (layout.passes - 1)
+    assert layout.groups * layout.parts * quads <= threads
+    assert layout.groups * layout.outputs >= layout.log_slopes + shape.hidden * layout.logs
+    assert layout.rounds * threads >= shape.hidden * layout.features > (layout.rounds - 1) * threads
+    assert 2 * shape.hidden + 1 <= threads  # second layer, its bias, and the first's
+
+
+@given(SHAPES)
+def test_a_block_fits_and_its_parts_do_not_overlap(shape):
+    """Every place is a multiple of four numbers, in order; and no device from 7.0 on lacks the room."""
+    layout = new_layout(shape)
+    places = [
+        layout.at_weights, layout.at_slopes, layout.at_partial, layout.at_products, layout.at_product_sums,
+        layout.at_row_sums, layout.at_second, layout.at_second_bias, layout.at_first_bias, layout.size,
+    ]  # fmt: skip
+    assert places == sorted(places)
+    assert all(place % 4 == 0 for place in places)
+    assert 4 * layout.size <= 48 * 1024
+    assert layout.plane * (1 + (layout.logs or layout.products)) <= layout.at_weights
+    assert layout.parts * layout.groups * layout.outputs * layout.features <= layout.at_weights
+    assert layout.stride % 8 == 4
+    assert layout.stride >= layout.features
+
+
+@pytest.mark.parametrize("model", _MODELS, ids=lambda model: model.name)
+@pytest.mark.parametrize("hidden", [2, 10])
+def test_the_published_shapes_are_taken(model, hidden):
+    """All of the published study fits: 100 inputs, up to ten hidden units, each model."""
+    shape = Shape(100, hidden, 128, 2, CODES[model.first], CODES[model.second], ())
+    assert refusal(shape) is None
+
+
+@pytest.mark.parametrize(
+    ("inputs", "hidden", "first", "said"),
+    [
+        (MOST_INPUTS + 1, 2, "NAU", "513 "),
+        (4, MOST_HIDDEN + 1, "NAU", "64"),
+        (4, 2, "NMU", "second layer only"),
+        (400, 40, "NALU", "shared memory"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_words(inputs, hidden, first, said):
+    """A shape too large, or of an unknown first layer, is refused with the reason."""
+    reason = refusal(Shape(inputs, hidden, 128, 2, CODES[first], CODES["NMU"], ()))
+    assert reason is not None
+    assert said.strip() in reason
+
+
+def test_rows_at_a_time_do_not_exceed_what_a_batch_needs():
+    """A small batch is worked on in as few rows as it has, rounded up to a power of two."""
+    shape = Shape(4, 2, 13, 2, CODES["NAU"], CODES["NMU"], ())
+    assert Layout(shape, 16).slices == 8
+    assert new_layout(shape).rows == 16
+    assert math.ceil(13 / new_layout(shape).rows) == 1
+
+
+def test_memory_is_that_of_the_trials_and_of_their_rows(small_pack):
+    """The estimate grows by three numbers a parameter and a trial's tables."""
+    engine = GpuEngine(emulated=True)
+    one, two = (engine.memory_mb(small_pack(*range(n), hidden_size=10)) for n in (1, 2))
+    assert two - one == pytest.approx(4 * (3 * (4 * 10 + 10) + 64) / 2**20)

@@ -1,0 +1,144 @@
+"""The fused GPU engine's phases, run on the CPU: they agree with the other engines, and need no order of threads."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numba as nb
+import numpy as np
+import pytest
+import torch
+
+from study.engine.fused_parts import Parts as FusedParts
+from study.engine.gpu.draw import Drawing, new_draw
+from study.engine.gpu.emulated import EmulatedBlocks
+from study.engine.gpu.layout import Layout, Shape, new_layout
+from study.engine.gpu.parts import Parts, round_keys
+from study.engine.gpu.weight import sparsity_strength
+from study.engine.schedule import Schedules
+from study.records import Cell, Trial
+from tasks.stream import Purpose, inputs
+
+# Every family of a first and of a second layer, every kind of weight; two passes over a batch, and slices of a row.
+CELLS: dict[str, dict[str, Any]] = {
+    "NMU": {"input_size": 100, "batch_size": 128, "hidden_size": 2},
+    "NMU, hidden 10": {"input_size": 37, "batch_size": 70, "hidden_size": 10},
+    "NALU": {"input_size": 20, "batch_size": 40, "hidden_size": 3},
+    "NALU-separate": {},
+    "gated-NAU-NMU": {"input_size": 20, "batch_size": 40, "hidden_size": 3},
+    "NAC-mul-sigma": {"hidden_size": 3},
+    "linear": {"hidden_size": 3, "batch_size": 13},
+    "SELU": {"hidden_size": 5},
+}
+
+
+def cell_of(name: str, small_cell: Any) -> Cell:
+    changes = dict(CELLS[name])
+    if changes.get("input_size", 4) != 4:
+        changes |= {"task": "arithmetic", "subset_ratio": 0.25, "overlap_ratio": 0.5}
+    found: Cell = small_cell(name.split(",")[0], **changes)
+    return found
+
+
+@pytest.fixture(params=CELLS)
+def cell(request: pytest.FixtureRequest, small_cell: Any) -> Cell:
+    """Give a cell of each kind in turn."""
+    return cell_of(request.param, small_cell)
+
+
+def test_an_update_is_that_of_the_fused_engine(cell):
+    """Evaluation, gradient and update agree with the other engine's, but for last bits."""
+    trials = [Trial(cell, seed) for seed in range(3)]
+    here, there, which = Parts(trials, None, EmulatedBlocks), FusedParts(trials), np.arange(3)
+    looked = here.evaluate(which)()
+    assert not looked.pop("lost").any()
+    for name, value in there.evaluate(which).items():
+        np.testing.assert_allclose(looked[name], value, rtol=2e-6, err_msg=name)
+    here.update(which, 20, 1)
+    there.update(which, 20, 1)
+    for name, value in there.state().items():
+        largest = float(np.abs(value).max())
+        np.testing.assert_allclose(here.state()[name], value, rtol=0, atol=2e-4 * largest, err_msg=name)
+
+
+def test_the_order_of_threads_is_of_no_consequence(cell):
+    """Threads called in reverse order leave the same bits: no phase reads what another thread writes in it."""
+    trials, which, states = [Trial(cell, seed) for seed in range(2)], np.arange(2), []
+    for backwards in (False, True):
+        parts = Parts(trials, None, partial(EmulatedBlocks, backwards=backwards))
+        parts.update(which, 0, 25)
+        looked = parts.evaluate(which)()
+        states.append({**parts.state(), **looked})
+    for name, value in states[0].items():
+        assert value.tobytes() == states[1][name].tobytes(), name
+
+
+@pytest.mark.parametrize("ranges", [((1.1, 1.2),), ((-2.0, -1.0), (1.0, 2.0))])
+def test_inputs_are_the_bits_of_the_stream(ranges, small_cell):
+    """Each row that a block draws is the portable stream's, with 64-bit seeds too; rows past the end are the first."""
+    cell = small_cell(
+        "NALU", task="arithmetic", subset_ratio=0.25, overlap_ratio=0.5, input_size=37, batch_size=70,
+        interpolation_range=ranges,
+    )  # fmt: skip
+    seed, iteration = (123 << 32) + 7, 4_000_000_000
+    low, width = [ranges[0][0], ranges[-1][0]], ranges[0][1] - ranges[0][0]
+    one = torch.tensor([low], dtype=torch.float32), torch.tensor([width], dtype=torch.float32)
+    expected = inputs(torch.tensor([seed]), *one, 40, 70, iteration, Purpose.TRAIN)[0].numpy().T
+    layout, two = _layout_of(cell), len(ranges) > 1
+    made = [
+        _drawn(layout, seed, np.float32(low), np.float32(width), iteration, p, two)
+        for p in range(layout.passes)
+    ]
+    rows = np.concatenate(made)
+    assert rows[:70].tobytes() == expected.tobytes()
+    assert (rows[70:] == expected[0]).all()
+
+
+def _layout_of(cell: Cell) -> Layout:
+    class Asked(EmulatedBlocks):
+        def __init__(self, shape: Shape, *others: Any) -> None:
+            self.layout = new_layout(shape)
+
+    blocks: Any = Parts([Trial(cell, 0)], None, Asked)._blocks
+    layout: Layout = blocks.layout
+    return layout
+
+
+def _drawn(
+    layout: Layout, seed: int, low: Any, width: np.float32, iteration: int, turn: int, two: bool
+) -> np.ndarray:
+    """Run the phase that draws, for all threads, and give the inputs it left."""
+    draw, threads = new_draw(layout), layout.threads
+
+    @nb.njit(error_model="numpy")  # type: ignore[untyped-decorator]
+    def run(x, a, turn, iteration, drawing):  # type: ignore[no-untyped-def]
+        for t in range(threads):
+            draw(np.uint64(t), x, a[t], turn, iteration, drawing)
+
+    keys = round_keys(np.array([seed], np.uint64))[0]
+    x, a = np.zeros(layout.size, np.float32), np.zeros((threads, layout.totals), np.float32)
+    run(x, a, turn, iteration, Drawing(keys[0], keys[1], low[0], low[1], width * np.float32(2.0**-24), two))
+    return x[: layout.plane].reshape(layout.rows, layout.stride)[:, : layout.features]
+
+
+@pytest.mark.parametrize("scaling", ["linear", "exponential"])
+def test_the_schedule_is_that_of_the_other_engines(scaling, small_cell):
+    """λ is 0 up to its start, exact from its end on, and within float32's rounding in between."""
+    linear = scaling == "linear"
+    changes = {"sparsity_start": 1_000_003, "sparsity_end": 2_000_000} if linear else {}
+    cell = small_cell(sparsity_scaling=scaling, **{"sparsity_start": None, "sparsity_end": None, **changes})
+    start, length = np.uint64(1_000_003), np.float32(1 / 999_997)
+
+    @nb.njit  # type: ignore[untyped-decorator]
+    def strength(iteration, exponential):  # type: ignore[no-untyped-def]
+        return sparsity_strength(np.uint64(iteration), start, length, np.float32(10), exponential)
+
+    expected = Schedules([cell])
+    for iteration in (0, 1, 1_000_003, 1_000_004, 1_500_000, 2_000_000, 2_000_001, 4_999_999):
+        np.testing.assert_allclose(
+            strength(iteration, not linear), expected.strength(iteration)[0], rtol=3e-7, atol=1e-12
+        )
+    if linear:
+        assert strength(1_000_003, False) == 0
+        assert strength(2_000_001, False) == 10

@@ -1,8 +1,8 @@
 """Packs on Ray Tune, or in this process for debugging; the only file importing Ray.
 
-A pack is one Tune trial. What a pack does is an argument: `work` takes a pack and yields its progress, keeps its
-own checkpoints and stores its own results. So Tune checkpoints nothing, its experiment state is thrown away, and a
-crashed pack goes on from what `work` kept.
+A load is one Tune trial: a pack, or the packs that share a GPU. What a pack does is an argument: `work` takes a pack
+and yields its progress, keeps its own checkpoints and stores its own results. So Tune checkpoints nothing, its
+experiment state is thrown away, and a crashed pack goes on from what `work` kept.
 """
 
 from __future__ import annotations
@@ -19,17 +19,19 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from study.abreast import Work, abreast, close
 from study.errors import ClusterError
-from study.records import Event, Pack, PackDone, PackFailed, Progress, Tick
+from study.records import Event, Pack, PackDone, PackFailed, Tick
 
-Work = Callable[[Pack], Iterator[Progress]]
-"""Trains and stores a pack, yielding its progress about every second; closed early, it keeps a checkpoint."""
+_Answer = TypeVar("_Answer")
 
 RETRIES = 2
 _ROLL_CALL_TIMEOUT_S = 30.0
 _CONNECT_TIMEOUT_S = 5.0
+# A node may have to be started first.
+_ANSWER_TIMEOUT_S = 600.0
 _OBJECT_STORE_BYTES = 128 * 2**20
 
 # Read when Ray is imported: no usage reports, no CSV, JSON and TensorBoard files of each trial, no state
@@ -69,13 +71,7 @@ def run_here(
         else:
             on_event(PackDone(pack.id))
         finally:
-            _close(steps)
-
-
-def _close(steps: Iterator[Progress]) -> None:
-    close = getattr(steps, "close", None)
-    if close is not None:
-        close()
+            close(steps)
 
 
 @contextmanager
@@ -156,8 +152,29 @@ def slots(gpu_share: float) -> int:
     return count
 
 
+def ask(question: Callable[[], _Answer], gpu_share: float) -> _Answer:
+    """Have a worker of the connected cluster answer, one with a GPU if packs need it.
+
+    Args:
+        question: travels to the worker.
+        gpu_share: share of a GPU that it takes.
+
+    Raises:
+        ClusterError: if no worker does.
+    """
+    import ray
+    from ray.exceptions import RayError
+
+    asked = ray.remote(lambda: question()).options(num_cpus=1, num_gpus=gpu_share)
+    try:
+        answer: _Answer = ray.get(asked.remote(), timeout=_ANSWER_TIMEOUT_S)
+    except RayError as error:
+        raise ClusterError(f"no worker of the cluster answers: {error}") from error
+    return answer
+
+
 def run_on_tune(
-    packs: Sequence[Pack],
+    loads: Sequence[Sequence[Pack]],
     work: Work,
     on_event: Callable[[Event], None],
     *,
@@ -165,18 +182,18 @@ def run_on_tune(
     slots: int,
     gpu_share: float,
 ) -> set[str]:
-    """Run the packs as Tune trials on the connected cluster.
+    """Run loads as Tune trials on the connected cluster.
 
     Args:
-        packs: what to run, the costliest first.
+        loads: what to run, the costliest first; the packs of a load side by side in one worker.
         work: what a pack does; travels to the workers.
         on_event: told what happens, in this process.
         stop: set to end early, with checkpoints.
-        slots: packs that can run side by side.
-        gpu_share: share of a GPU that each pack takes.
+        slots: loads that can run side by side.
+        gpu_share: share of a GPU that each load takes.
 
     Returns:
-        The workers that were used, as ``host:process``: as many as slots, unless there were fewer packs.
+        The workers that were used, as ``host:process``: as many as slots, unless there were fewer loads.
 
     Raises:
         ClusterError: if Tune itself failed.
@@ -185,16 +202,16 @@ def run_on_tune(
     from ray.exceptions import RayError
     from ray.tune.error import TuneError
 
-    listener = _listener(packs, on_event)
-    roll = _roll(min(slots, len(packs)))
+    listener = _listener(loads, on_event)
+    roll = _roll(min(slots, len(loads)))
     trainable = tune.with_resources(
-        tune.with_parameters(_trainable(), packs=list(packs), work=work, roll=roll),
+        tune.with_parameters(_trainable(), loads=list(loads), work=work, roll=roll),
         {"CPU": 1, "GPU": gpu_share} if gpu_share else {"CPU": 1},
     )
     with tempfile.TemporaryDirectory(prefix="study-tune-") as scratch:
         tuner = tune.Tuner(
             trainable,
-            param_space={"pack": tune.grid_search(list(range(len(packs))))},
+            param_space={"load": tune.grid_search(list(range(len(loads))))},
             tune_config=tune.TuneConfig(reuse_actors=True),
             run_config=tune.RunConfig(
                 name=uuid.uuid4().hex,
@@ -244,12 +261,12 @@ def _trainable() -> type:
     from ray import tune
 
     class PackTrainable(tune.Trainable):
-        """Steps through one pack's work; reused for the next pack."""
+        """Steps through one load's work; reused for the next load."""
 
         def setup(  # type: ignore[override]  # Tune passes `with_parameters` by name
-            self, config: dict[str, Any], packs: list[Pack], work: Work, roll: Any
+            self, config: dict[str, Any], loads: list[Sequence[Pack]], work: Work, roll: Any
         ) -> None:
-            self._packs, self._work = packs, work
+            self._loads, self._work = loads, work
             self._begin(config)
             # A node that isn't coming must not hold up the others.
             with suppress(ray.exceptions.RayError):
@@ -261,15 +278,15 @@ def _trainable() -> type:
             return True
 
         def _begin(self, config: dict[str, Any]) -> None:
-            self._progress = self._work(self._packs[config["pack"]])
+            self._events = abreast(self._work, self._loads[config["load"]])
 
         def step(self) -> dict[str, Any]:
             worker = f"{self._local_ip}:{os.getpid()}"
-            progress = next(self._progress, None)
-            return {"progress": progress, "done": progress is None, "worker": worker}
+            events = next(self._events, None)
+            return {"events": events, "done": events is None, "worker": worker}
 
         def cleanup(self) -> None:
-            _close(self._progress)
+            self._events.close()
 
     return PackTrainable
 
@@ -300,27 +317,30 @@ def _error_of(trial: Any) -> str:
     return written.read_text(errors="replace").strip() or "the worker died without a word"
 
 
-def _listener(packs: Sequence[Pack], on_event: Callable[[Event], None]) -> Any:
+def _listener(loads: Sequence[Sequence[Pack]], on_event: Callable[[Event], None]) -> Any:
     """Make the Tune callback that turns Tune's calls into events."""
     from ray import tune
 
     class Listener(_NeverSaved, tune.Callback):
         def __init__(self) -> None:
             self.workers: set[str] = set()
+            self._done: set[str] = set()
 
         def on_step_end(self, iteration: int, trials: Any, **info: Any) -> None:
             on_event(Tick())
 
         def on_trial_result(self, iteration: int, trials: Any, trial: Any, result: Any, **info: Any) -> None:
             self.workers.add(result["worker"])
-            if result["progress"] is not None:
-                on_event(result["progress"])
-
-        def on_trial_complete(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
-            if trial.last_result.get("progress") is None:  # else it was stopped early
-                on_event(PackDone(packs[trial.config["pack"]].id))
+            for event in result["events"] or ():
+                if isinstance(event, PackDone):
+                    if event.pack_id in self._done:  # before a crash of another that shared its worker
+                        continue
+                    self._done.add(event.pack_id)
+                on_event(event)
 
         def on_trial_error(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
-            on_event(PackFailed(packs[trial.config["pack"]].id, _error_of(trial)))
+            for pack in loads[trial.config["load"]]:
+                if pack.id not in self._done:
+                    on_event(PackFailed(pack.id, _error_of(trial)))
 
     return Listener()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 
@@ -33,6 +34,8 @@ _STEP_US = 300.0
 # Float32 numbers of a pack's activations beyond which more trials only fall out of the cache.
 _PACK_NUMBERS = 2**20
 _SMALLEST_CAP, _LARGEST_CAP = 16, 256
+# Packs that one worker keeps going on a device: each is a thread, and the interpreter serves one at a time.
+_MOST_ABREAST = 32
 
 
 @dataclass(frozen=True)
@@ -120,8 +123,17 @@ def pack_cost(trials: Sequence[Trial]) -> float:
     return (cell.iterations + 1) * (_STEP_US + len(trials) * cost(cell))
 
 
+AtOnce = Callable[[Cell], int | None]
+"""Gives how many trials of a cell a device trains side by side; None if a pack may be of any size."""
+
+
 def packs(
-    trials: Iterable[Trial], *, slots: int, size: int | None = None, kept: Sequence[Sequence[str]] = ()
+    trials: Iterable[Trial],
+    *,
+    slots: int,
+    size: int | None = None,
+    kept: Sequence[Sequence[str]] = (),
+    at_once: AtOnce | None = None,
 ) -> list[Pack]:
     """Sort trials into packs; how never changes a result.
 
@@ -131,6 +143,7 @@ def packs(
         size: trials in a pack at most; None to choose it.
         kept: trial ids of packs that have a checkpoint: formed again as they were, if all of their trials are
             still to be done; of two that overlap, the first.
+        at_once: of the devices; None for cores, which train one trial after the other.
 
     Returns:
         The costliest first; every trial in exactly one.
@@ -148,8 +161,12 @@ def packs(
     groups: dict[ShapeKey, list[Trial]] = {}
     for trial in pending.values():
         groups.setdefault(shape_key(trial.cell), []).append(trial)
-    counts = [_fewest(group, size) for group in groups.values()]
-    if size is None:
+    if at_once is None:
+        counts = [_fewest(group, size) for group in groups.values()]
+    else:
+        shares = sum(load_share(group, at_once) for group in (*groups.values(), *(p.trials for p in again)))
+        counts = [_filling(group, size, at_once, min(1, shares / slots)) for group in groups.values()]
+    if size is None and at_once is None:
         counts = _balanced(list(groups.values()), counts, [pack_cost(p.trials) for p in again], slots)
     new = [Pack(p) for group, n in zip(groups.values(), counts, strict=True) for p in _cut(group, n)]
     return sorted((*again, *new), key=lambda pack: pack_cost(pack.trials), reverse=True)
@@ -174,6 +191,59 @@ def _fewest(group: Sequence[Trial], size: int | None) -> int:
     numbers = cell.batch_size * (cell.input_size + 4 * cell.hidden_size)
     cap = size or min(max(_PACK_NUMBERS // numbers, _SMALLEST_CAP), _LARGEST_CAP)
     return -(-len(group) // cap)
+
+
+def load_share(trials: Sequence[Trial], at_once: AtOnce) -> float:
+    """Give the share of a device that some trials of equal shape fill; all of it where that isn't known."""
+    most = at_once(trials[0].cell)
+    return len(trials) / most if most else 1.0
+
+
+def _filling(group: Sequence[Trial], size: int | None, at_once: AtOnce, share: float) -> int:
+    """Count the packs of a group if each fills a device, or that share of it if there are more devices than work."""
+    most = at_once(group[0].cell)
+    if size is not None or most is None:
+        return _fewest(group, size)
+    return -(-len(group) // max(1, int(most * share)))
+
+
+def loads(packs: Sequence[Pack], *, slots: int, at_once: AtOnce | None = None) -> list[tuple[Pack, ...]]:
+    """Put packs together that a device trains side by side; on cores, each is alone.
+
+    Args:
+        packs: the costliest first: so those put together end at about the same time.
+        slots: devices.
+        at_once: as for `packs`.
+
+    Returns:
+        Every pack in exactly one load, in their order.
+
+    Example:
+        >>> from study.spec import load_spec
+        >>> made = packs(plan(load_spec("simple")).trials, slots=1, at_once=lambda cell: 528)
+        >>> [len(pack.trials) for pack in made], len(loads(made, slots=1, at_once=lambda cell: 528))
+        ([100, 100, 100, 100], 1)
+    """
+    if at_once is None:
+        return [(pack,) for pack in packs]
+    shares = [load_share(pack.trials, at_once) for pack in packs]
+    count = max(math.ceil(sum(shares) - 1e-9), min(slots, len(packs)))
+    while count < len(packs):
+        made = _cut_by(shares, count)
+        if all(sum(shares[i] for i in load) < 1 + 1e-9 and len(load) <= _MOST_ABREAST for load in made):
+            return [tuple(packs[i] for i in load) for load in made]
+        count += 1
+    return [(pack,) for pack in packs]
+
+
+def _cut_by(shares: Sequence[float], count: int) -> list[list[int]]:
+    """Cut a row of shares, in order, into parts of about the same sum; those without any are left out."""
+    made: list[list[int]] = [[] for _ in range(count)]
+    total, before = sum(shares), 0.0
+    for i, share in enumerate(shares):
+        made[min(count - 1, int((before + share / 2) / total * count))].append(i)
+        before += share
+    return [part for part in made if part]
 
 
 def _cut(group: Sequence[Trial], count: int) -> list[tuple[Trial, ...]]:

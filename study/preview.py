@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from study.engine import engine_for, passed_over
+from study.engine import engine_for
 from study.errors import StudyError
-from study.plan import Plan, shape_key
+from study.plan import AtOnce, Plan, shape_key
+from study.plan import loads as make_loads
 from study.plan import packs as make_packs
 from study.progress import duration
 from study.records import Pack
-from study.run import Options, device_of
+from study.run import Options, at_once_on, device_of, passed_over_by
 from study.store import Store
 
 _CALIBRATION_S = 1.0
@@ -33,8 +35,10 @@ def preview(plan: Plan, options: Options) -> RenderableType:
     """
     done = _done_anywhere(plan, options)
     pending = [trial for trial in plan.trials if trial.id not in done]
-    slots = options.cpus or os.cpu_count() or 1
-    packs = make_packs(pending, slots=slots, size=options.pack_size)
+    on_gpu = device_of(options) == "cuda"
+    at_once = at_once_on(plan, replace(options, local=True)) if on_gpu else None
+    slots = 1 if on_gpu else options.cpus or os.cpu_count() or 1
+    packs = make_packs(pending, slots=slots, size=options.pack_size, at_once=at_once)
     head = Text()
     head.append(f"{plan.spec.study}: {plan.spec.question}\n", style="bold")
     head.append(f"{len(plan.cells):,} cells × {len(plan.spec.seeds):,} seeds = {len(plan.trials):,} trials, ")
@@ -42,7 +46,7 @@ def preview(plan: Plan, options: Options) -> RenderableType:
     if not packs:
         head.append("nothing is left to do")
         return head
-    return Group(head, *_pending(plan, packs, slots, options))
+    return Group(head, *_pending(plan, packs, slots, options, at_once))
 
 
 def _done_anywhere(plan: Plan, options: Options) -> set[str]:
@@ -58,7 +62,9 @@ def _done_anywhere(plan: Plan, options: Options) -> set[str]:
     return done
 
 
-def _pending(plan: Plan, packs: list[Pack], slots: int, options: Options) -> Iterable[RenderableType]:
+def _pending(
+    plan: Plan, packs: list[Pack], slots: int, options: Options, at_once: AtOnce | None
+) -> Iterable[RenderableType]:
     device = device_of(options)
     table = Table(title=f"{sum(len(p.trials) for p in packs):,} trials in {len(packs):,} packs on {device}")
     for column in ("model", "hidden", "engine"):
@@ -66,19 +72,16 @@ def _pending(plan: Plan, packs: list[Pack], slots: int, options: Options) -> Ite
     for column in ("packs", "trials", "memory", "µs per trial-iteration", "core time"):
         table.add_column(column, justify="right")
     shapes = Counter(shape_key(pack.trials[0].cell) for pack in packs)
-    total_s = 0.0
-    reasons: dict[str, None] = {}
+    seconds: dict[str, float] = {}
     for shape, count in shapes.items():
         of_shape = [pack for pack in packs if shape_key(pack.trials[0].cell) == shape]
         largest = max(of_shape, key=lambda pack: len(pack.trials))
         cell = largest.trials[0].cell
         engine = engine_for(options.engine, cell, device)
-        for other, reason in passed_over(engine, cell, device).items():
-            reasons[f"{cell.model} is trained by the {engine.name} engine, not by {other}: {reason}"] = None
         trial_iteration_s = calibrate(largest, options, device)
         trials = sum(len(pack.trials) for pack in of_shape)
-        shape_s = trial_iteration_s * trials * (cell.iterations + 1)
-        total_s += shape_s
+        trial_s = trial_iteration_s * (cell.iterations + 1)
+        seconds |= {pack.id: trial_s * len(pack.trials) for pack in of_shape}
         table.add_row(
             cell.model,
             str(cell.hidden_size),
@@ -87,13 +90,16 @@ def _pending(plan: Plan, packs: list[Pack], slots: int, options: Options) -> Ite
             f"{trials:,}",
             f"{engine.memory_mb(largest):,.0f} MiB",
             f"{trial_iteration_s * 1e6:.1f}",
-            duration(shape_s),
+            duration(trial_s * trials),
         )
     yield table
-    for reason in reasons:
+    for reason in passed_over_by(plan, options):
         yield Text(reason)
-    busy = min(slots, len(packs)) if device == "cpu" else 1
-    where = f"{busy} cores" if device == "cpu" else "one GPU"
+    # On a GPU the packs of a load train side by side, and the longest lasts as long as all.
+    loads = make_loads(packs, slots=slots, at_once=at_once)
+    total_s = sum(max(seconds[pack.id] for pack in load) for load in loads)
+    busy = min(slots, len(loads))
+    where = "one GPU" if at_once else f"{busy} cores"
     yield Text(f"about {duration(total_s / busy)} on {where}, by a calibration of a second a shape")
 
 

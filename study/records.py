@@ -201,7 +201,14 @@ class Tick:
     """Time goes by, whatever else happens: time to show it."""
 
 
-Event = Progress | PackDone | PackFailed | Tick
+@dataclass(frozen=True)
+class Notice:
+    """Something that a person should know."""
+
+    text: str
+
+
+Event = Progress | PackDone | PackFailed | Tick | Notice
 """What the scheduling of packs tells, as it happens."""
 
 

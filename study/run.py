@@ -17,8 +17,9 @@ import torch
 from rich.console import Console
 
 from study import cluster
-from study.engine import Engine, check_device, engine_for
-from study.plan import Plan
+from study.engine import Engine, check_device, engine_for, passed_over, trials_at_once
+from study.plan import AtOnce, Plan, shape_key
+from study.plan import loads as make_loads
 from study.plan import packs as make_packs
 from study.prepare import prepare, preparing
 from study.progress import waiting
@@ -85,6 +86,8 @@ def run(plan: Plan, options: Options, console: Console) -> Ending:
         attempt = folder.begin_attempt()
         folder.write_spec(plan.spec.text)
         pending = find_pending(plan, options.root, console)
+        for reason in passed_over_by(plan, options) if pending else ():
+            console.print(reason, style="yellow")
         with (
             _slots(options, engines, pending, console) as slots,
             publishing(plan, options.tracking_uri, console) as publisher,
@@ -115,6 +118,20 @@ def _engines(plan: Plan, options: Options) -> list[tuple[Engine, Cell]]:
         engine = engine_for(options.engine, cell, device)
         found.setdefault(engine.name, (engine, cell))
     return list(found.values())
+
+
+def passed_over_by(plan: Plan, options: Options) -> list[str]:
+    """Say which models a slower engine trains than there is for the device, and why."""
+    device = device_of(options)
+    reasons: dict[str, None] = {}
+    if options.engine == "auto":
+        for cell in plan.cells:
+            engine = engine_for("auto", cell, device)
+            for other, reason in passed_over(engine, cell, device).items():
+                reasons[f"{cell.model} is trained by the {engine.name} engine, not by {other}: {reason}"] = (
+                    None
+                )
+    return list(reasons)
 
 
 @contextmanager
@@ -190,6 +207,20 @@ def device_of(options: Options) -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
+def at_once_on(plan: Plan, options: Options) -> AtOnce:
+    """Ask a device how many trials of each shape it trains side by side."""
+    cells = {shape_key(cell): cell for cell in plan.cells}
+    asked = partial(trials_at_once, options.engine, tuple(cells.values()))
+    answers = asked() if options.local else cluster.ask(asked, _gpu_share(options))
+    counts = dict(zip(cells, answers, strict=True))
+
+    def at_once(cell: Cell) -> int | None:
+        count = counts[shape_key(cell)]
+        return None if count is None else max(1, count // options.packs_per_gpu)
+
+    return at_once
+
+
 def _train(
     plan: Plan,
     folder: StudyStore,
@@ -210,7 +241,8 @@ def _train(
         checkpoint_every_s=options.checkpoint_every_s,
     )
     kept = [trial_ids for _, trial_ids, _ in folder.checkpoints()]
-    packs = make_packs(pending, slots=slots, size=options.pack_size, kept=kept)
+    at_once = at_once_on(plan, options) if device == "cuda" else None
+    packs = make_packs(pending, slots=slots, size=options.pack_size, kept=kept, at_once=at_once)
     # Signals are taken over after Ray has started, since Ray takes them over when it starts.
     with (
         stopping(console) as stop,
@@ -220,7 +252,8 @@ def _train(
             cluster.run_here(packs, work, on_event, stop=stop)
             return not stop.is_set()
         gpu_share = _gpu_share(options)
-        used = cluster.run_on_tune(packs, work, on_event, stop=stop, slots=slots, gpu_share=gpu_share)
-    if len(used) < min(slots, len(packs)) and not stop.is_set():
+        loads = make_loads(packs, slots=slots, at_once=at_once)
+        used = cluster.run_on_tune(loads, work, on_event, stop=stop, slots=slots, gpu_share=gpu_share)
+    if len(used) < min(slots, len(loads)) and not stop.is_set():
         console.print(f"only {len(used)} of {slots} workers were used", style="yellow")
     return not stop.is_set()

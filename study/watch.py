@@ -13,7 +13,7 @@ from rich.console import Console
 from study.plan import Plan
 from study.progress import Board, shown, waiting
 from study.provenance import provenance
-from study.records import Curve, Event, Outcome, Pack, PackDone, PackFailed, Progress, Result, Trial
+from study.records import Curve, Event, Notice, Outcome, Pack, PackDone, PackFailed, Progress, Result, Trial
 from study.store import StudyStore
 from study.table import table_curves, table_results
 from study.tracking import Publisher
@@ -45,6 +45,8 @@ def watching(
             match event:
                 case Progress():
                     board.progress(event)
+                case Notice(text):
+                    console.print(text, style="yellow")
                 case PackDone(pack_id):
                     board.done(pack_id, _publish(folder, pack_id, publisher))
                 case PackFailed(pack_id, error):

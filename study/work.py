@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from study.engine import Training, engine_for
-from study.errors import StoreError
+from study.errors import DeviceMemoryError, StoreError
 from study.prepare import prepare
 from study.provenance import provenance
-from study.records import Checkpoint, Pack, Progress
+from study.records import Checkpoint, Event, Notice, Pack, Progress
 from study.store import Store, StudyStore
 
 _SLICE_S = 1.0
@@ -40,7 +40,7 @@ class PackWork:
     device: str
     checkpoint_every_s: float = 60.0
 
-    def __call__(self, pack: Pack) -> Iterator[Progress]:
+    def __call__(self, pack: Pack) -> Iterator[Event]:
         """Train the pack and store its results, yielding its progress about every second.
 
         Closed early, or crashing, it leaves the last checkpoint; closed early, it takes one more.
@@ -48,21 +48,27 @@ class PackWork:
         folder = Store(self.root).study(self.study)
         if folder.has_pack(pack.id):  # stored by a worker that died before it could say so
             return
-        training = self._start(folder, pack)
+        device = self.device
+        try:
+            training = self._start(folder, pack, device)
+        except DeviceMemoryError as error:
+            device = "cpu"
+            yield Notice(f"{error}. Pack {pack.id} trains on the CPU instead")
+            training = self._start(folder, pack, device)
         yield from self._train(folder, training)
         results, curves = training.finish()
         self._check_attempt(folder)
-        folder.write_pack(pack.id, results, curves, provenance(self.device))
+        folder.write_pack(pack.id, results, curves, provenance(device))
         folder.drop_checkpoint(pack.id)
 
-    def _start(self, folder: StudyStore, pack: Pack) -> Training:
+    def _start(self, folder: StudyStore, pack: Pack, device: str) -> Training:
         cell = pack.trials[0].cell
-        engine = engine_for(self.engine, cell, self.device)
+        engine = engine_for(self.engine if device == self.device else "auto", cell, device)
         prepare(engine, cell)
         kept: Checkpoint | None = folder.load_checkpoint(pack.id)
         if kept is not None and kept.engine != engine.name:
             kept = None
-        return engine.start(pack, device=self.device, checkpoint=kept)
+        return engine.start(pack, device=device, checkpoint=kept)
 
     def _train(self, folder: StudyStore, training: Training) -> Iterator[Progress]:
         kept_at = time.monotonic()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from study.engine.base import Engine
 from study.engine.fused_engine import FusedEngine
 from study.engine.gpu.engine import GpuEngine
@@ -46,6 +48,11 @@ def passed_over(engine: Engine, cell: Cell, device: str) -> dict[str, str]:
     before = list(ENGINES.values())[: list(ENGINES).index(engine.name)]
     reasons = {other.name: other.refuses(cell) for other in before if device in other.devices}
     return {name: reason for name, reason in reasons.items() if reason is not None}
+
+
+def trials_at_once(name: str, cells: Sequence[Cell]) -> list[int | None]:
+    """Count, for each cell, the trials that the GPU of this machine trains side by side; see `Engine`."""
+    return [engine_for(name, cell, "cuda").trials_at_once(cell) for cell in cells]
 
 
 def _against(engine: Engine, cell: Cell, device: str) -> str | None:

@@ -35,7 +35,9 @@ def work_in(root: Path, engine: str = "torch") -> tuple[StudyStore, PackWork]:
 
 
 def on_tune(packs: list[Pack], work: PackWork, on_event: Callable[[Event], None]) -> set[str]:
-    return cluster.run_on_tune(packs, work, on_event, stop=threading.Event(), slots=SLOTS, gpu_share=0)
+    return cluster.run_on_tune(
+        [(pack,) for pack in packs], work, on_event, stop=threading.Event(), slots=SLOTS, gpu_share=0
+    )
 
 
 def bits(folder: StudyStore) -> list[Result]:
@@ -63,6 +65,49 @@ def test_slots_are_counted(tmp_path):
     assert cluster.slots(0) == SLOTS
     with pytest.raises(ClusterError, match=r"1 CPU and 0\.5 GPU"):
         cluster.slots(0.5)
+
+
+def test_packs_of_a_load_share_a_worker(tmp_path, small_pack):
+    """Each pack of a load is told done once, and comes out as in this process."""
+    packs = [small_pack(seed, seed + 100) for seed in range(6)]
+    folder, work = work_in(tmp_path / "tune")
+    events: list[Event] = []
+    loads = [packs[:1], packs[1:3], packs[3:]]
+    cluster.run_on_tune(loads, work, events.append, stop=threading.Event(), slots=SLOTS, gpu_share=0)
+    assert sorted(e.pack_id for e in events if isinstance(e, PackDone)) == sorted(pack.id for pack in packs)
+    here, work = work_in(tmp_path / "here")
+    cluster.run_here(packs, work, events.append, stop=threading.Event())
+    assert bits(here) == bits(folder)
+
+
+class BreaksOne:
+    """Does the work of all packs but one, which crashes each time."""
+
+    def __init__(self, work: PackWork, bad: str) -> None:
+        self._work, self._bad = work, bad
+
+    def __call__(self, pack: Pack) -> Iterator[Event]:
+        if pack.id == self._bad:
+            raise RuntimeError("this one breaks")
+        yield from self._work(pack)
+
+
+def test_a_load_fails_for_the_pack_that_crashes_alone(tmp_path, small_pack):
+    """The others of its load are done, told once though the load was tried again, and not failed."""
+    packs = [small_pack(seed) for seed in range(3)]
+    folder, work = work_in(tmp_path)
+    events: list[Event] = []
+    cluster.run_on_tune(
+        [packs], BreaksOne(work, packs[1].id), events.append, stop=threading.Event(), slots=1, gpu_share=0
+    )
+    assert [e.pack_id for e in events if isinstance(e, PackFailed)] == [packs[1].id]
+    assert sorted(e.pack_id for e in events if isinstance(e, PackDone)) == sorted([packs[0].id, packs[2].id])
+    assert len(folder.done()) == 2
+
+
+def test_a_worker_answers():
+    """A question is answered by a worker, in a process of its own."""
+    assert cluster.ask(os.getpid, 0) != os.getpid()
 
 
 def test_every_slot_is_used_and_every_pack_done_once(tmp_path, small_pack):
@@ -128,7 +173,7 @@ def test_stopping_keeps_checkpoints(tmp_path, small_pack):
         if isinstance(event, Progress):
             stop.set()
 
-    cluster.run_on_tune(packs, work, on_event, stop=stop, slots=SLOTS, gpu_share=0)
+    cluster.run_on_tune([(pack,) for pack in packs], work, on_event, stop=stop, slots=SLOTS, gpu_share=0)
     deadline = time.monotonic() + 20
     while len(folder.checkpoints()) + len(folder.pack_ids()) < SLOTS and time.monotonic() < deadline:
         time.sleep(0.05)

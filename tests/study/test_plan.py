@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from study.plan import Plan, cells, cost, packs, plan, shape_key
+from study.plan import Plan, cells, cost, load_share, loads, packs, plan, shape_key
 from study.records import CELL_FIELDS, Cell, Pack, Trial
 from study.spec import load_spec, parse_spec
 
@@ -236,3 +236,35 @@ def test_larger_networks_cost_more() -> None:
     cell: Cell = planned().cells[0]
     larger = ({"input_size": 8}, {"hidden_size": 4}, {"batch_size": 256}, {"evaluation_rows": 20_000})
     assert all(cost(replace(cell, **change)) > cost(cell) for change in larger)  # type: ignore[arg-type]
+
+
+@given(
+    counts=st.lists(st.integers(1, 1200), min_size=1, max_size=6),
+    slots=st.integers(1, 12),
+    most=st.integers(1, 600),
+)
+def test_loads_fill_devices_and_leave_none_idle(counts, slots, most):
+    """Every trial is in one pack of one load; no load overfills a device, and no device waits for work there is."""
+    shapes = [replace(planned().cells[0], hidden_size=2 + i) for i in range(len(counts))]
+    trials = [Trial(cell, seed) for cell, count in zip(shapes, counts, strict=True) for seed in range(count)]
+
+    def at_once(cell: Cell) -> int:
+        return max(1, most // cell.hidden_size)
+
+    made = packs(trials, slots=slots, at_once=at_once)
+    together = loads(made, slots=slots, at_once=at_once)
+    assert [pack for load in together for pack in load] == made
+    assert sorted(t.id for pack in made for t in pack.trials) == sorted(t.id for t in trials)
+    for load in together:
+        assert sum(load_share(pack.trials, at_once) for pack in load) <= 1 + 1e-9
+        assert len(load) <= 32
+    assert len(together) >= min(slots, len(made))
+    assert len(made) >= min(slots, len(trials))
+
+
+def test_a_device_that_is_not_known_gets_packs_as_a_core_does():
+    """Where an engine can't say what fills a device, packs have their usual size, each alone."""
+    trials = [Trial(planned().cells[0], seed) for seed in range(600)]
+    made = packs(trials, slots=1, at_once=lambda cell: None)
+    assert [len(p.trials) for p in made] == [len(p.trials) for p in packs(trials, slots=1)]
+    assert all(len(load) == 1 for load in loads(made, slots=1, at_once=lambda cell: None))

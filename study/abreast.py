@@ -1,0 +1,117 @@
+"""Several packs at once in one worker: on a GPU that one of them alone would leave half idle.
+
+Kernels of different processes take turns on a GPU, those of one process run side by side. So packs that share a GPU are
+threads of one worker; each waits for the device most of the time. On the CPU a worker has one pack, and no thread.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+
+from study.records import Event, Pack, PackDone
+
+Work = Callable[[Pack], Iterator[Event]]
+"""Trains and stores a pack, yielding its progress about every second; closed early, it keeps a checkpoint."""
+
+# Events of packs side by side come together this often at most: each costs the driver some milliseconds.
+_EVERY_S = 1.0
+
+
+def abreast(work: Work, packs: Sequence[Pack]) -> Generator[list[Event], None, None]:
+    """Run packs side by side, and yield what happens; each is told done as soon as it is.
+
+    Closed early, all keep a checkpoint. If one crashes, the others go on to their end.
+
+    Args:
+        work: what a pack does.
+        packs: what to run.
+
+    Raises:
+        Exception: what the first that crashed raised, at the end.
+
+    Example:
+        >>> from study.spec import load_spec
+        >>> from study.plan import packs, plan
+        >>> two = packs(plan(load_spec("simple")).trials, slots=1)[:2]
+        >>> [len(events) for events in abreast(lambda pack: iter([]), two)]
+        [2]
+    """
+    if len(packs) == 1:
+        steps = work(packs[0])
+        try:
+            for event in steps:
+                yield [event]
+        finally:
+            close(steps)
+        yield [PackDone(packs[0].id)]
+        return
+    lanes = _Lanes(work, packs)
+    try:
+        yield from lanes.events()
+    finally:
+        lanes.stop()
+    if lanes.errors:
+        raise lanes.errors[0]
+
+
+class _Lanes:
+    """The threads of some packs."""
+
+    def __init__(self, work: Work, packs: Sequence[Pack]) -> None:
+        self.errors: list[BaseException] = []
+        self._work = work
+        self._told: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=self._run, args=(pack,), daemon=True) for pack in packs]
+        for thread in self._threads:
+            thread.start()
+
+    def _run(self, pack: Pack) -> None:
+        try:
+            steps = self._work(pack)
+            try:
+                for event in steps:
+                    self._told.put(event)
+                    if self._stop.is_set():
+                        return
+                self._told.put(PackDone(pack.id))
+            finally:
+                close(steps)
+        except BaseException as error:  # raised in the worker's own thread, when the others are through
+            self.errors.append(error)
+        finally:
+            self._told.put(None)
+
+    def events(self) -> Iterator[list[Event]]:
+        """Yield what has been told, together about every second, until all have ended."""
+        left = len(self._threads)
+        while left:
+            together: list[Event] = []
+            until = time.monotonic() + _EVERY_S
+            while left and (remaining := until - time.monotonic()) > 0:
+                try:
+                    event = self._told.get(timeout=remaining)
+                except queue.Empty:
+                    break
+                if event is None:
+                    left -= 1
+                else:
+                    together.append(event)
+            if together:
+                yield together
+
+    def stop(self) -> None:
+        """End all of them; each keeps a checkpoint."""
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+
+def close(steps: Iterator[Event]) -> None:
+    """Close a generator, if it is one."""
+    closing = getattr(steps, "close", None)
+    if closing is not None:
+        closing()

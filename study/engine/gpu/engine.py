@@ -51,7 +51,7 @@ class GpuEngine(Engine):
         if unknown:
             return f"it has no gradient for the unit {unknown[0]}"
         if not self._emulated and not _installed():
-            return "its packages aren't installed: pip install 'seeded-study[gpu]'"
+            return "its packages aren't installed: pip install '.[gpu]'"
         return refusal(_shape(cell))
 
     def memory_mb(self, pack: Pack) -> float:

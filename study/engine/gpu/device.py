@@ -23,12 +23,18 @@ from cuda.core import Device, Kernel, LaunchConfig, ObjectCode, Stream, launch
 from cuda.core.utils import FileStreamProgramCache
 
 import tasks.stream
-from study.engine.gpu.kernels import REGISTERS, compile_kernels
+from study.engine.gpu.kernels import compile_kernels
 from study.engine.gpu.layout import Layout, Shape, new_layout
 from study.engine.gpu.parts import Blocks, Choices, Looked, Tables, chunks
+from study.errors import DeviceError
 from tasks.compile import digest
 
 _CACHE_BYTES = 256 * 2**20
+_ELF = b"\x7fELF"
+# More a thread can't name.
+_MOST_REGISTERS = 255
+# On a multiprocessor: four blocks, say, that hide each other's barriers.
+_WANTED_THREADS = 512
 _STAMP = digest((*sorted(Path(__file__).parents[1].rglob("*.py")), Path(tasks.stream.__file__)))
 
 
@@ -40,16 +46,25 @@ class CudaBlocks(Blocks):
         choices: of the pack.
         tables: of the trials.
         state: weights and both moments, each [trials, parameters]; copied.
+        registers: of a thread, at most; None to choose them.
     """
 
     def __init__(
-        self, shape: Shape, choices: Choices, tables: Tables, state: Sequence[npt.NDArray[np.float32]]
+        self,
+        shape: Shape,
+        choices: Choices,
+        tables: Tables,
+        state: Sequence[npt.NDArray[np.float32]],
+        *,
+        registers: int | None = None,
     ) -> None:
         self._device = torch.device("cuda", torch.cuda.current_device())
-        Device(self._device.index).set_current()
+        self._context = Device(self._device.index)
+        self._context.set_current()
         capability = torch.cuda.get_device_capability(self._device)
         self._layout = new_layout(shape)
-        self._train, self._look = _kernels(shape, choices, capability)
+        registers = registers or registers_of(self._layout)
+        self._train, self._look = _kernels(shape, choices, capability, registers)
         self._stream = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
         self._to_launch = Stream.from_handle(self._stream.cuda_stream)
         self._shape, self._rows = state[0].shape, tables.evaluated.shape[3]
@@ -83,7 +98,7 @@ class CudaBlocks(Blocks):
                 *(tensor.data_ptr() for tensor in self._state),
             ]  # fmt: skip
             self._launch(self._train, (len(which),), arguments)
-            event = torch.cuda.Event()  # type: ignore[no-untyped-call]
+            event = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]
             event.record(self._stream)
         self._launched.append(event)
 
@@ -101,7 +116,7 @@ class CudaBlocks(Blocks):
             here = [torch.empty_like(tensor, device="cpu", pin_memory=True) for tensor in (errors, found)]
             for to, tensor in zip(here, (errors, found), strict=True):
                 to.copy_(tensor, non_blocking=True)
-            event = torch.cuda.Event()  # type: ignore[no-untyped-call]
+            event = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]
             event.record(self._stream)
 
         def result() -> Looked:
@@ -121,26 +136,59 @@ class CudaBlocks(Blocks):
             self._launched.popleft().synchronize()
 
     def _launch(self, kernel: Kernel, grid: tuple[int, ...], arguments: Sequence[int]) -> None:
+        self._context.set_current()  # whatever thread this is
         config = LaunchConfig(grid=grid, block=self._layout.threads, shmem_size=4 * self._layout.size)
         launch(self._to_launch, config, kernel, *arguments)
 
 
-def blocks_at_once(layout: Layout) -> int:
-    """Count the blocks of a layout that the current device has room for."""
+def blocks_at_once(layout: Layout, registers: int | None = None) -> int:
+    """Count the blocks of a layout that the current device has room for, with so many registers a thread."""
     has = Device(torch.cuda.current_device()).properties
-    # A block takes a KiB more than it asks for; registers were shared out when it was compiled.
-    by_memory = has.max_shared_memory_per_multiprocessor // (4 * layout.size + 1024)
-    by_registers = has.max_registers_per_multiprocessor // (REGISTERS * layout.threads)
-    return int(has.multiprocessor_count * max(1, min(by_memory, by_registers)))
+    by_registers = has.max_registers_per_multiprocessor // (
+        (registers or registers_of(layout)) * layout.threads
+    )
+    return int(has.multiprocessor_count * max(1, min(_blocks_by_memory(layout), by_registers)))
+
+
+def registers_of(layout: Layout) -> int:
+    """Choose how many registers a thread may have: a fourth of them a block, more if memory lets fewer blocks in."""
+    has = Device(torch.cuda.current_device()).properties
+    blocks = max(1, min(_WANTED_THREADS // layout.threads, _blocks_by_memory(layout)))
+    return int(min(_MOST_REGISTERS, has.max_registers_per_multiprocessor // (layout.threads * blocks)))
+
+
+def _blocks_by_memory(layout: Layout) -> int:
+    has = Device(torch.cuda.current_device()).properties
+    # A block takes a KiB more than it asks for.
+    return int(has.max_shared_memory_per_multiprocessor // (4 * layout.size + 1024))
 
 
 @cache
-def _kernels(shape: Shape, choices: Choices, capability: tuple[int, int]) -> tuple[Kernel, Kernel]:
+def _kernels(
+    shape: Shape, choices: Choices, capability: tuple[int, int], registers: int
+) -> tuple[Kernel, Kernel]:
     """Load the kernels of a shape, from disk or newly compiled."""
-    made_of = (_STAMP, numba.__version__, numba_cuda.__version__, shape, choices, capability)
+    made_of = (_STAMP, numba.__version__, numba_cuda.__version__, shape, choices, capability, registers)
     key = hashlib.sha256(repr(made_of).encode()).digest()
-    train, look = _kept(key) or _keep(key, compile_kernels(new_layout(shape), choices, capability))
-    return ObjectCode.from_cubin(train).get_kernel("train"), ObjectCode.from_cubin(look).get_kernel("look")
+    kept = _kept(key)
+    if kept is not None:
+        with suppress(Exception):  # assembled under another driver, on a disk that machines share
+            return _load(kept)
+    try:
+        codes = compile_kernels(new_layout(shape), choices, capability, registers)
+        return _load(_keep(key, codes))
+    except Exception as error:
+        raise DeviceError(
+            "device: no kernel could be made for this GPU, of compute capability {}.{}; see docs/gpu.md, or use "
+            "--engine torch or --device cpu: {}".format(*capability, error)
+        ) from error
+
+
+def _load(codes: tuple[bytes, bytes]) -> tuple[Kernel, Kernel]:
+    made = [
+        ObjectCode.from_cubin(code) if code.startswith(_ELF) else ObjectCode.from_ptx(code) for code in codes
+    ]
+    return made[0].get_kernel("train"), made[1].get_kernel("look")
 
 
 def _kept(key: bytes) -> tuple[bytes, bytes] | None:

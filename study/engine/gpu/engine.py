@@ -181,7 +181,7 @@ class GpuTraining(SlicedTraining):
         self._parts.update(self._which(), self._iteration, count)
         self._calls += 1
         if self._update_s:
-            self._parts.wait(1)  # the device has one to do while the next is made ready
+            self._parts.wait(2)  # the device has something to do while the next is made ready
         else:
             self._parts.wait()
             # The first call loads, or compiles: it says nothing of the next.

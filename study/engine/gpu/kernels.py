@@ -10,6 +10,7 @@ import re
 from typing import Any
 
 import numpy as np
+from cuda.bindings.nvjitlink import nvJitLinkError
 from cuda.core import ObjectCode, Program, ProgramOptions
 from numba import cuda, float32, float64, int64, types, uint32, uint64
 from numba.cuda import compiler as cuda_compiler
@@ -44,7 +45,7 @@ TRAIN_TYPES = (_U, int64, int64, int64, _W, _U, _U, _F, _F, _F, _F, _F)
 LOOK_TYPES = (_U, _U, _F, _U, _F, int64, _D, _F)
 
 REGISTERS = 128
-"""Of a thread, at most: then four blocks of 128 threads share a multiprocessor's 65,536."""
+"""Of a thread, at most, if its block is one of four on a multiprocessor: they share 65,536."""
 
 _U0, _U1, _U2 = np.uint64(0), np.uint64(1), np.uint64(2)
 
@@ -259,12 +260,18 @@ def to_ptx(
     library, mangled = compiled.library, compiled.fndesc.llvm_func_name
     function = library.get_function(mangled)
     _compiler.kernel_fixup(function, False)
-    _nvvm.set_launch_bounds(function, (threads, 65_536 // (registers * threads)))
+    _nvvm.set_launch_bounds(function, (threads, max(1, 65_536 // (registers * threads))))
     ptx = _nvvm.compile_ir(library.llvm_strs, arch="compute_{}{}".format(*capability), **options).decode()
     (entry,) = re.findall(r"\.entry (\w+)", ptx)
     return re.sub(rf"\b{entry}\b", name, ptx.strip("\0 \n"))
 
 
 def to_machine_code(ptx: str, capability: tuple[int, int]) -> ObjectCode:
-    """Assemble PTX: not left to the driver, which may be older than the PTX."""
-    return Program(ptx, "ptx", ProgramOptions(arch="sm_{}{}".format(*capability))).compile("cubin")
+    """Assemble PTX; or leave it to the driver, where the assembler is too new for the device or too old for the PTX.
+
+    CUDA 13's knows no device older than 7.5, CUDA 12's no PTX of a later minor version; and the driver may know either.
+    """
+    try:
+        return Program(ptx, "ptx", ProgramOptions(arch="sm_{}{}".format(*capability))).compile("cubin")
+    except nvJitLinkError:
+        return ObjectCode.from_ptx(ptx.encode())

@@ -31,7 +31,7 @@ MOST_HIDDEN = (_THREADS - 1) // 2
 
 # Every device from compute capability 7.0 on gives a block this much without being asked.
 _MOST_BYTES = 48 * 1024
-# Below this, several blocks fit even where a multiprocessor has 64 KB.
+# Below this, four blocks share a multiprocessor that has 164 KB, as those of A100 and H100 have, and more.
 _GOOD_BYTES = 40 * 1024
 _MOST_ROWS, _LEAST_ROWS = 128, 16
 SUMMANDS = 16

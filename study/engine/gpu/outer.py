@@ -66,11 +66,11 @@ def new_products(layout: Layout) -> tuple[Any, Any]:
     """Make the two phases of the gradient of products of factors, one hidden unit at a time.
 
     `spread`, thread = (row, slice): slope times the products of the factors before and after, into the second plane.
-    `gather`, thread = 4 features: their sums over rows.
+    `gather`, thread = feature: their sums over rows.
     """
     rows, slices, hidden, plane = layout.rows, layout.slices, layout.shape.hidden, layout.plane
     slice_quads, quads, stride, features = layout.slice_quads, layout.quads, layout.stride, layout.features
-    at_products, at_sums = layout.at_products, layout.at_product_sums
+    at_products, at_sums, threads = layout.at_products, layout.at_product_sums, layout.threads
     at_slopes = layout.at_slopes + layout.outputs * layout.groups
     slope_stride = layout.slope_stride
     at_weights, quad_stride = layout.at_weights + 4 * layout.input_sums, 4 * layout.weight_rows
@@ -103,16 +103,15 @@ def new_products(layout: Layout) -> tuple[Any, Any]:
 
     @inline
     def gather(t, x, o, turn):
-        if t < np.uint64(quads):
-            d0, d1, d2, d3 = ZERO, ZERO, ZERO, ZERO
-            to = np.uint64(at_sums) + np.uint64(o) * np.uint64(features) + _U4 * t
-            if turn > 0:
-                d0, d1, d2, d3 = load4(x, to)
+        i = t
+        while i < np.uint64(features):
+            to = np.uint64(at_sums) + np.uint64(o) * np.uint64(features) + i
+            total = x[to] if turn > 0 else ZERO
             row = np.uint64(0)
             while row < np.uint64(rows):
-                x0, x1, x2, x3 = load4(x, np.uint64(plane) + row * np.uint64(stride) + _U4 * t)
-                d0, d1, d2, d3 = d0 + x0, d1 + x1, d2 + x2, d3 + x3
+                total = total + x[np.uint64(plane) + row * np.uint64(stride) + i]
                 row += _U1
-            store4(x, to, d0, d1, d2, d3)
+            x[to] = total
+            i += np.uint64(threads)
 
     return spread, gather

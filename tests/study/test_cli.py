@@ -68,7 +68,7 @@ def test_five_mistakes_one_message(here, command):
         (("show", "nothing"), "no study 'nothing'"),
         (("report", "nothing"), "no study 'nothing'"),
         (("sync", "nothing"), "no study 'nothing'"),
-        (("run", "little.yaml", "--engine", "fast", "--local"), "fused, torch"),
+        (("run", "little.yaml", "--engine", "fast", "--local"), "fused, fused-gpu, torch"),
         (("report", "x", "--from", "mlflow", "--tracking-uri", "off"), "--tracking-uri is 'off'"),
         (("ui", "--tracking-uri", "http://127.0.0.1:9"), "open that address"),
     ],

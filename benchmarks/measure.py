@@ -26,6 +26,7 @@ Measure = Callable[[float], float]
 """Works for about so many seconds and gives microseconds a unit of work."""
 
 Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
 
 BATCH = 128
 PACK = 64
@@ -118,9 +119,11 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def in_turns(measures: Mapping[Key, Measure], *, rounds: int, seconds: float) -> dict[Key, list[float]]:
+def in_turns(
+    measures: Mapping[Key, Callable[[float], Value]], *, rounds: int, seconds: float
+) -> dict[Key, list[Value]]:
     """Measure everything once a round, so that a machine whose speed drifts disturbs all alike."""
-    measured: dict[Key, list[float]] = {key: [] for key in measures}
+    measured: dict[Key, list[Value]] = {key: [] for key in measures}
     for _ in range(rounds):
         for key, measure in measures.items():
             measured[key].append(measure(seconds))
@@ -148,8 +151,8 @@ def tell(words: str) -> None:
     print(words, file=sys.stderr, flush=True)
 
 
-def finish(rows: Sequence[Mapping[str, Any]], arguments: Namespace) -> None:
-    """Print the table and write it, with where it comes from."""
+def finish(rows: Sequence[Mapping[str, Any]], arguments: Namespace, **more: Any) -> None:
+    """Print the table and write it, with where it comes from, and more to be noted beside it."""
     lines = [list(rows[0]), *([str(value) for value in row.values()] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
@@ -166,5 +169,5 @@ def finish(rows: Sequence[Mapping[str, Any]], arguments: Namespace) -> None:
         "cores": cores(),
     }
     arguments.out.with_suffix(".json").write_text(
-        json.dumps(source | {"settings": settings}, indent=2) + "\n"
+        json.dumps(source | {"settings": settings} | more, indent=2) + "\n"
     )

@@ -98,7 +98,15 @@ def scaling_table(rows: Sequence[Row]) -> str:
     return markdown([*head, "trial-iterations/s, whole"], lines, 1)
 
 
-TABLES = {"engine": engine_table, "floor": floor_table, "scaling": scaling_table}
+def gpu_table(rows: Sequence[Row]) -> str:
+    """Give every column of a part of `benchmarks.gpu` as it is; a first column of names is text, all else numbers."""
+    head = [name.replace("_", " ") for name in rows[0]]
+    return markdown(head, [[text or "–" for text in row.values()] for row in rows], 1)
+
+
+TABLES = {"engine": engine_table, "floor": floor_table, "scaling": scaling_table} | {
+    f"gpu/{part}": gpu_table for part in ("checks", "models", "packs", "floor", "registers")
+}
 
 
 def source(note: Path) -> str:

@@ -1,0 +1,1 @@
+"""The fused GPU engine measured and checked on a GPU: `python -m benchmarks.gpu`."""

@@ -1,0 +1,218 @@
+"""The fused GPU engine on a GPU: is it right, and how fast is it?
+
+    python -m benchmarks.gpu --out benchmarks/results/gpu
+    python -m benchmarks.tables --write
+
+The first command takes less than ten minutes, most of it compiling and the part `models`. Each part is a process of its
+own, and writes a CSV file, and a JSON file that says where it comes from. A part that fails is told, the others go on,
+and the exit code is 1. Without a GPU the exit code is 2. `--emulated` does as little of everything as shows that it
+runs, on the CPU, in one process.
+
+checks     weights, moments and errors are bit for bit the emulation's; success rates are the fused CPU engine's;
+           a trial has the same bits alone and among a thousand
+models     trial-iterations a second of each model, and the share of evaluations; beside torch and one core
+packs      the same by trials in a pack
+floor      what an iteration must cost (see floor.py)
+registers  the same by registers a thread: how many threads device.py wants on a multiprocessor is chosen by it
+figure     only when asked for, takes about an hour: the published hidden-size study, compared cell by cell; after an
+           interruption the same command goes on
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+import traceback
+from argparse import BooleanOptionalAction, Namespace
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.gpu import checks, figure, floor, machine, sizes, speed
+from benchmarks.gpu.machine import Machine
+from benchmarks.gpu.sizes import Sizes
+from benchmarks.measure import cores, finish, parser, published_cell, tell
+from study.provenance import provenance
+
+FIGURE = "figure"
+PARTS = ("checks", "models", "packs", "floor", "registers")
+_MOST_WORKERS = 12
+# Of a part: a kernel that hangs must not keep the others from being measured.
+_LIMIT_S = 900.0
+_NOTED = ("rounds", "seconds", "models_s", "workers", "emulated")
+
+
+class CheckError(Exception):
+    """A check has found what must not be."""
+
+
+def _words(words: Sequence[str] | None) -> Namespace:
+    known = parser(__doc__, rounds=3, seconds=0.2)
+    known.add_argument("--only", nargs="+", choices=[*PARTS, FIGURE], default=list(PARTS), metavar="PART")
+    known.add_argument("--emulated", action="store_true", help="as little as shows that it runs, on the CPU")
+    known.add_argument("--workers", type=int, help="processes that compile; default: by cores")
+    known.add_argument("--models-s", type=float, default=270.0, help="after so long, models are left out")
+    known.add_argument("--results", type=Path, default=figure.RESULTS, help="folder for the figure's files")
+    known.add_argument("--study", default="hidden-size", help="of the figure: a preset or a file")
+    known.add_argument(
+        "--run-option",
+        action="append",
+        default=[],
+        metavar="WORD",
+        help="of `study run`: --run-option=--local",
+    )
+    known.add_argument("--apart", action=BooleanOptionalAction, help="parts in processes of their own")
+    found = known.parse_args(words)
+    if found.out is None:
+        known.error("--out must name a folder")
+    if found.workers is None:
+        found.workers = 1 if found.emulated else min(cores(), _MOST_WORKERS)
+    if found.apart is None:
+        found.apart = not found.emulated
+    return found
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Measure and check, and give the exit code."""
+    arguments = _words(words)
+    reason = None if arguments.emulated else machine.without_gpu()
+    if reason is not None:
+        tell(f"benchmarks.gpu: nothing was measured: {reason}; --emulated shows on the CPU that it runs")
+        return 2
+    here, much = (machine.EMULATION, sizes.tiny()) if arguments.emulated else (machine.gpu(), sizes.full())
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    if arguments.apart:
+        return _all_apart(here, much, arguments)
+    provenance(here.device)  # keeps the device's name: after a fault it can't be asked for
+    about = here.about()
+    failed = [name for name in arguments.only if not _done(name, here, much, arguments, about)]
+    return 1 if failed else 0
+
+
+# --- parts in processes of their own ----------------------------------------------------------------------------
+
+
+def _all_apart(here: Machine, much: Sizes, arguments: Namespace) -> int:
+    """Compile, and do each part in a process: one that faults or hangs takes no other with it."""
+    began = time.perf_counter()
+    tell(f"{here.name}: {here.about()}")
+    for line in speed.estimates(here):
+        tell(f"estimate, not measured: {line}")
+    _compile(here, much, arguments)
+    failed = [name for name in arguments.only if not _apart(name, arguments)]
+    tell(f"{time.perf_counter() - began:.0f} s in all; failed: {', '.join(failed) or 'nothing'}")
+    return 1 if failed else 0
+
+
+def _apart(name: str, arguments: Namespace) -> bool:
+    """Do a part in a process, and say whether it succeeded."""
+    words = ["--no-apart", "--only", name, *(["--emulated"] if arguments.emulated else [])]
+    for option in ("out", "rounds", "seconds", "workers", "models_s", "results", "study"):
+        words += [f"--{option.replace('_', '-')}={getattr(arguments, option)}"]
+    words += [f"--run-option={word}" for word in arguments.run_option]
+    limit_s = None if name == FIGURE else _LIMIT_S
+    try:
+        done = subprocess.run([sys.executable, "-m", "benchmarks.gpu", *words], timeout=limit_s, check=False)
+    except subprocess.TimeoutExpired:
+        tell(f"{name} FAILED: it was not done after {limit_s:.0f} s")
+        return False
+    if done.returncode not in (0, 1):
+        tell(f"{name} FAILED: its process ended with {done.returncode}")
+    return done.returncode == 0
+
+
+def _compile(here: Machine, much: Sizes, arguments: Namespace) -> None:
+    """Compile all kernels side by side, before anything is measured; what fails here fails where it is needed."""
+    only, tasks = set(arguments.only), {}
+    if "checks" in only:
+        cells = [*(much.checked(shape) for shape in (*much.bits, *much.alone)), much.distribution]
+        tasks |= dict.fromkeys((here, cell, None) for cell in cells)
+    for name, shapes in (("models", much.speed), ("packs", much.packs), ("floor", much.floor)):
+        if name in only:
+            tasks |= dict.fromkeys((here, published_cell(*shape), None) for shape in shapes)
+    if "registers" in only:
+        cells = [published_cell(*shape) for shape in much.registers]
+        tasks |= dict.fromkeys((here, cell, limit) for cell in cells for limit in much.limits)
+    if not tasks:
+        return
+    began = time.perf_counter()
+    tell(f"compiling {len(tasks)} times two kernels at most, in {arguments.workers} processes:")
+    try:
+        for number, _ in enumerate(machine.spread(machine.compile_blocks, tasks, arguments.workers), 1):
+            if number % 10 == 0:
+                tell(f"  {number} after {time.perf_counter() - began:.0f} s")
+    except Exception:
+        tell(traceback.format_exc())
+        tell("  what is still to be compiled is compiled where it is needed, which takes longer")
+    tell(f"  done after {time.perf_counter() - began:.0f} s")
+
+
+# --- a part -----------------------------------------------------------------------------------------------------
+
+
+def _done(name: str, here: Machine, much: Sizes, arguments: Namespace, about: dict[str, Any]) -> bool:
+    """Do a part, and say whether it succeeded; what it had found before it failed is kept."""
+    began = time.perf_counter()
+    tell(f"{name}:")
+    try:
+        if name == FIGURE:
+            _figure(here, arguments, about)
+        else:
+            _table(name, here, much, arguments, about)
+    except Exception:
+        tell(traceback.format_exc())
+        tell(f"{name} FAILED after {time.perf_counter() - began:.0f} s")
+        return False
+    tell(f"{name} took {time.perf_counter() - began:.0f} s")
+    return True
+
+
+def _table(name: str, here: Machine, much: Sizes, arguments: Namespace, about: dict[str, Any]) -> None:
+    rows: dict[str, Callable[[], Iterable[dict[str, Any]]]] = {
+        "checks": lambda: checks.rows(here, much, arguments.workers),
+        "models": lambda: speed.model_rows(here, much, arguments),
+        "packs": lambda: speed.pack_rows(here, much, arguments),
+        "floor": lambda: floor.rows(here, much, arguments),
+        "registers": lambda: speed.register_rows(here, much, arguments),
+    }
+    found: list[dict[str, Any]] = []
+    try:
+        found.extend(rows[name]())  # one by one: those before an error are there
+    finally:
+        if found:
+            settings = {key: getattr(arguments, key) for key in _NOTED}
+            told = Namespace(**settings, device=here.device, out=arguments.out / f"{name}.csv")
+            finish(found, told, **about, **_more(name, here, much, found))
+    if not found:
+        raise CheckError("nothing was measured")
+    wrong = [row for row in found if row.get("passed") == "no"]
+    if wrong:
+        raise CheckError(f"{len(wrong)} of {len(found)} checks failed: {wrong}")
+
+
+def _more(name: str, here: Machine, much: Sizes, found: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Say what else is to be noted of a part."""
+    if name == "models":
+        reached = speed.wanted(found)
+        tell(f"  wanted of NMU 100 2: {reached or 'it was not measured'}")
+        return {"wanted": reached}
+    if name == "floor":
+        clock_mhz = floor.clock_under_load_mhz(here, much.floor[0])
+        tell(f"  clock under load: {clock_mhz or 'not known'} MHz")
+        return {"clock_under_load_mhz": clock_mhz}
+    return {}
+
+
+def _figure(here: Machine, arguments: Namespace, about: dict[str, Any]) -> None:
+    engine = "fused" if here.emulated else here.engine.name
+    store = (arguments.out / "studies").resolve()
+    report, took_s = figure.run(arguments.study, engine, here.device, store, arguments.run_option)
+    rows = figure.keep(report, arguments.results, here.device, took_s, **about)
+    if rows:
+        print(figure.markdown(rows))
+    tell(f"  {took_s:.0f} s; files are in {arguments.results}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,133 @@
+"""Check what the engine promises: bits of the emulation, success rates of the CPU, a trial's bits in any pack."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.gpu.machine import Machine, each, spread
+from benchmarks.gpu.sizes import Model, Sizes
+from benchmarks.measure import cores, new_pack, tell
+from study.engine import Training
+from study.engine.fused_engine import FusedEngine
+from study.engine.gpu.emulated import EmulatedBlocks
+from study.engine.gpu.parts import Devices, Parts
+from study.records import Cell, Outcome, Trial
+from study.statistics import fisher_exact
+
+LEVEL = 1e-3
+"""Success rates that differ by chance this seldom are taken for different."""
+
+# Some, since a product of many factors may overflow: a trial of NaN says nothing.
+_TRIALS = 3
+
+Bits = dict[str, npt.NDArray[Any]]
+
+
+def rows(machine: Machine, sizes: Sizes, workers: int) -> Iterator[dict[str, Any]]:
+    """Make every check."""
+    kinds = [
+        lambda: _bits(machine, sizes, workers),
+        lambda: _alone(machine, sizes),
+        lambda: _distribution(machine, sizes),
+    ]
+    yield from each(kinds, lambda check: check())
+
+
+def _row(check: str, shape: Model, passed: bool, found: str) -> dict[str, Any]:
+    row = {
+        "check": check,
+        "model": shape[0],
+        "input_size": shape[1],
+        "hidden_size": shape[2],
+        "passed": "yes" if passed else "no",
+        "found": found,
+    }
+    tell("  " + " ".join(str(value) for value in row.values()))
+    return row
+
+
+# --- bits -------------------------------------------------------------------------------------------------------
+
+
+def bits(cell: Cell, trials: int, updates: int, blocks: Devices, *, first: int = 0) -> Bits:
+    """Train trials from the start, and give weights, moments and what an evaluation finds."""
+    parts, which = Parts([Trial(cell, first + k) for k in range(trials)], None, blocks), np.arange(trials)
+    parts.update(which, 0, updates)
+    looked = parts.evaluate(which)()
+    return parts.state() | looked
+
+
+def different(one: Mapping[str, npt.NDArray[Any]], other: Mapping[str, npt.NDArray[Any]]) -> list[str]:
+    """Name the arrays that aren't the same bit for bit; one NaN is as good as another.
+
+    Example:
+        >>> zero = np.zeros(2, np.float32)
+        >>> different({"a": zero, "b": zero}, {"a": zero, "b": -zero})
+        ['b']
+    """
+    if one.keys() != other.keys():
+        return sorted(one.keys() ^ other.keys())
+    return [name for name in one if not _same(one[name], other[name])]
+
+
+def _same(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    if one.dtype.kind != "f":
+        return bool((one == other).all())
+    words = np.dtype(f"u{one.dtype.itemsize}")
+    equal = np.ascontiguousarray(one).view(words) == np.ascontiguousarray(other).view(words)
+    return bool((equal | (np.isnan(one) & np.isnan(other))).all())
+
+
+def _emulated(cell: Cell, updates: int) -> Bits:
+    return bits(cell, _TRIALS, updates, EmulatedBlocks)
+
+
+def _bits(machine: Machine, sizes: Sizes, workers: int) -> Iterator[dict[str, Any]]:
+    """Compare weights, moments and errors after some updates with the emulation's."""
+    cells = [sizes.checked(shape) for shape in sizes.bits]
+    expected = spread(partial(_emulated, updates=sizes.updates), cells, workers)
+    for shape, cell, bits_ in zip(sizes.bits, cells, expected, strict=True):
+        wrong = different(bits(cell, _TRIALS, sizes.updates, machine.blocks()), bits_)
+        found = f"differ: {' '.join(wrong)}" if wrong else f"{len(bits_)} arrays are the emulation's"
+        lost = int(bits_["lost"].sum())
+        if lost:
+            found += f"; weights are NaN in {lost} of {_TRIALS}"
+        yield _row("bits", shape, not wrong and lost < _TRIALS, found)
+
+
+def _alone(machine: Machine, sizes: Sizes) -> Iterator[dict[str, Any]]:
+    """Compare a trial's bits alone with those in a large pack."""
+    for shape in sizes.alone:
+        cell, place = sizes.checked(shape), (2 * sizes.among) // 3
+        one = bits(cell, 1, sizes.updates, machine.blocks(), first=place)
+        many = bits(cell, 1 + sizes.among, sizes.updates, machine.blocks())
+        wrong = different(one, {name: array[place : place + 1] for name, array in many.items()})
+        found = f"differ: {' '.join(wrong)}" if wrong else f"the same among {sizes.among}"
+        yield _row("alone", shape, not wrong, found)
+
+
+# --- success ----------------------------------------------------------------------------------------------------
+
+
+def _solved(training: Training) -> int:
+    while not training.done:
+        training.advance(5.0)
+    return sum(result.outcome == Outcome.SOLVED for result in training.finish()[0])
+
+
+def _distribution(machine: Machine, sizes: Sizes) -> Iterator[dict[str, Any]]:
+    """Compare how many trials succeed with the fused CPU engine's, by Fisher's exact test."""
+    cell, n = sizes.distribution, sizes.seeds
+    pack = new_pack(cell, n)
+    here = _solved(machine.start(pack))
+    there = _solved(FusedEngine(threads=min(cores(), n)).start(pack, device="cpu"))
+    p = fisher_exact(here, n, there, n)
+    found = f"solved {here}/{n}; fused {there}/{n}; p {p:.3g}"
+    yield _row("distribution", (cell.model, cell.input_size, cell.hidden_size), p >= LEVEL, found)

@@ -1,0 +1,231 @@
+"""What an iteration must cost on a GPU, and what share of that rate the engine reaches.
+
+Two floors, of the NMU with 100 inputs:
+
+- **Drawing and multiply-adds.** The engine's own `draw` phase alone: the inputs of each batch from the random stream,
+  put into shared memory, and their sums by weights and by subsets; in as many blocks as fit, with one barrier a pass.
+  To it are added the multiply-adds of the other product, gradients by inputs, batch x inputs x hidden, not measured
+  but counted: 32 of them a warp instruction, at the rate at which warp instructions are issued. Left out are what
+  rows need between the layers, sums over rows, Adam, regularisers and the other barriers. A faster way to draw lowers
+  this floor.
+- **Issue slots.** A multiprocessor issues four warp instructions a cycle. The machine code for compute capability 9.0
+  has about 12,500 an iteration at 2 hidden units and 27,500 at 10; the least conceivable by the count of its
+  arithmetic, with no address computed and nothing moved, are 8,000 and 20,000. At the highest clock, so
+  that nothing reaches these rates in full.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from argparse import Namespace
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks.gpu.machine import LEAST_SLOTS, SLOTS, Machine, each, smi
+from benchmarks.gpu.sizes import Model, Sizes
+from benchmarks.gpu.speed import laps
+from benchmarks.measure import Measure, in_turns, new_pack, published_cell, tell
+from study.engine.gpu.engine import _layout
+from study.engine.gpu.layout import Layout
+from study.engine.gpu.parts import round_keys
+from study.records import Cell
+from tasks.stream import ROUNDS
+
+_REGISTERS = (64, 128)
+_LAUNCH_S = 0.02
+_WARP = 32
+
+
+def rows(machine: Machine, sizes: Sizes, arguments: Namespace) -> Iterator[dict[str, Any]]:
+    """Measure each shape beside its floors."""
+    yield from each(sizes.floor, lambda shape: _shape_rows(machine, shape, arguments))
+
+
+def _shape_rows(machine: Machine, shape: Model, arguments: Namespace) -> Iterator[dict[str, Any]]:
+    cell = published_cell(*shape)
+    pack = 2 * machine.at_once(cell)
+    lap = laps(machine.start(new_pack(cell, pack)), cell.evaluate_every)
+    measures: dict[str, Measure] = {"engine": lambda for_s: lap(for_s).update_s / pack}
+    measures |= {f"draw {limit}": draws(machine, cell, limit) for limit in _REGISTERS}
+    measured = in_turns(measures, rounds=arguments.rounds, seconds=arguments.seconds)
+    return _rows(machine, cell, shape, {name: statistics.median(s) for name, s in measured.items()})
+
+
+def _rows(machine: Machine, cell: Cell, shape: Model, second: dict[str, float]) -> Iterator[dict[str, Any]]:
+    """Make the rows of a shape, from seconds a trial-iteration."""
+    draw = min(s for name, s in second.items() if name != "engine")
+    products = 1 / machine.estimate(cell.batch_size * cell.input_size * cell.hidden_size / _WARP)
+    parts = {
+        "draw: the engine's phase alone": draw,
+        "multiply-adds of the gradient, counted": products,
+        "floor: draw + multiply-adds": draw + products,
+        "fused-gpu engine": second["engine"],
+    }
+    if cell.input_size == 100 and cell.hidden_size in SLOTS:
+        parts["issue slots: least conceivable"] = 1 / machine.estimate(LEAST_SLOTS[cell.hidden_size])
+        parts["issue slots: of the machine code"] = 1 / machine.estimate(SLOTS[cell.hidden_size])
+    for name, s in parts.items():
+        row = {
+            "part": name,
+            "model": shape[0],
+            "input_size": shape[1],
+            "hidden_size": shape[2],
+            "million_per_s": f"{1e-6 / s:.4f}",
+            "reached_by_the_engine": f"{s / second['engine']:.3f}",
+        }
+        tell("  " + ", ".join(f"{key} {value}" for key, value in row.items()))
+        yield row
+
+
+def clock_under_load_mhz(machine: Machine, shape: Model) -> float | None:
+    """Ask for the clock while the device trains; None if nobody answers."""
+    if machine.emulated:
+        return None
+    try:
+        cell = published_cell(*shape)
+        lap = laps(machine.start(new_pack(cell, 2 * machine.at_once(cell))), cell.evaluate_every)
+        lap(0.5)  # a device at rest has a low clock
+        with ThreadPoolExecutor(1) as beside:
+            asked = beside.submit(smi, "clocks.sm")
+            while not asked.done():
+                lap(0.1)
+        return float(asked.result()[0])
+    except Exception as error:  # worth knowing, not worth losing the measurements for
+        tell(f"  nobody says what the clock is: {error}")
+        return None
+
+
+# --- the draw phase alone ---------------------------------------------------------------------------------------
+
+
+def draws(machine: Machine, cell: Cell, registers: int) -> Measure:
+    """Give the measurement of the seconds in which the inputs of a trial's batch are drawn and added up."""
+    layout = _layout(cell)
+    work, blocks = (_emulated if machine.emulated else _on_gpu)(machine, layout, registers)
+    work(1)
+    began = time.perf_counter()
+    work(4)
+    at_once = max(1, int(4 * _LAUNCH_S / (time.perf_counter() - began)))
+
+    def measure(for_s: float) -> float:
+        done, began = 0, time.perf_counter()
+        while not done or time.perf_counter() - began < for_s:
+            work(at_once)
+            done += at_once
+        return (time.perf_counter() - began) / (done * blocks)
+
+    return measure
+
+
+def draw_arguments(layout: Layout, blocks: int) -> tuple[Any, Any, Any]:
+    """Give keys of each block, interval and scale, and room for what each thread ends with."""
+    keys = round_keys(np.arange(blocks, dtype=np.uint64)).reshape(-1)
+    return keys, np.array([1, 2.0**-24], np.float32), np.zeros(blocks * layout.threads, np.float32)
+
+
+def new_draw_kernel(layout: Layout) -> Any:
+    """Make the kernel: draws(count, keys, numbers, out). A thread's sums go to `out`, so that none is left out."""
+    from numba import cuda, float32, uint32, uint64
+
+    from study.engine.gpu.draw import Drawing, new_draw
+
+    draw, passes, totals, threads, size = (
+        new_draw(layout), layout.passes, layout.totals, layout.threads, layout.size
+    )  # fmt: skip
+    zero, one = np.float32(0), np.float32(1)
+
+    def draws(count, keys, numbers, out):  # type: ignore[no-untyped-def]
+        t, s = uint64(cuda.threadIdx.x), uint64(cuda.blockIdx.x)
+        x = cuda.shared.array(0, float32, alignment=16)
+        a = cuda.local.array(totals, float32)
+        first_keys, second_keys = cuda.local.array(ROUNDS, uint32), cuda.local.array(ROUNDS, uint32)
+        for k in range(ROUNDS):
+            first_keys[k] = keys[s * uint64(2 * ROUNDS) + uint64(k)]
+            second_keys[k] = keys[s * uint64(2 * ROUNDS) + uint64(ROUNDS + k)]
+        low = numbers[uint64(0)]
+        drawing = Drawing(first_keys, second_keys, low, low, numbers[uint64(1)], False)
+        place = t
+        while place < uint64(size):
+            x[place] = one
+            place += uint64(threads)
+        cuda.syncthreads()
+        total = zero
+        for i in range(count):
+            for turn in range(passes):
+                draw(t, x, a, turn, i, drawing)
+                cuda.syncthreads()
+                for k in range(totals):
+                    total += a[k]
+        out[s * uint64(threads) + t] = total
+
+    return draws
+
+
+def draws_ptx(layout: Layout, capability: tuple[int, int], registers: int) -> str:
+    """Compile the kernel to PTX as the engine compiles its own."""
+    from numba import float32, int64, types, uint32
+
+    from study.engine.gpu.kernels import to_ptx
+
+    kinds = (int64, types.CPointer(uint32), types.CPointer(float32), types.CPointer(float32))
+    kernel = new_draw_kernel(layout)
+    return to_ptx(kernel, "draws", kinds, capability, layout.threads, registers)
+
+
+def _on_gpu(machine: Machine, layout: Layout, registers: int) -> tuple[Callable[[int], None], int]:
+    """Give what draws in all blocks on the device, so many times over, and how many blocks these are."""
+    from cuda.core import Device, LaunchConfig, Stream, launch
+
+    from study.engine.gpu.device import blocks_at_once
+    from study.engine.gpu.kernels import to_machine_code
+
+    Device(torch.cuda.current_device()).set_current()
+    capability = torch.cuda.get_device_capability()
+    kernel = to_machine_code(draws_ptx(layout, capability, registers), capability).get_kernel("draws")
+    blocks = 4 * blocks_at_once(layout, registers)
+    arrays = [
+        torch.from_numpy(array.view(np.uint8)).to(machine.device) for array in draw_arguments(layout, blocks)
+    ]
+    torch.cuda.synchronize()
+    stream = torch.cuda.Stream()
+    to_launch = Stream.from_handle(stream.cuda_stream)
+    config = LaunchConfig(grid=(blocks,), block=layout.threads, shmem_size=4 * layout.size)
+
+    def work(count: int) -> None:
+        launch(to_launch, config, kernel, count, *(array.data_ptr() for array in arrays))
+        stream.synchronize()
+
+    return work, blocks
+
+
+def _emulated(machine: Machine, layout: Layout, registers: int) -> tuple[Callable[[int], None], int]:
+    """Give what draws in one block on the CPU."""
+    run, (keys, numbers, out) = _draw_loop(layout), draw_arguments(layout, 1)
+    x, a = np.ones(layout.size, np.float32), np.zeros((layout.threads, layout.totals), np.float32)
+    return lambda count: run(count, keys, numbers, out, x, a), 1
+
+
+@cache
+def _draw_loop(layout: Layout) -> Any:
+    import numba as nb
+
+    from study.engine.gpu.draw import Drawing, new_draw
+
+    draw, passes, threads = new_draw(layout), layout.passes, layout.threads
+
+    @nb.njit(error_model="numpy")
+    def run(count, keys, numbers, out, x, a):  # type: ignore[no-untyped-def]
+        drawing = Drawing(keys[:ROUNDS], keys[ROUNDS:], numbers[0], numbers[0], numbers[1], False)
+        for i in range(count):
+            for turn in range(passes):
+                for t in range(threads):
+                    draw(np.uint64(t), x, a[t], turn, i, drawing)
+                    out[t] += a[t].sum()
+
+    return run

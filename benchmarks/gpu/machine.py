@@ -1,0 +1,181 @@
+"""What is measured on: a GPU, or its emulation on the CPU, which goes the same ways and is slow."""
+
+from __future__ import annotations
+
+import subprocess
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
+from multiprocessing import get_context
+from typing import Any, TypeVar
+
+import torch
+
+from benchmarks.measure import published_cell, tell
+from study.engine import Training
+from study.engine.gpu.emulated import EmulatedBlocks
+from study.engine.gpu.engine import GpuEngine, GpuTraining, _layout
+from study.engine.gpu.parts import Devices, Parts
+from study.records import Cell, Pack, Trial
+
+Task = TypeVar("Task")
+Found = TypeVar("Found")
+
+OLDEST = (7, 0)
+_PACKAGES = ("cuda-core", "numba-cuda", "nvidia-cuda-nvcc-cu12", "nvidia-cuda-nvrtc-cu12")
+_ASKED = "name,driver_version,clocks.max.sm,power.limit,compute_mode"
+
+# Warp instructions that a multiprocessor issues a cycle, on every device from 7.0 on.
+ISSUED = 4
+
+SLOTS = {2: 12_500, 10: 27_500}
+"""Warp instructions of an iteration of the NMU with 100 inputs, by hidden units: of the machine code for 9.0."""
+
+LEAST_SLOTS = {2: 8_000, 10: 20_000}
+"""The fewest conceivable of them."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A device that trains packs.
+
+    Args:
+        name: for people.
+        device: as engines and torch call it: ``cuda``, or ``cpu`` for the emulation.
+        multiprocessors: blocks are dealt out among these.
+        clock_hz: the highest.
+        emulated: whether blocks are loops on the CPU.
+    """
+
+    name: str
+    device: str
+    multiprocessors: int
+    clock_hz: float
+    emulated: bool
+
+    @property
+    def engine(self) -> GpuEngine:
+        """Give the engine."""
+        return GpuEngine(emulated=self.emulated)
+
+    def blocks(self, registers: int | None = None) -> Devices:
+        """Give what makes a pack's blocks; of registers a thread None is the engine's own choice."""
+        if self.emulated:
+            # Other than the blocks they are compared with in one thing that must not matter.
+            return partial(EmulatedBlocks, backwards=True)
+        from study.engine.gpu.device import CudaBlocks
+
+        return partial(CudaBlocks, registers=registers)
+
+    def at_once(self, cell: Cell, registers: int | None = None) -> int:
+        """Count the trials that are trained side by side."""
+        if self.emulated:
+            return self.multiprocessors
+        from study.engine.gpu.device import blocks_at_once
+
+        return blocks_at_once(_layout(cell), registers)
+
+    def start(self, pack: Pack, registers: int | None = None) -> Training:
+        """Begin a pack."""
+        return GpuTraining(self.engine.name, pack, self.device, None, self.blocks(registers))
+
+    def estimate(self, slots: float, share: float = 1.0) -> float:
+        """Compute the trial-iterations a second if so large a share of all warp instructions is issued."""
+        return ISSUED * self.multiprocessors * self.clock_hz * share / slots
+
+    def about(self) -> dict[str, Any]:
+        """Tell what to note beside results."""
+        found: dict[str, Any] = {
+            "gpu": self.name,
+            "multiprocessors": self.multiprocessors,
+            "clock_mhz": round(self.clock_hz / 1e6),
+        }
+        if not self.emulated:
+            found["capability"] = ".".join(map(str, torch.cuda.get_device_capability()))
+            found["cuda_of_torch"] = torch.version.cuda
+            found["nvidia_smi"] = dict(zip(_ASKED.split(","), smi(_ASKED), strict=False))
+            for name in _PACKAGES:
+                with suppress(ImportError):  # it isn't installed, or under another name
+                    found[name] = version(name)
+        return found
+
+
+def without_gpu() -> str | None:
+    """Say why nothing can be measured on a GPU here; None if it can."""
+    if not torch.cuda.is_available():
+        return "torch sees no GPU here"
+    has = torch.cuda.get_device_capability()
+    if has < OLDEST:
+        return "the GPU has compute capability {}.{}, and {}.{} is needed".format(*has, *OLDEST)
+    return GpuEngine().refuses(published_cell("NMU", 4, 2))
+
+
+def gpu() -> Machine:
+    """Describe the current GPU."""
+    from cuda.core import Device
+
+    device = Device(torch.cuda.current_device())
+    device.set_current()
+    has = device.properties
+    name = torch.cuda.get_device_name()
+    return Machine(name, "cuda", int(has.multiprocessor_count), 1e3 * has.clock_rate, emulated=False)
+
+
+EMULATION = Machine("emulated on the CPU", "cpu", 2, 1e9, emulated=True)
+
+
+def smi(asked: str) -> list[str]:
+    """Ask nvidia-smi about the current GPU; empty if it doesn't answer."""
+    with suppress(OSError, subprocess.SubprocessError, AttributeError, RuntimeError):
+        ours = f"GPU-{torch.cuda.get_device_properties().uuid}"
+        words = ["nvidia-smi", "-i", ours, f"--query-gpu={asked}", "--format=csv,noheader,nounits"]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=20, check=True)
+        return [text.strip() for text in done.stdout.split(",")]
+    return []
+
+
+class PartlyFailedError(Exception):
+    """Some of several failed; each has been told of."""
+
+
+def each(
+    shapes: Sequence[Task], rows: Callable[[Task], Iterable[dict[str, Any]]]
+) -> Iterator[dict[str, Any]]:
+    """Give the rows of every shape; one that fails is told of, and the others go on.
+
+    Raises:
+        PartlyFailedError: in the end, if one failed.
+
+    Example:
+        >>> list(each([1, 2], lambda shape: [{"shape": shape}]))
+        [{'shape': 1}, {'shape': 2}]
+    """
+    failed = []
+    for shape in shapes:
+        try:
+            yield from rows(shape)
+        except Exception:
+            tell(traceback.format_exc())
+            failed.append(shape)
+    if failed:
+        raise PartlyFailedError(f"{len(failed)} of {len(shapes)} failed: {failed}")
+
+
+def compile_blocks(task: tuple[Machine, Cell, int | None]) -> None:
+    """Compile a cell's kernels; what comes of it is kept on disk."""
+    machine, cell, registers = task
+    Parts([Trial(cell, 0)], None, machine.blocks(registers))
+
+
+def spread(work: Callable[[Task], Found], tasks: Iterable[Task], workers: int) -> Iterator[Found]:
+    """Do tasks in processes of their own, or in this one if there is to be one; results in the tasks' order."""
+    if workers <= 1:
+        yield from map(work, tasks)
+        return
+    # Not forked: a forked process can't use the GPU that its parent has touched.
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        yield from pool.map(work, tasks)

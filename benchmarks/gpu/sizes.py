@@ -1,0 +1,124 @@
+"""How much is measured: everything, or as little as shows that it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from benchmarks.measure import published_cell
+from study.engine.gpu.engine import GpuEngine
+from study.records import Cell
+from study.spec.cells import canonical_cell
+from tasks import MODELS
+
+Model = tuple[str, int, int]
+"""Model, inputs, hidden units."""
+
+PUBLISHED = ("NMU", "NAC-mul", "NAC-mul-sigma", "NAC-mul-NMU", "NALU")
+"""The models of the hidden-size figure."""
+
+
+def models() -> list[str]:
+    """List the models that the engine takes, those of the hidden-size figure first."""
+    engine = GpuEngine(emulated=True)
+    others = [name for name in MODELS if name not in PUBLISHED]
+    return [name for name in (*PUBLISHED, *others) if engine.refuses(published_cell(name, 4, 2)) is None]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is measured.
+
+    Args:
+        bits: compared bit for bit with the emulation.
+        alone: trained alone, and among `among` others.
+        updates: of both.
+        distribution: compared with the fused CPU engine, `seeds` of each.
+        speed: whose speed is measured, the most wanted first.
+        torch: of these, those that the torch engine trains too, in packs of `torch_packs`.
+        packs: shapes trained in packs of `multiples` times the multiprocessors.
+        registers: shapes compiled with each of `limits`.
+        floor: shapes beside their floor.
+        evaluate_every: iterations, where evaluations are measured too.
+        evaluation_rows: of validation and of test each, there.
+    """
+
+    bits: tuple[Model, ...]
+    alone: tuple[Model, ...]
+    among: int
+    updates: int
+    distribution: Cell
+    seeds: int
+    speed: tuple[Model, ...]
+    torch: tuple[Model, ...]
+    torch_packs: tuple[int, ...]
+    packs: tuple[Model, ...]
+    multiples: tuple[float, ...]
+    registers: tuple[Model, ...]
+    limits: tuple[int, ...]
+    floor: tuple[Model, ...]
+    evaluate_every: int
+    evaluation_rows: int
+
+    def evaluated(self, shape: Model) -> Cell:
+        """Give the published cell of a shape, evaluated as often as published, and on as many rows."""
+        changes = {"evaluate_every": self.evaluate_every, "evaluation_rows": self.evaluation_rows}
+        return replace(published_cell(*shape), **changes)
+
+    def checked(self, shape: Model) -> Cell:
+        """Give the published cell of a shape with a schedule that is on within a check's updates."""
+        values = {
+            "input_size": shape[1],
+            "hidden_size": shape[2],
+            "sparsity_start": self.updates // 4,
+            "sparsity_end": self.updates // 2,
+            "iterations": 1000,
+            "evaluation_rows": 1100,  # two chunks
+        }
+        return canonical_cell("simple" if shape[1] == 4 else "arithmetic", shape[0], values)
+
+
+def _contested(iterations: int, hidden_size: int) -> Cell:
+    """Give a cell; with 20,000 iterations and 4 hidden units about half of its trials succeed."""
+    values = {
+        "hidden_size": hidden_size, "iterations": iterations, "evaluate_every": iterations // 40,
+        "evaluation_rows": 1000, "best_step_window": 10, "sparsity_strength": 1.0,
+        "sparsity_start": iterations // 2, "sparsity_end": 3 * iterations // 4,
+    }  # fmt: skip
+    return canonical_cell("simple", "NMU", values)
+
+
+def full() -> Sizes:
+    """Give everything wanted."""
+    names, wanted = models(), (("NMU", 100, 2), ("NMU", 100, 10))
+    sizes = [(100, 2), (100, 10), (4, 2), (4, 10)]
+    return Sizes(
+        bits=(
+            *((name, 4, 2) for name in names), ("NMU", 100, 2), ("NALU", 100, 2), ("gated-NAU-NMU", 100, 2),
+            ("NMU", 100, 10),
+        ),
+        alone=(("NMU", 100, 2), ("NALU", 100, 2)),
+        among=999,
+        updates=200,
+        distribution=_contested(20_000, 4),
+        seeds=400,
+        speed=tuple((name, *size) for name in names for size in sizes),
+        torch=tuple((name, *size) for name in ("NMU", "NALU") for size in sizes),
+        torch_packs=(256, 2048),
+        packs=wanted,
+        multiples=(0, 0.5, 1, 2, 3, 4, 5, 6, 8, 12, 16),
+        registers=(*wanted, ("NALU", 100, 10)),
+        limits=(64, 80, 96, 128, 168, 255),
+        floor=wanted,
+        evaluate_every=1000,
+        evaluation_rows=10_000,
+    )  # fmt: skip
+
+
+def tiny() -> Sizes:
+    """Give as little as shows that it runs."""
+    one, other = ("NMU", 4, 2), ("NALU", 4, 2)
+    return Sizes(
+        bits=(one, other), alone=(one,), among=4, updates=20, distribution=_contested(80, 2), seeds=3,
+        speed=(one, other), torch=(one,), torch_packs=(2, 4), packs=(one,), multiples=(0, 0.5, 1, 2),
+        registers=(one,), limits=(64, 128), floor=(one,), evaluate_every=20, evaluation_rows=100,
+    )  # fmt: skip

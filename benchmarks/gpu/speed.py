@@ -1,0 +1,273 @@
+"""Trial-iterations a second: of models, by trials in a pack, by registers a thread."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import torch
+
+from benchmarks.gpu.machine import LEAST_SLOTS, SLOTS, Machine, each
+from benchmarks.gpu.sizes import Model, Sizes
+from benchmarks.measure import PACK, in_turns, new_pack, published_cell, tell, training
+from study.engine import Training
+from study.engine.fused_engine import FusedEngine
+from study.engine.torch_engine import TorchEngine
+from study.records import Cell
+
+WANTED = (25e6, 60e6)
+"""Trial-iterations a second wanted of the NMU with 100 inputs and 2 hidden units."""
+
+_WARM_S = 0.1
+_LEAST_EVALUATIONS = 3
+
+
+class Lap(NamedTuple):
+    """What a pack did while its clock ran."""
+
+    seconds: float
+    updates: int
+    evaluations: int
+
+    @property
+    def update_s(self) -> float:
+        """Give the seconds an update, if all else took no time."""
+        return self.seconds / self.updates
+
+
+def laps(training: Training, every: int, *, least: int = 0) -> Callable[[float], Lap]:
+    """Warm a pack up, and give what lets it go on for some seconds, and longer if there are too few evaluations.
+
+    Args:
+        training: that has just been started.
+        every: iterations from one evaluation to the next.
+        least: evaluations of a lap.
+    """
+    training.advance(0.0)  # the evaluation at the start, and compilation
+    at = training.advance(_WARM_S).iteration
+
+    def lap(for_s: float) -> Lap:
+        nonlocal at
+        began, first, looked = time.perf_counter(), at, 0
+        while at == first or looked < least:
+            at = training.advance(for_s).iteration  # a slice ends when the device is done
+            looked = math.ceil(at / every) - math.ceil(first / every)
+        return Lap(time.perf_counter() - began, at - first, looked)
+
+    return lap
+
+
+def evaluation_s(with_evaluations: Lap, update_s: float) -> float:
+    """Compute the seconds of an evaluation: what a lap took beyond its updates.
+
+    Example:
+        >>> evaluation_s(Lap(seconds=2.0, updates=150, evaluations=5), update_s=0.01)
+        0.1
+    """
+    rest = with_evaluations.seconds - with_evaluations.updates * update_s
+    return max(0.0, rest) / with_evaluations.evaluations
+
+
+def _of(machine: Machine, cell: Cell, trials: int, registers: int | None = None) -> Callable[[float], Lap]:
+    return laps(machine.start(new_pack(cell, trials), registers), cell.evaluate_every)
+
+
+def _million(per_s: float) -> str:
+    return f"{per_s / 1e6:.4f}"
+
+
+# --- models -----------------------------------------------------------------------------------------------------
+
+
+def model_rows(machine: Machine, sizes: Sizes, arguments: Namespace) -> Iterator[dict[str, Any]]:
+    """Measure each shape, until time is up; the rest is left out, and said to be."""
+    ends = time.perf_counter() + arguments.models_s
+
+    def rows(shape: Model) -> list[dict[str, Any]]:
+        if time.perf_counter() > ends:
+            tell(f"  left out, since {arguments.models_s:.0f} s are up: {' '.join(map(str, shape))}")
+            return []
+        _make_room(machine)
+        return _model(machine, shape, sizes, arguments)
+
+    yield from each(sizes.speed, rows)
+
+
+def _model(machine: Machine, shape: Model, sizes: Sizes, arguments: Namespace) -> list[dict[str, Any]]:
+    """Measure a shape in packs that fill the device once and twice, beside the other engines."""
+    cell, looked = published_cell(*shape), sizes.evaluated(shape)
+    at_once = machine.at_once(cell)
+    measures: dict[tuple[str, int], Callable[[float], Any]] = {}
+    for pack in (at_once, 2 * at_once):
+        measures["updates", pack] = _of(machine, cell, pack)
+        started = machine.start(new_pack(looked, pack))
+        measures["evaluated", pack] = laps(started, looked.evaluate_every, least=_LEAST_EVALUATIONS)
+    measures["fused", PACK] = training(FusedEngine(), new_pack(cell, PACK), warm_s=_WARM_S)
+    for pack in sizes.torch_packs if shape in sizes.torch else ():
+        try:  # it is there for comparison only
+            measures["torch", pack] = training(
+                TorchEngine(), new_pack(cell, pack), machine.device, warm_s=_WARM_S
+            )
+        except Exception as error:
+            tell(f"  torch has not been measured in packs of {pack}: {error}")
+    measured = in_turns(measures, rounds=arguments.rounds, seconds=arguments.seconds)
+    others = {
+        name: min((statistics.median(us), pack) for (kind, pack), us in measured.items() if kind == name)
+        for name in ("fused", "torch")
+        if any(kind == name for kind, _ in measured)
+    }
+    return [
+        _model_row(shape, pack, at_once, measured, others, looked.evaluate_every)
+        for pack in (at_once, 2 * at_once)
+    ]
+
+
+def _model_row(
+    shape: Model,
+    pack: int,
+    at_once: int,
+    measured: dict[tuple[str, int], list[Any]],
+    others: dict[str, tuple[float, int]],
+    every: int,
+) -> dict[str, Any]:
+    """Make the row of a pack; evaluations are counted, so that it doesn't matter where a lap ended."""
+    update_s = [lap.update_s for lap in measured["updates", pack]]
+    looked_s = [
+        evaluation_s(lap, s) / every for lap, s in zip(measured["evaluated", pack], update_s, strict=True)
+    ]
+    whole_s = [update + look for update, look in zip(update_s, looked_s, strict=True)]
+    alone = pack / statistics.median(update_s)
+    row: dict[str, Any] = {
+        "model": shape[0],
+        "input_size": shape[1],
+        "hidden_size": shape[2],
+        "at_once": at_once,
+        "pack": pack,
+        "million_per_s": _million(pack / statistics.median(whole_s)),
+        "million_per_s_without_evaluation": _million(alone),
+        "evaluation_share": f"{statistics.median(a / b for a, b in zip(looked_s, whole_s, strict=True)):.3f}",
+    }
+    for name, column in (("fused", "fused_one_core"), ("torch", "torch")):
+        us, _ = others.get(name, (math.nan, 0))
+        row[f"{column}_million_per_s"] = "" if math.isnan(us) else _million(1 / us * 1e6)
+        row[f"times_{column}"] = "" if math.isnan(us) else f"{alone * us / 1e6:.2f}"
+    row["torch_pack"] = others.get("torch", (0, ""))[1]
+    tell("  " + ", ".join(f"{name} {value}" for name, value in row.items() if value != ""))
+    return row
+
+
+def wanted(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """Say what of the wanted was reached by the NMU with 100 inputs and 2 hidden units, evaluations included."""
+    found = [
+        float(row["million_per_s"])
+        for row in rows
+        if (row["model"], row["input_size"], row["hidden_size"]) == ("NMU", 100, 2)
+    ]
+    if not found:
+        return {}
+    return {
+        f"{goal / 1e6:.0f} million/s": "reached" if max(found) * 1e6 >= goal else "not reached"
+        for goal in WANTED
+    } | {"found": f"{max(found):.2f} million/s"}
+
+
+def estimates(machine: Machine) -> list[str]:
+    """Say what is expected of this machine."""
+    return [
+        f"NMU 100 {hidden}: {machine.estimate(slots) / 1e6:.1f} million/s if every slot is used "
+        f"({slots:,} an iteration), {machine.estimate(slots, 0.7) / 1e6:.1f} at 70%; "
+        f"{machine.estimate(LEAST_SLOTS[hidden]) / 1e6:.1f} with the fewest conceivable"
+        for hidden, slots in SLOTS.items()
+    ]
+
+
+def _make_room(machine: Machine) -> None:
+    """Give memory back that packs of the shape before have held."""
+    if not machine.emulated:
+        torch.cuda.empty_cache()
+
+
+# --- packs ------------------------------------------------------------------------------------------------------
+
+
+def pack_rows(machine: Machine, sizes: Sizes, arguments: Namespace) -> Iterator[dict[str, Any]]:
+    """Measure packs from one trial to many times what the device trains at once."""
+
+    def rows(shape: Model) -> Iterator[dict[str, Any]]:
+        _make_room(machine)
+        cell = published_cell(*shape)
+        counts = sorted({max(1, round(k * machine.multiprocessors)) for k in sizes.multiples})
+        measures = {count: _of(machine, cell, count) for count in counts}
+        measured = in_turns(measures, rounds=arguments.rounds, seconds=arguments.seconds)
+        for count, found in measured.items():
+            update_s = statistics.median(lap.update_s for lap in found)
+            row = {
+                "model": shape[0],
+                "input_size": shape[1],
+                "hidden_size": shape[2],
+                "at_once": machine.at_once(cell),
+                "pack": count,
+                "pack_of_multiprocessors": f"{count / machine.multiprocessors:.2f}",
+                "us_per_iteration": f"{1e6 * update_s:.2f}",
+                "million_per_s": _million(count / update_s),
+            }
+            tell("  " + ", ".join(f"{name} {value}" for name, value in row.items()))
+            yield row
+
+    yield from each(sizes.packs, rows)
+
+
+# --- registers --------------------------------------------------------------------------------------------------
+
+
+def register_rows(machine: Machine, sizes: Sizes, arguments: Namespace) -> Iterator[dict[str, Any]]:
+    """Measure kernels that have been compiled with each limit of registers, in packs of twice what fits at once."""
+
+    def rows(shape: Model) -> Iterator[dict[str, Any]]:
+        _make_room(machine)
+        cell = published_cell(*shape)
+        packs = {limit: 2 * machine.at_once(cell, limit) for limit in sizes.limits}
+        started = {limit: machine.start(new_pack(cell, pack), limit) for limit, pack in packs.items()}
+        measures = {limit: laps(begun, cell.evaluate_every) for limit, begun in started.items()}
+        measured = in_turns(measures, rounds=arguments.rounds, seconds=arguments.seconds)
+        rates = {
+            limit: packs[limit] / statistics.median(lap.update_s for lap in found)
+            for limit, found in measured.items()
+        }
+        for limit, rate in rates.items():
+            row = {
+                "model": shape[0],
+                "input_size": shape[1],
+                "hidden_size": shape[2],
+                "registers": limit,
+                **_compiled(machine, started[limit]),
+                "at_once": packs[limit] // 2,
+                "million_per_s": _million(rate),
+                "of_the_best": f"{rate / max(rates.values()):.3f}",
+            }
+            tell("  " + ", ".join(f"{name} {value}" for name, value in row.items()))
+            yield row
+
+    yield from each(sizes.registers, rows)
+
+
+def _compiled(machine: Machine, training: Any) -> dict[str, Any]:
+    """Say what became of a limit: registers used, bytes of local memory, blocks that a multiprocessor has room for."""
+    found = {"registers_used": "", "local_bytes": "", "blocks_by_driver": ""}
+    if machine.emulated:
+        return found
+    blocks = training._parts._blocks
+    kernel, layout = blocks._train, blocks._layout
+    try:  # worth knowing, not worth losing the measurement for
+        found["registers_used"] = kernel.attributes.num_regs
+        found["local_bytes"] = kernel.attributes.local_size_bytes
+        found["blocks_by_driver"] = kernel.occupancy.max_active_blocks_per_multiprocessor(
+            layout.threads, 4 * layout.size
+        )
+    except Exception as error:
+        tell(f"  the driver doesn't say what was compiled: {error}")
+    return found

@@ -1,0 +1,189 @@
+"""The GPU's benchmark runs on its emulation, and tells of what is wrong; nothing here asserts a speed."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+
+from benchmarks import tables
+from benchmarks.gpu import floor, machine, sizes, speed
+from benchmarks.gpu.__main__ import PARTS, main
+from benchmarks.gpu.checks import different
+from benchmarks.gpu.machine import Machine
+from benchmarks.measure import published_cell
+from study.engine.gpu.emulated import EmulatedBlocks
+from study.engine.gpu.engine import GpuEngine, _layout
+from study.engine.gpu.parts import Devices
+
+SHORT = ("--emulated", "--rounds", "1", "--seconds", "0.01")
+NUMBERS = {
+    "models": ("million_per_s", "fused_one_core_million_per_s", "million_per_s_without_evaluation"),
+    "packs": ("million_per_s", "us_per_iteration"),
+    "floor": ("million_per_s",),
+    "registers": ("million_per_s", "of_the_best"),
+}
+
+
+def read(file: Path) -> list[dict[str, str]]:
+    with file.open(newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+def test_without_a_gpu_it_says_so_in_a_line(tmp_path, capfd):
+    """Nothing is written, the reason is one line, and the exit code is 2."""
+    assert main(["--out", str(tmp_path / "out")]) == 2
+    said = capfd.readouterr()
+    assert said.out == ""
+    assert said.err.count("\n") == 1
+    assert "torch sees no GPU here" in said.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_every_part_is_measured_in_the_emulation(tmp_path):
+    """Each part writes its table and where that comes from; rates are positive, checks pass."""
+    assert main([*SHORT, "--out", str(tmp_path)]) == 0
+    for part in PARTS:
+        rows, source = read(tmp_path / f"{part}.csv"), json.loads((tmp_path / f"{part}.json").read_text())
+        assert source["packages"]
+        assert source["gpu"] == "emulated on the CPU"
+        assert "out" not in source["settings"]
+        assert tables.gpu_table(rows).count("\n") == 1 + len(rows)
+        for name in NUMBERS.get(part, ()):
+            assert min(float(row[name]) for row in rows) > 0, (part, name)
+    checks = read(tmp_path / "checks.csv")
+    assert [row["check"] for row in checks] == ["bits", "bits", "alone", "distribution"]
+    assert {row["passed"] for row in checks} == {"yes"}
+    models = read(tmp_path / "models.csv")
+    assert [(row["model"], row["pack"]) for row in models] == [
+        ("NMU", "2"), ("NMU", "4"), ("NALU", "2"), ("NALU", "4"),
+    ]  # fmt: skip
+    assert all(0 <= float(row["evaluation_share"]) < 1 for row in models)
+    assert [bool(row["torch_million_per_s"]) for row in models] == [True, True, False, False]
+
+
+class Wrong(EmulatedBlocks):
+    """Blocks that get one bit of one weight wrong."""
+
+    def read(self) -> list[npt.NDArray[np.float32]]:
+        found = super().read()
+        found[0].view(np.uint32)[-1, -1] ^= 1
+        return found
+
+
+def test_one_wrong_bit_is_found(tmp_path, monkeypatch):
+    """A device that gets one bit wrong fails the check, which names the array, and the exit code is 1."""
+    less = replace(sizes.tiny(), bits=(("NMU", 4, 2),), alone=())
+    monkeypatch.setattr(sizes, "tiny", lambda: less)
+
+    def blocks(self: Machine, registers: int | None = None) -> Devices:
+        return partial(Wrong)
+
+    monkeypatch.setattr(Machine, "blocks", blocks)
+    assert main([*SHORT, "--only", "checks", "--out", str(tmp_path)]) == 1
+    first = read(tmp_path / "checks.csv")[0]
+    assert first["passed"] == "no"
+    assert len(first["found"].split()) == 2  # differ: and the second layer's weights
+
+
+def test_a_nan_is_as_good_as_another_and_a_zero_has_a_sign():
+    """Bits are compared, but for those of a NaN."""
+    one, other = np.array([np.nan, 0], np.float32), np.array([-np.nan, 0], np.float32)
+    assert different({"a": one}, {"a": other}) == []
+    assert different({"a": one}, {"a": np.array([np.nan, -0.0], np.float32)}) == ["a"]
+    assert different({"a": one}, {"a": one[:1]}) == ["a"]
+    assert different({"a": one}, {}) == ["a"]
+
+
+def test_a_part_that_fails_keeps_no_other_from_being_measured(tmp_path, monkeypatch, capfd):
+    """What was measured before the failure is kept, the next part is measured, and the exit code is 1."""
+    less = replace(sizes.tiny(), packs=(("NMU", 0, 2), ("NMU", 4, 2)))
+    monkeypatch.setattr(sizes, "tiny", lambda: less)
+    assert main([*SHORT, "--only", "packs", "registers", "--out", str(tmp_path)]) == 1
+    assert {row["input_size"] for row in read(tmp_path / "packs.csv")} == {"4"}
+    assert read(tmp_path / "registers.csv")
+    assert "packs FAILED" in capfd.readouterr().err
+
+
+def test_models_are_left_out_when_time_is_up(tmp_path, capfd):
+    """A part that has measured nothing has failed, and says what it left out."""
+    assert main([*SHORT, "--only", "models", "--models-s", "-1", "--out", str(tmp_path)]) == 1
+    said = capfd.readouterr().err
+    assert "left out, since -1 s are up: NMU 4 2" in said
+    assert "nothing was measured" in said
+
+
+def test_parts_run_in_processes_of_their_own(tmp_path):
+    """As on a GPU: kernels are compiled in processes, then each part is one, with the options of the whole."""
+    words = [*SHORT, "--apart", "--workers", "2", "--only", "packs", "--out", str(tmp_path)]
+    assert main(words) == 0
+    assert len(read(tmp_path / "packs.csv")) == 3
+    assert json.loads((tmp_path / "packs.json").read_text())["settings"]["workers"] == 2
+
+
+def test_the_figure_is_a_study_run_and_its_report(tmp_path):
+    """The report's files are copied, with where they come from."""
+    file, results = tmp_path / "tiny.yaml", tmp_path / "results"
+    file.write_text(
+        "{study: tiny, question: 'Does it run?', task: {name: simple}, models: [NMU], seeds: 2, "
+        "protocol: {iterations: 200, evaluate_every: 100, evaluation_rows: 100}}"
+    )
+    words = ["--only", "figure", "--study", str(file), "--results", str(results), "--run-option=--local"]
+    assert main([*SHORT, *words, "--out", str(tmp_path / "out")]) == 0
+    assert {path.name for path in results.iterdir()} == {"cells.csv", "figure.png", "source.json"}
+    assert json.loads((results / "source.json").read_text())["run_s"] > 0
+
+
+def test_all_that_is_to_be_measured_is_taken():
+    """Every shape of a full run is one that the engine takes; models of the hidden-size figure come first."""
+    full, engine = sizes.full(), GpuEngine(emulated=True)
+    shapes = {*full.bits, *full.alone, *full.speed, *full.torch, *full.packs, *full.registers, *full.floor}
+    cells = [published_cell(*shape) for shape in shapes] + [full.distribution]
+    cells += [full.checked(shape) for shape in full.bits] + [full.evaluated(shape) for shape in full.speed]
+    assert [engine.refuses(cell) for cell in cells] == [None] * len(cells)
+    assert sizes.models()[: len(sizes.PUBLISHED)] == list(sizes.PUBLISHED)
+    assert set(full.torch) <= set(full.speed)
+    assert full.speed[0] == ("NMU", 100, 2)
+
+
+def test_estimates_are_issue_slots_over_instructions():
+    """132 multiprocessors at 1.98 GHz that issue four a cycle make 83.6 million iterations of 12,500."""
+    h200 = Machine("H200", "cuda", 132, 1.98e9, emulated=False)
+    assert h200.estimate(12_500) == pytest.approx(83.6e6, rel=1e-3)
+    assert h200.estimate(12_500, 0.7) == pytest.approx(58.5e6, rel=1e-3)
+    assert len(speed.estimates(h200)) == len(machine.SLOTS)
+
+
+@pytest.mark.parametrize(("goal", "reached"), [("24", "not reached"), ("25.1", "reached")])
+def test_what_was_wanted_is_said_to_be_reached_or_not(goal, reached):
+    """The best pack of the NMU with 100 inputs and 2 hidden units counts."""
+    row: dict[str, Any] = {"model": "NMU", "input_size": 100, "hidden_size": 2, "million_per_s": goal}
+    found = speed.wanted([row | {"million_per_s": "1"}, row, row | {"input_size": 4, "million_per_s": "99"}])
+    assert found["25 million/s"] == reached
+    assert found["60 million/s"] == "not reached"
+    assert speed.wanted([]) == {}
+
+
+@pytest.mark.parametrize("hidden", [2, 10])
+def test_the_kernel_that_only_draws_does_draw(hidden, monkeypatch):
+    """In its code are the stream's products, the inputs put into shared memory, the sums, and a barrier."""
+    here = SimpleNamespace(compute_capability=(9, 0))
+    monkeypatch.setattr("numba.cuda.dispatcher.get_current_device", lambda: here)
+    layout = _layout(published_cell("NMU", 100, hidden))
+    ptx = floor.draws_ptx(layout, (9, 0), 64)
+    assert ".entry draws(" in ptx
+    assert ptx.count("mul.wide.u32") >= 20
+    assert "st.shared.v4.f32" in ptx
+    assert ptx.count("fma.rn.f32") >= 4 * layout.input_sums
+    assert "bar.sync" in ptx
+    assert ".f64" not in ptx

@@ -30,6 +30,9 @@ from study.tracking import Publisher
 from study.watch import complete_packs, publishing, stopping, stored, watching
 from study.work import PackWork
 
+# There when the driver is loaded.
+_GPU_DRIVER = Path("/dev/nvidiactl")
+
 
 @dataclass(frozen=True)
 class Options:
@@ -86,7 +89,7 @@ def run(plan: Plan, options: Options, console: Console) -> Ending:
         attempt = folder.begin_attempt()
         folder.write_spec(plan.spec.text)
         pending = find_pending(plan, options.root, console)
-        for reason in passed_over_by(plan, options) if pending else ():
+        for reason in _to_tell(plan, options) if pending else ():
             console.print(reason, style="yellow")
         with (
             _slots(options, engines, pending, console) as slots,
@@ -118,6 +121,17 @@ def _engines(plan: Plan, options: Options) -> list[tuple[Engine, Cell]]:
         engine = engine_for(options.engine, cell, device)
         found.setdefault(engine.name, (engine, cell))
     return list(found.values())
+
+
+def _to_tell(plan: Plan, options: Options) -> list[str]:
+    """Say what could be faster than it will be, and why."""
+    reasons = passed_over_by(plan, options)
+    if options.device == "auto" and device_of(options) == "cpu" and _GPU_DRIVER.exists():
+        reasons.append(
+            "there is an NVIDIA GPU here that torch can't use, so the CPU trains: "
+            "docs/operations.md says what to install"
+        )
+    return reasons
 
 
 def passed_over_by(plan: Plan, options: Options) -> list[str]:

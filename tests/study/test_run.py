@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 from rich.console import Console
 
 from study.engine import ENGINES, Training
@@ -171,3 +172,21 @@ def test_pack_size_changes_no_result(tmp_path, pack_size):
         return [replace(s, training_s_mean=None) for s in standing("whole", root).summaries]
 
     assert bits(tmp_path / "packed") == bits(expected)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here that torch can use")
+@pytest.mark.parametrize("there", [True, False])
+def test_a_gpu_that_torch_cannot_use_is_told_of(tmp_path, monkeypatch, there):
+    """Where a driver is loaded and the CPU trains nevertheless, a line says so; elsewhere none does."""
+    driver = tmp_path / "nvidiactl"
+    if there:
+        driver.touch()
+    monkeypatch.setattr("study.run._GPU_DRIVER", driver)
+    _, told = run_here(planned(), tmp_path / "store")
+    assert ("there is an NVIDIA GPU here that torch can't use" in told) == there
+
+
+def test_a_model_that_a_slower_engine_trains_is_told_of(tmp_path):
+    """What no fused engine takes is named, with the reason, before training starts."""
+    _, told = run_here(planned(SPEC.replace("[NMU, linear]", "[NMU-normalized]")), tmp_path)
+    assert "NMU-normalized is trained by the torch engine, not by fused: it has no gradient" in told

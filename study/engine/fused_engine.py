@@ -15,12 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from study.engine.base import Engine, Training
-from study.engine.fused_layers import CODES
+from study.engine.fused_layers import no_gradient
 from study.engine.fused_parts import Parts
 from study.engine.sliced import Arrays, Looked, SlicedTraining
 from study.errors import DeviceError
 from study.records import Cell, Checkpoint, Pack
-from tasks import MODELS
 
 _Found = TypeVar("_Found")
 
@@ -43,11 +42,7 @@ class FusedEngine(Engine):
 
     def refuses(self, cell: Cell) -> str | None:
         """Say why this engine can't train the cell, or None if it can."""
-        model = MODELS[cell.model]
-        unknown = [name for name in (model.first, model.second) if name not in CODES]
-        if unknown:
-            return f"it has no gradient for the unit {unknown[0]}"
-        return None
+        return no_gradient(cell.model)
 
     def memory_mb(self, pack: Pack) -> float:
         """Estimate from what `Parts` holds: parameters three times over, evaluation rows of each range."""

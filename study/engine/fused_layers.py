@@ -31,6 +31,7 @@ from study.engine.gradients import (
     sigmoid_weight_backward,
     sigmoid_weight_forward,
 )
+from tasks import MODELS
 from tasks.stream_simd import LANES, padded
 
 AFFINE, NMU, NAC_MUL, NALU, GATED = range(5)
@@ -76,7 +77,13 @@ CODES: dict[str, Code] = {
     "SELU": Code(AFFINE, activation=SELU),
     "ELU": Code(AFFINE, activation=ELU),
 }
-"""The units that the fused engine knows, by their name in `units.UNITS`."""
+"""The units that the fused engines know, by their name in `units.UNITS`."""
+
+
+def no_gradient(model: str) -> str | None:
+    """Say which unit of a model the fused engines don't know, or None if they know both."""
+    units = (MODELS[model].first, MODELS[model].second)
+    return next((f"it has no gradient for the unit {name}" for name in units if name not in CODES), None)
 
 
 class Layer(NamedTuple):

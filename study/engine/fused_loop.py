@@ -44,7 +44,7 @@ from tasks import stream_simd
 
 ADAM, SGD, MOMENTUM = range(3)
 
-_SETTLED = 60_000
+SETTLED = 60_000
 """Updates after which both of Adam's bias corrections are exactly 1."""
 
 
@@ -221,7 +221,7 @@ def _corrections(iteration, found):  # type: ignore[no-untyped-def]
     """Write Adam's bias corrections of some iterations into found, [count, 2] ones."""
     for j in range(len(found)):
         t = iteration + j + 1
-        if t < _SETTLED:
+        if t < SETTLED:
             found[j, 0] = 1 / (1 - math.pow(BETA_1, float(t)))
             found[j, 1] = 1 / math.sqrt(1 - math.pow(BETA_2, float(t)))
 

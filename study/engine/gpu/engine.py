@@ -16,10 +16,11 @@ import numpy.typing as npt
 import torch
 
 from study.engine.base import Engine, Training
-from study.engine.fused_layers import CODES
+from study.engine.fused_layers import CODES, no_gradient
 from study.engine.gpu.layout import Layout, Shape, new_layout, refusal
 from study.engine.gpu.parts import Devices, Parts
 from study.engine.sliced import Arrays, Looked, SlicedTraining
+from study.engine.torch_engine import check_device
 from study.errors import DeviceError, DeviceMemoryError
 from study.records import Cell, Checkpoint, Pack, Trial
 from tasks import MODELS
@@ -46,13 +47,10 @@ class GpuEngine(Engine):
 
     def refuses(self, cell: Cell) -> str | None:
         """Say why this engine can't train the cell, or None if it can."""
-        model = MODELS[cell.model]
-        unknown = [name for name in (model.first, model.second) if name not in CODES]
-        if unknown:
-            return f"it has no gradient for the unit {unknown[0]}"
-        if not self._emulated and not _installed():
-            return "its packages aren't installed: pip install '.[gpu]'"
-        return refusal(_shape(cell))
+        reason = no_gradient(cell.model)
+        if reason is None and not self._emulated and not _installed():
+            reason = "its packages aren't installed: pip install '.[gpu]'"
+        return reason or refusal(_shape(cell))
 
     def memory_mb(self, pack: Pack) -> float:
         """Estimate from what `Parts` holds: parameters three times over, evaluation rows of each range."""
@@ -102,10 +100,7 @@ def _check_device(device: str) -> None:
         raise DeviceError(
             f"device: the fused-gpu engine runs on a GPU, but got {device!r}; use --engine fused"
         )
-    if not torch.cuda.is_available():
-        raise DeviceError(
-            "device: 'cuda' was asked for, but torch sees no GPU here; use --device cpu or --device auto"
-        )
+    check_device(device)
     has = torch.cuda.get_device_capability()
     if has < _CAPABILITY:
         raise DeviceError(

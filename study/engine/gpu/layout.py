@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -113,6 +114,7 @@ def has_bias(code: Code) -> bool:
     return code.activation != PLAIN
 
 
+@cache
 def refusal(shape: Shape) -> str | None:
     """Say why no block can train this shape, or None if one can."""
     if shape.inputs > MOST_INPUTS:
@@ -129,6 +131,7 @@ def refusal(shape: Shape) -> str | None:
     return None
 
 
+@cache
 def new_layout(shape: Shape) -> Layout:
     """Lay a block out: as many rows at a time as there are threads for, and room."""
     most = max(_LEAST_ROWS, 1 << (shape.batch - 1).bit_length())

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from study.engine.formulas import logarithm
 from study.engine.fused_compile import entry
 from study.engine.fused_layers import NALU
+from study.engine.fused_loop import SETTLED
 from study.engine.gpu.layout import EVALUATED_ROWS, Shape, new_shape
 from study.engine.pack_arrays import Arrays, PackArrays
 from study.engine.rows import range_arrays
@@ -24,8 +25,6 @@ from tasks.stream_simd import fill_inputs, padded
 # Places in a trial's row of numbers.
 INTERVAL, SECOND_INTERVAL, SCALE, RATE, STRENGTH, LENGTH, OUT_STRENGTH, NUMBERS = range(8)
 
-# Updates after which both of Adam's bias corrections are exactly 1.
-_SETTLED = 60_000
 _LOW_WORD = 0xFFFFFFFF
 
 
@@ -225,7 +224,7 @@ def corrections(iterations: int) -> npt.NDArray[np.float32]:
         >>> corrections(5_000_001)[[0, -1]].tolist()
         [[10.0, 31.622776...], [1.0, 1.0]]
     """
-    t = np.arange(1, min(iterations, _SETTLED) + 1, dtype=np.float64)
+    t = np.arange(1, min(iterations, SETTLED) + 1, dtype=np.float64)
     found = np.stack([1 / (1 - BETA_1**t), 1 / np.sqrt(1 - BETA_2**t)], 1)
     return found.astype(np.float32)
 

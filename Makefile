@@ -33,10 +33,11 @@ lint: install-dev  ## check style, types and the rules between the folders
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-benchmark: install-dev  ## measure speed, and put the figures into benchmarks/README.md
+benchmark: install-dev  ## measure speed and coverage, and put the figures into the documents
 	$(BIN)/python -m benchmarks.engine --out benchmarks/results/engine.csv
 	$(BIN)/python -m benchmarks.floor --out benchmarks/results/floor.csv
 	$(BIN)/python -m benchmarks.scaling --out benchmarks/results/scaling.csv
+	$(BIN)/python -m benchmarks.coverage --out benchmarks/results/coverage.csv
 	$(BIN)/python -m benchmarks.tables --write
 
 lock: install-dev  ## write the versions now installed into constraints.txt

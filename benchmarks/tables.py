@@ -1,4 +1,4 @@
-"""The tables of README.md, made from the CSV files in results/, so that no figure is copied by hand.
+"""The tables of the documents, made from the CSV files in results/, so that no figure is copied by hand.
 
 python -m benchmarks.tables [--write]
 """
@@ -104,16 +104,35 @@ def gpu_table(rows: Sequence[Row]) -> str:
     return markdown(head, [[text or "–" for text in row.values()] for row in rows], 1)
 
 
-TABLES = {"engine": engine_table, "floor": floor_table, "scaling": scaling_table} | {
-    f"gpu/{part}": gpu_table for part in ("checks", "models", "packs", "floor", "registers")
-}
+def coverage_table(rows: Sequence[Row]) -> str:
+    """Give one line an interval and a law, one column a number of seeds."""
+    sizes = list(dict.fromkeys(row["n"] for row in rows))
+    lines: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        lines.setdefault((row["interval"], row["law"]), []).append(_coverage(row))
+    head = ["interval", "law", *(f"{n} seeds" for n in sizes)]
+    return markdown(head, [[f"`{name}`", law, *shares] for (name, law), shares in lines.items()], 2)
+
+
+def _coverage(row: Row) -> str:
+    if not row["coverage"]:
+        return "–"
+    share, known = 100 * float(row["coverage"]), 100 * float(row["with_interval"])
+    return f"{share:.1f}" if round(known) == 100 else f"{share:.1f} (of {known:.0f}%)"
+
+
+TABLES = {
+    "engine": engine_table, "floor": floor_table, "scaling": scaling_table, "coverage": coverage_table,
+    **{f"gpu/{part}": gpu_table for part in ("checks", "models", "packs", "floor", "registers")},
+}  # fmt: skip
+PAGES = (HERE / "README.md", HERE.parent / "docs" / "statistics.md")
 
 
 def source(note: Path) -> str:
     """Say where results come from."""
     found = json.loads(note.read_text())
     packages = ", ".join(f"{name} {found['packages'][name]}" for name in ("torch", "numpy", "numba", "ray"))
-    shown = ("rounds", "seconds", "study_rounds", "study_seconds")
+    shown = ("rounds", "seconds", "study_rounds", "study_seconds", "studies", "seed")
     settings = ", ".join(f"{name} {found['settings'][name]:g}" for name in shown if name in found["settings"])
     changed = " with changes" if found["git_dirty"] else ""
     return (
@@ -123,7 +142,7 @@ def source(note: Path) -> str:
 
 
 def table(name: str) -> str:
-    """Give a benchmark's table as it stands in the README, or say that there is none yet."""
+    """Give a benchmark's table as it stands in a document, or say that there is none yet."""
     file = RESULTS / f"{name}.csv"
     if not file.exists():
         return "Not measured yet."
@@ -131,23 +150,23 @@ def table(name: str) -> str:
         return TABLES[name](list(csv.DictReader(lines))) + "\n\n" + source(file.with_suffix(".json"))
 
 
-def written(readme: str) -> str:
-    """Put the tables into the README, each between its two marks."""
+def written(page: str) -> str:
+    """Put the tables into a document, each between its two marks."""
     for name in TABLES:
         marks = re.compile(rf"(<!-- figures: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
-        readme = marks.sub(lambda found, name=name: f"{found[1]}\n{table(name)}\n\n{found[2]}", readme)
-    return readme
+        page = marks.sub(lambda found, name=name: f"{found[1]}\n{table(name)}\n\n{found[2]}", page)
+    return page
 
 
 def main() -> None:
-    """Print the tables, or write them into the README."""
+    """Print the tables, or write them into the documents."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--write", action="store_true", help="into benchmarks/README.md")
-    readme = HERE / "README.md"
+    parser.add_argument("--write", action="store_true", help="into the documents")
     if parser.parse_args().write:
-        readme.write_text(written(readme.read_text(encoding="utf-8")), encoding="utf-8")
+        for page in PAGES:
+            page.write_text(written(page.read_text(encoding="utf-8")), encoding="utf-8")
     else:
         print("\n\n".join(table(name) for name in TABLES))
 

@@ -1,18 +1,21 @@
-"""The benchmarks run, in their shortest form, and the README shows their results; nothing here asserts a speed."""
+"""The benchmarks run, in their shortest form, and documents show their results; nothing here asserts a speed."""
 
 from __future__ import annotations
 
 import csv
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
-from benchmarks import engine, floor, scaling, tables
+from benchmarks import coverage, engine, floor, scaling, tables
 from benchmarks.plain import output, penalty
+from study import statistics
 from tasks import MODELS, Network
 
 TEXTS = {"model", "engine", "part", "kind"}
@@ -100,8 +103,41 @@ def test_the_plain_loop_computes_what_the_network_does(model):
         torch.testing.assert_close(given, expected)
 
 
-def test_the_readme_shows_what_was_measured():
-    """The tables of the README are those that the CSV files give: no figure is copied by hand."""
-    text = (tables.HERE / "README.md").read_text(encoding="utf-8")
-    assert tables.written(text) == text
-    assert text.count("<!-- figures: ") == len(tables.TABLES)
+def test_coverage_is_counted_again_alike(tmp_path):
+    """Each interval has a line for each number of seeds; the same seed gives the same file, and another another."""
+    files = []
+    for number, seed in enumerate("778"):
+        out = tmp_path / f"{number}.csv"
+        coverage.main(["--studies", "20", "--seed", seed, "--out", str(out)])
+        files.append(out.read_text())
+    assert files[0] == files[1] != files[2]
+    rows = list(csv.DictReader(files[0].splitlines()))
+    assert len(rows) == len(coverage.SIZES) * len(list(coverage.cases()))
+    assert {row["interval"].split(",")[0] for row in rows} <= set(statistics.__all__)
+    for row in rows:
+        if row["coverage"]:
+            shares = [float(row[name]) for name in ("coverage", "all_below", "all_above")]
+            assert sum(shares) == pytest.approx(1, abs=2e-4)
+            assert min(shares) >= 0
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.3, 1.0])
+def test_coverage_counts_what_it_says(rate):
+    """A study whose interval misses at a known rate is seen to, and one without an interval is left out."""
+
+    def study(rng, n):
+        return None if rng.random() < 0.5 else (0.0, 1.0) if rng.random() < rate else (2.0, 3.0)
+
+    found = coverage.measured(study, 0.5, np.random.default_rng(1), 10, 4000)
+    assert float(found["with_interval"]) == pytest.approx(0.5, abs=0.03)
+    assert float(found["coverage"]) == pytest.approx(rate, abs=0.04)
+    assert float(found["all_above"]) == pytest.approx(1 - rate, abs=0.04)
+    assert float(found["all_below"]) == 0
+
+
+def test_documents_show_what_was_measured():
+    """The tables of the documents are those that the CSV files give, each once: no figure is copied by hand."""
+    texts = [page.read_text(encoding="utf-8") for page in tables.PAGES]
+    assert [tables.written(text) for text in texts] == texts
+    shown = re.findall(r"<!-- figures: (\w+) -->", "".join(texts))
+    assert sorted(shown) == sorted(tables.TABLES)

@@ -1,0 +1,267 @@
+"""How often the 95% intervals hold the truth: synthetic studies of known laws, at the sizes that people use.
+
+    python -m benchmarks.coverage [--out benchmarks/results/coverage.csv]
+
+The laws are those that trials have: the shapes and precisions are about those of the published seeds. Two are there
+because a gamma or a beta law does not describe them. The numbers depend on the seed and on nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import integrate, stats
+
+from benchmarks.measure import finish, tell
+from study import statistics
+from study.records import Interval
+from study.statistics.sparsity_error import FLOAT32_SPACING
+
+SIZES = (10, 25, 50, 100)
+HIDDEN = np.arange(2, 6)
+Rng = np.random.Generator
+Floats = npt.NDArray[np.float64]
+Study = Callable[[Rng, int], Interval | None]
+"""Draws a study of n seeds and gives its interval."""
+
+
+# --- rates ------------------------------------------------------------------------------------------------------
+
+
+def wilson(rate: float) -> Study:
+    """Bound one success rate."""
+    interval = cache(statistics.wilson)
+    return lambda rng, n: interval(int(rng.binomial(n, rate)), n)
+
+
+def newcombe(first: float, second: float) -> Study:
+    """Bound the difference of two."""
+    interval = cache(statistics.newcombe)
+    return lambda rng, n: interval(int(rng.binomial(n, first)), n, int(rng.binomial(n, second)), n)
+
+
+@cache
+def fitted(solved: tuple[int, ...], n: int) -> statistics.LogisticFit | None:
+    """Regress success on the hidden size, n seeds each."""
+    return statistics.logistic_regression(HIDDEN[:, None], solved, [n] * len(HIDDEN))
+
+
+def logistic(slope: float, kind: str) -> Study:
+    """Bound the slope of success over the hidden size, half of the trials solved in the middle."""
+    rates = 1 / (1 + np.exp(-slope * (HIDDEN - HIDDEN.mean())))
+
+    def study(rng: Rng, n: int) -> Interval | None:
+        fit = fitted(tuple(rng.binomial(n, rates).tolist()), n)
+        return getattr(fit.slopes[0], kind) if fit and not fit.separated else None
+
+    return study
+
+
+# --- solved at --------------------------------------------------------------------------------------------------
+
+
+def of_values(interval: Callable[[Floats], Interval | None], draw: Callable[[Rng, int], Floats]) -> Study:
+    """Bound something of n values of a law."""
+    return lambda rng, n: interval(draw(rng, n))
+
+
+def gamma(rng: Rng, n: int, *, shape: float) -> Floats:
+    """Draw of a gamma law of mean 1."""
+    return rng.gamma(shape, 1 / shape, n)
+
+
+def evaluated(rng: Rng, n: int) -> Floats:
+    """Draw as the simple task's NMU is solved: about 14 evaluations in, at whole evaluations."""
+    return np.ceil(rng.gamma(160, 14 / 160, n))
+
+
+def evaluated_mean() -> float:
+    """Give their law's mean: the sum of P(x > i)."""
+    return float(stats.gamma(160, scale=14 / 160).sf(np.arange(100)).sum())
+
+
+def heavy(rng: Rng, n: int, *, sigma: float) -> Floats:
+    """Draw of a log-normal law of mean 1: a few values much greater than the rest."""
+    return rng.lognormal(-(sigma**2) / 2, sigma, n)
+
+
+# --- survival ---------------------------------------------------------------------------------------------------
+
+SUCCESS = stats.gamma(3, scale=1 / 3)
+
+
+def cut(success_rate: float, rng: Rng, n: int) -> tuple[Floats, npt.NDArray[np.bool_]]:
+    """Draw trials that all end at one iteration, by which so many are solved."""
+    end = SUCCESS.ppf(success_rate)
+    at = rng.gamma(3, 1 / 3, n)
+    return np.minimum(at, end), at <= end
+
+
+def interrupted(rng: Rng, n: int) -> tuple[Floats, npt.NDArray[np.bool_]]:
+    """Draw trials that are cut off at any time up to twice the mean."""
+    at, end = rng.gamma(3, 1 / 3, n), rng.uniform(0, 2, n)
+    return np.minimum(at, end), at <= end
+
+
+def share_unsolved(draw: Callable[..., Any], unsolved: float) -> Study:
+    """Bound the share of trials not solved by the time at which it is `unsolved`."""
+    time = SUCCESS.isf(unsolved)
+
+    def study(rng: Rng, n: int) -> Interval | None:
+        curve = statistics.kaplan_meier(*draw(rng, n))
+        if curve is None or curve.times[-1] < time:
+            return None
+        place = int(np.searchsorted(curve.times, time, side="right")) - 1
+        if place < 0 or math.isnan(curve.low[place]):
+            return None
+        return (float(curve.low[place]), float(curve.high[place]))
+
+    return study
+
+
+def restricted(success_rate: float) -> Study:
+    """Bound the mean time, counted up to the trials' end."""
+    until = float(SUCCESS.ppf(success_rate))
+
+    def study(rng: Rng, n: int) -> Interval | None:
+        found = statistics.restricted_mean(*cut(success_rate, rng, n), until)
+        return found.interval if found else None
+
+    return study
+
+
+def restricted_truth(success_rate: float) -> float:
+    """Give the area under the law's survival."""
+    return float(integrate.quad(SUCCESS.sf, 0, SUCCESS.ppf(success_rate), epsabs=1e-12)[0])
+
+
+# --- sparsity error ---------------------------------------------------------------------------------------------
+
+
+def beta(rng: Rng, n: int, *, mean: float, precision: float) -> Floats:
+    """Draw of a beta law on [0, 1/2]."""
+    return rng.beta(2 * mean * precision, (1 - 2 * mean) * precision, n) / 2
+
+
+def float32(rng: Rng, n: int, *, mean: float, shape: float) -> Floats:
+    """Draw distances of weights from 1, which float32 has in steps; some are 0."""
+    return np.round(rng.gamma(shape, mean / shape, n) / FLOAT32_SPACING) * FLOAT32_SPACING
+
+
+def float32_mean(*, mean: float, shape: float) -> float:
+    """Give their law's mean."""
+    edges = (np.arange(2000) + 0.5) * FLOAT32_SPACING
+    return float(stats.gamma(shape, scale=mean / shape).sf(edges).sum() * FLOAT32_SPACING)
+
+
+# --- all of them ------------------------------------------------------------------------------------------------
+
+
+def cases() -> Iterator[tuple[str, str, Study, float]]:
+    """Give each interval, what it is of, how to draw it, and the truth."""
+    for rate in (0.1, 0.5, 0.9):
+        yield "wilson", f"rate {rate}", wilson(rate), rate
+    for first, second in ((0.5, 0.5), (0.5, 0.1), (0.9, 0.5), (0.9, 0.9)):
+        yield "newcombe", f"rates {first} and {second}", newcombe(first, second), first - second
+    for kind in ("wald_interval", "profile_interval"):
+        name = f"logistic_regression, {kind.split('_')[0]}"
+        yield name, "slope -0.8, 4 cells", logistic(-0.8, kind), -0.8
+    median, gamma_mean = statistics.median_interval, statistics.gamma_mean_interval
+    whole_median = float(np.ceil(stats.gamma(160, scale=14 / 160).median()))
+    yield (
+        "median_interval",
+        "gamma, shape 3",
+        of_values(median, partial(gamma, shape=3)),
+        float(SUCCESS.median()),
+    )
+    yield "median_interval", "whole evaluations", of_values(median, evaluated), whole_median
+    for shape in (3, 25):
+        yield (
+            "gamma_mean_interval",
+            f"gamma, shape {shape}",
+            of_values(gamma_mean, partial(gamma, shape=shape)),
+            1.0,
+        )
+    yield "gamma_mean_interval", "whole evaluations", of_values(gamma_mean, evaluated), evaluated_mean()
+    yield (
+        "gamma_mean_interval",
+        "no gamma: log-normal, σ 1.5",
+        of_values(gamma_mean, partial(heavy, sigma=1.5)),
+        1.0,
+    )
+    for success_rate, unsolved in ((0.9, 0.5), (0.9, 0.15), (0.5, 0.6)):
+        law = f"{success_rate:.0%} solved, at {unsolved:.0%} unsolved"
+        yield "kaplan_meier", law, share_unsolved(partial(cut, success_rate), unsolved), unsolved
+    yield "kaplan_meier", "cut off at random, at 50% unsolved", share_unsolved(interrupted, 0.5), 0.5
+    for success_rate in (0.9, 0.5, 0.1):
+        yield (
+            "restricted_mean",
+            f"{success_rate:.0%} solved",
+            restricted(success_rate),
+            restricted_truth(success_rate),
+        )
+    sparse = statistics.beta_mean_interval
+    for mean, precision in ((0.45, 10), (0.35, 5), (1e-4, 5e3)):
+        law = f"beta, mean {mean:g}, precision {precision:g}"
+        yield (
+            "beta_mean_interval",
+            law,
+            of_values(sparse, partial(beta, mean=mean, precision=precision)),
+            mean,
+        )
+    for mean, shape, zeros in ((4e-7, 8.0, "no zeros"), (1.2e-7, 1.0, "22% zeros"), (4e-8, 1.0, "53% zeros")):
+        drawn = partial(float32, mean=mean, shape=shape)
+        truth = float32_mean(mean=mean, shape=shape)
+        yield "beta_mean_interval", f"float32, mean {mean:g}, {zeros}", of_values(sparse, drawn), truth
+
+    def mixed(rng: Rng, n: int) -> Floats:
+        return np.minimum(heavy(rng, n, sigma=2.0) * 1e-4, 0.5)
+
+    yield "beta_mean_interval", "no beta: log-normal, σ 2", of_values(sparse, mixed), 1e-4
+
+
+def measured(study: Study, truth: float, rng: Rng, n: int, studies: int) -> dict[str, str]:
+    """Count what the intervals of so many studies hold."""
+    intervals = [study(rng, n) for _ in range(studies)]
+    known = np.array([interval for interval in intervals if interval is not None]).reshape(-1, 2)
+    slack = 1e-12 * abs(truth)
+    below, above = known[:, 1] < truth - slack, known[:, 0] > truth + slack
+    count = max(len(known), 1)
+    return {
+        "with_interval": f"{len(known) / studies:.4f}",
+        "coverage": f"{1 - (below.sum() + above.sum()) / count:.4f}" if len(known) else "",
+        "all_below": f"{below.sum() / count:.4f}" if len(known) else "",
+        "all_above": f"{above.sum() / count:.4f}" if len(known) else "",
+    }
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Draw, count, print and write the table."""
+    known = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    known.add_argument("--studies", type=int, default=10_000, help="synthetic studies of each law and size")
+    known.add_argument("--seed", type=int, default=0)
+    known.add_argument(
+        "--out", type=Path, help="CSV file to write; a JSON file beside it says where it comes from"
+    )
+    arguments = known.parse_args(words)
+    rows = []
+    for interval, law, study, truth in cases():
+        tell(f"{interval}: {law}")
+        for n in SIZES:
+            # by the law: intervals of one law see the same studies
+            rng = np.random.default_rng([arguments.seed, zlib.crc32(law.encode()), n])
+            found = measured(study, truth, rng, n, arguments.studies)
+            rows.append({"interval": interval, "law": law, "n": n, **found})
+    finish(rows, arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+"""The published estimators, faults included: only to repeat published numbers from published seeds.
+
+Madsen & Johansen, ICLR 2020, fitted with R's package bbmle, whose optimiser (L-BFGS-B, parameters as they are) does
+not move the variance of a gamma law at all, and often gives up on a beta law. What comes out depends on where its
+profiling happens to step. Don't use these for anything new; docs/statistics.md says what they get wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from study.records import Interval
+from study.statistics.checks import Floats, Values, nearly_equal, normal_quantile, not_negative
+from study.statistics.likelihood import Log, likelihood_interval
+from study.statistics.rates import wilson
+from study.statistics.solved_at import mean, median
+from study.statistics.sparsity_error import BetaLikelihood
+
+_STEP = math.sqrt(float(special.chdtri(2, 0.005))) / 5
+"""Standard errors between two points of the profile: to the 99.5% quantile of χ²₂ in five steps."""
+
+_BETTER = 0.001
+"""By how much a profile point's deviance must be smaller for the fit to be begun anew there."""
+
+_NO_HESSIAN = 1.781e-5
+"""Below this parameter the numerical Hessian steps by 1e-4 instead of relatively, out of the support: no fit."""
+
+_EDGE = 1e-16
+"""How far inside [0, 1/2] values were moved."""
+
+Estimate = tuple[float | None, Interval | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AsPublished:
+    """A row as the published analysis would have it. None means that it would have none.
+
+    Args:
+        success_rate: solved of seeds.
+        success_rate_interval: Wilson's.
+        solved_at_median: of the solved seeds.
+        solved_at_mean: of a gamma law of the sample's variance, near its greatest likelihood.
+        solved_at_interval: where the likelihood, at that variance, is not much below that at the mean.
+        sparsity_error_mean: half the mean of a beta law on [0, 1], or the sample mean.
+        sparsity_error_interval: likewise.
+    """
+
+    success_rate: float | None
+    success_rate_interval: Interval
+    solved_at_median: float | None
+    solved_at_mean: float | None
+    solved_at_interval: Interval | None
+    sparsity_error_mean: float | None
+    sparsity_error_interval: Interval | None
+
+
+def as_published(solved_at: Values, sparsity_error: Values, seeds: int) -> AsPublished:
+    """Estimate as the published analysis did.
+
+    Args:
+        solved_at: iterations, of the solved seeds.
+        sparsity_error: of the solved seeds.
+        seeds: all of them.
+
+    Raises:
+        ValueError: if more are solved than there are, both lengths differ, or a value is negative or not finite.
+
+    Example:
+        >>> row = as_published([12000, 14000, 19000], [1e-7, 2e-7, 0.0], 10)
+        >>> row.success_rate, row.solved_at_median, round(row.solved_at_mean, -1)
+        (0.3, 14000.0, 15000.0)
+        >>> round(row.sparsity_error_mean, 9)
+        1e-07
+    """
+    x, error = not_negative(solved_at, "gamma"), not_negative(sparsity_error, "beta")
+    if x.size != error.size:
+        raise ValueError(f"one sparsity error a solved seed must be given, but got {error.size} of {x.size}")
+    solved_at_mean, solved_at_interval = _gamma(x)
+    sparsity_error_mean, sparsity_error_interval = _beta(error)
+    return AsPublished(
+        success_rate=x.size / seeds if seeds else None,
+        success_rate_interval=wilson(x.size, seeds),
+        solved_at_median=median(x),
+        solved_at_mean=solved_at_mean,
+        solved_at_interval=solved_at_interval,
+        sparsity_error_mean=sparsity_error_mean,
+        sparsity_error_interval=sparsity_error_interval,
+    )
+
+
+def _gamma(x: Floats) -> Estimate:
+    """Fit a gamma law's mean m at the sample's variance s, by the steps of bbmle's profile.
+
+    The search begins at the sample mean and its optimiser never moves. The profile looks at steps below and
+    above; at the first where the likelihood is greater, all begins anew there. So the mean ends up to one step
+    from the greatest likelihood, and the interval is of the likelihood relative to that mean.
+    """
+    if x.size < 2 or x.min() == 0 or nearly_equal(x) or float(np.std(x, ddof=1)) <= 1e-5:
+        return mean(x), None
+    n, centre = x.size, float(x.mean())
+    variance, mean_log = float(np.var(x, ddof=1)), float(np.mean(np.log(x)))
+
+    def log_likelihood(m: float) -> float:
+        shape, rate = m * m / variance, m / variance
+        log_gamma = float(special.gammaln(shape))
+        return n * (shape * math.log(rate) - log_gamma + (shape - 1) * mean_log - rate * centre)
+
+    def step(m: float) -> float:
+        shape, rate = m * m / variance, m / variance
+        curvature = math.log(rate) + 1.5 - float(special.digamma(shape)) + mean_log
+        curvature -= 2 * shape * float(special.polygamma(1, shape))
+        return _STEP / math.sqrt(-2 * n * curvature / variance)
+
+    m = _better(log_likelihood, step, centre)
+    low, high = likelihood_interval(  # by the logarithm: a mean is positive
+        lambda log_m: log_likelihood(math.exp(log_m)), math.log(m), 2 * step(m) / m, normal_quantile(0.95)
+    )
+    return m, (math.exp(low), math.exp(high))
+
+
+def _better(log_likelihood: Log, step: Log, m: float) -> float:
+    """Go to the first point of the profile that is better, down before up, as long as there is one."""
+    here, width = log_likelihood(m), step(m)
+    for sign in (-1, 1):
+        for steps in range(1, 100):
+            there = m + sign * steps * width
+            drop = 2 * (here - log_likelihood(there)) if there > 0 else math.inf
+            if drop < -_BETTER:
+                return _better(log_likelihood, step, there)
+            if drop >= (5 * _STEP) ** 2:
+                break
+    return m
+
+
+def _beta(x: Floats) -> Estimate:
+    """Fit a beta law on [0, 1] to values in [0, 1/2], and halve its mean; a t-interval where that failed."""
+    x = np.clip(x, _EDGE, 0.5 - _EDGE)
+    if x.size < 2 or nearly_equal(x) or float(np.std(x, ddof=1)) <= 1e-10:
+        return mean(x), None
+    z, centre = normal_quantile(0.95), float(x.mean())
+    law = BetaLikelihood(float(np.mean(np.log(x))), float(np.mean(np.log1p(-x))), x.size)
+    best = law.best_logit(math.log(centre / (1 - centre)))
+    half = float(special.expit(best)) / 2
+    if half < _NO_HESSIAN:
+        width = float(special.stdtrit(x.size - 1, 0.975)) * float(np.std(x, ddof=1)) / math.sqrt(x.size)
+        return centre, (max(0.0, centre - width), min(0.5, centre + width))
+    low, high = law.interval(best, z)
+    return half, (low / 2, high / 2)

@@ -1,0 +1,128 @@
+"""Success rates: an interval for one, for a difference of two, an exact test, and many tests at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from scipy import stats
+
+from study.records import Interval
+from study.statistics.checks import check_count, normal_quantile
+
+
+def wilson(successes: int, n: int, confidence: float = 0.95) -> Interval:
+    """Bound a success rate by Wilson's score interval.
+
+    The rates p with abs(k/n - p) <= z sqrt(p (1 - p) / n), z the normal quantile. Wilson, JASA 22 (1927)
+    209-212.
+
+    Args:
+        successes: k, 0 <= k <= n.
+        n: trials; of none nothing is known: (0, 1).
+        confidence: in (0, 1).
+
+    Raises:
+        ValueError: if k or the confidence is out of range.
+
+    Example:
+        >>> low, high = wilson(98, 100)
+        >>> round(low, 4), round(high, 4)
+        (0.93, 0.9945)
+    """
+    normal_quantile(confidence)
+    check_count(successes, n)
+    if n == 0:
+        return (0.0, 1.0)
+    interval = stats.binomtest(successes, n).proportion_ci(confidence, method="wilson")
+    return (float(interval.low), float(interval.high))
+
+
+def newcombe(successes_1: int, n_1: int, successes_2: int, n_2: int, confidence: float = 0.95) -> Interval:
+    """Bound the difference of two success rates, first minus second, by Newcombe's hybrid score interval.
+
+    With d = p₁ - p₂ and Wilson's (l₁, u₁), (l₂, u₂): from d - sqrt((p₁ - l₁)² + (u₂ - p₂)²) to
+    d + sqrt((u₁ - p₁)² + (p₂ - l₂)²). Newcombe, Statistics in Medicine 17 (1998) 873-890, method 10.
+
+    Args:
+        successes_1: of the first sample, 0..n_1.
+        n_1: its size.
+        successes_2: of the second sample, 0..n_2.
+        n_2: its size.
+        confidence: in (0, 1).
+
+    Returns:
+        (low, high) in [-1, 1]; where a sample is empty, (-1, 1).
+
+    Raises:
+        ValueError: if a count or the confidence is out of range.
+
+    Example:
+        >>> low, high = newcombe(94, 100, 13, 100)
+        >>> round(low, 3), round(high, 3)
+        (0.707, 0.872)
+    """
+    low_1, high_1 = wilson(successes_1, n_1, confidence)
+    low_2, high_2 = wilson(successes_2, n_2, confidence)
+    if n_1 == 0 or n_2 == 0:
+        return (-1.0, 1.0)
+    p_1, p_2 = successes_1 / n_1, successes_2 / n_2
+    return (
+        p_1 - p_2 - math.hypot(p_1 - low_1, high_2 - p_2),
+        p_1 - p_2 + math.hypot(high_1 - p_1, p_2 - low_2),
+    )
+
+
+def fisher_exact(successes_1: int, n_1: int, successes_2: int, n_2: int) -> float:
+    """Test that two success rates are equal: Fisher's exact test, two-sided.
+
+    p = the sum of the hypergeometric probabilities, given both margins, that don't exceed the observed one's;
+    Fisher (1935). One where a sample is empty.
+
+    Args:
+        successes_1: of the first sample, 0..n_1.
+        n_1: its size.
+        successes_2: of the second sample, 0..n_2.
+        n_2: its size.
+
+    Raises:
+        ValueError: if a count is out of range.
+
+    Example:
+        >>> round(fisher_exact(94, 100, 13, 100), 4)
+        0.0
+    """
+    check_count(successes_1, n_1)
+    check_count(successes_2, n_2)
+    table = [[successes_1, n_1 - successes_1], [successes_2, n_2 - successes_2]]
+    return min(1.0, float(stats.fisher_exact(table).pvalue))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Adjust a family of p-values so that the chance of any false alarm stays below the level.
+
+    In ascending order p'_(i) = max over j <= i of min(1, (m - j + 1) p_(j)). Holm, Scandinavian Journal of
+    Statistics 6 (1979) 65-70.
+
+    Args:
+        p_values: of the m tests of the family, each in [0, 1].
+
+    Returns:
+        Adjusted p-values, in the order given.
+
+    Raises:
+        ValueError: if a p-value is out of range.
+
+    Example:
+        >>> holm([0.01, 0.04, 0.03])
+        [0.03, 0.06, 0.06]
+    """
+    p = np.asarray(p_values, dtype=np.float64)
+    if not np.all((p >= 0) & (p <= 1)):
+        raise ValueError(f"p-values must lie in [0, 1], but got {list(p_values)}")
+    order = np.argsort(p, kind="stable")
+    stepped = np.minimum(1.0, p[order] * np.arange(p.size, 0, -1))
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.maximum.accumulate(stepped)
+    return [float(value) for value in adjusted]

@@ -1,0 +1,223 @@
+"""Success rates over hyperparameters: a trend over one that is ordered, a regression on several."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import optimize, special
+
+from study.records import Interval
+from study.statistics.checks import Floats, Values, check_count, finite, normal_quantile
+from study.statistics.likelihood import likelihood_interval
+
+Counts = Sequence[int] | npt.NDArray[np.integer]
+Points = Sequence[Sequence[float]] | npt.NDArray[np.floating] | npt.NDArray[np.integer]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trend:
+    """What a test of trend found.
+
+    Args:
+        z: positive where the rate grows with the score.
+        p_value: two-sided.
+    """
+
+    z: float
+    p_value: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Coefficient:
+    """One coefficient of a logistic regression: a change of log-odds a unit of its hyperparameter.
+
+    Args:
+        estimate: of greatest likelihood.
+        standard_error: from the observed information.
+        wald_interval: estimate ± z standard errors.
+        profile_interval: by profiling the likelihood over the other coefficients.
+        p_value: of the hypothesis that it is zero; Wald's, two-sided.
+    """
+
+    estimate: float
+    standard_error: float
+    wald_interval: Interval
+    profile_interval: Interval
+    p_value: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogisticFit:
+    """A logistic regression.
+
+    Args:
+        separated: whether some hyperparameters tell all successes from all failures, at least on one side of a line, so
+            that the likelihood grows for ever. Then there is no estimate: no intercept and no slopes.
+        intercept: log-odds of success where all hyperparameters are zero.
+        slopes: one a hyperparameter, in the order given.
+    """
+
+    separated: bool
+    intercept: Coefficient | None = None
+    slopes: tuple[Coefficient, ...] = ()
+
+
+def cochran_armitage(scores: Values, successes: Counts, n: Counts) -> Trend | None:
+    """Test that the success rate neither grows nor falls with an ordered hyperparameter.
+
+    z = Σ t_i (k_i - n_i p) / sqrt(p (1 - p) Σ n_i (t_i - t̄)²), p the rate of all trials and t̄ their mean score.
+    Cochran, Biometrics 10 (1954) 417-451; Armitage, Biometrics 11 (1955) 375-386.
+
+    Args:
+        scores: t, shape [cells]; the hyperparameter's values or, where only their order counts, 0, 1, 2 ...
+        successes: k, shape [cells].
+        n: trials, shape [cells]; a cell of none counts for nothing.
+
+    Returns:
+        None where nothing can be said: where all trials have one score, or all or none of them succeeded.
+
+    Raises:
+        ValueError: if a count is out of range, a score is not finite, or lengths differ.
+
+    Example:
+        >>> trend = cochran_armitage([2, 3, 4, 5], [50, 46, 40, 31], [50, 50, 50, 50])
+        >>> round(trend.z, 2), round(trend.p_value, 7)
+        (-5.37, 1e-07)
+    """
+    t, k, total = _counted(finite(scores), successes, n)
+    if not total.sum():
+        return None
+    p, centre = k.sum() / total.sum(), (total @ t) / total.sum()
+    variance = p * (1 - p) * (total @ (t - centre) ** 2)
+    if variance <= 0 or np.ptp(t[total > 0]) == 0:
+        return None
+    z = float((t - centre) @ (k - total * p) / math.sqrt(variance))
+    return Trend(z=z, p_value=float(2 * special.ndtr(-abs(z))))
+
+
+def logistic_regression(
+    points: Points, successes: Counts, n: Counts, confidence: float = 0.95
+) -> LogisticFit | None:
+    """Regress success on several hyperparameters: log-odds of success = intercept + Σ slope × hyperparameter.
+
+    l(β) = Σ_i k_i log p_i + (n_i - k_i) log(1 - p_i), p_i = 1/(1 + exp(-x_i β)), by Newton's method. Separation
+    is found by linear programming: some direction along which no cell's likelihood falls and one's grows. Cox,
+    JRSS B 20 (1958) 215-242; Albert & Anderson, Biometrika 71 (1984) 1-10; Konis, Computational algorithms for
+    detecting separation, 2007.
+
+    Args:
+        points: shape [cells, hyperparameters]; take logarithms of what was swept by factors.
+        successes: k, shape [cells].
+        n: trials, shape [cells]; a cell of none counts for nothing.
+        confidence: in (0, 1).
+
+    Returns:
+        The fit; where successes and failures are separated (also: all or none succeeded) it says so and has no
+        numbers. None where the cells don't determine the coefficients: a hyperparameter that never varies, or two
+        that vary together.
+
+    Raises:
+        ValueError: if a count or the confidence is out of range, a point is not finite, or shapes don't fit.
+
+    Example:
+        >>> fit = logistic_regression([[2], [3], [4], [5]], [48, 46, 40, 31], [50, 50, 50, 50])
+        >>> [round(number, 2) for number in (fit.slopes[0].estimate, *fit.slopes[0].profile_interval)]
+        [-0.93, -1.38, -0.54]
+        >>> logistic_regression([[2], [3]], [50, 0], [50, 50]).separated
+        True
+    """
+    z = normal_quantile(confidence)
+    x, k, total = _counted(finite(np.asarray(points, dtype=np.float64)), successes, n)
+    x, k, total = x[total > 0], k[total > 0], total[total > 0]
+    if not total.size:
+        return None
+    if x.ndim != 2:
+        raise ValueError(f"points must have shape [cells, hyperparameters], but have {list(x.shape)}")
+    if np.any(np.ptp(x, axis=0) == 0):
+        return None
+    centre, scale = x.mean(axis=0), x.std(axis=0)
+    design = np.column_stack([np.ones(len(x)), (x - centre) / scale])
+    if np.linalg.matrix_rank(design) < design.shape[1]:
+        return None
+    if _separated(design, k, total):
+        return LogisticFit(separated=True)
+    # rows: the coefficients as asked, as combinations of those of the standardised columns
+    asked = np.diag(np.concatenate([[1.0], 1 / scale]))
+    asked[0, 1:] = -centre / scale
+    beta = _fit(design, k, total, np.zeros(len(asked)), np.eye(len(asked)))
+    intercept, *slopes = (_coefficient(design, k, total, beta, row, z) for row in asked)
+    return LogisticFit(separated=False, intercept=intercept, slopes=tuple(slopes))
+
+
+def _counted(x: Floats, successes: Counts, n: Counts) -> tuple[Floats, Floats, Floats]:
+    if not len(x) == len(successes) == len(n):
+        raise ValueError(
+            f"one count a cell must be given, but there are {len(x)}, {len(successes)} and {len(n)}"
+        )
+    for k, total in zip(successes, n, strict=True):
+        check_count(k, total)
+    return x, np.asarray(successes, dtype=np.float64), np.asarray(n, dtype=np.float64)
+
+
+def _separated(design: Floats, k: Floats, n: Floats) -> bool:
+    """Look for a β in a box with x β >= 0 wherever there is a success, <= 0 wherever a failure, not 0 everywhere."""
+    if np.all((k > 0) & (k < n)):
+        return False  # x β = 0 in all cells, and they determine β
+    sides = np.vstack([design[k > 0], -design[k < n]])
+    found = optimize.linprog(-sides.sum(axis=0), A_ub=-sides, b_ub=np.zeros(len(sides)), bounds=(-1, 1))
+    return bool(-found.fun > 1e-7)
+
+
+def _coefficient(design: Floats, k: Floats, n: Floats, beta: Floats, asked: Floats, z: float) -> Coefficient:
+    """Bound β·asked, profiling over all β that agree in it, given the best β."""
+    estimate = float(asked @ beta)
+    spread = np.linalg.solve(_information(design, n, design @ beta), asked)
+    variance = float(asked @ spread)
+    error = math.sqrt(variance)
+    # an orthonormal basis of the directions in which β·asked does not change
+    rest = np.linalg.svd(asked[None])[2][1:].T
+
+    def profile(t: float) -> float:
+        near = beta + (t - estimate) / variance * spread  # the best β with β·asked = t, were l a parabola
+        return _log_likelihood(design @ _fit(design, k, n, near, rest), k, n)
+
+    return Coefficient(
+        estimate=estimate,
+        standard_error=error,
+        wald_interval=(estimate - z * error, estimate + z * error),
+        profile_interval=likelihood_interval(profile, estimate, 1.1 * z * error, z),
+        p_value=float(2 * special.ndtr(-abs(estimate / error))),
+    )
+
+
+def _fit(design: Floats, k: Floats, n: Floats, beta: Floats, free: Floats) -> Floats:
+    """Maximise the likelihood from β on, along the free directions, by Newton's steps, halved where they overshoot."""
+    if not free.size:
+        return beta
+    height = _log_likelihood(design @ beta, k, n)
+    for _ in range(100):
+        logit = design @ beta
+        slope = free.T @ design.T @ (k - n * special.expit(logit))
+        curvature = _information(design @ free, n, logit)
+        curvature += 1e-12 * (1 + np.trace(curvature)) * np.eye(len(slope))  # far out it vanishes by rounding
+        step = np.linalg.solve(curvature, slope)
+        gain = float(slope @ step)
+        while (new := _log_likelihood(design @ (beta + free @ step), k, n)) < height - 1e-9 * abs(height):
+            step /= 2
+        beta, height = beta + free @ step, new
+        if gain < 1e-12:
+            break
+    return beta
+
+
+def _information(design: Floats, n: Floats, logit: Floats) -> Floats:
+    weights = n * special.expit(logit) * special.expit(-logit)
+    return np.asarray(design.T @ (weights[:, None] * design))
+
+
+def _log_likelihood(logit: Floats, k: Floats, n: Floats) -> float:
+    return float(k @ special.log_expit(logit) + (n - k) @ special.log_expit(-logit))

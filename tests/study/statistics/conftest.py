@@ -1,0 +1,26 @@
+"""What several tests of statistics need."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import settings
+from scipy import optimize, stats
+
+settings.register_profile("unhurried", deadline=None)  # a busy machine is no failure
+settings.load_profile("unhurried")
+
+
+@pytest.fixture
+def deviance_bounds():
+    """Bound a parameter where its profile log-likelihood is chi-squared/2 below the top: slow and plain."""
+
+    def bounds(log_likelihood, low, high, level=0.95):
+        best = optimize.minimize_scalar(lambda t: -log_likelihood(t), bounds=(low, high), method="bounded")
+        top, drop = -best.fun, stats.chi2.ppf(level, 1) / 2
+
+        def gap(t):
+            return top - log_likelihood(t) - drop
+
+        return optimize.brentq(gap, low, best.x), optimize.brentq(gap, best.x, high)
+
+    return bounds

@@ -1,0 +1,227 @@
+"""Survival: lifelines', scipy's and statsmodels' numbers, laws, and every degenerate sample."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from lifelines import KaplanMeierFitter
+from lifelines.statistics import multivariate_logrank_test
+from lifelines.utils import restricted_mean_survival_time
+from scipy import stats
+from statsmodels.duration.survfunc import SurvfuncRight, survdiff
+
+from study import statistics
+
+TRIAL = st.tuples(st.integers(1, 30), st.booleans())
+TRIALS = st.lists(TRIAL, min_size=1, max_size=60)
+CENSORED_AT_END = st.lists(st.integers(1, 40), min_size=1, max_size=60)
+
+
+def columns(trials):
+    """Turn rows into times and flags."""
+    return [float(t) for t, _ in trials], [s for _, s in trials]
+
+
+@given(TRIALS)
+def test_kaplan_meier_agrees_with_lifelines(trials):
+    """Survival, its interval wherever it has one, and the median are lifelines', with ties and censoring."""
+    times, solved = columns(trials)
+    curve, theirs = statistics.kaplan_meier(times, solved), KaplanMeierFitter().fit(times, solved)
+    assert curve.survival == pytest.approx(
+        theirs.survival_function_at_times(curve.times).to_numpy(), abs=1e-12
+    )
+    inside = (curve.survival > 0) & (curve.survival < 1)
+    expected = theirs.confidence_interval_.loc[curve.times[inside]].to_numpy()
+    assert curve.low[inside] == pytest.approx(expected[:, 0], abs=1e-9)
+    assert curve.high[inside] == pytest.approx(expected[:, 1], abs=1e-9)
+    assert np.isnan(curve.low[~inside]).all()
+    assert np.isnan(curve.high[~inside]).all()
+    if not np.any(np.abs(curve.survival - 0.5) < 1e-9):  # there lifelines has 0.5 or a last bit more
+        assert (curve.median or math.inf) == theirs.median_survival_time_
+
+
+@given(TRIALS)
+def test_kaplan_meier_agrees_with_statsmodels(trials):
+    """The counts and the survival at the times of success are statsmodels'."""
+    times, solved = columns(trials)
+    curve = statistics.kaplan_meier(times, solved)
+    if not any(solved):
+        assert curve.survival.tolist() == [1.0] * len(curve.times)
+        return
+    theirs = SurvfuncRight(times, np.array(solved, dtype=int))
+    events = curve.solved > 0
+    assert curve.at_risk[events].tolist() == list(theirs.n_risk)
+    assert curve.solved[events].tolist() == list(theirs.n_events)
+    assert curve.survival[events] == pytest.approx(theirs.surv_prob, abs=1e-12)
+
+
+def test_kaplan_meier_agrees_with_scipy():
+    """The log-log interval is scipy's."""
+    rng = np.random.default_rng(4)
+    times, solved = rng.gamma(3, 10, 40).round(), rng.random(40) < 0.7
+    curve = statistics.kaplan_meier(times, solved)
+    theirs = stats.ecdf(stats.CensoredData(uncensored=times[solved], right=times[~solved])).sf
+    interval = theirs.confidence_interval(0.95, method="log-log")
+    inside = (curve.survival > 0) & (curve.survival < 1)
+    assert curve.low[inside] == pytest.approx(interval.low.evaluate(curve.times[inside]), abs=1e-9)
+    assert curve.high[inside] == pytest.approx(interval.high.evaluate(curve.times[inside]), abs=1e-9)
+
+
+@given(CENSORED_AT_END)
+def test_kaplan_meier_ends_at_the_share_unsolved(ends):
+    """Where all run equally long, the curve's end is one less the success rate."""
+    times, solved = [float(min(t, 20)) for t in ends], [t < 20 for t in ends]
+    curve = statistics.kaplan_meier(times, solved)
+    assert curve.survival[-1] == pytest.approx(1 - sum(solved) / len(solved), abs=1e-12)
+
+
+@given(TRIALS)
+def test_restricted_mean_is_lifelines_area(trials):
+    """The restricted mean is the area under lifelines' curve."""
+    times, solved = columns(trials)
+    until = max(times)
+    found = statistics.restricted_mean(times, solved, until)
+    theirs = restricted_mean_survival_time(KaplanMeierFitter().fit(times, solved), t=until)
+    assert found.mean == pytest.approx(theirs, abs=1e-9)
+
+
+@given(CENSORED_AT_END, st.integers(5, 30))
+def test_restricted_mean_without_early_censoring_is_the_sample_mean(ends, until):
+    """With no trial censored before, it is the mean of the cut times, with the plain standard error of a mean."""
+    cut = np.minimum(np.array(ends, dtype=float), until)
+    found = statistics.restricted_mean(cut, np.array(ends) <= until, until)
+    assert found.mean == pytest.approx(cut.mean(), abs=1e-9)
+    if np.all(cut == until):
+        assert (found.standard_error, found.interval) == (None, None)
+        return
+    error = cut.std() / math.sqrt(len(cut))
+    assert found.standard_error == pytest.approx(error, abs=1e-9)
+    if found.interval:
+        expected = (max(0, cut.mean() - 1.96 * error), min(until, cut.mean() + 1.96 * error))
+        assert found.interval == pytest.approx(expected, abs=1e-3 * until)
+
+
+def test_restricted_mean_has_the_error_that_it_says():
+    """Over 2000 studies with trials censored at random the standard error is the estimates' scatter within 5%."""
+    rng = np.random.default_rng(2)
+    found = []
+    for _ in range(2000):
+        success, end = rng.gamma(4, 5, 60), rng.uniform(5, 60, 60)
+        found.append(statistics.restricted_mean(np.minimum(success, end), success <= end, 25))
+    known = [f for f in found if f is not None]
+    assert len(known) > 1900
+    errors = [f.standard_error for f in known]
+    assert np.mean(errors) == pytest.approx(np.std([f.mean for f in known]), rel=0.05)
+
+
+@given(st.lists(TRIALS, min_size=2, max_size=4))
+def test_log_rank_agrees_with_lifelines(samples):
+    """Statistic and p-value of two to four samples with ties are lifelines'."""
+    sets = [columns(trials) for trials in samples]
+    found = statistics.log_rank(sets)
+    times = np.concatenate([t for t, _ in sets])
+    solved = np.concatenate([s for _, s in sets])
+    group = np.repeat(np.arange(len(sets)), [len(t) for t, _ in sets])
+    # lifelines counts a sample that is censored before anything is solved as one more degree of freedom
+    first = min(times[solved], default=math.inf)
+    assume(found is not None and found.degrees_of_freedom == len(sets) - 1)
+    assert any(t >= first for t in times)
+    theirs = multivariate_logrank_test(times, group, solved)
+    assert found.statistic == pytest.approx(theirs.test_statistic, rel=1e-6, abs=1e-9)
+    assert found.p_value == pytest.approx(theirs.p_value, rel=1e-6, abs=1e-12)
+
+
+def test_log_rank_agrees_with_statsmodels_and_scipy():
+    """Three samples have statsmodels' statistic; two have scipy's p-value."""
+    rng = np.random.default_rng(6)
+    sets = [(rng.gamma(3, scale, 30).round(), rng.random(30) < 0.8) for scale in (8, 10, 16)]
+    times, solved = (np.concatenate(part) for part in zip(*sets, strict=True))
+    statistic, p_value = survdiff(times, solved.astype(int), np.repeat([0, 1, 2], 30))
+    found = statistics.log_rank(sets)
+    assert (found.statistic, found.p_value) == pytest.approx((statistic, p_value), rel=1e-9)
+    data = [stats.CensoredData(uncensored=t[s], right=t[~s]) for t, s in sets[:2]]
+    assert statistics.log_rank(sets[:2]).p_value == pytest.approx(stats.logrank(*data).pvalue, rel=1e-9)
+
+
+def test_log_rank_leaves_out_what_says_nothing():
+    """An empty sample, and one censored before anything is solved, change nothing."""
+    quick, slow = ([1.0, 2.0, 3.0, 4.0], [True] * 4), ([3.0, 5.0, 6.0, 9.0], [True, True, True, False])
+    found = statistics.log_rank([quick, slow])
+    assert found.degrees_of_freedom == 1
+    for nothing in (([], []), ([0.5, 0.5], [False, False])):
+        again = statistics.log_rank([quick, nothing, slow])
+        assert again.degrees_of_freedom == 1
+        assert again.statistic == pytest.approx(found.statistic, rel=1e-9)
+    assert statistics.log_rank([quick, quick]).p_value == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    "samples",
+    [
+        [],
+        [([], [])],
+        [([], []), ([], [])],
+        [([1.0, 2.0], [True, True])],
+        [([1.0, 2.0], [True, True]), ([], [])],
+        [([5.0, 5.0], [False, False]), ([5.0], [False])],
+        [([1.0], [False]), ([2.0, 3.0], [True, True])],
+        [([1.0], [True]), ([1.0], [True])],
+    ],
+    ids=[
+        "none",
+        "empty",
+        "all empty",
+        "one",
+        "one and empty",
+        "all censored",
+        "never at risk together",
+        "all at once",
+    ],
+)
+def test_log_rank_of_degenerate_samples_is_none(samples):
+    """Where there are not two samples to compare, or nothing happens while they are at risk, there is no test."""
+    assert statistics.log_rank(samples) is None
+
+
+def test_kaplan_meier_of_degenerate_samples():
+    """No trials have no curve; one trial, all censored and all solved at once have one without an interval."""
+    assert statistics.kaplan_meier([], []) is None
+    one = statistics.kaplan_meier([7.0], [True])
+    assert (one.survival.tolist(), one.median) == ([0.0], 7.0)
+    unsolved = statistics.kaplan_meier([9.0] * 5, [False] * 5)
+    assert (unsolved.survival.tolist(), unsolved.at_risk.tolist(), unsolved.median) == ([1.0], [5.0], None)
+    at_once = statistics.kaplan_meier([0.0] * 5, [True] * 5)
+    assert (at_once.times.tolist(), at_once.survival.tolist()) == ([0.0], [0.0])
+    for curve in (one, unsolved, at_once):
+        assert np.isnan(curve.low).all()
+        assert np.isnan(curve.high).all()
+
+
+def test_restricted_mean_of_degenerate_samples():
+    """It is None where the curve isn't known so far; none solved has no error, all at once no interval."""
+    assert statistics.restricted_mean([], [], 10) is None
+    assert statistics.restricted_mean([5.0, 3.0], [False, True], 10) is None
+    assert statistics.restricted_mean([5.0, 3.0], [True, True], 10).mean == 4.0
+    none = statistics.restricted_mean([10.0] * 3, [False] * 3, 10)
+    assert (none.mean, none.standard_error, none.interval) == (10.0, None, None)
+    at_once = statistics.restricted_mean([4.0] * 3, [True] * 3, 10)
+    assert (at_once.mean, at_once.standard_error, at_once.interval) == (4.0, 0.0, None)
+
+
+@pytest.mark.parametrize("until", [0.0, -1.0, math.nan, math.inf])
+def test_restricted_mean_needs_an_end(until):
+    """An end that is not a positive number is refused."""
+    with pytest.raises(ValueError, match="until"):
+        statistics.restricted_mean([1.0], [True], until)
+
+
+def test_flags_must_be_flags():
+    """Each time has one flag, which is true or false; NaN is neither."""
+    with pytest.raises(ValueError, match="1 times and 2 flags"):
+        statistics.kaplan_meier([1.0], [True, False])
+    with pytest.raises(ValueError, match="true or false"):
+        statistics.kaplan_meier([1.0, 2.0], [1.0, math.nan])

@@ -139,5 +139,5 @@ def test_documents_show_what_was_measured():
     """The tables of the documents are those that the CSV files give, each once: no figure is copied by hand."""
     texts = [page.read_text(encoding="utf-8") for page in tables.PAGES]
     assert [tables.written(text) for text in texts] == texts
-    shown = re.findall(r"<!-- figures: (\w+) -->", "".join(texts))
+    shown = re.findall(r"<!-- figures: (\S+) -->", "".join(texts))
     assert sorted(shown) == sorted(tables.TABLES)

@@ -98,6 +98,16 @@ def scaling_table(rows: Sequence[Row]) -> str:
     return markdown([*head, "trial-iterations/s, whole"], lines, 1)
 
 
+def aggregate_table(rows: Sequence[Row]) -> str:
+    """Give one line a file and number of cells."""
+    lines = [
+        [row["file"], f"{int(row['trials']):,}", f"{int(row['cells']):,}"]
+        + [number(row[name]) for name in ("whole_s", "start_s", "peak_mib")]
+        for row in rows
+    ]
+    return markdown(["file", "trials", "cells", "whole, s", "start alone, s", "most memory, MiB"], lines, 1)
+
+
 def gpu_table(rows: Sequence[Row]) -> str:
     """Give every column of a part of `benchmarks.gpu` as it is; a first column of names is text, all else numbers."""
     head = [name.replace("_", " ") for name in rows[0]]
@@ -123,6 +133,7 @@ def _coverage(row: Row) -> str:
 
 TABLES = {
     "engine": engine_table, "floor": floor_table, "scaling": scaling_table, "coverage": coverage_table,
+    "aggregate": aggregate_table,
     **{f"gpu/{part}": gpu_table for part in ("checks", "models", "packs", "floor", "registers")},
 }  # fmt: skip
 PAGES = (HERE / "README.md", HERE.parent / "docs" / "statistics.md")

@@ -1,8 +1,8 @@
-"""From one row a trial to one row a cell."""
+"""From one row a trial to one row a cell, or a group of trials."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,71 +11,44 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from study import statistics
 from study.errors import InputError
-from study.records import CELL_FIELDS, Cell, Interval, Outcome, parse_range
+from study.records import CELL_FIELDS, Cell, Outcome, parse_range
+from study.statistics import AsPublished
+from study.statistics import as_published as as_published_of
+from study.summary import COLUMNS, Columns, Summary, solved_values, summarise
+from study.summary import columns as columns_of
 
 _RANGES = ("interpolation_range", "extrapolation_range")
-_NEEDED = (
-    "trial_id", "cell_id", *CELL_FIELDS,
-    "outcome", "solved_at_iteration", "sparsity_error", "training_s", "stopped_early",
-)  # fmt: skip
+_NEEDED = ("trial_id", "cell_id", *CELL_FIELDS, *COLUMNS)
 
 
 @dataclass(frozen=True, kw_only=True)
-class CellSummary:
-    """What a cell's trials came to. None means that there is no such number.
+class CellSummary(Summary):
+    """What a cell's trials came to.
 
     Args:
         cell: which cell.
-        seeds: trials planned; trials with a result, if there are more.
-        solved: trials that solved the task.
-        unsolved: trials that ran to the end without.
-        diverged: trials whose weights became NaN or infinite.
-        failed: trials that crashed: no result.
-        pending: trials planned and not done.
-        success_rate: solved of finished.
-        success_rate_interval: Wilson, 95%.
-        solved_at_median: iterations; of the solved trials, as are the next four.
-        solved_at_mean: iterations; the sample mean, which is the gamma law's estimate.
-        solved_at_interval: of the gamma law's mean, 95%, by profile likelihood.
-        sparsity_error_mean: the sample mean.
-        sparsity_error_interval: of the mean of a beta law on [0, 1/2], 95%, by profile likelihood.
-        training_s_mean: seconds of training of a finished trial.
-        stopped_early: trials that `stop: when_decided` ended.
     """
 
     cell: Cell
-    seeds: int
-    solved: int = 0
-    unsolved: int = 0
-    diverged: int = 0
-    failed: int = 0
-    pending: int = 0
-    success_rate: float | None = None
-    success_rate_interval: Interval | None = None
-    solved_at_median: float | None = None
-    solved_at_mean: float | None = None
-    solved_at_interval: Interval | None = None
-    sparsity_error_mean: float | None = None
-    sparsity_error_interval: Interval | None = None
-    training_s_mean: float | None = None
-    stopped_early: int = 0
 
     @property
     def cell_id(self) -> str:
         """Name the cell."""
         return self.cell.id
 
-    @property
-    def finished(self) -> int:
-        """Count the trials that ran to a result: the denominator of the success rate."""
-        return self.solved + self.unsolved + self.diverged
 
-    @property
-    def complete(self) -> bool:
-        """Say whether every planned trial is in the denominator."""
-        return self.failed == 0 and self.pending == 0
+@dataclass(frozen=True, kw_only=True)
+class GroupSummary(Summary):
+    """What the trials came to that have equal values in some columns.
+
+    Args:
+        values: theirs, in the order of the columns; None where there is none.
+        as_published: the same by the published estimators, if asked for.
+    """
+
+    values: tuple[Any, ...]
+    as_published: AsPublished | None = None
 
 
 def aggregate(results: pa.Table, *, planned: Mapping[Cell, int] | None = None) -> list[CellSummary]:
@@ -101,14 +74,100 @@ def aggregate(results: pa.Table, *, planned: Mapping[Cell, int] | None = None) -
     ids = results["cell_id"].combine_chunks().dictionary_encode()
     codes = np.asarray(ids.indices)
     found = _cells(results, codes, ids.dictionary.to_pylist())
-    rows = _by_cell(codes, len(found))
-    columns = _columns(results)
-    summaries = {cell.id: _summarise(cell, columns, rows[code]) for code, cell in enumerate(found)}
+    rows = _rows_by(codes, len(found))
+    columns = columns_of(results)
+    summaries = {
+        cell.id: CellSummary(cell=cell, **summarise(columns, rows[code])) for code, cell in enumerate(found)
+    }
     wanted = dict(planned) if planned is not None else {}
     order = {cell.id: cell for cell in [*wanted, *found]}
     seeds = {cell.id: count for cell, count in wanted.items()}
     empty = {cell_id: CellSummary(cell=cell, seeds=0) for cell_id, cell in order.items()}
     return [_count_pending(summaries.get(i, empty[i]), seeds.get(i, 0)) for i in order]
+
+
+def aggregate_by(outcomes: pa.Table, by: Sequence[str], *, as_published: bool = False) -> list[GroupSummary]:
+    """Summarise the trials of each group: those with equal values in the columns `by`.
+
+    Args:
+        outcomes: columns of `study.outcomes.OUTCOME_SCHEMA` and those of `by`, one row a trial, in any order;
+            an outcome of null is a pending trial.
+        by: columns; none makes one group of all.
+        as_published: apply the published estimators, too.
+
+    Returns:
+        The groups in the order of their columns: numbers ascending, all else in the order first seen.
+
+    Raises:
+        InputError: if the published estimators lack a solved trial's solved-at or sparsity error.
+
+    Example:
+        >>> table = pa.table({"model": ["NMU", "NMU", "NAU"], "outcome": ["solved", "unsolved", "solved"],
+        ...     "solved_at_iteration": [7000, None, 9000], "sparsity_error": [1e-6, None, 2e-6],
+        ...     "training_s": [None] * 3, "stopped_early": [None] * 3})
+        >>> [(group.values, group.solved, group.seeds) for group in aggregate_by(table, ["model"])]
+        [(('NMU',), 1, 2), (('NAU',), 1, 1)]
+    """
+    codes = group_codes(outcomes, by)
+    count = int(codes.max()) + 1 if codes.size else 0
+    first = np.unique(codes, return_index=True)[1]
+    values = [outcomes[name].take(pa.array(first)).to_pylist() for name in by]
+    columns = columns_of(outcomes)
+    rows = _rows_by(codes, count)
+    return [
+        GroupSummary(
+            values=tuple(column[code] for column in values),
+            as_published=_published(columns, rows[code]) if as_published else None,
+            **summarise(columns, rows[code]),
+        )
+        for code in _order(values, count)
+    ]
+
+
+def _order(values: Sequence[Sequence[Any]], count: int) -> Sequence[int]:
+    ranks = [_ranks(column) for column in values]
+    return sorted(
+        range(count),
+        key=lambda code: [rank[column[code]] for rank, column in zip(ranks, values, strict=True)],
+    )
+
+
+def _ranks(column: Sequence[Any]) -> dict[Any, int]:
+    """Rank a column's different values, None first among numbers."""
+    seen = list(dict.fromkeys(column))
+    if all(value is None or isinstance(value, int | float) for value in seen):
+        seen.sort(key=lambda value: -np.inf if value is None else value)
+    return {value: rank for rank, value in enumerate(seen)}
+
+
+def group_codes(table: pa.Table, by: Sequence[str]) -> npt.NDArray[np.int64]:
+    """Number the rows so that equal ones in the columns `by`, and only these, have equal numbers.
+
+    Returns:
+        0, 1, ... in the order first seen.
+
+    Example:
+        >>> group_codes(pa.table({"a": [5, 5, None, 5], "b": ["x", "y", "x", "x"]}), ["a", "b"]).tolist()
+        [0, 1, 2, 0]
+    """
+    codes = np.zeros(table.num_rows, np.int64)
+    for name in by:
+        column = table[name].combine_chunks().dictionary_encode(null_encoding="encode")
+        pairs = codes * max(1, len(column.dictionary)) + np.asarray(column.indices)
+        codes = np.asarray(pa.array(pairs).dictionary_encode().indices).astype(np.int64)
+    return codes
+
+
+def _published(columns: Columns, rows: npt.NDArray[np.int64]) -> AsPublished:
+    outcome = columns["outcome"][rows]
+    solved_at, sparsity_error = solved_values(columns, rows)
+    if not len(solved_at) == len(sparsity_error) == np.count_nonzero(outcome == str(Outcome.SOLVED)):
+        raise InputError(
+            "the published estimators need the solved_at and the sparsity_error of every solved trial, but some "
+            "have none: leave out --as-published"
+        )
+    finished = np.count_nonzero((outcome != str(Outcome.FAILED)) & (outcome != ""))
+    return as_published_of(solved_at, sparsity_error, int(finished))
 
 
 def _check(results: pa.Table) -> None:
@@ -147,56 +206,10 @@ def _cells(results: pa.Table, codes: npt.NDArray[np.int32], ids: list[str]) -> l
     return cells
 
 
-def _by_cell(codes: npt.NDArray[np.int32], count: int) -> list[npt.NDArray[np.int64]]:
-    """List each cell's rows, in the order given."""
+def _rows_by(codes: npt.NDArray[np.integer], count: int) -> list[npt.NDArray[np.int64]]:
+    """List the rows of each code, in the order given."""
     order = np.argsort(codes, kind="stable")
     return np.split(order, np.cumsum(np.bincount(codes, minlength=count))[:-1]) if count else []
-
-
-def _columns(results: pa.Table) -> dict[str, npt.NDArray[Any]]:
-    """Take the columns that a summary needs as arrays: numbers with NaN for null."""
-    outcome = results["outcome"].combine_chunks().dictionary_encode()
-    names = np.asarray([*outcome.dictionary.to_pylist(), ""], dtype=object)
-    numbers = ("solved_at_iteration", "sparsity_error", "training_s")
-    return {
-        "outcome": names[np.asarray(outcome.indices)],
-        "stopped_early": np.asarray(pc.fill_null(results["stopped_early"], False)),
-        **{n: np.asarray(pc.fill_null(pc.cast(results[n], pa.float64()), np.nan)) for n in numbers},
-    }
-
-
-def _summarise(
-    cell: Cell, columns: Mapping[str, npt.NDArray[Any]], rows: npt.NDArray[np.int64]
-) -> CellSummary:
-    outcome = columns["outcome"][rows]
-    solved, unsolved, diverged, failed = (int(np.count_nonzero(outcome == str(name))) for name in Outcome)
-    finished = solved + unsolved + diverged
-    is_solved = rows[outcome == str(Outcome.SOLVED)]
-    solved_at = _present(columns["solved_at_iteration"][is_solved])
-    sparsity_error = _present(columns["sparsity_error"][is_solved])
-    return CellSummary(
-        cell=cell,
-        seeds=len(rows),
-        solved=solved,
-        unsolved=unsolved,
-        diverged=diverged,
-        failed=failed,
-        success_rate=solved / finished if finished else None,
-        success_rate_interval=statistics.wilson(solved, finished) if finished else None,
-        solved_at_median=statistics.median(solved_at),
-        solved_at_mean=statistics.mean(solved_at),
-        solved_at_interval=statistics.gamma_mean_interval(solved_at),
-        sparsity_error_mean=statistics.mean(sparsity_error),
-        sparsity_error_interval=statistics.beta_mean_interval(sparsity_error),
-        training_s_mean=statistics.mean(
-            _present(columns["training_s"][rows[outcome != str(Outcome.FAILED)]])
-        ),
-        stopped_early=int(np.count_nonzero(columns["stopped_early"][rows])),
-    )
-
-
-def _present(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    return values[np.isfinite(values)]
 
 
 def _count_pending(summary: CellSummary, planned: int) -> CellSummary:

@@ -216,8 +216,18 @@ def show(name: str, store: Path) -> None:
     results.show(results.standing(name, store), _console())
 
 
+def _read_from(source: str, tracking_uri: str | None, store: Path) -> str | None:
+    """Say which MLflow server results are read from; None for the store."""
+    if source == "store":
+        return None
+    uri = _uri(tracking_uri, store)
+    if uri is None:
+        raise InputError("--from mlflow needs a tracking server, but --tracking-uri is 'off'")
+    return uri
+
+
 @main.command()
-@click.argument("name")
+@click.argument("names", nargs=-1, required=True, metavar="NAME|FILE...")
 @_STORE
 @_TRACKING
 @click.option(
@@ -226,19 +236,60 @@ def show(name: str, store: Path) -> None:
     type=click.Choice(["store", "mlflow"]),
     default="store",
     show_default=True,
-    help="Where the results are read.",
+    help="Where the results of studies are read.",
 )
-def report(name: str, store: Path, tracking_uri: str | None, source: str) -> None:
-    """Write the report of study NAME: tables, figure, one HTML page."""
-    from study import results
+@click.option("--by", help="Columns that make a row each: model,operation. Default: those that vary.")
+@click.option("--as-published", is_flag=True, help="Add the published estimators, with their faults.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder to write to. Default: report in the study's folder; beside FILE, FILE-report.",
+)
+@click.option(
+    "--format",
+    "formats",
+    type=click.Choice(["html", "md", "csv", "parquet", "latex", "png", "svg"]),
+    multiple=True,
+    help="What to write; may be given again. Default: all there is.",
+)
+def report(
+    names: tuple[str, ...],
+    store: Path,
+    tracking_uri: str | None,
+    source: str,
+    by: str | None,
+    as_published: bool,
+    out: Path | None,
+    formats: tuple[str, ...],
+) -> None:
+    """Write the report of study NAME: tables, figure, one HTML page.
 
-    uri = _uri(tracking_uri, store)
-    if source == "mlflow" and uri is None:
-        raise InputError("--from mlflow needs a tracking server, but --tracking-uri is 'off'")
-    found = results.standing(name, store, tracking_uri=uri if source == "mlflow" else None)
-    results.show(found, _console())
-    results.write(found)
-    _tell_where(name, store, uri, _console())
+    With FILE.csv or FILE.parquet of outcomes, with several studies, or with --by: tables, one row a group.
+    """
+    from study import tabulate
+
+    read_from = _read_from(source, tracking_uri, store)
+    console = _console()
+    if len(names) > 1 or by is not None or as_published or tabulate.is_file(names[0]):
+        columns = None if by is None else [name.strip() for name in by.split(",") if name.strip()]
+        found = tabulate.tabulate(
+            names, store, columns, tracking_uri=read_from, as_published=as_published, out=out, formats=formats
+        )
+        tabulate.show(found, console)
+        tabulate.write(found)
+        console.print(f"tables:    {found.folder}", soft_wrap=True, highlight=False)
+        return
+    from study import results
+    from study.report import FORMATS
+
+    (name,) = names
+    standing = results.standing(name, store, tracking_uri=read_from)
+    results.show(standing, console)
+    written = results.write(standing, out, formats or tuple(FORMATS))
+    if out is None and any(path.name == "report.html" for path in written):
+        _tell_where(name, store, _uri(tracking_uri, store), console)
+    else:
+        console.print(f"report:    {written[0].parent}", soft_wrap=True, highlight=False)
 
 
 @main.command()

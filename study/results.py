@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from rich.console import Console
@@ -16,14 +17,15 @@ from rich.table import Table
 from study import tracking
 from study.aggregate import CellSummary, aggregate
 from study.errors import InputError, StudyError
+from study.outcomes import Source
 from study.plan import Plan
 from study.plan import plan as make_plan
 from study.records import Cell
-from study.report import chart_series, compare, comparisons_table, summaries_table, write_report
+from study.report import FORMATS, chart_series, compare, comparisons_table, summaries_table, write_report
 from study.report.compare import Comparison
 from study.spec import parse_spec
 from study.store import Store, StudyStore
-from study.table import table_curves, table_results
+from study.table import RESULT_SCHEMA, table_curves, table_results, trial_row
 
 
 @dataclass(frozen=True)
@@ -69,17 +71,46 @@ def standing(name: str, root: Path, *, tracking_uri: str | None = None) -> Stand
     Raises:
         UnknownStudyError: if the store has no such study.
     """
+    folder, plan, table = _read(name, root, tracking_uri)
+    planned = Counter[Cell]()
+    for trial in plan.trials:
+        planned[trial.cell] += 1
+    summaries = aggregate(table, planned=planned)
+    return Standing(plan, folder, summaries, compare(summaries), folder.notices)
+
+
+def outcomes_of(name: str, root: Path, *, tracking_uri: str | None = None) -> tuple[Source, Sequence[str]]:
+    """Read a study's trials as `study.outcomes` takes them, those that are pending among them.
+
+    Args:
+        name: of the study.
+        root: the store's folder.
+        tracking_uri: read the results from this MLflow server instead of the store.
+
+    Returns:
+        The rows, and sentences about files that weren't believed.
+
+    Raises:
+        UnknownStudyError: if the store has no such study.
+        InputError: if it has no results yet.
+    """
+    folder, plan, done = _read(name, root, tracking_uri)
+    if not done.num_rows:
+        raise InputError(f"study {name!r} has no results yet; `study run` makes them")
+    there = set(done["trial_id"].to_pylist())
+    pending = [trial_row(trial) for trial in plan.trials if trial.id not in there]
+    table = pa.concat_tables([done, pa.Table.from_pylist(pending, RESULT_SCHEMA)])
+    return Source(name, table, np.arange(1, table.num_rows + 1), has_pending=True), folder.notices
+
+
+def _read(name: str, root: Path, tracking_uri: str | None) -> tuple[StudyStore, Plan, pa.Table]:
     folder = Store(root, read_only=True).open(name)
     plan = make_plan(parse_spec(folder.read_spec(), source=str(folder.path / "spec.yaml")))
     if tracking_uri is None:
         table = folder.read_results()
     else:
         table, _ = tracking.load(tracking_uri, name)
-    planned = Counter[Cell]()
-    for trial in plan.trials:
-        planned[trial.cell] += 1
-    summaries = aggregate(_of_plan(table, plan), planned=planned)
-    return Standing(plan, folder, summaries, compare(summaries), folder.notices)
+    return folder, plan, _of_plan(table, plan)
 
 
 def _of_plan(table: pa.Table, plan: Plan) -> pa.Table:
@@ -110,11 +141,13 @@ def show(found: Standing, console: Console) -> None:
         console.print(notice, style="yellow")
 
 
-def write(found: Standing) -> list[Path]:
-    """Write a study's report into its folder, and give its files."""
+def write(
+    found: Standing, folder: Path | None = None, formats: Collection[str] = tuple(FORMATS)
+) -> list[Path]:
+    """Write a study's report into a folder, by default its own, and give its files."""
     spec = found.plan.spec
     return write_report(
-        found.folder.path / "report",
+        folder or found.folder.path / "report",
         name=spec.study,
         question=spec.question,
         summaries=found.summaries,
@@ -123,6 +156,7 @@ def write(found: Standing) -> list[Path]:
         provenance=_distinct(found.folder.provenances()),
         notes=list(found.notices),
         command=f"study report {spec.study}",
+        formats=formats,
     )
 
 

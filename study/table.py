@@ -63,12 +63,17 @@ CURVE_SCHEMA = pa.schema(
 )
 
 
+def trial_row(trial: Trial) -> dict[str, Any]:
+    """Lay a trial without a result out as the first columns of `RESULT_SCHEMA`."""
+    cell = trial.cell
+    row: dict[str, Any] = {"trial_id": trial.id, "cell_id": cell.id, "seed": trial.seed}
+    row |= {name: getattr(cell, name) for name in CELL_FIELDS}
+    return row | {name: format_range(row[name]) for name in _RANGES}
+
+
 def result_row(result: Result) -> dict[str, Any]:
     """Lay a result out as one row of `RESULT_SCHEMA`."""
-    cell = result.trial.cell
-    row: dict[str, Any] = {"trial_id": result.trial.id, "cell_id": cell.id, "seed": result.trial.seed}
-    row |= {name: getattr(cell, name) for name in CELL_FIELDS}
-    row |= {name: format_range(row[name]) for name in _RANGES}
+    row = trial_row(result.trial)
     row |= {column: getattr(result, name) for name, column in _RESULT_COLUMNS.items()}
     row["outcome"] = str(result.outcome)
     return row

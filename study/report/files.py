@@ -1,18 +1,25 @@
-"""The cells and the comparison as files: CSV with full precision, Markdown to read."""
+"""Cells, groups and the comparison as files: CSV and Parquet with full precision, Markdown to read."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from study.aggregate import CellSummary
-from study.records import CELL_FIELDS, Interval, format_range
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from study.aggregate import CellSummary, GroupSummary
+from study.records import CELL_FIELDS, Interval, Outcome, format_range
 from study.reference.published import SOURCE
 from study.report.compare import Comparison
-from study.report.table import TextTable, cells_table, comparison_table
+from study.report.keyed import Keyed
+from study.report.table import TextTable, cells_table, comparison_table, summaries_table
 from study.report.words import Labels
+from study.summary import Summary
+from study.table import RESULT_SCHEMA
 
 STATISTICS_COLUMNS: Mapping[str, str] = {
     "seeds": "trials planned",
@@ -37,6 +44,21 @@ STATISTICS_COLUMNS: Mapping[str, str] = {
 }
 """The columns of cells.csv after cell_id, the labels (label_...) and every field of `study.records.Cell`."""
 
+AS_PUBLISHED_COLUMNS: Mapping[str, str] = {
+    "as_published_solved_at_mean": "the published estimate of the mean of solved-at",
+    "as_published_solved_at_lower": "its interval",
+    "as_published_solved_at_upper": "its interval",
+    "as_published_sparsity_error_mean": "the published estimate of the mean of the sparsity error",
+    "as_published_sparsity_error_lower": "its interval",
+    "as_published_sparsity_error_upper": "its interval",
+}
+"""With `--as-published`, the columns after these. The success rate and the median were published right."""
+
+_TYPES = {
+    **dict.fromkeys(("seeds", *Outcome, "pending", "stopped_early"), pa.int64()),
+    "complete": pa.bool_(),
+}
+
 _COMPARISON_COLUMNS = (
     "cell_id", "model", "hidden_size", "operation", "solved", "trials", "success_rate", "success_rate_lower",
     "success_rate_upper", "published_solved", "published_seeds", "published_success_rate",
@@ -46,11 +68,55 @@ _COMPARISON_COLUMNS = (
 )  # fmt: skip
 
 
-def cells_csv(summaries: Sequence[CellSummary], labels: Labels) -> str:
-    """Write one row a cell: id, labels, every hyperparameter, every statistic; empty where there is none."""
+@dataclass(frozen=True)
+class Rows:
+    """Rows for other programs.
+
+    Args:
+        schema: the columns.
+        rows: by column; what is left out is nothing.
+    """
+
+    schema: pa.Schema
+    rows: Sequence[Mapping[str, Any]]
+
+
+def cells_rows(summaries: Sequence[CellSummary], labels: Labels) -> Rows:
+    """Give one row a cell: id, labels, every hyperparameter, every statistic; None where there is none."""
     axes = list(dict.fromkeys(axis for s in summaries for axis in labels.get(s.cell_id, {})))
-    header = ["cell_id", *(f"label_{axis}" for axis in axes), *CELL_FIELDS, *STATISTICS_COLUMNS]
-    return _csv(header, [_cell_row(summary, labels) for summary in summaries])
+    types = [
+        ("cell_id", pa.string()),
+        *((f"label_{axis}", pa.string()) for axis in axes),
+        *((name, RESULT_SCHEMA.field(name).type) for name in CELL_FIELDS),
+        *_statistics_types(STATISTICS_COLUMNS),
+    ]
+    return Rows(pa.schema(types), [_cell_row(summary, labels) for summary in summaries])
+
+
+def groups_rows(groups: Sequence[GroupSummary], by: pa.Schema) -> Rows:
+    """Give one row a group: its columns as they are, every statistic, the published estimators' numbers."""
+    columns = {**STATISTICS_COLUMNS}
+    if any(group.as_published for group in groups):
+        columns |= AS_PUBLISHED_COLUMNS
+    return Rows(
+        pa.schema([*by, *_statistics_types([name for name in columns if name not in by.names])]),
+        [_statistics_row(g) | _published_row(g) | dict(zip(by.names, g.values, strict=True)) for g in groups],
+    )
+
+
+def to_csv(rows: Rows) -> str:
+    """Write rows with full precision; empty where there is nothing."""
+    return _csv(rows.schema.names, rows.rows)
+
+
+def to_parquet(rows: Rows) -> bytes:
+    """Write rows with their types; null where there is nothing."""
+    sink = pa.BufferOutputStream()
+    table = pa.Table.from_pylist(
+        [{n: row.get(n) for n in rows.schema.names} for row in rows.rows], rows.schema
+    )
+    pq.write_table(table, sink, compression="zstd")
+    return bytes(sink.getvalue())
 
 
 def comparison_csv(comparison: Sequence[Comparison]) -> str:
@@ -74,16 +140,41 @@ def markdown(
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
+def groups_markdown(*, title: str, rows: Keyed, notices: Sequence[str]) -> str:
+    """Write the groups' table as Markdown, with what the reader must know."""
+    parts = [f"# {_cell(title)}", _markdown_table(summaries_table(rows)), *map(_cell, notices)]
+    return "\n\n".join(parts) + "\n"
+
+
 def _cell_row(s: CellSummary, labels: Labels) -> dict[str, Any]:
     row: dict[str, Any] = {"cell_id": s.cell_id}
     row |= {f"label_{axis}": label for axis, label in labels.get(s.cell_id, {}).items()}
     row |= {name: getattr(s.cell, name) for name in CELL_FIELDS}
     row |= {name: format_range(row[name]) for name in ("interpolation_range", "extrapolation_range")}
-    row |= {name: getattr(s, name) for name in STATISTICS_COLUMNS if hasattr(s, name)}
+    return row | _statistics_row(s)
+
+
+def _statistics_row(s: Summary) -> dict[str, Any]:
+    row: dict[str, Any] = {name: getattr(s, name) for name in STATISTICS_COLUMNS if hasattr(s, name)}
     row |= _ends("success_rate", s.success_rate_interval)
     row |= _ends("solved_at", s.solved_at_interval)
-    row |= _ends("sparsity_error", s.sparsity_error_interval)
-    return row
+    return row | _ends("sparsity_error", s.sparsity_error_interval)
+
+
+def _published_row(group: GroupSummary) -> dict[str, Any]:
+    published = group.as_published
+    if published is None:
+        return {}
+    return {
+        "as_published_solved_at_mean": published.solved_at_mean,
+        **_ends("as_published_solved_at", published.solved_at_interval),
+        "as_published_sparsity_error_mean": published.sparsity_error_mean,
+        **_ends("as_published_sparsity_error", published.sparsity_error_interval),
+    }
+
+
+def _statistics_types(names: Iterable[str]) -> list[tuple[str, pa.DataType]]:
+    return [(name, _TYPES.get(name, pa.float64())) for name in names]
 
 
 def _comparison_row(c: Comparison) -> dict[str, Any]:
@@ -133,8 +224,15 @@ def _plain(value: Any) -> Any:
 
 def _markdown_table(table: TextTable) -> str:
     rule = ["---:" if is_number else "---" for is_number in table.is_number]
-    rows = [table.header, rule, *table.rows]
-    return "\n".join("| " + " | ".join(_cell(text) for text in row) + " |" for row in rows)
+    body = [
+        [
+            f"**{_cell(text)}**" if (i, j) in table.best else _cell(text)
+            for j, text in enumerate(row)
+        ]
+        for i, row in enumerate(table.rows)
+    ]  # fmt: skip
+    lines = [[_cell(text) for text in table.header], rule, *body]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def _cell(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The cells' table, once: the columns and texts that the terminal, Markdown and HTML show."""
+"""The table of results, once: the columns and texts that the terminal, Markdown and HTML show."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from study.aggregate import CellSummary
-from study.report import words
+from study.records import Interval
+from study.report import keyed, words
 from study.report.compare import Comparison
+from study.report.keyed import Keyed
 from study.report.words import Labels
+from study.statistics import AsPublished
+from study.summary import Summary
 
 
 @dataclass(frozen=True)
@@ -19,11 +23,27 @@ class TextTable:
         header: titles of the columns.
         rows: as many texts each.
         is_number: of each column, whether it is aligned at its right.
+        best: (row, column) of the best values of their groups.
     """
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     is_number: tuple[bool, ...]
+    best: frozenset[tuple[int, int]] = frozenset()
+
+
+_BEST_TITLES = {
+    "success_rate": "success rate",
+    "solved_at_median": "solved at, median",
+    "solved_at_mean": "solved at, mean",
+    "sparsity_error_mean": "sparsity error",
+}
+_SHOWN_BY = {
+    "success_rate": words.rate,
+    "solved_at_median": words.iterations,
+    "solved_at_mean": words.iterations,
+    "sparsity_error_mean": words.error,
+}
 
 
 def cells_table(summaries: Sequence[CellSummary], labels: Labels, *, is_narrow: bool = False) -> TextTable:
@@ -36,34 +56,66 @@ def cells_table(summaries: Sequence[CellSummary], labels: Labels, *, is_narrow: 
         labels: names of points that several hyperparameters share.
         is_narrow: for a terminal: half the width of the interval of solved-at, none of the sparsity error.
     """
-    cells = [summary.cell for summary in summaries]
-    keys = words.varying(cells, labels)
-    if "model" not in keys:
-        keys = ["model", *keys]
-    counts = [name for name in ("diverged", "failed") if any(getattr(s, name) for s in summaries)]
-    header = (
-        *(words.title(key) for key in keys),
-        *("seeds", "solved", "success rate", "solved at, median", "solved at, mean", "sparsity error"),
+    return summaries_table(keyed.cells(summaries, labels), is_narrow=is_narrow)
+
+
+def summaries_table(rows: Keyed, *, is_narrow: bool = False) -> TextTable:
+    """Lay out one row a summary: what tells it apart, then the statistics, the published estimators' beside.
+
+    Args:
+        rows: the summaries, in order.
+        is_narrow: as for `cells_table`.
+    """
+    counts = [name for name in ("diverged", "failed") if any(getattr(s, name) for s in rows.summaries)]
+    seconds = ["s/trial"] if any(s.training_s_mean is not None for s in rows.summaries) else []
+    as_published = rows.as_published is not None
+    header = [
+        *(words.title(key) for key in rows.keys),
+        *("seeds", "solved", "success rate", "solved at, median", "solved at, mean"),
+        *(["as published"] if as_published else []),
+        "sparsity error",
+        *(["as published"] if as_published else []),
         *counts,
-        "s/trial",
-    )
-    rows = tuple(
+        *seconds,
+    ]
+    published: Sequence[AsPublished | None] = rows.as_published or [None] * len(rows.summaries)
+    texts = tuple(
         (
-            *(words.show(s.cell, key, labels) for key in keys),
-            f"{s.finished}" if s.complete else f"{s.finished}/{s.seeds}",
-            f"{s.solved}",
-            _pair(words.rate(s.success_rate), words.interval(s.success_rate_interval)),
-            words.iterations(s.solved_at_median),
-            _pair(words.iterations(s.solved_at_mean), _solved_at_interval(s, is_narrow)),
-            _pair(words.error(s.sparsity_error_mean), "" if is_narrow else _error_interval(s)),
-            *(f"{getattr(s, name)}" for name in counts),
-            words.seconds(s.training_s_mean),
+            *shown,
+            *_statistics(s, is_narrow, counts, beside),
+            *(words.seconds(s.training_s_mean) for _ in seconds),
         )
-        for s in summaries
+        for shown, s, beside in zip(rows.shown(), rows.summaries, published, strict=True)
     )
-    statistics = len(header) - len(keys)
-    is_number = (*(_is_number(key, labels) for key in keys), *([True] * statistics))
-    return TextTable(header, rows, is_number)
+    statistics = len(header) - len(rows.keys)
+    columns = {name: header.index(title) for name, title in _BEST_TITLES.items()}
+    best = frozenset(
+        (row, columns[name]) for name in columns for row in keyed.best(rows, name, _SHOWN_BY[name])
+    )
+    return TextTable(tuple(header), texts, (*rows.is_number, *([True] * statistics)), best)
+
+
+def _statistics(
+    s: Summary, is_narrow: bool, counts: Sequence[str], published: AsPublished | None
+) -> tuple[str, ...]:
+    solved_at, error = [], []
+    if published is not None:
+        of_solved_at, of_error = published.solved_at_interval, published.sparsity_error_interval
+        solved_at = [
+            _pair(words.iterations(published.solved_at_mean), _of_iterations(of_solved_at, is_narrow))
+        ]
+        error = [_pair(words.error(published.sparsity_error_mean), "" if is_narrow else _of_error(of_error))]
+    return (
+        f"{s.finished}" if s.complete else f"{s.finished}/{s.seeds}",
+        f"{s.solved}",
+        _pair(words.rate(s.success_rate), words.interval(s.success_rate_interval)),
+        words.iterations(s.solved_at_median),
+        _pair(words.iterations(s.solved_at_mean), _of_iterations(s.solved_at_interval, is_narrow)),
+        *solved_at,
+        _pair(words.error(s.sparsity_error_mean), "" if is_narrow else _of_error(s.sparsity_error_interval)),
+        *error,
+        *(f"{getattr(s, name)}" for name in counts),
+    )
 
 
 def comparison_table(comparison: Sequence[Comparison], labels: Labels) -> TextTable:
@@ -93,7 +145,7 @@ def comparison_table(comparison: Sequence[Comparison], labels: Labels) -> TextTa
         for c in comparison
     )
     numbers = [True] * 6 + [False] + [True] * 2
-    return TextTable(header, rows, (*(_is_number(key, labels) for key in keys), *numbers))
+    return TextTable(header, rows, (*(keyed.is_number(key, labels) for key in keys), *numbers))
 
 
 def _pair(value: str, interval: str) -> str:
@@ -106,24 +158,14 @@ def _both(median: float | None, mean: float | None) -> str:
     return f"{words.iterations(median)}, {words.iterations(mean)}"
 
 
-def _solved_at_interval(s: CellSummary, is_narrow: bool) -> str:
-    if s.solved_at_interval is None:
+def _of_iterations(interval: Interval | None, is_narrow: bool) -> str:
+    if interval is None:
         return ""
-    low, high = s.solved_at_interval
+    low, high = interval
     return (
-        f"±{words.iterations((high - low) / 2)}"
-        if is_narrow
-        else words.interval((low, high), words.iterations)
+        f"±{words.iterations((high - low) / 2)}" if is_narrow else words.interval(interval, words.iterations)
     )
 
 
-def _error_interval(s: CellSummary) -> str:
-    return words.interval(s.sparsity_error_interval, words.error)
-
-
-def _is_number(key: str, labels: Labels) -> bool:
-    return key not in ("model", "operation") and not key.endswith("_range") and not _is_axis(key, labels)
-
-
-def _is_axis(key: str, labels: Labels) -> bool:
-    return any(key in axes for axes in labels.values())
+def _of_error(interval: Interval | None) -> str:
+    return words.interval(interval, words.error)

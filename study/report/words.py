@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from study.records import CELL_FIELDS, Cell, Interval, format_range
-from tasks.networks import MODELS
+from study.reference.published import MODEL_NAMES
+from tasks.networks import MODELS, Model
 
 Labels = Mapping[str, Mapping[str, str]]
 """Names of points that several hyperparameters share: by cell id, then by axis of the grid."""
@@ -31,8 +32,18 @@ _DEFAULTS = {"init_variance": "default", "sparsity_strength": "off"}
 
 def symbol(model: str) -> str:
     """Give the field's symbol of a model, or its name if it has none."""
-    known = MODELS.get(model)
+    known = known_model(model)
     return known.symbol if known else model
+
+
+def known_model(model: str) -> Model | None:
+    """Find a model by its name in study files, or by the symbol that the published tables use.
+
+    Example:
+        >>> known_model("NAC•,NMU").name, known_model("mine")
+        ('NAC-mul-NMU', None)
+    """
+    return MODELS.get(MODEL_NAMES.get(model, model))
 
 
 def title(key: str) -> str:
@@ -47,15 +58,26 @@ def value(cell: Cell, key: str, labels: Labels) -> Any:
 
 def show(cell: Cell, key: str, labels: Labels) -> str:
     """Write a cell's value of a hyperparameter, or its label on an axis, for people."""
-    given = value(cell, key, labels)
+    return show_value(key, value(cell, key, labels))
+
+
+def show_value(key: str, given: Any) -> str:
+    """Write a value of a hyperparameter, or of a column, for people.
+
+    Example:
+        >>> show_value("operation", "mul"), show_value("hidden_size", 1000), show_value("clipped", False)
+        ('×', '1,000', 'no')
+    """
     if given is None:
         return _DEFAULTS.get(key, NONE)
     if key == "model":
-        return symbol(given)
+        return symbol(str(given))
     if key == "operation":
         return _OPERATIONS.get(given, str(given))
-    if key.endswith("_range"):
+    if isinstance(given, tuple):
         return format_range(given)
+    if isinstance(given, bool):
+        return "yes" if given else "no"
     return (
         f"{given:g}" if isinstance(given, float) else f"{given:,}" if isinstance(given, int) else str(given)
     )

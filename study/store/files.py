@@ -108,12 +108,23 @@ def open_parquet(path: Path, data: bytes, schema: pa.Schema) -> pq.ParquetFile:
     metadata = file.metadata.metadata or {}
     if _VERSION_KEY not in metadata or _PROVENANCE_KEY not in metadata:
         raise UnbelievableError("it isn't one of ours: its metadata has no schema version and provenance")
-    _check_version(path, int(metadata[_VERSION_KEY]))
+    check_version(path, metadata)
     if not file.schema_arrow.equals(schema):
         differ = set(schema.names) ^ set(file.schema_arrow.names)
         what = f"differing in {', '.join(sorted(differ))}" if differ else "differing in order or type"
         raise UnbelievableError(f"it has other columns than schema version {SCHEMA_VERSION}, {what}")
     return file
+
+
+def check_version(path: Path, metadata: Mapping[bytes, bytes]) -> None:
+    """Check that a Parquet file, if it is ours, isn't newer than this package.
+
+    Raises:
+        InputError: if it is.
+        UnbelievableError: if its version isn't one.
+    """
+    if _VERSION_KEY in metadata:
+        _check_version(path, int(metadata[_VERSION_KEY]))
 
 
 def provenance_of(file: pq.ParquetFile) -> dict[str, Any]:

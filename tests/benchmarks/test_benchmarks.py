@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks import coverage, engine, floor, scaling, tables
+from benchmarks import aggregate, coverage, engine, floor, scaling, tables
 from benchmarks.plain import output, penalty
 from study import statistics
 from tasks import MODELS, Network
 
-TEXTS = {"model", "engine", "part", "kind"}
+TEXTS = {"model", "engine", "part", "kind", "file"}
 
 
 def measured(main: Callable[[list[str]], None], folder: Path, *words: str) -> list[dict[str, str]]:
@@ -76,6 +76,13 @@ def test_threads_and_packs_are_measured(tmp_path):
         parts = float(row["training_s"]) + float(row["fixed_s"])
         assert float(row["whole_s"]) == pytest.approx(parts, abs=0.011)
     assert tables.scaling_table(rows).count("\n") == 4
+
+
+def test_tables_of_many_outcomes_are_measured(tmp_path):
+    """Each kind of file is made into tables for each number of cells, in seconds and memory."""
+    rows = measured(aggregate.main, tmp_path, *["--trials", "400", "--cells", "4", "--rounds", "1"])
+    assert [(row["file"], row["cells"]) for row in rows] == [(aggregate.FEW, "4"), (aggregate.ALL, "4")]
+    assert tables.aggregate_table(rows).count("\n") == 3
 
 
 def test_numbers_of_cores_end_with_all():

@@ -1,0 +1,126 @@
+"""Time and memory from a file of a million outcomes to its tables, by `study report FILE` as a process of its own.
+
+python -m benchmarks.aggregate [--trials N] [--cells N [N ...]] [--rounds N] [--out FILE.csv]
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from benchmarks.measure import finish, parser, published_cell, tell
+from study.records import Result, Trial
+from study.table import RESULT_SCHEMA, result_row
+
+FEW, ALL = "csv, 8 columns", f"parquet, {len(RESULT_SCHEMA)} columns"
+"""A file as anybody writes it, and one with every column of a study's results."""
+
+
+def outcomes(trials: int, cells: int, seed: int = 1) -> pa.Table:
+    """Make outcomes of as many cells, each solved by a share of its seeds."""
+    random = np.random.default_rng(seed)
+    cell, number = np.divmod(np.arange(trials), trials // cells)
+    solved = random.random(trials) < (cell % 97) / 96
+    solved_at = np.minimum(np.ceil(random.gamma(8.0, 2e5, trials) / 1000) * 1000, 5_000_000)
+    error = random.beta(0.5, 50.0, trials) / 2
+    return pa.table(
+        {
+            "operation": np.where(cell % 2, "add", "mul"),
+            "model": np.where(cell // 2 % 2, "NMU", "NAU"),
+            "hidden_size": cell // 4 + 2,
+            "seed": number,
+            "solved": solved,
+            "solved_at": pa.array(solved_at, mask=~solved),
+            "sparsity_error": error,
+            "training_s": random.gamma(4.0, 10.0, trials),
+        }
+    )
+
+
+def all_columns(table: pa.Table) -> pa.Table:
+    """Give the same outcomes all the columns of a study's results, those that don't matter equal in every row."""
+    row: dict[str, Any] = result_row(
+        Result(trial=Trial(published_cell("NMU", 100, 2), 0), outcome="unsolved")
+    )  # type: ignore[arg-type]
+    given: dict[str, Any] = {name: table[name] for name in table.column_names if name in RESULT_SCHEMA.names}
+    given["trial_id"] = pa.array([f"{number:032x}" for number in range(len(table))])
+    given["cell_id"] = pa.array(np.char.add("cell", (np.arange(len(table)) // 100).astype(str)))
+    given["outcome"] = pa.array(np.where(np.asarray(table["solved"]), "solved", "unsolved"))
+    given["solved_at_iteration"] = table["solved_at"].cast(pa.int64())
+    given["trained_iterations"] = given["iterations"] = pa.repeat(5_000_000, len(table))
+    for name in ("test_mse", "validation_mse"):
+        given[name] = table["sparsity_error"]
+    columns = [
+        given[name]
+        if name in given
+        else pa.repeat(pa.scalar(row[name], RESULT_SCHEMA.field(name).type), len(table))
+        for name in RESULT_SCHEMA.names
+    ]
+    return pa.table(columns, names=RESULT_SCHEMA.names).cast(RESULT_SCHEMA)
+
+
+def report(file: Path, out: Path) -> tuple[float, float]:
+    """Run `study report` on a file, and give the seconds it took and the most MiB it used."""
+    words = [sys.executable, "-m", "study", "report", str(file), "--out", str(out)]
+    began = time.perf_counter()
+    process = subprocess.Popen(words, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    wall_s = time.perf_counter() - began
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"study report ended with {process.returncode}")
+    unit = 1 if sys.platform == "darwin" else 1024  # bytes there, KiB on Linux
+    return wall_s, usage.ru_maxrss * unit / 2**20
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Measure."""
+    options = parser(__doc__, rounds=3, seconds=0)
+    options.add_argument("--trials", type=int, default=1_000_000)
+    options.add_argument("--cells", type=int, nargs="+", default=[1000, 10_000])
+    arguments = options.parse_args(words)
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        nothing = Path(folder) / "nothing.csv"
+        pacsv.write_csv(outcomes(1, 1), nothing)
+        for cells in arguments.cells:
+            table = outcomes(arguments.trials, cells)
+            few, everything = Path(folder) / f"few-{cells}.csv", Path(folder) / f"all-{cells}.parquet"
+            pacsv.write_csv(table, few)
+            pq.write_table(all_columns(table), everything)
+            measured: dict[str, list[tuple[float, float, float]]] = {FEW: [], ALL: []}
+            for _ in range(arguments.rounds):
+                start_s, _ = report(nothing, Path(folder) / "nothing")
+                for kind, file in ((FEW, few), (ALL, everything)):
+                    wall_s, peak_mib = report(file, Path(folder) / "out")
+                    measured[kind].append((wall_s, peak_mib, start_s))
+            for kind, turns in measured.items():
+                wall_s, peak_mib, start_s = (statistics.median(turn[i] for turn in turns) for i in range(3))
+                tell(f"{kind}, {cells} cells: {wall_s:.1f} s, {peak_mib:.0f} MiB")
+                rows.append(
+                    {
+                        "file": kind,
+                        "trials": arguments.trials,
+                        "cells": cells,
+                        "whole_s": f"{wall_s:.2f}",
+                        "start_s": f"{start_s:.2f}",
+                        "peak_mib": f"{peak_mib:.0f}",
+                    }
+                )
+    finish(rows, arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,209 @@
+"""What must hold of outcomes' values: every mistake of a source with its row, its column and what stands there."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from study.outcomes.columns import NUMBERS, OUTCOME_SCHEMA, missing, own_name
+from study.outcomes.files import Source
+from study.records import Outcome
+
+Floats = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.bool_]
+
+_MISSING = ("", "nan", "na", "n/a", "none", "null")
+_SOLVED = {"true": Outcome.SOLVED, "1": Outcome.SOLVED, "false": Outcome.UNSOLVED, "0": Outcome.UNSOLVED}
+_SOLVED |= {"1.0": Outcome.SOLVED, "0.0": Outcome.UNSOLVED}
+_SHOWN = 10
+
+
+def checked(source: Source, mistakes: list[str]) -> pa.Table | None:
+    """Read what a source says of outcomes.
+
+    Args:
+        source: as it was read.
+        mistakes: where to put a line for each mistake, the first of many of one kind.
+
+    Returns:
+        Columns of `OUTCOME_SCHEMA`; None if there are mistakes.
+    """
+    lacking = missing(source.table.column_names)
+    if lacking:
+        there = ", ".join(source.table.column_names)
+        mistakes.append(
+            f"  no column {', '.join(lacking)} (it may have no values, but must be there); there is {there}"
+        )
+        return None
+    reading = _Reading(source, mistakes)
+    before = len(mistakes)
+    seed = reading.seed()
+    numbers = {name: reading.numbers(name) for name in NUMBERS}
+    outcome = reading.outcome()
+    reading.check_solved(outcome, numbers)
+    if len(mistakes) > before:
+        return None
+    content: dict[str, Any] = {name: pa.array(values, from_pandas=True) for name, values in numbers.items()}
+    content |= {"seed": seed, "outcome": outcome, "stopped_early": reading.stopped_early()}
+    return pa.table(
+        [pc.cast(content[field.name], field.type) for field in OUTCOME_SCHEMA], schema=OUTCOME_SCHEMA
+    )
+
+
+class _Reading:
+    """A source whose mistakes are being collected."""
+
+    def __init__(self, source: Source, mistakes: list[str]) -> None:
+        self._source = source
+        self._mistakes = mistakes
+        self._refused: dict[str, Rows] = {}
+
+    def seed(self) -> pa.ChunkedArray:
+        """Read the seeds: whole numbers >= 0, to the last digit."""
+        column = self._source.table["seed"]
+        try:
+            seeds = pc.cast(_text(column), pa.int64())
+        except pa.ArrowInvalid:  # 3.0, or no number: look at each different text
+            seeds = _each(_text(column), _whole, pa.int64())
+        wrong = pc.fill_null(pc.less(seeds, 0), True)
+        self.refuse(np.asarray(wrong), "seed", "isn't a whole number >= 0")
+        return seeds
+
+    def numbers(self, name: str) -> Floats:
+        """Read a column of numbers >= 0; NaN where there is none."""
+        own = own_name(name, self._source.table.column_names)
+        if own is None:
+            return np.full(self._source.table.num_rows, np.nan)
+        column = self._source.table[own]
+        kind = column.type
+        if not (
+            _is_text(kind)
+            or pa.types.is_integer(kind)
+            or pa.types.is_floating(kind)
+            or pa.types.is_null(kind)
+        ):
+            self._mistakes.append(f"  column {own} holds {kind}, but must hold numbers")
+            return np.full(len(column), np.nan)
+        values = _parsed(_text(column)) if _is_text(kind) else column
+        given = np.asarray(pc.fill_null(pc.cast(values, pa.float64()), np.nan))
+        if _is_text(kind):
+            wrong = np.asarray(pc.is_null(values)) & ~_is_missing(_text(column))
+            self.refuse(wrong, own, "isn't a number")
+        self.refuse(given < 0, own, "is below 0")
+        return given
+
+    def outcome(self) -> pa.ChunkedArray:
+        """Read the outcome, from words or from whether it solved; both must agree."""
+        named, solved = self._words("outcome"), self._words("solved")
+        if named is None:
+            assert solved is not None
+            return solved
+        if solved is not None:
+            agree = pc.equal(pc.equal(named, str(Outcome.SOLVED)), pc.equal(solved, str(Outcome.SOLVED)))
+            self.refuse(~np.asarray(pc.fill_null(agree, True)), "outcome", "isn't what column solved says")
+        return named
+
+    def _words(self, name: str) -> pa.ChunkedArray | None:
+        if name not in self._source.table.column_names:
+            return None
+        known = (
+            {str(o): str(o) for o in Outcome}
+            if name == "outcome"
+            else {k: str(v) for k, v in _SOLVED.items()}
+        )
+        text = pc.utf8_lower(_text(self._source.table[name]))
+        index = pc.index_in(text, pa.array(list(known)))
+        found = pa.chunked_array([pa.array(list(known.values())).take(index.combine_chunks())])
+        wrong = np.asarray(pc.is_null(index))
+        if name == "solved" and "outcome" in self._source.table.column_names:
+            wrong &= ~_is_missing(text)  # a trial that failed has none
+        elif self._source.has_pending:
+            wrong &= ~_is_missing(text)
+        must = f"isn't one of {', '.join(Outcome)}" if name == "outcome" else "is neither true nor false"
+        self.refuse(wrong, name, must, list(known))
+        return found
+
+    def stopped_early(self) -> pa.ChunkedArray:
+        """Read which trials were stopped; without the column, none was."""
+        table = self._source.table
+        if "stopped_early" not in table.column_names:
+            return pa.chunked_array([pa.array(np.zeros(table.num_rows, bool))])
+        return pc.is_in(pc.utf8_lower(_text(table["stopped_early"])), pa.array(["true", "1", "1.0"]))
+
+    def check_solved(self, outcome: pa.ChunkedArray, numbers: dict[str, Floats]) -> None:
+        """Check that solved trials have what is said of solved trials, if the file says it of any."""
+        solved = np.asarray(pc.fill_null(pc.equal(outcome, str(Outcome.SOLVED)), False))
+        for name in ("solved_at_iteration", "sparsity_error"):
+            values = numbers[name]
+            own = own_name(name, self._source.table.column_names) or name
+            if np.any(np.isfinite(values)):
+                self.refuse(solved & ~np.isfinite(values), own, "is no number, but the trial is solved")
+        last = numbers["trained_iterations"]
+        with np.errstate(invalid="ignore"):
+            late = solved & (numbers["solved_at_iteration"] > last)
+        own = own_name("solved_at_iteration", self._source.table.column_names) or ""
+        self.refuse(late, own, "is after the trial's last iteration")
+
+    def refuse(self, wrong: Rows, column: str, must: str, valid: list[str] | None = None) -> None:
+        """Note the rows at which a column is wrong, each once."""
+        before = self._refused.get(column, np.zeros(len(wrong), bool))
+        self._refused[column] = before | wrong
+        places = np.flatnonzero(wrong & ~before)
+        for place in places[:_SHOWN]:
+            value = self._source.table[column][int(place)].as_py()
+            near = difflib.get_close_matches(str(value), valid or [], n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            shown = "nothing" if value is None else repr(value)
+            self._mistakes.append(f"  row {self._source.rows[place]}: {column}: {shown} {must}{hint}")
+        if len(places) > _SHOWN:
+            self._mistakes.append(f"  ... and {len(places) - _SHOWN:,} more in {column}")
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    value = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_string(value) or pa.types.is_large_string(value))
+
+
+def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.utf8_trim_whitespace(pc.cast(column, pa.string()))
+
+
+def _is_missing(text: pa.ChunkedArray) -> Rows:
+    found: Rows = np.asarray(pc.or_(pc.is_null(text), pc.is_in(pc.utf8_lower(text), pa.array(_MISSING))))
+    return found
+
+
+def _parsed(text: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Read numbers; null where there is none, or where something else stands."""
+    present = pc.if_else(pa.chunked_array([pa.array(_is_missing(text))]), pa.scalar(None, pa.string()), text)
+    try:
+        return pc.cast(present, pa.float64())
+    except pa.ArrowInvalid:  # something isn't a number
+        return _each(present, _float, pa.float64())
+
+
+def _each(text: pa.ChunkedArray, read: Callable[[str | None], Any], kind: pa.DataType) -> pa.ChunkedArray:
+    """Read each different text once."""
+    encoded = text.combine_chunks().dictionary_encode()
+    values = pa.array([read(word) for word in encoded.dictionary.to_pylist()], kind)
+    return pa.chunked_array([values.take(encoded.indices)])
+
+
+def _float(word: str | None) -> float | None:
+    try:
+        return None if word is None else float(word)
+    except ValueError:
+        return None
+
+
+def _whole(word: str | None) -> int | None:
+    if word is not None and word.isdecimal():
+        return int(word)  # a float would lose digits
+    number = _float(word)
+    return int(number) if number is not None and number.is_integer() and abs(number) < 2**53 else None

@@ -1,0 +1,257 @@
+"""Several sources to one table of outcomes, and which of its columns tell groups apart."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from study.aggregate import group_codes
+from study.errors import InputError
+from study.outcomes.checks import checked
+from study.outcomes.columns import ALIASES, MEASURED, OUTCOME_SCHEMA
+from study.outcomes.files import Source
+
+SOURCE = "source"
+"""Name of the column that says which file or study a row is of."""
+
+_SHOWN = 10
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """Checked outcomes, one row a trial.
+
+    Args:
+        table: the columns of `OUTCOME_SCHEMA`, then those that may tell groups apart.
+        by: the columns that do.
+        notices: sentences the reader must know.
+    """
+
+    table: pa.Table
+    by: tuple[str, ...]
+    notices: tuple[str, ...]
+
+
+def gather(sources: Sequence[Source], by: Sequence[str] | None = None) -> Outcomes:
+    """Put sources together, and check every row.
+
+    A column tells groups apart if it varies, describes no result, and isn't different in more than every other
+    row; of several that say the same, the first does. Trials that have equal values in all such columns, and
+    equal seeds, are one trial.
+
+    Args:
+        sources: at least one.
+        by: the columns to group by instead.
+
+    Returns:
+        The outcomes in the order given, each trial once.
+
+    Raises:
+        InputError: if columns are missing, values aren't what they must be, or a trial is there twice with
+            different outcomes: all of it in one message.
+
+    Example:
+        >>> table = pa.table({"model": ["NMU", "NMU"], "seed": [0, 1], "solved": [True, False],
+        ...     "solved_at": [7000, None], "sparsity_error": [1e-6, None]})
+        >>> gather([Source("a.csv", table, np.array([1, 2]))], ["model"]).table["outcome"].to_pylist()
+        ['solved', 'unsolved']
+    """
+    parts = _checked(sources)
+    table = _joined(sources, parts)
+    groups = [name for name in table.column_names if name not in OUTCOME_SCHEMA.names]
+    asked = _asked(by, groups)
+    described = [name for name in groups if name not in MEASURED and name != SOURCE]
+    ids = [name for name in described if _is_id(table[name])]
+    described = [name for name in described if name not in ids]
+    key = list(dict.fromkeys([*described, *asked]))
+    kept, notices = _once(sources, table, key, [name for name in ids if name not in asked])
+    chosen = asked if by is not None else _with_model(_varying(kept, described), described)
+    pooled = [name for name in _varying(kept, key) if name not in chosen]
+    return Outcomes(kept, tuple(chosen), (*notices, *_told(kept, chosen, pooled, ids)))
+
+
+def _checked(sources: Sequence[Source]) -> list[pa.Table]:
+    told: list[str] = []
+    parts = []
+    for source in sources:
+        mistakes: list[str] = []
+        part = checked(source, mistakes)
+        if part is None:
+            told.append("\n".join([f"{source.name} can't be used, nothing was written", *mistakes]))
+        else:
+            parts.append(part)
+    if told:
+        raise InputError("\n".join(told))
+    return parts
+
+
+def _joined(sources: Sequence[Source], parts: Sequence[pa.Table]) -> pa.Table:
+    """Put each source's other columns beside what was checked, each of one type in all sources."""
+    others = [_others(source) for source in sources]
+    names = list(dict.fromkeys(name for other in others for name in other.column_names))
+    joined = []
+    for source, part, other in zip(sources, parts, others, strict=True):
+        for name in names:
+            kind = _common([o[name].type for o in others if name in o.column_names])
+            empty = pa.nulls(len(part), kind)
+            part = part.append_column(
+                name, pc.cast(other[name], kind) if name in other.column_names else empty
+            )
+        joined.append(part if SOURCE in names else part.append_column(SOURCE, _named(source, sources)))
+    return pa.concat_tables(joined)
+
+
+def _named(source: Source, sources: Sequence[Source]) -> pa.Array:
+    """Call each row of a source by the file's name without its ending, or by the whole if that is another's, too."""
+    stem = PurePath(source.name).stem
+    is_alone = sum(PurePath(other.name).stem == stem for other in sources) == 1
+    return pa.repeat(stem if is_alone else source.name, source.table.num_rows)
+
+
+def _with_model(chosen: list[str], described: Sequence[str]) -> list[str]:
+    """Name the model also where there is but one, as every table of results does."""
+    return chosen if "model" in chosen or "model" not in described else ["model", *chosen]
+
+
+def _others(source: Source) -> pa.Table:
+    """Give the columns that aren't outcomes, typed; those of lists and the like can't tell groups apart."""
+    names = source.table.column_names
+    used = {alias for aliases in ALIASES.values() for alias in aliases}
+    if "trained_iterations" in names:
+        used.remove("iterations")  # then it is the protocol's
+    columns = {name: source.table[name] for name in names if name not in used}
+    return pa.table({name: _typed(c) for name, c in columns.items() if not pa.types.is_nested(c.type)})
+
+
+def _typed(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Read a column of text as whole numbers or numbers, if every different value is one."""
+    if pa.types.is_large_string(column.type):
+        column = pc.cast(column, pa.string())
+    if not (pa.types.is_string(column.type) or pa.types.is_dictionary(column.type)):
+        return column
+    encoded = column.combine_chunks()
+    if not pa.types.is_dictionary(encoded.type):
+        encoded = encoded.dictionary_encode()
+    values = encoded.dictionary
+    for kind in (pa.int64(), pa.float64()):
+        try:
+            values = pc.cast(values, kind)
+            break
+        except pa.ArrowInvalid:
+            continue
+    return pa.chunked_array([values.take(encoded.indices)])
+
+
+def _common(kinds: Sequence[pa.DataType]) -> pa.DataType:
+    kinds = [kind for kind in dict.fromkeys(kinds) if not pa.types.is_null(kind)] or list(kinds)
+    if len(set(kinds)) == 1:
+        return kinds[0]
+    are_numbers = all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds)
+    return pa.float64() if are_numbers else pa.string()
+
+
+def _asked(by: Sequence[str] | None, valid: Sequence[str]) -> list[str]:
+    for name in by or ():
+        if name not in valid:
+            near = difflib.get_close_matches(name, valid, n=3, cutoff=0.5) or valid
+            raise InputError(f"--by {name}: there is no such column to group by; there is {', '.join(near)}")
+    return list(dict.fromkeys(by or ()))
+
+
+def _is_id(column: pa.ChunkedArray) -> bool:
+    """Say whether a column differs in more than every other row: a name or a measurement, not a hyperparameter."""
+    return bool(pc.count_distinct(column).as_py() * 2 > len(column) > 1)
+
+
+def _varying(table: pa.Table, names: Sequence[str]) -> list[str]:
+    """List the fewest columns, in order, that tell apart what all of them do."""
+    kept: list[str] = []
+    count = 1
+    for name in names:
+        if pc.count_distinct(table[name], mode="all").as_py() > 1:
+            with_it = int(group_codes(table, [*kept, name]).max()) + 1
+            if with_it > count:
+                kept.append(name)
+                count = with_it
+    return kept
+
+
+def _once(
+    sources: Sequence[Source], table: pa.Table, key: Sequence[str], ids: Sequence[str]
+) -> tuple[pa.Table, list[str]]:
+    """Keep one row of each trial; rows of one trial must agree."""
+    codes = group_codes(table, [*key, "seed"])
+    first = np.unique(codes, return_index=True)[1]
+    if len(first) == len(codes):
+        return table, []
+    original = first[codes]
+    differs = np.zeros(len(codes), bool)
+    for name in ("outcome", "solved_at_iteration", "sparsity_error"):
+        values = group_codes(table, [name])
+        differs |= values != values[original]
+    if differs.any():
+        raise InputError(_told_twice(sources, table, (np.flatnonzero(differs), original), (key, ids)))
+    kept = table.take(pa.array(first))
+    count = len(codes) - len(first)
+    return kept, [f"{count:,} row{'s' if count > 1 else ''} that repeat others exactly were counted once"]
+
+
+def _told_twice(
+    sources: Sequence[Source],
+    table: pa.Table,
+    found: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]],
+    names: tuple[Sequence[str], Sequence[str]],
+) -> str:
+    """Name both rows of each trial that has two outcomes."""
+    (places, original), (key, ids) = found, names
+    offsets = np.cumsum([0, *(len(source.rows) for source in sources)])
+
+    def place(row: int) -> str:
+        which = int(np.searchsorted(offsets, row, side="right")) - 1
+        return f"{sources[which].name}, row {sources[which].rows[row - offsets[which]]}"
+
+    shown = _varying(table, key)
+    lines = []
+    for row in places[:_SHOWN]:
+        trial = table.slice(int(row), 1).to_pylist()[0]
+        other = table.slice(int(original[row]), 1).to_pylist()[0]
+        group = ", ".join(f"{name} {trial[name]}" for name in [*shown, "seed"])
+        lines.append(
+            f"  {place(int(original[row]))} and {place(int(row))}: {group}: {_brief(other)} / {_brief(trial)}"
+        )
+    more = [f"  ... and {len(places) - _SHOWN:,} more"] if len(places) > _SHOWN else []
+    hint = f"if one of {', '.join([*ids, SOURCE])} tells them apart, name it in --by; else keep the right row"
+    count = f"{len(places):,} trial{'s' if len(places) > 1 else ''}"
+    return "\n".join(
+        [f"{count} twice with different outcomes, nothing was written", *lines, *more, f"  {hint}"]
+    )
+
+
+def _brief(trial: dict[str, object]) -> str:
+    at = f" at {trial['solved_at_iteration']:g}" if trial["solved_at_iteration"] is not None else ""
+    error = f", sparsity error {trial['sparsity_error']:g}" if trial["sparsity_error"] is not None else ""
+    return f"{trial['outcome']}{at}{error}"
+
+
+def _told(table: pa.Table, chosen: Sequence[str], pooled: Sequence[str], ids: Sequence[str]) -> list[str]:
+    told = []
+    if pooled:
+        told.append(
+            f"rows of different {', '.join(pooled)} are counted together: their seeds may be the same, and no "
+            "independent sample"
+        )
+    left = [name for name in ids if name not in chosen]
+    if left:
+        told.append(
+            f"{', '.join(left)} differ{'s' if len(left) == 1 else ''} in more than every other row and "
+            f"group{'s' if len(left) == 1 else ''} nothing; --by takes "
+            f"{'it' if len(left) == 1 else 'them'} for a hyperparameter"
+        )
+    return told

@@ -1,0 +1,125 @@
+"""Summaries with what tells them apart: cells by their hyperparameters, groups by the columns asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from study.aggregate import CellSummary, GroupSummary
+from study.report import words
+from study.report.words import Labels
+from study.statistics import AsPublished
+from study.summary import Summary
+
+_METHOD = (
+    "model", "init_variance", "bounds", "out_of_bounds_strength", "out_of_bounds_shape", "sparsity_strength",
+    "sparsity_start", "sparsity_end", "sparsity_shape", "sparsity_scaling", "optimizer", "learning_rate",
+    "momentum", "batch_size",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Keyed:
+    """Summaries, and the keys that tell them apart.
+
+    Args:
+        keys: names of hyperparameters, axes of the grid or columns.
+        values: of each summary, one a key; None where there is none.
+        summaries: one a row.
+        is_number: of each key.
+        methods: the keys that are no part of the question: what the question is asked about.
+        as_published: the published estimators' numbers of each summary, if asked for.
+    """
+
+    keys: tuple[str, ...]
+    values: tuple[tuple[Any, ...], ...]
+    summaries: Sequence[Summary]
+    is_number: tuple[bool, ...]
+    methods: frozenset[str]
+    as_published: Sequence[AsPublished] | None = None
+
+    def shown(self) -> list[tuple[str, ...]]:
+        """Write the values for people."""
+        return [tuple(map(words.show_value, self.keys, row)) for row in self.values]
+
+    def questions(self) -> list[tuple[Any, ...]]:
+        """Give of each summary what it answers: summaries of one question are compared with each other."""
+        kept = [key not in self.methods for key in self.keys]
+        return [tuple(v for v, keep in zip(row, kept, strict=True) if keep) for row in self.values]
+
+
+def cells(summaries: Sequence[CellSummary], labels: Labels) -> Keyed:
+    """Tell cells apart by the fewest hyperparameters, the model always among them."""
+    found = [summary.cell for summary in summaries]
+    keys = words.varying(found, labels)
+    if "model" not in keys:
+        keys = ["model", *keys]
+    axes = [key for key in keys if is_axis(key, labels)]
+    return Keyed(
+        keys=tuple(keys),
+        values=tuple(tuple(words.value(cell, key, labels) for key in keys) for cell in found),
+        summaries=summaries,
+        is_number=tuple(is_number(key, labels) for key in keys),
+        methods=_methods(keys, axes),
+    )
+
+
+def groups(summaries: Sequence[GroupSummary], by: Sequence[str]) -> Keyed:
+    """Tell groups apart by their columns."""
+    published = [s.as_published for s in summaries if s.as_published is not None]
+    return Keyed(
+        keys=tuple(by),
+        values=tuple(s.values for s in summaries),
+        summaries=summaries,
+        is_number=tuple(_are_numbers([s.values[i] for s in summaries]) for i in range(len(by))),
+        methods=_methods(by),
+        as_published=published if len(published) == len(summaries) > 0 else None,
+    )
+
+
+def best(rows: Keyed, name: str, show: Callable[[Any], str]) -> list[int]:
+    """Find the best rows of each question: those that show what the best one does.
+
+    The best success rate is the greatest, if it isn't zero; of all else the least is. A question with one answer
+    has no best.
+
+    Args:
+        rows: the summaries.
+        name: a statistic.
+        show: how it is written.
+    """
+    value = [getattr(s, name) for s in rows.summaries]
+    asked: dict[tuple[Any, ...], list[int]] = {}
+    for row, question in enumerate(rows.questions()):
+        asked.setdefault(question, []).append(row)
+    choose = max if name == "success_rate" else min
+    found: list[int] = []
+    for members in asked.values():
+        there = [row for row in members if value[row] is not None]
+        if len(members) < 2 or not there:
+            continue
+        chosen = choose(value[row] for row in there)
+        if name != "success_rate" or chosen > 0:
+            found += [row for row in there if show(value[row]) == show(chosen)]
+    return found
+
+
+def is_axis(key: str, labels: Labels) -> bool:
+    """Say whether a key is an axis of the grid, on which points have names."""
+    return any(key in axes for axes in labels.values())
+
+
+def is_number(key: str, labels: Labels) -> bool:
+    """Say whether a hyperparameter is one of numbers."""
+    return key not in ("model", "operation") and not key.endswith("_range") and not is_axis(key, labels)
+
+
+def _are_numbers(values: Sequence[Any]) -> bool:
+    return all(v is None or (isinstance(v, int | float) and not isinstance(v, bool)) for v in values)
+
+
+def _methods(keys: Sequence[str], axes: Sequence[str] = ()) -> frozenset[str]:
+    """Tell what is compared from what it is compared in; where nobody knows, the last column is compared."""
+    known = [key for key in keys if key in _METHOD or key in axes]
+    return frozenset(known or keys[-1:])

@@ -1,0 +1,294 @@
+"""Outcomes from any file: what is understood, and what is refused with its file, row and column."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+import pytest
+
+from study import reference
+from study.aggregate import aggregate, aggregate_by
+from study.errors import InputError
+from study.outcomes import OUTCOME_SCHEMA, Outcomes, gather, read_source
+from study.outcomes.columns import MEASURED, from_mlflow
+from study.records import CELL_FIELDS, Cell, Outcome, Result, Trial
+from study.table import RESULT_SCHEMA, results_table
+
+SEEDS = Path(reference.__file__).with_name("static_seeds.csv")
+HEAD = "model,hidden_size,seed,solved,solved_at,sparsity_error\n"
+GOOD = HEAD + "NMU,2,0,True,7000,1e-6\nNMU,2,1,False,,0.3\nNAU,2,0,True,9000,2e-6\nNAU,2,1,True,8000,1e-6\n"
+CELL = {
+    "task": "simple",
+    "operation": "mul",
+    "input_size": 4,
+    "subset_ratio": None,
+    "overlap_ratio": None,
+    "subsets": 2,
+    "interpolation_range": ((1.0, 2.0),),
+    "extrapolation_range": ((2.0, 6.0),),
+}
+
+
+def file(folder: Path, text: str, name: str = "a.csv") -> Path:
+    """Write a file."""
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def read(*paths: Path, by: list[str] | None = None) -> Outcomes:
+    """Read files as the command line does."""
+    return gather([read_source(path, also=by or ()) for path in paths], by)
+
+
+def refusal(*paths: Path, by: list[str] | None = None) -> str:
+    """Give the message with which files are refused."""
+    with pytest.raises(InputError) as caught:
+        read(*paths, by=by)
+    assert caught.value.exit_code == 2
+    return str(caught.value)
+
+
+def results() -> list[Result]:
+    """Make results of every outcome in two cells that differ in model and hidden size."""
+    outcomes = [Outcome.SOLVED, Outcome.SOLVED, Outcome.UNSOLVED, Outcome.DIVERGED, Outcome.FAILED]
+    return [
+        Result(
+            trial=Trial(Cell(**CELL, model=model, hidden_size=size), seed),
+            outcome=outcome,
+            solved_at_iteration=1000 * (seed + 1) if outcome is Outcome.SOLVED else None,
+            sparsity_error=1e-5 * (seed + 1) if outcome is Outcome.SOLVED else None,
+            iterations=200_000,
+            training_s=1.5,
+        )
+        for model, size in (("NMU", 2), ("NAU", 3))
+        for seed, outcome in enumerate(outcomes)
+    ]
+
+
+def test_the_published_seeds_work_as_they_are():
+    """The published per-seed file groups by operation and model, 100 seeds each, with its own numbers."""
+    found = read(SEEDS)
+    assert found.by == ("operation", "model")
+    assert found.notices == ()
+    counts = {group.values: (group.solved, group.seeds) for group in aggregate_by(found.table, found.by)}
+    assert len(counts) == 20
+    assert counts["mul", "NMU"] == (98, 100)
+    assert counts["add", "NALU"] == (14, 100)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_studys_own_columns_give_its_own_cells(tmp_path, kind):
+    """Results as the store has them, as Parquet or CSV, come to what the cells come to, whatever they say beside."""
+    table = results_table(results())
+    path = tmp_path / f"results.{kind}"
+    (pq.write_table if kind == "parquet" else pacsv.write_csv)(table, path)
+    found = read(path)
+    assert found.by == ("model",)  # the hidden size follows from it
+    for cell, group in zip(aggregate(table), aggregate_by(found.table, found.by), strict=True):
+        assert group.values == (cell.cell.model,)
+        for name in (
+            "seeds",
+            "solved",
+            "unsolved",
+            "diverged",
+            "failed",
+            "solved_at_interval",
+            "training_s_mean",
+        ):
+            assert getattr(group, name) == getattr(cell, name), name
+        assert group.sparsity_error_interval == cell.sparsity_error_interval
+
+
+def test_an_export_of_mlflows_runs_works_as_it_is(tmp_path):
+    """Columns params., metrics. and tags. are read; the run that stands for the study is none of the trials."""
+    path = file(
+        tmp_path,
+        "run_id,metrics.solved,metrics.solved_at_iteration,metrics.sparsity_error,params.model,params.seed,"
+        "tags.study.kind,tags.study.outcome,tags.study.seed\n"
+        "r0,,,,,,study,,\nr1,1.0,7000.0,1e-6,NMU,0,trial,solved,0\nr2,0.0,,0.2,NMU,1,trial,diverged,1\n",
+    )
+    table = read(path).table
+    assert table["outcome"].to_pylist() == ["solved", "diverged"]
+    assert table["seed"].to_pylist() == [0, 1]
+    assert from_mlflow(["model", "seed"]) == {}
+    unsolved = file(
+        tmp_path, "params.model,params.seed,metrics.solved,metrics.curve/test_mse\nNMU,0,0.0,5.0\n", "b.csv"
+    )
+    table = read(unsolved).table
+    assert table["solved_at_iteration"].to_pylist() == [None]  # a metric that no run has is no column
+    assert "curve/test_mse" not in table.column_names
+
+
+def test_words_for_nothing_and_for_solved_are_many(tmp_path):
+    """True, 1, nan, NA and blanks are read as what they mean; large seeds keep every digit."""
+    text = (
+        HEAD
+        + "NMU,2,9007199254740993, TRUE,7e3, 1e-6\nNMU,2,9007199254740992,0,nan,NA\nNMU,2,1.0,1.0,5,1e-6\n"
+    )
+    table = read(file(tmp_path, "\ufeff" + text)).table
+    assert table["outcome"].to_pylist() == ["solved", "unsolved", "solved"]
+    assert table["seed"].to_pylist() == [9007199254740993, 9007199254740992, 1]
+    assert table["solved_at_iteration"].to_pylist() == [7000.0, None, 5.0]
+    assert table.select(OUTCOME_SCHEMA.names).schema == OUTCOME_SCHEMA
+
+
+def test_the_fewest_columns_that_vary_tell_groups_apart(tmp_path):
+    """Constants, what follows from others, ids and measurements group nothing; the model is always named."""
+    rows = [
+        f"r{i},{'AB'[i % 2]},x,{'ab'[i % 2]},{i % 4 // 2},{i // 4},{i * 0.1},True,5,0.1" for i in range(40)
+    ]
+    head = "run,model,task,init,width,seed,loss,solved,solved_at,sparsity_error\n"
+    found = read(file(tmp_path, head + "\n".join(rows)))
+    assert found.by == ("model", "width")
+    assert "run, loss differ in more than every other row" in found.notices[0]
+    alone = read(file(tmp_path, HEAD + "NMU,2,0,True,5,0.1\nNMU,3,0,True,5,0.1\n" * 2))
+    assert alone.by == ("model", "hidden_size")
+
+
+def test_by_takes_any_column_and_says_what_is_pooled(tmp_path):
+    """Grouping by less than what varies counts different cells together, and says so."""
+    found = read(file(tmp_path, GOOD), by=["hidden_size"])
+    (group,) = aggregate_by(found.table, found.by)
+    assert (group.values, group.solved, group.seeds) == ((2,), 3, 4)
+    assert "rows of different model are counted together" in found.notices[0]
+    assert "there is model" in refusal(file(tmp_path, GOOD), by=["modle"])
+
+
+def test_several_files_are_one_table(tmp_path):
+    """Rows of several files are put together, whatever columns they lack; `source` tells them apart if asked."""
+    first = file(tmp_path, GOOD)
+    second = file(tmp_path, GOOD.replace(",hidden_size", "").replace(",2,", ","), "b.csv")
+    assert read(first, second).table.num_rows == 8  # without a hidden size they are other trials
+    same = file(tmp_path, GOOD, "c.csv")
+    found = read(first, same)
+    assert found.table.num_rows == 4
+    assert found.notices == ("4 rows that repeat others exactly were counted once",)
+    apart = read(first, same, by=["source", "model"])
+    groups = aggregate_by(apart.table, apart.by)
+    assert [group.values for group in groups] == [("a", "NMU"), ("a", "NAU"), ("c", "NMU"), ("c", "NAU")]
+
+
+def test_every_mistake_of_a_file_is_in_one_message(tmp_path):
+    """Wrong seeds, words and numbers are told with their rows and what stands there."""
+    text = HEAD + (
+        "NMU,2,x,True,7000,1e-6\nNMU,2,1,perhaps,,\nNMU,2,2,True,soon,1e-6\nNMU,2,3,True,5,-1\nNMU,2,4,True,,0.1\n"
+        "NMU,2,1.5,False,,\nNMU,2,,False,,\n"
+    )
+    told = refusal(file(tmp_path, text))
+    assert told.count("\n") == 7, told
+    for words in (
+        "row 1: seed: 'x' isn't a whole number >= 0",
+        "row 6: seed: '1.5' isn't a whole number >= 0",
+        "row 7: seed: nothing isn't a whole number >= 0",
+        "row 2: solved: 'perhaps' is neither true nor false",
+        "row 3: solved_at: 'soon' isn't a number",
+        "row 4: sparsity_error: '-1' is below 0",
+        "row 5: solved_at: nothing is no number, but the trial is solved",
+    ):
+        assert words in told, told
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "is empty"),
+        (HEAD, "has no rows"),
+        (
+            "model,seed\nNMU,1\n",
+            "no column solved or outcome, solved_at or solved_at_iteration, sparsity_error",
+        ),
+        ("seed,seed,solved\n1,1,True\n", "more than one column 'seed'"),
+        (HEAD + "NMU,2,0,True,7000\nNMU,2,1,False,,,,\n", "row 2: 8 values in 6 columns"),
+        (HEAD.replace("solved,", "outcome,", 1) + "NMU,2,0,sloved,7000,0.1\n", "did you mean solved?"),
+        (HEAD.replace(",solved,", ",outcome,") + "NMU,2,0,pending,,\n", "isn't one of solved, unsolved"),
+    ],
+)
+def test_files_that_hold_no_outcomes_are_refused(tmp_path, text, words):
+    """Empty files, missing or doubled columns, rows of other lengths and unknown outcomes are each told."""
+    told = refusal(file(tmp_path, text))
+    assert words in told
+    assert "a.csv" in told
+
+
+def test_outcome_and_solved_must_agree(tmp_path):
+    """A file that says it both ways must say the same, and one that gives the last iteration must keep to it."""
+    text = "model,seed,outcome,solved,solved_at,sparsity_error,iterations\nA,0,unsolved,True,,,9\nA,1,failed,,,,9\n"
+    told = refusal(file(tmp_path, text))
+    assert told.count("\n") == 1
+    assert "row 1: outcome: 'unsolved' isn't what column solved says" in told
+    late = "model,seed,solved,solved_at,sparsity_error,iterations\nA,0,True,10,0.1,9\n"
+    assert "row 1: solved_at: '10' is after the trial's last iteration" in refusal(file(tmp_path, late))
+
+
+def test_a_trial_with_two_outcomes_is_refused_with_both_rows(tmp_path):
+    """The message names files and rows of both, and what each says."""
+    first, second = file(tmp_path, GOOD), file(tmp_path, GOOD.replace("9000", "9500"), "b.csv")
+    told = refusal(first, second)
+    assert "1 trial twice with different outcomes" in told
+    assert f"{first}, row 3 and {second}, row 3: model NAU, seed 0: solved at 9000" in told
+    assert "solved at 9500" in told
+
+
+def test_parquet_columns_of_another_type_are_told(tmp_path):
+    """Dates where numbers belong are a mistake of the column, not of each row."""
+    table = pa.table({"seed": [0, 1], "solved": [True, False], "sparsity_error": [0.1, None]})
+    times = pa.array([0, 1], pa.timestamp("ms"))
+    pq.write_table(table.append_column("solved_at", times), tmp_path / "a.parquet")
+    assert "column solved_at holds timestamp[ms], but must hold numbers" in refusal(tmp_path / "a.parquet")
+
+
+def test_a_newer_schema_is_refused(tmp_path):
+    """A results file of a later version asks for an upgrade."""
+    table = results_table(results()).replace_schema_metadata({"study.schema_version": "99"})
+    pq.write_table(table, tmp_path / "a.parquet")
+    assert "schema version 99" in refusal(tmp_path / "a.parquet")
+
+
+def test_what_is_no_such_file_is_told(tmp_path):
+    """A file that isn't there is named with its nearest neighbour; one that is no Parquet is told so."""
+    file(tmp_path, GOOD, "seeds.csv")
+    assert "there is seeds.csv" in refusal(tmp_path / "seed.csv")
+    assert "can't be read as a parquet file" in refusal(file(tmp_path, GOOD, "b.parquet"))
+    (tmp_path / "c.csv").write_bytes(b"seed,solved,solved_at,sparsity_error\n\xff\xfe,1,2,3\n")
+    assert "can't be read as a csv file" in refusal(tmp_path / "c.csv")
+
+
+def test_results_of_trials_are_no_hyperparameters():
+    """Every column of a study's results either describes its cell or is measured."""
+    assert set(RESULT_SCHEMA.names) == {*CELL_FIELDS, "seed", *(MEASURED & set(RESULT_SCHEMA.names))}
+
+
+def test_groups_are_in_order(tmp_path):
+    """Whatever the order of the rows, numbers ascend; words keep the order first seen."""
+    rows = [f"{m},{h},{s},True,5,0.1" for h in (10, 2) for m in ("NMU", "NAC") for s in (0, 1)]
+    found = read(file(tmp_path, HEAD + "\n".join(rows)))
+    values = [group.values for group in aggregate_by(found.table, found.by)]
+    assert values == [("NMU", 2), ("NMU", 10), ("NAC", 2), ("NAC", 10)]
+
+
+def test_groups_partition_the_rows():
+    """Whatever the columns, every row is in one group and counted once."""
+    random = np.random.default_rng(5)
+    table = pa.table(
+        {
+            "a": random.integers(0, 3, 500),
+            "b": pa.array(random.choice(["x", "y", ""], 500), mask=random.random(500) < 0.2),
+            "outcome": pa.array(random.choice([str(o) for o in Outcome], 500), mask=random.random(500) < 0.1),
+            "solved_at_iteration": random.integers(1, 9, 500) * 1000,
+            "sparsity_error": random.random(500) / 2,
+            "training_s": random.random(500),
+            "stopped_early": random.random(500) < 0.5,
+        }
+    )
+    groups = aggregate_by(table, ["a", "b"])
+    assert len({group.values for group in groups}) == len(groups) == 12
+    assert sum(group.seeds for group in groups) == 500
+    assert sum(g.solved + g.unsolved + g.diverged + g.failed + g.pending for g in groups) == 500
+    (whole,) = aggregate_by(table, [])
+    assert (whole.seeds, whole.pending) == (500, table["outcome"].null_count)
+    assert not whole.complete

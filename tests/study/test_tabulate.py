@@ -1,0 +1,151 @@
+"""`study report` of files and of studies by columns: what is read, written and refused."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from study import reference
+from study.cli import main
+
+# Warnings of MLflow and what it imports are theirs to mend.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+SPEC = """
+study: little
+task: {name: simple}
+models: [NMU, NAC-mul]
+seeds: 3
+fixed: {batch_size: 16}
+grid: {hidden_size: [2, 3]}
+protocol: {iterations: 40, evaluate_every: 10, evaluation_rows: 50}
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Stand in a folder with the published seeds."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("STUDY_STORE", raising=False)
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    shutil.copy(Path(reference.__file__).with_name("static_seeds.csv"), tmp_path / "seeds.csv")
+    return tmp_path
+
+
+def said(*words: str) -> Result:
+    """Run a command."""
+    return CliRunner().invoke(main, words)
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    """Read a CSV file."""
+    with path.open(encoding="utf-8", newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Give a folder's files."""
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_the_published_seeds_give_the_published_table_and_the_right_one(here):
+    """`study report FILE --as-published` prints both, and writes them beside the file, the same bytes each time."""
+    result = said("report", "seeds.csv", "--as-published")
+    assert result.exit_code == 0, result.output
+    line = next(line for line in result.output.splitlines() if line.startswith("+          NAU"))
+    assert "190k" in line
+    assert "391k" in line
+    written = contents(here / "seeds-report")
+    assert set(written) == {"cells.csv", "cells.parquet", "cells.md", "cells.tex"}
+    assert len(rows(here / "seeds-report" / "cells.csv")) == 20
+    assert b"study report seeds.csv --by operation,model --as-published" in written["cells.tex"]
+    (here / "other").mkdir()
+    shutil.move(here / "seeds.csv", here / "other" / "seeds.csv")
+    assert said("report", "other/seeds.csv", "--as-published", "--out", "again").exit_code == 0
+    assert contents(here / "again") == written
+
+
+def test_by_out_and_format_are_obeyed(here):
+    """Other columns, another folder, one format."""
+    result = said(
+        "report", "seeds.csv", "--by", "model", "--out", "there", "--format", "csv", "--format", "latex"
+    )
+    assert result.exit_code == 0, result.output
+    assert "rows of different operation are counted together" in result.output
+    assert set(contents(here / "there")) == {"cells.csv", "cells.tex"}
+    found = {row["model"]: row for row in rows(here / "there" / "cells.csv")}
+    assert (found["NMU"]["solved"], found["NMU"]["seeds"]) == ("98", "200")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("report", "seed.csv"), "there is seeds.csv"),
+        (("report", "seeds.csv", "--by", "mode"), "there is model"),
+        (("report", "seeds.csv", "--format", "html"), "only the report of one study has it"),
+        (("report", "bad.csv", "seeds.csv"), "bad.csv can't be used"),
+        (("report", "cells.csv", "--out", "."), "would be written over"),
+        (("report", "a-study"), "no study 'a-study'"),
+        (("report", "a-study", "b-study", "--by", "model"), "give --out"),
+        (("report", "seeds.csv", "a-study"), "no study 'a-study'"),
+        (("report", "none.csv", "--as-published"), "leave out --as-published"),
+    ],
+)
+def test_what_is_refused_writes_nothing(here, words, told):
+    """Each mistake is one sentence with exit code 2, and every file is as it was."""
+    (here / "bad.csv").write_text("model,seed\nNMU,0\n")
+    (here / "none.csv").write_text("model,seed,solved,solved_at,sparsity_error\nNMU,0,True,5,\n")
+    shutil.copy(here / "seeds.csv", here / "cells.csv")
+    before = contents(here)
+    result = said(*words)
+    assert result.exit_code == 2, result.output
+    assert told in " ".join(result.output.split())
+    assert contents(here) == before
+
+
+def test_a_terminal_shows_the_first_of_very_many_rows(here):
+    """Of 250 groups 200 are printed, and all are written."""
+    lines = [f"{size},0,True,5,0.1\n{size},1,False,,0.1\n{size},2,False,,0.1" for size in range(250)]
+    text = "hidden_size,seed,solved,solved_at,sparsity_error\n" + "\n".join(lines)
+    (here / "many.csv").write_text(text)
+    result = said("report", "many.csv")
+    assert result.exit_code == 0, result.output
+    assert "... and 50 more rows" in result.output
+    assert len(result.output.splitlines()) == 200 + 4
+    assert len(rows(here / "many-report" / "cells.csv")) == 250
+
+
+def test_a_folder_that_cant_be_written_is_told(here):
+    """What isn't a folder is refused before anything is read."""
+    (here / "seeds-report").write_text("mine")
+    result = said("report", "seeds.csv")
+    assert result.exit_code == 2
+    assert "seeds-report is a file" in result.output
+    assert (here / "seeds-report").read_text() == "mine"
+
+
+def test_studies_are_tabulated_by_columns_with_what_is_pending(here):
+    """A study of the store groups by any hyperparameter, alone or beside files, and its pending trials count."""
+    (here / "little.yaml").write_text(SPEC)
+    assert said("run", "little.yaml", "--local", "--engine", "torch", "--tracking-uri", "off").exit_code == 0
+    whole = said("report", "little", "--format", "latex", "--format", "parquet", "--out", "o")
+    assert whole.exit_code == 0, whole.output
+    assert set(contents(here / "o")) == {"cells.tex", "cells.parquet"}
+    stored = here / "studies" / "little"
+    (stored / "spec.yaml").write_text(SPEC.replace("seeds: 3", "seeds: 5"))
+    result = said("report", "little", "--by", "hidden_size")
+    assert result.exit_code == 0, result.output
+    found = rows(stored / "tables" / "cells.csv")
+    assert [(row["hidden_size"], row["seeds"], row["pending"], row["complete"]) for row in found] == [
+        ("2", "10", "4", "false"),
+        ("3", "10", "4", "false"),
+    ]
+    result = said("report", "little", "seeds.csv", "--by", "source,model", "--out", "both", "--format", "csv")
+    assert result.exit_code == 0, result.output
+    sources = [row["source"] for row in rows(here / "both" / "cells.csv")]
+    assert sources.count("little") == 2
+    assert sources.count("seeds") == 10

@@ -60,6 +60,12 @@ class StoreError(StudyError):
     """The store can't be read or written."""
 
 
+class ConflictError(StoreError):
+    """Two files of the store contradict each other: a person must say which is wrong."""
+
+    exit_code = 2
+
+
 class BusyError(StudyError):
     """Another process is running this study on this store."""
 

@@ -1,6 +1,7 @@
 """The frozen rows that travel between the stages.
 
-    spec -> Cell, Trial -> Pack -> (engine) -> Progress, Checkpoint, Result, Curve -> store, tracking, aggregate
+    spec -> Cell, Trial -> Pack -> (engine) -> Progress, Checkpoint, Result, Curve, Weights
+                                                     -> store, tracking, aggregate
 
 Nothing here touches the world. A field that doesn't apply to a cell (a sparsity schedule on NAC-mul) is None.
 """
@@ -290,6 +291,22 @@ class Curve:
     validation_mse: npt.NDArray[np.float32]
     test_mse: npt.NDArray[np.float32]
     sparsity_error: npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A trial's parameters at its end, as they were trained; NaN where they are no longer numbers.
+
+    Args:
+        trial_id: which trial.
+        iteration: updates made; an evaluation at that iteration, which comes before its update, sees these weights.
+        arrays: by name: ``layer_1`` or ``layer_2``, a dot, and what the unit's module calls the parameter; of the shape
+            that it has there for one trial, [out, in], or [out] for a bias.
+    """
+
+    trial_id: str
+    iteration: int
+    arrays: Mapping[str, npt.NDArray[np.float32]]
 
 
 def format_range(range_: Range) -> str:

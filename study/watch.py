@@ -51,7 +51,7 @@ def watching(
                     board.done(pack_id, _publish(folder, pack_id, publisher))
                 case PackFailed(pack_id, error):
                     failed = _failed(by_id[pack_id], error)
-                    folder.write_pack(f"{pack_id}{_FAILED}", failed, [], provenance(device))
+                    folder.write_pack(f"{pack_id}{_FAILED}", failed, [], [], provenance(device))
                     _publish(folder, f"{pack_id}{_FAILED}", publisher)
                     board.failed(event, len(failed))
                     console.print(f"pack {pack_id} failed: {error.strip().splitlines()[-1]}", style="red")

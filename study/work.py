@@ -56,9 +56,9 @@ class PackWork:
             yield Notice(f"{error}. Pack {pack.id} trains on the CPU instead")
             training = self._start(folder, pack, device)
         yield from self._train(folder, training)
-        results, curves = training.finish()
+        results, curves, weights = training.finish()
         self._check_attempt(folder)
-        folder.write_pack(pack.id, results, curves, provenance(device))
+        folder.write_pack(pack.id, results, curves, weights, provenance(device))
         folder.drop_checkpoint(pack.id)
 
     def _start(self, folder: StudyStore, pack: Pack, device: str) -> Training:

@@ -17,8 +17,6 @@ class Model:
 
     Args:
         name: key in `MODELS`, plain ASCII.
-        symbol: the field's name, for figures and HTML.
-        latex: the same for LaTeX.
         first: unit of the first layer, key in `units.UNITS`.
         second: unit of the second layer.
         sparsity_strength: published λ̂; None for a model without the regulariser.
@@ -27,8 +25,6 @@ class Model:
     """
 
     name: str
-    symbol: str
-    latex: str
     first: str
     second: str
     sparsity_strength: float | None = None
@@ -51,57 +47,45 @@ class Model:
         return self.has_bounds
 
 
-def _same(name: str, symbol: str, latex: str | None = None) -> Model:
-    return Model(name=name, symbol=symbol, latex=latex or symbol, first=name, second=name)
+def _same(name: str) -> Model:
+    return Model(name=name, first=name, second=name)
 
 
-def _activation(name: str, symbol: str) -> Model:
-    return Model(name=name, symbol=symbol, latex=symbol, first=name, second="linear")
+def _activation(name: str) -> Model:
+    return Model(name=name, first=name, second="linear")
 
 
-def _late(name: str, symbol: str, latex: str, first: str, second: str) -> Model:
+def _late(name: str, first: str, second: str) -> Model:
     schedule = {"sparsity_start": 1_000_000, "sparsity_end": 2_000_000}
-    return Model(
-        name=name, symbol=symbol, latex=latex, first=first, second=second, sparsity_strength=10.0, **schedule
-    )
+    return Model(name=name, first=first, second=second, sparsity_strength=10.0, **schedule)
 
 
 _ALL = (
-    _late("NMU", "NMU", "NMU", "NAU", "NMU"),
+    _late("NMU", "NAU", "NMU"),
     Model(
         name="NAU",
-        symbol="NAU",
-        latex="NAU",
         first="NAU",
         second="NAU",
         sparsity_strength=0.01,
         sparsity_start=5_000,
         sparsity_end=50_000,
     ),
-    _same("NALU", "NALU"),
-    _same("NAC-add", "NAC₊", r"$\mathrm{NAC}_{+}$"),
-    Model(
-        name="NAC-mul", symbol="NAC•", latex=r"$\mathrm{NAC}_{\bullet}$", first="NAC-add", second="NAC-mul"
-    ),
-    Model(
-        name="NAC-mul-sigma",
-        symbol="NAC•,σ",
-        latex=r"$\mathrm{NAC}_{\bullet,\sigma}$",
-        first="NAC-add",
-        second="NAC-mul-sigma",
-    ),
-    _late("NAC-mul-NMU", "NAC•,NMU", r"$\mathrm{NAC}_{\bullet,\mathrm{NMU}}$", "NAU", "NAC-mul-NMU"),
-    _late("gated-NAU-NMU", "Gated NAU/NMU", "Gated NAU/NMU", "gated-NAU-NMU", "gated-NAU-NMU"),
-    _same("linear", "Linear"),
-    _activation("ReLU", "ReLU"),
-    _activation("ReLU6", "ReLU6"),
-    _same("NALU-separate", "NALU (separate)"),
-    _late("NMU-normalized", "NMU (normalised)", "NMU (normalised)", "NAU", "NMU-normalized"),
-    _activation("tanh", "Tanh"),
-    _activation("sigmoid", "Sigmoid"),
-    _activation("softsign", "Softsign"),
-    _activation("SELU", "SELU"),
-    _activation("ELU", "ELU"),
+    _same("NALU"),
+    _same("NAC-add"),
+    Model(name="NAC-mul", first="NAC-add", second="NAC-mul"),
+    Model(name="NAC-mul-sigma", first="NAC-add", second="NAC-mul-sigma"),
+    _late("NAC-mul-NMU", "NAU", "NAC-mul-NMU"),
+    _late("gated-NAU-NMU", "gated-NAU-NMU", "gated-NAU-NMU"),
+    _same("linear"),
+    _activation("ReLU"),
+    _activation("ReLU6"),
+    _same("NALU-separate"),
+    _late("NMU-normalized", "NAU", "NMU-normalized"),
+    _activation("tanh"),
+    _activation("sigmoid"),
+    _activation("softsign"),
+    _activation("SELU"),
+    _activation("ELU"),
 )
 
 MODELS: dict[str, Model] = {model.name: model for model in _ALL}

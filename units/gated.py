@@ -8,11 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from units.initialize import Uniform
-from units.kernels import contract, mix, sigmoid
-from units.nalu import gate_initial
+from units.kernels import mix
+from units.nalu import GatedUnit, gate_initial, gate_values
 from units.nau import NAU, nau, nau_initial
 from units.nmu import NMU, nmu, nmu_initial
-from units.unit import Unit
 
 
 def gated(x: Tensor, weight_add: Tensor, weight_mul: Tensor, gate: Tensor) -> Tensor:
@@ -34,10 +33,10 @@ def gated(x: Tensor, weight_add: Tensor, weight_mul: Tensor, gate: Tensor) -> Te
         >>> gated(torch.tensor([[2.0, 3.0]]), one, one, 0 * one)  # the gate in the middle: (5 + 6) / 2
         tensor([[5.5000]])
     """
-    return mix(sigmoid(contract(gate, x)), nau(x, weight_add), nmu(x, weight_mul))
+    return mix(gate_values(x, gate), nau(x, weight_add), nmu(x, weight_mul))
 
 
-class GatedNAUNMU(Unit):
+class GatedNAUNMU(GatedUnit):
     """Add or multiply, with weights of its own for each; see `gated`.
 
     Both weights take a wanted variance, so the smaller limit, that of the NMU, holds. Its regularisers are
@@ -51,9 +50,9 @@ class GatedNAUNMU(Unit):
     """
 
     bounded = MappingProxyType({"weight_add": "NAU", "weight_mul": "NMU"})
+    paths = ("NAU", "NMU")
     weight_add: nn.Parameter
     weight_mul: nn.Parameter
-    gate: nn.Parameter
 
     def forward(self, x: Tensor) -> Tensor:
         weight_add, weight_mul = self.effective_weights()

@@ -30,7 +30,26 @@ def nalu(x: Tensor, weight_add: Tensor, weight_mul: Tensor, gate: Tensor) -> Ten
         >>> nalu(torch.tensor([[2.0, 3.0]]), one, one, 0 * one)  # the gate in the middle: (5 + 6) / 2
         tensor([[5.5000]])
     """
-    return mix(sigmoid(contract(gate, x)), nac_add(x, weight_add), nac_mul(x, weight_mul))
+    return mix(gate_values(x, gate), nac_add(x, weight_add), nac_mul(x, weight_mul))
+
+
+def gate_values(x: Tensor, gate: Tensor) -> Tensor:
+    """Choose between addition and multiplication: g = σ(Gx), without a bias; 1 adds, 0 multiplies.
+
+    Source: Trask et al., "Neural Arithmetic Logic Units", 2018.
+
+    Args:
+        x: shape [..., batch, in].
+        gate: G, shape [..., out, in].
+
+    Returns:
+        Shape [..., batch, out], in [0, 1].
+
+    Example:
+        >>> gate_values(torch.tensor([[2.0, 3.0]]), torch.tensor([[1.5, -1.0], [20.0, 20.0]]))
+        tensor([[0.5000, 1.0000]])
+    """
+    return sigmoid(contract(gate, x))
 
 
 def gate_initial(in_features: int, out_features: int, uniform: Tensor) -> Tensor:
@@ -48,7 +67,31 @@ def gate_initial(in_features: int, out_features: int, uniform: Tensor) -> Tensor
     return within(uniform, 0.0, xavier_reach(in_features, out_features))
 
 
-class NALU(Unit):
+class GatedUnit(Unit):
+    """Choose between two outputs by a gate, the parameter ``gate``; see `gate_values`.
+
+    Args: as for `Unit`.
+    """
+
+    gate: nn.Parameter
+
+    def gates(self, x: Tensor) -> Tensor:
+        """Compute the gate's values g.
+
+        Args:
+            x: as for `forward`.
+
+        Returns:
+            Of the shape of the unit's output, in [0, 1].
+
+        Example:
+            >>> NALU(3, 2).gates(torch.zeros(1, 3))
+            tensor([[0.5000, 0.5000]], grad_fn=...)
+        """
+        return gate_values(x, self.gate)
+
+
+class NALU(GatedUnit):
     """Add or multiply with the same weights W = tanh(Ŵ) ⊙ σ(M̂); see `nalu`.
 
     Args: as for `Unit`.
@@ -60,7 +103,6 @@ class NALU(Unit):
 
     weight_hat: nn.Parameter
     mask_hat: nn.Parameter
-    gate: nn.Parameter
 
     def forward(self, x: Tensor) -> Tensor:
         weight = nac_weight(self.weight_hat, self.mask_hat)
@@ -95,7 +137,7 @@ class NALU(Unit):
         return [nac_weight(self.weight_hat, self.mask_hat)]
 
 
-class SeparateNALU(Unit):
+class SeparateNALU(GatedUnit):
     """Add or multiply, with weights of its own for each; see `nalu`.
 
     Args: as for `Unit`.
@@ -105,11 +147,11 @@ class SeparateNALU(Unit):
         torch.Size([5, 2])
     """
 
+    paths = ("NAC₊", "NAC•")
     weight_hat_add: nn.Parameter
     mask_hat_add: nn.Parameter
     weight_hat_mul: nn.Parameter
     mask_hat_mul: nn.Parameter
-    gate: nn.Parameter
 
     def forward(self, x: Tensor) -> Tensor:
         weight_add, weight_mul = self.effective_weights()

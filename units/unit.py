@@ -45,6 +45,9 @@ class Unit(nn.Module, ABC):
     bounded: ClassVar[Mapping[str, Kind]] = MappingProxyType({})
     """Name of each bounded parameter, and of which kind its bounds and regularisers are."""
 
+    paths: ClassVar[tuple[str, ...]] = ("W",)
+    """Names for people of the `effective_weights`, in their order."""
+
     def __init__(
         self,
         in_features: int,

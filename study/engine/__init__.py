@@ -1,7 +1,22 @@
-"""Engines: what trains a pack. `base` says what one must provide, `registry` names them."""
+"""Engines: what trains a pack. `base` says what one must provide, `registry` names them.
+
+`gates` says what trained weights do.
+"""
 
 from study.engine.base import Engine, Training
+from study.engine.gates import effective_weights, mean_gates, stacked
 from study.engine.registry import ENGINES, engine_for, passed_over, trials_at_once
 from study.engine.torch_engine import check_device
 
-__all__ = ["ENGINES", "Engine", "Training", "check_device", "engine_for", "passed_over", "trials_at_once"]
+__all__ = [
+    "ENGINES",
+    "Engine",
+    "Training",
+    "check_device",
+    "effective_weights",
+    "engine_for",
+    "mean_gates",
+    "passed_over",
+    "stacked",
+    "trials_at_once",
+]

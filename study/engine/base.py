@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from study.records import Cell, Checkpoint, Curve, Pack, Progress, Result, Trial
+from study.records import Cell, Checkpoint, Curve, Pack, Progress, Result, Trial, Weights
 
 
 class Training(ABC):
@@ -31,8 +31,8 @@ class Training(ABC):
         """Copy out everything needed to go on bit for bit."""
 
     @abstractmethod
-    def finish(self) -> tuple[list[Result], list[Curve]]:
-        """Give each trial's result and curve, in the pack's order; only when `done`."""
+    def finish(self) -> tuple[list[Result], list[Curve], list[Weights]]:
+        """Give each trial's result, curve and weights, in the pack's order; only when `done`."""
 
 
 class Engine(ABC):

@@ -26,6 +26,19 @@ def range_arrays(ranges: Sequence[Range]) -> tuple[npt.NDArray[np.float32], npt.
     return low, width
 
 
+def draw_rows(ranges: Sequence[Range], cell: Cell, purpose: Purpose) -> npt.NDArray[np.float32]:
+    """Draw the rows that every trial is evaluated on, float32 [ranges, features, rows].
+
+    Args:
+        ranges: to draw from.
+        cell: whose number of rows and features it is.
+        purpose: validation or test.
+    """
+    x = np.empty((len(ranges), cell.input_size, cell.evaluation_rows), np.float32)
+    fill_inputs(x, np.full(len(ranges), EVALUATION_SEED, np.uint64), *range_arrays(ranges), 0, purpose)
+    return x
+
+
 class Rows:
     """One set of rows for each range that occurs, and each trial's targets.
 
@@ -41,11 +54,7 @@ class Rows:
         self, ranges: Sequence[Range], cell: Cell, purpose: Purpose, task: ArithmeticTask, masks: Tensor
     ) -> None:
         distinct = list(dict.fromkeys(ranges))
-        x = np.empty((len(distinct), cell.input_size, cell.evaluation_rows), np.float32)
-        fill_inputs(
-            x, np.full(len(distinct), EVALUATION_SEED, np.uint64), *range_arrays(distinct), 0, purpose
-        )
-        self._x = torch.from_numpy(x).to(masks.device)
+        self._x = torch.from_numpy(draw_rows(distinct, cell, purpose)).to(masks.device)
         self._which = torch.tensor([distinct.index(range_) for range_ in ranges], device=masks.device)
         self._cuts = [
             (first, min(first + CHUNK_ROWS, cell.evaluation_rows))

@@ -160,6 +160,11 @@ class Scores:
             for i, (trial, n) in enumerate(zip(trials, last, strict=True))
         ]
 
+    def updates(self) -> npt.NDArray[np.int64]:
+        """Count the updates that each trial makes until its end, int64 [trials]; an ended one no more."""
+        ended = self._ended_at * self._cell.evaluate_every
+        return np.where(self.active, self._cell.iterations + 1, ended)
+
     def _last(self) -> npt.NDArray[np.int64]:
         return np.where(self.active, self._made - 1, self._ended_at)
 

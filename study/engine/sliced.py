@@ -13,11 +13,14 @@ import numpy.typing as npt
 from study.engine.asked import threshold_of
 from study.engine.base import Training
 from study.engine.score import Scores
-from study.records import Checkpoint, Curve, Pack, Progress, Result
+from study.records import Checkpoint, Curve, Pack, Progress, Result, Weights
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 Looked = Callable[[], dict[str, npt.NDArray[np.float32]]]
 """Gives validation MSE, test MSE and sparsity error of the trials that were evaluated."""
+
+_WEIGHT = "part/weight/"
+_LAYERS = {"first": "layer_1", "second": "layer_2"}
 
 
 class SlicedTraining(Training):
@@ -65,7 +68,10 @@ class SlicedTraining(Training):
 
     @abstractmethod
     def _state(self) -> dict[str, npt.NDArray[Any]]:
-        """Copy out every trial's weights and optimiser state."""
+        """Copy out every trial's weights and optimiser state; an ended trial's as they were at its end.
+
+        Weights are called ``part/weight/LAYER.PARAMETER``, the layers ``first`` and ``second``.
+        """
 
     def _rest(self) -> None:  # an engine may have nothing under way
         """Wait until everything begun is done: a slice of time ends."""
@@ -141,11 +147,23 @@ class SlicedTraining(Training):
             engine=self._engine,
         )
 
-    def finish(self) -> tuple[list[Result], list[Curve]]:
-        """Give each trial's result and curve."""
+    def finish(self) -> tuple[list[Result], list[Curve], list[Weights]]:
+        """Give each trial's result, curve and weights."""
         if not self.done:
             raise ValueError(f"pack {self._pack.id} must be done, but is at iteration {self._iteration}")
         results = self._scores.results(
             self._pack.trials, training_s=self._training_s, engine=self._engine, device=self._device
         )
-        return results, self._scores.curves(self._pack.trials)
+        return results, self._scores.curves(self._pack.trials), self._weights()
+
+    def _weights(self) -> list[Weights]:
+        arrays = {_public(name): array for name, array in self._state().items() if name.startswith(_WEIGHT)}
+        return [
+            Weights(trial.id, int(updates), {name: array[i].copy() for name, array in arrays.items()})
+            for i, (trial, updates) in enumerate(zip(self._pack.trials, self._scores.updates(), strict=True))
+        ]
+
+
+def _public(name: str) -> str:
+    layer, parameter = name.removeprefix(_WEIGHT).split(".")
+    return f"{_LAYERS[layer]}.{parameter}"

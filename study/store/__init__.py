@@ -3,6 +3,7 @@
     ROOT/<study>/spec.yaml
                  results/<pack>.parquet      one row a trial; its presence says that the pack is done
                  curves/<pack>.parquet       the same trials' whole learning curves
+                 weights/<pack>.parquet      and their trained weights
                  checkpoints/<pack>.npz      a pack in mid-training
                  aside/                      files that could not be believed, each with its reason
                  report/  lock  attempt

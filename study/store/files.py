@@ -84,15 +84,21 @@ def write_whole(path: Path, fill: Callable[[BinaryIO], object]) -> None:
             os.close(folder)
 
 
-def write_parquet(path: Path, table: pa.Table, provenance: Mapping[str, Any], compression: str) -> None:
-    """Write a table with its schema version and provenance; pages carry checksums."""
+def write_parquet(
+    path: Path, table: pa.Table, provenance: Mapping[str, Any], compression: str, **encoding: Any
+) -> None:
+    """Write a table with its schema version and provenance; pages carry checksums; see `pq.write_table`."""
     metadata = {
         _VERSION_KEY: str(SCHEMA_VERSION),
         _PROVENANCE_KEY: json.dumps(dict(provenance), sort_keys=True),
     }
     sink = pa.BufferOutputStream()
     pq.write_table(
-        table.replace_schema_metadata(metadata), sink, compression=compression, write_page_checksum=True
+        table.replace_schema_metadata(metadata),
+        sink,
+        compression=compression,
+        write_page_checksum=True,
+        **encoding,
     )
     write_whole(path, lambda file: file.write(sink.getvalue()))
 

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from study.errors import BusyError, InputError, StoreError
-from study.records import Checkpoint, Curve, Outcome, Result
+from study.records import Checkpoint, Curve, Outcome, Result, Weights
 from study.store.files import (
     UNREADABLE,
     UnbelievableError,
@@ -34,11 +34,21 @@ from study.store.files import (
     write_whole,
 )
 from study.store.once import one_a_trial
-from study.table import CURVE_SCHEMA, RESULT_SCHEMA, curves_table, results_table
+from study.table import (
+    CURVE_SCHEMA,
+    RESULT_SCHEMA,
+    WEIGHTS_SCHEMA,
+    curves_table,
+    results_table,
+    weights_table,
+)
 
 T = TypeVar("T")
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+# A weight seldom equals another, and resembles it in its first byte only. The 12.1 KB of a trained NALU (100 inputs, 10
+# hidden units) take 18.0 KB by default, 11.3 without a dictionary, 10.5 with bytes of the same place side by side.
+_WEIGHTS_ENCODING = {"use_dictionary": False, "use_byte_stream_split": ["value.list.element"]}
 
 
 class StudyStore:
@@ -81,7 +91,12 @@ class StudyStore:
     # packs
 
     def write_pack(
-        self, pack_id: str, results: Sequence[Result], curves: Sequence[Curve], provenance: Mapping[str, Any]
+        self,
+        pack_id: str,
+        results: Sequence[Result],
+        curves: Sequence[Curve],
+        weights: Sequence[Weights],
+        provenance: Mapping[str, Any],
     ) -> None:
         """Store a pack's results: whole, or not at all. A pack stored before is replaced.
 
@@ -89,19 +104,32 @@ class StudyStore:
             pack_id: name of the files.
             results: one a trial.
             curves: those of the trials that have one; a failed trial's is not kept.
+            weights: the same.
             provenance: where they come from; must be JSON.
 
         Raises:
             StoreError: if the disk is full or closed to us; what was stored before is untouched.
         """
         failed = {result.trial.id for result in results if result.outcome is Outcome.FAILED}
-        kept = [curve for curve in curves if curve.trial_id not in failed]
-        self._write_tables(pack_id, results_table(results), curves_table(kept), provenance)
+        self._write_tables(
+            pack_id,
+            results_table(results),
+            curves_table(curve for curve in curves if curve.trial_id not in failed),
+            weights_table(one for one in weights if one.trial_id not in failed),
+            provenance,
+        )
 
     def _write_tables(
-        self, pack_id: str, results: pa.Table, curves: pa.Table, provenance: Mapping[str, Any]
+        self,
+        pack_id: str,
+        results: pa.Table,
+        curves: pa.Table,
+        weights: pa.Table,
+        provenance: Mapping[str, Any],
     ) -> None:
-        # The curves go first: results are what makes a pack done, and then its curves must be there.
+        # Results go last: they are what makes a pack done, and then its weights and curves must be there.
+        path = self._file("weights", pack_id)
+        write_parquet(path, weights, provenance, compression="zstd", **_WEIGHTS_ENCODING)
         write_parquet(self._file("curves", pack_id), curves, provenance, compression="zstd")
         write_parquet(self._file("results", pack_id), results, provenance, compression="snappy")
 
@@ -142,7 +170,7 @@ class StudyStore:
         A result beats a failure. Of a trial done twice, the one first by file name is kept.
 
         Raises:
-            StoreError: if one engine and device kind gave a trial two different results.
+            ConflictError: if one engine and device kind gave a trial two different results.
         """
         read = {path.name: self._read_parquet(path, RESULT_SCHEMA) for path in self._files("results")}
         tables = {name: table for name, table in read.items() if table is not None}
@@ -157,16 +185,34 @@ class StudyStore:
         Args:
             trial_ids: whose; None for all. Whole curves are large: ask for what you need.
         """
+        return self._read_rows("curves", CURVE_SCHEMA, trial_ids)
+
+    def read_weights(self, trial_ids: Collection[str] | None = None) -> pa.Table:
+        """Give trained weights, one row a trial, ordered by trial id; what an earlier version trained has none.
+
+        Args:
+            trial_ids: whose; None for all. Weights are large: ask for what you need.
+        """
+        return self._read_rows("weights", WEIGHTS_SCHEMA, trial_ids)
+
+    def _read_rows(self, kind: str, schema: pa.Schema, trial_ids: Collection[str] | None) -> pa.Table:
         wanted = None if trial_ids is None else pa.array(sorted(trial_ids), pa.string())
-        done, tables = self.pack_ids(), [CURVE_SCHEMA.empty_table()]
-        for path in self._files("curves"):
-            if path.stem in done:  # else a kill came between curves and results
-                table = self._read_parquet(path, CURVE_SCHEMA, only=wanted)
+        done, tables = self.pack_ids(), [schema.empty_table()]
+        for path in self._files(kind):
+            if path.stem in done and self._holds(path.stem, wanted):  # else a kill came before the results
+                table = self._read_parquet(path, schema, only=wanted)
                 if table is not None and len(table):
                     tables.append(table)
         everything = pa.concat_tables(tables)
         ids = np.asarray(everything["trial_id"].to_pylist(), dtype=str)
         return everything.take(np.unique(ids, return_index=True)[1])
+
+    def _holds(self, pack_id: str, wanted: pa.Array | None) -> bool:
+        """Say by a pack's results, which are small, whether it has one of the wanted trials."""
+        if wanted is None:
+            return True
+        ids = self._read_parquet(self._file("results", pack_id), RESULT_SCHEMA, ["trial_id"])
+        return ids is not None and bool(pc.any(pc.is_in(ids["trial_id"], wanted)).as_py())
 
     def provenances(self) -> list[dict[str, Any]]:
         """Tell where the results come from: each different answer once."""
@@ -179,7 +225,7 @@ class StudyStore:
         return list(found.values())
 
     def adopt(self, other_name: str, other: StudyStore, wanted: Collection[str]) -> set[str]:
-        """Copy the wanted results of another study, with their curves, into one file here.
+        """Copy the wanted results of another study, with their curves and weights, into one file here.
 
         Args:
             other_name: what the provenance calls the other study.
@@ -200,7 +246,8 @@ class StudyStore:
             results = results.filter(pc.is_in(results["trial_id"], pa.array(ids)))
             name = hashlib.sha256("\n".join([other_name, *ids]).encode()).hexdigest()[:16]
             provenance = {"adopted_from": other_name, "original": other.provenances()}
-            self._write_tables(f"adopted-{name}", results, other.read_curves(ids), provenance)
+            curves, weights = other.read_curves(ids), other.read_weights(ids)
+            self._write_tables(f"adopted-{name}", results, curves, weights, provenance)
         return found
 
     # checkpoints
@@ -310,10 +357,6 @@ class StudyStore:
             return None
 
         def read() -> pa.Table:
-            if only is not None:
-                ids = file.read(columns=["trial_id"], use_threads=False)["trial_id"]
-                if not pc.any(pc.is_in(ids, only)).as_py():
-                    return schema.empty_table()
             table = file.read(columns=columns, use_threads=False).replace_schema_metadata(None)
             return table if only is None else table.filter(pc.is_in(table["trial_id"], only))
 

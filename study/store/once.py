@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from study.errors import StoreError
+from study.errors import ConflictError
 from study.records import Outcome
 
 _FREE_TO_DIFFER = ("training_s", "engine", "device", "error")
@@ -23,13 +23,15 @@ def one_a_trial(tables: Sequence[pa.Table], names: Sequence[str]) -> pa.Table:
         names: of the files.
 
     Raises:
-        StoreError: if one engine and device kind gave a trial two different results.
+        ConflictError: if one engine and device kind gave a trial two different results.
     """
     table = pa.concat_tables(tables)
     if pc.count_distinct(table["trial_id"]).as_py() == len(table):
         return table
     table = table.combine_chunks()
-    files = np.repeat(np.arange(len(tables)), [len(rows) for rows in tables])
+    lengths = [len(rows) for rows in tables]
+    files = np.repeat(np.arange(len(tables)), lengths)
+    place = np.concatenate([np.arange(1, length + 1) for length in lengths])
     trials = table["trial_id"].combine_chunks().dictionary_encode().indices.to_numpy()
     failed = pc.equal(table["outcome"], str(Outcome.FAILED)).to_numpy()
     order = np.lexsort((files, failed, trials))
@@ -39,19 +41,19 @@ def one_a_trial(tables: Sequence[pa.Table], names: Sequence[str]) -> pa.Table:
     kept_of[trials[keep]] = keep
     for row in order[~first & ~failed[order]]:  # a result of a trial that has another
         kept = kept_of[trials[row]]
-        _check_same(table, (kept, row), (names[files[kept]], names[files[row]]))
+        _check_same(table, (kept, row), [f"{names[files[at]]}, row {place[at]}" for at in (kept, row)])
     return table.take(np.sort(keep))
 
 
-def _check_same(table: pa.Table, pair: tuple[np.int64, np.int64], names: tuple[str, str]) -> None:
+def _check_same(table: pa.Table, pair: tuple[np.int64, np.int64], places: Sequence[str]) -> None:
     first, second = (table.slice(row, 1).to_pylist()[0] for row in pair)
     if _made_by(first) != _made_by(second):  # other engines and devices may change last bits
         return
     differ = [name for name in first if name not in _FREE_TO_DIFFER and first[name] != second[name]]
     if differ:
-        raise StoreError(
-            f"trial {first['trial_id']} has two results that differ in {', '.join(differ)}: in {names[0]} "
-            f"and {names[1]}, though one engine and device kind gives one result. Find out which is wrong "
+        raise ConflictError(
+            f"trial {first['trial_id']} has two results that differ in {', '.join(differ)}: in {places[0]}, "
+            f"and {places[1]}, though one engine and device kind gives one result. Find out which is wrong "
             "and move that file out of the results folder"
         )
 

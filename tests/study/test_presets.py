@@ -86,6 +86,6 @@ def test_presets_run(name: str) -> None:
         training = engine_for("auto", cell, "cpu").start(pack, device="cpu")
         while not training.done:
             training.advance(1.0)
-        (result,), (curve,) = training.finish()
+        (result,), (curve,), _ = training.finish()
         assert result.iterations == 4
         assert len(curve.iteration) == 3

@@ -6,9 +6,11 @@ import errno
 import json
 import os
 import pickle
+import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
@@ -19,10 +21,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from study.errors import BusyError, InputError, StoreError, UnknownStudyError
-from study.records import Cell, Checkpoint, Curve, Outcome, Result, Trial
+from study.records import Cell, Checkpoint, Curve, Outcome, Result, Trial, Weights
 from study.store import SCHEMA_VERSION, Store, StudyStore, files
-from study.table import results_table, table_curves, table_results
+from study.table import results_table, table_curves, table_results, table_weights
 
+Read = Callable[..., pa.Table]
 PACK, OTHER_PACK = "00aa", "00bb"
 SOURCE = {"git_commit": "abc", "packages": {"torch": "2.13.0"}}
 CELL = Cell(
@@ -69,6 +72,15 @@ def curve(seed: int) -> Curve:
     return Curve(Trial(CELL, seed).id, np.arange(3) * 1000, values, values * 2, values * 3)
 
 
+def weights(seed: int) -> Weights:
+    arrays = {
+        "layer_1.weight": np.array([[np.nan, -0.0, seed], [np.inf, 1e-45, -1]], np.float32),
+        "layer_2.weight": np.array([[seed, -np.nan]], np.float32),
+        "layer_2.bias": np.array([0.1], np.float32),
+    }
+    return Weights(Trial(CELL, seed).id, 2001, arrays)
+
+
 def checkpoint(pack_id: str = PACK, iteration: int = 500) -> Checkpoint:
     arrays = {"file": np.eye(2, dtype=np.float32), "adam/m": np.array([np.nan, -0.0])}
     return Checkpoint(pack_id, ("t1", "t2"), iteration, arrays, 1.5, "torch")
@@ -82,7 +94,10 @@ def study(tmp_path: Path) -> StudyStore:
 
 
 def fill(study: StudyStore, pack_id: str, results: list[Result]) -> None:
-    study.write_pack(pack_id, results, [curve(result.trial.seed) for result in results], SOURCE)
+    seeds = [result.trial.seed for result in results]
+    study.write_pack(
+        pack_id, results, [curve(seed) for seed in seeds], [weights(seed) for seed in seeds], SOURCE
+    )
 
 
 def in_process(code: str, *arguments: str, **options: object) -> subprocess.Popen[str]:
@@ -98,13 +113,19 @@ def in_process(code: str, *arguments: str, **options: object) -> subprocess.Pope
     return subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, **options)  # type: ignore[call-overload, no-any-return]
 
 
-def test_results_and_curves_come_back_bit_for_bit(study: StudyStore) -> None:
+def test_results_curves_and_weights_come_back_bit_for_bit(study: StudyStore) -> None:
     """What is written is read, and nothing else."""
     results = [solved(1), solved(2, outcome=Outcome.UNSOLVED, solved_at_iteration=None), solved(2**63 - 1)]
     fill(study, PACK, results)
     table, curves = study.read_pack(PACK)
     assert table_results(table) == results
     assert table_curves(curves)[0].test_mse.tobytes() == curve(1).test_mse.tobytes()
+    (found,) = table_weights(study.read_weights({Trial(CELL, 2).id}))
+    assert (found.trial_id, found.iteration) == (Trial(CELL, 2).id, 2001)
+    assert list(found.arrays) == list(weights(2).arrays)
+    for name, array in weights(2).arrays.items():
+        assert (found.arrays[name].shape, found.arrays[name].dtype) == (array.shape, array.dtype)
+        assert found.arrays[name].tobytes() == array.tobytes()
     assert sorted(table_results(study.read_results()), key=lambda r: r.trial.seed) == results
     assert study.done() == {result.trial.id for result in results}
     assert study.pack_ids() == {PACK}
@@ -120,7 +141,8 @@ def test_an_empty_store_has_nothing_and_makes_nothing(tmp_path: Path) -> None:
     store = Store(tmp_path / "root")
     study = store.study("demo")
     assert (store.studies(), study.exists, study.done(), study.checkpoints()) == ([], False, set(), [])
-    assert len(study.read_results()) == len(study.read_curves()) == len(study.provenances()) == 0
+    assert len(study.read_results()) == len(study.read_curves()) == len(study.read_weights()) == 0
+    assert study.provenances() == []
     assert study.attempt() is None
     assert study.load_checkpoint(PACK) is None
     study.drop_checkpoint(PACK)
@@ -162,17 +184,35 @@ def test_rows_are_ordered_however_they_were_packed(study: StudyStore, tmp_path: 
     fill(study, OTHER_PACK, [solved(2)])
     fill(other, PACK, [solved(seed) for seed in (1, 2, 3)])
     assert study.read_results().equals(other.read_results())
-    assert repr(study.read_curves().to_pylist()) == repr(other.read_curves().to_pylist())  # has NaN
+    for read in (StudyStore.read_curves, StudyStore.read_weights):
+        assert repr(read(study).to_pylist()) == repr(read(other).to_pylist())  # has NaN
 
 
-def test_curves_of_the_wanted_trials_only(study: StudyStore) -> None:
-    """Whole curves are large, so only those asked for are given."""
+@pytest.mark.parametrize("read", [StudyStore.read_curves, StudyStore.read_weights])
+def test_curves_and_weights_of_the_wanted_trials_only(study: StudyStore, read: Read) -> None:
+    """Both are large, so only those asked for are given."""
     fill(study, PACK, [solved(1), solved(2)])
     fill(study, OTHER_PACK, [solved(3)])
     wanted = {Trial(CELL, 2).id}
-    assert study.read_curves(wanted)["trial_id"].to_pylist() == list(wanted)
-    assert len(study.read_curves(())) == 0
-    assert len(study.read_curves()) == 3
+    assert read(study, wanted)["trial_id"].to_pylist() == list(wanted)
+    assert len(read(study, ())) == 0
+    assert len(read(study)) == 3
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_what_an_earlier_version_stored_has_no_weights(study: StudyStore, read_only: bool) -> None:
+    """A store without weights is read as ever, in silence; what is trained now has them."""
+    fill(study, PACK, [solved(1)])
+    shutil.rmtree(study.path / "weights")
+    looking = StudyStore(study.path, read_only=read_only)
+    assert len(looking.read_weights()) == len(looking.read_weights({Trial(CELL, 1).id})) == 0
+    assert len(looking.read_results()) == len(looking.read_curves()) == 1
+    assert looking.has_pack(PACK)
+    assert Store(study.path.parent).adopt("later", [Trial(CELL, 1).id]) == 1
+    assert len(Store(study.path.parent).study("later").read_weights()) == 0
+    assert looking.notices == []
+    fill(study, OTHER_PACK, [solved(2)])
+    assert looking.read_weights()["trial_id"].to_pylist() == [Trial(CELL, 2).id]
 
 
 @pytest.mark.parametrize("packs", [(PACK, OTHER_PACK), (OTHER_PACK, PACK)])
@@ -185,7 +225,8 @@ def test_a_result_beats_a_failure(study: StudyStore, packs: tuple[str, str]) -> 
     assert study.done() == {Trial(CELL, 1).id}
     outcomes = {row["seed"]: row["outcome"] for row in study.read_results().to_pylist()}
     assert outcomes == {1: "solved", 2: "failed"}
-    assert study.read_curves()["trial_id"].to_pylist() == [Trial(CELL, 1).id]
+    for read in (study.read_curves, study.read_weights):
+        assert read()["trial_id"].to_pylist() == [Trial(CELL, 1).id]
 
 
 def test_a_retried_pack_replaces_its_failure(study: StudyStore) -> None:
@@ -202,7 +243,7 @@ def test_a_trial_done_twice_is_one_row(study: StudyStore) -> None:
     assert {result.trial.seed: result for result in table_results(study.read_results())} == {
         seed: solved(seed) for seed in (1, 2, 3)
     }
-    assert len(study.read_curves()) == 3
+    assert len(study.read_curves()) == len(study.read_weights()) == 3
 
 
 def test_two_different_results_of_one_trial_are_refused(study: StudyStore) -> None:
@@ -217,7 +258,7 @@ def everywhere(size: int) -> list[int]:
     return sorted({0, 1, 3, 4, 8, size // 4, size // 2, size - 9, size - 8, size - 4, size - 1})
 
 
-@pytest.mark.parametrize("kind", ["results", "curves", "checkpoints"])
+@pytest.mark.parametrize("kind", ["results", "curves", "weights", "checkpoints"])
 def test_a_torn_file_is_set_aside_wherever_it_is_torn(study: StudyStore, kind: str) -> None:
     """No part of a file passes for the file, and each is named with its reason."""
     fill(study, PACK, [solved(1)])
@@ -242,6 +283,7 @@ def read_all(study: StudyStore) -> None:
     study.done()
     study.read_results()
     study.read_curves()
+    study.read_weights()
     study.checkpoints()
     study.load_checkpoint(PACK)
 
@@ -251,11 +293,16 @@ def test_a_flipped_bit_is_noticed(study: StudyStore) -> None:
     study.save_checkpoint(checkpoint())
     fill(study, PACK, [solved(1)])
     for path, read in (
+        (study.path / "weights" / f"{PACK}.parquet", lambda: table_weights(study.read_weights())),
         (study.path / "results" / f"{PACK}.parquet", study.read_results),
         (study.path / "checkpoints" / f"{PACK}.npz", lambda: study.load_checkpoint(PACK)),
     ):
         rotten = bytearray(path.read_bytes())
-        place = 200 if path.suffix == ".npz" else rotten.index(b"NMU")
+        if path.parent.name == "weights":
+            value = pq.read_metadata(path).row_group(0).column(4)
+            place = value.data_page_offset + value.total_compressed_size - 1
+        else:
+            place = 200 if path.suffix == ".npz" else rotten.index(b"NMU")
         rotten[place] ^= 1
         path.write_bytes(rotten)
         assert not read()
@@ -325,7 +372,8 @@ def test_a_newer_file_asks_for_an_upgrade(study: StudyStore, monkeypatch: pytest
         patch.setattr(files, "SCHEMA_VERSION", SCHEMA_VERSION + 1)
         fill(study, PACK, [solved(1)])
         study.save_checkpoint(checkpoint())
-    for read in (study.done, study.read_results, study.read_curves, study.checkpoints, study.provenances):
+    reads = (study.done, study.read_results, study.read_curves, study.read_weights, study.checkpoints)
+    for read in (*reads, study.provenances):
         with pytest.raises(InputError, match=rf"{PACK}.*version {SCHEMA_VERSION + 1}.*upgrade"):
             read()
     assert not (study.path / "aside").exists()
@@ -403,22 +451,22 @@ fill(StudyStore(Path(sys.argv[1])), PACK, [solved(1), solved(2)])
 """
 
 
-@pytest.mark.parametrize("stop_at", [1, 2, 3, 4])
+@pytest.mark.parametrize("stop_at", [1, 2, 3, 4, 5, 6])
 def test_a_writer_killed_anywhere_leaves_all_or_nothing(study: StudyStore, stop_at: int) -> None:
-    """SIGKILL before, between and after the two files: a pack is done only when both are whole."""
+    """SIGKILL before, between and after the three files: a pack is done only when all are whole."""
     with in_process(WRITE_AND_STOP, str(study.path), str(stop_at)) as writer:
         assert writer.stdout is not None
         assert writer.stdout.readline() == "here\n"
         writer.send_signal(signal.SIGKILL)
     done = study.done()
-    assert done == ({Trial(CELL, 1).id, Trial(CELL, 2).id} if stop_at == 4 else set())
-    assert len(study.read_curves()) == len(study.read_results()) == len(done)
-    assert bool(list(study.path.rglob("*.tmp"))) == (stop_at in (1, 3))
+    assert done == ({Trial(CELL, 1).id, Trial(CELL, 2).id} if stop_at == 6 else set())
+    assert len(study.read_curves()) == len(study.read_weights()) == len(study.read_results()) == len(done)
+    assert bool(list(study.path.rglob("*.tmp"))) == (stop_at in (1, 3, 5))
     study.begin_attempt()
     assert not list(study.path.rglob("*.tmp"))
     assert study.notices == []
     fill(study, PACK, [solved(1), solved(2)])
-    assert len(study.read_results()) == len(study.read_curves()) == 2
+    assert len(study.read_results()) == len(study.read_curves()) == len(study.read_weights()) == 2
 
 
 WRITE_AGAIN_AND_AGAIN = """
@@ -441,7 +489,7 @@ def test_two_writers_of_one_pack_leave_one_whole_pack(study: StudyStore) -> None
         writer.communicate()
         assert writer.returncode == 0
     assert study.notices == []
-    assert study.read_results().num_rows == study.read_curves().num_rows == 2
+    assert study.read_results().num_rows == study.read_curves().num_rows == len(study.read_weights()) == 2
     assert not list(study.path.rglob("*.tmp"))
 
 
@@ -475,7 +523,7 @@ def test_each_attempt_has_its_own_id(study: StudyStore) -> None:
 
 
 def test_results_of_other_studies_are_adopted(study: StudyStore) -> None:
-    """What another study of the store has done is copied with its curves and its provenance, once."""
+    """What another study of the store has done is copied with curves, weights and provenance, once."""
     store = Store(study.path.parent)
     other = store.study("other")
     other.write_spec("name: other\n")
@@ -486,7 +534,10 @@ def test_results_of_other_studies_are_adopted(study: StudyStore) -> None:
     assert store.adopt("demo", wanted) == 1
     assert store.adopt("demo", wanted) == 0
     assert {row["seed"] for row in study.read_results().to_pylist()} == {2, 4}
-    assert study.read_curves()["trial_id"].to_pylist() == sorted(Trial(CELL, seed).id for seed in (2, 4))
+    for read in (study.read_curves, study.read_weights):
+        assert read()["trial_id"].to_pylist() == sorted(Trial(CELL, seed).id for seed in (2, 4))
+    (adopted,) = table_weights(study.read_weights({Trial(CELL, 2).id}))
+    assert adopted.arrays["layer_1.weight"].tobytes() == weights(2).arrays["layer_1.weight"].tobytes()
     assert {"adopted_from": "other", "original": [SOURCE]} in study.provenances()
     assert len(other.read_results()) == 3
 

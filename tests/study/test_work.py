@@ -12,7 +12,7 @@ from study.engine.base import Engine
 from study.errors import DeviceMemoryError
 from study.records import Cell, Notice
 from study.store import Store
-from study.table import table_results
+from study.table import table_results, table_weights
 from study.work import PackWork
 
 
@@ -50,3 +50,19 @@ def test_a_pack_that_finds_no_room_trains_on_the_cpu(engine, tmp_path, small_pac
     assert "on the CPU instead" in notices[0]
     results = table_results(folder.read_results())
     assert [(r.engine, r.device) for r in results] == [("fused", "cpu")] * 2
+
+
+def test_a_pack_is_stored_with_its_weights(tmp_path, small_pack):
+    """The worker stores the very weights that the engine gives."""
+    folder, pack = Store(tmp_path).study("s"), small_pack(0, 1)
+    for _ in PackWork(tmp_path, "s", folder.begin_attempt(), "torch", "cpu")(pack):
+        pass
+    training = ENGINES["torch"].start(pack, device="cpu")
+    training.advance(1e9)
+    expected = {weights.trial_id: weights for weights in training.finish()[2]}
+    found = table_weights(folder.read_weights())
+    assert {weights.trial_id for weights in found} == set(expected) == {trial.id for trial in pack.trials}
+    for weights in found:
+        assert weights.iteration == 41
+        for name, array in expected[weights.trial_id].arrays.items():
+            assert weights.arrays[name].tobytes() == array.tobytes()

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from units import UNITS, Unit
 from units.initialize import Uniform
+from units.nalu import GatedUnit
 from units.regularize import Shape
 from units.unit import Bounds
 
@@ -306,6 +307,32 @@ def test_regularized_clamps_in_the_forward_pass_only(name: str) -> None:
         gradient = free.get_parameter(key).grad
         assert gradient is not None
         assert torch.equal(gradient.ne(0), torch.tensor([[False, True, False], [True, False, False]]))
+
+
+@every_unit
+def test_every_effective_weight_has_a_name_of_its_own(name: str) -> None:
+    """The unit's paths name its effective weights, one for one."""
+    unit = UNITS[name](3, 2)
+    assert len(set(unit.paths)) == len(unit.paths) == len(unit.effective_weights())
+
+
+@pytest.mark.parametrize("name", [name for name, unit in UNITS.items() if issubclass(unit, GatedUnit)])
+@pytest.mark.parametrize("trials", [None, 3])
+def test_gates_are_what_mixes_the_output(name: str, trials: int | None) -> None:
+    """A gated unit's output is its sum where a gate is 1, its product where it is 0, and their mixture in between."""
+    unit = UNITS[name](3, 2, trials=trials, generator=torch.Generator().manual_seed(1))
+    assert isinstance(unit, GatedUnit)
+    x = batch_innermost(5, 3).abs() + 0.5
+    gates = unit.gates(x).detach()
+    assert gates.shape == unit(x).shape
+    assert 0 < float(gates.min()) < 0.5 < float(gates.max()) < 1
+    always = []
+    for value in (1e4, -1e4):
+        other = copy.deepcopy(unit)
+        other.gate.data.fill_(value)
+        assert (other.gates(x) == (value > 0)).all()
+        always.append(other(x))
+    torch.testing.assert_close(unit(x), gates * always[0] + (1 - gates) * always[1])
 
 
 @every_unit

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 import torch
 
 from study.engine import ENGINES, Engine
+from study.engine.asked import task_of
 from study.engine.gpu.engine import GpuEngine
+from study.engine.rows import Rows
 from study.errors import DeviceError
 from study.records import Cell, Checkpoint, Outcome, Pack, Result, Trial
-from tasks import MODELS
+from tasks import MODELS, Network
+from tasks.stream import Purpose, uniforms
+from units.unit import Bounds
 
 CELLS: dict[str, dict[str, Any]] = {
     "simple": {},
@@ -65,7 +71,7 @@ def trained(engine: Engine, pack: Pack, *, slice_s: float = 1e9) -> list[tuple[A
 
 
 def comparable(finished: Any) -> list[tuple[Any, ...]]:
-    results, curves = finished
+    results, curves, weights = finished
     return [
         (
             replace(result, training_s=0.0),
@@ -74,8 +80,11 @@ def comparable(finished: Any) -> list[tuple[Any, ...]]:
                 a.tobytes()
                 for a in (curve.iteration, curve.validation_mse, curve.test_mse, curve.sparsity_error)
             ),
+            one.trial_id,
+            one.iteration,
+            {name: (array.shape, array.dtype, array.tobytes()) for name, array in one.arrays.items()},
         )
-        for result, curve in zip(results, curves, strict=True)
+        for result, curve, one in zip(results, curves, weights, strict=True)
     ]
 
 
@@ -196,7 +205,7 @@ def test_every_number_of_a_result(engine, small_pack):
     training = engine.start(pack, device=engine.devices[0])
     last = training.advance(1e9)
     assert (last.iteration, last.iterations, last.trials, last.solved, last.diverged) == (41, 41, 2, 2, 0)
-    results, curves = training.finish()
+    results, curves, _ = training.finish()
     for trial, result, curve in zip(pack.trials, results, curves, strict=True):
         assert isinstance(result, Result)
         assert (result.trial, result.engine, result.device) == (trial, engine.name, engine.devices[0])
@@ -213,6 +222,98 @@ def test_every_number_of_a_result(engine, small_pack):
         engine.start(pack, device=engine.devices[0]).finish()
 
 
+def ended(engine: Engine, *trials: Trial) -> Any:
+    """Train a pack of these trials to its end, and give results, curves and weights."""
+    training = engine.start(Pack(trials), device=engine.devices[0])
+    while not training.done:
+        training.advance(1e9)
+    return training.finish()
+
+
+def errors_of(trial: Trial, arrays: Mapping[str, npt.NDArray[np.float32]]) -> tuple[float, float, float]:
+    """Evaluate weights by the units' own modules: validation MSE, test MSE and sparsity error."""
+    cell, task = trial.cell, task_of(trial.cell)
+    network = Network(
+        MODELS[cell.model], cell.input_size, cell.hidden_size, bounds=cast("Bounds", cell.bounds or "clipped")
+    )
+    names = {"first": "layer_1", "second": "layer_2"}
+    network.load_state_dict(
+        {
+            name: torch.from_numpy(arrays[f"{names[name.split('.')[0]]}.{name.split('.')[1]}"])
+            for name in network.state_dict()
+        }
+    )
+    place = uniforms(np.array([trial.seed], np.uint64), 1, 0, Purpose.OFFSET)[0, 0]
+    masks = torch.from_numpy(task.masks(task.offset(float(place))))[None]
+    with torch.no_grad():
+        errors = []
+        for range_, purpose in (
+            (cell.interpolation_range, Purpose.VALIDATION),
+            (cell.extrapolation_range, Purpose.TEST),
+        ):
+            ((x, target),) = Rows([range_], cell, purpose, task, masks).chunks(slice(0, 1))
+            errors.append(float((network(x[0].mT).mT - target[0]).double().square().mean()))
+        sparsity = max(float(layer.sparsity_error()) for layer in network.layers)
+    return errors[0], errors[1], sparsity
+
+
+@pytest.mark.parametrize("name", [*MODELS, *CELLS])
+def test_weights_are_those_of_the_end(engine, name, small_cell):
+    """Weights after the last update are what a trial of one update more finds at its last evaluation."""
+    changes = {"model": name} if name in MODELS else CELLS[name]
+    cell = small_cell(**{"learning_rate": 1e-2, **changes})
+    accepted(engine, cell)
+    trials = [Trial(replace(cell, iterations=39), seed) for seed in range(3)]
+    curves = ended(engine, *(Trial(cell, seed) for seed in range(3)))[1]
+    for trial, weights, curve in zip(trials, ended(engine, *trials)[2], curves, strict=True):
+        assert (weights.trial_id, weights.iteration) == (trial.id, curve.iteration[-1])
+        found = errors_of(trial, weights.arrays)
+        np.testing.assert_allclose(found[:2], (curve.validation_mse[-1], curve.test_mse[-1]), rtol=1e-4)
+        np.testing.assert_allclose(found[2], curve.sparsity_error[-1], atol=1e-6)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_weights_are_named_and_shaped_as_in_the_units_module(engine, model, small_cell):
+    """On every engine, a trial's arrays have the names, order and shapes of the units' parameters, in float32."""
+    cell = small_cell(model, input_size=4, hidden_size=3)
+    accepted(engine, cell)
+    (weights,) = ended(engine, Trial(cell, 0))[2]
+    layers = Network(MODELS[model], 4, 3).layers
+    expected = [
+        (f"layer_{number}.{name}", tuple(parameter.shape), np.dtype(np.float32))
+        for number, layer in enumerate(layers, start=1)
+        for name, parameter in layer.named_parameters()
+    ]
+    assert [(name, array.shape, array.dtype) for name, array in weights.arrays.items()] == expected
+
+
+def test_weights_of_a_stopped_trial_are_those_it_was_stopped_with(engine, small_cell):
+    """Trials ended early keep the weights of their last evaluation, NaN and all, while others go on, or are resumed."""
+    cells = [
+        small_cell("linear", learning_rate=rate, evaluate_every=1, stop="when_decided")
+        for rate in (1e-3, 1e16, 1e30, 1e-3, 1e16)
+    ]
+    accepted(engine, cells[0])
+    pack = [Trial(cell, seed) for seed, cell in enumerate(cells)]
+    results, curves, weights = ended(engine, *pack)
+    training = engine.start(Pack(tuple(pack)), device=engine.devices[0])
+    while training.advance(0.0).iteration < 10:
+        pass
+    kept = through_disk(training.checkpoint())
+    resumed = engine.start(Pack(tuple(pack)), device=engine.devices[0], checkpoint=kept)
+    resumed.advance(1e9)
+    assert comparable(resumed.finish()) == comparable((results, curves, weights))
+    assert [result.stopped_early for result in results] == [False, True, True, False, True]
+    for place, (trial, result, one) in enumerate(zip(pack, results, weights, strict=True)):
+        assert one.iteration == result.iterations + (not result.stopped_early)
+        whole = replace(trial.cell, stop="never", iterations=one.iteration - 1)
+        (expected,) = ended(engine, Trial(whole, trial.seed))[2]
+        for name, array in one.arrays.items():
+            np.testing.assert_array_equal(array, expected.arrays[name])
+        if place in (1, 4):  # one update more, and nothing would be left of it
+            assert np.isfinite(one.arrays["layer_2.bias"]).all()
+
+
 def test_training_lowers_the_error(engine, small_pack):
     """The NMU's validation error falls by far within a thousand updates."""
     pack = small_pack(*range(8), iterations=2000, evaluate_every=1000, sparsity_start=5000, sparsity_end=6000)
@@ -220,7 +321,7 @@ def test_training_lowers_the_error(engine, small_pack):
     training = engine.start(pack, device=engine.devices[0])
     while not training.done:
         training.advance(1e9)
-    _, curves = training.finish()
+    _, curves, _ = training.finish()
     assert np.median([curve.validation_mse[-1] / curve.validation_mse[0] for curve in curves]) < 0.05
 
 

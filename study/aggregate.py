@@ -19,6 +19,9 @@ from study.summary import COLUMNS, Columns, Summary, solved_values, summarise
 from study.summary import columns as columns_of
 
 _RANGES = ("interpolation_range", "extrapolation_range")
+_MOST_CODES = 2**62
+"""Combinations of several columns' values; for more, which may not fit into 64 bits, rows are numbered anew before."""
+
 _NEEDED = ("trial_id", "cell_id", *CELL_FIELDS, *COLUMNS)
 
 
@@ -74,11 +77,8 @@ def aggregate(results: pa.Table, *, planned: Mapping[Cell, int] | None = None) -
     ids = results["cell_id"].combine_chunks().dictionary_encode()
     codes = np.asarray(ids.indices)
     found = _cells(results, codes, ids.dictionary.to_pylist())
-    rows = _rows_by(codes, len(found))
-    columns = columns_of(results)
-    summaries = {
-        cell.id: CellSummary(cell=cell, **summarise(columns, rows[code])) for code, cell in enumerate(found)
-    }
+    fields = summarise(columns_of(results), _rows_by(codes, len(found)))
+    summaries = {cell.id: CellSummary(cell=cell, **of) for cell, of in zip(found, fields, strict=True)}
     wanted = dict(planned) if planned is not None else {}
     order = {cell.id: cell for cell in [*wanted, *found]}
     seeds = {cell.id: count for cell, count in wanted.items()}
@@ -104,7 +104,7 @@ def aggregate_by(outcomes: pa.Table, by: Sequence[str], *, as_published: bool = 
     Example:
         >>> table = pa.table({"model": ["NMU", "NMU", "NAU"], "outcome": ["solved", "unsolved", "solved"],
         ...     "solved_at_iteration": [7000, None, 9000], "sparsity_error": [1e-6, None, 2e-6],
-        ...     "training_s": [None] * 3, "stopped_early": [None] * 3})
+        ...     "training_s": [None] * 3, "trained_iterations": [None] * 3, "stopped_early": [None] * 3})
         >>> [(group.values, group.solved, group.seeds) for group in aggregate_by(table, ["model"])]
         [(('NMU',), 1, 2), (('NAU',), 1, 1)]
     """
@@ -114,11 +114,12 @@ def aggregate_by(outcomes: pa.Table, by: Sequence[str], *, as_published: bool = 
     values = [outcomes[name].take(pa.array(first)).to_pylist() for name in by]
     columns = columns_of(outcomes)
     rows = _rows_by(codes, count)
+    fields = summarise(columns, rows)
     return [
         GroupSummary(
             values=tuple(column[code] for column in values),
             as_published=_published(columns, rows[code]) if as_published else None,
-            **summarise(columns, rows[code]),
+            **fields[code],
         )
         for code in _order(values, count)
     ]
@@ -150,17 +151,39 @@ def group_codes(table: pa.Table, by: Sequence[str]) -> npt.NDArray[np.int64]:
         >>> group_codes(pa.table({"a": [5, 5, None, 5], "b": ["x", "y", "x", "x"]}), ["a", "b"]).tolist()
         [0, 1, 2, 0]
     """
-    codes = np.zeros(table.num_rows, np.int64)
+    return _numbered(_combined(table, by))
+
+
+def all_differ(table: pa.Table, by: Sequence[str]) -> bool:
+    """Say whether no two rows are equal in the columns `by`.
+
+    Example:
+        >>> all_differ(pa.table({"a": [5, 5, None], "b": ["x", "y", "x"]}), ["a", "b"])
+        True
+    """
+    codes = np.sort(_combined(table, by))  # ten times as fast as numbering a million rows that differ
+    return bool(np.all(codes[1:] != codes[:-1]))
+
+
+def _combined(table: pa.Table, by: Sequence[str]) -> npt.NDArray[np.int64]:
+    """Make one number of each row's values."""
+    codes, most = np.zeros(table.num_rows, np.int64), 1
     for name in by:
         column = table[name].combine_chunks().dictionary_encode(null_encoding="encode")
-        pairs = codes * max(1, len(column.dictionary)) + np.asarray(column.indices)
-        codes = np.asarray(pa.array(pairs).dictionary_encode().indices).astype(np.int64)
+        different = max(1, len(column.dictionary))
+        if most * different > _MOST_CODES:
+            codes, most = _numbered(codes), table.num_rows
+        codes, most = codes * different + np.asarray(column.indices), most * different
     return codes
+
+
+def _numbered(codes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    return np.asarray(pa.array(codes).dictionary_encode().indices).astype(np.int64)
 
 
 def _published(columns: Columns, rows: npt.NDArray[np.int64]) -> AsPublished:
     outcome = columns["outcome"][rows]
-    solved_at, sparsity_error = solved_values(columns, rows)
+    solved_at, sparsity_error, _ = solved_values(columns, rows)
     if not len(solved_at) == len(sparsity_error) == np.count_nonzero(outcome == str(Outcome.SOLVED)):
         raise InputError(
             "the published estimators need the solved_at and the sparsity_error of every solved trial, but some "

@@ -1,10 +1,15 @@
-"""What a set of trials came to: the counts and statistics of one row of a table."""
+"""What a set of trials came to: the counts and statistics of one row of a table.
+
+Who enters: the success rate is of the trials that finished (solved, unsolved, diverged). Medians and means of
+solved-at, and the sparsity error, are of the solved ones. Times to success are of all that finished: a trial that was
+not solved was watched until its last iteration, and one that diverged, which will never be solved, until the last
+iteration that its cell's trials run to; in a file that doesn't say it, until that of the file's longest trial.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,15 +19,39 @@ import pyarrow.compute as pc
 
 from study import statistics
 from study.records import Interval, Outcome
+from study.statistics.samples import intervals, numbers
 
+Floats = npt.NDArray[np.float64]
 Columns = Mapping[str, npt.NDArray[Any]]
 """What summaries are made of, an array a column: what `columns` gives."""
 
-COLUMNS = ("outcome", "solved_at_iteration", "sparsity_error", "training_s", "stopped_early")
-_NUMBERS = ("solved_at_iteration", "sparsity_error", "training_s")
+COLUMNS = (
+    "outcome", "solved_at_iteration", "sparsity_error", "training_s", "trained_iterations", "stopped_early",
+)  # fmt: skip
+_NUMBERS = ("solved_at_iteration", "sparsity_error", "training_s", "trained_iterations")
 
-# As many rows as there are, there are few pairs of counts among them.
-_wilson = cache(statistics.wilson)
+Samples = tuple[Floats, npt.NDArray[np.int64]]
+"""The values of many groups, one group after the other, and how many there are of each."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Times:
+    """When trials were solved, or until when they were watched; all arrays have shape [finished trials].
+
+    Args:
+        iterations: solved at, or the last iteration; NaN where it isn't known.
+        seconds: of training, up to there; NaN where it isn't known.
+        solved: which of both.
+    """
+
+    iterations: Floats
+    seconds: Floats
+    solved: npt.NDArray[np.bool_]
+
+    def known(self, clock: str) -> tuple[Floats, npt.NDArray[np.bool_]] | None:
+        """Give times and flags by a clock, ``iterations`` or ``seconds``; None if one isn't known, or there is none."""
+        times: Floats = getattr(self, clock)
+        return (times, self.solved) if times.size and np.all(np.isfinite(times)) else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,13 +67,22 @@ class Summary:
         pending: trials planned and not done.
         success_rate: solved of finished.
         success_rate_interval: Wilson, 95%.
-        solved_at_median: iterations; of the solved trials, as are the next four.
+        solved_at_median: iterations; of the solved trials, as are the next five.
+        solved_at_median_interval: of the law's median, at least 95%, whatever the law.
         solved_at_mean: iterations; the sample mean, which is the gamma law's estimate.
         solved_at_interval: of the gamma law's mean, 95%, by profile likelihood.
         sparsity_error_mean: the sample mean.
         sparsity_error_interval: of the mean of a beta law on [0, 1/2], 95%, by profile likelihood.
+        time_to_success_mean: iterations; restricted mean: of min(time to success, `time_to_success_until`), of all that
+            finished.
+        time_to_success_interval: 95%, by Greenwood's formula.
+        time_to_success_until: iterations; the last iteration of the trial that has the least in the table.
         training_s_mean: seconds of training of a finished trial.
+        solved_at_s_median: seconds of training until solved; of the solved trials, as are the next two.
+        solved_at_s_mean: the sample mean.
+        solved_at_s_interval: of the gamma law's mean, 95%, by profile likelihood.
         stopped_early: trials that `stop: when_decided` ended.
+        times: what survival curves are made of; takes no part in comparisons of summaries.
     """
 
     seeds: int
@@ -56,12 +94,20 @@ class Summary:
     success_rate: float | None = None
     success_rate_interval: Interval | None = None
     solved_at_median: float | None = None
+    solved_at_median_interval: Interval | None = None
     solved_at_mean: float | None = None
     solved_at_interval: Interval | None = None
     sparsity_error_mean: float | None = None
     sparsity_error_interval: Interval | None = None
+    time_to_success_mean: float | None = None
+    time_to_success_interval: Interval | None = None
+    time_to_success_until: float | None = None
     training_s_mean: float | None = None
+    solved_at_s_median: float | None = None
+    solved_at_s_mean: float | None = None
+    solved_at_s_interval: Interval | None = None
     stopped_early: int = 0
+    times: Times | None = field(default=None, compare=False, repr=False)
 
     @property
     def finished(self) -> int:
@@ -75,52 +121,141 @@ class Summary:
 
 
 def columns(results: pa.Table) -> Columns:
-    """Take the columns of `COLUMNS` as arrays: numbers with NaN for null, an outcome that is null as ''."""
+    """Take the columns of `COLUMNS` as arrays: numbers with NaN for null, an outcome that is null as ''.
+
+    Two are added: `last_iteration`, which a trial that is never solved runs to (the cell's if the table says it,
+    else its own, and of one that diverged or was stopped early that of the longest trial of the table), and `until_s`,
+    the seconds until it was solved or until then.
+    """
     outcome = results["outcome"].combine_chunks().dictionary_encode()
     names = np.asarray([*outcome.dictionary.to_pylist(), ""], dtype=object)
-    return {
+    found = {
         "outcome": names[np.asarray(pc.fill_null(outcome.indices, len(names) - 1))],
         "stopped_early": np.asarray(pc.fill_null(pc.cast(results["stopped_early"], pa.bool_()), False)),
         **{n: np.asarray(pc.fill_null(pc.cast(results[n], pa.float64()), np.nan)) for n in _NUMBERS},
     }
+    return found | _watched(found, results)
 
 
-def solved_values(columns: Columns, rows: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.float64], ...]:
-    """Give the solved trials' solved-at and sparsity error, without what isn't there."""
+def _watched(columns: Columns, results: pa.Table) -> dict[str, Floats]:
+    outcome, trained = columns["outcome"], columns["trained_iterations"]
+    if "iterations" in results.column_names and _is_number(results.schema.field("iterations").type):
+        last = np.asarray(pc.fill_null(pc.cast(results["iterations"], pa.float64()), np.nan))
+    else:
+        longest = np.max(trained, initial=-np.inf, where=np.isfinite(trained))
+        # what was stopped early without success can't succeed any more
+        is_lost = columns["stopped_early"] & (outcome == str(Outcome.UNSOLVED))
+        is_lost |= outcome == str(Outcome.DIVERGED)
+        last = np.where(is_lost & np.isfinite(longest), longest, trained)
+    # A pack's trials take part in every iteration alike, so seconds grow with iterations.
+    until = np.where(outcome == str(Outcome.SOLVED), columns["solved_at_iteration"], last)
+    share = np.divide(until, trained, out=np.full(len(until), np.nan), where=trained > 0)
+    return {"last_iteration": last, "until_s": columns["training_s"] * share}
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def _finished(outcome: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    return np.asarray((outcome != str(Outcome.FAILED)) & (outcome != ""), bool)
+
+
+def solved_values(columns: Columns, rows: npt.NDArray[np.int64]) -> tuple[Floats, ...]:
+    """Give the solved trials' solved-at, sparsity error and seconds until solved, without what isn't there."""
     solved = rows[columns["outcome"][rows] == str(Outcome.SOLVED)]
-    return _present(columns["solved_at_iteration"][solved]), _present(columns["sparsity_error"][solved])
+    return tuple(
+        _present(columns[name][solved]) for name in ("solved_at_iteration", "sparsity_error", "until_s")
+    )
 
 
-def summarise(columns: Columns, rows: npt.NDArray[np.int64]) -> dict[str, Any]:
-    """Compute the fields of a `Summary` over some rows.
+def summarise(columns: Columns, groups: Sequence[npt.NDArray[np.int64]]) -> list[dict[str, Any]]:
+    """Compute the fields of a `Summary` of each of many groups of rows, all groups at once.
 
     Args:
         columns: what `columns` gave.
-        rows: indices into them; an outcome of '' is a pending trial.
+        groups: of each, indices into them; an outcome of '' is a pending trial.
     """
+    if not groups:
+        return []
+    sizes = np.array([len(rows) for rows in groups], dtype=np.int64)
+    rows = np.concatenate(groups)
+    group = np.repeat(np.arange(len(groups)), sizes)
     outcome = columns["outcome"][rows]
-    solved, unsolved, diverged, failed = (int(np.count_nonzero(outcome == str(name))) for name in Outcome)
-    finished = solved + unsolved + diverged
-    solved_at, sparsity_error = solved_values(columns, rows)
-    is_finished = (outcome != str(Outcome.FAILED)) & (outcome != "")
-    return {
-        "seeds": len(rows),
-        "solved": solved,
-        "unsolved": unsolved,
-        "diverged": diverged,
-        "failed": failed,
-        "pending": len(rows) - finished - failed,
-        "success_rate": solved / finished if finished else None,
-        "success_rate_interval": _wilson(solved, finished) if finished else None,
-        "solved_at_median": statistics.median(solved_at),
-        "solved_at_mean": statistics.mean(solved_at),
-        "solved_at_interval": statistics.gamma_mean_interval(solved_at),
-        "sparsity_error_mean": statistics.mean(sparsity_error),
-        "sparsity_error_interval": statistics.beta_mean_interval(sparsity_error),
-        "training_s_mean": statistics.mean(_present(columns["training_s"][rows[is_finished]])),
-        "stopped_early": int(np.count_nonzero(columns["stopped_early"][rows])),
+    is_solved, is_unsolved, is_diverged, is_failed = (outcome == str(name) for name in Outcome)
+    is_finished = is_solved | is_unsolved | is_diverged
+
+    def count(which: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+        return np.bincount(group[which], minlength=len(groups))
+
+    def present(name: str, which: npt.NDArray[np.bool_]) -> Samples:
+        values = columns[name][rows]
+        which = which & np.isfinite(values)
+        return values[which], count(which)
+
+    solved, finished, failed = count(is_solved), count(is_finished), count(is_failed)
+    wilson = np.where(finished[:, None] > 0, statistics.wilsons(solved, finished), np.nan)
+    solved_at = present("solved_at_iteration", is_solved)
+    solved_at_s = present("until_s", is_solved)
+    error = present("sparsity_error", is_solved)
+    watched = _watched_times(columns, rows[is_finished], finished)
+    fields: dict[str, list[Any]] = {
+        "seeds": sizes.tolist(),
+        "solved": solved.tolist(),
+        "unsolved": count(is_unsolved).tolist(),
+        "diverged": count(is_diverged).tolist(),
+        "failed": failed.tolist(),
+        "pending": (sizes - finished - failed).tolist(),
+        "success_rate": numbers(statistics.means(is_solved[is_finished], finished)),
+        "success_rate_interval": intervals(wilson),
+        "solved_at_median": numbers(statistics.medians(*solved_at)),
+        "solved_at_median_interval": intervals(statistics.median_intervals(*solved_at)),
+        "solved_at_mean": numbers(statistics.means(*solved_at)),
+        "solved_at_interval": intervals(statistics.gamma_mean_intervals(*solved_at)),
+        "sparsity_error_mean": numbers(statistics.means(*error)),
+        "sparsity_error_interval": intervals(statistics.beta_mean_intervals(*error)),
+        **_time_to_success(watched, _horizon(columns)),
+        "training_s_mean": numbers(statistics.means(*present("training_s", is_finished))),
+        "solved_at_s_median": numbers(statistics.medians(*solved_at_s)),
+        "solved_at_s_mean": numbers(statistics.means(*solved_at_s)),
+        "solved_at_s_interval": intervals(statistics.gamma_mean_intervals(*solved_at_s)),
+        "stopped_early": count(columns["stopped_early"][rows]).tolist(),
+        "times": watched,
     }
+    return [dict(zip(fields, row, strict=True)) for row in zip(*fields.values(), strict=True)]
 
 
-def _present(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _watched_times(
+    columns: Columns, finished: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]
+) -> list[Times]:
+    """Give each group's times to success, those of trials that were not solved censored."""
+    solved = np.asarray(columns["outcome"][finished] == str(Outcome.SOLVED), bool)
+    at = np.where(solved, columns["solved_at_iteration"][finished], columns["last_iteration"][finished])
+    ends = np.cumsum(sizes)[:-1]
+    parts = (np.split(values, ends) for values in (at, columns["until_s"][finished], solved))
+    return [Times(iterations=i, seconds=s, solved=f) for i, s, f in zip(*parts, strict=True)]
+
+
+def _horizon(columns: Columns) -> float | None:
+    """Find the least last iteration of any trial that finished: up to there all of them were watched."""
+    last = columns["last_iteration"][_finished(columns["outcome"])]
+    return float(last.min()) if last.size and np.all(np.isfinite(last) & (last > 0)) else None
+
+
+def _time_to_success(watched: Sequence[Times], until: float | None) -> dict[str, list[Any]]:
+    names = ("time_to_success_mean", "time_to_success_interval", "time_to_success_until")
+    if until is None or any(t.solved.size and t.known("iterations") is None for t in watched):
+        return {name: [None] * len(watched) for name in names}
+    found = statistics.restricted_means(
+        np.concatenate([t.iterations for t in watched]),
+        np.concatenate([t.solved for t in watched]),
+        [t.solved.size for t in watched],
+        until,
+    )
+    means = numbers(found.mean)
+    untils = [None if mean is None else until for mean in means]
+    return dict(zip(names, (means, intervals(found.interval), untils), strict=True))
+
+
+def _present(values: Floats) -> Floats:
     return values[np.isfinite(values)]

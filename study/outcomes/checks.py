@@ -18,7 +18,7 @@ from study.records import Outcome
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.bool_]
 
-_MISSING = ("", "nan", "na", "n/a", "none", "null")
+MISSING = ("", "nan", "na", "n/a", "none", "null")
 _SOLVED = {"true": Outcome.SOLVED, "1": Outcome.SOLVED, "false": Outcome.UNSOLVED, "0": Outcome.UNSOLVED}
 _SOLVED |= {"1.0": Outcome.SOLVED, "0.0": Outcome.UNSOLVED}
 _SHOWN = 10
@@ -68,7 +68,8 @@ class _Reading:
         """Read the seeds: whole numbers >= 0, to the last digit."""
         column = self._source.table["seed"]
         try:
-            seeds = pc.cast(_text(column), pa.int64())
+            written = column if pa.types.is_integer(column.type) else _by_value(column, _text)
+            seeds = pc.cast(written, pa.int64())
         except pa.ArrowInvalid:  # 3.0, or no number: look at each different text
             seeds = _each(_text(column), _whole, pa.int64())
         wrong = pc.fill_null(pc.less(seeds, 0), True)
@@ -76,7 +77,7 @@ class _Reading:
         return seeds
 
     def numbers(self, name: str) -> Floats:
-        """Read a column of numbers >= 0; NaN where there is none."""
+        """Read a column of finite numbers >= 0; NaN where there is none."""
         own = own_name(name, self._source.table.column_names)
         if own is None:
             return np.full(self._source.table.num_rows, np.nan)
@@ -90,11 +91,14 @@ class _Reading:
         ):
             self._mistakes.append(f"  column {own} holds {kind}, but must hold numbers")
             return np.full(len(column), np.nan)
-        values = _parsed(_text(column)) if _is_text(kind) else column
-        given = np.asarray(pc.fill_null(pc.cast(values, pa.float64()), np.nan))
-        if _is_text(kind):
-            wrong = np.asarray(pc.is_null(values)) & ~_is_missing(_text(column))
-            self.refuse(wrong, own, "isn't a number")
+        try:
+            values = pc.cast(column, pa.float64())
+        except pa.ArrowInvalid:  # something isn't written as a number
+            text = _text(column)
+            values = _parsed(text)
+            self.refuse(np.asarray(pc.is_null(values)) & ~_is_missing(text), own, "isn't a number")
+        given = np.asarray(pc.fill_null(values, np.nan))
+        self.refuse(np.isinf(given), own, "isn't a finite number")
         self.refuse(given < 0, own, "is below 0")
         return given
 
@@ -117,7 +121,7 @@ class _Reading:
             if name == "outcome"
             else {k: str(v) for k, v in _SOLVED.items()}
         )
-        text = pc.utf8_lower(_text(self._source.table[name]))
+        text = _by_value(self._source.table[name], lambda values: pc.utf8_lower(_text(values)))
         index = pc.index_in(text, pa.array(list(known)))
         found = pa.chunked_array([pa.array(list(known.values())).take(index.combine_chunks())])
         wrong = np.asarray(pc.is_null(index))
@@ -134,7 +138,11 @@ class _Reading:
         table = self._source.table
         if "stopped_early" not in table.column_names:
             return pa.chunked_array([pa.array(np.zeros(table.num_rows, bool))])
-        return pc.is_in(pc.utf8_lower(_text(table["stopped_early"])), pa.array(["true", "1", "1.0"]))
+        yes = pa.array(["true", "1", "1.0"])
+        found = _by_value(
+            table["stopped_early"], lambda values: pc.is_in(pc.utf8_lower(_text(values)), value_set=yes)
+        )
+        return pc.fill_null(found, False)
 
     def check_solved(self, outcome: pa.ChunkedArray, numbers: dict[str, Floats]) -> None:
         """Check that solved trials have what is said of solved trials, if the file says it of any."""
@@ -170,12 +178,20 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(value) or pa.types.is_large_string(value))
 
 
-def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pc.utf8_trim_whitespace(pc.cast(column, pa.string()))
+def _by_value(column: pa.ChunkedArray, read: Callable[[pa.Array], pa.Array]) -> pa.ChunkedArray:
+    """Read each different value once, for a text stands in a thousand rows; null is null."""
+    encoded = column.combine_chunks()
+    if not pa.types.is_dictionary(encoded.type):
+        encoded = encoded.dictionary_encode()
+    return pa.chunked_array([read(encoded.dictionary).take(encoded.indices)])
+
+
+def _text(values: pa.Array | pa.ChunkedArray) -> Any:
+    return pc.utf8_trim_whitespace(pc.cast(values, pa.string()))
 
 
 def _is_missing(text: pa.ChunkedArray) -> Rows:
-    found: Rows = np.asarray(pc.or_(pc.is_null(text), pc.is_in(pc.utf8_lower(text), pa.array(_MISSING))))
+    found: Rows = np.asarray(pc.or_(pc.is_null(text), pc.is_in(pc.utf8_lower(text), pa.array(MISSING))))
     return found
 
 
@@ -189,10 +205,7 @@ def _parsed(text: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _each(text: pa.ChunkedArray, read: Callable[[str | None], Any], kind: pa.DataType) -> pa.ChunkedArray:
-    """Read each different text once."""
-    encoded = text.combine_chunks().dictionary_encode()
-    values = pa.array([read(word) for word in encoded.dictionary.to_pylist()], kind)
-    return pa.chunked_array([values.take(encoded.indices)])
+    return _by_value(text, lambda words: pa.array([read(word) for word in words.to_pylist()], kind))
 
 
 def _float(word: str | None) -> float | None:
@@ -204,6 +217,6 @@ def _float(word: str | None) -> float | None:
 
 def _whole(word: str | None) -> int | None:
     if word is not None and word.isdecimal():
-        return int(word)  # a float would lose digits
+        return int(word) if int(word) < 2**63 else None  # a float would lose digits
     number = _float(word)
     return int(number) if number is not None and number.is_integer() and abs(number) < 2**53 else None

@@ -121,6 +121,9 @@ def _read_parquet(path: Path, also: Collection[str]) -> pa.Table:
     _check_names(path, names)
     needed = {own_name(name, names) for name in (*NUMBERS, "seed", "outcome", "solved", "stopped_early")}
     wanted = [name for name in names if name in needed or name in also or name not in MEASURED]
+    # as dictionaries, for a text stands in a thousand rows: half of the time and memory
+    text = [name for name in wanted if pa.types.is_string(file.schema_arrow.field(name).type)]
+    file = pq.ParquetFile(path, read_dictionary=text)
     return file.read(columns=wanted).replace_schema_metadata(None)
 
 

@@ -12,11 +12,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from study.aggregate import group_codes
+from study.aggregate import all_differ, group_codes
 from study.errors import InputError
-from study.outcomes.checks import checked
+from study.outcomes.checks import MISSING, checked
 from study.outcomes.columns import ALIASES, MEASURED, OUTCOME_SCHEMA
 from study.outcomes.files import Source
+from study.records import CELL_FIELDS
 
 SOURCE = "source"
 """Name of the column that says which file or study a row is of."""
@@ -67,13 +68,18 @@ def gather(sources: Sequence[Source], by: Sequence[str] | None = None) -> Outcom
     table = _joined(sources, parts)
     groups = [name for name in table.column_names if name not in OUTCOME_SCHEMA.names]
     asked = _asked(by, groups)
-    described = [name for name in groups if name not in MEASURED and name != SOURCE]
-    ids = [name for name in described if _is_id(table[name])]
+    is_own = any(SOURCE in source.table.column_names for source in sources)
+    described = [name for name in groups if name not in MEASURED and (name != SOURCE or is_own)]
+    counts = {name: int(pc.count_distinct(table[name]).as_py()) for name in (*described, *asked)}
+    ids = [n for n in described if n not in CELL_FIELDS and _is_id(counts[n], len(table))]
     described = [name for name in described if name not in ids]
+    # those that vary; nothing is a value too
     key = list(dict.fromkeys([*described, *asked]))
+    key = [name for name in key if counts[name] + (table[name].null_count > 0) > 1]
     kept, notices = _once(sources, table, key, [name for name in ids if name not in asked])
-    chosen = asked if by is not None else _with_model(_varying(kept, described), described)
-    pooled = [name for name in _varying(kept, key) if name not in chosen]
+    varying = _varying(kept, key)
+    chosen = asked if by is not None else _with_model(varying, described)
+    pooled = [name for name in varying if name not in chosen]
     return Outcomes(kept, tuple(chosen), (*notices, *_told(kept, chosen, pooled, ids)))
 
 
@@ -131,18 +137,23 @@ def _others(source: Source) -> pa.Table:
 
 
 def _typed(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Read a column of text as whole numbers or numbers, if every different value is one."""
+    """Read a column of text as whole numbers or numbers, if every different value is one, or none at all."""
     if pa.types.is_large_string(column.type):
         column = pc.cast(column, pa.string())
     if not (pa.types.is_string(column.type) or pa.types.is_dictionary(column.type)):
-        return column
+        is_number = pa.types.is_floating(column.type)
+        return pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column) if is_number else column
     encoded = column.combine_chunks()
     if not pa.types.is_dictionary(encoded.type):
         encoded = encoded.dictionary_encode()
     values = encoded.dictionary
+    is_nothing = pc.is_in(
+        pc.utf8_lower(pc.utf8_trim_whitespace(pc.cast(values, pa.string()))), pa.array(MISSING)
+    )
+    present = pc.if_else(is_nothing, pa.scalar(None, values.type), values)
     for kind in (pa.int64(), pa.float64()):
         try:
-            values = pc.cast(values, kind)
+            values = pc.cast(present, kind)
             break
         except pa.ArrowInvalid:
             continue
@@ -150,7 +161,7 @@ def _typed(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _common(kinds: Sequence[pa.DataType]) -> pa.DataType:
-    kinds = [kind for kind in dict.fromkeys(kinds) if not pa.types.is_null(kind)] or list(kinds)
+    kinds = [kind for kind in dict.fromkeys(kinds) if not pa.types.is_null(kind)] or [pa.string()]
     if len(set(kinds)) == 1:
         return kinds[0]
     are_numbers = all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds)
@@ -165,9 +176,9 @@ def _asked(by: Sequence[str] | None, valid: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(by or ()))
 
 
-def _is_id(column: pa.ChunkedArray) -> bool:
+def _is_id(different: int, rows: int) -> bool:
     """Say whether a column differs in more than every other row: a name or a measurement, not a hyperparameter."""
-    return bool(pc.count_distinct(column).as_py() * 2 > len(column) > 1)
+    return different * 2 > rows > 1
 
 
 def _varying(table: pa.Table, names: Sequence[str]) -> list[str]:
@@ -175,11 +186,10 @@ def _varying(table: pa.Table, names: Sequence[str]) -> list[str]:
     kept: list[str] = []
     count = 1
     for name in names:
-        if pc.count_distinct(table[name], mode="all").as_py() > 1:
-            with_it = int(group_codes(table, [*kept, name]).max()) + 1
-            if with_it > count:
-                kept.append(name)
-                count = with_it
+        with_it = int(group_codes(table, [*kept, name]).max()) + 1
+        if with_it > count:
+            kept.append(name)
+            count = with_it
     return kept
 
 
@@ -187,10 +197,10 @@ def _once(
     sources: Sequence[Source], table: pa.Table, key: Sequence[str], ids: Sequence[str]
 ) -> tuple[pa.Table, list[str]]:
     """Keep one row of each trial; rows of one trial must agree."""
+    if all_differ(table, [*key, "seed"]):
+        return table, []
     codes = group_codes(table, [*key, "seed"])
     first = np.unique(codes, return_index=True)[1]
-    if len(first) == len(codes):
-        return table, []
     original = first[codes]
     differs = np.zeros(len(codes), bool)
     for name in ("outcome", "solved_at_iteration", "sparsity_error"):
@@ -198,8 +208,15 @@ def _once(
         differs |= values != values[original]
     if differs.any():
         raise InputError(_told_twice(sources, table, (np.flatnonzero(differs), original), (key, ids)))
-    kept = table.take(pa.array(first))
     count = len(codes) - len(first)
+    apart = [name for name in ids if np.any((of := group_codes(table, [name])) != of[original])]
+    if apart:
+        raise InputError(
+            f"{count:,} row{'s' if count > 1 else ''} can't be told from others but by {', '.join(apart)}, which "
+            f"differ{'s' if len(apart) == 1 else ''} in more than every other row: if that is a hyperparameter, name "
+            "it in --by; if these are repeats of one trial, keep one row of each"
+        )
+    kept = table.take(pa.array(first))
     return kept, [f"{count:,} row{'s' if count > 1 else ''} that repeat others exactly were counted once"]
 
 

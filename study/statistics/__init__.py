@@ -6,22 +6,34 @@
     survival          the same with unsolved trials counted as censored
     sparsity_error    mean of numbers in [0, 1/2]
     published         the published estimators, faults included, to repeat published numbers
+    samples           many samples at once, for functions with a name in the plural
 
 Seeds are the sample, and independent. What can't be estimated is None: an interval from one value, from equal values,
 or from values outside the law's support. What can't be an observation (NaN, a negative count) raises.
 """
 
 from study.statistics.published import AsPublished, as_published
-from study.statistics.rates import fisher_exact, holm, newcombe, wilson
-from study.statistics.solved_at import gamma_mean_interval, mean, median, median_interval
-from study.statistics.sparsity_error import beta_mean_interval
+from study.statistics.rates import fisher_exact, holm, newcombe, wilson, wilsons
+from study.statistics.solved_at import (
+    gamma_mean_interval,
+    gamma_mean_intervals,
+    mean,
+    means,
+    median,
+    median_interval,
+    median_intervals,
+    medians,
+)
+from study.statistics.sparsity_error import beta_mean_interval, beta_mean_intervals
 from study.statistics.survival import (
     LogRank,
     RestrictedMean,
+    RestrictedMeans,
     SurvivalCurve,
     kaplan_meier,
     log_rank,
     restricted_mean,
+    restricted_means,
 )
 from study.statistics.trends import Coefficient, LogisticFit, Trend, cochran_armitage, logistic_regression
 
@@ -31,21 +43,29 @@ __all__ = [
     "LogRank",
     "LogisticFit",
     "RestrictedMean",
+    "RestrictedMeans",
     "SurvivalCurve",
     "Trend",
     "as_published",
     "beta_mean_interval",
+    "beta_mean_intervals",
     "cochran_armitage",
     "fisher_exact",
     "gamma_mean_interval",
+    "gamma_mean_intervals",
     "holm",
     "kaplan_meier",
     "log_rank",
     "logistic_regression",
     "mean",
+    "means",
     "median",
     "median_interval",
+    "median_intervals",
+    "medians",
     "newcombe",
     "restricted_mean",
+    "restricted_means",
     "wilson",
+    "wilsons",
 ]

@@ -52,4 +52,9 @@ def not_negative(values: Values, law: str) -> Floats:
 
 def nearly_equal(x: Floats) -> bool:
     """Say whether values differ by less than a millionth: too little to estimate a spread from."""
-    return bool(x.max() - x.min() <= 1e-6 * x.max())
+    return bool(too_close(x.min(), x.max()))
+
+
+def too_close(least: Floats, greatest: Floats) -> npt.NDArray[np.bool_]:
+    """Say the same of many samples by their least and greatest values."""
+    return np.asarray(greatest - least <= 1e-6 * greatest)

@@ -1,6 +1,6 @@
 """What the profile-likelihood intervals share: the search for an interval's ends, and ψ and log Γ without cancellation.
 
-Venzon & Moolgavkar, Applied Statistics 37 (1988) 87-94.
+Venzon & Moolgavkar, Applied Statistics 37 (1988) 87-94; the series: Abramowitz & Stegun (1964), 6.1.41, 6.3.18, 6.4.12.
 """
 
 from __future__ import annotations
@@ -8,12 +8,26 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from scipy import optimize, special
+import numpy as np
+from scipy import special
 
 from study.records import Interval
+from study.statistics.checks import Floats
 
 Log = Callable[[float], float]
 """A log-likelihood by one parameter, the others chosen best."""
+
+Growing = Callable[[Floats], tuple[Floats, Floats]]
+"""Growing functions, one of each element: their values and slopes."""
+
+_LARGE = 16.0
+"""From here on the series' terms below are exact to the last bit."""
+
+_NEAR = 1e-8
+"""A Newton step so short is the last: the next would be about its square."""
+
+_STEPS = 100
+"""Far more than any search takes, so that none goes on for ever."""
 
 
 def likelihood_interval(log_likelihood: Log, best: float, step: float, z: float) -> Interval:
@@ -41,6 +55,9 @@ def likelihood_interval(log_likelihood: Log, best: float, step: float, z: float)
 
 
 def _end(beyond: Log, best: float, step: float) -> float:
+    # only here, since it takes as long to import as all else, and tables of rates and means do without
+    from scipy import optimize
+
     near, far = best, best + step
     while beyond(far) < 0:
         step *= 2
@@ -48,25 +65,79 @@ def _end(beyond: Log, best: float, step: float) -> float:
     return float(optimize.brentq(beyond, near, far, xtol=1e-11 * max(1e-3, abs(far))))
 
 
-def digamma_rest(x: float) -> float:
-    """Give ψ(x) - log x, without cancellation for large x.
+def root(growing: Growing, x: Floats, low: float = -math.inf) -> Floats:
+    """Find where each of many growing functions is zero: by Newton's method, or by halves where that leaves a bracket.
+
+    An element's steps don't depend on its neighbours': it stays where it is once its zero is found.
+
+    Args:
+        growing: the functions.
+        x: where to begin, not much further than 1 from the zeros: steps begin with that at most, and may double.
+        low: where the functions are below zero.
+
+    Returns:
+        The zeros; NaN where a function was.
 
     Example:
-        >>> round(digamma_rest(1e9), 15)
-        -5e-10
+        >>> root(lambda x: (x**3 - [8.0, 27.0], 3 * x**2), np.array([1.0, 9.0])).tolist()
+        [2.0, 3.0]
     """
-    if x > 1e4:
-        return -1 / (2 * x) - 1 / (12 * x * x)
-    return float(special.digamma(x)) - math.log(x)
+    below, above = np.full(x.shape, low), np.full(x.shape, math.inf)
+    found = np.zeros(x.shape, dtype=bool)
+    with np.errstate(all="ignore"):  # what can't be computed is NaN, and ends the search
+        for steps in range(_STEPS):
+            value, slope = growing(x)
+            below, above = np.where(value < 0, x, below), np.where(value > 0, x, above)
+            step = np.where(value == 0, 0.0, -value / np.maximum(slope, 0.0))
+            there = x + np.maximum(np.minimum(step, 2.0**steps), -(2.0**steps))
+            is_outside = (there < below) | (there > above) | (there <= low)
+            there = np.where(is_outside, (below + above) / 2, there)
+            there = np.where(found, x, there)
+            found |= ~(np.abs(there - x) > _NEAR)
+            x = there
+            if found.all():
+                break
+    return x
 
 
-def stirling_rest(x: float) -> float:
-    """Give log Γ(x) - (x log x - x), without cancellation for large x.
+def digamma_rest(x: Floats) -> Floats:
+    """Give ψ(x) - log x, x > 0, without cancellation for large x.
 
     Example:
-        >>> round(stirling_rest(1.0), 6)
+        >>> float(digamma_rest(np.array(1e9)))
+        -5.00000000083...e-10
+    """
+    y = 1 / np.maximum(x, _LARGE)
+    y2 = y * y
+    series = 1 / 12 - y2 * (1 / 120 - y2 * (1 / 252 - y2 * (1 / 240 - y2 * (1 / 132 - y2 * (691 / 32760)))))
+    return np.where(x < _LARGE, special.digamma(x) - np.log(x), -y / 2 - y2 * series)
+
+
+def trigamma_rest(x: Floats) -> Floats:
+    """Give x² ψ'(x) - x, x > 0, the slope of `digamma_rest` times x²: it falls from 1 to 1/2.
+
+    Example:
+        >>> float(trigamma_rest(np.array(1e9)))
+        0.500000000166...
+    """
+    y = 1 / np.maximum(x, _LARGE)
+    y2 = y * y
+    series = 1 / 6 - y2 * (1 / 30 - y2 * (1 / 42 - y2 * (1 / 30 - y2 * (5 / 66))))
+    small = np.minimum(x, _LARGE)  # with ψ'(x) = 1/x² + ψ'(1 + x), so that nothing overflows
+    return np.where(x < _LARGE, 1 + small * small * special.zeta(2.0, 1 + small) - small, 0.5 + y * series)
+
+
+def stirling_rest(x: Floats) -> Floats:
+    """Give log Γ(x) - (x log x - x), x > 0, without cancellation for large x.
+
+    Example:
+        >>> float(stirling_rest(np.array(1.0)))
         1.0
     """
-    if x > 1e4:
-        return 0.5 * math.log(2 * math.pi / x) + 1 / (12 * x)
-    return math.lgamma(x) - x * (math.log(x) - 1)
+    y = 1 / np.maximum(x, _LARGE)
+    y2 = y * y
+    series = 1 / 12 - y2 * (
+        1 / 360 - y2 * (1 / 1260 - y2 * (1 / 1680 - y2 * (1 / 1188 - y2 * (691 / 360360))))
+    )
+    small = special.gammaln(x) - x * (np.log(x) - 1)
+    return np.where(x < _LARGE, small, 0.5 * np.log(2 * math.pi / np.maximum(x, _LARGE)) + y * series)

@@ -142,11 +142,11 @@ def _beta(x: Floats) -> Estimate:
     if x.size < 2 or nearly_equal(x) or float(np.std(x, ddof=1)) <= 1e-10:
         return mean(x), None
     z, centre = normal_quantile(0.95), float(x.mean())
-    law = BetaLikelihood(float(np.mean(np.log(x))), float(np.mean(np.log1p(-x))), x.size)
-    best = law.best_logit(math.log(centre / (1 - centre)))
-    half = float(special.expit(best)) / 2
+    law = BetaLikelihood.of(x, 1 - x, np.array([x.size]), _EDGE)
+    best = law.best()
+    half = float(law.means(best)[0][0]) / 2
     if half < _NO_HESSIAN:
         width = float(special.stdtrit(x.size - 1, 0.975)) * float(np.std(x, ddof=1)) / math.sqrt(x.size)
         return centre, (max(0.0, centre - width), min(0.5, centre + width))
-    low, high = law.interval(best, z)
-    return half, (low / 2, high / 2)
+    [(low, high)] = (law.interval(best, z) / 2).tolist()
+    return half, (low, high)

@@ -6,10 +6,12 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import stats
+import numpy.typing as npt
 
 from study.records import Interval
-from study.statistics.checks import check_count, normal_quantile
+from study.statistics.checks import Floats, check_count, normal_quantile
+
+Counts = Sequence[int] | npt.NDArray[np.integer]
 
 
 def wilson(successes: int, n: int, confidence: float = 0.95) -> Interval:
@@ -31,12 +33,41 @@ def wilson(successes: int, n: int, confidence: float = 0.95) -> Interval:
         >>> round(low, 4), round(high, 4)
         (0.93, 0.9945)
     """
-    normal_quantile(confidence)
-    check_count(successes, n)
-    if n == 0:
-        return (0.0, 1.0)
-    interval = stats.binomtest(successes, n).proportion_ci(confidence, method="wilson")
-    return (float(interval.low), float(interval.high))
+    [(low, high)] = wilsons([successes], [n], confidence).tolist()
+    return (low, high)
+
+
+def wilsons(successes: Counts, n: Counts, confidence: float = 0.95) -> Floats:
+    """Bound each of many success rates by Wilson's score interval, as `wilson` does one.
+
+    The roots of the quadratic in p: (2k + z² ± z sqrt(4k (n - k)/n + z²)) / (2 (n + z²)).
+
+    Args:
+        successes: k, shape [rates].
+        n: trials, shape [rates].
+        confidence: in (0, 1).
+
+    Returns:
+        Shape [rates, 2], low and high.
+
+    Raises:
+        ValueError: as for one rate.
+
+    Example:
+        >>> wilsons([98, 0], [100, 0]).round(4).tolist()
+        [[0.93, 0.9945], [0.0, 1.0]]
+    """
+    z = normal_quantile(confidence)
+    for k, total in zip(successes, n, strict=True):
+        check_count(k, total)
+    k, total = np.asarray(successes, dtype=np.float64), np.asarray(n, dtype=np.float64)
+    p = k / np.maximum(total, 1)
+    scale = 2 * (total + z * z)
+    centre = (2 * total * p + z * z) / scale
+    reach = z / scale * np.sqrt(4 * total * p * (1 - p) + z * z)
+    # the ends that rounding leaves near zero and one are these
+    low, high = np.where(k == 0, 0.0, centre - reach), np.where(k == total, 1.0, centre + reach)
+    return np.column_stack([low, high])
 
 
 def newcombe(successes_1: int, n_1: int, successes_2: int, n_2: int, confidence: float = 0.95) -> Interval:
@@ -95,6 +126,9 @@ def fisher_exact(successes_1: int, n_1: int, successes_2: int, n_2: int) -> floa
     """
     check_count(successes_1, n_1)
     check_count(successes_2, n_2)
+    # only here, since it takes as long to import as all else, and tables of rates do without
+    from scipy import stats
+
     table = [[successes_1, n_1 - successes_1], [successes_2, n_2 - successes_2]]
     return min(1.0, float(stats.fisher_exact(table).pvalue))
 

@@ -6,11 +6,14 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import optimize, special
+import numpy.typing as npt
+from scipy import special
 
 from study.records import Interval
-from study.statistics.checks import Floats, Values, nearly_equal, normal_quantile, not_negative
-from study.statistics.likelihood import digamma_rest, likelihood_interval, stirling_rest
+from study.statistics import samples
+from study.statistics.checks import Floats, Values, normal_quantile, not_negative, too_close
+from study.statistics.likelihood import digamma_rest, root, stirling_rest, trigamma_rest
+from study.statistics.samples import Ints, Sizes
 
 FLOAT32_SPACING = 2.0**-24
 """Distance from 1 to the float32 below it: weights nearer to 1 than this can't be told from 1."""
@@ -49,88 +52,172 @@ def beta_mean_interval(values: Values, *, upper: float = 0.5, confidence: float 
         >>> round(low, 3), round(high, 3)
         (0.126, 0.287)
     """
-    z = normal_quantile(confidence)
-    x = not_negative(values, "beta")
-    if x.size < 2 or x.max() > upper or nearly_equal(x):
-        return None
-    y, rest = x / upper, (upper - x) / upper
-    log_y, log_rest = float(np.mean(_log(y, rest, upper))), float(np.mean(_log(rest, y, upper)))
-    if math.exp(log_y) >= -math.expm1(log_rest):
-        return None  # so many values at an end that the likelihood grows for ever with the precision
-    law = BetaLikelihood(log_y, log_rest, x.size)
-    best = law.best_logit(math.log(float(y.mean()) / float(rest.mean())))
-    low, high = (upper * mu for mu in law.interval(best, z))
-    return (low, high) if low <= x.mean() <= high else None
+    found = beta_mean_intervals(values, [len(values)], upper=upper, confidence=confidence)
+    return samples.intervals(found)[0]
 
 
-@dataclass(frozen=True)
-class BetaLikelihood:
-    """The log-likelihood (but for a constant) of a beta law on [0, 1] by its mean's logit, its precision chosen best.
+def beta_mean_intervals(
+    values: Values, sizes: Sizes, *, upper: float = 0.5, confidence: float = 0.95
+) -> Floats:
+    """Bound the mean of a beta law for each of many samples, as `beta_mean_interval` does for one.
 
     Args:
-        log_y: mean of log y.
-        log_rest: mean of log(1 - y).
+        values: of the samples, one after another.
+        sizes: values of each.
+        upper: end of the support.
+        confidence: in (0, 1).
+
+    Returns:
+        Shape [samples, 2], low and high; NaN where there is no interval.
+
+    Raises:
+        ValueError: as for one sample, or if sizes don't add up to the values.
+
+    Example:
+        >>> beta_mean_intervals([0.1, 0.2, 0.2, 0.3, 0.1], [4, 1]).round(3).tolist()
+        [[0.126, 0.287], [nan, nan]]
+    """
+    z = normal_quantile(confidence)
+    x = not_negative(values, "beta")
+    n = samples.checked_sizes(x, sizes)
+    found = np.full((n.size, 2), math.nan)
+    largest = samples.greatest(x, n)
+    known = (n >= 2) & (largest <= upper) & ~too_close(samples.least(x, n), largest)
+    x, n = x[np.repeat(known, n)], n[known]
+    law = BetaLikelihood.of(x / upper, (upper - x) / upper, n, FLOAT32_SPACING / upper)
+    known[known], law = law.has_best, law.where(law.has_best)
+    with np.errstate(all="ignore"):  # what lies at the end of the floats becomes NaN, and has no interval
+        ends = upper * law.interval(law.best(), z)
+    holds = (ends[:, 0] <= upper * law.mean) & (upper * law.mean <= ends[:, 1])
+    found[known] = np.where(holds[:, None], ends, math.nan)
+    return found
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BetaLikelihood:
+    """The log-likelihoods (but for constants) of beta laws on [0, 1], one a sample, by the logit of their mean.
+
+    The precision is chosen best for each mean. A logit is given by its distance from that of the sample mean, so that
+    values close to each other lose no digits. All arrays have shape [samples].
+
+    Args:
         n: values.
+        mean: sample mean, and
+        rest: one less the mean.
+        gap: log of the mean less mean of the logs, of the values, and
+        rest_gap: of one less the values.
     """
 
-    log_y: float
-    log_rest: float
-    n: int
+    n: Floats
+    mean: Floats
+    rest: Floats
+    gap: Floats
+    rest_gap: Floats
 
-    def interval(self, best: float, z: float) -> Interval:
-        """Bound the mean, given its best logit."""
-        mu, nu = _both(best)
-        error = 1 / math.sqrt(self.n * mu * nu * (self._precision(best) + 1))  # of the sample mean's logit
-        low, high = likelihood_interval(self._profile, best, 1.2 * z * error, z)
-        return (float(special.expit(low)), float(special.expit(high)))
+    @classmethod
+    def of(cls, y: Floats, rest: Floats, sizes: Ints, spacing: float) -> BetaLikelihood:
+        """Take what the likelihoods need of samples.
 
-    def best_logit(self, guess: float) -> float:
-        """Find where the profile is greatest: where its slope, but for a positive factor, is zero."""
+        Args:
+            y: values in [0, 1], not all 0 or all 1 in a sample.
+            rest: 1 - y.
+            sizes: values of each sample.
+            spacing: how near to an end a value can't be told from it.
+        """
+        mean, mean_rest = samples.means(y, sizes), samples.means(rest, sizes)
+        gap = samples.log_gaps(y, sizes, mean, _least(y, sizes, spacing))
+        rest_gap = samples.log_gaps(rest, sizes, mean_rest, _least(rest, sizes, spacing))
+        return cls(n=sizes.astype(np.float64), mean=mean, rest=mean_rest, gap=gap, rest_gap=rest_gap)
 
-        def slope(logit: float) -> float:
-            mu, nu = _both(logit)
-            phi = self._precision(logit)
-            return digamma_rest(nu * phi) - digamma_rest(mu * phi) - logit + self.log_y - self.log_rest
+    def where(self, kept: npt.NDArray[np.bool_]) -> BetaLikelihood:
+        """Keep some samples."""
+        return BetaLikelihood(**{name: array[kept] for name, array in vars(self).items()})
 
-        low, high, step = guess - 0.1, guess + 0.1, 0.2
-        while slope(low) < 0:
-            low, step = low - step, 2 * step
-        while slope(high) > 0:
-            high, step = high + step, 2 * step
-        return float(optimize.brentq(slope, low, high, xtol=1e-9))
+    @property
+    def has_best(self) -> npt.NDArray[np.bool_]:
+        """Say where there is a greatest likelihood: not with so many values at an end that it grows for ever."""
+        above = self.mean * np.expm1(-self.gap) + self.rest * np.expm1(-self.rest_gap)
+        return np.asarray(above < 0)
 
-    def _profile(self, logit: float) -> float:
-        mu, nu = _both(logit)
-        phi = self._precision(logit)
-        rest = stirling_rest(phi) - stirling_rest(mu * phi) - stirling_rest(nu * phi)
-        return self.n * (rest - phi * self._distance(logit))
+    def best(self) -> Floats:
+        """Find where the likelihood is greatest: where its slope, but for a positive factor, is zero."""
+        mu, nu, phi = self._at(np.zeros_like(self.mean))
+        error = 1 / np.sqrt(mu * nu * (phi + 1))  # a value's distance from the mean, by logit
 
-    def _precision(self, logit: float) -> float:
-        """Solve D(φ) = distance, with D(φ) = r(φ) - μ r(μφ) - (1-μ) r((1-μ)φ) and r(x) = ψ(x) - log x."""
-        mu, nu = _both(logit)
-        distance = self._distance(logit)
+        def fall(distance: Floats) -> tuple[Floats, Floats]:
+            mu, nu, phi = self._at(distance * error)
+            a, b = mu * phi, nu * phi
+            slope = self._slope(distance * error, a, b)
+            of_phi, of_a, of_b = trigamma_rest(np.array([phi, a, b]))
+            relative = -(mu * b * slope + mu * of_b - nu * of_a) / (of_phi - of_a - of_b)  # φ'/φ
+            curvature = of_b / b * (relative - mu) - of_a / a * (relative + nu) - 1
+            return -slope, -curvature * error
 
-        def excess(log_phi: float) -> float:
-            phi = math.exp(log_phi)
-            return digamma_rest(phi) - mu * digamma_rest(mu * phi) - nu * digamma_rest(nu * phi) - distance
+        return error * root(fall, np.zeros_like(error))
 
-        # φ D(φ) falls from 1 to 1/2, which brackets φ; the likelihood is flat there, so eight digits give it sixteen
-        low, high = math.log(0.49 / distance), math.log(1.01 / distance)
-        return math.exp(optimize.brentq(excess, low, high, xtol=1e-8))
+    def means(self, distance: Floats) -> tuple[Floats, Floats]:
+        """Give μ and 1 - μ at a distance, each to full precision."""
+        logit = np.log(self.mean / self.rest) + distance
+        return special.expit(logit), special.expit(-logit)
 
-    def _distance(self, logit: float) -> float:
-        mu, nu = _both(logit)
-        to_y = mu * (float(special.log_expit(logit)) - self.log_y)
-        return to_y + nu * (float(special.log_expit(-logit)) - self.log_rest)
+    def interval(self, best: Floats, z: float) -> Floats:
+        """Bound the means, given where the likelihoods are greatest; shape [samples, 2]."""
+        mu, nu, phi = self._at(best)
+        sides = np.array([[-1.0], [1.0]])
+        about = sides * 1.2 * z / np.sqrt(self.n * mu * nu * (phi + 1))
+        top = self._profile(best, mu, nu, phi)
+
+        def beyond(times: Floats) -> tuple[Floats, Floats]:
+            distance = best + about * times
+            mu, nu, phi = self._at(distance)
+            deviation = np.sqrt(np.maximum(0.0, 2 * (top - self._profile(distance, mu, nu, phi))))
+            slope = self._slope(distance, mu * phi, nu * phi)
+            return deviation - z, -about * self.n * mu * nu * phi * slope / deviation
+
+        return self.means(best + about * root(beyond, np.ones_like(about), 0.0))[0].T
+
+    def _at(self, distance: Floats) -> tuple[Floats, Floats, Floats]:
+        """Give μ, 1 - μ and the best precision φ: r(φ) - μ r(μφ) - (1-μ) r((1-μ)φ) = d, r(x) = ψ(x) - log x."""
+        mu, nu = self.means(distance)
+        d = self._divergence(distance, mu, nu)
+        # 1/(2φ) + c/(12 φ²) for large φ, 1/φ for small: the sides' ends meet in a parabola, which gives φ to 4%
+        c = 1 / (mu * nu) - 1
+        p = 3 - d * c
+        q = np.abs(p) + np.sqrt(p * p + 24 * d * c)
+        log_phi = np.log(np.where(p > 0, q / (12 * d), 2 * c / q))
+        # Newton's steps, logarithm over logarithm: to 5e-5 and 1e-10, and the likelihood is flat there
+        for _ in range(2):
+            phi = np.exp(log_phi)
+            x = np.array([phi, mu * phi, nu * phi])
+            (r, r_a, r_b), (t, t_a, t_b) = digamma_rest(x), trigamma_rest(x)
+            found = r - mu * r_a - nu * r_b
+            log_phi = log_phi - np.log(found / d) * phi * found / (t - t_a - t_b)
+        return mu, nu, np.exp(log_phi)
+
+    def _divergence(self, distance: Floats, mu: Floats, nu: Floats) -> Floats:
+        """Give μ (log μ - mean log y) + (1-μ) (log (1-μ) - mean log (1-y))."""
+        to_y = self.gap - _log_ratio(self.mean, self.rest, distance)
+        to_rest = self.rest_gap - _log_ratio(self.rest, self.mean, -distance)
+        return np.asarray(mu * to_y + nu * to_rest)
+
+    def _profile(self, distance: Floats, mu: Floats, nu: Floats, phi: Floats) -> Floats:
+        of_phi, of_a, of_b = stirling_rest(np.array([phi, mu * phi, nu * phi]))
+        return np.asarray(self.n * (of_phi - of_a - of_b - phi * self._divergence(distance, mu, nu)))
+
+    def _slope(self, distance: Floats, a: Floats, b: Floats) -> Floats:
+        """Give the profile's slope by the logit, over n μ (1-μ) φ; a = μφ, b = (1-μ)φ."""
+        r_a, r_b = digamma_rest(np.array([a, b]))
+        return np.asarray(r_b - r_a - distance - self.gap + self.rest_gap)
 
 
-def _both(logit: float) -> tuple[float, float]:
-    """Give μ and 1 - μ, each to full precision."""
-    return float(special.expit(logit)), float(special.expit(-logit))
+def _log_ratio(mean: Floats, rest: Floats, distance: Floats) -> Floats:
+    """Give the log of a mean over that at a distance by logit, log(mean + rest exp(-distance)), to full precision."""
+    over = rest * np.expm1(-distance)
+    far = np.log(mean + rest * np.exp(-distance))
+    return np.where(over > -0.5, np.log1p(np.maximum(over, -0.5)), far)
 
 
-def _log(y: Floats, rest: Floats, upper: float) -> Floats:
-    """Take log y, y = 1 - rest, to full precision; at zero, that of what can't be told from zero."""
-    least = min(FLOAT32_SPACING / upper, float(y[y > 0].min())) / _BELOW
-    inside = np.where(y > 0, y, max(least, _TINY))
-    return np.where(rest < 0.5, np.log1p(-np.minimum(rest, 0.5)), np.log(inside))
+def _least(y: Floats, sizes: Ints, spacing: float) -> Floats:
+    """Give of each sample what stands in the place of zeros: what can't be told from zero."""
+    inside = samples.least(np.where(y > 0, y, math.inf), sizes)
+    return np.maximum(np.minimum(spacing, inside) / _BELOW, _TINY)

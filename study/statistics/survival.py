@@ -12,10 +12,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from scipy import special
 
 from study.records import Interval
+from study.statistics import samples
 from study.statistics.checks import Flags, Floats, Values, finite, normal_quantile
+from study.statistics.samples import Ints, Sizes
+
+Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -63,6 +68,21 @@ class RestrictedMean:
     mean: float
     standard_error: float | None
     interval: Interval | None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RestrictedMeans:
+    """The same of many samples; NaN where there is no such number.
+
+    Args:
+        mean: shape [samples].
+        standard_error: shape [samples].
+        interval: shape [samples, 2], low and high.
+    """
+
+    mean: Floats
+    standard_error: Floats
+    interval: Floats
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,24 +167,66 @@ def restricted_mean(
         >>> found.mean, round(found.standard_error, 2)
         (32.0, 7.16)
     """
-    z = normal_quantile(confidence)
-    if not 0 < until < math.inf:
-        raise ValueError(f"0 < until must hold, but got {until}")
-    t, is_solved = _observed(times, solved)
-    if not t.size or (t.max() < until and not np.all(is_solved[t == t.max()])):
+    found = restricted_means(times, solved, [len(times)], until, confidence)
+    [mean], [error] = samples.numbers(found.mean), samples.numbers(found.standard_error)
+    if mean is None:
         return None
-    moments, at_risk, events = _counts(t, is_solved)
-    before = moments < until
-    moments, at_risk, events = moments[before], at_risk[before], events[before]
-    survival = np.concatenate([[1.0], np.cumprod(1 - events / at_risk)])
-    areas = survival * np.diff(np.concatenate([[0.0], moments, [until]]))
-    to_come = np.cumsum(areas[::-1])[::-1]
-    mean = float(to_come[0])
-    if not events.any():
-        return RestrictedMean(mean=mean, standard_error=None, interval=None)
-    error = math.sqrt(float(to_come[1:] ** 2 @ _greenwood(at_risk, events)))
-    interval = (max(0.0, mean - z * error), min(float(until), mean + z * error))
-    return RestrictedMean(mean=mean, standard_error=error, interval=interval if error else None)
+    return RestrictedMean(mean=mean, standard_error=error, interval=samples.intervals(found.interval)[0])
+
+
+def restricted_means(
+    times: Values, solved: Flags, sizes: Sizes, until: float | Values, confidence: float = 0.95
+) -> RestrictedMeans:
+    """Estimate the mean of min(time to success, until) of each of many samples, as `restricted_mean` does for one.
+
+    Args:
+        times: of the samples, one after another; >= 0.
+        solved: as many.
+        sizes: trials of each sample.
+        until: > 0; one for all, or one a sample.
+        confidence: in (0, 1).
+
+    Raises:
+        ValueError: as for one sample, or if sizes don't add up to the times.
+
+    Example:
+        >>> times, solved = [10, 20, 30, 50, 50, 40], [True, True, True, False, False, True]
+        >>> found = restricted_means(times, solved, [5, 1], until=50)
+        >>> found.mean.round(2).tolist(), found.standard_error.round(2).tolist()
+        ([32.0, 40.0], [7.16, 0.0])
+    """
+    z = normal_quantile(confidence)
+    t, is_solved = _observed(times, solved)
+    n = samples.checked_sizes(t, sizes)
+    ends = np.broadcast_to(np.asarray(until, dtype=np.float64), n.shape)
+    if not np.all((ends > 0) & (ends < math.inf)):
+        raise ValueError(f"0 < until must hold, but got {until}")
+    mean, error = np.full((2, n.size), math.nan)
+    # complex numbers sort as trials must: by time, and of one time the solved first, where the others are still at risk
+    for places, rows in samples.padded(np.where(is_solved, t, t + 1j), n, math.inf):
+        rows.sort(axis=1)
+        mean[places], error[places] = _restricted(rows.real, rows.imag == 0, n[places], ends[places])
+    low, high = np.maximum(0.0, mean - z * error), np.minimum(ends, mean + z * error)
+    interval = np.where(error[:, None] > 0, np.column_stack([low, high]), math.nan)
+    return RestrictedMeans(mean=mean, standard_error=error, interval=interval)
+
+
+def _restricted(times: Floats, solved: Bools, n: Ints, until: Floats) -> tuple[Floats, Floats]:
+    """Give area and standard error of rows of trials in order, n in each; NaN where there is none."""
+    row = np.arange(n.size)
+    is_known = (times[row, n - 1] >= until) | solved[row, n - 1]
+    event = solved & (times < until[:, None])
+    # a trial at a time, since the factors of trials of one time multiply to theirs
+    at_risk = np.maximum(n[:, None] - np.arange(times.shape[1]), 1)
+    survival = np.cumprod(np.where(event, (at_risk - 1) / at_risk, 1.0), axis=1)
+    edges = np.column_stack([np.zeros(n.size), np.minimum(times, until[:, None]), until])
+    areas = np.column_stack([np.ones(n.size), survival]) * np.diff(edges, axis=1)
+    to_come = np.cumsum(areas[:, ::-1], axis=1)[:, ::-1]
+    # where the last is solved nothing is to come, whatever was before
+    greenwood = np.where(event, to_come[:, 1:] ** 2 / (at_risk * np.maximum(at_risk - 1, 1)), 0.0)
+    variance = np.cumsum(greenwood, axis=1)[:, -1]  # one by one, so that the row's width changes no bit
+    error = np.where(event.any(axis=1), np.sqrt(variance), math.nan)
+    return np.where(is_known, to_come[:, 0], math.nan), np.where(is_known, error, math.nan)
 
 
 def log_rank(samples: Sequence[tuple[Values, Flags]]) -> LogRank | None:
@@ -195,8 +257,8 @@ def log_rank(samples: Sequence[tuple[Values, Flags]]) -> LogRank | None:
         return None
     moments, total, events = _counts(*(np.concatenate(part) for part in zip(*observed, strict=True)))
     moments, total, events = moments[events > 0], total[events > 0], events[events > 0]
-    at_risk = np.stack([(t[:, None] >= moments).sum(axis=0) for t, _ in observed])
-    counted = np.stack([(t[s][:, None] == moments).sum(axis=0) for t, s in observed])
+    at_risk = np.stack([t.size - np.searchsorted(np.sort(t), moments) for t, _ in observed])
+    counted = np.stack([_solved_at(t[s], moments) for t, s in observed])
     share = at_risk / total
     excess = (counted - events * share).sum(axis=1)
     spread = events * (total - events) / np.maximum(total - 1, 1)
@@ -212,7 +274,7 @@ def log_rank(samples: Sequence[tuple[Values, Flags]]) -> LogRank | None:
     )
 
 
-def _observed(times: Values, solved: Flags) -> tuple[Floats, Floats]:
+def _observed(times: Values, solved: Flags) -> tuple[Floats, Bools]:
     t, is_solved = finite(times), np.asarray(solved)
     if t.shape != is_solved.shape:
         raise ValueError(
@@ -225,12 +287,17 @@ def _observed(times: Values, solved: Flags) -> tuple[Floats, Floats]:
     return t, is_solved.astype(bool)
 
 
-def _counts(t: Floats, is_solved: Floats) -> tuple[Floats, Floats, Floats]:
+def _counts(t: Floats, is_solved: Bools) -> tuple[Floats, Floats, Floats]:
     """Give the distinct times, the trials at risk at each and those solved at each."""
     moments, place = np.unique(t, return_inverse=True)
     leaving = np.bincount(place, minlength=moments.size).astype(np.float64)
     events = np.bincount(place, weights=is_solved, minlength=moments.size)
     return moments, np.cumsum(leaving[::-1])[::-1], events.astype(np.float64)
+
+
+def _solved_at(t: Floats, moments: Floats) -> Ints:
+    """Count the times that are each of some ascending moments; every one is one of them."""
+    return np.bincount(np.searchsorted(moments, t), minlength=moments.size)
 
 
 def _greenwood(at_risk: Floats, events: Floats) -> Floats:

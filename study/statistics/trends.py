@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, special
+from scipy import special
 
 from study.records import Interval
 from study.statistics.checks import Floats, Values, check_count, finite, normal_quantile
 from study.statistics.likelihood import likelihood_interval
+from study.statistics.rates import Counts
 
-Counts = Sequence[int] | npt.NDArray[np.integer]
 Points = Sequence[Sequence[float]] | npt.NDArray[np.floating] | npt.NDArray[np.integer]
 
 
@@ -167,6 +167,9 @@ def _separated(design: Floats, k: Floats, n: Floats) -> bool:
     """Look for a β in a box with x β >= 0 wherever there is a success, <= 0 wherever a failure, not 0 everywhere."""
     if np.all((k > 0) & (k < n)):
         return False  # x β = 0 in all cells, and they determine β
+    # only here, since it takes as long to import as all else, and tables of rates do without
+    from scipy import optimize
+
     sides = np.vstack([design[k > 0], -design[k < n]])
     found = optimize.linprog(-sides.sum(axis=0), A_ub=-sides, b_ub=np.zeros(len(sides)), bounds=(-1, 1))
     return bool(-found.fun > 1e-7)

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from study import statistics
-from study.aggregate import CellSummary, aggregate
+from study.aggregate import CellSummary, aggregate, group_codes
 from study.errors import InputError
 from study.records import Cell, Outcome, Result, Trial
 from study.table import results_table
@@ -175,3 +175,16 @@ def test_many_rows_are_summarised_without_a_row_at_a_time():
     first = aggregate(large)[0]
     assert (first.solved, first.failed, first.seeds) == (4 * copies, copies, 8 * copies)
     assert first.solved_at_median == 2500
+
+
+@pytest.mark.parametrize("columns", [1, 2, 7])
+def test_rows_are_numbered_by_any_number_of_columns(columns):
+    """Rows have equal numbers if they are equal in all columns, also where 64 bits can't number all combinations."""
+    rows = np.tile(np.arange(4096)[:, None], columns)  # of 4096 values, seven columns make 2^84 combinations
+    others = np.full((4096, columns), 5)
+    others[:, 0] = np.arange(4096)
+    rows = np.concatenate([rows, others, rows[:9]])
+    seen: dict[tuple[int, ...], int] = {}
+    expected = [seen.setdefault(tuple(row), len(seen)) for row in rows.tolist()]
+    table = pa.table({f"{place}": column for place, column in enumerate(rows.T)})
+    assert group_codes(table, table.column_names).tolist() == expected

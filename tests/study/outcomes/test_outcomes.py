@@ -177,18 +177,34 @@ def test_every_mistake_of_a_file_is_in_one_message(tmp_path):
     """Wrong seeds, words and numbers are told with their rows and what stands there."""
     text = HEAD + (
         "NMU,2,x,True,7000,1e-6\nNMU,2,1,perhaps,,\nNMU,2,2,True,soon,1e-6\nNMU,2,3,True,5,-1\nNMU,2,4,True,,0.1\n"
-        "NMU,2,1.5,False,,\nNMU,2,,False,,\n"
+        "NMU,2,1.5,False,,\nNMU,2,,False,,\nNMU,2,9223372036854775808,False,,\n"
     )
     told = refusal(file(tmp_path, text))
-    assert told.count("\n") == 7, told
+    assert told.count("\n") == 8, told
     for words in (
         "row 1: seed: 'x' isn't a whole number >= 0",
         "row 6: seed: '1.5' isn't a whole number >= 0",
         "row 7: seed: nothing isn't a whole number >= 0",
+        "row 8: seed: '9223372036854775808' isn't a whole number",
         "row 2: solved: 'perhaps' is neither true nor false",
         "row 3: solved_at: 'soon' isn't a number",
         "row 4: sparsity_error: '-1' is below 0",
         "row 5: solved_at: nothing is no number, but the trial is solved",
+    ):
+        assert words in told, told
+
+
+def test_infinite_numbers_are_refused(tmp_path):
+    """No time and no error is infinite, nor too great for a float; each is told once, in any column of numbers."""
+    text = HEAD.replace("\n", ",iterations\n") + (
+        "NMU,2,0,True,inf,1e-6,9000\nNMU,2,1,True,7000,-Infinity,9000\nNMU,2,2,False,,0.1,1e999\nNMU,2,3,True,7,0.1,9\n"
+    )
+    told = refusal(file(tmp_path, text))
+    assert told.count("\n") == 3, told
+    for words in (
+        "row 1: solved_at: 'inf' isn't a finite number",
+        "row 2: sparsity_error: '-Infinity' isn't a finite number",
+        "row 3: iterations: '1e999' isn't a finite number",
     ):
         assert words in told, told
 
@@ -242,6 +258,34 @@ def test_parquet_columns_of_another_type_are_told(tmp_path):
     assert "column solved_at holds timestamp[ms], but must hold numbers" in refusal(tmp_path / "a.parquet")
 
 
+def test_parquet_columns_of_any_type_are_read(tmp_path):
+    """Texts of several dictionaries, columns of nothing, and whole numbers that no float holds are read as they are."""
+    content = {
+        "model": pa.array(["NMU", "NAU", None, "NMU"]),
+        "note": pa.nulls(4),
+        "seed": pa.array([0, 2**63 - 1, 2, 3]),
+        "solved": pa.array([1, 0, 1, 0], pa.int8()),
+        "solved_at": pa.array([2**53 + 1, None, 5, None]),
+        "sparsity_error": pa.array(["1e-6", "nan", " 0.25", "none"]).dictionary_encode(),
+        "stopped_early": pa.array([None, True, False, None]),
+    }
+    pq.write_table(pa.table(content), tmp_path / "a.parquet", row_group_size=1)
+    found = read(tmp_path / "a.parquet")
+    assert found.by == ("model",)
+    table = found.table.select([*OUTCOME_SCHEMA.names, "model", "note"]).to_pydict()
+    assert table == {
+        "seed": [0, 2**63 - 1, 2, 3],
+        "outcome": ["solved", "unsolved", "solved", "unsolved"],
+        "solved_at_iteration": [2.0**53, None, 5.0, None],
+        "sparsity_error": [1e-6, None, 0.25, None],
+        "training_s": [None] * 4,
+        "trained_iterations": [None] * 4,
+        "stopped_early": [False, True, False, False],
+        "model": ["NMU", "NAU", None, "NMU"],
+        "note": [None] * 4,
+    }
+
+
 def test_a_newer_schema_is_refused(tmp_path):
     """A results file of a later version asks for an upgrade."""
     table = results_table(results()).replace_schema_metadata({"study.schema_version": "99"})
@@ -282,6 +326,7 @@ def test_groups_partition_the_rows():
             "solved_at_iteration": random.integers(1, 9, 500) * 1000,
             "sparsity_error": random.random(500) / 2,
             "training_s": random.random(500),
+            "trained_iterations": random.integers(9000, 12000, 500),
             "stopped_early": random.random(500) < 0.5,
         }
     )
@@ -292,3 +337,37 @@ def test_groups_partition_the_rows():
     (whole,) = aggregate_by(table, [])
     assert (whole.seeds, whole.pending) == (500, table["outcome"].null_count)
     assert not whole.complete
+
+
+def test_hyperparameters_that_differ_in_every_row_are_no_ids(tmp_path):
+    """One seed a model, a size or a learning rate each: every row is a trial of its own."""
+    models = [f"{model},2,{0.001 * (i + 1)},0,False,," for i, model in enumerate("ABCDE")]
+    head = "model,hidden_size,learning_rate,seed,solved,solved_at,sparsity_error\n"
+    assert len(read(file(tmp_path, head + "\n".join(models))).table) == 5
+    sizes = [f"NMU,{size},0.1,0,False,," for size in range(2, 10)]
+    assert len(read(file(tmp_path, head + "\n".join(sizes))).table) == 8
+
+
+def test_rows_that_only_an_id_tells_apart_are_refused(tmp_path):
+    """Whether they repeat a trial or differ in a hyperparameter is for the reader to say."""
+    rows = [f"NMU,{0.1 * i},{seed},False,," for i in range(4) for seed in (0, 1)]
+    text = "model,dropout_of_run,seed,solved,solved_at,sparsity_error\n" + "\n".join(rows)
+    assert len(read(file(tmp_path, text)).table) == 8  # four values of eight rows: a hyperparameter
+    rows = [f"NMU,run{i},0,False,," for i in range(4)]
+    text = "model,run,seed,solved,solved_at,sparsity_error\n" + "\n".join(rows)
+    assert "can't be told from others but by run" in refusal(file(tmp_path, text))
+
+
+def test_a_files_own_source_tells_rows_apart(tmp_path):
+    """A column that a file calls source is a column like any other."""
+    rows = [f"NMU,{device},{seed},False,," for device in ("gpu", "cpu") for seed in range(5)]
+    found = read(file(tmp_path, "model,source,seed,solved,solved_at,sparsity_error\n" + "\n".join(rows)))
+    assert (len(found.table), found.by) == (10, ("model", "source"))
+
+
+def test_nothing_among_numbers_is_nothing(tmp_path):
+    """Nan and NA in a column of numbers are the same as an empty field, and the others stay numbers."""
+    rows = [f"NMU,{lam},{seed},False,," for lam in ("nan", "NA", "", "0.1", "10") for seed in range(9)]
+    rows = [row for i, row in enumerate(rows) if i % 9 < 3 or i >= 27]
+    text = "model,lam,seed,solved,solved_at,sparsity_error\n" + "\n".join(rows[6:])
+    assert read(file(tmp_path, text)).table["lam"].unique().to_pylist() == [None, 0.1, 10.0]

@@ -1,0 +1,133 @@
+"""Many samples at once: their values one after another, and how many values each sample has.
+
+A table of ten thousand groups would take seconds in calls of one group each. What a sample comes to doesn't depend
+on the samples beside it, to the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from study.records import Interval
+from study.statistics.checks import Floats
+
+Sizes = Sequence[int] | npt.NDArray[np.integer]
+Ints = npt.NDArray[np.int64]
+Numbers = npt.NDArray[Any]
+
+
+def checked_sizes(values: npt.NDArray[np.generic], sizes: Sizes) -> Ints:
+    """Give sizes as an array, after refusing what doesn't share out the values."""
+    n = np.asarray(sizes, dtype=np.int64)
+    if values.ndim != 1 or n.ndim != 1 or (n.size and n.min() < 0) or n.sum() != values.size:
+        raise ValueError(
+            f"sizes must be >= 0 and add up to the {values.size} values, but add up to {n.sum()}"
+        )
+    return n
+
+
+def sums(values: Floats, sizes: Ints) -> Floats:
+    """Add up each sample; zero for one of no values.
+
+    Example:
+        >>> sums(np.array([1.0, 2.0, 3.0]), np.array([2, 0, 1])).tolist()
+        [3.0, 0.0, 3.0]
+    """
+    return _reduced(np.add, values, sizes, 0.0)
+
+
+def means(values: Floats, sizes: Ints) -> Floats:
+    """Take the mean of each sample; NaN for one of no values.
+
+    Example:
+        >>> means(np.array([1.0, 2.0, 3.0]), np.array([2, 0, 1])).tolist()
+        [1.5, nan, 3.0]
+    """
+    total = sums(values, sizes)
+    found: Floats = np.divide(total, sizes, out=np.full(sizes.size, np.nan), where=sizes > 0)
+    return found
+
+
+def least(values: Floats, sizes: Ints) -> Floats:
+    """Take the least value of each sample; infinity for one of no values."""
+    return _reduced(np.minimum, values, sizes, np.inf)
+
+
+def greatest(values: Floats, sizes: Ints) -> Floats:
+    """Take the greatest value of each sample; minus infinity for one of no values."""
+    return _reduced(np.maximum, values, sizes, -np.inf)
+
+
+def _reduced(reduce: np.ufunc, values: Floats, sizes: Ints, of_none: float) -> Floats:
+    found = np.full(sizes.size, of_none)
+    some = sizes > 0
+    if some.any():
+        found[some] = reduce.reduceat(values, (np.cumsum(sizes) - sizes)[some])
+    return found
+
+
+def padded(values: Numbers, sizes: Ints, fill: float) -> Iterator[tuple[Ints, Numbers]]:
+    """Lay samples out as matrices, a row each, those of nearly one size together.
+
+    Args:
+        values: of all samples.
+        sizes: of each.
+        fill: what stands behind the values of a row.
+
+    Yields:
+        Places of samples, ascending, and a matrix with a row for each; at most half of it is filled up.
+        Samples of no values are left out.
+
+    Example:
+        >>> [(places.tolist(), rows.tolist()) for places, rows in padded(np.arange(6.0), np.array([3, 0, 1, 2]), 9.0)]
+        [([2], [[3.0]]), ([0, 3], [[0.0, 1.0, 2.0], [4.0, 5.0, 9.0]])]
+    """
+    starts = np.cumsum(sizes) - sizes
+    magnitudes = np.frexp(sizes)[1]  # sizes up to twofold share one: 1; 2, 3; 4 ... 7
+    for magnitude in np.unique(magnitudes[sizes > 0]):
+        places = np.flatnonzero(magnitudes == magnitude)
+        column = np.arange(sizes[places].max())
+        inside = column < sizes[places, None]
+        rows = np.full(inside.shape, fill, values.dtype)
+        rows[inside] = values[(starts[places, None] + column)[inside]]
+        yield places, rows
+
+
+def log_gaps(values: Floats, sizes: Ints, centres: Floats, floors: Floats | None = None) -> Floats:
+    """Say of each sample by how much the mean of its logarithms is below the logarithm of its mean.
+
+    Args:
+        values: positive, or >= 0 where there are floors; of all samples.
+        sizes: of each, > 0.
+        centres: their means.
+        floors: positive; of each sample, whose logarithm stands in the place of zeros'.
+
+    Example:
+        >>> log_gaps(np.array([1.0, 4.0]), np.array([2]), np.array([2.5])).round(6).tolist()
+        [0.223144]
+    """
+    centre = np.repeat(centres, sizes)
+    deviation = (values - centre) / centre
+    inside = values if floors is None else np.maximum(values, np.repeat(floors, sizes))
+    # log1p keeps the digits of values near the mean, log those of values far below it
+    logs = np.where(deviation > -0.5, np.log1p(np.maximum(deviation, -0.5)), np.log(inside) - np.log(centre))
+    return means(deviation - logs, sizes)
+
+
+def numbers(found: Floats) -> list[float | None]:
+    """Give numbers for people: None for NaN."""
+    return [None if number != number else number for number in found.tolist()]
+
+
+def intervals(found: Floats) -> list[Interval | None]:
+    """Give intervals, shape [samples, 2], for people: None for NaN.
+
+    Example:
+        >>> intervals(np.array([[0.5, 1.0], [np.nan, np.nan]]))
+        [(0.5, 1.0), None]
+    """
+    return [None if low != low else (low, high) for low, high in found.tolist()]

@@ -1,0 +1,126 @@
+"""Many samples at once: each comes to what it comes to alone, to the last bit, whatever is beside it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from study import statistics
+from study.statistics import samples
+
+SIZES = st.sampled_from([0, 1, 2, 3, 9, 30, 200])
+MANY = st.tuples(st.lists(SIZES, max_size=12), st.integers(0, 99))
+
+
+def drawn(many, zeros=0.1):
+    """Draw samples of numbers in [0, 1/2], those of odd places far less than the others, and some of them 0."""
+    sizes, seed = many
+    rng = np.random.default_rng(seed)
+    scales = [1e-4 if place % 2 else 1.0 for place in range(len(sizes))]
+    return [
+        np.where(rng.random(size) < zeros, 0.0, scale * rng.beta(0.5, 3.0, size) / 2)
+        for size, scale in zip(sizes, scales, strict=True)
+    ]
+
+
+def joined(parts):
+    """Put samples one after another, and say how many values each has."""
+    return np.concatenate([*parts, np.empty(0)]), [len(part) for part in parts]
+
+
+@given(MANY)
+@pytest.mark.parametrize("name", ["mean", "median"])
+def test_numbers_of_many_are_those_of_each(name, many):
+    """Means and medians don't depend on the samples beside, and NaN stands for None."""
+    parts = drawn(many)
+    found = samples.numbers(getattr(statistics, f"{name}s")(*joined(parts)))
+    assert found == [getattr(statistics, name)(part) for part in parts]
+
+
+@given(MANY, st.sampled_from([0.5, 0.95, 0.999]))
+@pytest.mark.parametrize(("name", "zeros"), [("gamma_mean_interval", 0.0), ("beta_mean_interval", 0.1)])
+def test_intervals_of_many_are_those_of_each(name, zeros, many, confidence):
+    """Intervals don't depend on the samples beside, which take more steps or fewer to be found."""
+    parts = drawn(many, zeros)
+    found = samples.intervals(getattr(statistics, f"{name}s")(*joined(parts), confidence=confidence))
+    assert found == [getattr(statistics, name)(part, confidence=confidence) for part in parts]
+
+
+@given(st.lists(st.integers(0, 60).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))))
+def test_wilson_intervals_of_many_are_those_of_each(counts):
+    """Wilson's interval is the same alone and among others."""
+    found = statistics.wilsons([k for k, _ in counts], [n for _, n in counts])
+    assert [tuple(interval) for interval in found.tolist()] == [statistics.wilson(*count) for count in counts]
+
+
+@given(MANY, st.sampled_from([0.05, 0.3, 9.0]))
+def test_restricted_means_of_many_are_those_of_each(many, until):
+    """Restricted means, their errors and intervals don't depend on the samples beside, nor on how wide those are."""
+    parts = [np.round(part, 2) for part in drawn(many)]
+    times, sizes = joined(parts)
+    solved = np.random.default_rng(many[1]).random(times.size) < 0.7
+    found = statistics.restricted_means(times, solved, sizes, until)
+    rows = zip(
+        samples.numbers(found.mean),
+        samples.numbers(found.standard_error),
+        samples.intervals(found.interval),
+        strict=True,
+    )
+    flags = np.split(solved, np.cumsum(sizes)[:-1]) if sizes else []
+    alone = [statistics.restricted_mean(*trial, until) for trial in zip(parts, flags, strict=True)]
+    assert list(rows) == [
+        (one.mean, one.standard_error, one.interval) if one else (None, None, None) for one in alone
+    ]
+
+
+def test_restricted_means_have_an_end_each():
+    """One end a sample is obeyed by each."""
+    times, solved = [10.0, 20.0, 10.0, 20.0], [True, False, True, False]
+    found = statistics.restricted_means(times, solved, [2, 2], [20.0, 12.0])
+    assert found.mean.tolist() == [15.0, 11.0]
+
+
+@given(MANY)
+def test_each_sample_is_reduced_alone(many):
+    """Sums, least and greatest values are numpy's of each sample; those of no values have none."""
+    parts = drawn(many)
+    values, sizes = joined(parts)
+    n = samples.checked_sizes(values, sizes)
+    assert samples.sums(values, n) == pytest.approx([part.sum() for part in parts], rel=1e-14)
+    assert samples.least(values, n).tolist() == [min(part, default=math.inf) for part in parts]
+    assert samples.greatest(values, n).tolist() == [max(part, default=-math.inf) for part in parts]
+
+
+@given(st.lists(st.integers(0, 500), max_size=40))
+def test_padded_rows_hold_every_sample_once(sizes):
+    """Rows hold each sample of some values once, and at most as much that is filled up."""
+    values = np.arange(float(sum(sizes)))
+    parts = np.split(values, np.cumsum(sizes)[:-1]) if sizes else []
+    seen = {}
+    for places, rows in samples.padded(values, np.array(sizes, dtype=np.int64), -1.0):
+        assert np.count_nonzero(rows == -1.0) <= np.count_nonzero(rows >= 0)
+        for place, row in zip(places, rows, strict=True):
+            assert place not in seen
+            seen[place] = row[row >= 0].tolist()
+    assert seen == {place: part.tolist() for place, part in enumerate(parts) if len(part)}
+
+
+@pytest.mark.parametrize("sizes", [[2], [4, -1], [1, 1], [[3]]])
+@pytest.mark.parametrize(
+    "estimate",
+    [
+        statistics.means,
+        statistics.medians,
+        statistics.gamma_mean_intervals,
+        statistics.beta_mean_intervals,
+        lambda values, sizes: statistics.restricted_means(values, [True] * len(values), sizes, 1.0),
+    ],
+)
+def test_sizes_must_share_out_the_values(estimate, sizes):
+    """Sizes that are negative, or don't add up to the values, are refused."""
+    with pytest.raises(ValueError, match="add up to the 3 values"):
+        estimate([0.1, 0.2, 0.3], sizes)

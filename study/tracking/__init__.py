@@ -5,7 +5,8 @@ MLflow and never fails because of it: what a `Publisher` misses, `sync` publishe
 changes nothing.
 """
 
-from study.tracking.address import default_uri, experiment_url, ui_command
+from study.tracking.address import default_uri, ui_command
+from study.tracking.dashboard import Links, links
 from study.tracking.experiment import sync
 from study.tracking.publisher import Publisher
 from study.tracking.read import load, published
@@ -13,10 +14,11 @@ from study.tracking.rows import CURVE_POINTS, Point
 
 __all__ = [
     "CURVE_POINTS",
+    "Links",
     "Point",
     "Publisher",
     "default_uri",
-    "experiment_url",
+    "links",
     "load",
     "published",
     "sync",

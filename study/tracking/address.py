@@ -57,52 +57,47 @@ def ui_command(uri: str, port: int = 5000, host: str = "127.0.0.1") -> tuple[lis
     return command, os.environ | _ENVIRONMENT | {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
 
 
-def experiment_url(uri: str, study: str, address: str | None = None) -> str:
-    """Give the page of a study in the dashboard.
-
-    Args:
-        uri: of MLflow.
-        study: its name.
-        address: where the dashboard of a database is served; a server is its own.
-
-    Raises:
-        TrackingError: if MLflow can't be reached, or doesn't know the study.
-    """
-    with reached(uri):
-        experiment = connect(uri).get_experiment_by_name(study)
-    if experiment is None:
-        raise TrackingError(
-            f"MLflow at {shown(uri)} has no experiment {study!r}: publish it with `study sync`"
-        )
-    base = address or (uri if uri.startswith("http") else "http://127.0.0.1:5000")
-    return f"{base.rstrip('/')}/#/experiments/{experiment.experiment_id}"
-
-
 def connect(uri: str) -> MlflowClient:
-    """Make a quiet client. Importing MLflow takes seconds, so it waits until somebody asks."""
+    """Make a quiet client."""
+    client_class = imported()
+    path = database(uri)
+    fresh = path is not None and not path.exists()
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    client = client_class(tracking_uri=uri)
+    client.search_experiments(max_results=1)
+    if fresh and path is not None:
+        # With a write-ahead log the dashboard reads while we write; the file remembers it.
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("PRAGMA journal_mode=WAL")
+    return client
+
+
+def imported() -> type[MlflowClient]:
+    """Import MLflow, quietly. That takes seconds, so it waits until somebody asks."""
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     from mlflow import MlflowClient
 
     for name in ("mlflow", "alembic"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    database = _database(uri)
-    fresh = database is not None and not database.exists()
-    if database is not None:
-        database.parent.mkdir(parents=True, exist_ok=True)
-    client = MlflowClient(tracking_uri=uri)
-    client.search_experiments(max_results=1)
-    if fresh and database is not None:
-        # With a write-ahead log the dashboard reads while we write; the file remembers it.
-        with closing(sqlite3.connect(database)) as connection:
-            connection.execute("PRAGMA journal_mode=WAL")
-    return client
+    return MlflowClient
 
 
 def artifacts(uri: str) -> Path | None:
     """Give the folder for files beside a database; a server has its own place."""
-    database = _database(uri)
-    return None if database is None else database.absolute().with_name("mlflow-artifacts")
+    path = database(uri)
+    return None if path is None else path.absolute().with_name("mlflow-artifacts")
+
+
+def database(uri: str) -> Path | None:
+    """Give the file of a database in a file; None of a server.
+
+    Example:
+        >>> database("sqlite:////data/studies/mlflow.db").name
+        'mlflow.db'
+    """
+    return Path(uri.removeprefix(_SQLITE)) if uri.startswith(_SQLITE) else None
 
 
 def user() -> Mapping[str, str]:
@@ -142,7 +137,3 @@ def said(error: BaseException) -> str:
     """Give the first line of what an error says, without its address book."""
     text = str(error).strip() or type(error).__name__
     return shown(text.splitlines()[0])[:300]
-
-
-def _database(uri: str) -> Path | None:
-    return Path(uri.removeprefix(_SQLITE)) if uri.startswith(_SQLITE) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,7 +43,7 @@ def sync(
     spec: str = "",
     counts: Mapping[str, float] | None = None,
     series: Sequence[Point] = (),
-    files: Sequence[Path] = (),
+    files: Callable[[], Sequence[Path]] = tuple,
 ) -> int:
     """Publish what MLflow is missing, and mend what differs.
 
@@ -56,7 +56,7 @@ def sync(
         spec: its file's text.
         counts: trials by state.
         series: the chart's points.
-        files: of the report.
+        files: writes the report, once all is published and can be linked to, and gives its files.
 
     Returns:
         How many trials were written; 0 if MLflow had them all.
@@ -70,7 +70,7 @@ def sync(
         if counts:
             experiment.counts(counts)
         experiment.series(series)
-        for file in files:
+        for file in files():
             experiment.artifact(file)
         experiment.finish()
     return written

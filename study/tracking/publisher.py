@@ -55,6 +55,7 @@ class Publisher:
         self._waiting = 0
         self._missed = 0
         self._lock = threading.Lock()
+        self._tried = threading.Event()
         self._give_up = threading.Event()
         self._thread = threading.Thread(target=self._write, name="publisher", daemon=True)
 
@@ -69,6 +70,10 @@ class Publisher:
     ) -> None:
         """Close."""
         self.close(self._close_timeout_s)
+
+    def wait_for_study(self, timeout_s: float = 60.0) -> None:
+        """Wait until MLflow has the study, or the first try has failed: before that there is nothing to link to."""
+        self._tried.wait(timeout_s)
 
     def publish(self, results: Sequence[Result], curves: Sequence[Curve]) -> None:
         """Queue trials and their curves."""
@@ -132,6 +137,7 @@ class Publisher:
                     experiment, failures = None, failures + 1
                     again_at = time.monotonic() + _COOL_DOWN_S
                     self.trouble = f"MLflow at {shown(self._uri)}: {said(error)}"
+            self._tried.set()
             with self._lock:
                 self._waiting -= job.trials
                 self._missed += 0 if done else job.trials

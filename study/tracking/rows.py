@@ -24,12 +24,13 @@ CURVE_POINTS = 50
 
 CURVES = tuple(name for name in CURVE_SCHEMA.names if name not in ("trial_id", "iteration"))
 TRIAL_ID = "study.trial_id"
+CELL_ID = "study.cell_id"
 KIND = "study.kind"
 
 _PARAMETERS = ("seed", *CELL_FIELDS)
 _TAGS = {
     "trial_id": TRIAL_ID,
-    "cell_id": "study.cell_id",
+    "cell_id": CELL_ID,
     "outcome": "study.outcome",
     "stopped_early": "study.stopped_early",
     "engine": "engine",

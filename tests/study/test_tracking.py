@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from playwright.sync_api import Page, expect
 
 from study.errors import TrackingError
 from study.records import Cell, Curve, Outcome, Result, Trial
@@ -26,7 +28,7 @@ from study.tracking import (
     CURVE_POINTS,
     Publisher,
     default_uri,
-    experiment_url,
+    links,
     load,
     published,
     sync,
@@ -304,8 +306,6 @@ def test_an_unknown_study_is_told_in_words(uri: str) -> None:
     assert published(uri, "nobody") == set()
     with pytest.raises(TrackingError, match="study sync"):
         load(uri, "nobody")
-    with pytest.raises(TrackingError, match="study sync"):
-        experiment_url(uri, "nobody")
 
 
 @contextmanager
@@ -365,10 +365,77 @@ def test_a_server_killed_midway_is_made_up_for(uri: str) -> None:
     assert load(uri, "demo", with_curves=False)[0].equals(
         results_table(results).sort_by([("cell_id", "ascending"), ("seed", "ascending")])
     )
-    assert experiment_url(uri, "demo", address).startswith(f"{address}/#/experiments/")
 
 
 def test_importing_tracking_does_not_import_mlflow() -> None:
     """MLflow takes seconds to import, so only who publishes pays for it."""
     code = "import sys, study.tracking; sys.exit('mlflow' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_without_mlflow_there_are_no_links(uri: str, tmp_path: Path) -> None:
+    """Tracking off, a study never published or deleted, a database that isn't there or isn't one: None, and no file."""
+    (tmp_path / "text.db").write_text("no database")
+    assert links(None, "demo") is None
+    assert links(uri, "demo") is None
+    assert links(f"sqlite:///{tmp_path}/text.db", "demo") is None
+    assert links(f"sqlite:///{tmp_path}/none/mlflow.db", "demo") is None
+    assert not (tmp_path / "none").exists()
+    sync(uri, "demo", [], [])
+    found = links(uri, "demo")
+    assert found is not None
+    connect(uri).delete_experiment(found.experiment_id)
+    assert links(uri, "demo") is None
+
+
+def test_links_wait_for_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is down and one that never answers give no links, however long MLflow would wait for them."""
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "1000")
+    assert links(f"http://127.0.0.1:{free_port()}", "demo") is None
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        assert links(f"http://127.0.0.1:{silent.getsockname()[1]}", "demo", timeout_s=0.1) is None
+
+
+def test_a_study_can_be_linked_to_once_its_publisher_has_begun(uri: str) -> None:
+    """After waiting for it the study is there; where MLflow is down, waiting ends too."""
+    with Publisher(uri, "demo") as publisher:
+        publisher.wait_for_study(250)
+        assert links(uri, "demo") is not None
+    with Publisher(f"http://127.0.0.1:{free_port()}", "demo") as publisher:
+        publisher.wait_for_study(250)
+        assert publisher.trouble is not None
+
+
+def shown_runs(page: Page, *names: str) -> None:
+    """Wait until the dashboard's table has a row of each name, and no other."""
+    rows = page.locator("a[href*='/runs/']")
+    for name in names:
+        expect(rows.filter(has_text=re.compile(f"^{name}$"))).to_have_count(1, timeout=60_000)
+    expect(rows).to_have_count(len(names))
+
+
+def test_links_lead_to_just_these_runs(uri: str, visit: Callable[..., Any]) -> None:
+    """In the dashboard a trial's link shows its run, a cell's its runs, the study's what it ever showed.
+
+    The server and the database give the same links, without the password.
+    """
+    other = replace(CELL, hidden_size=2)
+    results = [*(solved(seed) for seed in range(3)), solved(7, trial=Trial(other, 7)), failed(4)]
+    sync(uri, "first", [solved(1)], [])
+    sync(uri, "demo", results, [curve(1)])
+    port = free_port()
+    address = f"http://127.0.0.1:{port}"
+    with server(uri, port):
+        found = links(uri, "demo", address=address)
+        assert found is not None
+        assert found == links(f"http://me:secret@127.0.0.1:{port}/", "demo")
+        page = visit(found.trial(results[1].trial.id)).page
+        shown_runs(page, "NMU h4 seed 1")
+        page.goto(found.cell(CELL.id))
+        shown_runs(page, *(f"NMU h4 seed {seed}" for seed in (0, 1, 2, 4)))
+        page.goto(found.cell(other.id))
+        shown_runs(page, "NMU h2 seed 7")
+        page.goto(found.trial("none"))
+        expect(page.get_by_text("0 matching runs")).to_be_visible(timeout=60_000)
+        page.goto(found.study)
+        shown_runs(page, "demo")

@@ -1,0 +1,93 @@
+"""Pictures of a page as a browser shows it: wide and on a phone, light and dark; and the browser that the tests use.
+
+python -m docs.pictures studies/demo/report/report.html --out pictures
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from playwright.sync_api import Browser, sync_playwright
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+SIZES = {1280: 900, 390: 844}
+"""Widths of a laptop and of a phone, each with its height, in CSS pixels."""
+SCHEMES = ("light", "dark")
+
+# No sandbox: it can't be had as root, as in a container, and the pages are our own. Nothing is asked of the network
+# that a page doesn't ask for.
+_FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+def browser_path() -> str | None:
+    """Find Chromium or Chrome on this machine; None if there is neither."""
+    return next((found for name in BROWSERS if (found := shutil.which(name))), None)
+
+
+@contextmanager
+def opened(executable: str) -> Iterator[Browser]:
+    """Open a browser without a window.
+
+    While it is open, asyncio can't be used in the same thread.
+    """
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=executable, args=_FLAGS)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+def pictures(page: Path, folder: Path, *, whole: bool = False) -> list[Path]:
+    """Write page-1280-light.png and the like.
+
+    Args:
+        page: an HTML file.
+        folder: where; made if it isn't there.
+        whole: the page to its end, not only what is seen before scrolling.
+
+    Raises:
+        SystemExit: if there is no browser, saying which would do.
+    """
+    executable = browser_path()
+    if executable is None:
+        raise SystemExit(f"there is no browser here: install one of {', '.join(BROWSERS)}")
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    with opened(executable) as browser:
+        for width, height in SIZES.items():
+            for scheme in SCHEMES:
+                tab = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
+                tab.goto(page.resolve().as_uri())
+                path = folder / f"{page.stem}-{width}-{scheme}.png"
+                tab.screenshot(path=path, full_page=whole)
+                written.append(path)
+                tab.close()
+    return written
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Write the pictures and name them, with their sizes."""
+    parser = argparse.ArgumentParser(prog="docs.pictures", description=__doc__.splitlines()[0])
+    parser.add_argument("page", type=Path)
+    parser.add_argument("--out", type=Path, default=Path("pictures"))
+    parser.add_argument("--whole", action="store_true", help="the page to its end")
+    options = parser.parse_args(arguments)
+    for path in pictures(options.page, options.out, whole=options.whole):
+        print(f"{path}  {path.stat().st_size // 1024} KB")
+
+
+if __name__ == "__main__":
+    main()

@@ -5,12 +5,8 @@ python -m benchmarks.aggregate [--trials N] [--cells N [N ...]] [--rounds N] [--
 
 from __future__ import annotations
 
-import os
 import statistics
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +16,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from benchmarks.measure import finish, parser, published_cell, tell
+from benchmarks.measure import command, finish, parser, published_cell, tell
 from study.records import Result, Trial
 from study.table import RESULT_SCHEMA, result_row
 
@@ -71,18 +67,10 @@ def all_columns(table: pa.Table) -> pa.Table:
     return pa.table(columns, names=RESULT_SCHEMA.names).cast(RESULT_SCHEMA)
 
 
-def report(file: Path, out: Path) -> tuple[float, float]:
-    """Run `study report` on a file, and give the seconds it took and the most MiB it used."""
-    words = [sys.executable, "-m", "study", "report", str(file), "--out", str(out)]
-    began = time.perf_counter()
-    process = subprocess.Popen(words, stdout=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    wall_s = time.perf_counter() - began
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise SystemExit(f"study report ended with {process.returncode}")
-    unit = 1 if sys.platform == "darwin" else 1024  # bytes there, KiB on Linux
-    return wall_s, usage.ru_maxrss * unit / 2**20
+def report(file: Path, out: Path) -> tuple[float, float, float]:
+    """Make the tables of a file; give the seconds it took, those of CPU among them, and the most MiB it used."""
+    formats = [word for kind in ("csv", "parquet", "latex") for word in ("--format", kind)]
+    return command(["study", "report", str(file), "--out", str(out), *formats])
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -100,21 +88,23 @@ def main(words: Sequence[str] | None = None) -> None:
             few, everything = Path(folder) / f"few-{cells}.csv", Path(folder) / f"all-{cells}.parquet"
             pacsv.write_csv(table, few)
             pq.write_table(all_columns(table), everything)
-            measured: dict[str, list[tuple[float, float, float]]] = {FEW: [], ALL: []}
+            measured: dict[str, list[tuple[float, ...]]] = {FEW: [], ALL: []}
             for _ in range(arguments.rounds):
-                start_s, _ = report(nothing, Path(folder) / "nothing")
+                start_s = report(nothing, Path(folder) / "nothing")[0]
                 for kind, file in ((FEW, few), (ALL, everything)):
-                    wall_s, peak_mib = report(file, Path(folder) / "out")
-                    measured[kind].append((wall_s, peak_mib, start_s))
+                    measured[kind].append((*report(file, Path(folder) / "out"), start_s))
             for kind, turns in measured.items():
-                wall_s, peak_mib, start_s = (statistics.median(turn[i] for turn in turns) for i in range(3))
-                tell(f"{kind}, {cells} cells: {wall_s:.1f} s, {peak_mib:.0f} MiB")
+                wall_s, user_s, peak_mib, start_s = (
+                    statistics.median(column) for column in zip(*turns, strict=True)
+                )
+                tell(f"{kind}, {cells} cells: {wall_s:.1f} s, {user_s:.1f} s of CPU, {peak_mib:.0f} MiB")
                 rows.append(
                     {
                         "file": kind,
                         "trials": arguments.trials,
                         "cells": cells,
                         "whole_s": f"{wall_s:.2f}",
+                        "user_s": f"{user_s:.2f}",
                         "start_s": f"{start_s:.2f}",
                         "peak_mib": f"{peak_mib:.0f}",
                     }

@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import statistics
+import subprocess
 import sys
 import time
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
@@ -31,6 +32,15 @@ Value = TypeVar("Value")
 BATCH = 128
 PACK = 64
 _THREADS = Path("/proc/self/task")
+_LAUNCH = """
+import resource, subprocess, sys, time
+began = time.perf_counter()
+subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True)
+wall_s, used = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+print(wall_s, used.ru_utime, used.ru_maxrss)
+"""
+"""Runs a command and tells what it used. A process of its own does it: the memory of the one that starts a process
+counts as that one's, and the benchmark holds more."""
 
 
 def published_cell(model: str, input_size: int, hidden_size: int) -> Cell:
@@ -133,6 +143,15 @@ def in_turns(
 def ratio(over: Sequence[float], under: Sequence[float]) -> float:
     """Give the median of the rounds' ratios."""
     return statistics.median(a / b for a, b in zip(over, under, strict=True))
+
+
+def command(module: Sequence[str], **environment: str) -> tuple[float, float, float]:
+    """Run ``python -m`` as a process: the seconds it took, those of CPU outside the kernel, the most MiB it used."""
+    words = [sys.executable, "-c", _LAUNCH, sys.executable, "-m", *module]
+    launched = subprocess.run(words, stdout=subprocess.PIPE, check=True, env=os.environ | environment)
+    wall_s, user_s, peak = map(float, launched.stdout.split())
+    unit = 1 if sys.platform == "darwin" else 1024  # bytes there, KiB on Linux
+    return wall_s, user_s, peak * unit / 2**20
 
 
 def parser(doc: str | None, *, rounds: int, seconds: float) -> ArgumentParser:

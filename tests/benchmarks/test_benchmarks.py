@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks import aggregate, coverage, engine, floor, scaling, tables
+from benchmarks import aggregate, coverage, engine, floor, report, scaling, tables
 from benchmarks.plain import output, penalty
 from study import statistics
 from tasks import MODELS, Network
 
-TEXTS = {"model", "engine", "part", "kind", "file"}
+TEXTS = {"model", "engine", "part", "kind", "file", "asked"}
 
 
 def measured(main: Callable[[list[str]], None], folder: Path, *words: str) -> list[dict[str, str]]:
@@ -83,6 +83,13 @@ def test_tables_of_many_outcomes_are_measured(tmp_path):
     rows = measured(aggregate.main, tmp_path, *["--trials", "400", "--cells", "4", "--rounds", "1"])
     assert [(row["file"], row["cells"]) for row in rows] == [(aggregate.FEW, "4"), (aggregate.ALL, "4")]
     assert tables.aggregate_table(rows).count("\n") == 3
+
+
+def test_reports_of_large_studies_are_measured(tmp_path):
+    """A made-up study is stored and reported in each way, in seconds and memory."""
+    rows = measured(report.main, tmp_path, *["--cells", "4", "--seeds", "3", "--rounds", "1"])
+    assert [(row["asked"], row["trials"]) for row in rows] == [(part, "12") for part in report.PARTS]
+    assert tables.report_table(rows).count("\n") == len(report.PARTS) + 1
 
 
 def test_numbers_of_cores_end_with_all():

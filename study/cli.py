@@ -90,18 +90,16 @@ def _uri(given: str | None, store: Path) -> str | None:
 
 
 def _tell_where(study: str, store: Path, uri: str | None, console: Console) -> None:
-    from study.tracking import experiment_url
+    from study.tracking import links
 
     page = store / study / "report" / "report.html"
     if not page.is_file():
         return  # interrupted before the first pack was through
     console.print(f"report:    {page}", soft_wrap=True, highlight=False)
-    if uri is not None and uri.startswith("http"):
-        console.print(f"dashboard: {experiment_url(uri, study)}", soft_wrap=True, highlight=False)
-    elif uri is not None:
-        console.print(
-            "dashboard: http://127.0.0.1:5000 while `study ui` runs", soft_wrap=True, highlight=False
-        )
+    found = links(uri, study)
+    if uri is not None and found is not None:
+        when = "" if uri.startswith("http") else " while `study ui` runs"
+        console.print(f"dashboard: {found.study}{when}", soft_wrap=True, highlight=False)
 
 
 def _planned(file: str, *, yes: bool) -> Any:
@@ -239,18 +237,26 @@ def _read_from(source: str, tracking_uri: str | None, store: Path) -> str | None
     help="Where the results of studies are read.",
 )
 @click.option("--by", help="Columns that make a row each: model,operation. Default: those that vary.")
+@click.option(
+    "--compare",
+    metavar="published|NAME|FILE",
+    help="What to set the rows beside. Default: the published numbers, where a study's cells repeat them.",
+)
+@click.option(
+    "--trial", metavar="ID", help="Whose weights to draw, of one study. Default: a typical solved trial's."
+)
 @click.option("--as-published", is_flag=True, help="Add the published estimators, with their faults.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder to write to. Default: report in the study's folder; beside FILE, FILE-report.",
+    help="Folder to write to. Default: report in the study's folder (with --by: tables); beside FILE, FILE-report.",
 )
 @click.option(
     "--format",
     "formats",
-    type=click.Choice(["html", "md", "csv", "parquet", "latex", "png", "svg"]),
+    type=click.Choice(["html", "md", "csv", "parquet", "latex", "png", "svg", "pdf"]),
     multiple=True,
-    help="What to write; may be given again. Default: all there is.",
+    help="What to write; may be given again. Default: all but pdf.",
 )
 def report(
     names: tuple[str, ...],
@@ -258,38 +264,54 @@ def report(
     tracking_uri: str | None,
     source: str,
     by: str | None,
+    compare: str | None,
+    trial: str | None,
     as_published: bool,
     out: Path | None,
     formats: tuple[str, ...],
 ) -> None:
-    """Write the report of study NAME: tables, figure, one HTML page.
+    """Write the report of study NAME: tables, figures, one HTML page.
 
-    With FILE.csv or FILE.parquet of outcomes, with several studies, or with --by: tables, one row a group.
+    With FILE.csv or FILE.parquet of outcomes, with several studies, or with --by: one row a group.
     """
     from study import tabulate
 
     read_from = _read_from(source, tracking_uri, store)
     console = _console()
-    if len(names) > 1 or by is not None or as_published or tabulate.is_file(names[0]):
-        columns = None if by is None else [name.strip() for name in by.split(",") if name.strip()]
+    if (
+        len(names) > 1
+        or by is not None
+        or as_published
+        or any(map(tabulate.is_file, [*names, compare or ""]))
+    ):
+        if trial is not None:
+            raise InputError("--trial: weights are those of one study's trial; leave out files and --by")
         found = tabulate.tabulate(
-            names, store, columns, tracking_uri=read_from, as_published=as_published, out=out, formats=formats
+            names,
+            store,
+            None if by is None else [name.strip() for name in by.split(",") if name.strip()],
+            tracking_uri=read_from,
+            as_published=as_published,
+            compare=compare,
+            out=out,
+            formats=formats,
         )
         tabulate.show(found, console)
         tabulate.write(found)
-        console.print(f"tables:    {found.folder}", soft_wrap=True, highlight=False)
+        console.print(f"report:    {found.folder}", soft_wrap=True, highlight=False)
         return
     from study import results
-    from study.report import FORMATS
+    from study.report import PUBLISHED, USUAL
 
     (name,) = names
-    standing = results.standing(name, store, tracking_uri=read_from)
+    standing = results.standing(name, store, tracking_uri=read_from, compare=compare or PUBLISHED)
     results.show(standing, console)
-    written = results.write(standing, out, formats or tuple(FORMATS))
+    uri = _uri(tracking_uri, store)
+    written = results.write(standing, out, formats or USUAL, tracking_uri=uri, trial=trial)
     if out is None and any(path.name == "report.html" for path in written):
-        _tell_where(name, store, _uri(tracking_uri, store), console)
+        _tell_where(name, store, uri, console)
     else:
-        console.print(f"report:    {written[0].parent}", soft_wrap=True, highlight=False)
+        console.print(f"report:    {(out or store / name / 'report')}", soft_wrap=True, highlight=False)
 
 
 @main.command()
@@ -305,7 +327,7 @@ def sync(name: str, store: Path, tracking_uri: str | None) -> None:
         raise InputError("sync needs a tracking server, but --tracking-uri is 'off'")
     found = results.standing(name, store)
     results.require_results(found)
-    published = results.sync(found, uri, results.write(found))
+    published = results.sync(found, uri)
     click.echo(f"{published} trials published")
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import shlex
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +18,37 @@ from rich.table import Table
 from study import tracking
 from study.aggregate import CellSummary, aggregate
 from study.errors import InputError, StudyError
+from study.exhibits import exhibits
 from study.outcomes import Source
 from study.plan import Plan
 from study.plan import plan as make_plan
-from study.records import Cell
-from study.report import FORMATS, chart_series, compare, comparisons_table, summaries_table, write_report
-from study.report.compare import Comparison
+from study.records import CELL_FIELDS
+from study.report import (
+    PUBLISHED,
+    USUAL,
+    Against,
+    Contrasts,
+    Keyed,
+    Links,
+    Report,
+    cells,
+    cells_rows,
+    chart_series,
+    comparisons_table,
+    contrasts,
+    headline,
+    show_summaries,
+    with_published,
+    with_study,
+    words,
+    write_report,
+)
 from study.spec import parse_spec
 from study.store import Store, StudyStore
 from study.table import RESULT_SCHEMA, table_curves, table_results, trial_row
+
+MOST_TRIALS = 25_000
+"""Trials that a page lists at most: a browser opens these at once, and 3 MB."""
 
 
 @dataclass(frozen=True)
@@ -35,16 +58,33 @@ class Standing:
     Args:
         plan: what it asks for.
         folder: its part of the store.
+        table: its trials' results.
         summaries: one a cell, planned order.
-        comparison: with the published numbers, where it repeats them.
+        against: the published numbers where it repeats them, or another study.
         notices: sentences about files that weren't believed.
     """
 
     plan: Plan
     folder: StudyStore
+    table: pa.Table
     summaries: Sequence[CellSummary]
-    comparison: Sequence[Comparison]
+    against: Against
     notices: Sequence[str]
+
+    @cached_property
+    def rows(self) -> Keyed:
+        """Tell the cells apart."""
+        return cells(self.summaries, self.plan.labels)
+
+    @cached_property
+    def contrasts(self) -> Contrasts:
+        """Test what can be tested between cells."""
+        return contrasts(self.rows)
+
+    @property
+    def headline(self) -> str:
+        """Say what was found, in a sentence."""
+        return headline(self.rows, self.contrasts)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -60,23 +100,36 @@ class Standing:
         return chart_series(self.summaries, self.plan.labels)
 
 
-def standing(name: str, root: Path, *, tracking_uri: str | None = None) -> Standing:
+def standing(name: str, root: Path, *, tracking_uri: str | None = None, compare: str = PUBLISHED) -> Standing:
     """Read how a study stands.
 
     Args:
         name: of the study.
         root: the store's folder.
         tracking_uri: read the results from this MLflow server instead of the store.
+        compare: ``published``, or a study of the store to compare with.
 
     Raises:
         UnknownStudyError: if the store has no such study.
+        InputError: if the study to compare with has no results, or no cell with a counterpart here.
     """
     folder, plan, table = _read(name, root, tracking_uri)
-    planned = Counter[Cell]()
-    for trial in plan.trials:
-        planned[trial.cell] += 1
-    summaries = aggregate(table, planned=planned)
-    return Standing(plan, folder, summaries, compare(summaries), folder.notices)
+    summaries = _summaries(plan, table)
+    if compare == PUBLISHED:
+        return Standing(plan, folder, table, summaries, with_published(summaries), folder.notices)
+    other_folder, other_plan, other_table = _read(compare, root, tracking_uri)
+    if not other_table.num_rows:
+        raise InputError(f"--compare {compare}: that study has no results yet; `study run` makes them")
+    against = with_study(summaries, _summaries(other_plan, other_table), compare)
+    shared = int(pc.sum(pc.is_in(table["trial_id"], value_set=other_table["trial_id"])).as_py() or 0)
+    if shared:
+        told = f"{shared:,} trials are in both studies, and tests take them for independent samples"
+        against = replace(against, notes=(*against.notes, told))
+    return Standing(plan, folder, table, summaries, against, [*folder.notices, *other_folder.notices])
+
+
+def _summaries(plan: Plan, table: pa.Table) -> list[CellSummary]:
+    return aggregate(table, planned=dict.fromkeys(plan.cells, len(plan.spec.seeds)))
 
 
 def outcomes_of(name: str, root: Path, *, tracking_uri: str | None = None) -> tuple[Source, Sequence[str]]:
@@ -115,8 +168,11 @@ def _read(name: str, root: Path, tracking_uri: str | None) -> tuple[StudyStore, 
 
 def _of_plan(table: pa.Table, plan: Plan) -> pa.Table:
     """Keep the rows of planned trials: a study's file may have asked for others before."""
-    wanted = pa.array([trial.id for trial in plan.trials], pa.string())
-    return table.filter(pc.is_in(table["trial_id"], value_set=wanted))
+    cells = pa.array([cell.id for cell in plan.cells], pa.string())
+    seeds = pa.array(list(plan.spec.seeds), pa.int64())
+    # every cell has every seed; ids of a million trials would take a minute
+    planned = pc.and_(pc.is_in(table["cell_id"], value_set=cells), pc.is_in(table["seed"], value_set=seeds))
+    return table.filter(planned)
 
 
 def require_results(found: Standing) -> None:
@@ -130,34 +186,90 @@ def require_results(found: Standing) -> None:
 
 
 def show(found: Standing, console: Console) -> None:
-    """Print a study's table, and how it compares with the published numbers."""
+    """Print a study's finding, its table, and how it compares with the published numbers or another study."""
     require_results(found)
-    console.print(summaries_table(found.summaries, found.plan.labels, title=found.plan.spec.question))
-    if found.comparison:
-        console.print(
-            comparisons_table(found.comparison, found.plan.labels, title="Beside the published numbers")
-        )
-    for notice in found.notices:
-        console.print(notice, style="yellow")
+    show_summaries(console, found.rows, found.plan.spec.question)
+    console.print(found.headline, markup=False, highlight=False)
+    if found.against.comparisons:
+        console.print(comparisons_table(found.rows, found.against))
+    for notice in [*found.notices, *found.against.notes]:
+        console.print(notice, style="yellow", markup=False)
 
 
 def write(
-    found: Standing, folder: Path | None = None, formats: Collection[str] = tuple(FORMATS)
+    found: Standing,
+    folder: Path | None = None,
+    formats: Collection[str] = USUAL,
+    *,
+    tracking_uri: str | None = None,
+    trial: str | None = None,
 ) -> list[Path]:
-    """Write a study's report into a folder, by default its own, and give its files."""
-    spec = found.plan.spec
+    """Write a study's report into a folder, by default its own, and give its files.
+
+    Args:
+        found: the study as it stands.
+        folder: where; None for the study's own.
+        formats: of `study.report.FORMATS`.
+        tracking_uri: of MLflow, to link to; None for no links.
+        trial: whose weights are drawn: its id or the first letters of it; None for a typical solved one.
+
+    Raises:
+        InputError: if there is no such trial, or its weights aren't stored.
+    """
     return write_report(
         folder or found.folder.path / "report",
+        report(found, links=tracking.links(tracking_uri, found.plan.spec.study), trial=trial),
+        formats,
+    )
+
+
+def report(found: Standing, *, links: Links | None = None, trial: str | None = None) -> Report:
+    """Put together what the report of a study says; arguments are as for `write`."""
+    spec = found.plan.spec
+    versus = [] if found.against.is_published else ["--compare", found.against.name]
+    asked = [] if trial is None else ["--trial", trial]
+    shown = exhibits(found.folder, found.summaries, found.rows, found.table, trial)
+    return Report(
         name=spec.study,
         question=spec.question,
-        summaries=found.summaries,
-        labels=found.plan.labels,
-        comparison=found.comparison,
-        provenance=_distinct(found.folder.provenances()),
+        rows=found.rows,
+        data=cells_rows(found.summaries, found.plan.labels),
+        command=shlex.join(["study", "report", spec.study, *versus, *asked]),
+        headline=found.headline,
+        contrasts=found.contrasts,
+        against=found.against,
         notes=list(found.notices),
-        command=f"study report {spec.study}",
-        formats=formats,
+        protocol=_protocol(found.summaries),
+        spec=spec.text,
+        provenance=_distinct(found.folder.provenances()),
+        trials=_listed_trials(found),
+        links=links,
+        learning=shown.learning,
+        gates=shown.gates,
+        weights=shown.weights,
     )
+
+
+def _protocol(summaries: Sequence[CellSummary]) -> dict[str, str]:
+    """Give each hyperparameter that applies, with the values it takes."""
+    shown: dict[str, str] = {}
+    for key in CELL_FIELDS:
+        values = dict.fromkeys(getattr(s.cell, key) for s in summaries)
+        if set(values) != {None}:
+            shown[words.title(key)] = ", ".join(words.show_value(key, value) for value in values)
+    return shown
+
+
+def _listed_trials(found: Standing) -> pa.Table | None:
+    """Give the trials that have a result, each with its row of the report; None if they are too many to list."""
+    table = found.table
+    if table.num_rows > MOST_TRIALS:
+        return None
+    rows = {s.cell_id: row for row, s in enumerate(found.summaries)}
+    of = pa.array([rows[cell_id] for cell_id in table["cell_id"].to_pylist()], pa.int64())
+    names = ("cell_id", "trial_id", "seed", "outcome", "solved_at_iteration", "sparsity_error", "test_mse")
+    listed = table.select([*names, "training_s", "error"])
+    return listed.append_column("row", of).sort_by([("row", "ascending"), ("seed", "ascending")])
 
 
 def _distinct(provenances: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -179,13 +291,12 @@ def _opened(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [{"adopted_from": entry["adopted_from"]} | inner for inner in opened]
 
 
-def sync(found: Standing, tracking_uri: str, files: Sequence[Path]) -> int:
-    """Publish the trials that MLflow is missing or has differently, and the report.
+def sync(found: Standing, tracking_uri: str) -> int:
+    """Publish the trials that MLflow is missing or has differently, then write the report and attach it.
 
     Args:
         found: the study as it stands.
         tracking_uri: of MLflow.
-        files: of the report.
 
     Returns:
         How many trials were published.
@@ -204,7 +315,7 @@ def sync(found: Standing, tracking_uri: str, files: Sequence[Path]) -> int:
         spec=spec.text,
         counts=found.counts,
         series=found.series,
-        files=files,
+        files=partial(write, found, tracking_uri=tracking_uri),
     )
 
 

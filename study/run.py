@@ -101,7 +101,7 @@ def run(plan: Plan, options: Options, console: Console) -> Ending:
                 plan, folder, attempt, pending, options, slots, publisher, console
             )
             found = standing(plan.spec.study, options.root)
-            _report(found, publisher, console)
+            _report(found, publisher, options.tracking_uri, console)
     if not finished:
         return Ending.INTERRUPTED
     return Ending.FAILURES if found.counts["failed"] else Ending.FINISHED
@@ -178,10 +178,12 @@ def _gpu_share(options: Options) -> float:
     return 1 / options.packs_per_gpu if device_of(options) == "cuda" else 0.0
 
 
-def _report(found: Standing, publisher: Publisher | None, console: Console) -> None:
+def _report(found: Standing, publisher: Publisher | None, tracking_uri: str | None, console: Console) -> None:
     if not found.counts["done"]:
         return  # interrupted before the first pack was through
-    files = write(found)
+    if publisher is not None:
+        publisher.wait_for_study()
+    files = write(found, tracking_uri=tracking_uri)
     if publisher is not None:
         publisher.counts(found.counts)
         publisher.series(found.series)

@@ -1,6 +1,6 @@
-"""Tables of outcomes by any columns: from files and studies to one row a group.
+"""Reports of outcomes by any columns: from files and studies to one row a group.
 
-files, studies -> outcomes -> groups -> terminal, Markdown, CSV, Parquet, LaTeX
+files, studies -> outcomes -> groups -> terminal, page, figures, Markdown, CSV, Parquet, LaTeX
 """
 
 from __future__ import annotations
@@ -13,34 +13,36 @@ from pathlib import Path
 import pyarrow as pa
 from rich.console import Console
 
-from study.aggregate import GroupSummary, aggregate_by
+from study.aggregate import aggregate_by
 from study.errors import InputError, StudyError
-from study.outcomes import SUFFIXES, Source, gather, read_source
-from study.report import GROUP_FORMATS, groups, keyed_table, write_groups
-
-_ROWS = 200
-"""Rows that a terminal shows: nobody reads more there, and a thousand take seconds to lay out."""
+from study.outcomes import SUFFIXES, Outcomes, Source, gather, read_source
+from study.report import (
+    FORMATS,
+    PUBLISHED,
+    USUAL,
+    Report,
+    comparisons_table,
+    contrasts,
+    groups,
+    groups_rows,
+    headline,
+    show_summaries,
+    with_groups,
+    write_report,
+)
 
 
 @dataclass(frozen=True)
 class Tabulated:
-    """Groups of trials, and where their tables go.
+    """A report of groups of trials, and where it goes.
 
     Args:
-        title: over the table.
-        groups: one a row.
-        by: the columns that tell them apart, and their types.
-        notices: sentences the reader must know.
-        command: that makes the tables again, without folders.
-        folder: where the tables go.
-        formats: of `GROUP_FORMATS`.
+        report: one row a group.
+        folder: where its files go.
+        formats: of `study.report.FORMATS`.
     """
 
-    title: str
-    groups: Sequence[GroupSummary]
-    by: pa.Schema
-    notices: Sequence[str]
-    command: str
+    report: Report
     folder: Path
     formats: Collection[str]
 
@@ -57,6 +59,7 @@ def tabulate(
     *,
     tracking_uri: str | None = None,
     as_published: bool = False,
+    compare: str | None = None,
     out: Path | None = None,
     formats: Collection[str] = (),
 ) -> Tabulated:
@@ -68,15 +71,52 @@ def tabulate(
         by: columns that tell groups apart; None for those that vary.
         tracking_uri: read the results of studies from this MLflow server instead of the store.
         as_published: apply the published estimators, too.
-        out: where tables shall go; None for a folder beside the first file, or in the study's.
-        formats: of `GROUP_FORMATS`; none for all.
+        compare: a file or study to set the groups beside; None for nothing.
+        out: where the report shall go; None for a folder beside the first file, or in the study's.
+        formats: of `study.report.FORMATS`; none for the usual ones.
 
     Raises:
-        InputError: if a file or a study isn't there or can't be used, or tables can't go where they shall.
+        InputError: if a file or a study isn't there or can't be used, or files can't go where they shall.
     """
-    _check_formats(formats)
+    if compare == PUBLISHED:
+        raise InputError(
+            "--compare published: only a study's cells say which protocol they had, and these are groups by "
+            "columns; compare with a file or a study, or report the study without --by"
+        )
     folder = out or _folder(names, root)
-    _check_folder(folder, [Path(name) for name in names if is_file(name)])
+    _check_folder(folder, [Path(name) for name in [*names, *([compare] if compare else [])] if is_file(name)])
+    outcomes, told = _outcomes(names, root, by, tracking_uri)
+    summaries = aggregate_by(outcomes.table, outcomes.by, as_published=as_published)
+    rows = groups(summaries, outcomes.by)
+    against, versus = None, []
+    if compare is not None:
+        others, told_there = _outcomes([compare], root, outcomes.by, tracking_uri)
+        told += [f"{Path(compare).name}: {notice}" for notice in [*told_there, *others.notices]]
+        beside = groups(aggregate_by(others.table, outcomes.by), outcomes.by)
+        against = with_groups(rows, beside, Path(compare).name)
+        versus = ["--compare", Path(compare).name]
+    short = [Path(name).name for name in names]
+    by_words = ["--by", ",".join(outcomes.by)] if outcomes.by else []
+    published = ["--as-published"] if as_published else []
+    contrasted = contrasts(rows)
+    report = Report(
+        name=", ".join(short) + (f" by {', '.join(outcomes.by)}" if outcomes.by else ""),
+        question="",
+        rows=rows,
+        data=groups_rows(summaries, pa.schema([outcomes.table.schema.field(n) for n in outcomes.by])),
+        command=shlex.join(["study", "report", *short, *by_words, *published, *versus]),
+        headline=headline(rows, contrasted),
+        contrasts=contrasted,
+        against=against,
+        notes=[*told, *outcomes.notices],
+    )
+    return Tabulated(report, folder, formats or USUAL)
+
+
+def _outcomes(
+    names: Sequence[str], root: Path, by: Sequence[str] | None, tracking_uri: str | None
+) -> tuple[Outcomes, list[str]]:
+    """Read files and studies, and what must be told of them."""
     sources: list[Source] = []
     notices: list[str] = []
     for name in names:
@@ -89,48 +129,32 @@ def tabulate(
             source, told = results.outcomes_of(name, root, tracking_uri=tracking_uri)
             sources.append(source)
             notices += told
-    outcomes = gather(sources, by)
-    short = [Path(name).name for name in names]
-    words = ["study", "report", *short, *(["--by", ",".join(outcomes.by)] if outcomes.by else [])]
-    return Tabulated(
-        title=", ".join(short) + (f" by {', '.join(outcomes.by)}" if outcomes.by else ""),
-        groups=aggregate_by(outcomes.table, outcomes.by, as_published=as_published),
-        by=pa.schema([outcomes.table.schema.field(name) for name in outcomes.by]),
-        notices=[*notices, *outcomes.notices],
-        command=shlex.join([*words, *(["--as-published"] if as_published else [])]),
-        folder=folder,
-        formats=formats or tuple(GROUP_FORMATS),
-    )
+    return gather(sources, by), notices
 
 
 def show(found: Tabulated, console: Console) -> None:
-    """Print the table, and what the reader must know."""
-    rows = groups(found.groups, found.by.names)
-    console.print(keyed_table(rows, title=found.title, most=_ROWS))
-    if len(found.groups) > _ROWS:
-        console.print(f"... and {len(found.groups) - _ROWS:,} more rows, in the files")
-    for notice in found.notices:
+    """Print the table, the comparison, and what the reader must know."""
+    report = found.report
+    show_summaries(console, report.rows, report.name)
+    console.print(report.headline, markup=False, highlight=False)
+    notes = list(report.notes)
+    if report.against is not None:
+        console.print(comparisons_table(report.rows, report.against))
+        notes += report.against.notes
+    for notice in notes:
         console.print(notice, style="yellow", markup=False)
 
 
 def write(found: Tabulated) -> list[Path]:
-    """Write the tables, and give their files.
+    """Write the report, and give its files.
 
     Raises:
         StudyError: if the folder can't be written.
     """
     try:
-        return write_groups(
-            found.folder,
-            title=found.title,
-            groups=found.groups,
-            by=found.by,
-            notices=found.notices,
-            command=found.command,
-            formats=found.formats,
-        )
+        return write_report(found.folder, found.report, found.formats)
     except OSError as error:
-        raise StudyError(f"can't write the tables into {found.folder}: {error.strerror or error}") from error
+        raise StudyError(f"can't write the report into {found.folder}: {error.strerror or error}") from error
 
 
 def _folder(names: Sequence[str], root: Path) -> Path:
@@ -138,23 +162,14 @@ def _folder(names: Sequence[str], root: Path) -> Path:
     if files:
         return files[0].with_name(f"{files[0].stem}-report")
     if len(names) > 1:
-        raise InputError("tables of several studies need a folder to go to: give --out")
+        raise InputError("a report of several studies needs a folder to go to: give --out")
     return root / names[0] / "tables"
 
 
 def _check_folder(folder: Path, files: Sequence[Path]) -> None:
     if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is a file, but must be a folder to write tables to: give another --out")
-    written = {(folder / name).resolve() for names in GROUP_FORMATS.values() for name in names}
+        raise InputError(f"{folder} is a file, but must be a folder to write to: give another --out")
+    written = {(folder / name).resolve() for names in FORMATS.values() for name in names}
     for file in files:
         if file.resolve() in written:
-            raise InputError(f"{file} would be written over by its own table: give another --out")
-
-
-def _check_formats(formats: Collection[str]) -> None:
-    foreign = [name for name in formats if name not in GROUP_FORMATS]
-    if foreign:
-        raise InputError(
-            f"--format {', '.join(foreign)}: only the report of one study has it; tables of files, of several "
-            f"studies and by columns come as {', '.join(GROUP_FORMATS)}"
-        )
+            raise InputError(f"{file} would be written over by its own report: give another --out")

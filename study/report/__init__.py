@@ -1,33 +1,55 @@
-"""Reports: what a study came to, for a terminal, a paper, a spreadsheet and a browser.
+"""Reports: what trials came to, for a terminal, a paper, a spreadsheet and a browser.
 
+Report                               what a report says, with Rows for other programs, and what it shows of trials:
+                                     LearningCurve, Gates, TrialWeights, and Links to their pages
+cells, groups                        summaries with what tells them apart: `Keyed`
 summaries_table, comparisons_table   tables in a terminal
-groups, keyed_table                  groups of trials, and their table in a terminal
+with_published, with_study, with_groups   rows beside others
+contrasts, headline                  trends and tests between rows, and the finding in a sentence
 varying                              the hyperparameters that tell the cells apart
-compare                              cells beside the published ones they repeat
 chart_series                         points for a chart drawn elsewhere
-write_report, FORMATS                report.html, report.md, cells.csv, .parquet, .tex, comparison.csv, figure.png, .svg
-write_groups, GROUP_FORMATS          cells.md, cells.csv, cells.parquet, cells.tex
+write_report, FORMATS, USUAL         the files
 """
 
-from study.report.compare import Comparison, compare
-from study.report.keyed import groups
+from study.report.compare import PUBLISHED, Against, Comparison, with_groups, with_published, with_study
+from study.report.content import Gates, LearningCurve, Links, Report, Rows, TrialWeights
+from study.report.contrasts import Contrasts, contrasts
+from study.report.files import cells_rows, groups_rows
+from study.report.headline import headline
+from study.report.keyed import Keyed, cells, groups
 from study.report.series import chart_series
-from study.report.terminal import comparisons_table, keyed_table, summaries_table
+from study.report.terminal import comparisons_table, show_summaries, summaries_table
 from study.report.words import Labels, varying
-from study.report.write import FORMATS, GROUP_FORMATS, write_groups, write_report
+from study.report.write import FORMATS, USUAL, write_report
 
 __all__ = [
     "FORMATS",
-    "GROUP_FORMATS",
+    "PUBLISHED",
+    "USUAL",
+    "Against",
     "Comparison",
+    "Contrasts",
+    "Gates",
+    "Keyed",
     "Labels",
+    "LearningCurve",
+    "Links",
+    "Report",
+    "Rows",
+    "TrialWeights",
+    "cells",
+    "cells_rows",
     "chart_series",
-    "compare",
     "comparisons_table",
+    "contrasts",
     "groups",
-    "keyed_table",
+    "groups_rows",
+    "headline",
+    "show_summaries",
     "summaries_table",
     "varying",
-    "write_groups",
+    "with_groups",
+    "with_published",
+    "with_study",
     "write_report",
 ]

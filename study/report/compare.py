@@ -1,19 +1,24 @@
-"""Set a study's cells beside the published ones they repeat."""
+"""Set a report's rows beside the published cells they repeat, or beside the rows of another study."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from study import statistics
 from study.aggregate import CellSummary
-from study.records import Cell, Interval
-from study.reference.published import Published, published
-from tasks.networks import MODELS
+from study.errors import InputError
+from study.records import CELL_FIELDS, Cell, Interval
+from study.reference.published import SOURCE, Published, published
+from study.report import keyed, words
+from study.report.keyed import Keyed
+from study.summary import Summary
 
 LEVEL = 0.05
 """Chance of any false 'differs' in one comparison."""
+
+PUBLISHED = "published"
 
 _PROTOCOL: dict[str, Any] = {
     "subsets": 2,
@@ -41,53 +46,233 @@ _BEST_STEP_WINDOW = 5000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
-    """A cell beside the published one.
+class Beside:
+    """What a row is set beside. None means that there is no such number.
 
     Args:
-        summary: the study's cell.
-        published: the published one.
-        published_rate: solved of seeds.
-        published_interval: Wilson, 95%.
-        p_value: Fisher's exact test of equal success rates, two-sided.
-        p_adjusted: the same after Holm, over all cells compared.
-        verdict: ``differs`` if `p_adjusted` is below `LEVEL`, else ``agrees``: no difference was detected.
+        source: the published table, or the study or file.
+        solved: trials that solved the task.
+        finished: of so many.
+        success_rate: solved of finished.
+        success_rate_interval: Wilson, 95%.
+        solved_at_median: iterations; of the solved trials, as are the next four.
+        solved_at_mean: iterations.
+        solved_at_interval: of the mean, 95%.
+        sparsity_error_mean: of the solved trials.
+        sparsity_error_interval: of the mean, 95%.
+        complete: whether no trial is failed or pending there.
     """
 
-    summary: CellSummary
-    published: Published
-    published_rate: float
-    published_interval: Interval
+    source: str
+    solved: int
+    finished: int
+    success_rate: float
+    success_rate_interval: Interval
+    solved_at_median: float | None = None
+    solved_at_mean: float | None = None
+    solved_at_interval: Interval | None = None
+    sparsity_error_mean: float | None = None
+    sparsity_error_interval: Interval | None = None
+    complete: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """A row beside another.
+
+    Args:
+        row: which row of the report.
+        summary: what its trials came to.
+        beside: the other.
+        difference: of the success rates, here minus there.
+        difference_interval: Newcombe, 95%.
+        p_value: Fisher's exact test of equal success rates, two-sided.
+        p_adjusted: the same after Holm, over all rows compared.
+        verdict: ``differs`` if `p_adjusted` is below `LEVEL`, else ``agrees``: no difference was detected.
+        log_rank_p: log-rank test of equal times to success, after Holm; None where the other's aren't known.
+    """
+
+    row: int
+    summary: Summary
+    beside: Beside
+    difference: float
+    difference_interval: Interval
     p_value: float
     p_adjusted: float
     verdict: str
+    log_rank_p: float | None = None
 
 
-def compare(summaries: Sequence[CellSummary]) -> list[Comparison]:
+@dataclass(frozen=True, kw_only=True)
+class Against:
+    """A report's rows beside others.
+
+    Args:
+        name: ``published``, or of the study or file.
+        source: where the others come from, for people.
+        comparisons: one a row that has another; may be empty.
+        notes: sentences the reader must know.
+    """
+
+    name: str
+    source: str
+    comparisons: tuple[Comparison, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_published(self) -> bool:
+        """Say whether the others are the published cells."""
+        return self.name == PUBLISHED
+
+
+def with_published(summaries: Sequence[CellSummary]) -> Against:
     """Compare each cell that repeats a published one, and has a finished trial, with it.
 
     Where several published cells have the same protocol, a study that sweeps the hidden size is compared with
     the published sweeps (the NMU with the ablation's, of 50 seeds), and one that doesn't with the seeds.
     """
     pairs = [
-        (summary, row)
-        for summary in summaries
-        if summary.finished and (row := _choose(summary.cell, summaries)) is not None
+        (row, summary, _beside_published(found))
+        for row, summary in enumerate(summaries)
+        if summary.finished and (found := _choose(summary.cell, summaries)) is not None
     ]
-    p_values = [statistics.fisher_exact(s.solved, s.finished, row.solved, row.seeds) for s, row in pairs]
+    return Against(name=PUBLISHED, source=SOURCE, comparisons=_compared(pairs))
+
+
+def with_study(summaries: Sequence[CellSummary], others: Sequence[CellSummary], name: str) -> Against:
+    """Compare each cell with that of another study that has its values in all that either study sweeps.
+
+    Raises:
+        InputError: if no cell of the other study has a counterpart here, or one has several.
+    """
+    cells, their_cells = [s.cell for s in summaries], [s.cell for s in others]
+    swept = dict.fromkeys([*words.varying(cells), *words.varying(their_cells)])
+    same = {cell.id for cell in cells} & {cell.id for cell in their_cells}
+    keys = CELL_FIELDS if same else tuple(dict.fromkeys(["model", *swept]))
+    here, there = (_by(group, keys) for group in (summaries, others))
+    notes = [] if same else _differences(cells, their_cells, keys, name)
+    return _with_rows(here, there, name, notes)
+
+
+def _differences(
+    cells: Sequence[Cell], their_cells: Sequence[Cell], keys: Sequence[str], name: str
+) -> list[str]:
+    """Say of each hyperparameter that isn't matched in which values the studies differ."""
+    notes = []
+    for key in CELL_FIELDS:
+        here, there = (dict.fromkeys(getattr(cell, key) for cell in some) for some in (cells, their_cells))
+        if key not in keys and set(here) != set(there):
+            values = [", ".join(words.show_value(key, value) for value in some) for some in (here, there)]
+            notes.append(f"{words.title(key)}: {values[0]} here, {values[1]} in {name}")
+    return notes
+
+
+def with_groups(rows: Keyed, others: Keyed, name: str) -> Against:
+    """Compare each group with that of another file or study which has its values in the same columns.
+
+    Raises:
+        InputError: if no group has a counterpart.
+    """
+    return _with_rows(rows, others, name, [])
+
+
+def _by(summaries: Sequence[CellSummary], keys: Sequence[str]) -> Keyed:
+    """Tell cells apart by some of their fields."""
+    values = tuple(tuple(getattr(s.cell, key) for key in keys) for s in summaries)
+    return replace(keyed.cells(summaries, {}), keys=tuple(keys), values=values)
+
+
+def _with_rows(rows: Keyed, others: Keyed, name: str, notes: Sequence[str]) -> Against:
+    there: dict[tuple[Any, ...], Summary] = {}
+    for values, summary in zip(others.values, others.summaries, strict=True):
+        if there.setdefault(values, summary) is not summary:
+            raise InputError(
+                f"--compare {name}: several of its cells have one value of {', '.join(rows.keys)}; "
+                "compare with a study in which these tell the cells apart"
+            )
+    found = [
+        (row, s, there[v])
+        for row, (v, s) in enumerate(zip(rows.values, rows.summaries, strict=True))
+        if v in there
+    ]
+    if not found:
+        raise InputError(
+            f"--compare {name}: none of its cells has the values of a cell here in {', '.join(rows.keys)}"
+        )
+    pairs = [(row, s, other) for row, s, other in found if s.finished and other.finished]
+    alone = len(rows.summaries) - len(pairs)
+    told = (
+        [f"{alone} of {len(rows.summaries)} {rows.noun}s have nothing finished to be compared with"]
+        if alone
+        else []
+    )
+    compared = _compared([(row, s, _beside(other, name)) for row, s, other in pairs])
+    tested = [_log_rank(s, other) for _, s, other in pairs]
+    adjusted = iter(statistics.holm([p for p in tested if p is not None]))
+    timed = tuple(
+        replace(c, log_rank_p=None if p is None else next(adjusted))
+        for c, p in zip(compared, tested, strict=True)
+    )
+    return Against(name=name, source=name, comparisons=timed, notes=(*notes, *told))
+
+
+def _log_rank(here: Summary, there: Summary) -> float | None:
+    known = [s.times.known("iterations") if s.times else None for s in (here, there)]
+    if any(k is None for k in known):
+        return None
+    found = statistics.log_rank([k for k in known if k is not None])
+    return None if found is None else found.p_value
+
+
+def _compared(pairs: Sequence[tuple[int, Summary, Beside]]) -> tuple[Comparison, ...]:
+    p_values = [statistics.fisher_exact(s.solved, s.finished, b.solved, b.finished) for _, s, b in pairs]
     adjusted = statistics.holm(p_values)
-    return [
+    return tuple(
         Comparison(
+            row=row,
             summary=summary,
-            published=row,
-            published_rate=row.solved / row.seeds,
-            published_interval=statistics.wilson(row.solved, row.seeds),
+            beside=beside,
+            difference=summary.solved / summary.finished - beside.success_rate,
+            difference_interval=statistics.newcombe(
+                summary.solved, summary.finished, beside.solved, beside.finished
+            ),
             p_value=p_value,
             p_adjusted=p_adjusted,
             verdict="differs" if p_adjusted < LEVEL else "agrees",
         )
-        for (summary, row), p_value, p_adjusted in zip(pairs, p_values, adjusted, strict=True)
-    ]
+        for (row, summary, beside), p_value, p_adjusted in zip(pairs, p_values, adjusted, strict=True)
+    )
+
+
+def _beside(other: Summary, name: str) -> Beside:
+    return Beside(
+        source=name,
+        solved=other.solved,
+        finished=other.finished,
+        success_rate=other.solved / other.finished,
+        success_rate_interval=statistics.wilson(other.solved, other.finished),
+        solved_at_median=other.solved_at_median,
+        solved_at_mean=other.solved_at_mean,
+        solved_at_interval=other.solved_at_interval,
+        sparsity_error_mean=other.sparsity_error_mean,
+        sparsity_error_interval=other.sparsity_error_interval,
+        complete=other.complete,
+    )
+
+
+def _beside_published(row: Published) -> Beside:
+    return Beside(
+        source=row.table,
+        solved=row.solved,
+        finished=row.seeds,
+        success_rate=row.solved / row.seeds,
+        success_rate_interval=statistics.wilson(row.solved, row.seeds),
+        solved_at_median=row.solved_at_median,
+        solved_at_mean=row.solved_at_mean,
+        solved_at_interval=row.solved_at_interval,
+        sparsity_error_mean=row.sparsity_error_mean,
+        sparsity_error_interval=row.sparsity_error_interval,
+    )
 
 
 def matches(cell: Cell, row: Published) -> bool:
@@ -129,6 +314,9 @@ def _sparsity(cell: Cell) -> tuple[Any, ...] | None:
 
 
 def _published_sparsity(cell: Cell, row: Published) -> tuple[Any, ...] | None:
+    # only here, since torch takes seconds to import, and tables of files do without
+    from tasks.networks import MODELS
+
     model = MODELS[row.model]
     if not row.sparsity or not model.sparsity_strength or (model.sparsity_start or 0) >= cell.iterations:
         return None

@@ -5,8 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,12 +13,17 @@ import pyarrow.parquet as pq
 from study.aggregate import CellSummary, GroupSummary
 from study.records import CELL_FIELDS, Interval, Outcome, format_range
 from study.reference.published import SOURCE
-from study.report.compare import Comparison
+from study.report.compare import Against, Comparison
+from study.report.content import Report, Rows
+from study.report.contrasts import Contrasts
 from study.report.keyed import Keyed
-from study.report.table import TextTable, cells_table, comparison_table, summaries_table
+from study.report.table import TextTable, comparison_table, summaries_table
 from study.report.words import Labels
 from study.summary import Summary
 from study.table import RESULT_SCHEMA
+
+if TYPE_CHECKING:
+    from study.report.figures.style import Drawn
 
 STATISTICS_COLUMNS: Mapping[str, str] = {
     "seeds": "trials planned",
@@ -33,13 +37,23 @@ STATISTICS_COLUMNS: Mapping[str, str] = {
     "success_rate_lower": "Wilson, 95%",
     "success_rate_upper": "Wilson, 95%",
     "solved_at_median": "iterations; median over the solved trials",
+    "solved_at_median_lower": "the law's median, by order statistics, at least 95%",
+    "solved_at_median_upper": "the law's median, by order statistics, at least 95%",
     "solved_at_mean": "iterations; mean over the solved trials",
     "solved_at_lower": "gamma law's mean, profile likelihood, 95%",
     "solved_at_upper": "gamma law's mean, profile likelihood, 95%",
     "sparsity_error_mean": "mean over the solved trials",
     "sparsity_error_lower": "beta law on [0, 1/2], its mean, profile likelihood, 95%",
     "sparsity_error_upper": "beta law on [0, 1/2], its mean, profile likelihood, 95%",
+    "time_to_success_mean": "iterations; mean of min(time to success, time_to_success_until) of all that finished",
+    "time_to_success_lower": "Greenwood, 95%",
+    "time_to_success_upper": "Greenwood, 95%",
+    "time_to_success_until": "iterations that it is restricted to: the least that any finished trial ran to",
     "training_s_mean": "seconds of training a finished trial",
+    "solved_at_s_median": "seconds of training until solved; median over the solved trials",
+    "solved_at_s_mean": "seconds of training until solved; mean over the solved trials",
+    "solved_at_s_lower": "gamma law's mean, profile likelihood, 95%",
+    "solved_at_s_upper": "gamma law's mean, profile likelihood, 95%",
     "stopped_early": "trials that stop: when_decided ended",
 }
 """The columns of cells.csv after cell_id, the labels (label_...) and every field of `study.records.Cell`."""
@@ -60,25 +74,13 @@ _TYPES = {
 }
 
 _COMPARISON_COLUMNS = (
-    "cell_id", "model", "hidden_size", "operation", "solved", "trials", "success_rate", "success_rate_lower",
-    "success_rate_upper", "published_solved", "published_seeds", "published_success_rate",
-    "published_success_rate_lower", "published_success_rate_upper", "p_value", "p_adjusted", "verdict",
-    "solved_at_median", "solved_at_mean", "published_solved_at_median", "published_solved_at_mean",
-    "complete", "source",
+    "solved", "trials", "success_rate", "success_rate_lower", "success_rate_upper", "other_solved", "other_trials",
+    "other_success_rate", "other_success_rate_lower", "other_success_rate_upper", "difference", "difference_lower",
+    "difference_upper", "p_value", "p_adjusted", "verdict", "solved_at_median", "solved_at_mean",
+    "other_solved_at_median", "other_solved_at_mean", "log_rank_p", "complete", "other_complete", "source",
 )  # fmt: skip
 
-
-@dataclass(frozen=True)
-class Rows:
-    """Rows for other programs.
-
-    Args:
-        schema: the columns.
-        rows: by column; what is left out is nothing.
-    """
-
-    schema: pa.Schema
-    rows: Sequence[Mapping[str, Any]]
+_ESCAPED = str.maketrans({character: f"\\{character}" for character in "\\|`*_<>#[]!"})
 
 
 def cells_rows(summaries: Sequence[CellSummary], labels: Labels) -> Rows:
@@ -119,31 +121,62 @@ def to_parquet(rows: Rows) -> bytes:
     return bytes(sink.getvalue())
 
 
-def comparison_csv(comparison: Sequence[Comparison]) -> str:
-    """Write one row a compared cell."""
-    return _csv(_COMPARISON_COLUMNS, [_comparison_row(compared) for compared in comparison])
+def comparison_csv(rows: Keyed, against: Against) -> str:
+    """Write one row a compared row: what tells it apart, its numbers, the others'."""
+    is_cells = any(isinstance(c.summary, CellSummary) for c in against.comparisons)
+    names = {name: f"compared_{name}" if name in rows.keys else name for name in _COMPARISON_COLUMNS}
+    header = [*(["cell_id"] if is_cells else []), *rows.keys, *names.values()]
+    return _csv(header, [_comparison_row(rows, c, against, names) for c in against.comparisons])
 
 
-def markdown(
-    *,
-    name: str,
-    question: str,
-    summaries: Sequence[CellSummary],
-    labels: Labels,
-    comparison: Sequence[Comparison],
-) -> str:
-    """Write the tables as Markdown, to paste into an issue or a notebook."""
-    parts = [f"# {_cell(name)}", _cell(question), "![success rate, solved at and sparsity error](figure.png)"]
-    parts.append(_markdown_table(cells_table(summaries, labels)))
-    if comparison:
-        parts += [f"## Against {SOURCE}", _markdown_table(comparison_table(comparison, labels))]
-    return "\n\n".join(part for part in parts if part) + "\n"
+_TESTS_COLUMNS = (
+    "test", "rows", "at", "key", "first", "second", "statistic", "degrees_of_freedom", "estimate", "lower",
+    "upper", "p_value", "p_adjusted",
+)  # fmt: skip
 
 
-def groups_markdown(*, title: str, rows: Keyed, notices: Sequence[str]) -> str:
-    """Write the groups' table as Markdown, with what the reader must know."""
-    parts = [f"# {_cell(title)}", _markdown_table(summaries_table(rows)), *map(_cell, notices)]
-    return "\n\n".join(parts) + "\n"
+def tests_csv(contrasts: Contrasts) -> str:
+    """Write one row a test: estimates are differences of rates, and odds ratios of the regression."""
+    rows: list[dict[str, Any]] = [
+        {"test": "Cochran-Armitage", "rows": t.name, "key": t.key, "statistic": t.z, "p_value": t.p_value}
+        | {"p_adjusted": t.p_adjusted}
+        for t in contrasts.trends
+    ]
+    rows += [
+        {"test": "logistic regression", "rows": s.name, "key": f"log10 {s.key}" if s.is_log else s.key}
+        | {"estimate": s.odds_ratio, **_bare_ends(s.interval), "p_value": s.p_value}
+        for s in contrasts.slopes
+    ]
+    rows += [
+        {"test": "Fisher", "at": p.question, "first": p.first, "second": p.second, "estimate": p.difference}
+        | {**_bare_ends(p.interval), "p_value": p.p_value, "p_adjusted": p.p_adjusted}
+        for p in contrasts.pairs
+    ]
+    rows += [
+        {"test": "log-rank", "at": s.question, "rows": "; ".join(s.names), "statistic": s.statistic}
+        | {"degrees_of_freedom": s.degrees_of_freedom, "p_value": s.p_value, "p_adjusted": s.p_adjusted}
+        for s in contrasts.speeds
+    ]
+    return _csv(_TESTS_COLUMNS, rows)
+
+
+def _bare_ends(interval: Interval | None) -> dict[str, float | None]:
+    low, high = interval or (None, None)
+    return {"lower": low, "upper": high}
+
+
+def markdown(report: Report, figures: Sequence[Drawn]) -> str:
+    """Write the tables as Markdown, with what the reader must know, to paste into an issue or a notebook."""
+    parts = [f"# {_cell(report.name)}", _cell(report.question), _cell(report.headline)]
+    parts += [f"![{_cell(drawn.title)}]({drawn.name}.png)" for drawn in figures[:1]]
+    parts.append(_markdown_table(summaries_table(report.rows)))
+    if report.against is not None and report.against.comparisons:
+        parts += [f"## Against {_cell(report.against.source)}"]
+        parts += [
+            _markdown_table(comparison_table(report.rows, report.against)),
+            *map(_cell, report.against.notes),
+        ]
+    return "\n\n".join(part for part in [*parts, *map(_cell, report.notes)] if part) + "\n"
 
 
 def _cell_row(s: CellSummary, labels: Labels) -> dict[str, Any]:
@@ -157,7 +190,10 @@ def _cell_row(s: CellSummary, labels: Labels) -> dict[str, Any]:
 def _statistics_row(s: Summary) -> dict[str, Any]:
     row: dict[str, Any] = {name: getattr(s, name) for name in STATISTICS_COLUMNS if hasattr(s, name)}
     row |= _ends("success_rate", s.success_rate_interval)
+    row |= _ends("solved_at_median", s.solved_at_median_interval)
     row |= _ends("solved_at", s.solved_at_interval)
+    row |= _ends("time_to_success", s.time_to_success_interval)
+    row |= _ends("solved_at_s", s.solved_at_s_interval)
     return row | _ends("sparsity_error", s.sparsity_error_interval)
 
 
@@ -177,31 +213,38 @@ def _statistics_types(names: Iterable[str]) -> list[tuple[str, pa.DataType]]:
     return [(name, _TYPES.get(name, pa.float64())) for name in names]
 
 
-def _comparison_row(c: Comparison) -> dict[str, Any]:
-    s, published = c.summary, c.published
-    return {
-        "cell_id": s.cell_id,
-        "model": s.cell.model,
-        "hidden_size": s.cell.hidden_size,
-        "operation": s.cell.operation,
+def _comparison_row(rows: Keyed, c: Comparison, against: Against, names: Mapping[str, str]) -> dict[str, Any]:
+    s, other = c.summary, c.beside
+    row: dict[str, Any] = {"cell_id": s.cell_id} if isinstance(s, CellSummary) else {}
+    row |= {key: _written(rows.value(c.row, key)) for key in rows.keys}
+    found = {
         "solved": s.solved,
         "trials": s.finished,
         "success_rate": s.success_rate,
         **_ends("success_rate", s.success_rate_interval),
-        "published_solved": published.solved,
-        "published_seeds": published.seeds,
-        "published_success_rate": c.published_rate,
-        **_ends("published_success_rate", c.published_interval),
+        "other_solved": other.solved,
+        "other_trials": other.finished,
+        "other_success_rate": other.success_rate,
+        **_ends("other_success_rate", other.success_rate_interval),
+        "difference": c.difference,
+        **_ends("difference", c.difference_interval),
         "p_value": c.p_value,
         "p_adjusted": c.p_adjusted,
         "verdict": c.verdict,
         "solved_at_median": s.solved_at_median,
         "solved_at_mean": s.solved_at_mean,
-        "published_solved_at_median": published.solved_at_median,
-        "published_solved_at_mean": published.solved_at_mean,
+        "other_solved_at_median": other.solved_at_median,
+        "other_solved_at_mean": other.solved_at_mean,
+        "log_rank_p": c.log_rank_p,
         "complete": s.complete,
-        "source": f"{SOURCE}: {published.table}",
+        "other_complete": other.complete,
+        "source": f"{SOURCE}: {other.source}" if against.is_published else other.source,
     }
+    return row | {names[name]: value for name, value in found.items()}
+
+
+def _written(value: Any) -> Any:
+    return format_range(value) if isinstance(value, tuple) else value
 
 
 def _ends(name: str, interval: Interval | None) -> dict[str, float | None]:
@@ -223,19 +266,18 @@ def _plain(value: Any) -> Any:
 
 
 def _markdown_table(table: TextTable) -> str:
-    rule = ["---:" if is_number else "---" for is_number in table.is_number]
+    rule = ["---:" if column.is_number else "---" for column in table.columns]
     body = [
         [
-            f"**{_cell(text)}**" if (i, j) in table.best else _cell(text)
-            for j, text in enumerate(row)
+            f"**{_cell(text)}**" if i in column.best else _cell(text)
+            for text, column in zip(row, table.columns, strict=True)
         ]
         for i, row in enumerate(table.rows)
-    ]  # fmt: skip
+    ]
     lines = [[_cell(text) for text in table.header], rule, *body]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def _cell(text: str) -> str:
     """Keep a text from breaking a table or turning into markup."""
-    flat = " ".join(text.split())
-    return "".join(f"\\{c}" if c in "\\|`*_<>#" else c for c in flat)
+    return " ".join(text.split()).translate(_ESCAPED)

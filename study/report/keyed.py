@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from study.aggregate import CellSummary, GroupSummary
@@ -12,6 +13,7 @@ from study.report.words import Labels
 from study.statistics import AsPublished
 from study.summary import Summary
 
+_UNNUMBERED = ("model", "operation", "interpolation_range", "extrapolation_range")
 _METHOD = (
     "model", "init_variance", "bounds", "out_of_bounds_strength", "out_of_bounds_shape", "sparsity_strength",
     "sparsity_start", "sparsity_end", "sparsity_shape", "sparsity_scaling", "optimizer", "learning_rate",
@@ -30,6 +32,7 @@ class Keyed:
         is_number: of each key.
         methods: the keys that are no part of the question: what the question is asked about.
         as_published: the published estimators' numbers of each summary, if asked for.
+        is_plain: whether keys are columns of a file, whose texts say little without their column's name.
     """
 
     keys: tuple[str, ...]
@@ -38,10 +41,41 @@ class Keyed:
     is_number: tuple[bool, ...]
     methods: frozenset[str]
     as_published: Sequence[AsPublished] | None = None
+    is_plain: bool = False
+
+    @property
+    def noun(self) -> str:
+        """Say what a row is."""
+        return "group" if self.is_plain else "cell"
 
     def shown(self) -> list[tuple[str, ...]]:
         """Write the values for people."""
         return [tuple(map(words.show_value, self.keys, row)) for row in self.values]
+
+    def value(self, row: int, key: str) -> Any:
+        """Give a row's value of a key; None of a key that there isn't."""
+        return self.values[row][self.keys.index(key)] if key in self.keys else None
+
+    def varying(self) -> Sequence[str]:
+        """List the keys that take more than one value."""
+        return self._varying
+
+    @cached_property
+    def _varying(self) -> tuple[str, ...]:  # every name of every row asks
+        return tuple(key for i, key in enumerate(self.keys) if len({row[i] for row in self.values}) > 1)
+
+    def name(self, row: int, keys: Sequence[str] | None = None) -> str:
+        """Name a row by some keys, those that vary if not told which: what is a number with what it is."""
+        named = (self.varying() or self.keys) if keys is None else keys
+        return ", ".join(part for key in named if (part := self._part(row, key)))
+
+    def _part(self, row: int, key: str) -> str:
+        value = self.value(row, key)
+        text = words.show_value(key, value)
+        if text == words.NONE:
+            return ""
+        is_named = key in _UNNUMBERED or (isinstance(value, str) and not self.is_plain)
+        return text if is_named else f"{words.title(key)} {text}"
 
     def questions(self) -> list[tuple[Any, ...]]:
         """Give of each summary what it answers: summaries of one question are compared with each other."""
@@ -56,11 +90,14 @@ def cells(summaries: Sequence[CellSummary], labels: Labels) -> Keyed:
     if "model" not in keys:
         keys = ["model", *keys]
     axes = [key for key in keys if is_axis(key, labels)]
+    values = [[words.value(cell, key, labels) for cell in found] for key in keys]
     return Keyed(
         keys=tuple(keys),
-        values=tuple(tuple(words.value(cell, key, labels) for key in keys) for cell in found),
+        values=tuple(zip(*values, strict=True)),
         summaries=summaries,
-        is_number=tuple(is_number(key, labels) for key in keys),
+        is_number=tuple(
+            key not in axes and _are_numbers(column) for key, column in zip(keys, values, strict=True)
+        ),
         methods=_methods(keys, axes),
     )
 
@@ -75,6 +112,7 @@ def groups(summaries: Sequence[GroupSummary], by: Sequence[str]) -> Keyed:
         is_number=tuple(_are_numbers([s.values[i] for s in summaries]) for i in range(len(by))),
         methods=_methods(by),
         as_published=published if len(published) == len(summaries) > 0 else None,
+        is_plain=True,
     )
 
 
@@ -108,11 +146,6 @@ def best(rows: Keyed, name: str, show: Callable[[Any], str]) -> list[int]:
 def is_axis(key: str, labels: Labels) -> bool:
     """Say whether a key is an axis of the grid, on which points have names."""
     return any(key in axes for axes in labels.values())
-
-
-def is_number(key: str, labels: Labels) -> bool:
-    """Say whether a hyperparameter is one of numbers."""
-    return key not in ("model", "operation") and not key.endswith("_range") and not is_axis(key, labels)
 
 
 def _are_numbers(values: Sequence[Any]) -> bool:

@@ -32,6 +32,12 @@ _OPERATIONS = {
     "squared": "$a^2$",
     "root": r"$\sqrt{a}$",
 }
+_MODELS = {
+    "NAC-add": r"$\mathrm{NAC}_{+}$",
+    "NAC-mul": r"$\mathrm{NAC}_{\bullet}$",
+    "NAC-mul-sigma": r"$\mathrm{NAC}_{\bullet,\sigma}$",
+    "NAC-mul-NMU": r"$\mathrm{NAC}_{\bullet,\mathrm{NMU}}$",
+}
 _SPECIAL = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -48,6 +54,7 @@ _SPECIAL = {
     "₊": "$_{+}$",
     **{character: f"\\{character}" for character in "&%$#_{}"},
 }
+_ESCAPED = str.maketrans(_SPECIAL)
 _DAGGER = r"{}^{\dagger}"
 
 
@@ -89,8 +96,7 @@ def escape(text: str) -> str:
         >>> print(escape("50% of a_b {c}"))
         50\% of a\_b \{c\}
     """
-    flat = " ".join(text.split())
-    return "".join(_SPECIAL.get(character, character) for character in flat)
+    return " ".join(text.split()).translate(_ESCAPED)
 
 
 def show_value(key: str, given: Any) -> str:
@@ -101,8 +107,8 @@ def show_value(key: str, given: Any) -> str:
         $\mathrm{NAC}_{\bullet}$ $\times$ 50\%
     """
     if given is not None and key == "model":
-        known = words.known_model(str(given))
-        return known.latex if known else escape(str(given))
+        name = words.model_name(str(given))
+        return _MODELS.get(name) or escape(words.symbol(name))
     if given in _OPERATIONS and key == "operation":
         return _OPERATIONS[given]
     text = words.show_value(key, given)
@@ -132,7 +138,7 @@ def number(value: float) -> str:
 
 
 def _percent(value: float) -> str:
-    return f"{100 * value:.0f}\\%"
+    return words.percent(value).replace("%", r"\%")
 
 
 def _columns(rows: Keyed) -> list[list[str]]:

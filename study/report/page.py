@@ -1,154 +1,205 @@
-"""The report as one HTML page that needs nothing else: no network, no script."""
+"""The report as one HTML page that needs nothing else: no network, no other file."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+import base64
+import hashlib
+import json
+import math
+from collections.abc import Sequence
 from html import escape
 from importlib import resources
 from typing import Any
 
+import pyarrow as pa
+
 from study.aggregate import CellSummary
-from study.reference.published import SOURCE
-from study.report import figure, words
-from study.report.compare import LEVEL, Comparison
+from study.report import html, words
+from study.report.compare import LEVEL, Against, Comparison
+from study.report.content import Links, Report
+from study.report.contrasts import Contrasts
+from study.report.figures.style import Drawn
 from study.report.files import STATISTICS_COLUMNS
-from study.report.table import TextTable, cells_table, comparison_table
-from study.report.words import Labels
+from study.report.headline import count_of
+from study.report.keyed import Keyed
+from study.report.table import (
+    comparison_table,
+    pairs_table,
+    slopes_table,
+    speeds_table,
+    summaries_table,
+    trends_table,
+)
+from study.summary import Summary
 
 MOST_SENTENCES = 12
-"""Compared cells told one by one; of more, those that differ."""
+"""Compared rows told one by one; of more, those that differ."""
+
+_PLACE = "0000TRIAL0000"
+"""Stands for a trial's id in the address that the page's script completes."""
+_CODES = {"solved": "s", "unsolved": "u", "diverged": "d", "failed": "f"}
 
 
-def page(
-    *,
-    name: str,
-    question: str,
-    summaries: Sequence[CellSummary],
-    labels: Labels,
-    comparison: Sequence[Comparison],
-    provenance: Sequence[Mapping[str, Any]],
-    notes: Sequence[str],
-    command: str,
-    svg: str,
-) -> str:
-    """Write the page. Whatever comes from outside is escaped; `svg` is a figure that this package drew."""
-    css = resources.files("study.report").joinpath("page.css").read_text(encoding="utf-8")
-    missing = _missing(summaries)
+def page(report: Report, drawn: Sequence[Drawn]) -> str:
+    """Write the page. Whatever comes from outside is escaped.
+
+    Args:
+        report: what it says.
+        drawn: figures that this package drew.
+    """
+    rows, against = report.rows, report.against
+    summaries = rows.summaries
+    notes = [*report.notes, *_stop_note(summaries)]
+    trials = "" if report.trials is None else _trials(report.trials, len(summaries), report.links)
+    cells = html.table(
+        summaries_table(rows),
+        marked=[not s.complete for s in summaries],
+        opens=[rows.name(row) for row in range(len(summaries))] if trials else (),
+        label="results, one row a cell",
+    )
     body = [
-        f"<header><h1>{escape(name)}</h1><p class=question>{escape(question)}</p>",
-        f"<p class=counts>{escape(_counts(summaries))}</p></header>",
-        _section("What is missing", _list(missing), kind="warning") if missing else "",
-        f"<figure>{_inline(svg)}<figcaption>{escape(_caption(comparison))}</figcaption></figure>",
-        _section("Cells", _table(cells_table(summaries, labels), [not s.complete for s in summaries])),
-        _section("Against the published numbers", _comparison(comparison, labels)) if comparison else "",
-        _section("Notes", _list([*notes, *_stop_note(summaries)])) if notes or _stop_note(summaries) else "",
-        _section("What the columns mean", _definitions()),
-        _section("Provenance", "".join(_mapping(entry) for entry in provenance)) if provenance else "",
-        _section("Remake this report", f"<pre><code>{escape(command)}</code></pre>"),
+        f"<header><h1>{escape(report.name)}</h1>",
+        f"<p class=question>{escape(report.question)}</p>" if report.question else "",
+        f"<p class=headline>{escape(report.headline)}</p>" if report.headline else "",
+        f"<p class=counts>{escape(_counts(rows))}</p></header>",
+        html.section("What is missing", html.items(_missing(rows)), kind="warning"),
+        *(html.figure(figure) for figure in drawn[:1]),
+        html.section("Results", f"{_table_note(bool(trials))}{cells}"),
+        html.section(_against_title(against), _comparison(rows, against)) if against else "",
+        html.section("Trends and tests", _contrasts(report.contrasts)),
+        html.section("More figures", "".join(html.figure(figure) for figure in drawn[1:])),
+        html.section("Protocol", _protocol(report)),
+        html.section("Notes", html.items(notes)),
+        html.section("What the columns mean", _definitions()),
+        html.section("Provenance", "".join(html.mapping(entry) for entry in report.provenance)),
+        html.section("Remake this report", f"<pre><code>{escape(report.command)}</code></pre>"),
+        trials,
     ]
-    return _HEAD.format(title=escape(name), css=css) + "\n".join(part for part in body if part) + _FOOT
+    return _head(report.name) + "\n".join(part for part in body if part) + _foot()
 
 
-_HEAD = """<!doctype html>
+def _asset(name: str) -> str:
+    return resources.files("study.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _head(name: str) -> str:
+    digest = base64.b64encode(hashlib.sha256(_asset("page.js").encode()).digest()).decode()
+    return f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>{title}</title>
+<meta http-equiv="Content-Security-Policy"
+ content="default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'">
+<title>{escape(name)}</title>
 <style>
-{css}</style>
+{_asset("page.css")}</style>
 </head>
 <body>
 <main>
 """
-_FOOT = "\n</main>\n</body>\n</html>\n"
 
 
-def _counts(summaries: Sequence[CellSummary]) -> str:
+def _foot() -> str:
+    return f"\n</main>\n<script>{_asset('page.js')}</script>\n</body>\n</html>\n"
+
+
+def _counts(rows: Keyed) -> str:
+    summaries = rows.summaries
     planned = sum(s.seeds for s in summaries)
-    parts = [f"{_count(len(summaries), 'cell')}, {_count(planned, 'trial')}"]
+    parts = [f"{count_of(len(summaries), rows.noun)}, {count_of(planned, 'trial')}"]
     for outcome in ("solved", "unsolved", "diverged", "failed", "pending"):
         count = sum(getattr(s, outcome) for s in summaries)
         parts += [f"{count:,} {outcome}"] if count else []
     return ": ".join([parts[0], ", ".join(parts[1:])])
 
 
-def _missing(summaries: Sequence[CellSummary]) -> list[str]:
+def _missing(rows: Keyed) -> list[str]:
+    summaries = rows.summaries
     pending, failed = sum(s.pending for s in summaries), sum(s.failed for s in summaries)
     lacking = sum(not s.complete for s in summaries)
-    where = f"in {_count(lacking, 'cell')} of {len(summaries)}"
     sentences = []
     if pending:
         sentences.append(
-            f"{_count(pending, 'trial')} not yet done. Run the study again to train what is missing."
+            f"{count_of(pending, 'trial')} not yet done. Run the study again to train what is missing."
         )
     if failed:
         sentences.append(
-            f"{_count(failed, 'trial')} crashed and left no result. Run the study again to retry."
+            f"{count_of(failed, 'trial')} crashed and left no result. Run the study again to retry."
         )
     if sentences:
         sentences.append(
-            f"Trials are missing {where}: rates there are over the trials that finished, marked with "
-            f"done/planned seeds in the table and with half-filled markers in the figure."
+            f"Trials are missing in {count_of(lacking, rows.noun)} of {len(summaries)}: rates there are over the "
+            "trials that finished, marked with done/planned seeds in the table and half-filled markers in figures."
         )
     return sentences
 
 
-def _stop_note(summaries: Sequence[CellSummary]) -> list[str]:
-    if all(s.cell.stop == "never" for s in summaries):
-        return []
+def _stop_note(summaries: Sequence[Summary]) -> list[str]:
     early = sum(s.stopped_early for s in summaries)
+    if not early and all(s.cell.stop == "never" for s in summaries if isinstance(s, CellSummary)):
+        return []
     return [
-        f"stop: when_decided was on: {_count(early, 'trial')} ended once the outcome could no longer change. "
+        f"stop: when_decided was on: {count_of(early, 'trial')} ended once the outcome could no longer change. "
         f"Outcomes and solved-at are those of full runs; seconds of training are not, and the sparsity error "
         f"is that of the best step so far."
     ]
 
 
-def _caption(comparison: Sequence[Comparison]) -> str:
+def _table_note(opens: bool) -> str:
     text = (
-        "Success rate with Wilson intervals; mean iteration at which trials were solved and mean sparsity "
-        "error of the solved trials, with profile-likelihood intervals of a gamma and a beta law. All "
-        "intervals are 95%. A cell that nothing solved has a rate of 0 and no point in the other panels."
+        "Intervals are at 95%; solved at and sparsity error are of the solved trials. The best value of a question "
+        "is bold."
     )
-    return f"{text} Hollow: published, {SOURCE}." if comparison else text
+    hint = " A row opens to its trials." if opens else ""
+    return f"<p class=small>{text}<span class=screen> A click on a column's title sorts.{hint}</span></p>"
 
 
-def _comparison(comparison: Sequence[Comparison], labels: Labels) -> str:
+def _against_title(against: Against | None) -> str:
+    if against is None or against.is_published:
+        return "Against the published numbers"
+    return f"Against {against.source}"
+
+
+def _comparison(rows: Keyed, against: Against) -> str:
+    comparison = against.comparisons
+    if not comparison:
+        return html.items(against.notes)
     differing = [c for c in comparison if c.verdict == "differs"]
-    keys = words.varying([c.summary.cell for c in comparison], labels)
     verb = "repeats" if len(comparison) == 1 else "repeat"
-    finding = f"differ in {_count(len(differing), 'cell')}" if differing else "differ in none"
+    what = f"{verb} the protocol of" if against.is_published else "set beside"
+    finding = f"differ in {count_of(len(differing), rows.noun)}" if differing else "differ in none"
     head = (
-        f"{_count(len(comparison), 'cell')} {verb} the protocol of {SOURCE}. Success rates {finding} "
+        f"{count_of(len(comparison), rows.noun)} {what} {against.source}. Success rates {finding} "
         f"(Fisher's exact test, two-sided, at {LEVEL:g} with Holm's correction). To agree means that no "
         f"difference was detected with these seeds."
     )
     told = comparison if len(comparison) <= MOST_SENTENCES else differing
-    sentences = [_verdict(c, labels, keys) for c in told]
     note = (
         "Published means are shown as printed, except for the table static_seeds, where they are estimated "
         "from the published seeds as this study's are. As printed, solved-at means are off by 1 to 2%, and "
         "most sparsity errors are half the true mean."
     )
-    is_marked = [c.verdict == "differs" for c in comparison]
-    table = _table(comparison_table(comparison, labels), is_marked)
-    told_apart = _list(sentences) if sentences else ""
-    return f"<p>{escape(head)}</p>{told_apart}{table}<p class=small>{escape(note)}</p>"
+    table = html.table(
+        comparison_table(rows, against),
+        marked=[c.verdict == "differs" for c in comparison],
+        label="comparison",
+    )
+    sentences = html.items([_verdict(rows, c, against) for c in told])
+    small = f"<p class=small>{escape(note)}</p>" if against.is_published else ""
+    return f"<p>{escape(head)}</p>{sentences}{table}{small}{html.items(against.notes)}"
 
 
-def _verdict(c: Comparison, labels: Labels, keys: Sequence[str]) -> str:
-    named = [words.show(c.summary.cell, "model", labels)]
-    named += [f"{words.title(k)} {words.show(c.summary.cell, k, labels)}" for k in keys if k != "model"]
+def _verdict(rows: Keyed, c: Comparison, against: Against) -> str:
     word = "differs from" if c.verdict == "differs" else "agrees with"
-    incomplete = "" if c.summary.complete else ", over an incomplete cell"
+    incomplete = "" if c.summary.complete and c.beside.complete else f", over an incomplete {rows.noun}"
+    other = "the published" if against.is_published else f"{against.source}'s"
+    table = f"; {c.beside.source}" if against.is_published else ""
     return (
-        f"{', '.join(named)}: {c.summary.solved}/{c.summary.finished} {word} the published "
-        f"{c.published.solved}/{c.published.seeds} (p {_equals(c.p_value)}, after Holm "
-        f"{_equals(c.p_adjusted)}; {c.published.table}{incomplete})."
+        f"{rows.name(c.row)}: {c.summary.solved}/{c.summary.finished} {word} {other} "
+        f"{c.beside.solved}/{c.beside.finished} (p {_equals(c.p_value)}, after Holm "
+        f"{_equals(c.p_adjusted)}{table}{incomplete})."
     )
 
 
@@ -157,59 +208,74 @@ def _equals(p: float) -> str:
     return text if text.startswith("<") else f"= {text}"
 
 
+def _contrasts(contrasts: Contrasts) -> str:
+    parts = []
+    if contrasts.trends:
+        title = (
+            "Does the success rate grow or fall with what is swept? Cochran-Armitage, by rank of the values"
+        )
+        parts.append(_folded(title, html.table(trends_table(contrasts), label="trends"), is_open=True))
+    if contrasts.slopes:
+        title = (
+            "Several hyperparameters at once: logistic regression of success, profile-likelihood intervals"
+        )
+        parts.append(_folded(title, html.table(slopes_table(contrasts), label="logistic regression")))
+    if contrasts.pairs:
+        title = "Methods two by two: Newcombe's interval of the difference, Fisher's exact test"
+        parts.append(_folded(title, html.table(pairs_table(contrasts), label="pairs of methods")))
+    if contrasts.speeds:
+        title = "Do methods take equally long to succeed, unsolved trials counted? Log-rank test"
+        parts.append(_folded(title, html.table(speeds_table(contrasts), label="log-rank tests")))
+    notes = html.items(contrasts.notes)
+    if not parts:
+        return notes
+    small = (
+        "Where there is Holm's correction it is over the rows of the table. Tests take trials as independent, also "
+        "those of one seed in different rows."
+    )
+    return "".join([*parts, notes, f"<p class=small>{escape(small)}</p>"])
+
+
+def _folded(title: str, content: str, *, is_open: bool = False) -> str:
+    return f"<details{' open' if is_open else ''}><summary>{escape(title)}</summary>{content}</details>"
+
+
+def _protocol(report: Report) -> str:
+    parts = [html.mapping(report.protocol)] if report.protocol else []
+    if report.spec:
+        parts.append(html.details("The study's file", f"<pre><code>{escape(report.spec)}</code></pre>"))
+    return "".join(parts)
+
+
 def _definitions() -> str:
-    pairs = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in STATISTICS_COLUMNS.items())
-    title = "Columns of cells.csv, after the hyperparameters"
-    return f"<details><summary>{title}</summary><dl>{pairs}</dl></details>"
+    return html.details("Columns of cells.csv, after the hyperparameters", html.mapping(STATISTICS_COLUMNS))
 
 
-def _section(title: str, content: str, kind: str = "") -> str:
-    return f'<section class="{kind}"><h2>{escape(title)}</h2>{content}</section>'
+def _trials(trials: pa.Table, rows: int, links: Links | None) -> str:
+    """Give the page's script what it shows of a row's trials, a list a column."""
+    content: dict[str, Any] = {
+        "outcome": "".join(_CODES.get(str(name), "?") for name in trials["outcome"].to_pylist()),
+        "errors": {str(i): error for i, error in enumerate(trials["error"].to_pylist()) if error},
+        "link": None if links is None else links.trial(_PLACE),
+        "place": _PLACE,
+        "cells": None if links is None else [cell and links.cell(cell) for cell in _cell_ids(trials, rows)],
+    }
+    for name in ("row", "seed", "trial_id"):
+        content[name] = trials[name].to_pylist()
+    for name in ("solved_at_iteration", "sparsity_error", "test_mse", "training_s"):
+        content[name] = [_short(value) for value in trials[name].to_pylist()]
+    text = json.dumps(content, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    safe = text.replace("<", "\\u003c")  # nothing in a script element may look like its end
+    return f'<script type="application/json" id="trials">{safe}</script>'
 
 
-def _list(sentences: Sequence[str]) -> str:
-    return "<ul>" + "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences) + "</ul>"
+def _cell_ids(trials: pa.Table, rows: int) -> list[str | None]:
+    """Give each row's cell; None of a row without trials."""
+    found = dict(zip(trials["row"].to_pylist(), trials["cell_id"].to_pylist(), strict=True))
+    return [found.get(row) for row in range(rows)]
 
 
-def _table(table: TextTable, is_marked: Sequence[bool]) -> str:
-    kinds = ["n" if is_number else "t" for is_number in table.is_number]
-    head = "".join(
-        f"<th class={k} scope=col>{escape(text)}</th>" for k, text in zip(kinds, table.header, strict=True)
-    )
-    rows = []
-    for row, marked in zip(table.rows, is_marked, strict=True):
-        cells = "".join(f"<td class={k}>{escape(text)}</td>" for k, text in zip(kinds, row, strict=True))
-        rows.append(f"<tr{' class=marked' if marked else ''}>{cells}</tr>")
-    region = '<div class=scroll tabindex=0 role=region aria-label="table">'
-    body = "\n".join(rows)
-    return f"{region}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-
-
-def _mapping(entry: Mapping[str, Any]) -> str:
-    pairs = "".join(f"<dt>{escape(str(k))}</dt><dd>{_value(v)}</dd>" for k, v in entry.items())
-    return f"<dl>{pairs}</dl>"
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return _mapping(value)
-    if isinstance(value, list | tuple):
-        return escape(", ".join(map(str, value)))
-    return escape(words.NONE if value is None else str(value))
-
-
-def _inline(svg: str) -> str:
-    """Cut the figure out of its file, and let its ink and paper follow the page's."""
-    drawing = svg[svg.index("<svg") :]
-    drawing = re.sub(r"<metadata>.*?</metadata>", "", drawing, flags=re.DOTALL)
-    drawing = drawing.replace(figure.INK, "var(--ink)").replace(figure.PAPER, "var(--paper)")
-    drawing = drawing.replace(figure.RULE, "var(--rule)")
-    for slot, colour in enumerate(figure.PALETTE):
-        drawing = drawing.replace(colour.lower(), f"var(--curve-{slot})")
-    return drawing.replace(
-        "<svg", '<svg role="img" aria-label="Success rate, solved at and sparsity error"', 1
-    )
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+def _short(value: float | None) -> float | None:
+    if value is None or not math.isfinite(value):
+        return None
+    return int(value) if value == int(value) else float(f"{value:.6g}")

@@ -1,19 +1,18 @@
-"""Cells as curves: what a figure and MLflow's own chart draw."""
+"""Rows as curves: what figures and MLflow's own chart draw."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from study.aggregate import CellSummary
-from study.records import Cell
-from study.report import words
+from study.report import keyed
+from study.report.keyed import Keyed
 from study.report.words import Labels
 
 MOST_CURVES = 8
 """Curves one panel can carry; more are split into facets."""
-
-_UNNUMBERED = ("model", "operation", "interpolation_range", "extrapolation_range")
 
 
 @dataclass(frozen=True)
@@ -23,54 +22,63 @@ class Series:
     Args:
         name: for the legend; empty if it is the only one.
         facet: name of the row of panels it belongs to; empty if there is one row.
-        cells: its points, by ascending x.
+        rows: its points, by ascending x.
     """
 
     name: str
     facet: str
-    cells: tuple[CellSummary, ...]
+    rows: tuple[int, ...]
 
 
-def x_axis(cells: Sequence[Cell], labels: Labels) -> str:
-    """Choose what the cells are drawn against: hidden units, else the hyperparameter with most values."""
-    keys = words.varying(cells, labels)
+def x_axis(rows: Keyed) -> str:
+    """Choose what the rows are drawn against: hidden units, else the key with most values, numbers before names."""
+    keys = rows.varying()
     if "hidden_size" in keys:
         return "hidden_size"
     swept = [key for key in keys if key != "model"]
-    counts = {key: len({words.value(cell, key, labels) for cell in cells}) for key in swept}
-    return max(swept, key=lambda key: counts[key], default="model")
+    return max(
+        swept, key=lambda k: (rows.is_number[rows.keys.index(k)], len(levels(rows, k))), default="model"
+    )
 
 
-def levels(cells: Sequence[Cell], key: str, labels: Labels) -> list[object]:
-    """List the values of a hyperparameter: None first, numbers by size, others as first seen."""
-    seen = list(dict.fromkeys(words.value(cell, key, labels) for cell in cells))
-    numbers = [level for level in seen if isinstance(level, int | float)]
+def levels(rows: Keyed, key: str) -> list[Any]:
+    """List the values of a key: None first, numbers by size, others as first seen."""
+    seen = list(dict.fromkeys(rows.value(row, key) for row in range(len(rows.summaries))))
+    numbers = [level for level in seen if isinstance(level, int | float) and not isinstance(level, bool)]
     if len(numbers) + seen.count(None) == len(seen):
         return [*([None] if None in seen else []), *sorted(numbers)]
     return seen
 
 
-def split(summaries: Sequence[CellSummary], x: str, labels: Labels) -> list[Series]:
-    """Split cells into curves over x: a curve for each combination of the other hyperparameters that vary.
+def split(rows: Keyed, x: str, most: int = MOST_CURVES) -> list[Series]:
+    """Split rows into curves over x: a curve for each combination of the other keys that vary.
 
-    More curves than a panel can carry are split into facets: the first hyperparameters (the model leads) make
-    the curves, as many as fit, and each combination of the rest a facet.
+    More curves than a panel can carry are split into facets: the first keys (the model leads) make the curves, as
+    many as fit, and each combination of the rest a facet.
+
+    Args:
+        rows: the rows.
+        x: a key.
+        most: curves in one facet.
     """
-    cells = [summary.cell for summary in summaries]
-    keys = [key for key in words.varying(cells, labels) if key != x]
+    everyone = range(len(rows.summaries))
+    keys = sorted((key for key in rows.varying() if key != x), key=lambda key: key != "model")
     curve_keys = keys[:1]
     for key in keys[1:]:
-        if len({tuple(words.value(c, k, labels) for k in [*curve_keys, key]) for c in cells}) <= MOST_CURVES:
+        if len({tuple(rows.value(row, k) for k in [*curve_keys, key]) for row in everyone}) <= most:
             curve_keys.append(key)
     facet_keys = [key for key in keys if key not in curve_keys]
-    order = {level: rank for rank, level in enumerate(levels(cells, x, labels))}
-    groups: dict[tuple[str, str], list[CellSummary]] = {}
-    for summary in summaries:
-        named = (_name(summary.cell, curve_keys, labels), _name(summary.cell, facet_keys, labels))
-        groups.setdefault(named, []).append(summary)
+    rank = {level: i for i, level in enumerate(levels(rows, x))}
+    groups: dict[tuple[Any, ...], list[int]] = {}  # by value: two names may read alike
+    for row in everyone:
+        groups.setdefault(tuple(rows.value(row, key) for key in [*curve_keys, *facet_keys]), []).append(row)
     return [
-        Series(name, facet, tuple(sorted(group, key=lambda s: order[words.value(s.cell, x, labels)])))
-        for (name, facet), group in groups.items()
+        Series(
+            rows.name(group[0], curve_keys),
+            rows.name(group[0], facet_keys),
+            tuple(sorted(group, key=lambda row: rank[rows.value(row, x)])),
+        )
+        for group in groups.values()
     ]
 
 
@@ -86,17 +94,6 @@ def chart_series(
     drawn = [summary for summary in summaries if summary.finished]
     return [
         (series.name or "all", s.cell.hidden_size, s.solved / s.finished, s.solved_at_median)
-        for series in split(drawn, "hidden_size", labels or {})
-        for s in series.cells
+        for series in split(keyed.cells(drawn, labels or {}), "hidden_size")
+        for s in (drawn[row] for row in series.rows)
     ]
-
-
-def _name(cell: Cell, keys: Sequence[str], labels: Labels) -> str:
-    parts = []
-    for key in keys:
-        text = words.show(cell, key, labels)
-        if text == words.NONE:
-            continue
-        is_named = key in _UNNUMBERED or isinstance(words.value(cell, key, labels), str)
-        parts.append(text if is_named else f"{words.title(key)} {text}")
-    return ", ".join(parts)

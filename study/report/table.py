@@ -1,171 +1,310 @@
-"""The table of results, once: the columns and texts that the terminal, Markdown and HTML show."""
+"""The tables of a report, once: the columns and texts that the terminal, Markdown and HTML show."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from study.aggregate import CellSummary
 from study.records import Interval
 from study.report import keyed, words
-from study.report.compare import Comparison
+from study.report.compare import Against
+from study.report.contrasts import Contrasts
 from study.report.keyed import Keyed
-from study.report.words import Labels
 from study.statistics import AsPublished
-from study.summary import Summary
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table.
+
+    Args:
+        title: over it.
+        texts: one a row.
+        values: one a row, to sort by; None where there is none.
+        is_number: whether it is aligned at its right.
+        best: rows of the best values of their groups.
+    """
+
+    title: str
+    texts: tuple[str, ...]
+    values: tuple[Any, ...]
+    is_number: bool = True
+    best: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
 class TextTable:
-    """A table of texts.
+    """A table of texts."""
 
-    Args:
-        header: titles of the columns.
-        rows: as many texts each.
-        is_number: of each column, whether it is aligned at its right.
-        best: (row, column) of the best values of their groups.
-    """
+    columns: tuple[Column, ...]
 
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    is_number: tuple[bool, ...]
-    best: frozenset[tuple[int, int]] = frozenset()
+    @property
+    def header(self) -> tuple[str, ...]:
+        """Give the columns' titles."""
+        return tuple(column.title for column in self.columns)
 
-
-_BEST_TITLES = {
-    "success_rate": "success rate",
-    "solved_at_median": "solved at, median",
-    "solved_at_mean": "solved at, mean",
-    "sparsity_error_mean": "sparsity error",
-}
-_SHOWN_BY = {
-    "success_rate": words.rate,
-    "solved_at_median": words.iterations,
-    "solved_at_mean": words.iterations,
-    "sparsity_error_mean": words.error,
-}
+    @property
+    def rows(self) -> list[tuple[str, ...]]:
+        """Give the texts by row."""
+        return list(zip(*(column.texts for column in self.columns), strict=True))
 
 
-def cells_table(summaries: Sequence[CellSummary], labels: Labels, *, is_narrow: bool = False) -> TextTable:
-    """Lay out one row a cell: the hyperparameters that vary, then the statistics.
-
-    A column of counts that are all zero (diverged, failed) is left out.
-
-    Args:
-        summaries: the rows, in order.
-        labels: names of points that several hyperparameters share.
-        is_narrow: for a terminal: half the width of the interval of solved-at, none of the sparsity error.
-    """
-    return summaries_table(keyed.cells(summaries, labels), is_narrow=is_narrow)
-
-
-def summaries_table(rows: Keyed, *, is_narrow: bool = False) -> TextTable:
+def summaries_table(rows: Keyed, *, is_narrow: bool = False, most: int | None = None) -> TextTable:
     """Lay out one row a summary: what tells it apart, then the statistics, the published estimators' beside.
+
+    A column of counts that are all zero (diverged, failed), or of seconds that nobody measured, is left out.
 
     Args:
         rows: the summaries, in order.
-        is_narrow: as for `cells_table`.
+        is_narrow: for a terminal: half the width of the interval of solved-at, none of the sparsity error, no
+            restricted mean.
+        most: rows to lay out; None for all.
     """
-    counts = [name for name in ("diverged", "failed") if any(getattr(s, name) for s in rows.summaries)]
-    seconds = ["s/trial"] if any(s.training_s_mean is not None for s in rows.summaries) else []
-    as_published = rows.as_published is not None
-    header = [
-        *(words.title(key) for key in rows.keys),
-        *("seeds", "solved", "success rate", "solved at, median", "solved at, mean"),
-        *(["as published"] if as_published else []),
-        "sparsity error",
-        *(["as published"] if as_published else []),
-        *counts,
-        *seconds,
+    of_times = _of_iterations if is_narrow else _interval_of(words.iterations)
+    of_errors = _nothing if is_narrow else _interval_of(words.error)
+    some = rows.summaries[:most]
+    columns = [
+        *_keys(rows, range(len(some))),
+        Column(
+            "seeds",
+            tuple(f"{s.finished}" if s.complete else f"{s.finished}/{s.seeds}" for s in some),
+            tuple(s.finished for s in some),
+        ),
+        Column("solved", tuple(f"{s.solved}" for s in some), tuple(s.solved for s in some)),
+        _estimates(rows, most, "success rate", "success_rate", words.rate, _interval_of(words.rate)),
+        _estimates(rows, most, "solved at, median", "solved_at_median", words.iterations),
+        _estimates(
+            rows, most, "solved at, mean", "solved_at_mean", words.iterations, of_times, "solved_at_interval"
+        ),
+        *_published(rows, most, "solved_at", words.iterations, of_times),
     ]
-    published: Sequence[AsPublished | None] = rows.as_published or [None] * len(rows.summaries)
-    texts = tuple(
-        (
-            *shown,
-            *_statistics(s, is_narrow, counts, beside),
-            *(words.seconds(s.training_s_mean) for _ in seconds),
+    until = next((s.time_to_success_until for s in some if s.time_to_success_until is not None), None)
+    if not is_narrow and until is not None and any(s.solved < s.finished for s in some):
+        columns.append(
+            _estimates(
+                rows,
+                most,
+                f"time to success, mean up to {words.iterations(until)}",
+                "time_to_success_mean",
+                words.iterations,
+                of_times,
+                "time_to_success_interval",
+            )
         )
-        for shown, s, beside in zip(rows.shown(), rows.summaries, published, strict=True)
-    )
-    statistics = len(header) - len(rows.keys)
-    columns = {name: header.index(title) for name, title in _BEST_TITLES.items()}
-    best = frozenset(
-        (row, columns[name]) for name in columns for row in keyed.best(rows, name, _SHOWN_BY[name])
-    )
-    return TextTable(tuple(header), texts, (*rows.is_number, *([True] * statistics)), best)
-
-
-def _statistics(
-    s: Summary, is_narrow: bool, counts: Sequence[str], published: AsPublished | None
-) -> tuple[str, ...]:
-    solved_at, error = [], []
-    if published is not None:
-        of_solved_at, of_error = published.solved_at_interval, published.sparsity_error_interval
-        solved_at = [
-            _pair(words.iterations(published.solved_at_mean), _of_iterations(of_solved_at, is_narrow))
-        ]
-        error = [_pair(words.error(published.sparsity_error_mean), "" if is_narrow else _of_error(of_error))]
-    return (
-        f"{s.finished}" if s.complete else f"{s.finished}/{s.seeds}",
-        f"{s.solved}",
-        _pair(words.rate(s.success_rate), words.interval(s.success_rate_interval)),
-        words.iterations(s.solved_at_median),
-        _pair(words.iterations(s.solved_at_mean), _of_iterations(s.solved_at_interval, is_narrow)),
-        *solved_at,
-        _pair(words.error(s.sparsity_error_mean), "" if is_narrow else _of_error(s.sparsity_error_interval)),
-        *error,
-        *(f"{getattr(s, name)}" for name in counts),
-    )
-
-
-def comparison_table(comparison: Sequence[Comparison], labels: Labels) -> TextTable:
-    """Lay out one row a compared cell: this study's numbers beside the published ones."""
-    cells = [c.summary.cell for c in comparison]
-    keys = words.varying(cells, labels)
-    if "model" not in keys:
-        keys = ["model", *keys]
-    header = (
-        *(words.title(key) for key in keys),
-        *("here", "success rate here", "published", "success rate published", "p", "p, Holm", "verdict"),
-        *("solved at here: median, mean", "solved at published: median, mean"),
-    )
-    rows = tuple(
-        (
-            *(words.show(c.summary.cell, key, labels) for key in keys),
-            f"{c.summary.solved}/{c.summary.finished}",
-            _pair(words.rate(c.summary.success_rate), words.interval(c.summary.success_rate_interval)),
-            f"{c.published.solved}/{c.published.seeds}",
-            _pair(words.rate(c.published_rate), words.interval(c.published_interval)),
-            words.p_value(c.p_value),
-            words.p_value(c.p_adjusted),
-            c.verdict,
-            _both(c.summary.solved_at_median, c.summary.solved_at_mean),
-            _both(c.published.solved_at_median, c.published.solved_at_mean),
+    columns.append(
+        _estimates(
+            rows,
+            most,
+            "sparsity error",
+            "sparsity_error_mean",
+            words.error,
+            of_errors,
+            "sparsity_error_interval",
         )
-        for c in comparison
     )
-    numbers = [True] * 6 + [False] + [True] * 2
-    return TextTable(header, rows, (*(keyed.is_number(key, labels) for key in keys), *numbers))
+    columns += _published(rows, most, "sparsity_error", words.error, of_errors)
+    for name in ("diverged", "failed"):
+        counts = tuple(getattr(s, name) for s in some)
+        columns += [Column(name, tuple(map(str, counts)), counts)] if any(counts) else []
+    for title, name in (("s/trial", "training_s_mean"), ("s to success", "solved_at_s_mean")):
+        if any(getattr(s, name) is not None for s in some) and not (is_narrow and name == "solved_at_s_mean"):
+            columns.append(_estimates(rows, most, title, name, words.seconds))
+    return TextTable(tuple(columns))
+
+
+def _keys(rows: Keyed, some: Iterable[int], keys: Sequence[str] | None = None) -> list[Column]:
+    chosen = list(some)
+    return [
+        Column(
+            words.title(key),
+            tuple(words.show_value(key, rows.value(row, key)) for row in chosen),
+            tuple(rows.value(row, key) for row in chosen),
+            rows.is_number[rows.keys.index(key)],
+        )
+        for key in (rows.keys if keys is None else keys)
+    ]
+
+
+_BEST = ("success_rate", "solved_at_median", "solved_at_mean", "sparsity_error_mean")
+
+
+def _estimates(
+    rows: Keyed,
+    most: int | None,
+    title: str,
+    name: str,
+    show: Callable[[Any], str],
+    show_interval: Callable[[Interval | None], str] = lambda interval: "",
+    interval: str | None = None,
+) -> Column:
+    some = rows.summaries[:most]
+    values = tuple(getattr(s, name) for s in some)
+    intervals = [getattr(s, interval or f"{name}_interval", None) for s in some]
+    best: Collection[int] = keyed.best(rows, name, show) if name in _BEST else ()
+    texts = tuple(_pair(show(v), show_interval(i)) for v, i in zip(values, intervals, strict=True))
+    return Column(title, texts, values, best=frozenset(best))
+
+
+def _published(
+    rows: Keyed,
+    most: int | None,
+    name: str,
+    show: Callable[[Any], str],
+    show_interval: Callable[[Interval | None], str],
+) -> list[Column]:
+    if rows.as_published is None:
+        return []
+    some: Sequence[AsPublished] = rows.as_published[:most]
+    values = tuple(getattr(p, f"{name}_mean") for p in some)
+    intervals = [getattr(p, f"{name}_interval") for p in some]
+    texts = tuple(_pair(show(v), show_interval(i)) for v, i in zip(values, intervals, strict=True))
+    return [Column("as published", texts, values)]
+
+
+def comparison_table(rows: Keyed, against: Against) -> TextTable:
+    """Lay out one row a compared row: the numbers here beside the others'."""
+    compared = against.comparisons
+    at = [c.row for c in compared]
+    keys = [key for key in rows.keys if key == "model" or len({rows.value(row, key) for row in at}) > 1]
+    there = "published" if against.is_published else "there"
+    columns = [
+        *_keys(rows, at, keys),
+        _column("here", [(_of(c.summary.solved, c.summary), c.summary.solved) for c in compared]),
+        _column("success rate here", [_rate(c.summary) for c in compared]),
+        _column(there, [(_of(c.beside.solved, c.beside), c.beside.solved) for c in compared]),
+        _column(f"success rate {there}", [_rate(c.beside) for c in compared]),
+        _column("difference", [_change(c.difference, c.difference_interval) for c in compared]),
+        _column("p", [(words.p_value(c.p_value), c.p_value) for c in compared]),
+        _column("p, Holm", [(words.p_value(c.p_adjusted), c.p_adjusted) for c in compared]),
+        _column("verdict", [(c.verdict, c.verdict) for c in compared], is_number=False),
+        _column("solved at here: median, mean", [_both(c.summary) for c in compared]),
+        _column(f"solved at {there}: median, mean", [_both(c.beside) for c in compared]),
+    ]
+    if any(c.log_rank_p is not None for c in compared):
+        columns.append(_column("p, log-rank, Holm", [_p(c.log_rank_p) for c in compared]))
+    return TextTable(tuple(columns))
+
+
+def trends_table(contrasts: Contrasts) -> TextTable:
+    """Lay out one row a trend of the success rate."""
+    some = contrasts.trends
+    return TextTable(
+        (
+            *_named("rows", [t.name for t in some]),
+            _column("over", [(words.title(t.key), t.key) for t in some], is_number=False),
+            _column("from", [_end(t.low) for t in some]),
+            _column("to", [_end(t.high) for t in some]),
+            _column("z", [(f"{t.z:+.2f}", t.z) for t in some]),
+            _column("p", [_p(t.p_value) for t in some]),
+            _column("p, Holm", [_p(t.p_adjusted) for t in some]),
+        )
+    )
+
+
+def slopes_table(contrasts: Contrasts) -> TextTable:
+    """Lay out one row a coefficient of a logistic regression."""
+    some = contrasts.slopes
+    odds = [
+        ("separated", None)
+        if s.odds_ratio is None
+        else (_pair(words.factor(s.odds_ratio), words.interval(s.interval, words.factor)), s.odds_ratio)
+        for s in some
+    ]
+    return TextTable(
+        (
+            *_named("rows", [s.name for s in some]),
+            _column("hyperparameter", [(words.title(s.key), s.key) for s in some], is_number=False),
+            _column(
+                "unit", [("a factor of 10" if s.is_log else "1", s.is_log) for s in some], is_number=False
+            ),
+            _column("odds of success change by", odds),
+            _column("p", [_p(s.p_value) for s in some]),
+        )
+    )
+
+
+def pairs_table(contrasts: Contrasts) -> TextTable:
+    """Lay out one row a pair of methods."""
+    some = contrasts.pairs
+    return TextTable(
+        (
+            *_named("at", [p.question for p in some]),
+            _column("first", [(p.first, p.first) for p in some], is_number=False),
+            _column("second", [(p.second, p.second) for p in some], is_number=False),
+            _column("difference of success rates", [_change(p.difference, p.interval) for p in some]),
+            _column("p", [_p(p.p_value) for p in some]),
+            _column("p, Holm", [_p(p.p_adjusted) for p in some]),
+        )
+    )
+
+
+def speeds_table(contrasts: Contrasts) -> TextTable:
+    """Lay out one row a log-rank test."""
+    some = contrasts.speeds
+    return TextTable(
+        (
+            *_named("at", [s.question for s in some]),
+            _column("methods", [(", ".join(s.names), ", ".join(s.names)) for s in some], is_number=False),
+            _column("χ²", [(f"{s.statistic:.1f}", s.statistic) for s in some]),
+            _column("degrees of freedom", [(str(s.degrees_of_freedom), s.degrees_of_freedom) for s in some]),
+            _column("p", [_p(s.p_value) for s in some]),
+            _column("p, Holm", [_p(s.p_adjusted) for s in some]),
+        )
+    )
+
+
+def _column(title: str, pairs: Sequence[tuple[str, Any]], *, is_number: bool = True) -> Column:
+    return Column(title, tuple(text for text, _ in pairs), tuple(value for _, value in pairs), is_number)
+
+
+def _named(title: str, names: Sequence[str]) -> list[Column]:
+    """Name what rows are of, unless all are of one that needs no name."""
+    return [_column(title, [(name, name) for name in names], is_number=False)] if any(names) else []
+
+
+def _p(value: float | None) -> tuple[str, float | None]:
+    return (words.NONE if value is None else words.p_value(value)), value
+
+
+def _end(end: tuple[float, float]) -> tuple[str, float]:
+    at, rate = end
+    return f"{words.rate(rate)} at {at:g}", rate
+
+
+def _rate(s: Any) -> tuple[str, float | None]:
+    return _pair(words.rate(s.success_rate), words.interval(s.success_rate_interval)), s.success_rate
+
+
+def _change(value: float, interval: Interval) -> tuple[str, float]:
+    return _pair(words.change(value), words.interval(interval, words.change)), value
+
+
+def _of(solved: int, of: Any) -> str:
+    return f"{solved}/{of.finished}" if of.complete else f"{solved}/{of.finished}, incomplete"
 
 
 def _pair(value: str, interval: str) -> str:
     return f"{value} {interval}".rstrip()
 
 
-def _both(median: float | None, mean: float | None) -> str:
+def _both(s: Any) -> tuple[str, float | None]:
+    median, mean = s.solved_at_median, s.solved_at_mean
     if median is None and mean is None:
-        return words.NONE
-    return f"{words.iterations(median)}, {words.iterations(mean)}"
+        return words.NONE, None
+    return f"{words.iterations(median)}, {words.iterations(mean)}", mean
 
 
-def _of_iterations(interval: Interval | None, is_narrow: bool) -> str:
+def _interval_of(write: Callable[[float | None], str]) -> Callable[[Interval | None], str]:
+    return lambda interval: words.interval(interval, write)
+
+
+def _of_iterations(interval: Interval | None) -> str:
     if interval is None:
         return ""
     low, high = interval
-    return (
-        f"±{words.iterations((high - low) / 2)}" if is_narrow else words.interval(interval, words.iterations)
-    )
+    return f"±{words.iterations((high - low) / 2)}"
 
 
-def _of_error(interval: Interval | None) -> str:
-    return words.interval(interval, words.error)
+def _nothing(interval: Interval | None) -> str:
+    return ""

@@ -7,7 +7,6 @@ from typing import Any
 
 from study.records import CELL_FIELDS, Cell, Interval, format_range
 from study.reference.published import MODEL_NAMES
-from tasks.networks import MODELS, Model
 
 Labels = Mapping[str, Mapping[str, str]]
 """Names of points that several hyperparameters share: by cell id, then by axis of the grid."""
@@ -26,24 +25,48 @@ _NAMES = {
     "learning_rate": "learning rate",
     "batch_size": "batch",
 }
+MODEL_SYMBOLS = {
+    "NAC-add": "NAC₊",
+    "NAC-mul": "NAC•",
+    "NAC-mul-sigma": "NAC•,σ",
+    "NAC-mul-NMU": "NAC•,NMU",
+    "NALU-separate": "NALU (separate)",
+    "NMU-normalized": "NMU (normalised)",
+    "gated-NAU-NMU": "Gated NAU/NMU",
+    "linear": "Linear",
+    "tanh": "Tanh",
+    "sigmoid": "Sigmoid",
+    "softsign": "Softsign",
+}
+"""The field's symbols of models, where they aren't the names in study files. They are here and not with the networks,
+since torch takes as long to import as a table of a million trials to make."""
+
 _OPERATIONS = {"add": "+", "sub": "−", "mul": "×", "div": "÷", "squared": "a²", "root": "√a"}
 _DEFAULTS = {"init_variance": "default", "sparsity_strength": "off"}
 
 
 def symbol(model: str) -> str:
-    """Give the field's symbol of a model, or its name if it has none."""
-    known = known_model(model)
-    return known.symbol if known else model
+    """Give the field's symbol of a model, or its name if it has none.
 
-
-def known_model(model: str) -> Model | None:
-    """Find a model by its name in study files, or by the symbol that the published tables use.
+    Args:
+        model: its name in study files, or the symbol that the published tables use.
 
     Example:
-        >>> known_model("NAC•,NMU").name, known_model("mine")
-        ('NAC-mul-NMU', None)
+        >>> symbol("NAC-add"), symbol("NAC+"), symbol("mine")
+        ('NAC₊', 'NAC₊', 'mine')
     """
-    return MODELS.get(MODEL_NAMES.get(model, model))
+    name = model_name(model)
+    return MODEL_SYMBOLS.get(name, name)
+
+
+def model_name(model: str) -> str:
+    """Give the name in study files of a model that may be called as the published tables do.
+
+    Example:
+        >>> model_name("NAC•,NMU"), model_name("mine")
+        ('NAC-mul-NMU', 'mine')
+    """
+    return MODEL_NAMES.get(model, model)
 
 
 def title(key: str) -> str:
@@ -78,9 +101,10 @@ def show_value(key: str, given: Any) -> str:
         return format_range(given)
     if isinstance(given, bool):
         return "yes" if given else "no"
-    return (
-        f"{given:g}" if isinstance(given, float) else f"{given:,}" if isinstance(given, int) else str(given)
-    )
+    if isinstance(given, float):
+        short = f"{given:g}"
+        return short if float(short) == given else repr(given)
+    return f"{given:,}" if isinstance(given, int) else str(given)
 
 
 def varying(cells: Sequence[Cell], labels: Labels | None = None) -> list[str]:
@@ -146,9 +170,51 @@ def seconds(number: float | None) -> str:
     return NONE if number is None else _three_digits(number)
 
 
+def percent(rate: float) -> str:
+    """Write a rate as per cent, and never as all or nothing what isn't.
+
+    Example:
+        >>> percent(0.825), percent(1.0), percent(2999 / 3000), percent(1 / 3000)
+        ('82%', '100%', '99.97%', '0.03%')
+    """
+    decimals = 0
+    while decimals < 12 and 0 < rate < 1 and float(f"{100 * rate:.{decimals}f}") in (0, 100):
+        decimals += 1
+    return f"{100 * rate:.{decimals}f}%"
+
+
 def rate(number: float | None) -> str:
     """Write a rate to two decimals."""
     return NONE if number is None else f"{number:.2f}"
+
+
+def factor(number: float | None) -> str:
+    """Write a factor to two digits, those far from one as powers of ten.
+
+    Example:
+        >>> factor(0.394), factor(1.0), factor(37.2), factor(3.1e-9), factor(2.4e12)
+        ('×0.39', '×1', '×37', '×3.1e-9', '×2.4e12')
+    """
+    if number is None:
+        return NONE
+    text = f"{number:.2g}"
+    if "e" in text:
+        mantissa, power = text.split("e")
+        text = f"{mantissa}e{int(power)}" if abs(int(power)) > 2 else f"{number:.0f}"
+    return f"×{text}"
+
+
+def change(number: float | None) -> str:
+    """Write a difference of rates, with its sign.
+
+    Example:
+        >>> change(0.04), change(-0.3), change(0.001)
+        ('+0.04', '−0.30', '0.00')
+    """
+    if number is None:
+        return NONE
+    text = f"{abs(number):.2f}"
+    return text if float(text) == 0 else ("+" if number > 0 else "−") + text
 
 
 def p_value(number: float) -> str:

@@ -137,10 +137,14 @@ def test_from_file_to_report(here):
     assert result.exit_code == 0, result.output
     assert "report:" in result.output
     assert "2/2 trials" in result.output
+    assert "dashboard: http://127.0.0.1:5000/#/experiments/" in result.output
     assert (here / "studies" / "little" / "report" / "report.html").is_file()
     assert "little" in said("list").output
     assert "NMU" in said("show", "little").output
     assert said("report", "little").exit_code == 0
+    alone = said("report", "little", "--tracking-uri", "http://127.0.0.1:9")  # nobody is there
+    assert alone.exit_code == 0
+    assert "dashboard" not in alone.output
     assert "nothing is left to do" in said("plan", "little.yaml").output
     assert "0 trials published" in said("sync", "little").output
 

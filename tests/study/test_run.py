@@ -79,7 +79,7 @@ def test_the_report_is_the_same_from_store_and_from_mlflow(tmp_path):
     assert pages[0] == pages[1]
     assert "report.html" in pages[0]
     assert published(uri, "whole") == {trial.id for trial in plan.trials}
-    assert sync(ours, uri, []) == 0
+    assert sync(ours, uri) == 0
 
 
 def test_more_seeds_and_adopted_trials_are_published(tmp_path):
@@ -110,7 +110,7 @@ def test_mlflow_down_costs_nothing(tmp_path):
     assert "study sync whole" in told
     uri = default_uri(tmp_path)
     found = standing("whole", tmp_path)
-    assert sync(found, uri, write(found)) == len(plan.trials)
+    assert sync(found, uri) == len(plan.trials)
     assert published(uri, "whole") == {trial.id for trial in plan.trials}
 
 

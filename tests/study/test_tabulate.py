@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -60,7 +62,9 @@ def test_the_published_seeds_give_the_published_table_and_the_right_one(here):
     assert "190k" in line
     assert "391k" in line
     written = contents(here / "seeds-report")
-    assert set(written) == {"cells.csv", "cells.parquet", "cells.md", "cells.tex"}
+    tables = {"cells.csv", "cells.parquet", "report.md", "cells.tex", "report.html"}
+    tables |= {"tests.csv"}
+    assert set(written) == tables | {f"figure.{kind}" for kind in ("png", "svg")}
     assert len(rows(here / "seeds-report" / "cells.csv")) == 20
     assert b"study report seeds.csv --by operation,model --as-published" in written["cells.tex"]
     (here / "other").mkdir()
@@ -76,7 +80,7 @@ def test_by_out_and_format_are_obeyed(here):
     )
     assert result.exit_code == 0, result.output
     assert "rows of different operation are counted together" in result.output
-    assert set(contents(here / "there")) == {"cells.csv", "cells.tex"}
+    assert set(contents(here / "there")) == {"cells.csv", "cells.tex", "tests.csv"}
     found = {row["model"]: row for row in rows(here / "there" / "cells.csv")}
     assert (found["NMU"]["solved"], found["NMU"]["seeds"]) == ("98", "200")
 
@@ -86,7 +90,9 @@ def test_by_out_and_format_are_obeyed(here):
     [
         (("report", "seed.csv"), "there is seeds.csv"),
         (("report", "seeds.csv", "--by", "mode"), "there is model"),
-        (("report", "seeds.csv", "--format", "html"), "only the report of one study has it"),
+        (("report", "seeds.csv", "--compare", "published"), "only a study's cells say which protocol"),
+        (("report", "seeds.csv", "--compare", "none.csv"), "no such column to group by"),
+        (("report", "seeds.csv", "--compare", "seed.csv"), "there is seeds.csv"),
         (("report", "bad.csv", "seeds.csv"), "bad.csv can't be used"),
         (("report", "cells.csv", "--out", "."), "would be written over"),
         (("report", "a-study"), "no study 'a-study'"),
@@ -115,8 +121,21 @@ def test_a_terminal_shows_the_first_of_very_many_rows(here):
     result = said("report", "many.csv")
     assert result.exit_code == 0, result.output
     assert "... and 50 more rows" in result.output
-    assert len(result.output.splitlines()) == 200 + 4
+    lines = [line for line in result.output.splitlines() if line.startswith("  ")]
+    assert len(lines) == 200
     assert len(rows(here / "many-report" / "cells.csv")) == 250
+
+
+def test_tables_of_files_load_no_torch(here):
+    """What takes as long to load as a million rows to tabulate is left alone: torch, matplotlib, MLflow."""
+    heavy = "torch", "matplotlib", "mlflow", "ray"
+    words = ["report", "seeds.csv", "--format", "csv", "--format", "latex"]
+    code = (
+        f"import sys; from study.cli import main; main({words}, standalone_mode=False); "
+        f"print('loaded:', [name for name in {heavy!r} if name in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.splitlines()[-1] == "loaded: []"
 
 
 def test_a_folder_that_cant_be_written_is_told(here):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +10,7 @@ import pytest
 
 from study.aggregate import CellSummary, aggregate
 from study.records import Cell, Outcome, Result, Trial
+from study.report import Report, cells, cells_rows, contrasts, headline, with_published
 from study.table import results_table
 from tasks.networks import MODELS
 
@@ -75,6 +76,78 @@ def summaries_of(*cells: tuple[Cell, dict[str, int]]) -> list[CellSummary]:
     planned = {cell: sum(counts.values()) for cell, counts in cells}
     done = [(cell, {k: v for k, v in counts.items() if k != "pending"}) for cell, counts in cells]
     return aggregate(table_of(*done), planned=planned)
+
+
+def report_of(
+    summaries: Sequence[CellSummary], labels: Mapping[str, Mapping[str, str]] | None = None, **changes: Any
+) -> Report:
+    """Put together the report of a study, as `study.results` does."""
+    rows = cells(summaries, labels or {})
+    contrasted = contrasts(rows)
+    content: dict[str, Any] = {
+        "name": "demo",
+        "question": "How often?",
+        "rows": rows,
+        "data": cells_rows(summaries, labels or {}),
+        "command": "study report demo",
+        "headline": headline(rows, contrasted),
+        "contrasts": contrasted,
+        "against": with_published(summaries),
+        "notes": ["a note"],
+        "provenance": [{"git_commit": "abc", "packages": {"torch": "2.13.0"}, "dirty": False}],
+    }
+    return Report(**content | changes)
+
+
+class Dashboard:
+    """Links as MLflow's dashboard has them."""
+
+    def trial(self, trial_id: str) -> str:
+        """Give a trial's page."""
+        return f"http://127.0.0.1:5000/#/runs?trial={trial_id}&more=1"
+
+    def cell(self, cell_id: str) -> str:
+        """Give a cell's page."""
+        return f"http://127.0.0.1:5000/#/runs?cell={cell_id}"
+
+
+def listed(summaries: Sequence[CellSummary]) -> pa.Table:
+    """Make a list of the trials that summaries counted."""
+    rows = [
+        {
+            "row": row,
+            "cell_id": s.cell_id,
+            "trial_id": Trial(s.cell, seed).id,
+            "seed": seed,
+            "outcome": outcome,
+            "solved_at_iteration": 10_000 + 1000 * seed if outcome == "solved" else None,
+            "sparsity_error": 1e-5 * (seed + 1),
+            "test_mse": 0.25,
+            "training_s": 2.0,
+            "error": "it <crashed>" if outcome == "failed" else None,
+        }
+        for row, s in enumerate(summaries)
+        for seed, outcome in enumerate(
+            name for name in ("solved", "unsolved", "diverged", "failed") for _ in range(getattr(s, name))
+        )
+    ]
+    return pa.Table.from_pylist(rows)
+
+
+@pytest.fixture(name="listed")
+def _listed() -> Callable[..., pa.Table]:
+    return listed
+
+
+@pytest.fixture
+def dashboard() -> Dashboard:
+    """Give links into a dashboard."""
+    return Dashboard()
+
+
+@pytest.fixture(name="report_of")
+def _report_of() -> Callable[..., Report]:
+    return report_of
 
 
 @pytest.fixture(name="published_cell")

@@ -17,7 +17,8 @@ from study import reference
 from study.aggregate import GroupSummary, aggregate_by
 from study.outcomes import gather, read_source
 from study.reference.published import MODEL_NAMES
-from study.report import groups, keyed, keyed_table, latex, write_groups
+from study.report import Report, groups, groups_rows, keyed, latex, write_report
+from study.report import summaries_table as terminal_table
 from study.report.files import AS_PUBLISHED_COLUMNS, STATISTICS_COLUMNS
 from study.report.table import summaries_table
 from tasks.networks import MODELS
@@ -32,10 +33,23 @@ def published(as_published: bool = True) -> list[GroupSummary]:
     return aggregate_by(found.table, found.by, as_published=as_published)
 
 
-def write(folder: Path, given: list[GroupSummary], by: pa.Schema = BY, **changes: object) -> dict[str, Path]:
+def write(
+    folder: Path,
+    given: list[GroupSummary],
+    by: pa.Schema = BY,
+    formats: tuple[str, ...] = ("md", "csv", "parquet", "latex"),
+    name: str = "a title",
+) -> dict[str, Path]:
     """Write the tables of groups."""
-    content: dict[str, object] = {"title": "a title", "notices": ["a note"], "command": "study report x.csv"}
-    return {path.name: path for path in write_groups(folder, groups=given, by=by, **content | changes)}
+    report = Report(
+        name=name,
+        question="",
+        rows=groups(given, by.names),
+        data=groups_rows(given, by),
+        notes=["a note"],
+        command="study report x.csv",
+    )
+    return {path.name: path for path in write_report(folder, report, formats)}
 
 
 def body(text: str) -> list[str]:
@@ -82,7 +96,7 @@ def test_csv_and_parquet_say_the_same_in_full(tmp_path):
 def test_the_same_input_gives_the_same_bytes(tmp_path):
     """Read, summarised and written twice, every file is the same."""
     first, second = write(tmp_path / "a", published()), write(tmp_path / "b", published())
-    assert set(first) == {"cells.md", "cells.csv", "cells.parquet", "cells.tex"}
+    assert set(first) == {"report.md", "cells.csv", "cells.parquet", "cells.tex"}
     for name, path in first.items():
         assert path.read_bytes() == second[name].read_bytes(), name
 
@@ -91,7 +105,7 @@ def test_only_the_formats_asked_for_are_written(tmp_path):
     """Other files of an earlier report are left alone."""
     write(tmp_path, published())
     before = (tmp_path / "cells.csv").read_bytes()
-    assert set(write(tmp_path, published()[:1], formats=["latex"])) == {"cells.tex"}
+    assert set(write(tmp_path, published()[:1], formats=("latex",))) == {"cells.tex"}
     assert (tmp_path / "cells.csv").read_bytes() == before
 
 
@@ -128,12 +142,12 @@ def test_the_best_value_of_each_operation_is_bold(tmp_path):
     }
     assert best["success_rate"] == [("add", m) for m in ("Linear", "NAC+", "NAU")] + [("mul", "NAC•,σ")]
     assert best["solved_at_median"] == [("add", "NAU"), ("mul", "NMU")]
-    lines = write(tmp_path, given)["cells.md"].read_text(encoding="utf-8").splitlines()
+    lines = write(tmp_path, given)["report.md"].read_text(encoding="utf-8").splitlines()
     assert (
         next(line for line in lines if line.startswith("| × | NMU")).count("**") == 6
     )  # median, mean, error
     assert "**0.00" not in "".join(lines)
-    shown = keyed_table(rows)
+    shown = terminal_table(rows)
     console = Console(
         width=200, record=True, file=io.StringIO(), force_terminal=True, color_system="standard"
     )
@@ -151,6 +165,7 @@ def test_one_row_has_no_best():
             "solved_at_iteration": [5, 6, 7],
             "sparsity_error": [0.1, 0.2, 0.3],
             "training_s": [1.0] * 3,
+            "trained_iterations": [None] * 3,
             "stopped_early": [False] * 3,
         }
     )
@@ -167,11 +182,12 @@ def test_incomplete_groups_are_marked_everywhere(tmp_path):
             "solved_at_iteration": [5, None, None, 5],
             "sparsity_error": [0.1, None, None, 0.1],
             "training_s": [1.0, None, None, 1.0],
+            "trained_iterations": [None] * 4,
             "stopped_early": [False] * 4,
         }
     )
     files = write(tmp_path, aggregate_by(table, ["model"]), pa.schema([("model", pa.string())]))
-    assert "| A | 1/3 |" in files["cells.md"].read_text(encoding="utf-8")
+    assert "| A | 1/3 |" in files["report.md"].read_text(encoding="utf-8")
     rows = list(csv.DictReader(io.StringIO(files["cells.csv"].read_text(encoding="utf-8"))))
     assert [(row["complete"], row["pending"], row["failed"]) for row in rows] == [
         ("false", "1", "1"),
@@ -186,16 +202,17 @@ def test_names_cannot_become_markup(tmp_path):
     """Whatever a name holds is text in LaTeX and Markdown, and symbols are those of the model."""
     values = [(HOSTILE, name) for name in (*MODELS, *MODEL_NAMES, HOSTILE)]
     given = [GroupSummary(seeds=1, values=value) for value in values]
-    files = write(tmp_path, given, pa.schema([("a_b", pa.string()), ("model", pa.string())]), title=HOSTILE)
+    files = write(tmp_path, given, pa.schema([("a_b", pa.string()), ("model", pa.string())]), name=HOSTILE)
     text = files["cells.tex"].read_text(encoding="utf-8")
     assert latex.escape(HOSTILE) in text
     assert r"50\% of\_a \& b\$ \{x\} \textasciitilde{}\textasciicircum{}\textbackslash{}" in text
     assert {plain(line).count("&") for line in body(text)} == {5}
     assert all(plain(line).count("$") % 2 == 0 for line in body(text))
-    for model in MODELS.values():
-        assert f"& {model.latex} &" in text
+    for model in MODELS:
+        assert f"& {latex.show_value('model', model)} &" in text
     assert text.isascii() or not re.search(r"[^\x00-\x7f]", "".join(body(text)))
-    table = files["cells.md"].read_text(encoding="utf-8").split("\n\n")[1].splitlines()
+    parts = files["report.md"].read_text(encoding="utf-8").split("\n\n")
+    table = next(part for part in parts if part.startswith("|")).splitlines()
     assert {len(re.findall(r"(?<!\\)\|", line)) for line in table} == {9}
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from study.reference.published import MODEL_NAMES
-from study.report import varying, words
+from study.report import latex, varying, words
 from tasks.networks import MODELS
 
 
@@ -39,11 +41,19 @@ def test_a_default_beside_a_value_varies(published_cell):
     assert [words.show(cell, "init_variance", {}) for cell in cells] == ["default", "0.01"]
 
 
-@pytest.mark.parametrize("model", MODELS)
-def test_models_carry_the_fields_symbols(model):
-    """People read the symbol of every model; a model that isn't known keeps its name."""
-    assert words.symbol(model) == MODELS[model].symbol
-    assert words.symbol("somebody's own") == "somebody's own"
+def test_models_carry_the_fields_symbols():
+    """No two models look alike, in figures or in LaTeX; a model that isn't known keeps its name."""
+    assert set(words.MODEL_SYMBOLS) <= set(MODELS)
+    for write in (words.symbol, partial(latex.show_value, "model")):
+        assert len({write(model) for model in MODELS}) == len(MODELS)
+        assert write("somebody's own") == "somebody's own"
+
+
+@pytest.mark.parametrize(("symbol", "model"), MODEL_NAMES.items())
+def test_published_symbols_are_the_models(symbol, model):
+    """A model reads the same whether a file calls it as study files do or as the published tables do."""
+    assert words.symbol(symbol) == words.symbol(model)
+    assert latex.show_value("model", symbol) == latex.show_value("model", model)
 
 
 def test_published_names_are_models():

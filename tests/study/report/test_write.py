@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+import base64
 import csv
+import hashlib
 import io
+import json
+import re
 import stat
 from html.parser import HTMLParser
 
+import pyarrow.compute as pc
 import pytest
+from matplotlib.figure import Figure
 from rich.console import Console
 
 from study.records import CELL_FIELDS
-from study.report import FORMATS, compare, comparisons_table, summaries_table, write_report
+from study.report import (
+    FORMATS,
+    cells,
+    comparisons_table,
+    contrasts,
+    html,
+    summaries_table,
+    with_published,
+    write_report,
+)
+from study.report.figures.style import INK, Drawn, Tips
 from study.report.files import STATISTICS_COLUMNS
 
 HOSTILE = '_<script>alert("x")</script> & [bold]*|` $x^ --> ]]>'
@@ -34,23 +50,15 @@ class Page(HTMLParser):
 
 
 @pytest.fixture(name="write")
-def _write(demo, tmp_path):
-    """Write the demo's report."""
+def _write(demo, tmp_path, report_of):
+    """Write the demo's report, or that of other summaries."""
 
-    def write(folder="report", **changes):
-        summaries, labels = demo
-        content = {
-            "name": "demo",
-            "question": "How often?",
-            "summaries": summaries,
-            "labels": labels,
-            "comparison": [],
-            "provenance": [{"git_commit": "abc", "packages": {"torch": "2.13.0"}, "dirty": False}],
-            "notes": ["a note"],
-            "command": "study report demo",
-        }
-        paths = write_report(tmp_path / folder, **content | changes)
-        return {path.name: path for path in paths}
+    def write(folder="report", summaries=None, labels=None, formats=tuple(FORMATS), **changes):
+        given = demo if summaries is None else (summaries, labels or {})
+        if labels is not None:
+            given = (given[0], labels)
+        report = report_of(*given, **changes)
+        return {path.name: path for path in write_report(tmp_path / folder, report, formats)}
 
     return write
 
@@ -58,7 +66,9 @@ def _write(demo, tmp_path):
 def test_the_report_is_the_files_it_names(write, tmp_path):
     """Every file returned is there, readable, and nothing else is left in the folder."""
     files = write()
-    assert set(files) == {name for kind in FORMATS.values() for name in kind} - {"comparison.csv"}
+    assert set(files) <= {name for kind in FORMATS.values() for name in kind} - {"comparison.csv"}
+    tables = {"report.html", "report.md", "cells.csv", "cells.parquet", "cells.tex", "tests.csv"}
+    assert set(files) >= tables | {f"figure.{kind}" for kind in ("png", "svg")}
     assert {path.name for path in (tmp_path / "report").iterdir()} == set(files)
     assert all(path.stat().st_mode & stat.S_IRUSR and path.stat().st_size for path in files.values())
 
@@ -85,12 +95,24 @@ def test_cells_csv_has_every_hyperparameter_and_statistic_in_full(write, demo):
         assert row["solved_at_mean"] == ("" if s.solved_at_mean is None else repr(s.solved_at_mean))
 
 
+def test_tests_csv_has_every_test(write, demo):
+    """Each trend, pair and log-rank test of the report is a row, in full."""
+    summaries, labels = demo
+    found = contrasts(cells(summaries, labels))
+    rows = list(csv.DictReader(io.StringIO(write()["tests.csv"].read_text())))
+    by_test = {name: [row for row in rows if row["test"] == name] for name in ("Fisher", "log-rank")}
+    assert len(rows) == len(found.trends) + len(found.slopes) + len(found.pairs) + len(found.speeds)
+    assert [float(row["p_adjusted"]) for row in by_test["Fisher"]] == [p.p_adjusted for p in found.pairs]
+    assert [float(row["lower"]) for row in by_test["Fisher"]] == [p.interval[0] for p in found.pairs]
+    assert [float(row["statistic"]) for row in by_test["log-rank"]] == [s.statistic for s in found.speeds]
+
+
 def test_a_comparison_adds_a_file_and_a_later_report_takes_it_away(write, published_cell, summaries_of):
     """comparison.csv is there when something was compared, and no stale one stays."""
     summaries = summaries_of((published_cell("NMU"), {"solved": 50, "unsolved": 50}))
-    files = write(summaries=summaries, labels={}, comparison=compare(summaries))
+    files = write(summaries=summaries)
     (row,) = csv.DictReader(io.StringIO(files["comparison.csv"].read_text()))
-    assert (row["solved"], row["published_solved"], row["verdict"]) == ("50", "94", "differs")
+    assert (row["solved"], row["other_solved"], row["verdict"]) == ("50", "94", "differs")
     text = Page(files["report.html"].read_text()).text
     assert "NMU: 50/100 differs from the published 94/100" in text
     assert "ICLR 2020" in text
@@ -99,9 +121,13 @@ def test_a_comparison_adds_a_file_and_a_later_report_takes_it_away(write, publis
 
 
 def test_the_page_needs_nothing_else(write):
-    """No script, no link, no image, no address is fetched: the page is one file."""
-    page = Page(write()["report.html"].read_text())
-    assert not {"script", "link", "img", "iframe", "object"} & set(page.tags)
+    """No link, no image, no address is fetched, and only the page's own script runs: the page is one file."""
+    text = write()["report.html"].read_text()
+    page = Page(text)
+    assert not {"link", "img", "iframe", "object"} & set(page.tags)
+    (script,) = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in text
     assert "svg" in page.tags
     fetched = [value for name, value in page.attributes if name in ("src", "href", "xlink:href", "action")]
     assert all(value.startswith("#") for value in fetched)
@@ -127,7 +153,7 @@ def test_the_page_says_that_trials_were_stopped(write, published_cell, summaries
     """stop: when_decided is confessed; without it nothing is said."""
     cell = published_cell("NMU", stop="when_decided")
     summaries = summaries_of((cell, {"solved": 3}))
-    assert "when_decided was on" in write(summaries=summaries, labels={})["report.html"].read_text()
+    assert "when_decided was on" in write(summaries=summaries)["report.html"].read_text()
     assert "when_decided was on" not in write()["report.html"].read_text()
 
 
@@ -146,20 +172,61 @@ def test_names_cannot_become_markup(write, demo):
         provenance=[{HOSTILE: {HOSTILE: [HOSTILE]}}],
     )
     page = Page(files["report.html"].read_text())
-    assert "script" not in page.tags
+    assert page.tags.count("script") == 1
     assert page.text.count(HOSTILE) >= 8
     assert "<script>" not in files["report.md"].read_text()
     assert "<script>" not in files["figure.svg"].read_text()
     console = Console(width=400, record=True, file=io.StringIO())
-    console.print(summaries_table(summaries, hostile, title=HOSTILE))
+    console.print(summaries_table(cells(summaries, hostile), title=HOSTILE))
     assert HOSTILE in console.export_text()
+
+
+def test_names_in_markdown_are_no_links(write):
+    """A name that is written like an image or a link stays text."""
+    text = write(name="![x](http://a.invalid/b.png)", notes=["[y](c)"])["report.md"].read_text()
+    assert r"\!\[x\](http://a.invalid/b.png)" in text
+    assert r"\[y\](c)" in text
+
+
+def test_only_a_figures_colours_and_ids_become_the_pages():
+    """Ids and colours change in attributes; a text that looks like them stays, and comments, which hold texts, go."""
+    figure = Figure(figsize=(3, 2))
+    axes = figure.add_subplot(title="#262626 url(#b)")
+    axes.plot([0, 1], [0, 1], color=INK)
+    tips = Tips()
+    tips.add(axes, 0.5, 0.5, '#262626 url(#a) id="c" style="fill: #ffffff"')
+    made = html.figure(Drawn("one", "#262626", "url(#d)", figure, tips))
+    page = Page(made)
+    assert '#262626 url(#a) id="c" style="fill: #ffffff"' in page.text
+    assert ("aria-label", "#262626") in page.attributes
+    assert "<!--" not in made
+    styles = [value for name, value in page.attributes if name == "style"]
+    assert any("stroke: var(--ink)" in style for style in styles)
+    assert not any(INK in style for style in styles)
+    ids = {value for name, value in page.attributes if name == "id" and value != "figure-one"}
+    assert all(value.startswith("one-") for value in ids)
+    used = {value[1:] for name, value in page.attributes if name == "xlink:href"}
+    clips = {value[5:-1] for name, value in page.attributes if name == "clip-path"}
+    assert used
+    assert clips
+    assert used | clips <= ids
+
+
+def test_a_row_without_trials_has_no_link(write, demo, listed, dashboard):
+    """The page's script gets the address of each cell that has trials, and nothing for one that has none."""
+    trials = listed(demo[0])
+    rest = trials.filter(pc.not_equal(trials["row"], 1))
+    text = write(trials=rest, links=dashboard)["report.html"].read_text()
+    (told,) = re.findall(r'id="trials">(.*?)</script>', text)
+    expected = [dashboard.cell(s.cell_id) for s in demo[0]]
+    assert json.loads(told)["cells"] == [expected[0], None, *expected[2:]]
 
 
 def test_the_terminal_shows_only_what_varies(demo):
     """Constants are no columns; a cell that lacks trials shows done of planned."""
     summaries, labels = demo
     console = Console(width=200, record=True, file=io.StringIO())
-    table = summaries_table(summaries, labels)
+    table = summaries_table(cells(summaries, labels))
     console.print(table)
     text = console.export_text()
     assert [str(column.header) for column in table.columns][:3] == ["model", "schedule", "hidden units"]
@@ -170,16 +237,16 @@ def test_the_terminal_shows_only_what_varies(demo):
 
 def test_the_terminal_shows_the_comparison(published_cell, summaries_of):
     """Ours, theirs, p and verdict stand in one row."""
-    compared = compare(summaries_of((published_cell("NMU"), {"solved": 50, "unsolved": 50})))
+    summaries = summaries_of((published_cell("NMU"), {"solved": 50, "unsolved": 50}))
     console = Console(width=200, record=True, file=io.StringIO())
-    console.print(comparisons_table(compared, {}))
+    console.print(comparisons_table(cells(summaries, {}), with_published(summaries)))
     text = console.export_text()
     assert all(word in text for word in ("50/100", "94/100", "< 0.001", "differs"))
 
 
 def test_nothing_is_no_report(write, tmp_path):
     """Without a cell there is nothing to write, and nothing is."""
-    with pytest.raises(ValueError, match="at least one cell"):
+    with pytest.raises(ValueError, match="at least one row"):
         write(summaries=[])
     assert not (tmp_path / "report").exists()
 

@@ -1,0 +1,14 @@
+"""The figures of a report; the only files that import matplotlib.
+
+names             what figures there are, and their formats
+all               every figure that a report has something for
+panels            success rate, solved at and sparsity error against what is swept, in iterations and in seconds
+survival          time to success
+heat_map          success rate over two numbers
+learning_curves   errors over the iterations
+gates, weights    what trials have learned
+dots              rows as the dots and lines of `panels`
+multiples         small multiples, and coloured fields
+axes              where rows stand on an axis, how curves look, the legend
+style             colours, files, values under a pointer
+"""

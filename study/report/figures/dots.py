@@ -1,0 +1,182 @@
+"""Rows as dots and lines of the three panels: which, where, and what each shows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from study.records import Interval
+from study.report import series, words
+from study.report.compare import Against, Beside
+from study.report.figures import axes as axes_of
+from study.report.figures.axes import Across, Units
+from study.report.figures.multiples import MOST_CURVES
+from study.report.figures.style import PAPER
+from study.report.keyed import Keyed
+from study.summary import Summary
+
+_BESIDE: dict[str, Any] = {
+    "linestyle": (0, (3, 2)),
+    "linewidth": 0.7,
+    "markerfacecolor": PAPER,
+    "elinewidth": 0.5,
+    "capsize": 0,
+    "alpha": 0.7,
+    "zorder": 2,
+}
+
+Point = tuple[float | None, Interval | None]
+Panels = tuple[Point, Point, Point]
+"""What one row shows in each panel: a value and its interval."""
+SOLVED_AT_PANEL, ERROR_PANEL = 1, 2
+
+
+@dataclass(frozen=True)
+class Clock:
+    """What times are told in.
+
+    Args:
+        name: of the figure's files.
+        title: of the figure.
+        statistic: the summary's fields are this, with _mean and _interval.
+        units: what the axis is told in.
+        noun: what a number of them is.
+        write: writes a number of them.
+    """
+
+    name: str
+    title: str
+    statistic: str
+    units: Units
+    noun: str
+    write: Callable[[float], str]
+
+    def time(self, summary: Summary | Beside) -> Point:
+        """Give the mean time at which trials were solved, and its interval; none of what has no such clock."""
+        mean: float | None = getattr(summary, f"{self.statistic}_mean", None)
+        return mean, getattr(summary, f"{self.statistic}_interval", None)
+
+
+MOST_FACETS = 6
+"""Rows of panels that a page of paper holds."""
+
+ITERATIONS = Clock(
+    "figure",
+    "Success rate, solved at and sparsity error",
+    "solved_at",
+    axes_of.ITERATIONS,
+    "iterations",
+    "{:,.0f}".format,
+)
+SECONDS = Clock(
+    "training-time",
+    "The same in seconds of training",
+    "solved_at_s",
+    ((3600.0, "h of training"), (60.0, "min of training"), (1.0, "s of training")),
+    "s of training",
+    words.seconds,
+)
+
+
+@dataclass(frozen=True)
+class Dot:
+    """What a row shows, or the one beside it."""
+
+    x: float
+    name: str
+    of: Summary | Beside
+    shown: Panels
+
+
+@dataclass(frozen=True)
+class Line:
+    """The dots of a curve, or those beside them."""
+
+    facet: str
+    style: Mapping[str, Any]
+    dots: tuple[Dot, ...]
+
+
+@dataclass(frozen=True)
+class Lines:
+    """All that the panels show.
+
+    Args:
+        x: the axis.
+        unit: of times: so many, and their name.
+        source: of what is beside; empty if nothing is.
+        names: of curves, for the legend; their number is that of their colour.
+        facets: what each row of panels is called.
+        lines: in the order drawn.
+        rows: how many are shown.
+    """
+
+    x: Across
+    unit: tuple[float, str]
+    source: str
+    names: tuple[str, ...]
+    facets: tuple[str, ...]
+    lines: tuple[Line, ...]
+    rows: int
+
+    def dots(self) -> Iterator[Dot]:
+        """Go through all dots."""
+        return (dot for line in self.lines for dot in line.dots)
+
+
+def lines(rows: Keyed, against: Against | None, clock: Clock) -> Lines:
+    """Give each curve and, slightly to its right, what is beside it: as many as one can read."""
+    x = axes_of.across(rows)
+    beside = {c.row: c.beside for c in against.comparisons} if against else {}
+    source = against.source if against and beside else ""
+    everything: list[Summary | Beside] = [*rows.summaries, *beside.values()]
+    longest = max((t for of in everything if (t := clock.time(of)[0]) is not None), default=0.0)
+    unit = axes_of.unit(longest, clock.units)
+    found = series.split(rows, x.key)
+    facets = tuple(dict.fromkeys(curve.facet for curve in found))[:MOST_FACETS]
+    names = tuple(dict.fromkeys(curve.name for curve in found))[:MOST_CURVES]
+    each = 2 if beside else 1
+    step = x.dodge(len(names) * each)
+    drawn: list[Line] = []
+    for curve in found:
+        if curve.facet not in facets or curve.name not in names:
+            continue
+        slot = names.index(curve.name)
+        style = axes_of.curve_style(slot, is_line=x.is_numeric)
+        shift = (slot - (len(names) - 1) / 2) * step * each
+        at = [(x.positions[row] + shift, row) for row in curve.rows if math.isfinite(x.positions[row])]
+        here = [
+            Dot(to, rows.name(row), s := rows.summaries[row], _panels(s, clock, unit[0])) for to, row in at
+        ]
+        there = [
+            Dot(to + step, f"{source}: {rows.name(row)}", o := beside[row], _panels(o, clock, unit[0]))
+            for to, row in at
+            if row in beside
+        ]
+        drawn.append(Line(curve.facet, style, tuple(here)))
+        if there:
+            drawn.append(Line(curve.facet, style | beside_style(x), tuple(there)))
+    return Lines(x, unit, source, names, facets, tuple(drawn), _count(drawn))
+
+
+def _count(drawn: Sequence[Line]) -> int:
+    return sum(isinstance(dot.of, Summary) for line in drawn for dot in line.dots)
+
+
+def beside_style(x: Across) -> dict[str, Any]:
+    """Give what makes a curve that of others."""
+    return _BESIDE if x.is_numeric else _BESIDE | {"linestyle": "none"}
+
+
+def _panels(of: Summary | Beside, clock: Clock, unit: float) -> Panels:
+    mean, interval = clock.time(of)
+    return (
+        (of.success_rate, of.success_rate_interval),
+        (
+            None if mean is None else mean / unit,
+            None if interval is None else (interval[0] / unit, interval[1] / unit),
+        ),
+        (of.sparsity_error_mean, of.sparsity_error_interval),
+    )

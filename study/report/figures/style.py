@@ -1,0 +1,194 @@
+"""What figures share: ink and colours, the bytes of a file, and the values that a pointer over a point shows."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from html import escape
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties, findfont, get_font
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+INK = "#262626"
+PAPER = "#ffffff"
+RULE = "#dcdcdc"
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", INK, "#A08000")
+"""Okabe and Ito's colours, safe for colour-blind readers; their yellow, too pale for lines, darkened."""
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
+_DARK, _LIGHT = "#111111", "#fdfdfd"
+"""Ink on the colours of a map, which stay as they are on a dark page: so must what is written on them."""
+
+WIDTH_IN = 7.2
+"""Of every figure, so that its letters have their size on a page of a paper."""
+
+STYLE: Any = {
+    "font.family": "DejaVu Sans",
+    "font.size": 7.5,
+    "axes.labelsize": 7.5,
+    "axes.titlesize": 8,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "axes.axisbelow": True,
+    "grid.color": RULE,
+    "grid.linewidth": 0.5,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.major.size": 2.5,
+    "ytick.major.size": 2.5,
+    "xtick.major.pad": 2,
+    "ytick.major.pad": 2,
+    "legend.fontsize": 7,
+    "mathtext.fontset": "dejavusans",
+    "svg.hashsalt": "study",
+    "svg.fonttype": "path",
+    "pdf.fonttype": 42,  # TrueType: many publishers refuse Type 3, which matplotlib writes by default
+    "path.simplify": False,
+}
+_METADATA: Mapping[str, Mapping[str, None]] = {
+    "svg": {"Date": None, "Creator": None},
+    "png": {"Software": None},
+    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+}
+_TIP_RADIUS_PT = 4.5
+
+
+@dataclass
+class Tips:
+    """What is told of points and fields when a pointer is over them; only SVG knows of it.
+
+    Args:
+        marks: text, axes, and a box in the axes' own units: left, bottom, right, top; of a point, both ends are one.
+    """
+
+    marks: list[tuple[str, Axes, tuple[float, float, float, float]]] = field(default_factory=list)
+
+    @property
+    def texts(self) -> list[str]:
+        """List what is told."""
+        return [text for text, *_ in self.marks]
+
+    def add(self, axes: Axes, x: float, y: float, text: str) -> None:
+        """Tell something of a point."""
+        self.marks.append((text, axes, (x, y, x, y)))
+
+    def add_field(self, axes: Axes, left: float, bottom: float, right: float, top: float, text: str) -> None:
+        """Tell something of a rectangle."""
+        self.marks.append((text, axes, (left, bottom, right, top)))
+
+    def svg(self) -> str:
+        """Draw the marks, invisible, with their texts as titles, which browsers show."""
+        drawn = "\n".join(found for text, axes, box in self.marks if (found := _mark(text, axes, box)))
+        return f'<g class="tips" fill="none" pointer-events="all">\n{drawn}\n</g>\n' if drawn else ""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure, ready to be written.
+
+    Args:
+        name: of its files, without ending.
+        title: over it.
+        caption: under it: what is shown, how it is computed.
+        figure: the drawing; its axes are laid out here, once for all formats.
+        tips: what is told of its points.
+    """
+
+    name: str
+    title: str
+    caption: str
+    figure: Figure
+    tips: Tips = field(default_factory=Tips)
+    _made: dict[str, bytes] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # The figure itself has no layout engine: one would lay out anew whenever the figure is written.
+        if any(axes.get_subplotspec() for axes in self.figure.axes):  # the others are where they shall be
+            with mpl.rc_context(STYLE):
+                ConstrainedLayoutEngine().execute(self.figure)
+
+
+def render(drawn: Drawn, kind: str) -> bytes:
+    """Give the figure as ``png`` (200 dots an inch), ``svg`` or ``pdf``: the same bytes for the same figure."""
+    if kind not in drawn._made:
+        buffer = io.BytesIO()
+        with mpl.rc_context(STYLE):
+            drawn.figure.savefig(buffer, format=kind, dpi=200, metadata=dict(_METADATA[kind]))
+        made = buffer.getvalue()
+        drawn._made[kind] = _with_tips(made, drawn.tips) if kind == "svg" else made
+    return drawn._made[kind]
+
+
+def _with_tips(svg: bytes, tips: Tips) -> bytes:
+    end = svg.rindex(b"</svg>")
+    return svg[:end] + tips.svg().encode() + svg[end:]
+
+
+def _mark(text: str, axes: Axes, box: tuple[float, float, float, float]) -> str:
+    """Draw a mark in points from the figure's upper left; none of what is outside the axes."""
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    corners = axes.transData.transform(np.reshape(box, (2, 2)))
+    inside = axes.get_window_extent().padded(1.0)
+    if not np.isfinite(corners).all() or not inside.contains(*corners.mean(axis=0)):
+        return ""
+    left, bottom = corners.min(axis=0) * 72 / figure.dpi
+    right, top = corners.max(axis=0) * 72 / figure.dpi
+    height = 72 * figure.get_size_inches()[1]
+    title = f"<title>{escape(_printable(text))}</title>"
+    if left == right:
+        return f'<circle cx="{left:.2f}" cy="{height - top:.2f}" r="{_TIP_RADIUS_PT}">{title}</circle>'
+    size = f'width="{right - left:.2f}" height="{top - bottom:.2f}"'
+    return f'<rect x="{left:.2f}" y="{height - top:.2f}" {size}>{title}</rect>'
+
+
+def text_on(colour: tuple[float, ...]) -> str:
+    """Choose dark or light letters, whichever contrasts more with a colour (red, green, blue, in [0, 1]).
+
+    Example:
+        >>> text_on((1, 1, 0)), text_on((0, 0, 0.5))
+        ('#111111', '#fdfdfd')
+    """
+    # The relative luminance of WCAG 2; at 0.18 black and white contrast alike.
+    light = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour[:3]]
+    return _DARK if 0.2126 * light[0] + 0.7152 * light[1] + 0.0722 * light[2] > 0.18 else _LIGHT
+
+
+def plain(text: str) -> str:
+    r"""Keep a name from being read as mathematics, or as one that a legend leaves out; what has no letter becomes �.
+
+    Example:
+        >>> plain("a $b$") == r"a \$b\$", plain("_c"), plain("d\x07")
+        (True, ' _c', 'd')
+    """
+    flat = "".join(c if ord(c) in _letters() else "\N{REPLACEMENT CHARACTER}" for c in _printable(text))
+    flat = flat.replace("$", r"\$")
+    return f" {flat}" if flat.startswith("_") else flat
+
+
+def _printable(text: str) -> str:
+    return "".join(c for c in " ".join(text.split()) if c.isprintable())
+
+
+@cache
+def _letters() -> frozenset[int]:
+    """List the letters of the font, which comes with matplotlib; of any other, drawing would warn."""
+    weights = (FontProperties(family=STYLE["font.family"], weight=weight) for weight in ("normal", "bold"))
+    normal, bold = (frozenset(get_font(findfont(weight)).get_charmap()) for weight in weights)
+    return normal & bold

@@ -1,0 +1,218 @@
+"""Time to success: the share of trials solved by an iteration, the unsolved counted in."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import numpy.typing as npt
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from study.report import series, words
+from study.report.figures import axes as axes_of
+from study.report.figures.multiples import MOST_CURVES, MOST_PANELS, MOST_TIPS, label, left_out, panels
+from study.report.figures.style import INK, RULE, STYLE, Drawn, Tips, plain
+from study.report.keyed import Keyed
+from study.statistics import kaplan_meier
+from study.summary import Summary
+
+Floats = npt.NDArray[np.float64]
+
+_FEW_CURVES = 6
+"""In one panel, with their bands."""
+_END: dict[str, Any] = {"marker": "o", "markersize": 3.2, "markeredgewidth": 0.7}
+_CENSORED: dict[str, Any] = {"marker": "|", "markersize": 5, "markeredgewidth": 0.8, "linestyle": "none"}
+_TURN_PT = 6.0
+"""Length of a dash where curves that lie on each other take turns."""
+
+
+@dataclass(frozen=True)
+class _Curve:
+    """Share solved by a time, and its interval; all arrays have shape [times], NaN where there is no interval."""
+
+    time: Floats
+    share: Floats
+    low: Floats
+    high: Floats
+    solved: Floats
+    censored: npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class _Panel:
+    """What stands in a panel: names for the legend, and rows."""
+
+    title: str
+    members: tuple[tuple[str, int], ...]
+
+    def only(self, names: Collection[str]) -> _Panel:
+        """Keep the rows of some names."""
+        return _Panel(self.title, tuple(member for member in self.members if member[0] in names))
+
+
+def draw(rows: Keyed) -> Drawn | None:
+    """Draw the share of trials solved by an iteration, with 95% bands.
+
+    Args:
+        rows: at least one.
+
+    Returns:
+        None where no trial is solved, or no unsolved trial's last iteration is known.
+    """
+    curves = {row: curve for row, s in enumerate(rows.summaries) if (curve := _curve(s)) is not None}
+    unknown = [row for row, s in enumerate(rows.summaries) if s.finished and row not in curves]
+    # Where only those rows are known whose trials were all solved, none can be compared with what failed.
+    is_lopsided = bool(unknown) and not any(curve.censored.any() for curve in curves.values())
+    if is_lopsided or not any(curve.solved.any() for curve in curves.values()):
+        return None
+    found = [panel for panel in _panels(rows, curves) if panel.members]
+    every = list(dict.fromkeys(name for panel in found for name, _ in panel.members))
+    names = every[:MOST_CURVES]
+    shown = [panel.only(names) for panel in found[:MOST_PANELS]]
+    drawn = [row for panel in shown for _, row in panel.members]
+    longest = max(1.0, *(float(curves[row].time[-1]) for row in drawn))
+    unit, unit_name = axes_of.unit(longest)
+    tips = Tips()
+    with mpl.rc_context(STYLE):
+        height = 2.6 if len(shown) == 1 else 1.75 if len(shown) < 4 else 1.5
+        handles = _handles(names, [rows.summaries[row] for row in drawn], [curves[row] for row in drawn])
+        figure, grid = panels([panel.title for panel in shown], handles, height_in=height)
+        for axes, panel in zip(grid, shown, strict=True):
+            if len(panel.members) == 1 and len(drawn) > 1:
+                _draw_behind(axes, [curves[row] for row in drawn if row != panel.members[0][1]], unit)
+            flat = [row for _, row in panel.members if not curves[row].solved.any()]
+            for name, row in panel.members:
+                style = _style(names.index(name))
+                if row in flat and len(flat) > 1:
+                    style["linestyle"] = _in_turns(flat.index(row), len(flat))
+                _draw_curve(axes, curves[row], unit, style, complete=rows.summaries[row].complete)
+                told = _told(curves[row], rows.name(row), rows.summaries[row], MOST_TIPS // len(drawn))
+                for time, share, text in told:
+                    tips.add(axes, time / unit, share, text)
+        grid[0].set_xlim(0, 1.04 * longest / unit)
+        grid[0].set_ylim(-0.03, 1.03)
+        grid[0].set_yticks([0, 0.5, 1] if len(grid) > 3 else [0, 0.25, 0.5, 0.75, 1])
+        label(grid, unit_name, "share solved")
+    caption = _caption(shown, len(drawn), len(unknown)) + left_out(len(shown), len(found))
+    return Drawn(
+        "survival", "Time to success", caption + left_out(len(names), len(every), "curves"), figure, tips
+    )
+
+
+def _curve(summary: Summary) -> _Curve | None:
+    known = summary.times.known("iterations") if summary.times else None
+    found = kaplan_meier(*known) if known else None
+    if found is None:
+        return None
+    left = np.append(found.at_risk[1:], 0)
+    return _Curve(
+        time=found.times,
+        share=1 - found.survival,
+        low=1 - found.high,
+        high=1 - found.low,
+        solved=np.cumsum(found.solved),
+        censored=np.asarray(found.at_risk - found.solved > left),
+    )
+
+
+def _panels(rows: Keyed, known: Collection[int]) -> Iterator[_Panel]:
+    """Put what is compared into one panel: the curves at one x, or, of a single curve, its few points."""
+    x = series.x_axis(rows)
+    found = series.split(rows, x, _FEW_CURVES)
+    if len(found) == 1 and len(found[0].rows) <= _FEW_CURVES:
+        yield _Panel("", tuple((rows.name(row, [x]), row) for row in found[0].rows if row in known))
+        return
+    for facet in dict.fromkeys(curve.facet for curve in found):
+        curves = [curve for curve in found if curve.facet == facet]
+        for level in series.levels(rows, x):
+            members = [
+                (curve.name, row) for curve in curves for row in curve.rows if rows.value(row, x) == level
+            ]
+            if members:
+                title = ", ".join(part for part in (facet, rows.name(members[0][1], [x])) if part)
+                yield _Panel(title, tuple((name, row) for name, row in members if row in known))
+
+
+def _steps(time: Floats, value: Floats) -> tuple[Floats, Floats]:
+    """Lay a step function out as the corners of a line."""
+    return np.repeat(time, 2)[1:], np.repeat(value, 2)[:-1]
+
+
+def _style(slot: int) -> dict[str, Any]:
+    kept = axes_of.curve_style(slot, is_line=True)
+    return {"color": kept["color"], "linestyle": kept["linestyle"], "linewidth": 1.2, "zorder": 3}
+
+
+def _draw_curve(axes: Axes, curve: _Curve, unit: float, style: dict[str, Any], *, complete: bool) -> None:
+    time, colour = curve.time / unit, style["color"]
+    corners, low = _steps(time, curve.low)
+    _, high = _steps(time, curve.high)
+    axes.fill_between(corners, low, high, where=np.isfinite(low), color=colour, alpha=0.15, linewidth=0)
+    axes.plot(*_line(curve, unit), **style)
+    axes.plot(time[curve.censored], curve.share[curve.censored], color=colour, zorder=3, **_CENSORED)
+    if curve.share[-1] == 1 or not complete:
+        end = {"color": colour, "zorder": 3} | _END
+        axes.plot(
+            time[-1:], curve.share[-1:], clip_on=False, **(end if complete else axes_of.half_filled(end))
+        )
+
+
+def _in_turns(which: int, of: int) -> Any:
+    """Dash a line so that the others that lie on it are seen in its gaps."""
+    return _TURN_PT * (of - which), (_TURN_PT, _TURN_PT * (of - 1))
+
+
+def _line(curve: _Curve, unit: float) -> tuple[Floats, Floats]:
+    return _steps(np.insert(curve.time / unit, 0, 0.0), np.insert(curve.share, 0, 0.0))
+
+
+def _draw_behind(axes: Axes, curves: Sequence[_Curve], unit: float) -> None:
+    """Let a lone curve be compared with those of the other panels."""
+    for curve in curves:
+        axes.plot(*_line(curve, unit), color=RULE, linewidth=0.8, zorder=1.5)
+
+
+def _told(curve: _Curve, name: str, summary: Summary, most: int) -> Iterator[tuple[float, float, str]]:
+    """Say of some of the steps, and of the end, what is solved by then."""
+    events = np.union1d(np.flatnonzero(np.diff(curve.solved, prepend=0.0)), [len(curve.time) - 1])
+    kept = np.unique(np.linspace(0, len(events) - 1, max(1, min(most, len(events)))).round().astype(int))
+    planned = "" if summary.complete else f"; {summary.seeds} planned"
+    for i in events[kept] if most > 0 else []:
+        interval = (curve.low[i], curve.high[i]) if np.isfinite(curve.low[i]) else None
+        share = f"{words.rate(curve.share[i])} {words.interval(interval)}".rstrip()
+        text = (
+            f"{name}, by iteration {curve.time[i]:,.0f}: {share}, {curve.solved[i]:.0f} of {summary.finished}"
+        )
+        yield curve.time[i], curve.share[i], text + planned
+
+
+def _handles(names: Sequence[str], summaries: Sequence[Summary], curves: Sequence[_Curve]) -> list[Artist]:
+    handles: list[Artist] = [
+        Line2D([], [], label=plain(name), **_style(slot)) for slot, name in enumerate(names) if name
+    ]
+    neutral: dict[str, Any] = {"color": INK}
+    if any(curve.share[-1] == 1 for curve in curves):
+        handles.append(Line2D([], [], label="all are solved", linestyle="none", **neutral, **_END))
+    if any(curve.censored.any() for curve in curves):
+        handles.append(Line2D([], [], label="censored", **neutral, **_CENSORED))
+    if not all(s.complete for s in summaries):
+        handles.append(Line2D([], [], label="lacks trials", **axes_of.half_filled(neutral | _END)))
+    return handles
+
+
+def _caption(shown: Sequence[_Panel], drawn: int, unknown: int) -> str:
+    text = (
+        "Share of the finished trials solved by an iteration: one minus the Kaplan-Meier estimate, with pointwise "
+        "95% intervals (none where no trial or every trial is solved). A trial that was not solved is censored at "
+        "its last iteration, one that diverged at the last one of its cell. A curve ends where the last trial was seen."
+    )
+    if any(len(panel.members) == 1 for panel in shown) and drawn > 1:
+        text += " Grey: the curves of the other panels."
+    if unknown:
+        text += f" Left out, for not all of their times are known: rows, {unknown:,}."
+    return text

@@ -1,0 +1,177 @@
+"""What one trial has learned: its weights when training ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import matplotlib as mpl
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.colors import Normalize, to_rgb
+from matplotlib.figure import Figure
+
+from study.aggregate import CellSummary
+from study.report import words
+from study.report.content import TrialWeights
+from study.report.figures.multiples import MOST_TIPS, colour_scale, fields, heading, place
+from study.report.figures.style import RULE, STYLE, WIDTH_IN, Drawn, Tips, text_on
+from study.report.keyed import Keyed
+
+Matrix = npt.NDArray[np.float32]
+
+_COLOURS = "RdBu"
+_LEFT_IN, _RIGHT_IN, _ABOVE_IN, _BELOW_IN = 0.5, 0.2, 0.26, 0.36
+"""Around a matrix."""
+_SCALE_IN, _SCALE_HIGH_IN = 0.75, 0.9
+_FIELD_IN, _ROW_IN = 0.34, 0.22
+"""A field is at most so wide and high."""
+_FLAT_IN, _TALL_IN = 1.0, 3.0
+"""A matrix is about so high if its fields are narrow, and at most."""
+_WRITTEN_PT = 6.0
+_GATE = ", G"
+
+
+@dataclass(frozen=True)
+class _Box:
+    """Where a matrix stands, in inches from the upper left."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+
+
+def draw(rows: Keyed, weights: TrialWeights | None) -> Drawn | None:
+    """Draw each matrix as a field a weight: inputs across, outputs down.
+
+    Args:
+        rows: what the trial's cell is among.
+        weights: of the trial.
+
+    Returns:
+        None where there are none.
+    """
+    if weights is None or not weights.matrices:
+        return None
+    who = f"{_name(rows, weights.row)}, seed {weights.seed}, {weights.outcome}"
+    limits = limits_of(weights.matrices)
+    scales = {_scale(name): limit for name, limit in limits.items()}
+    boxes = _flow([matrix.shape for matrix in weights.matrices.values()])
+    height = max(box.top + box.height + _BELOW_IN for box in boxes)
+    height = max(height, len(scales) * (_SCALE_HIGH_IN + _ABOVE_IN) + 0.1)
+    tips = Tips()
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH_IN, height))
+        grid = {}
+        for (name, matrix), box in zip(weights.matrices.items(), boxes, strict=True):
+            grid[name] = place(figure, box.left, box.top, box.width, box.height)
+            _draw_matrix(grid[name], name, matrix, limits[name], box)
+        right = max(box.left + box.width for box in boxes) + _RIGHT_IN
+        for number, (name, limit) in enumerate(scales.items()):
+            top = _ABOVE_IN + number * (_SCALE_HIGH_IN + _ABOVE_IN)
+            scale = place(figure, right, top, 0.09, _SCALE_HIGH_IN)
+            colour_scale(scale, mpl.colormaps[_COLOURS], (-limit, limit), name)
+        for name, matrix in sorted(weights.matrices.items(), key=lambda item: item[1].size):
+            _tell(grid[name], name, matrix, tips, MOST_TIPS - len(tips.marks))
+    return Drawn("weights", f"Weights: {who}", _caption(who, weights), figure, tips)
+
+
+def limits_of(matrices: Mapping[str, Matrix]) -> dict[str, float]:
+    """Find where each matrix' colours end: gates share one limit, weights another; neither is below one.
+
+    Example:
+        >>> half, three = np.float32([[0.5]]), np.float32([[-3]])
+        >>> limits_of({"layer 1, W": half, "layer 1, G": three, "layer 2, W": half})
+        {'layer 1, W': 1.0, 'layer 1, G': 3.0, 'layer 2, W': 1.0}
+    """
+    greatest: dict[str, float] = {}
+    for name, matrix in matrices.items():
+        there = np.abs(matrix[np.isfinite(matrix)])
+        greatest[_scale(name)] = max(greatest.get(_scale(name), 1.0), float(there.max(initial=0.0)))
+    return {name: greatest[_scale(name)] for name in matrices}
+
+
+def _scale(name: str) -> str:
+    return "gate's weight" if name.endswith(_GATE) else "weight"
+
+
+def _name(rows: Keyed, row: int) -> str:
+    """Name the trial's cell, its model and hidden units among what is named."""
+    summary = rows.summaries[row]
+    if not isinstance(summary, CellSummary):
+        return rows.name(row)
+    first = [words.symbol(summary.cell.model), f"{words.title('hidden_size')} {summary.cell.hidden_size:,}"]
+    others = [key for key in rows.varying() if key not in ("model", "hidden_size")]
+    return ", ".join([*first, *([rows.name(row, others)] if others else [])])
+
+
+def _flow(shapes: Sequence[tuple[int, ...]]) -> list[_Box]:
+    """Place matrices side by side, as many as fit, then below."""
+    room = WIDTH_IN - _SCALE_IN - _LEFT_IN - _RIGHT_IN
+    boxes: list[_Box] = []
+    left, top, lowest = _LEFT_IN, _ABOVE_IN, 0.0
+    for down, across in shapes:
+        width = min(across * _FIELD_IN, room)
+        height = min(down * min(_ROW_IN, max(width / across, _FLAT_IN / down)), _TALL_IN)
+        if boxes and left + width + _RIGHT_IN > WIDTH_IN - _SCALE_IN:
+            left, top = _LEFT_IN, lowest + _BELOW_IN + _ABOVE_IN
+        boxes.append(_Box(left, top, width, height))
+        left += width + _RIGHT_IN + _LEFT_IN
+        lowest = max(lowest, top + height)
+    return boxes
+
+
+def _draw_matrix(axes: Axes, name: str, matrix: Matrix, limit: float, box: _Box) -> None:
+    colours, scaled = mpl.colormaps[_COLOURS], Normalize(-limit, limit)
+    fields(axes, matrix, colours, (-limit, limit))
+    down, across = matrix.shape
+    axes.set_xlim(-0.5, across - 0.5)
+    axes.set_ylim(down - 0.5, -0.5)
+    heading(axes, name, max(box.width + 0.4, 1.2))
+    axes.set_xticks(*_ticks(across))
+    axes.set_yticks(*_ticks(down))
+    axes.set_xlabel("input", labelpad=1)
+    axes.set_ylabel("output", labelpad=2)
+    axes.tick_params(length=0)
+    axes.grid(False)
+    axes.spines[:].set(visible=True, color=RULE)
+    if box.width / across >= 0.8 * _FIELD_IN and box.height / down >= 0.8 * _ROW_IN:
+        for (out, into), value in np.ndenumerate(matrix):
+            weight = float(value)
+            if np.isfinite(weight):
+                colour = text_on(to_rgb(colours(scaled(weight))))
+                text = axes.text(into, out, _short(weight), color=colour, fontsize=_WRITTEN_PT)
+                text.set(horizontalalignment="center", verticalalignment="center")
+
+
+def _short(weight: float) -> str:
+    return f"{weight:.2f}".replace("-", "−") if abs(weight) < 9.995 else f"{weight:.2g}".replace("-", "−")
+
+
+def _ticks(count: int) -> tuple[list[int], list[str]]:
+    """Number some of the rows, or columns, from 1."""
+    step = next(step for step in (1, 5, 10, 25, 50, 100, 250, 10**9) if count <= 10 * step)
+    numbers = list(range(1, count + 1)) if step == 1 else [1, *range(step, count + 1, step)]
+    return [number - 1 for number in numbers], [str(number) for number in numbers]
+
+
+def _tell(axes: Axes, name: str, matrix: Matrix, tips: Tips, most: int) -> None:
+    """Let fields say their weights: those of the greatest, if there are too many."""
+    greatest = np.argsort(-np.abs(matrix), axis=None, kind="stable")[:most]
+    for out, into in zip(*np.unravel_index(np.sort(greatest), matrix.shape), strict=True):
+        text = f"{name}, output {out + 1}, input {into + 1}: {matrix[out, into]:.6g}"
+        tips.add_field(axes, into - 0.5, out - 0.5, into + 0.5, out + 0.5, text)
+
+
+def _caption(who: str, weights: TrialWeights) -> str:
+    text = (
+        f"Effective weights of one trial ({who}) after {weights.iteration:,} updates: what each input (across) is "
+        "multiplied by for each output (down)."
+    )
+    if len({_scale(name) for name in weights.matrices}) > 1:
+        text += " Gates have a scale of their own."
+    if not all(np.isfinite(matrix).all() for matrix in weights.matrices.values()):
+        text += " An empty field is no number."
+    return text

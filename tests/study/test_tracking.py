@@ -236,7 +236,15 @@ def test_counts_and_files_are_on_the_studys_run(uri: str, tmp_path: Path) -> Non
     """The study's run carries its latest counts, its file and its report."""
     page = tmp_path / "report.html"
     page.write_text("<html>")
-    sync(uri, "demo", [], [], spec="study: demo\n", counts={"trials_done": 3, "solved": 2}, files=[page])
+    sync(
+        uri,
+        "demo",
+        [],
+        [],
+        spec="study: demo\n",
+        counts={"trials_done": 3, "solved": 2},
+        files=lambda: [page],
+    )
     (study,) = runs_of(uri, "study")
     assert (study.data.metrics["trials_done"], study.data.metrics["solved"]) == (3, 2)
     client = connect(uri)

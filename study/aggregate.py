@@ -183,7 +183,7 @@ def _numbered(codes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 def _published(columns: Columns, rows: npt.NDArray[np.int64]) -> AsPublished:
     outcome = columns["outcome"][rows]
-    solved_at, sparsity_error, _ = solved_values(columns, rows)
+    solved_at, sparsity_error = solved_values(columns, rows)
     if not len(solved_at) == len(sparsity_error) == np.count_nonzero(outcome == str(Outcome.SOLVED)):
         raise InputError(
             "the published estimators need the solved_at and the sparsity_error of every solved trial, but some "

@@ -83,7 +83,7 @@ def exhibits(
 
 def _chosen_rows(rows: Keyed) -> list[int]:
     """Take all rows if they are few, else the ends of each curve, and of these every so many."""
-    everyone = [row for row, s in enumerate(rows.summaries) if s.finished]
+    everyone = rows.finished()
     if len(everyone) <= MOST_ROWS:
         return everyone
     curves = series.split(rows, series.x_axis(rows))

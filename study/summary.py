@@ -162,11 +162,9 @@ def _finished(outcome: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
 
 
 def solved_values(columns: Columns, rows: npt.NDArray[np.int64]) -> tuple[Floats, ...]:
-    """Give the solved trials' solved-at, sparsity error and seconds until solved, without what isn't there."""
+    """Give the solved trials' solved-at and sparsity error, without what isn't there."""
     solved = rows[columns["outcome"][rows] == str(Outcome.SOLVED)]
-    return tuple(
-        _present(columns[name][solved]) for name in ("solved_at_iteration", "sparsity_error", "until_s")
-    )
+    return tuple(_present(columns[name][solved]) for name in ("solved_at_iteration", "sparsity_error"))
 
 
 def summarise(columns: Columns, groups: Sequence[npt.NDArray[np.int64]]) -> list[dict[str, Any]]:

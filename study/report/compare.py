@@ -132,7 +132,7 @@ def with_published(summaries: Sequence[CellSummary]) -> Against:
     the published sweeps (the NMU with the ablation's, of 50 seeds), and one that doesn't with the seeds.
     """
     pairs = [
-        (row, summary, _beside_published(found))
+        (row, summary, _beside(found.table, found, found.seeds))
         for row, summary in enumerate(summaries)
         if summary.finished and (found := _choose(summary.cell, summaries)) is not None
     ]
@@ -206,7 +206,9 @@ def _with_rows(rows: Keyed, others: Keyed, name: str, notes: Sequence[str]) -> A
         if alone
         else []
     )
-    compared = _compared([(row, s, _beside(other, name)) for row, s, other in pairs])
+    compared = _compared(
+        [(row, s, _beside(name, other, other.finished, complete=other.complete)) for row, s, other in pairs]
+    )
     tested = [_log_rank(s, other) for _, s, other in pairs]
     adjusted = iter(statistics.holm([p for p in tested if p is not None]))
     timed = tuple(
@@ -244,34 +246,19 @@ def _compared(pairs: Sequence[tuple[int, Summary, Beside]]) -> tuple[Comparison,
     )
 
 
-def _beside(other: Summary, name: str) -> Beside:
+def _beside(source: str, of: Summary | Published, finished: int, *, complete: bool = True) -> Beside:
     return Beside(
-        source=name,
-        solved=other.solved,
-        finished=other.finished,
-        success_rate=other.solved / other.finished,
-        success_rate_interval=statistics.wilson(other.solved, other.finished),
-        solved_at_median=other.solved_at_median,
-        solved_at_mean=other.solved_at_mean,
-        solved_at_interval=other.solved_at_interval,
-        sparsity_error_mean=other.sparsity_error_mean,
-        sparsity_error_interval=other.sparsity_error_interval,
-        complete=other.complete,
-    )
-
-
-def _beside_published(row: Published) -> Beside:
-    return Beside(
-        source=row.table,
-        solved=row.solved,
-        finished=row.seeds,
-        success_rate=row.solved / row.seeds,
-        success_rate_interval=statistics.wilson(row.solved, row.seeds),
-        solved_at_median=row.solved_at_median,
-        solved_at_mean=row.solved_at_mean,
-        solved_at_interval=row.solved_at_interval,
-        sparsity_error_mean=row.sparsity_error_mean,
-        sparsity_error_interval=row.sparsity_error_interval,
+        source=source,
+        solved=of.solved,
+        finished=finished,
+        success_rate=of.solved / finished,
+        success_rate_interval=statistics.wilson(of.solved, finished),
+        solved_at_median=of.solved_at_median,
+        solved_at_mean=of.solved_at_mean,
+        solved_at_interval=of.solved_at_interval,
+        sparsity_error_mean=of.sparsity_error_mean,
+        sparsity_error_interval=of.sparsity_error_interval,
+        complete=complete,
     )
 
 

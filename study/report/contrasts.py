@@ -172,12 +172,8 @@ _Found = tuple[str, str, tuple[float, float], tuple[float, float], float, float]
 
 def _trends_over(rows: Keyed, key: str) -> list[_Found]:
     rest = [other for other in rows.varying() if other != key]
-    groups: dict[tuple[Any, ...], list[int]] = {}
-    for row, summary in enumerate(rows.summaries):
-        if summary.finished:
-            groups.setdefault(tuple(rows.value(row, other) for other in rest), []).append(row)
     found = []
-    for members in groups.values():
+    for members in rows.alike(rest, rows.finished()).values():
         members.sort(key=lambda row: rows.value(row, key))
         summaries = [rows.summaries[row] for row in members]
         if len(members) < 3:  # of two values, the pair's test says more
@@ -204,13 +200,9 @@ def _slopes(rows: Keyed) -> tuple[Slope, ...]:
     if len(keys) < 2:
         return ()
     rest = [key for key in rows.varying() if key not in keys]
-    groups: dict[tuple[Any, ...], list[int]] = {}
-    for row, summary in enumerate(rows.summaries):
-        if summary.finished:
-            groups.setdefault(tuple(rows.value(row, other) for other in rest), []).append(row)
     by_factors = {key: _by_factors(series.levels(rows, key)) for key in keys}
     everything, found = keys, []
-    for members in groups.values():
+    for members in rows.alike(rest, rows.finished()).values():
         # what is constant among these rows has no slope, and would take the others' with it
         keys = [key for key in everything if len({rows.value(row, key) for row in members}) > 1]
         if len(keys) < 2:

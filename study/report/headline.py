@@ -48,7 +48,7 @@ def headline(rows: Keyed, contrasts: Contrasts) -> str:
         rows: what the trials came to.
         contrasts: their trends.
     """
-    finished = [row for row in range(len(rows.summaries)) if rows.summaries[row].finished]
+    finished = rows.finished()
     if not finished:
         return "No trial has finished yet."
     if not any(rows.summaries[row].solved for row in finished):
@@ -59,9 +59,7 @@ def headline(rows: Keyed, contrasts: Contrasts) -> str:
     if x not in rows.keys or not rows.is_number[rows.keys.index(x)]:
         x = "model"  # names aren't swept: they ask another question, or are another method
     asked = [key for key in rows.varying() if key not in rows.methods and key != x]
-    questions: dict[tuple[Any, ...], list[int]] = {}
-    for row in finished:
-        questions.setdefault(tuple(rows.value(row, key) for key in asked), []).append(row)
+    questions = rows.alike(asked, finished)
     if len(questions) == 1:
         parts = _in_full(rows, finished, x, contrasts)
     else:
@@ -105,9 +103,7 @@ def _methods(rows: Keyed, finished: Sequence[int], x: str, asked: Sequence[str])
     """Put rows together that differ in x alone, and count over the values of x that all of them have."""
     rest = [key for key in rows.varying() if key not in asked and (key != x or x == "model")]
     rank = {level: i for i, level in enumerate(series.levels(rows, x))}
-    groups: dict[tuple[Any, ...], list[int]] = {}
-    for row in finished:
-        groups.setdefault(tuple(rows.value(row, key) for key in rest), []).append(row)
+    groups = rows.alike(rest, finished)
     for members in groups.values():
         members.sort(key=lambda row: rank.get(rows.value(row, x), 0))
     compared = _shared(rows, groups, x) if x != "model" else groups

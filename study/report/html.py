@@ -27,9 +27,9 @@ def section(title: str, content: str, kind: str = "") -> str:
     return f'<section class="{kind}" id="{name}"><h2>{escape(title)}</h2>{content}</section>'
 
 
-def details(title: str, content: str) -> str:
+def details(title: str, content: str, *, is_open: bool = False) -> str:
     """Fold content under a title."""
-    return f"<details><summary>{escape(title)}</summary>{content}</details>"
+    return f"<details{' open' if is_open else ''}><summary>{escape(title)}</summary>{content}</details>"
 
 
 def items(sentences: Sequence[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -55,6 +55,17 @@ class Keyed:
     def value(self, row: int, key: str) -> Any:
         """Give a row's value of a key; None of a key that there isn't."""
         return self.values[row][self.keys.index(key)] if key in self.keys else None
+
+    def alike(self, keys: Sequence[str], among: Iterable[int]) -> dict[tuple[Any, ...], list[int]]:
+        """Put rows together that have equal values of some keys, in the order given."""
+        found: dict[tuple[Any, ...], list[int]] = {}
+        for row in among:
+            found.setdefault(tuple(self.value(row, key) for key in keys), []).append(row)
+        return found
+
+    def finished(self) -> list[int]:
+        """List the rows that have a finished trial."""
+        return [row for row, summary in enumerate(self.summaries) if summary.finished]
 
     def varying(self) -> Sequence[str]:
         """List the keys that take more than one value."""

@@ -214,18 +214,18 @@ def _contrasts(contrasts: Contrasts) -> str:
         title = (
             "Does the success rate grow or fall with what is swept? Cochran-Armitage, by rank of the values"
         )
-        parts.append(_folded(title, html.table(trends_table(contrasts), label="trends"), is_open=True))
+        parts.append(html.details(title, html.table(trends_table(contrasts), label="trends"), is_open=True))
     if contrasts.slopes:
         title = (
             "Several hyperparameters at once: logistic regression of success, profile-likelihood intervals"
         )
-        parts.append(_folded(title, html.table(slopes_table(contrasts), label="logistic regression")))
+        parts.append(html.details(title, html.table(slopes_table(contrasts), label="logistic regression")))
     if contrasts.pairs:
         title = "Methods two by two: Newcombe's interval of the difference, Fisher's exact test"
-        parts.append(_folded(title, html.table(pairs_table(contrasts), label="pairs of methods")))
+        parts.append(html.details(title, html.table(pairs_table(contrasts), label="pairs of methods")))
     if contrasts.speeds:
         title = "Do methods take equally long to succeed, unsolved trials counted? Log-rank test"
-        parts.append(_folded(title, html.table(speeds_table(contrasts), label="log-rank tests")))
+        parts.append(html.details(title, html.table(speeds_table(contrasts), label="log-rank tests")))
     notes = html.items(contrasts.notes)
     if not parts:
         return notes
@@ -234,10 +234,6 @@ def _contrasts(contrasts: Contrasts) -> str:
         "those of one seed in different rows."
     )
     return "".join([*parts, notes, f"<p class=small>{escape(small)}</p>"])
-
-
-def _folded(title: str, content: str, *, is_open: bool = False) -> str:
-    return f"<details{' open' if is_open else ''}><summary>{escape(title)}</summary>{content}</details>"
 
 
 def _protocol(report: Report) -> str:

@@ -69,9 +69,7 @@ def split(rows: Keyed, x: str, most: int = MOST_CURVES) -> list[Series]:
             curve_keys.append(key)
     facet_keys = [key for key in keys if key not in curve_keys]
     rank = {level: i for i, level in enumerate(levels(rows, x))}
-    groups: dict[tuple[Any, ...], list[int]] = {}  # by value: two names may read alike
-    for row in everyone:
-        groups.setdefault(tuple(rows.value(row, key) for key in [*curve_keys, *facet_keys]), []).append(row)
+    groups = rows.alike([*curve_keys, *facet_keys], everyone)  # by value: two names may read alike
     return [
         Series(
             rows.name(group[0], curve_keys),

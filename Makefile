@@ -21,7 +21,7 @@ $(VENV)/installed: pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/installed-dev: $(VENV)/installed
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[dev,gpu]"
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[dev,gpu,server]"
 	touch $@
 
 test: install-dev  ## run every test

@@ -1,124 +1,40 @@
-"""Words to calls, errors to exit codes: 0 done, 1 failed, 2 bad input, 130 interrupted."""
+"""Commands on studies of a store: plan, run, list, show, report, sync, ui, schema."""
 
 from __future__ import annotations
 
-import atexit
-import gc
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
-from rich.console import Console
 
-from study.errors import InputError, StudyError
+from study.cli.options import (
+    CPUS,
+    DEVICE,
+    ENGINE,
+    INTERRUPTED,
+    PACK_SIZE,
+    STORE,
+    TRACKING,
+    YES,
+    make_console,
+    planned_study,
+    tell_where,
+    tracking_address,
+)
+from study.errors import InputError
 from study.progress import waiting
 
-_INTERRUPTED = 130
-_PLAIN_WIDTH = 150
-_STORE = click.option(
-    "--store",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("studies"),
-    envvar="STUDY_STORE",
-    show_default=True,
-    show_envvar=True,
-    help="Folder of the studies' results.",
-)
-_TRACKING = click.option(
-    "--tracking-uri",
-    envvar="MLFLOW_TRACKING_URI",
-    show_envvar=True,
-    help="MLflow server, or 'off'. Default: sqlite inside the store.",
-)
-_YES = click.option("--yes", is_flag=True, help="Allow more than 100,000 trials.")
-_ENGINE = click.option("--engine", default="auto", show_default=True, help="auto, or an engine's name.")
-_DEVICE = click.option(
-    "--device",
-    type=click.Choice(["auto", "cpu", "cuda"]),
-    default="auto",
-    show_default=True,
-    help="Where packs train.",
-)
-_PACK_SIZE = click.option(
-    "--pack-size", type=click.IntRange(1), help="Trials in a pack. Default: chosen to fit."
-)
-_CPUS = click.option("--cpus", type=click.IntRange(1), help="Cores of this machine to use. Default: all.")
 
-
-class _Group(click.Group):
-    """A group of commands that tells errors in one clear message."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except StudyError as error:
-            click.echo(f"study: {error}", err=True)
-            ctx.exit(error.exit_code)
-        except KeyboardInterrupt:
-            click.echo("\nstudy: interrupted", err=True)
-            ctx.exit(_INTERRUPTED)
-        except BrokenPipeError:
-            # The reader has gone (study ... | head): nothing to tell, and no second error at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            ctx.exit(0)
-
-
-@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="seeded-study")
-def main() -> None:
-    """Run seeded training trials by the hundred, and learn how reliably and how fast training succeeds."""
-    # At its end Python looks for cycles in all that is left: 2 s after torch, Ray and MLflow, and for nothing.
-    atexit.register(gc.freeze)
-
-
-def _console() -> Console:
-    console = Console()
-    # A file or a pipe has no width of its own: tables get room enough not to break their lines.
-    return console if console.is_terminal or "COLUMNS" in os.environ else Console(width=_PLAIN_WIDTH)
-
-
-def _uri(given: str | None, store: Path) -> str | None:
-    from study.tracking import default_uri
-
-    if given == "off":
-        return None
-    return given or default_uri(store.resolve())
-
-
-def _tell_where(study: str, store: Path, uri: str | None, console: Console) -> None:
-    from study.tracking import links
-
-    page = store / study / "report" / "report.html"
-    if not page.is_file():
-        return  # interrupted before the first pack was through
-    console.print(f"report:    {page}", soft_wrap=True, highlight=False)
-    found = links(uri, study)
-    if uri is not None and found is not None:
-        when = "" if uri.startswith("http") else " while `study ui` runs"
-        console.print(f"dashboard: {found.study}{when}", soft_wrap=True, highlight=False)
-
-
-def _planned(file: str, *, yes: bool) -> Any:
-    from study.plan import plan
-    from study.spec import check_size, load_spec
-
-    spec = load_spec(file)
-    check_size(spec, yes=yes)
-    return plan(spec)
-
-
-@main.command()
+@click.command()
 @click.argument("file")
-@_STORE
-@_YES
-@_ENGINE
-@_DEVICE
-@_CPUS
-@_PACK_SIZE
+@STORE
+@YES
+@ENGINE
+@DEVICE
+@CPUS
+@PACK_SIZE
 def plan(
     file: str, store: Path, yes: bool, engine: str, device: str, cpus: int | None, pack_size: int | None
 ) -> None:
@@ -129,22 +45,22 @@ def plan(
     options = Options(
         root=store, tracking_uri=None, engine=engine, device=device, cpus=cpus, pack_size=pack_size
     )
-    console = _console()
-    planned = _planned(file, yes=yes)
+    console = make_console()
+    planned = planned_study(file, yes=yes)
     with waiting(console, "measuring"):
         found = preview(planned, options)
     console.print(found)
 
 
-@main.command()
+@click.command()
 @click.argument("file")
-@_STORE
-@_TRACKING
-@_YES
-@_ENGINE
-@_DEVICE
-@_CPUS
-@_PACK_SIZE
+@STORE
+@TRACKING
+@YES
+@ENGINE
+@DEVICE
+@CPUS
+@PACK_SIZE
 @click.option("--local", is_flag=True, help="Run packs one after another in this process, for debuggers.")
 @click.option("--address", help="A running Ray cluster. Default: start Ray on this machine.")
 @click.option("--packs-per-gpu", type=click.IntRange(1), default=1, show_default=True)
@@ -164,8 +80,8 @@ def run(
     checkpoint_every_s: float,
 ) -> None:
     """Run what is missing of FILE (a path or a preset's name), publish it and report."""
-    console = _console()
-    planned = _planned(file, yes=yes)
+    console = make_console()
+    planned = planned_study(file, yes=yes)
     console.print(f"{planned.spec.study}: {planned.trials_count:,} trials in {len(planned.cells):,} cells")
     # Only now, since these take seconds to import.
     from study.run import Ending, Options
@@ -173,7 +89,7 @@ def run(
 
     options = Options(
         root=store,
-        tracking_uri=_uri(tracking_uri, store),
+        tracking_uri=tracking_address(tracking_uri, store),
         engine=engine,
         device=device,
         local=local,
@@ -184,50 +100,50 @@ def run(
         checkpoint_every_s=checkpoint_every_s,
     )
     ending = run_study(planned, options, console)
-    _tell_where(planned.spec.study, store, options.tracking_uri, console)
+    tell_where(planned.spec.study, store, options.tracking_uri, console)
     if ending == Ending.INTERRUPTED:
         console.print(f"interrupted: `study run {file}` goes on where it stopped", style="yellow")
-        sys.exit(_INTERRUPTED)
+        sys.exit(INTERRUPTED)
     if ending == Ending.FAILURES:
         console.print(f"some trials failed: `study run {file}` tries them again", style="red")
         sys.exit(1)
 
 
-@main.command(name="list")
-@_STORE
+@click.command(name="list")
+@STORE
 def list_(store: Path) -> None:
     """List the studies of the store, and the presets."""
     from study.presets import preset_names
     from study.results import studies
 
-    _console().print(studies(store))
+    make_console().print(studies(store))
     click.echo(f"presets: {', '.join(preset_names())}")
 
 
-@main.command()
+@click.command()
 @click.argument("name")
-@_STORE
+@STORE
 def show(name: str, store: Path) -> None:
     """Print the table of study NAME as it now stands."""
     from study import results
 
-    results.show(results.standing(name, store), _console())
+    results.show(results.standing(name, store), make_console())
 
 
 def _read_from(source: str, tracking_uri: str | None, store: Path) -> str | None:
     """Say which MLflow server results are read from; None for the store."""
     if source == "store":
         return None
-    uri = _uri(tracking_uri, store)
+    uri = tracking_address(tracking_uri, store)
     if uri is None:
         raise InputError("--from mlflow needs a tracking server, but --tracking-uri is 'off'")
     return uri
 
 
-@main.command()
+@click.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME|FILE...")
-@_STORE
-@_TRACKING
+@STORE
+@TRACKING
 @click.option(
     "--from",
     "source",
@@ -277,7 +193,7 @@ def report(
     from study import tabulate
 
     read_from = _read_from(source, tracking_uri, store)
-    console = _console()
+    console = make_console()
     if (
         len(names) > 1
         or by is not None
@@ -306,23 +222,23 @@ def report(
     (name,) = names
     standing = results.standing(name, store, tracking_uri=read_from, compare=compare or PUBLISHED)
     results.show(standing, console)
-    uri = _uri(tracking_uri, store)
+    uri = tracking_address(tracking_uri, store)
     written = results.write(standing, out, formats or USUAL, tracking_uri=uri, trial=trial)
     if out is None and any(path.name == "report.html" for path in written):
-        _tell_where(name, store, uri, console)
+        tell_where(name, store, uri, console)
     else:
         console.print(f"report:    {(out or store / name / 'report')}", soft_wrap=True, highlight=False)
 
 
-@main.command()
+@click.command()
 @click.argument("name")
-@_STORE
-@_TRACKING
+@STORE
+@TRACKING
 def sync(name: str, store: Path, tracking_uri: str | None) -> None:
     """Publish to MLflow what it is missing of study NAME, and the report."""
     from study import results
 
-    uri = _uri(tracking_uri, store)
+    uri = tracking_address(tracking_uri, store)
     if uri is None:
         raise InputError("sync needs a tracking server, but --tracking-uri is 'off'")
     found = results.standing(name, store)
@@ -331,15 +247,15 @@ def sync(name: str, store: Path, tracking_uri: str | None) -> None:
     click.echo(f"{published} trials published")
 
 
-@main.command()
-@_STORE
-@_TRACKING
+@click.command()
+@STORE
+@TRACKING
 @click.option("--port", type=click.IntRange(0, 65535), default=5000, show_default=True)
 def ui(store: Path, tracking_uri: str | None, port: int) -> None:
     """Serve the MLflow dashboard of the store on this machine, until Ctrl-C."""
     from study.tracking import ui_command
 
-    uri = _uri(tracking_uri, store)
+    uri = tracking_address(tracking_uri, store)
     if uri is None:
         raise InputError("there is no dashboard with --tracking-uri 'off'")
     if uri.startswith("http"):
@@ -351,9 +267,12 @@ def ui(store: Path, tracking_uri: str | None, port: int) -> None:
     sys.exit(subprocess.run(command, env=environment, check=False).returncode)
 
 
-@main.command()
+@click.command()
 def schema() -> None:
     """Print the JSON schema of a study file, for editors."""
     from study.spec import schema as spec_schema
 
     click.echo(json.dumps(spec_schema(), indent=2, ensure_ascii=False))
+
+
+COMMANDS = (plan, run, list_, show, report, sync, ui, schema)

@@ -1,0 +1,45 @@
+"""The command line: words to calls, errors to exit codes."""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import os
+import sys
+from typing import Any
+
+import click
+
+from study.cli import studies
+from study.cli.options import INTERRUPTED
+from study.errors import StudyError
+
+
+class _Group(click.Group):
+    """A group of commands that tells errors in one clear message."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except StudyError as error:
+            click.echo(f"study: {error}", err=True)
+            ctx.exit(error.exit_code)
+        except KeyboardInterrupt:
+            click.echo("\nstudy: interrupted", err=True)
+            ctx.exit(INTERRUPTED)
+        except BrokenPipeError:
+            # The reader has gone (study ... | head): nothing to tell, and no second error at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(0)
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="seeded-study")
+def main() -> None:
+    """Run seeded training trials by the hundred, and learn how reliably and how fast training succeeds."""
+    # At its end Python looks for cycles in all that is left: 2 s after torch, Ray and MLflow, and for nothing.
+    atexit.register(gc.freeze)
+
+
+for _command in studies.COMMANDS:
+    main.add_command(_command)

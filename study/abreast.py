@@ -9,9 +9,11 @@ from __future__ import annotations
 import queue
 import threading
 import time
+import traceback
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 
-from study.records import Event, Pack, PackDone
+from study.records import Event, Pack, PackCrashed, PackDone
 
 Work = Callable[[Pack], Iterator[Event]]
 """Trains and stores a pack, yielding its progress about every second; closed early, it keeps a checkpoint."""
@@ -21,16 +23,13 @@ _EVERY_S = 1.0
 
 
 def abreast(work: Work, packs: Sequence[Pack]) -> Generator[list[Event], None, None]:
-    """Run packs side by side, and yield what happens; each is told done as soon as it is.
+    """Run packs side by side, and yield what happens; each is told done, or crashed, as soon as it is.
 
     Closed early, all keep a checkpoint. If one crashes, the others go on to their end.
 
     Args:
         work: what a pack does.
         packs: what to run.
-
-    Raises:
-        Exception: what the first that crashed raised, at the end.
 
     Example:
         >>> from study.spec import load_spec
@@ -40,30 +39,37 @@ def abreast(work: Work, packs: Sequence[Pack]) -> Generator[list[Event], None, N
         [2]
     """
     if len(packs) == 1:
-        steps = work(packs[0])
-        try:
+        with closing(_told(work, packs[0])) as steps:
             for event in steps:
                 yield [event]
-        finally:
-            close(steps)
-        yield [PackDone(packs[0].id)]
         return
-    lanes = _Lanes(work, packs)
+    threads = _Threads(work, packs)
     try:
-        yield from lanes.events()
+        yield from threads.events()
     finally:
-        lanes.stop()
-    if lanes.errors:
-        raise lanes.errors[0]
+        threads.stop()
 
 
-class _Lanes:
+def _told(work: Work, pack: Pack) -> Generator[Event, None, None]:
+    """Do the work of a pack, and tell how it ended."""
+    steps = work(pack)
+    try:
+        for event in steps:  # noqa: UP028  # `yield from` would have what fails while it is closed told as a crash
+            yield event
+    except Exception:  # a pack's crash must not take others along
+        yield PackCrashed(pack.id, traceback.format_exc(limit=-4))
+    else:
+        yield PackDone(pack.id)
+    finally:
+        close(steps)
+
+
+class _Threads:
     """The threads of some packs."""
 
     def __init__(self, work: Work, packs: Sequence[Pack]) -> None:
-        self.errors: list[BaseException] = []
         self._work = work
-        self._told: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
         self._stop = threading.Event()
         self._threads = [threading.Thread(target=self._run, args=(pack,), daemon=True) for pack in packs]
         for thread in self._threads:
@@ -71,19 +77,13 @@ class _Lanes:
 
     def _run(self, pack: Pack) -> None:
         try:
-            steps = self._work(pack)
-            try:
+            with closing(_told(self._work, pack)) as steps:
                 for event in steps:
-                    self._told.put(event)
+                    self._queue.put(event)
                     if self._stop.is_set():
                         return
-                self._told.put(PackDone(pack.id))
-            finally:
-                close(steps)
-        except BaseException as error:  # raised in the worker's own thread, when the others are through
-            self.errors.append(error)
         finally:
-            self._told.put(None)
+            self._queue.put(None)
 
     def events(self) -> Iterator[list[Event]]:
         """Yield what has been told, together about every second, until all have ended."""
@@ -93,7 +93,7 @@ class _Lanes:
             until = time.monotonic() + _EVERY_S
             while left and (remaining := until - time.monotonic()) > 0:
                 try:
-                    event = self._told.get(timeout=remaining)
+                    event = self._queue.get(timeout=remaining)
                 except queue.Empty:
                     break
                 if event is None:

@@ -35,7 +35,7 @@ _STEP_US = 300.0
 _PACK_NUMBERS = 2**20
 _SMALLEST_CAP, _LARGEST_CAP = 16, 256
 # Packs that one worker keeps going on a device: each is a thread, and the interpreter serves one at a time.
-_MOST_ABREAST = 32
+MOST_ABREAST = 32
 
 
 @dataclass(frozen=True)
@@ -230,7 +230,7 @@ def loads(packs: Sequence[Pack], *, slots: int, at_once: AtOnce | None = None) -
     count = max(math.ceil(sum(shares) - 1e-9), min(slots, len(packs)))
     while count < len(packs):
         made = _cut_by(shares, count)
-        if all(sum(shares[i] for i in load) < 1 + 1e-9 and len(load) <= _MOST_ABREAST for load in made):
+        if all(sum(shares[i] for i in load) < 1 + 1e-9 and len(load) <= MOST_ABREAST for load in made):
             return [tuple(packs[i] for i in load) for load in made]
         count += 1
     return [(pack,) for pack in packs]

@@ -70,6 +70,13 @@ class Board:
         for result in results:
             self._ended[result.outcome] += 1
 
+    def split(self, pack_id: str, parts: Sequence[Pack]) -> None:
+        """Take in that a pack trains as several."""
+        last = self._running.pop(pack_id, None)
+        self._left += last.iteration * last.trials if last else 0
+        del self._work[pack_id]
+        self._work |= {part.id: _trial_iterations(part) for part in parts}
+
     def failed(self, failure: PackFailed, trials: int) -> None:
         """Take in that a pack crashed for good."""
         last = self._running.pop(failure.pack_id, None)

@@ -185,6 +185,32 @@ class PackDone:
 
 
 @dataclass(frozen=True)
+class PackCrashed:
+    """A pack raised an error; it may be tried again.
+
+    Args:
+        pack_id: which pack.
+        error: what was said.
+    """
+
+    pack_id: str
+    error: str
+
+
+@dataclass(frozen=True)
+class PackSplit:
+    """A pack found no room, and trains as several that are told done on their own before it.
+
+    Args:
+        pack_id: which pack.
+        parts: in order; together they have its trials.
+    """
+
+    pack_id: str
+    parts: tuple[Pack, ...]
+
+
+@dataclass(frozen=True)
 class PackFailed:
     """A pack crashed as often as it may; its trials have no result.
 
@@ -209,7 +235,7 @@ class Notice:
     text: str
 
 
-Event = Progress | PackDone | PackFailed | Tick | Notice
+Event = Progress | PackDone | PackCrashed | PackSplit | PackFailed | Tick | Notice
 """What the scheduling of packs tells, as it happens."""
 
 

@@ -6,9 +6,10 @@ study.yaml -> spec -> plan (cells, trials, packs) -> [Ray Tune: engine trains pa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
 from pathlib import Path
@@ -18,7 +19,8 @@ from rich.console import Console
 
 from study import cluster
 from study.engine import Engine, check_device, engine_for, passed_over, trials_at_once
-from study.plan import AtOnce, Plan, shape_key
+from study.errors import ClusterError, InputError
+from study.plan import AtOnce, Plan, load_share, shape_key
 from study.plan import loads as make_loads
 from study.plan import packs as make_packs
 from study.prepare import prepare, preparing
@@ -32,6 +34,8 @@ from study.work import PackWork
 
 # There when the driver is loaded.
 _GPU_DRIVER = Path("/dev/nvidiactl")
+# A run that is shorter may be over before the last worker has started.
+_TIME_TO_START_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -45,10 +49,12 @@ class Options:
         device: ``cpu``, ``cuda`` or ``auto``.
         local: run packs one after another in this process.
         address: of a running Ray cluster; None to start one here.
+        workers: to ask that cluster for; None for as many as it has room for now.
         cpus: cores of this machine to use; None for all.
         packs_per_gpu: packs that share one GPU.
         pack_size: trials in a pack; None to choose.
         checkpoint_every_s: seconds of training between checkpoints.
+        silent_after_s: seconds without a word after which a worker is given up.
     """
 
     root: Path
@@ -57,10 +63,12 @@ class Options:
     device: str = "auto"
     local: bool = False
     address: str | None = None
+    workers: int | None = None
     cpus: int | None = None
     packs_per_gpu: int = 1
     pack_size: int | None = None
     checkpoint_every_s: float = 60.0
+    silent_after_s: float = 300.0
 
 
 class Ending(Enum):
@@ -92,7 +100,7 @@ def run(plan: Plan, options: Options, console: Console) -> Ending:
         for reason in _to_tell(plan, options) if pending else ():
             console.print(reason, style="yellow")
         with (
-            _slots(options, engines, pending, console) as slots,
+            _slots(plan, options, engines, pending, console) as slots,
             publishing(plan, options.tracking_uri, console) as publisher,
         ):
             if publisher is not None:  # an earlier run may have been killed, or had no MLflow
@@ -148,17 +156,26 @@ def passed_over_by(plan: Plan, options: Options) -> list[str]:
     return list(reasons)
 
 
+Slots = Mapping[str, int]
+"""How many packs, or loads of them, run side by side on each kind of device."""
+
+
 @contextmanager
 def _slots(
-    options: Options, engines: Sequence[tuple[Engine, Cell]], pending: Sequence[Trial], console: Console
-) -> Iterator[int]:
-    """Start or join the cluster, if there is anything to train on it; give how many packs it runs side by side.
+    plan: Plan,
+    options: Options,
+    engines: Sequence[tuple[Engine, Cell]],
+    pending: Sequence[Trial],
+    console: Console,
+) -> Iterator[Slots]:
+    """Start or join the cluster, if there is anything to train on it; give what it has room for.
 
     Meanwhile the engines are prepared. The cluster outlives the publisher: Ray ends the process if another thread
     touches what is left of it.
     """
+    device = device_of(options)
     if not pending:
-        yield 1
+        yield {device: 1}
         return
     names = " and the ".join(engine.name for engine, _ in engines)
     console.print(f"preparing the {names} engine: the first time on a machine, up to half a minute")
@@ -166,16 +183,71 @@ def _slots(
         with waiting(console, f"preparing the {names} engine"):
             for engine, cell in engines:
                 prepare(engine, cell)
-        yield 1
+        yield {device: 1}
+        return
+    if options.address is not None:  # its workers prepare their engines themselves
+        with ExitStack() as stack:
+            with waiting(console, "joining the cluster"):
+                stack.enter_context(cluster.connection(options.address, None))
+                cluster.check_versions()
+            yield slots_of_cluster(plan, options, cluster.capacity())
         return
     with preparing(engines), ExitStack() as stack:
-        with waiting(console, "starting Ray" if options.address is None else "joining the cluster"):
-            stack.enter_context(cluster.connection(options.address, options.cpus))
-        yield cluster.slots(_gpu_share(options))
+        with waiting(console, "starting Ray"):
+            stack.enter_context(cluster.connection(None, options.cpus))
+        has = cluster.capacity()
+        count = min(has.cpus, _lanes_on(has.gpus, options)) if device == cluster.GPU else has.cpus
+        if count < 1:
+            raise ClusterError(_too_small(has, device))
+        yield {device: count}
 
 
-def _gpu_share(options: Options) -> float:
-    return 1 / options.packs_per_gpu if device_of(options) == "cuda" else 0.0
+def slots_of_cluster(plan: Plan, options: Options, has: cluster.Capacity) -> Slots:
+    """Give the lanes of each kind: GPUs where there are, and the cores of machines that have none.
+
+    Raises:
+        ClusterError: if there is no room for one, and none was asked for.
+        InputError: if no engine trains a cell on what there is.
+    """
+    on_gpu = 0 if options.device == cluster.CPU else min(has.cpus, _lanes_on(has.gpus, options))
+    if options.device == "auto" and on_gpu and not _trainable_on(cluster.GPU, plan, options):
+        on_gpu = 0
+    if options.device == cluster.GPU:
+        on_gpu, on_cpu = options.workers or on_gpu, 0
+    else:
+        on_cpu = has.cpus_without_gpu if on_gpu else has.cpus
+        on_cpu = on_cpu if options.workers is None else max(0, options.workers - on_gpu)
+    found = {kind: count for kind, count in ((cluster.GPU, on_gpu), (cluster.CPU, on_cpu)) if count}
+    if not found:
+        raise ClusterError(
+            f"{_too_small(has, options.device)}; if it grows on demand, say how far: --workers 16"
+        )
+    for kind in found:
+        for cell in plan.cells:
+            engine_for(options.engine, cell, kind)
+    return found
+
+
+def _trainable_on(kind: str, plan: Plan, options: Options) -> bool:
+    try:
+        for cell in plan.cells:
+            engine_for(options.engine, cell, kind)
+    except InputError:
+        return False
+    return True
+
+
+def _too_small(has: cluster.Capacity, device: str) -> str:
+    wanted = "1 CPU and a GPU" if device == cluster.GPU else "1 CPU"
+    return f"a pack needs {wanted}, but the cluster has {has.cpus} CPU and {has.gpus:g} GPU"
+
+
+def _lanes_on(gpus: float, options: Options) -> int:
+    return int(gpus * options.packs_per_gpu + 1e-9)
+
+
+def _gpu_share(options: Options, kind: str) -> float:
+    return 1 / options.packs_per_gpu if kind == cluster.GPU else 0.0
 
 
 def _report(found: Standing, publisher: Publisher | None, tracking_uri: str | None, console: Console) -> None:
@@ -227,7 +299,7 @@ def at_once_on(plan: Plan, options: Options) -> AtOnce:
     """Ask a device how many trials of each shape it trains side by side."""
     cells = {shape_key(cell): cell for cell in plan.cells}
     asked = partial(trials_at_once, options.engine, tuple(cells.values()))
-    answers = asked() if options.local else cluster.ask(asked, _gpu_share(options))
+    answers = asked() if options.local else cluster.ask(asked, _gpu_share(options, cluster.GPU))
     counts = dict(zip(cells, answers, strict=True))
 
     def at_once(cell: Cell) -> int | None:
@@ -243,33 +315,45 @@ def _train(
     attempt: str,
     pending: Sequence[Trial],
     options: Options,
-    slots: int,
+    slots: Slots,
     publisher: Publisher | None,
     console: Console,
 ) -> bool:
-    device = device_of(options)
     work = PackWork(
         root=options.root.resolve(),
         study=plan.spec.study,
         attempt=attempt,
         engine=options.engine,
-        device=device,
+        device=cluster.CPU,
         checkpoint_every_s=options.checkpoint_every_s,
     )
+    count = sum(slots.values())
     kept = [trial_ids for _, trial_ids, _ in folder.checkpoints()]
-    at_once = at_once_on(plan, options) if device == "cuda" else None
-    packs = make_packs(pending, slots=slots, size=options.pack_size, kept=kept, at_once=at_once)
+    at_once = at_once_on(plan, options) if cluster.GPU in slots else None
+    # Where both kinds of device take what they can, packs are as cores like them, and fill a GPU together.
+    both = len(slots) > 1
+    sized_by = None if both else at_once
+    packs = make_packs(pending, slots=count, size=options.pack_size, kept=kept, at_once=sized_by)
     # Signals are taken over after Ray has started, since Ray takes them over when it starts.
     with (
         stopping(console) as stop,
-        watching(plan, folder, packs, pending, publisher, device, console) as on_event,
+        watching(plan, folder, packs, pending, publisher, console) as on_event,
     ):
         if options.local:
-            cluster.run_here(packs, work, on_event, stop=stop)
+            (kind,) = slots
+            cluster.run_here(packs, replace(work, device=kind), on_event, stop=stop)
             return not stop.is_set()
-        gpu_share = _gpu_share(options)
-        loads = make_loads(packs, slots=slots, at_once=at_once)
-        used = cluster.run_on_tune(loads, work, on_event, stop=stop, slots=slots, gpu_share=gpu_share)
-    if len(used) < min(slots, len(loads)) and not stop.is_set():
-        console.print(f"only {len(used)} of {slots} workers were used", style="yellow")
+        loads = make_loads(packs, slots=count, at_once=sized_by)
+        lanes = [
+            cluster.Lanes(kind, n, replace(work, device=kind), _gpu_share(options, kind))
+            for kind, n in slots.items()
+        ]
+        shares = {p.id: load_share(p.trials, at_once) for p in packs} if both and at_once else None
+        began = time.monotonic()
+        used = cluster.run_on_tune(
+            loads, lanes, on_event, stop=stop, shares=shares, silent_after_s=options.silent_after_s
+        )
+    took_s = time.monotonic() - began
+    if len(used) < min(count, len(loads)) and took_s > _TIME_TO_START_S and not stop.is_set():
+        console.print(f"only {len(used)} of {count} workers were used", style="yellow")
     return not stop.is_set()

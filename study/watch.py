@@ -13,7 +13,20 @@ from rich.console import Console
 from study.plan import Plan
 from study.progress import Board, shown, waiting
 from study.provenance import provenance
-from study.records import Curve, Event, Notice, Outcome, Pack, PackDone, PackFailed, Progress, Result, Trial
+from study.records import (
+    Curve,
+    Event,
+    Notice,
+    Outcome,
+    Pack,
+    PackCrashed,
+    PackDone,
+    PackFailed,
+    PackSplit,
+    Progress,
+    Result,
+    Trial,
+)
 from study.store import StudyStore
 from study.table import table_curves, table_results
 from study.tracking import Publisher
@@ -28,7 +41,6 @@ def watching(
     packs: Sequence[Pack],
     pending: Sequence[Trial],
     publisher: Publisher | None,
-    device: str,
     console: Console,
 ) -> Iterator[Callable[[Event], None]]:
     """Show, store and publish what happens to the packs."""
@@ -38,6 +50,8 @@ def watching(
     already = [Outcome(row["outcome"]) for row in results if row["trial_id"] in planned - missing]
     board = Board(packs, already)
     by_id = {pack.id: pack for pack in packs}
+    split: dict[str, tuple[Pack, ...]] = {}
+    done: set[str] = set()
 
     with shown(board, console) as show:
 
@@ -47,20 +61,39 @@ def watching(
                     board.progress(event)
                 case Notice(text):
                     console.print(text, style="yellow")
+                case PackCrashed(pack_id, error):
+                    console.print(
+                        f"pack {pack_id} crashed, and is tried again: {_last(error)}", style="yellow"
+                    )
+                case PackSplit(pack_id, parts):
+                    board.split(pack_id, parts)
+                    by_id.update({part.id: part for part in parts})
+                    split[pack_id] = parts
+                case PackDone(pack_id) if pack_id in split:
+                    pass  # its parts were told done
+                case PackFailed(pack_id, error) if pack_id in split:
+                    for part in split[pack_id]:
+                        if part.id not in done:
+                            on_event(PackFailed(part.id, error))
                 case PackDone(pack_id):
+                    done.add(pack_id)
                     board.done(pack_id, _publish(folder, pack_id, publisher))
                 case PackFailed(pack_id, error):
                     failed = _failed(by_id[pack_id], error)
-                    folder.write_pack(f"{pack_id}{_FAILED}", failed, [], [], provenance(device))
+                    folder.write_pack(f"{pack_id}{_FAILED}", failed, [], [], provenance("cpu"))
                     _publish(folder, f"{pack_id}{_FAILED}", publisher)
                     board.failed(event, len(failed))
-                    console.print(f"pack {pack_id} failed: {error.strip().splitlines()[-1]}", style="red")
+                    console.print(f"pack {pack_id} failed: {_last(error)}", style="red")
             if publisher is not None and isinstance(event, PackDone | PackFailed):
                 publisher.counts(board.counts)
             show()
 
         show()
         yield on_event
+
+
+def _last(error: str) -> str:
+    return error.strip().splitlines()[-1]
 
 
 def _publish(folder: StudyStore, pack_id: str, publisher: Publisher | None) -> list[Result]:

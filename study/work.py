@@ -6,18 +6,31 @@ The other side of `run`: it joins engine and store in the worker's process, as `
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from study.engine import Training, engine_for
 from study.errors import DeviceMemoryError, StoreError
 from study.prepare import prepare
 from study.provenance import provenance
-from study.records import Checkpoint, Event, Notice, Pack, Progress
+from study.records import (
+    Checkpoint,
+    Curve,
+    Event,
+    Notice,
+    Pack,
+    PackDone,
+    PackSplit,
+    Progress,
+    Result,
+    Weights,
+)
 from study.store import Store, StudyStore
 
 _SLICE_S = 1.0
+# Halves of a pack that found no room on a GPU are tried down to so many trials: where these find none, nothing does.
+_FEWEST_HALVED = 8
 
 
 @dataclass(frozen=True)
@@ -48,29 +61,44 @@ class PackWork:
         folder = Store(self.root).study(self.study)
         if folder.has_pack(pack.id):  # stored by a worker that died before it could say so
             return
-        device = self.device
         try:
-            training = self._start(folder, pack, device)
+            results, curves, weights = yield from self._train(folder, pack)
         except DeviceMemoryError as error:
-            device = "cpu"
-            yield Notice(f"{error}. Pack {pack.id} trains on the CPU instead")
-            training = self._start(folder, pack, device)
-        yield from self._train(folder, training)
-        results, curves, weights = training.finish()
-        self._check_attempt(folder)
-        folder.write_pack(pack.id, results, curves, weights, provenance(device))
-        folder.drop_checkpoint(pack.id)
+            told = str(error)  # the error itself holds on to what the pack has taken
+        else:
+            self._check_attempt(folder)
+            folder.write_pack(pack.id, results, curves, weights, provenance(self.device))
+            folder.drop_checkpoint(pack.id)
+            return
+        yield from self._elsewhere(pack, told)
 
-    def _start(self, folder: StudyStore, pack: Pack, device: str) -> Training:
+    def _elsewhere(self, pack: Pack, told: str) -> Iterator[Event]:
+        """Train a pack that found no room in halves, and a small one on the CPU."""
+        if len(pack.trials) <= _FEWEST_HALVED:
+            yield Notice(f"{told}. Pack {pack.id} trains on the CPU instead")
+            yield from replace(self, device="cpu", engine="auto")(pack)
+            return
+        middle = len(pack.trials) // 2
+        halves = (Pack(pack.trials[:middle]), Pack(pack.trials[middle:]))
+        yield Notice(f"{told}. Pack {pack.id} trains in halves")
+        yield PackSplit(pack.id, halves)
+        for half in halves:
+            yield from self(half)
+            yield PackDone(half.id)
+
+    def _start(self, folder: StudyStore, pack: Pack) -> Training:
         cell = pack.trials[0].cell
-        engine = engine_for(self.engine if device == self.device else "auto", cell, device)
+        engine = engine_for(self.engine, cell, self.device)
         prepare(engine, cell)
         kept: Checkpoint | None = folder.load_checkpoint(pack.id)
         if kept is not None and kept.engine != engine.name:
             kept = None
-        return engine.start(pack, device=device, checkpoint=kept)
+        return engine.start(pack, device=self.device, checkpoint=kept)
 
-    def _train(self, folder: StudyStore, training: Training) -> Iterator[Progress]:
+    def _train(
+        self, folder: StudyStore, pack: Pack
+    ) -> Generator[Progress, None, tuple[list[Result], list[Curve], list[Weights]]]:
+        training = self._start(folder, pack)
         kept_at = time.monotonic()
         try:
             while not training.done:
@@ -80,8 +108,10 @@ class PackWork:
                     kept_at = time.monotonic()
                 yield progress
         except GeneratorExit:
-            self._keep(folder, training)
+            if not folder.has_pack(pack.id):  # another worker may have been quicker
+                self._keep(folder, training)
             raise
+        return training.finish()
 
     def _keep(self, folder: StudyStore, training: Training) -> None:
         self._check_attempt(folder)

@@ -63,8 +63,20 @@ def plan(
 @PACK_SIZE
 @click.option("--local", is_flag=True, help="Run packs one after another in this process, for debuggers.")
 @click.option("--address", help="A running Ray cluster. Default: start Ray on this machine.")
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    help="Workers to ask that cluster for; one that grows on demand grows. Default: what it has room for now.",
+)
 @click.option("--packs-per-gpu", type=click.IntRange(1), default=1, show_default=True)
 @click.option("--checkpoint-every-s", type=click.FloatRange(min=0), default=60.0, show_default=True)
+@click.option(
+    "--silent-after-s",
+    type=click.FloatRange(min=1),
+    default=300.0,
+    show_default=True,
+    help="A worker not heard of for so long is ended, and its packs go on elsewhere.",
+)
 def run(
     file: str,
     store: Path,
@@ -76,8 +88,10 @@ def run(
     pack_size: int | None,
     local: bool,
     address: str | None,
+    workers: int | None,
     packs_per_gpu: int,
     checkpoint_every_s: float,
+    silent_after_s: float,
 ) -> None:
     """Run what is missing of FILE (a path or a preset's name), publish it and report."""
     console = make_console()
@@ -94,10 +108,12 @@ def run(
         device=device,
         local=local,
         address=address,
+        workers=workers,
         cpus=cpus,
         packs_per_gpu=packs_per_gpu,
         pack_size=pack_size,
         checkpoint_every_s=checkpoint_every_s,
+        silent_after_s=silent_after_s,
     )
     ending = run_study(planned, options, console)
     tell_where(planned.spec.study, store, options.tracking_uri, console)

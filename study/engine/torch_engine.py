@@ -16,10 +16,11 @@ import numpy.typing as npt
 import torch
 
 from study.engine.base import Engine, Training
+from study.engine.memory import room_for, trials_that_fit
 from study.engine.sliced import Arrays, Looked, SlicedTraining
 from study.engine.torch_parts import Parts
 from study.errors import DeviceError
-from study.records import Cell, Checkpoint, Pack
+from study.records import Cell, Checkpoint, Pack, Progress, Trial
 
 
 def check_device(device: str) -> None:
@@ -53,15 +54,41 @@ class TorchEngine(Engine):
         shared = 2 * cell.evaluation_rows * cell.input_size
         return 4 * (trials * (batch + targets + weights) + shared) / 2**20
 
+    def trials_at_once(self, cell: Cell) -> int | None:
+        """Count the trials that the GPU here has memory for, by training a few; None if there is no GPU."""
+        if not torch.cuda.is_available():
+            return None
+
+        def peak_bytes(trials: int) -> int:
+            torch.cuda.reset_peak_memory_stats()
+            before = torch.cuda.memory_allocated()
+            training = self.start(Pack(tuple(Trial(cell, seed) for seed in range(trials))), device="cuda")
+            training.advance(0.0)  # an evaluation and an update: all that it ever holds
+            return torch.cuda.max_memory_allocated() - before
+
+        return trials_that_fit(peak_bytes, torch.cuda.mem_get_info()[0])
+
     def start(self, pack: Pack, *, device: str, checkpoint: Checkpoint | None = None) -> Training:
         """Begin a pack, or go on from a checkpoint of these very trials."""
         check_device(device)
         torch.set_num_threads(1)
-        return TorchTraining(self.name, pack, device, checkpoint)
+        with room_for(pack, self.memory_mb(pack)):
+            return TorchTraining(self.name, pack, device, checkpoint, self.memory_mb(pack))
 
 
 class TorchTraining(SlicedTraining):
     """One pack being trained by torch."""
+
+    def __init__(
+        self, engine: str, pack: Pack, device: str, checkpoint: Checkpoint | None, memory_mb: float
+    ) -> None:
+        self._memory_mb = memory_mb
+        super().__init__(engine, pack, device, checkpoint)
+
+    def advance(self, for_s: float) -> Progress:
+        """Train for about that many seconds, at least one update."""
+        with room_for(self._pack, self._memory_mb):
+            return super().advance(for_s)
 
     def _begin(self, arrays: Arrays | None) -> None:
         # State of all trials when trials were last dropped; the current parts are newer.

@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from study import cluster
+from study import cluster, versions
+from study.abreast import Work
+from study.cluster.desk import RETRIES
 from study.errors import ClusterError
-from study.records import Event, Pack, PackDone, PackFailed, Progress, Result
+from study.records import Event, Notice, Pack, PackCrashed, PackDone, PackFailed, Progress, Result
 from study.store import Store, StudyStore
 from study.table import table_results
 from study.work import PackWork
@@ -34,9 +35,21 @@ def work_in(root: Path, engine: str = "torch") -> tuple[StudyStore, PackWork]:
     return folder, PackWork(root, "s", folder.begin_attempt(), engine, "cpu", checkpoint_every_s=0.2)
 
 
-def on_tune(packs: list[Pack], work: PackWork, on_event: Callable[[Event], None]) -> set[str]:
+def on_tune(
+    packs: list[Pack],
+    work: Work,
+    on_event: Callable[[Event], None],
+    *,
+    stop: threading.Event | None = None,
+    lanes: int = SLOTS,
+    silent_after_s: float = 300.0,
+) -> set[str]:
     return cluster.run_on_tune(
-        [(pack,) for pack in packs], work, on_event, stop=threading.Event(), slots=SLOTS, gpu_share=0
+        [(pack,) for pack in packs],
+        [cluster.Lanes(cluster.CPU, lanes, work)],
+        on_event,
+        stop=stop or threading.Event(),
+        silent_after_s=silent_after_s,
     )
 
 
@@ -60,11 +73,9 @@ def workers() -> set[int]:
     return found
 
 
-def test_slots_are_counted(tmp_path):
-    """There are as many slots as cores were asked for, and asking for a GPU that isn't there is said in words."""
-    assert cluster.slots(0) == SLOTS
-    with pytest.raises(ClusterError, match=r"1 CPU and 0\.5 GPU"):
-        cluster.slots(0.5)
+def test_capacity_is_counted():
+    """There are as many cores as were asked for, and no GPU."""
+    assert cluster.capacity() == cluster.Capacity(cpus=SLOTS, gpus=0, cpus_without_gpu=SLOTS)
 
 
 def test_packs_of_a_load_share_a_worker(tmp_path, small_pack):
@@ -72,8 +83,9 @@ def test_packs_of_a_load_share_a_worker(tmp_path, small_pack):
     packs = [small_pack(seed, seed + 100) for seed in range(6)]
     folder, work = work_in(tmp_path / "tune")
     events: list[Event] = []
-    loads = [packs[:1], packs[1:3], packs[3:]]
-    cluster.run_on_tune(loads, work, events.append, stop=threading.Event(), slots=SLOTS, gpu_share=0)
+    loads = [tuple(packs[:1]), tuple(packs[1:3]), tuple(packs[3:])]
+    lanes = [cluster.Lanes(cluster.CPU, SLOTS, work)]
+    cluster.run_on_tune(loads, lanes, events.append, stop=threading.Event())
     assert sorted(e.pack_id for e in events if isinstance(e, PackDone)) == sorted(pack.id for pack in packs)
     here, work = work_in(tmp_path / "here")
     cluster.run_here(packs, work, events.append, stop=threading.Event())
@@ -97,9 +109,9 @@ def test_a_load_fails_for_the_pack_that_crashes_alone(tmp_path, small_pack):
     packs = [small_pack(seed) for seed in range(3)]
     folder, work = work_in(tmp_path)
     events: list[Event] = []
-    cluster.run_on_tune(
-        [packs], BreaksOne(work, packs[1].id), events.append, stop=threading.Event(), slots=1, gpu_share=0
-    )
+    lanes = [cluster.Lanes(cluster.CPU, 1, BreaksOne(work, packs[1].id))]
+    cluster.run_on_tune([tuple(packs)], lanes, events.append, stop=threading.Event())
+    assert len([e for e in events if isinstance(e, PackCrashed)]) == RETRIES
     assert [e.pack_id for e in events if isinstance(e, PackFailed)] == [packs[1].id]
     assert sorted(e.pack_id for e in events if isinstance(e, PackDone)) == sorted([packs[0].id, packs[2].id])
     assert len(folder.done()) == 2
@@ -110,9 +122,9 @@ def test_a_worker_answers():
     assert cluster.ask(os.getpid, 0) != os.getpid()
 
 
-def test_every_slot_is_used_and_every_pack_done_once(tmp_path, small_pack):
-    """Packs far shorter than a worker's start use all workers, and give the bits of a run in this process."""
-    packs = [small_pack(seed, seed + 100) for seed in range(16)]
+def test_every_lane_is_used_and_every_pack_done_once(tmp_path, small_pack):
+    """Packs that last as long as a worker's start use all workers, and give the bits of a run in this process."""
+    packs = [small_pack(seed, seed + 100, iterations=6000, evaluate_every=500) for seed in range(8)]
     folder, work = work_in(tmp_path / "tune")
     events: list[Event] = []
     used = on_tune(packs, work, events.append)
@@ -123,6 +135,44 @@ def test_every_slot_is_used_and_every_pack_done_once(tmp_path, small_pack):
     here, work = work_in(tmp_path / "here")
     cluster.run_here(packs, work, events.append, stop=threading.Event())
     assert bits(here) == bits(folder)
+
+
+def test_a_silent_worker_is_ended_and_its_pack_goes_on(tmp_path, small_pack):
+    """A worker that is paused for good is given up, in words, and its pack goes on to the undisturbed bits."""
+    pack = small_pack(*range(4), iterations=6000, evaluate_every=500)
+    folder, work = work_in(tmp_path / "paused")
+    paused: list[int] = []
+    told: list[Event] = []
+
+    def on_event(event: Event) -> None:
+        told.append(event)
+        if isinstance(event, Progress) and not paused and folder.checkpoints():
+            paused.extend(workers())
+            for process in paused:
+                os.kill(process, signal.SIGSTOP)
+
+    on_tune([pack], work, on_event, silent_after_s=3)
+    assert paused
+    (notice,) = [event.text for event in told if isinstance(event, Notice)]
+    assert "hasn't been heard of" in notice
+    here, work = work_in(tmp_path / "undisturbed")
+    cluster.run_here([pack], work, lambda event: None, stop=threading.Event())
+    assert bits(folder) == bits(here)
+    assert paused[0] not in workers()
+
+
+def test_a_worker_of_another_version_is_not_used(small_pack, monkeypatch):
+    """Where workers run something else nothing is trained, and the error names both versions."""
+    theirs = versions.versions()
+    monkeypatch.setattr(versions, "versions", lambda: theirs | {"seeded-study": "9.9.9"})
+    both = rf"9\.9\.9.*{theirs['seeded-study']}"
+    with pytest.raises(ClusterError, match=both):
+        cluster.check_versions()
+    events: list[Event] = []
+    with pytest.raises(ClusterError, match=f"no worker of the cluster can work.*{both}"):
+        on_tune([small_pack(0)], lambda pack: iter([]), events.append)
+    assert not [event for event in events if isinstance(event, PackDone)]
+    assert any("couldn't start" in event.text for event in events if isinstance(event, Notice))
 
 
 def test_a_killed_worker_loses_at_most_a_checkpoint_interval(tmp_path, small_pack):
@@ -164,7 +214,7 @@ def test_a_pack_that_always_crashes_fails_alone(tmp_path, small_pack):
 
 def test_stopping_keeps_checkpoints(tmp_path, small_pack):
     """Told to stop, running packs keep a checkpoint and end; run again, they end with the undisturbed bits."""
-    packs = [small_pack(seed, iterations=8000, evaluate_every=2000) for seed in range(SLOTS)]
+    packs = [small_pack(seed, iterations=20_000, evaluate_every=5000) for seed in range(SLOTS)]
     folder, work = work_in(tmp_path / "stopped")
     work = replace(work, checkpoint_every_s=1e9)
     stop = threading.Event()
@@ -173,10 +223,7 @@ def test_stopping_keeps_checkpoints(tmp_path, small_pack):
         if isinstance(event, Progress):
             stop.set()
 
-    cluster.run_on_tune([(pack,) for pack in packs], work, on_event, stop=stop, slots=SLOTS, gpu_share=0)
-    deadline = time.monotonic() + 20
-    while len(folder.checkpoints()) + len(folder.pack_ids()) < SLOTS and time.monotonic() < deadline:
-        time.sleep(0.05)
+    on_tune(packs, work, on_event, stop=stop)
     assert folder.checkpoints()
     assert not folder.done()
     on_tune(packs, work, lambda event: None)

@@ -10,13 +10,15 @@ import pytest
 import torch
 from rich.console import Console
 
+from study.cluster import Capacity
 from study.engine import ENGINES, Training
 from study.engine.fused_engine import FusedEngine
+from study.errors import ClusterError, InputError
 from study.plan import Plan
 from study.plan import plan as make_plan
 from study.records import Checkpoint, Pack
 from study.results import standing, sync, write
-from study.run import Ending, Options, run
+from study.run import Ending, Options, Slots, run, slots_of_cluster
 from study.spec import parse_spec
 from study.store import Store
 from study.tracking import default_uri, published
@@ -190,3 +192,29 @@ def test_a_model_that_a_slower_engine_trains_is_told_of(tmp_path):
     """What no fused engine takes is named, with the reason, before training starts."""
     _, told = run_here(planned(SPEC.replace("[NMU, linear]", "[NMU-normalized]")), tmp_path)
     assert "NMU-normalized is trained by the torch engine, not by fused: it has no gradient" in told
+
+
+def slots(has: Capacity, **options: object) -> Slots:
+    return slots_of_cluster(planned(), Options(Path("nowhere"), None, **options), has)  # type: ignore[arg-type]
+
+
+def test_lanes_of_a_cluster():
+    """GPUs where there are any, cores of the machines without; more for a cluster that grows, if asked for."""
+    cores = Capacity(cpus=8, gpus=0, cpus_without_gpu=8)
+    mixed = Capacity(cpus=24, gpus=2, cpus_without_gpu=8)
+    assert slots(cores) == {"cpu": 8}
+    assert slots(cores, workers=64) == {"cpu": 64}
+    assert slots(mixed) == {"cuda": 2, "cpu": 8}
+    assert slots(mixed, packs_per_gpu=4) == {"cuda": 8, "cpu": 8}
+    assert slots(mixed, workers=2) == {"cuda": 2}
+    assert slots(mixed, device="cuda") == {"cuda": 2}
+    assert slots(mixed, device="cpu") == {"cpu": 24}
+    assert slots(mixed, engine="fused") == {"cpu": 24}  # it has no GPU
+    empty = Capacity(cpus=0, gpus=0, cpus_without_gpu=0)
+    assert slots(empty, workers=16) == {"cpu": 16}
+    with pytest.raises(ClusterError, match=r"the cluster has 0 CPU and 0 GPU; .* --workers"):
+        slots(empty)
+    with pytest.raises(ClusterError, match="1 CPU and a GPU"):
+        slots(cores, device="cuda")
+    with pytest.raises(InputError, match="fused"):
+        slots(mixed, device="cuda", engine="fused")

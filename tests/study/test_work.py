@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from study import prepare
+from study import prepare, provenance
 from study.engine import ENGINES
-from study.engine.base import Engine
+from study.engine.base import Engine, Training
+from study.engine.fused_engine import FusedEngine
 from study.errors import DeviceMemoryError
-from study.records import Cell, Notice
+from study.records import Cell, Checkpoint, Notice, Pack, PackDone, PackSplit
 from study.store import Store
 from study.table import table_results, table_weights
 from study.work import PackWork
@@ -50,6 +52,43 @@ def test_a_pack_that_finds_no_room_trains_on_the_cpu(engine, tmp_path, small_pac
     assert "on the CPU instead" in notices[0]
     results = table_results(folder.read_results())
     assert [(r.engine, r.device) for r in results] == [("fused", "cpu")] * 2
+
+
+class Small(FusedEngine):
+    """Takes the place of an engine for a GPU that has room for 10 trials at a time."""
+
+    name = "small"
+    devices = ("cuda",)
+
+    def prepare(self, cell: Cell) -> None:
+        """Compile nothing."""
+
+    def start(self, pack: Pack, *, device: str, checkpoint: Checkpoint | None = None) -> Training:
+        if len(pack.trials) > 10:
+            raise DeviceMemoryError(f"device: the GPU has no room for a pack of {len(pack.trials)} trials")
+        return super().start(pack, device="cpu", checkpoint=checkpoint)
+
+
+def test_a_pack_that_is_too_large_trains_in_halves(tmp_path, small_pack, monkeypatch):
+    """Halved until it fits: each part is told done before the whole, and every trial has the bits it has alone."""
+    monkeypatch.setitem(ENGINES, "small", Small())
+    monkeypatch.setattr(provenance, "_device_name", str)
+    pack = small_pack(*range(33))
+    folder = Store(tmp_path / "halved").study("s")
+    events = list(PackWork(tmp_path / "halved", "s", folder.begin_attempt(), "small", "cuda")(pack))
+    splits = {event.pack_id: event.parts for event in events if isinstance(event, PackSplit)}
+    assert [trial for part in splits[pack.id] for trial in part.trials] == list(pack.trials)
+    parts = {part.id: len(part.trials) for parts in splits.values() for part in parts}
+    assert sorted(count for pack_id, count in parts.items() if pack_id not in splits) == [8, 8, 8, 9]
+    done = [event.pack_id for event in events if isinstance(event, PackDone)]
+    assert sorted(done) == sorted(parts)
+    whole = Store(tmp_path / "whole").study("s")
+    list(PackWork(tmp_path / "whole", "s", whole.begin_attempt(), "fused", "cpu")(pack))
+    ours, theirs = (
+        [replace(r, training_s=0.0, engine="", device="") for r in table_results(one.read_results())]
+        for one in (folder, whole)
+    )
+    assert ours == theirs
 
 
 def test_a_pack_is_stored_with_its_weights(tmp_path, small_pack):

@@ -19,9 +19,10 @@ from study.engine.base import Engine, Training
 from study.engine.fused_layers import CODES, no_gradient
 from study.engine.gpu.layout import Layout, Shape, new_layout, refusal
 from study.engine.gpu.parts import Devices, Parts
+from study.engine.memory import room_for
 from study.engine.sliced import Arrays, Looked, SlicedTraining
 from study.engine.torch_engine import check_device
-from study.errors import DeviceError, DeviceMemoryError
+from study.errors import DeviceError
 from study.records import Cell, Checkpoint, Pack, Trial
 from tasks import MODELS
 
@@ -86,13 +87,8 @@ class GpuEngine(Engine):
         _check_device(device)
         from study.engine.gpu.device import CudaBlocks
 
-        try:
+        with room_for(pack, self.memory_mb(pack)):
             return GpuTraining(self.name, pack, device, checkpoint, CudaBlocks)
-        except torch.cuda.OutOfMemoryError as error:
-            raise DeviceMemoryError(
-                f"device: the GPU has no room for a pack of {len(pack.trials)} trials "
-                f"({self.memory_mb(pack):,.0f} MiB): make room on it, or use --pack-size or --device cpu"
-            ) from error
 
 
 def _check_device(device: str) -> None:

@@ -1,0 +1,32 @@
+"""Packs one after another in this process, so that a debugger sees everything."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import closing
+
+from study.abreast import Work, abreast
+from study.records import Event, Pack, PackCrashed, PackFailed
+
+
+def run_here(
+    packs: Sequence[Pack], work: Work, on_event: Callable[[Event], None], *, stop: threading.Event
+) -> None:
+    """Run the packs one after another in this process; what crashes isn't tried again.
+
+    Args:
+        packs: what to run.
+        work: what a pack does.
+        on_event: told what happens.
+        stop: set to end early, with a checkpoint.
+    """
+    for pack in packs:
+        with closing(abreast(work, (pack,))) as steps:
+            for events in steps:
+                for event in events:
+                    on_event(
+                        PackFailed(event.pack_id, event.error) if isinstance(event, PackCrashed) else event
+                    )
+                if stop.is_set():
+                    return

@@ -60,6 +60,10 @@ class StoreError(StudyError):
     """The store can't be read or written."""
 
 
+class StoreAwayError(StoreError):
+    """The store can't be reached, or takes nothing, for now: a full disk, a server that is down. Waiting may help."""
+
+
 class ConflictError(StoreError):
     """Two files of the store contradict each other: a person must say which is wrong."""
 

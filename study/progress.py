@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -23,19 +23,20 @@ class Board:
 
     Args:
         packs: what is to run now.
-        already: outcomes of the trials that were done before.
+        already: how many trials were done before, by outcome.
         clock: seconds, from any origin.
     """
 
     def __init__(
-        self, packs: Sequence[Pack], already: Sequence[Outcome], clock: Callable[[], float] = time.monotonic
+        self,
+        packs: Sequence[Pack],
+        already: Mapping[Outcome, int],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._clock = clock
         self._began = clock()
-        self._total = len(already) + sum(len(pack.trials) for pack in packs)
-        self._ended = dict.fromkeys(Outcome, 0)
-        for outcome in already:
-            self._ended[outcome] += 1
+        self._total = sum(already.values()) + sum(len(pack.trials) for pack in packs)
+        self._ended = dict.fromkeys(Outcome, 0) | dict(already)
         self._running: dict[str, Progress] = {}
         self._work = {pack.id: _trial_iterations(pack) for pack in packs}
         self._left = sum(self._work.values())

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+import tempfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -100,12 +102,14 @@ class Standing:
         return chart_series(self.summaries, self.plan.labels)
 
 
-def standing(name: str, root: Path, *, tracking_uri: str | None = None, compare: str = PUBLISHED) -> Standing:
+def standing(
+    name: str, root: str | Path, *, tracking_uri: str | None = None, compare: str = PUBLISHED
+) -> Standing:
     """Read how a study stands.
 
     Args:
         name: of the study.
-        root: the store's folder.
+        root: the store's folder, or its URL.
         tracking_uri: read the results from this MLflow server instead of the store.
         compare: ``published``, or a study of the store to compare with.
 
@@ -132,12 +136,14 @@ def _summaries(plan: Plan, table: pa.Table) -> list[CellSummary]:
     return aggregate(table, planned=dict.fromkeys(plan.cells, len(plan.spec.seeds)))
 
 
-def outcomes_of(name: str, root: Path, *, tracking_uri: str | None = None) -> tuple[Source, Sequence[str]]:
+def outcomes_of(
+    name: str, root: str | Path, *, tracking_uri: str | None = None
+) -> tuple[Source, Sequence[str]]:
     """Read a study's trials as `study.outcomes` takes them, those that are pending among them.
 
     Args:
         name: of the study.
-        root: the store's folder.
+        root: the store's folder, or its URL.
         tracking_uri: read the results from this MLflow server instead of the store.
 
     Returns:
@@ -156,9 +162,9 @@ def outcomes_of(name: str, root: Path, *, tracking_uri: str | None = None) -> tu
     return Source(name, table, np.arange(1, table.num_rows + 1), has_pending=True), folder.notices
 
 
-def _read(name: str, root: Path, tracking_uri: str | None) -> tuple[StudyStore, Plan, pa.Table]:
+def _read(name: str, root: str | Path, tracking_uri: str | None) -> tuple[StudyStore, Plan, pa.Table]:
     folder = Store(root, read_only=True).open(name)
-    plan = make_plan(parse_spec(folder.read_spec(), source=str(folder.path / "spec.yaml")))
+    plan = make_plan(parse_spec(folder.read_spec(), source=folder.spec_where))
     if tracking_uri is None:
         table = folder.read_results()
     else:
@@ -204,23 +210,48 @@ def write(
     tracking_uri: str | None = None,
     trial: str | None = None,
 ) -> list[Path]:
-    """Write a study's report into a folder, by default its own, and give its files.
+    """Write a study's report into a folder, and give its files.
 
     Args:
         found: the study as it stands.
-        folder: where; None for the study's own.
+        folder: where; None for the study's own, or of a study in an object store, one here.
         formats: of `study.report.FORMATS`.
         tracking_uri: of MLflow, to link to; None for no links.
         trial: whose weights are drawn: its id or the first letters of it; None for a typical solved one.
 
     Raises:
         InputError: if there is no such trial, or its weights aren't stored.
+        StudyError: if the folder can't be written.
     """
-    return write_report(
-        folder or found.folder.path / "report",
-        report(found, links=tracking.links(tracking_uri, found.plan.spec.study), trial=trial),
-        formats,
-    )
+    folder = folder or own_folder(found.folder)
+    made = report(found, links=tracking.links(tracking_uri, found.plan.spec.study), trial=trial)
+    try:
+        return write_report(folder, made, formats)
+    except OSError as error:
+        raise StudyError(f"can't write the report into {folder}: {error.strerror or error}") from error
+
+
+def own_folder(folder: StudyStore) -> Path:
+    """Give the folder of a study's report: in the study's own; here, if that is in an object store."""
+    return Path(f"{folder.name}-report") if folder.path is None else folder.path / "report"
+
+
+def write_and_keep(found: Standing, into: Path, *, tracking_uri: str | None) -> list[Path]:
+    """Write a study's report into what `report_folder` gave, and see that the store has it."""
+    files = write(found, into, tracking_uri=tracking_uri)
+    if found.folder.path is None:
+        found.folder.keep_report(files)
+    return files
+
+
+@contextmanager
+def report_folder(folder: StudyStore) -> Iterator[Path]:
+    """Give a folder to write a study's report into: its own, or one of this machine if the study is elsewhere."""
+    if folder.path is not None:
+        yield folder.path / "report"
+        return
+    with tempfile.TemporaryDirectory(prefix="study-report-") as scratch:
+        yield Path(scratch, "report")
 
 
 def report(found: Standing, *, links: Links | None = None, trial: str | None = None) -> Report:
@@ -306,25 +337,26 @@ def sync(found: Standing, tracking_uri: str) -> int:
     """
     spec = found.plan.spec
     rows = _of_plan(found.folder.read_results(), found.plan)
-    return tracking.sync(
-        tracking_uri,
-        spec.study,
-        table_results(rows),
-        table_curves(found.folder.read_curves(set(rows["trial_id"].to_pylist()))),
-        question=spec.question,
-        spec=spec.text,
-        counts=found.counts,
-        series=found.series,
-        files=partial(write, found, tracking_uri=tracking_uri),
-    )
+    with report_folder(found.folder) as into:
+        return tracking.sync(
+            tracking_uri,
+            spec.study,
+            table_results(rows),
+            table_curves(found.folder.read_curves(set(rows["trial_id"].to_pylist()))),
+            question=spec.question,
+            spec=spec.text,
+            counts=found.counts,
+            series=found.series,
+            files=partial(write_and_keep, found, into, tracking_uri=tracking_uri),
+        )
 
 
-def studies(root: Path) -> Table:
+def studies(root: str | Path) -> Table:
     """List the studies of a store; one that can't be read is listed with the reason."""
-    table = Table(title=f"Studies in {root}")
+    store = Store(root, read_only=True)
+    table = Table(title=f"Studies in {store.where}")
     for column in ("study", "done", "trials", "cells", "question"):
         table.add_column(column, justify="right" if column in ("done", "trials", "cells") else "left")
-    store = Store(root, read_only=True)
     for name in store.studies():
         try:
             table.add_row(name, *_listed(store.study(name)))
@@ -334,6 +366,6 @@ def studies(root: Path) -> Table:
 
 
 def _listed(folder: StudyStore) -> tuple[str, ...]:
-    plan = make_plan(parse_spec(folder.read_spec(), source=str(folder.path / "spec.yaml")))
+    plan = make_plan(parse_spec(folder.read_spec(), source=folder.spec_where))
     done = len(folder.done() & {trial.id for trial in plan.trials})
     return f"{done:,}", f"{len(plan.trials):,}", str(len(plan.cells)), plan.spec.question

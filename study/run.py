@@ -19,15 +19,16 @@ from rich.console import Console
 
 from study import cluster
 from study.engine import Engine, check_device, engine_for, passed_over, trials_at_once
-from study.errors import ClusterError, InputError
+from study.errors import BusyError, ClusterError, InputError
+from study.patience import waited
 from study.plan import AtOnce, Plan, load_share, shape_key
 from study.plan import loads as make_loads
 from study.plan import packs as make_packs
 from study.prepare import prepare, preparing
 from study.progress import waiting
-from study.records import Cell, Trial
-from study.results import Standing, show, standing, write
-from study.store import Store, StudyStore
+from study.records import Cell, Event, PackFailed, Trial
+from study.results import Standing, report_folder, show, standing, write_and_keep
+from study.store import Held, Store, StudyStore
 from study.tracking import Publisher
 from study.watch import complete_packs, publishing, stopping, stored, watching
 from study.work import PackWork
@@ -43,7 +44,7 @@ class Options:
     """Where and how a study runs; nothing here changes a result.
 
     Args:
-        root: the store's folder.
+        root: the store's folder, or its URL.
         tracking_uri: of MLflow; None not to publish.
         engine: name in `ENGINES`, or ``auto``.
         device: ``cpu``, ``cuda`` or ``auto``.
@@ -57,7 +58,7 @@ class Options:
         silent_after_s: seconds without a word after which a worker is given up.
     """
 
-    root: Path
+    root: str | Path
     tracking_uri: str | None
     engine: str = "auto"
     device: str = "auto"
@@ -93,7 +94,8 @@ def run(plan: Plan, options: Options, console: Console) -> Ending:
     """
     engines = _engines(plan, options)
     folder = Store(options.root).study(plan.spec.study)
-    with folder.lock():
+    tell = partial(console.print, style="yellow")
+    with folder.lock(tell) as held:
         attempt = folder.begin_attempt()
         folder.write_spec(plan.spec.text)
         pending = find_pending(plan, options.root, console)
@@ -101,15 +103,18 @@ def run(plan: Plan, options: Options, console: Console) -> Ending:
             console.print(reason, style="yellow")
         with (
             _slots(plan, options, engines, pending, console) as slots,
+            report_folder(folder) as into,
             publishing(plan, options.tracking_uri, console) as publisher,
         ):
             if publisher is not None:  # an earlier run may have been killed, or had no MLflow
                 publisher.catch_up([partial(stored, folder, name) for name in complete_packs(folder)])
             finished = not pending or _train(
-                plan, folder, attempt, pending, options, slots, publisher, console
+                plan, folder, held, attempt, pending, options, slots, publisher, console
             )
-            found = standing(plan.spec.study, options.root)
-            _report(found, publisher, options.tracking_uri, console)
+            if (taken := _taken_over(folder, held, attempt, console)) is not None:
+                raise BusyError(f"{taken}: this run of it stops")
+            found = waited(partial(standing, plan.spec.study, options.root), tell)
+            _report(found, into, publisher, options.tracking_uri, console)
     if not finished:
         return Ending.INTERRUPTED
     return Ending.FAILURES if found.counts["failed"] else Ending.FINISHED
@@ -250,12 +255,22 @@ def _gpu_share(options: Options, kind: str) -> float:
     return 1 / options.packs_per_gpu if kind == cluster.GPU else 0.0
 
 
-def _report(found: Standing, publisher: Publisher | None, tracking_uri: str | None, console: Console) -> None:
+def _taken_over(folder: StudyStore, held: Held, attempt: str, console: Console) -> str | None:
+    """Say so if another driver has taken the study over."""
+    if held.lost is not None:
+        return held.lost
+    latest = waited(folder.attempt, partial(console.print, style="yellow"))
+    return None if latest in (attempt, None) else f"study {folder.name!r} was taken over by another run"
+
+
+def _report(
+    found: Standing, into: Path, publisher: Publisher | None, tracking_uri: str | None, console: Console
+) -> None:
     if not found.counts["done"]:
         return  # interrupted before the first pack was through
     if publisher is not None:
         publisher.wait_for_study()
-    files = write(found, tracking_uri=tracking_uri)
+    files = write_and_keep(found, into, tracking_uri=tracking_uri)
     if publisher is not None:
         publisher.counts(found.counts)
         publisher.series(found.series)
@@ -264,28 +279,27 @@ def _report(found: Standing, publisher: Publisher | None, tracking_uri: str | No
     show(found, console)
 
 
-def find_pending(plan: Plan, root: Path, console: Console) -> list[Trial]:
+def find_pending(plan: Plan, root: str | Path, console: Console) -> list[Trial]:
     """Find the trials without a result, after taking over those that other studies of the store have.
 
     Args:
         plan: what the study asks for.
-        root: the store's folder.
+        root: the store's folder, or its URL.
         console: told what was taken over.
     """
     store = Store(root)
     folder = store.study(plan.spec.study)
-    done = folder.done()
-    wanted = {trial.id for trial in plan.trials} - done
-    adopted = store.adopt(plan.spec.study, wanted) if wanted else 0
+    done, planned = folder.done(), {trial.id for trial in plan.trials}
+    adopted = store.adopt(plan.spec.study, planned - done) if planned - done else 0
     if adopted:
         console.print(f"{adopted} trials are done already in other studies of this store")
-        wanted -= folder.done()
-    unasked = len(folder.done() - {trial.id for trial in plan.trials})
+        done = folder.done()
+    unasked = len(done - planned)
     if unasked:
         console.print(f"{unasked} stored trials are not in this file any more: they are kept, and not shown")
     for notice in store.notices + folder.notices:
         console.print(notice, style="yellow")
-    return [trial for trial in plan.trials if trial.id in wanted]
+    return [trial for trial in plan.trials if trial.id not in done]
 
 
 def device_of(options: Options) -> str:
@@ -312,6 +326,7 @@ def at_once_on(plan: Plan, options: Options) -> AtOnce:
 def _train(
     plan: Plan,
     folder: StudyStore,
+    held: Held,
     attempt: str,
     pending: Sequence[Trial],
     options: Options,
@@ -320,7 +335,7 @@ def _train(
     console: Console,
 ) -> bool:
     work = PackWork(
-        root=options.root.resolve(),
+        root=Store(options.root).address,
         study=plan.spec.study,
         attempt=attempt,
         engine=options.engine,
@@ -337,8 +352,16 @@ def _train(
     # Signals are taken over after Ray has started, since Ray takes them over when it starts.
     with (
         stopping(console) as stop,
-        watching(plan, folder, packs, pending, publisher, console) as on_event,
+        watching(plan, folder, packs, pending, publisher, console) as watch,
     ):
+
+        def on_event(event: Event) -> None:
+            # Packs also fail because another driver has taken the study over: their failures are not ours to store.
+            if held.lost or (isinstance(event, PackFailed) and _taken_over(folder, held, attempt, console)):
+                stop.set()
+            else:
+                watch(event)
+
         if options.local:
             (kind,) = slots
             cluster.run_here(packs, replace(work, device=kind), on_event, stop=stop)

@@ -30,6 +30,7 @@ from study.report import (
     with_groups,
     write_report,
 )
+from study.store import Store
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def is_file(name: str) -> bool:
 
 def tabulate(
     names: Sequence[str],
-    root: Path,
+    root: str | Path,
     by: Sequence[str] | None = None,
     *,
     tracking_uri: str | None = None,
@@ -67,12 +68,13 @@ def tabulate(
 
     Args:
         names: paths of files that end in one of `study.outcomes.SUFFIXES`, and names of studies.
-        root: the store's folder.
+        root: the store's folder, or its URL.
         by: columns that tell groups apart; None for those that vary.
         tracking_uri: read the results of studies from this MLflow server instead of the store.
         as_published: apply the published estimators, too.
         compare: a file or study to set the groups beside; None for nothing.
-        out: where the report shall go; None for a folder beside the first file, or in the study's.
+        out: where the report shall go; None for a folder beside the first file, or in the study's; here, if the study
+            is in an object store.
         formats: of `study.report.FORMATS`; none for the usual ones.
 
     Raises:
@@ -114,7 +116,7 @@ def tabulate(
 
 
 def _outcomes(
-    names: Sequence[str], root: Path, by: Sequence[str] | None, tracking_uri: str | None
+    names: Sequence[str], root: str | Path, by: Sequence[str] | None, tracking_uri: str | None
 ) -> tuple[Outcomes, list[str]]:
     """Read files and studies, and what must be told of them."""
     sources: list[Source] = []
@@ -157,13 +159,14 @@ def write(found: Tabulated) -> list[Path]:
         raise StudyError(f"can't write the report into {found.folder}: {error.strerror or error}") from error
 
 
-def _folder(names: Sequence[str], root: Path) -> Path:
+def _folder(names: Sequence[str], root: str | Path) -> Path:
     files = [Path(name) for name in names if is_file(name)]
     if files:
         return files[0].with_name(f"{files[0].stem}-report")
     if len(names) > 1:
         raise InputError("a report of several studies needs a folder to go to: give --out")
-    return root / names[0] / "tables"
+    own = Store(root).study(names[0]).path
+    return Path(f"{names[0]}-tables") if own is None else own / "tables"
 
 
 def _check_folder(folder: Path, files: Sequence[Path]) -> None:

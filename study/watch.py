@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from types import FrameType
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from rich.console import Console
 
+from study.patience import waited
 from study.plan import Plan
 from study.progress import Board, shown, waiting
 from study.provenance import provenance
@@ -46,12 +50,11 @@ def watching(
     """Show, store and publish what happens to the packs."""
     missing = {trial.id for trial in pending}
     planned = {trial.id for trial in plan.trials}
-    results = folder.read_results().select(["trial_id", "outcome"]).to_pylist()
-    already = [Outcome(row["outcome"]) for row in results if row["trial_id"] in planned - missing]
-    board = Board(packs, already)
+    board = Board(packs, _counted(folder, planned - missing))
     by_id = {pack.id: pack for pack in packs}
     split: dict[str, tuple[Pack, ...]] = {}
     done: set[str] = set()
+    tell = partial(console.print, style="yellow")
 
     with shown(board, console) as show:
 
@@ -60,11 +63,9 @@ def watching(
                 case Progress():
                     board.progress(event)
                 case Notice(text):
-                    console.print(text, style="yellow")
+                    tell(text)
                 case PackCrashed(pack_id, error):
-                    console.print(
-                        f"pack {pack_id} crashed, and is tried again: {_last(error)}", style="yellow"
-                    )
+                    tell(f"pack {pack_id} crashed, and is tried again: {_last(error)}")
                 case PackSplit(pack_id, parts):
                     board.split(pack_id, parts)
                     by_id.update({part.id: part for part in parts})
@@ -77,11 +78,11 @@ def watching(
                             on_event(PackFailed(part.id, error))
                 case PackDone(pack_id):
                     done.add(pack_id)
-                    board.done(pack_id, _publish(folder, pack_id, publisher))
+                    board.done(pack_id, waited(partial(_publish, folder, pack_id, publisher), tell))
                 case PackFailed(pack_id, error):
-                    failed = _failed(by_id[pack_id], error)
-                    folder.write_pack(f"{pack_id}{_FAILED}", failed, [], [], provenance("cpu"))
-                    _publish(folder, f"{pack_id}{_FAILED}", publisher)
+                    failed, name = _failed(by_id[pack_id], error), f"{pack_id}{_FAILED}"
+                    waited(partial(folder.write_pack, name, failed, [], [], provenance("cpu")), tell)
+                    waited(partial(_publish, folder, name, publisher), tell)
                     board.failed(event, len(failed))
                     console.print(f"pack {pack_id} failed: {_last(error)}", style="red")
             if publisher is not None and isinstance(event, PackDone | PackFailed):
@@ -90,6 +91,13 @@ def watching(
 
         show()
         yield on_event
+
+
+def _counted(folder: StudyStore, trial_ids: Collection[str]) -> dict[Outcome, int]:
+    """Count what these trials came to before."""
+    rows = folder.outcomes()
+    kept = rows.filter(pc.is_in(rows["trial_id"], pa.array(list(trial_ids), pa.string())))
+    return {Outcome(one["values"]): one["counts"] for one in pc.value_counts(kept["outcome"]).to_pylist()}
 
 
 def _last(error: str) -> str:

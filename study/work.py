@@ -6,27 +6,21 @@ The other side of `run`: it joins engine and store in the worker's process, as `
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
+from typing import TypeVar
 
 from study.engine import Training, engine_for
-from study.errors import DeviceMemoryError, StoreError
+from study.errors import BusyError, DeviceMemoryError, StoreAwayError
+from study.patience import PATIENCE_S, patiently
 from study.prepare import prepare
 from study.provenance import provenance
-from study.records import (
-    Checkpoint,
-    Curve,
-    Event,
-    Notice,
-    Pack,
-    PackDone,
-    PackSplit,
-    Progress,
-    Result,
-    Weights,
-)
+from study.records import Checkpoint, Curve, Event, Notice, Pack, PackDone, PackSplit, Result, Weights
 from study.store import Store, StudyStore
+
+T = TypeVar("T")
+Trained = tuple[list[Result], list[Curve], list[Weights]]
 
 _SLICE_S = 1.0
 # Halves of a pack that found no room on a GPU are tried down to so many trials: where these find none, nothing does.
@@ -38,37 +32,40 @@ class PackWork:
     """Trains packs of one study; travels to the workers.
 
     Args:
-        root: the store's folder.
+        root: the store's address, the same on every machine.
         study: the study's name.
         attempt: the driver's attempt; a worker stops when another driver has taken the study over.
         engine: name in `ENGINES`, or ``auto``.
         device: ``cpu`` or ``cuda``.
         checkpoint_every_s: seconds of training between checkpoints.
+        patience_s: seconds that the store may be away before a pack fails.
     """
 
-    root: Path
+    root: str
     study: str
     attempt: str
     engine: str
     device: str
     checkpoint_every_s: float = 60.0
+    patience_s: float = PATIENCE_S
 
     def __call__(self, pack: Pack) -> Iterator[Event]:
         """Train the pack and store its results, yielding its progress about every second.
 
-        Closed early, or crashing, it leaves the last checkpoint; closed early, it takes one more.
+        Closed early, or crashing, it leaves the last checkpoint; closed early, it takes one more. While the store is
+        away, it trains on without checkpoints, and waits with what it has trained.
         """
         folder = Store(self.root).study(self.study)
-        if folder.has_pack(pack.id):  # stored by a worker that died before it could say so
-            return
+        if (yield from self._patiently(lambda: folder.has_pack(pack.id))):
+            return  # stored by a worker that died before it could say so
+        kept = yield from self._patiently(lambda: folder.load_checkpoint(pack.id))
         try:
-            results, curves, weights = yield from self._train(folder, pack)
+            trained = yield from self._train(folder, pack, kept)
         except DeviceMemoryError as error:
             told = str(error)  # the error itself holds on to what the pack has taken
         else:
-            self._check_attempt(folder)
-            folder.write_pack(pack.id, results, curves, weights, provenance(self.device))
-            folder.drop_checkpoint(pack.id)
+            yield from self._patiently(lambda: self._store(folder, pack, trained))
+            yield from self._patiently(lambda: folder.drop_checkpoint(pack.id))
             return
         yield from self._elsewhere(pack, told)
 
@@ -86,30 +83,36 @@ class PackWork:
             yield from self(half)
             yield PackDone(half.id)
 
-    def _start(self, folder: StudyStore, pack: Pack) -> Training:
+    def _patiently(self, act: Callable[[], T]) -> Generator[Event, None, T]:
+        return patiently(act, self.patience_s)
+
+    def _start(self, pack: Pack, kept: Checkpoint | None) -> Training:
         cell = pack.trials[0].cell
         engine = engine_for(self.engine, cell, self.device)
         prepare(engine, cell)
-        kept: Checkpoint | None = folder.load_checkpoint(pack.id)
         if kept is not None and kept.engine != engine.name:
             kept = None
         return engine.start(pack, device=self.device, checkpoint=kept)
 
     def _train(
-        self, folder: StudyStore, pack: Pack
-    ) -> Generator[Progress, None, tuple[list[Result], list[Curve], list[Weights]]]:
-        training = self._start(folder, pack)
+        self, folder: StudyStore, pack: Pack, kept: Checkpoint | None
+    ) -> Generator[Event, None, Trained]:
+        training = self._start(pack, kept)
         kept_at = time.monotonic()
         try:
             while not training.done:
                 progress = training.advance(_SLICE_S)
                 if time.monotonic() - kept_at >= self.checkpoint_every_s:
-                    self._keep(folder, training)
+                    try:
+                        self._keep(folder, training)
+                    except StoreAwayError as error:
+                        yield Notice(f"no checkpoint was kept, and training goes on: {error}")
                     kept_at = time.monotonic()
                 yield progress
         except GeneratorExit:
-            if not folder.has_pack(pack.id):  # another worker may have been quicker
-                self._keep(folder, training)
+            with suppress(BusyError):  # another driver's workers keep their own
+                if not folder.has_pack(pack.id):  # another worker may have been quicker
+                    self._keep(folder, training)
             raise
         return training.finish()
 
@@ -117,6 +120,13 @@ class PackWork:
         self._check_attempt(folder)
         folder.save_checkpoint(training.checkpoint())
 
+    def _store(self, folder: StudyStore, pack: Pack, trained: Trained) -> None:
+        self._check_attempt(folder)
+        folder.write_pack(pack.id, *trained, provenance(self.device))
+
     def _check_attempt(self, folder: StudyStore) -> None:
-        if folder.attempt() != self.attempt:
-            raise StoreError(f"study {self.study!r} was taken over by another driver; this worker stops")
+        attempt = folder.attempt()
+        if attempt is None:  # what isn't mounted is an empty folder: nothing must be written there
+            raise StoreAwayError(f"study {self.study!r} is not in the store at {self.root} just now")
+        if attempt != self.attempt:
+            raise BusyError(f"study {self.study!r} was taken over by another driver; this worker stops")

@@ -1,7 +1,11 @@
-"""A real browser, for tests of pages; where there is none, they are skipped."""
+"""A real browser, for tests of pages; where there is none, they are skipped. A real S3 server, for tests of stores."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import urllib.request
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,3 +70,85 @@ def visit(browser: Browser) -> Iterator[Callable[..., Visit]]:
     yield open_page
     for context in contexts:
         context.close()
+
+
+# moto's, which honours conditional writes; it serves until its standard input ends, and so no longer than this process.
+_SERVE_S3 = """
+import logging, sys
+from moto.server import ThreadedMotoServer
+logging.getLogger("werkzeug").setLevel(logging.ERROR)
+server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+server.start()
+print(*server.get_host_and_port(), flush=True)
+sys.stdin.read()
+"""
+
+
+@dataclass(frozen=True)
+class S3:
+    """A running S3 server.
+
+    Args:
+        process: that serves.
+        address: ``http://127.0.0.1:PORT``.
+    """
+
+    process: subprocess.Popen[str]
+    address: str
+
+    def bucket(self) -> str:
+        """Make a bucket, and give its URL."""
+        name = f"bucket-{uuid.uuid4().hex}"
+        self.asked("PUT", f"/{name}")
+        return f"s3://{name}"
+
+    def asked(self, method: str, path: str, body: bytes | None = None) -> bytes:
+        """Make a request without a signature, which this server takes."""
+        headers = {"Content-Type": "text/plain"}
+        request = urllib.request.Request(self.address + path, data=body, headers=headers, method=method)
+        with urllib.request.urlopen(request) as answer:
+            content: bytes = answer.read()
+        return content
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[S3]:
+    """Start a server, once; who disturbs it takes `own_s3`."""
+    server = start_s3()
+    yield server
+    server.process.kill()
+    server.process.communicate()
+
+
+@pytest.fixture
+def s3(s3_server: S3, monkeypatch: pytest.MonkeyPatch) -> S3:
+    """Give the server to a test, and its address and keys to the test's environment."""
+    _point_at(s3_server, monkeypatch)
+    return s3_server
+
+
+def _point_at(server: S3, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_REGION": "us-east-1"}
+    for name, value in (keys | {"AWS_ENDPOINT_URL": server.address}).items():
+        monkeypatch.setenv(name, value)
+
+
+def start_s3() -> S3:
+    """Start a server in a process of its own."""
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(
+        [sys.executable, "-c", _SERVE_S3], stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True
+    )
+    assert process.stdout is not None
+    host, port = process.stdout.readline().split()
+    return S3(process, f"http://{host}:{port}")
+
+
+@pytest.fixture
+def own_s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[S3]:
+    """Start a server for one test, which may disturb it."""
+    server = start_s3()
+    _point_at(server, monkeypatch)
+    yield server
+    server.process.kill()
+    server.process.communicate()

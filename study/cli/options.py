@@ -9,24 +9,41 @@ from typing import Any
 import click
 from rich.console import Console
 
+from study.errors import InputError
+
 INTERRUPTED = 130
 """Exit code after Ctrl-C or SIGTERM."""
 
 _PLAIN_WIDTH = 150
+
+
+def _checked(ctx: click.Context, param: click.Parameter, store: str) -> str:
+    """Check a store's address before anything repeats it: there may be a password in it."""
+    if ":/" in store:
+        from study.store import Store  # only here: it takes long to import
+
+        Store(store)
+    if Path(store).is_file():
+        raise click.BadParameter(
+            f"{store} is a file, but must be a folder, or a URL such as s3://bucket/studies"
+        )
+    return store
+
+
 STORE = click.option(
     "--store",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("studies"),
+    default="studies",
     envvar="STUDY_STORE",
     show_default=True,
     show_envvar=True,
-    help="Folder of the studies' results.",
+    callback=_checked,
+    help="Folder of the studies' results, or its URL: s3://, gs://, az://.",
 )
 TRACKING = click.option(
     "--tracking-uri",
     envvar="MLFLOW_TRACKING_URI",
     show_envvar=True,
-    help="MLflow server, or 'off'. Default: sqlite inside the store.",
+    help="MLflow server, or 'off'. Default: sqlite inside the store, if that is a folder.",
 )
 YES = click.option("--yes", is_flag=True, help="Allow more than 100,000 trials.")
 ENGINE = click.option("--engine", default="auto", show_default=True, help="auto, or an engine's name.")
@@ -50,21 +67,41 @@ def make_console() -> Console:
     return console if console.is_terminal or "COLUMNS" in os.environ else Console(width=_PLAIN_WIDTH)
 
 
-def tracking_address(given: str | None, store: Path) -> str | None:
+def tracking_address(given: str | None, store: str) -> str | None:
     """Give MLflow's address; None if nothing is to be published."""
+    from study.store import is_url
     from study.tracking import default_uri
 
-    if given == "off":
+    if given == "off" or (not given and is_url(store)):
         return None
-    return given or default_uri(store.resolve())
+    return given or default_uri(Path(store).resolve())
 
 
-def tell_where(study: str, store: Path, uri: str | None, console: Console) -> None:
+def needed_tracking(given: str | None, store: str, what: str) -> str:
+    """Give MLflow's address to a command that can't do without.
+
+    Args:
+        given: what the user said.
+        store: the store's address.
+        what: the command.
+
+    Raises:
+        InputError: if there is none.
+    """
+    uri = tracking_address(given, store)
+    if uri is None:
+        reason = "--tracking-uri is 'off'" if given == "off" else f"the store at {store} has no database"
+        raise InputError(f"{what} needs a tracking server, but {reason}: give --tracking-uri")
+    return uri
+
+
+def tell_where(study: str, store: str, uri: str | None, console: Console) -> None:
     """Say where a study's report and dashboard are."""
+    from study.store import Store
     from study.tracking import links
 
-    page = store / study / "report" / "report.html"
-    if not page.is_file():
+    page = Store(store).study(study).page
+    if page is None:
         return  # interrupted before the first pack was through
     console.print(f"report:    {page}", soft_wrap=True, highlight=False)
     found = links(uri, study)

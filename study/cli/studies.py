@@ -19,6 +19,7 @@ from study.cli.options import (
     TRACKING,
     YES,
     make_console,
+    needed_tracking,
     planned_study,
     tell_where,
     tracking_address,
@@ -36,7 +37,7 @@ from study.progress import waiting
 @CPUS
 @PACK_SIZE
 def plan(
-    file: str, store: Path, yes: bool, engine: str, device: str, cpus: int | None, pack_size: int | None
+    file: str, store: str, yes: bool, engine: str, device: str, cpus: int | None, pack_size: int | None
 ) -> None:
     """Say what FILE (a path or a preset's name) asks for, and how long it takes; writes nothing."""
     from study.preview import preview
@@ -79,7 +80,7 @@ def plan(
 )
 def run(
     file: str,
-    store: Path,
+    store: str,
     tracking_uri: str | None,
     yes: bool,
     engine: str,
@@ -101,9 +102,15 @@ def run(
     from study.run import Ending, Options
     from study.run import run as run_study
 
+    uri = tracking_address(tracking_uri, store)
+    if uri is None and tracking_uri != "off":
+        console.print(
+            f"nothing is published to MLflow: the store at {store} has no database; --tracking-uri names a server",
+            style="yellow",
+        )
     options = Options(
         root=store,
-        tracking_uri=tracking_address(tracking_uri, store),
+        tracking_uri=uri,
         engine=engine,
         device=device,
         local=local,
@@ -127,7 +134,7 @@ def run(
 
 @click.command(name="list")
 @STORE
-def list_(store: Path) -> None:
+def list_(store: str) -> None:
     """List the studies of the store, and the presets."""
     from study.presets import preset_names
     from study.results import studies
@@ -139,21 +146,18 @@ def list_(store: Path) -> None:
 @click.command()
 @click.argument("name")
 @STORE
-def show(name: str, store: Path) -> None:
+def show(name: str, store: str) -> None:
     """Print the table of study NAME as it now stands."""
     from study import results
 
     results.show(results.standing(name, store), make_console())
 
 
-def _read_from(source: str, tracking_uri: str | None, store: Path) -> str | None:
+def _read_from(source: str, tracking_uri: str | None, store: str) -> str | None:
     """Say which MLflow server results are read from; None for the store."""
     if source == "store":
         return None
-    uri = tracking_address(tracking_uri, store)
-    if uri is None:
-        raise InputError("--from mlflow needs a tracking server, but --tracking-uri is 'off'")
-    return uri
+    return needed_tracking(tracking_uri, store, "--from mlflow")
 
 
 @click.command()
@@ -181,7 +185,8 @@ def _read_from(source: str, tracking_uri: str | None, store: Path) -> str | None
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder to write to. Default: report in the study's folder (with --by: tables); beside FILE, FILE-report.",
+    help="Folder to write to. Default: report in the study's folder (with --by: tables); beside FILE, FILE-report; "
+    "of a study in an object store: NAME-report here.",
 )
 @click.option(
     "--format",
@@ -192,7 +197,7 @@ def _read_from(source: str, tracking_uri: str | None, store: Path) -> str | None
 )
 def report(
     names: tuple[str, ...],
-    store: Path,
+    store: str,
     tracking_uri: str | None,
     source: str,
     by: str | None,
@@ -240,23 +245,23 @@ def report(
     results.show(standing, console)
     uri = tracking_address(tracking_uri, store)
     written = results.write(standing, out, formats or USUAL, tracking_uri=uri, trial=trial)
-    if out is None and any(path.name == "report.html" for path in written):
+    in_store = out is None and standing.folder.path is not None
+    if in_store and any(path.name == "report.html" for path in written):
         tell_where(name, store, uri, console)
     else:
-        console.print(f"report:    {(out or store / name / 'report')}", soft_wrap=True, highlight=False)
+        folder = out or results.own_folder(standing.folder)
+        console.print(f"report:    {folder}", soft_wrap=True, highlight=False)
 
 
 @click.command()
 @click.argument("name")
 @STORE
 @TRACKING
-def sync(name: str, store: Path, tracking_uri: str | None) -> None:
+def sync(name: str, store: str, tracking_uri: str | None) -> None:
     """Publish to MLflow what it is missing of study NAME, and the report."""
     from study import results
 
-    uri = tracking_address(tracking_uri, store)
-    if uri is None:
-        raise InputError("sync needs a tracking server, but --tracking-uri is 'off'")
+    uri = needed_tracking(tracking_uri, store, "sync")
     found = results.standing(name, store)
     results.require_results(found)
     published = results.sync(found, uri)
@@ -267,13 +272,11 @@ def sync(name: str, store: Path, tracking_uri: str | None) -> None:
 @STORE
 @TRACKING
 @click.option("--port", type=click.IntRange(0, 65535), default=5000, show_default=True)
-def ui(store: Path, tracking_uri: str | None, port: int) -> None:
+def ui(store: str, tracking_uri: str | None, port: int) -> None:
     """Serve the MLflow dashboard of the store on this machine, until Ctrl-C."""
     from study.tracking import ui_command
 
-    uri = tracking_address(tracking_uri, store)
-    if uri is None:
-        raise InputError("there is no dashboard with --tracking-uri 'off'")
+    uri = needed_tracking(tracking_uri, store, "the dashboard")
     if uri.startswith("http"):
         raise InputError(
             f"the dashboard at {uri} is served by its own server; open that address in a browser"

@@ -87,7 +87,8 @@ def run_on_tune(
 
     # No more lanes than loads: each costs a worker's start.
     kinds = [kind for kind in lanes for _ in range(min(kind.count, len(loads)))]
-    desk = _hire(loads, shares)
+    packs = ray.put((list(loads), shares))
+    desk = _hire(packs)
     listener = _listener(desk, {p.id for load in loads for p in load}, on_event, stop, silent_after_s)
     trainable = tune.with_resources(
         tune.with_parameters(_trainable(), lanes=kinds, desk=desk, ours=versions.versions()),
@@ -120,22 +121,30 @@ def run_on_tune(
     finally:
         with suppress(RayError):
             ray.kill(desk)
+        del packs
     used: set[str] = listener.workers
     return used
 
 
-def _hire(loads: Sequence[tuple[Pack, ...]], shares: Mapping[str, float] | None) -> Any:
+def _hire(packs: Any) -> Any:
     """Open the desk, in a process on this machine: while the driver is busy with its store, lanes must not wait.
 
     If it dies, it opens again with all packs: those that are stored are handed out once more, and done at once.
+
+    Args:
+        packs: what a `Desk` takes, as an object of Ray's, which must outlive the desk.
     """
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+    class OpenDesk(Desk):
+        def __init__(self, held: Sequence[Any]) -> None:
+            super().__init__(*ray.get(held[0]))
+
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=True)
-    actor: Any = ray.remote(Desk)
+    actor: Any = ray.remote(OpenDesk)
     return actor.options(num_cpus=0, max_restarts=-1, max_task_retries=-1, scheduling_strategy=here).remote(
-        list(loads), shares
+        [packs]
     )
 
 

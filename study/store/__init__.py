@@ -1,4 +1,4 @@
-"""Results and checkpoints of packs on disk, atomic: the ledger of what is done.
+"""Results and checkpoints of packs, in a folder or an object store, atomic: the ledger of what is done.
 
     ROOT/<study>/spec.yaml
                  results/<pack>.parquet      one row a trial; its presence says that the pack is done
@@ -12,7 +12,8 @@ A file appears whole or not at all, so a kill at any moment loses at most what w
 """
 
 from study.store.files import SCHEMA_VERSION
+from study.store.folder import Held, is_url
 from study.store.ledger import StudyStore
 from study.store.root import Store
 
-__all__ = ["SCHEMA_VERSION", "Store", "StudyStore"]
+__all__ = ["SCHEMA_VERSION", "Held", "Store", "StudyStore", "is_url"]

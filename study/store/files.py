@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and are believed only when they are ours.
+"""The bytes of our files, believed only when they are ours.
 
 Anything else found under one of our names raises `UnbelievableError` or one of `UNREADABLE`; a file of a
 newer package raises `InputError`, since it is good, only not for us.
@@ -6,23 +6,19 @@ newer package raises `InputError`, since it is good, only not for us.
 
 from __future__ import annotations
 
-import errno
+import io
 import json
-import os
 import struct
-import uuid
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, BinaryIO
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from study.errors import InputError, StoreError
+from study.errors import InputError
 from study.records import Checkpoint
 
 SCHEMA_VERSION = 1
@@ -36,57 +32,13 @@ UNREADABLE = (
 
 _VERSION_KEY, _PROVENANCE_KEY = b"study.schema_version", b"study.provenance"
 _HEADER = "checkpoint"  # the member of a checkpoint that says what it is; arrays are called array.<name>
-_ADVICE = {
-    errno.ENOSPC: "the disk is full: free some space and run again",
-    errno.EDQUOT: "your quota is used up: free some space and run again",
-    errno.EACCES: "allow this user to read and write there, or choose another store",
-    errno.EPERM: "allow this user to read and write there, or choose another store",
-    errno.EROFS: "that file system is read-only: choose another store",
-}
 
 
 class UnbelievableError(Exception):
     """A file isn't what its name says; the message is the reason."""
 
 
-@contextmanager
-def explained(path: Path, doing: str, let_pass: tuple[type[OSError], ...] = ()) -> Iterator[None]:
-    """Turn the system's errors into ones that say what to do."""
-    try:
-        yield
-    except let_pass:
-        raise
-    except OSError as error:
-        number = error.errno or 0
-        advice = _ADVICE.get(number, "check the store's folder and its file system")
-        raise StoreError(
-            f"can't {doing} {path}: {error.strerror or error}; what was stored before is untouched; {advice}"
-        ) from error
-
-
-def write_whole(path: Path, fill: Callable[[BinaryIO], object]) -> None:
-    """Put a file in place whole, on the disk, or leave what is there."""
-    temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.tmp")
-    with explained(path, "write"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with temporary.open("xb") as file:
-                fill(file)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-
-
-def write_parquet(
-    path: Path, table: pa.Table, provenance: Mapping[str, Any], compression: str, **encoding: Any
-) -> None:
+def parquet(table: pa.Table, provenance: Mapping[str, Any], compression: str, **encoding: Any) -> bytes:
     """Write a table with its schema version and provenance; pages carry checksums; see `pq.write_table`."""
     metadata = {
         _VERSION_KEY: str(SCHEMA_VERSION),
@@ -100,10 +52,10 @@ def write_parquet(
         write_page_checksum=True,
         **encoding,
     )
-    write_whole(path, lambda file: file.write(sink.getvalue()))
+    return bytes(sink.getvalue())
 
 
-def open_parquet(path: Path, data: bytes, schema: pa.Schema) -> pq.ParquetFile:
+def open_parquet(where: str, data: bytes, schema: pa.Schema) -> pq.ParquetFile:
     """Open the bytes of a Parquet file of ours.
 
     Raises:
@@ -114,7 +66,7 @@ def open_parquet(path: Path, data: bytes, schema: pa.Schema) -> pq.ParquetFile:
     metadata = file.metadata.metadata or {}
     if _VERSION_KEY not in metadata or _PROVENANCE_KEY not in metadata:
         raise UnbelievableError("it isn't one of ours: its metadata has no schema version and provenance")
-    check_version(path, metadata)
+    check_version(where, metadata)
     if not file.schema_arrow.equals(schema):
         differ = set(schema.names) ^ set(file.schema_arrow.names)
         what = f"differing in {', '.join(sorted(differ))}" if differ else "differing in order or type"
@@ -122,7 +74,7 @@ def open_parquet(path: Path, data: bytes, schema: pa.Schema) -> pq.ParquetFile:
     return file
 
 
-def check_version(path: Path, metadata: Mapping[bytes, bytes]) -> None:
+def check_version(where: object, metadata: Mapping[bytes, bytes]) -> None:
     """Check that a Parquet file, if it is ours, isn't newer than this package.
 
     Raises:
@@ -130,7 +82,7 @@ def check_version(path: Path, metadata: Mapping[bytes, bytes]) -> None:
         UnbelievableError: if its version isn't one.
     """
     if _VERSION_KEY in metadata:
-        _check_version(path, int(metadata[_VERSION_KEY]))
+        _check_version(where, int(metadata[_VERSION_KEY]))
 
 
 def provenance_of(file: pq.ParquetFile) -> dict[str, Any]:
@@ -138,7 +90,7 @@ def provenance_of(file: pq.ParquetFile) -> dict[str, Any]:
     return dict(json.loads(file.metadata.metadata[_PROVENANCE_KEY]))
 
 
-def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
+def npz(checkpoint: Checkpoint) -> bytes:
     """Write a checkpoint as npz.
 
     Raises:
@@ -157,22 +109,24 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
     }
     arrays: dict[str, Any] = {f"array.{name}": array for name, array in checkpoint.arrays.items()}
     arrays[_HEADER] = np.array(json.dumps(header))
-    write_whole(path, lambda file: np.savez(file, **arrays))
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue()
 
 
-def parse_checkpoint(path: Path, file: BinaryIO, with_arrays: bool) -> Checkpoint:
-    """Read a checkpoint, or only what it is of.
+def parse_checkpoint(where: str, data: bytes, pack_id: str, with_arrays: bool) -> Checkpoint:
+    """Read a pack's checkpoint, or only what it is of.
 
     Raises:
         InputError: if a newer package wrote it.
         UnbelievableError: if it isn't ours, or is of another pack than its name says.
     """
-    members = np.load(file, allow_pickle=False)
+    members = np.load(io.BytesIO(data), allow_pickle=False)
     if not isinstance(members, np.lib.npyio.NpzFile) or _HEADER not in members:
         raise UnbelievableError(f"it isn't one of ours: it has no member {_HEADER!r}")
     header = json.loads(str(members[_HEADER]))
-    _check_version(path, header["schema_version"])
-    if header["pack_id"] != path.stem:
+    _check_version(where, header["schema_version"])
+    if header["pack_id"] != pack_id:
         raise UnbelievableError(f"it is the checkpoint of another pack, {header['pack_id']}")
     names = [name for name in members.files if name != _HEADER] if with_arrays else []
     return Checkpoint(
@@ -185,10 +139,10 @@ def parse_checkpoint(path: Path, file: BinaryIO, with_arrays: bool) -> Checkpoin
     )
 
 
-def _check_version(path: Path, version: int) -> None:
+def _check_version(where: object, version: int) -> None:
     if version > SCHEMA_VERSION:
         raise InputError(
-            f"{path} has schema version {version}, but this package reads up to {SCHEMA_VERSION}: "
+            f"{where} has schema version {version}, but this package reads up to {SCHEMA_VERSION}: "
             "upgrade the package"
         )
     if version < 1:

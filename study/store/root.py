@@ -3,38 +3,54 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Collection
 from pathlib import Path
 
 from study.errors import InputError, UnknownStudyError
-from study.store.files import explained
+from study.store.folder import Folder, is_url
 from study.store.ledger import StudyStore
+from study.store.local import LocalFolder
+
+_ONE_SLASH = re.compile(r"[A-Za-z0-9]{2,}:/(?!/)")
 
 
 class Store:
     """A folder of studies.
 
     Args:
-        root: the folder; made when first written to.
+        root: a folder, made when first written to, or the URL of one in an object store: ``s3://bucket/studies``.
         read_only: leave every file where it is, also the bad ones.
 
     Attributes:
         notices: sentences about files of other studies that were skipped in `adopt`, for the user.
 
+    Raises:
+        InputError: if no store can be at that address.
+
     Example:
-        >>> Store(Path("no-such-folder")).studies()
+        >>> Store("no-such-folder").studies()
         []
     """
 
-    def __init__(self, root: Path, read_only: bool = False) -> None:
-        self.root = Path(root)
+    def __init__(self, root: str | Path, read_only: bool = False) -> None:
         self.read_only = read_only
         self.notices: list[str] = []
+        self._folder = _folder(root)
+
+    @property
+    def where(self) -> str:
+        """Give its address, to print."""
+        return self._folder.where
+
+    @property
+    def address(self) -> str:
+        """Give the address that means the same to a process elsewhere."""
+        return self._folder.address
 
     def studies(self) -> list[str]:
         """List the studies by name."""
-        with explained(self.root, "read"):
-            return sorted(path.parent.name for path in self.root.glob("*/spec.yaml"))
+        return self._folder.holding("spec.yaml")
 
     def study(self, name: str) -> StudyStore:
         """Give the part of one study, whether or not it is there yet.
@@ -42,11 +58,7 @@ class Store:
         Raises:
             InputError: if the name would leave the store's folder.
         """
-        path = self.root / name
-        inside = path.resolve().parent == self.root.resolve()
-        if not inside or path.name != name:
-            raise InputError(f"{name!r} can't name a study: it must be one folder right below {self.root}")
-        return StudyStore(path, read_only=self.read_only)
+        return StudyStore(self._folder.below(name), read_only=self.read_only)
 
     def open(self, name: str) -> StudyStore:
         """Give the part of a study that must be there.
@@ -59,7 +71,7 @@ class Store:
             known = self.studies()
             near = difflib.get_close_matches(name, known, n=3, cutoff=0.5) or known[:5]
             hint = f"; there is {', '.join(near)}" if near else "; the store is empty"
-            raise UnknownStudyError(f"no study {name!r} in {self.root}{hint}")
+            raise UnknownStudyError(f"no study {name!r} in {self.where}{hint}")
         return study
 
     def adopt(self, name: str, trial_ids: Collection[str]) -> int:
@@ -72,15 +84,27 @@ class Store:
         Returns:
             How many trials were adopted.
         """
-        study = self.study(name)
-        wanted = set(trial_ids) - study.done()
+        study, others = self.study(name), [other for other in self.studies() if other != name]
+        wanted = set(trial_ids) - study.done() if others else set()
         adopted = 0
-        for other_name in self.studies():
-            if wanted and other_name != name:
-                other = StudyStore(self.root / other_name, read_only=True)
+        for other_name in others:
+            if wanted:
+                other = StudyStore(self._folder.below(other_name), read_only=True)
                 found = study.adopt(other_name, other, wanted)
                 self.notices += other.notices
                 wanted -= found
                 adopted += len(found)
         self.notices += study.notices
         return adopted
+
+
+def _folder(root: str | Path) -> Folder:
+    if is_url(root):
+        from study.store.objects import open_objects  # only here: folders do without, and start sooner
+
+        return open_objects(str(root))
+    if _ONE_SLASH.match(str(root)):  # what `Path` makes of a URL
+        raise InputError(
+            f"--store {root}: an address of an object store has two slashes, as in s3://bucket/studies"
+        )
+    return LocalFolder(Path(root))

@@ -18,7 +18,7 @@ from study.work import PackWork
 
 def work_in(root: Path) -> tuple[StudyStore, PackWork]:
     folder = Store(root).study("s")
-    return folder, PackWork(root, "s", folder.begin_attempt(), "fused", "cpu", checkpoint_every_s=60)
+    return folder, PackWork(str(root), "s", folder.begin_attempt(), "fused", "cpu", checkpoint_every_s=60)
 
 
 def bits(folder: StudyStore) -> list[Result]:

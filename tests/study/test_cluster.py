@@ -32,7 +32,7 @@ def _ray() -> Iterator[None]:
 
 def work_in(root: Path, engine: str = "torch") -> tuple[StudyStore, PackWork]:
     folder = Store(root).study("s")
-    return folder, PackWork(root, "s", folder.begin_attempt(), engine, "cpu", checkpoint_every_s=0.2)
+    return folder, PackWork(str(root), "s", folder.begin_attempt(), engine, "cpu", checkpoint_every_s=0.2)
 
 
 def on_tune(

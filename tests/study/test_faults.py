@@ -46,7 +46,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> StudyStore:
     root = tmp_path_factory.mktemp("undisturbed")
     folder = Store(root).study(NAME)
     folder.write_spec(SPEC)
-    work = PackWork(root, NAME, folder.begin_attempt(), "torch", "cpu")
+    work = PackWork(str(root), NAME, folder.begin_attempt(), "torch", "cpu")
     trials = make_plan(parse_spec(SPEC, source="test")).trials
     cluster.run_here(make_packs(trials, slots=1), work, lambda event: None, stop=threading.Event())
     return folder

@@ -14,7 +14,7 @@ def test_the_line_moves_before_anything_trains(small_pack):
     """Until the first pack trains, the line says for how long workers have been starting."""
     now = [0.0]
     pack = small_pack(0, 1)
-    board = Board([pack], [], clock=lambda: now[0])
+    board = Board([pack], {}, clock=lambda: now[0])
     assert board.line().endswith("workers are starting: 0 s")
     now[0] = 12.0
     assert board.line().endswith("workers are starting: 12 s")
@@ -27,7 +27,7 @@ def test_the_rate_is_of_training_alone(small_pack):
     """What passes before the first pack trains is not in the rate, nor in the time left."""
     now = [0.0]
     pack = small_pack(0, 1, iterations=999)
-    board = Board([pack], [], clock=lambda: now[0])
+    board = Board([pack], {}, clock=lambda: now[0])
     now[0] = 30.0
     board.progress(Progress(pack.id, 0, 1000, trials=2, solved=0, diverged=0))
     now[0] = 40.0

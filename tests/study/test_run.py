@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from rich.console import Console
 from study.cluster import Capacity
 from study.engine import ENGINES, Training
 from study.engine.fused_engine import FusedEngine
-from study.errors import ClusterError, InputError
+from study.errors import BusyError, ClusterError, InputError
 from study.plan import Plan
 from study.plan import plan as make_plan
 from study.records import Checkpoint, Pack
@@ -218,3 +220,21 @@ def test_lanes_of_a_cluster():
         slots(cores, device="cuda")
     with pytest.raises(InputError, match="fused"):
         slots(mixed, device="cuda", engine="fused")
+
+
+def test_a_driver_that_was_replaced_stops_in_words(tmp_path):
+    """When another driver has taken the study over, the first stores no failures and says what happened."""
+    plan = planned(SPEC.replace("iterations: 100", "iterations: 20000"))
+    folder = Store(tmp_path).study("whole")
+
+    def take_over() -> None:
+        while (first := folder.attempt()) is None:
+            time.sleep(0.01)
+        assert folder.begin_attempt() != first
+
+    other = threading.Thread(target=take_over)
+    other.start()
+    with pytest.raises(BusyError, match="'whole' was taken over by another run"):
+        run_here(plan, tmp_path)
+    other.join()
+    assert not folder.pack_ids()

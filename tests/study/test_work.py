@@ -1,18 +1,22 @@
-"""What a worker does with a pack when its device can't take it."""
+"""What a worker does with a pack when its device can't take it, or its store."""
 
 from __future__ import annotations
 
+import errno
+import os
+import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from study import prepare, provenance
+from study import patience, prepare, provenance
 from study.engine import ENGINES
 from study.engine.base import Engine, Training
 from study.engine.fused_engine import FusedEngine
-from study.errors import DeviceMemoryError
-from study.records import Cell, Checkpoint, Notice, Pack, PackDone, PackSplit
+from study.errors import BusyError, DeviceMemoryError, StoreAwayError
+from study.records import Cell, Checkpoint, Event, Notice, Pack, PackDone, PackSplit, Tick
 from study.store import Store
 from study.table import table_results, table_weights
 from study.work import PackWork
@@ -44,7 +48,7 @@ def test_a_pack_that_finds_no_room_trains_on_the_cpu(engine, tmp_path, small_pac
     monkeypatch.setitem(ENGINES, "fused-gpu" if engine == "auto" else engine, Full())
     monkeypatch.setattr(prepare, "_prepared", set())
     folder = Store(tmp_path).study("s")
-    work = PackWork(tmp_path, "s", folder.begin_attempt(), engine, "cuda")
+    work = PackWork(str(tmp_path), "s", folder.begin_attempt(), engine, "cuda")
     told = list(work(small_pack(0, 1)))
     notices = [event.text for event in told if isinstance(event, Notice)]
     assert len(notices) == 1
@@ -94,7 +98,7 @@ def test_a_pack_that_is_too_large_trains_in_halves(tmp_path, small_pack, monkeyp
 def test_a_pack_is_stored_with_its_weights(tmp_path, small_pack):
     """The worker stores the very weights that the engine gives."""
     folder, pack = Store(tmp_path).study("s"), small_pack(0, 1)
-    for _ in PackWork(tmp_path, "s", folder.begin_attempt(), "torch", "cpu")(pack):
+    for _ in PackWork(str(tmp_path), "s", folder.begin_attempt(), "torch", "cpu")(pack):
         pass
     training = ENGINES["torch"].start(pack, device="cpu")
     training.advance(1e9)
@@ -105,3 +109,98 @@ def test_a_pack_is_stored_with_its_weights(tmp_path, small_pack):
         assert weights.iteration == 41
         for name, array in expected[weights.trial_id].arrays.items():
             assert weights.arrays[name].tobytes() == array.tobytes()
+
+
+class Disk:
+    """A disk that can be full: then nothing gets onto it."""
+
+    full = False
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        fsync = os.fsync
+
+        def on_disk(number: int) -> None:
+            if self.full:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            fsync(number)
+
+        monkeypatch.setattr(os, "fsync", on_disk)
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
+    """Give a disk that fills up on demand, and tries again that come soon."""
+    monkeypatch.setattr(patience, "_FIRST_PAUSE_S", 0.01)
+    return Disk(monkeypatch)
+
+
+def notices(events: Iterator[Event]) -> Iterator[str]:
+    return (event.text for event in events if isinstance(event, Notice))
+
+
+def test_results_wait_for_a_full_disk(disk, tmp_path, small_pack):
+    """Trained while the disk is full, a pack is stored once there is room, and both are told; no trial fails."""
+    folder, pack = Store(tmp_path).study("s"), small_pack(0, 1)
+    work = PackWork(str(tmp_path), "s", folder.begin_attempt(), "torch", "cpu", patience_s=60)
+    disk.full = True
+    told = notices(work(pack))
+    assert "the disk is full: free some space" in next(told)
+    assert not folder.done()
+    disk.full = False
+    assert "the store is back" in next(told)
+    assert list(told) == []
+    assert folder.done() == {trial.id for trial in pack.trials}
+
+
+def test_training_goes_on_without_checkpoints(disk, tmp_path, small_pack):
+    """A checkpoint that finds no room is told and left out; it comes with the next."""
+    folder, pack = Store(tmp_path).study("s"), small_pack(0, iterations=100_000, evaluate_every=1000)
+    work = PackWork(str(tmp_path), "s", folder.begin_attempt(), "torch", "cpu", checkpoint_every_s=0.0)
+    disk.full = True
+    steps = work(pack)
+    assert "no checkpoint was kept, and training goes on" in next(notices(steps))
+    assert not folder.checkpoints()
+    disk.full = False
+    next(steps)  # of the slice whose checkpoint was left out
+    next(steps)
+    assert folder.checkpoints()
+    steps.close()
+
+
+def test_stopped_while_it_waits_a_pack_tries_once_more(disk, tmp_path, small_pack):
+    """Told to stop, a worker that waits with results stores them if it now can, and else says why not."""
+    for has_room in (True, False):
+        folder, pack = Store(tmp_path).study(f"s-{has_room}"), small_pack(0)
+        work = PackWork(str(tmp_path), folder.name, folder.begin_attempt(), "torch", "cpu")
+        disk.full = True
+        steps = work(pack)
+        assert "Trying again" in next(notices(steps))
+        assert isinstance(next(steps), Tick)
+        disk.full = not has_room
+        if has_room:
+            steps.close()
+        else:
+            with pytest.raises(StoreAwayError, match="disk is full"):
+                steps.close()
+        disk.full = False
+        assert bool(folder.done()) == has_room
+
+
+def test_a_store_that_is_not_mounted_is_not_written_to(tmp_path, small_pack):
+    """Where the study's folder is gone, nothing is put in its place; patience over, the pack ends with that."""
+    folder = Store(tmp_path / "store").study("s")
+    work = PackWork(str(tmp_path / "store"), "s", folder.begin_attempt(), "torch", "cpu", patience_s=0)
+    shutil.rmtree(tmp_path / "store")
+    with pytest.raises(StoreAwayError, match=r"is not in the store at .* just now"):
+        list(work(small_pack(0)))
+    assert not (tmp_path / "store").exists()
+
+
+def test_a_worker_of_an_earlier_driver_stops_at_once(tmp_path, small_pack):
+    """What another driver has taken over is no reason to wait."""
+    folder = Store(tmp_path).study("s")
+    work = PackWork(str(tmp_path), "s", folder.begin_attempt(), "torch", "cpu")
+    folder.begin_attempt()
+    with pytest.raises(BusyError, match="taken over by another driver"):
+        list(work(small_pack(0)))
+    assert not folder.done()

@@ -1,0 +1,100 @@
+"""Waiting for a store that is away: a full disk, a file system that is read-only for a while, a server that is down."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator
+from typing import TypeVar
+
+from study.errors import StoreAwayError
+from study.progress import duration
+from study.records import Event, Notice, Tick
+
+T = TypeVar("T")
+
+PATIENCE_S = 600.0
+"""How long a store may be away, unless asked otherwise."""
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
+_TICK_S = 1.0
+
+
+def patiently(act: Callable[[], T], patience_s: float) -> Generator[Event, None, T]:
+    """Act on the store; while it is away, try again, with growing pauses, and tell so.
+
+    Nothing says when a disk has room again, so it is tried. A tick comes every second, so that whoever pulls can stop
+    in between: then it is tried once more.
+
+    Args:
+        act: may be done twice.
+        patience_s: seconds until its error is believed; 0 to try once.
+
+    Yields:
+        A notice when the store is found away and when it is back; between, ticks.
+
+    Returns:
+        What `act` returns.
+
+    Raises:
+        StoreAwayError: the last one, when patience is over.
+
+    Example:
+        >>> list(patiently(lambda: print("stored"), 600.0))
+        stored
+        []
+    """
+    began = time.monotonic()
+    pause_s, away = _FIRST_PAUSE_S, False
+    while True:
+        try:
+            done = act()
+            break
+        except StoreAwayError as error:
+            left_s = patience_s - (time.monotonic() - began)
+            if left_s <= 0:
+                raise
+            first, away = not away, True
+            told = f"{error}. Trying again for up to {duration(patience_s)}; nothing is lost meanwhile"
+        try:
+            if first:
+                yield Notice(told)
+            yield from _ticks(min(pause_s, left_s))
+        except GeneratorExit:
+            act()
+            raise
+        pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+    if away:
+        yield Notice(f"the store is back after {duration(time.monotonic() - began)}")
+    return done
+
+
+def waited(act: Callable[[], T], tell: Callable[[str], None], patience_s: float = PATIENCE_S) -> T:
+    """Act on the store with patience, here and now.
+
+    Args:
+        act: may be done twice.
+        tell: told when the store is found away and when it is back.
+        patience_s: seconds until its error is believed.
+
+    Raises:
+        StoreAwayError: the last one, when patience is over.
+
+    Example:
+        >>> waited(lambda: "read", print)
+        'read'
+    """
+    steps = patiently(act, patience_s)
+    while True:
+        try:
+            event = next(steps)
+        except StopIteration as end:
+            done: T = end.value
+            return done
+        if isinstance(event, Notice):
+            tell(event.text)
+
+
+def _ticks(for_s: float) -> Generator[Event, None, None]:
+    until = time.monotonic() + for_s
+    while (left_s := until - time.monotonic()) > 0:
+        yield Tick()
+        time.sleep(min(_TICK_S, left_s))

@@ -1,0 +1,180 @@
+"""A folder of a file system that this machine sees: its own, or one that machines share."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from study.errors import BusyError, InputError, StoreAwayError, StoreError
+from study.store.folder import Folder, Held, holder_of, this_process
+
+_ADVICE = {
+    errno.ENOSPC: "the disk is full: free some space and run again",
+    errno.EDQUOT: "your quota is used up: free some space and run again",
+    errno.EACCES: "allow this user to read and write there, or choose another store",
+    errno.EPERM: "allow this user to read and write there, or choose another store",
+    errno.EROFS: "that file system is read-only: choose another store",
+}
+# What passes by itself: space is freed, a file system is mounted again, its server comes back.
+_PASSING = {
+    *(errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EAGAIN),
+    *(errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETDOWN, errno.ENETUNREACH, errno.ENOTCONN, errno.EBUSY),
+    *(errno.ENFILE, errno.EMFILE, errno.ENOMEM, errno.ECONNREFUSED, errno.ECONNRESET, errno.EREMOTEIO),
+}
+
+
+@contextmanager
+def explained(path: Path, doing: str, let_pass: tuple[type[OSError], ...] = ()) -> Iterator[None]:
+    """Turn the system's errors into ones that say what to do."""
+    try:
+        yield
+    except let_pass:
+        raise
+    except OSError as error:
+        number = error.errno or 0
+        advice = _ADVICE.get(number, "check the store's folder and its file system")
+        kind = StoreAwayError if number in _PASSING else StoreError
+        raise kind(
+            f"can't {doing} {path}: {error.strerror or error}; what was stored before is untouched; {advice}"
+        ) from error
+
+
+class LocalFolder(Folder):
+    """A folder of a file system; made when first written to.
+
+    Args:
+        path: where.
+    """
+
+    path: Path
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.where, self.name = str(path), path.name
+
+    @property
+    def address(self) -> str:
+        """Give the absolute path."""
+        return str(self.path.resolve())
+
+    def where_is(self, key: str) -> str:
+        """Give a file's path."""
+        return str(self.path / key)
+
+    def below(self, name: str) -> LocalFolder:
+        """Give the folder of that name right below this one; no link leads out of it either."""
+        path = self.path / name
+        inside = path.resolve().parent == self.path.resolve()
+        if not inside or path.name != name:
+            raise InputError(f"{name!r} can't name a study: it must be one folder right below {self.where}")
+        return LocalFolder(path)
+
+    def holding(self, key: str) -> list[str]:
+        """Name the folders that have such a file."""
+        with explained(self.path, "read"):
+            return sorted(path.parent.name for path in self.path.glob(f"*/{key}"))
+
+    def names(self, kind: str, suffix: str) -> list[str]:
+        """List a folder."""
+        with explained(self.path / kind, "read"):
+            try:
+                return sorted(
+                    path.name for path in (self.path / kind).iterdir() if path.name.endswith(suffix)
+                )
+            except FileNotFoundError:
+                return []
+
+    def exists(self, key: str) -> bool:
+        """Look for a file."""
+        with explained(self.path / key, "read"):
+            return (self.path / key).is_file()
+
+    def read(self, key: str) -> bytes | None:
+        """Read a file; None also if another process moved it since it was listed."""
+        path = self.path / key
+        try:
+            with explained(path, "read", let_pass=(FileNotFoundError,)):
+                return path.read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def read_all(self, keys: Sequence[str]) -> Iterator[tuple[str, bytes | None]]:
+        """Read files one after another: 4,000 of 23 KB took 0.12 s so, and 0.20 s by two threads."""
+        return ((key, self.read(key)) for key in keys)
+
+    def write(self, key: str, data: bytes) -> None:
+        """Put a file in place whole, on the disk, or leave what is there."""
+        path = self.path / key
+        temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.tmp")
+        with explained(path, "write"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                with temporary.open("xb") as file:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+                temporary.replace(path)
+            except BaseException:
+                _forget(temporary)
+                raise
+            folder = os.open(path.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+
+    def remove(self, key: str) -> None:
+        """Remove a file."""
+        with explained(self.path / key, "remove"):
+            (self.path / key).unlink(missing_ok=True)
+
+    def move(self, key: str, to: str) -> bool:
+        """Rename a file; False if another process was quicker."""
+        with explained(self.path / key, "set aside"):
+            (self.path / to).parent.mkdir(exist_ok=True)
+            try:
+                (self.path / key).replace(self.path / to)
+            except FileNotFoundError:
+                return False
+        return True
+
+    @contextmanager
+    def lock(self, tell: Callable[[str], None]) -> Iterator[Held]:
+        """Hold the file ``lock``; the kernel lets go of it when this process dies, however it dies."""
+        path = self.path / "lock"
+        with explained(self.path, "make the folder"):
+            self.path.mkdir(parents=True, exist_ok=True)
+        with explained(path, "lock"):
+            file = path.open("a+")
+        with file:
+            try:
+                with explained(path, "lock", let_pass=(BlockingIOError,)):
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise BusyError(
+                    f"study {self.name!r} is being run by {holder_of(self.read('lock'))}: wait for it, or stop it"
+                ) from None
+            with explained(path, "write"):
+                file.truncate(0)
+                file.write(json.dumps(this_process()))
+                file.flush()
+            yield Held()
+
+    def clean(self) -> None:
+        """Remove temporary files of writers that were killed."""
+        with explained(self.path, "clean"):
+            for path in self.path.rglob("*.tmp"):
+                path.unlink(missing_ok=True)
+
+
+def _forget(temporary: Path) -> None:
+    try:
+        temporary.unlink(missing_ok=True)
+    except OSError:  # as on a file system that has become read-only: `clean` removes it later
+        return

@@ -1,0 +1,307 @@
+"""A folder in an object store: Amazon S3 and what speaks like it, Google Cloud Storage, Azure.
+
+The only file that imports obstore. An object is put whole or not at all, by the store's own promise. Credentials are
+those of the machine: environment, files, or the role it has.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+
+import obstore
+from obstore.exceptions import (
+    AlreadyExistsError,
+    BaseError,
+    InvalidPathError,
+    PermissionDeniedError,
+    PreconditionError,
+    UnauthenticatedError,
+)
+from obstore.store import from_url
+
+from study.errors import InputError, StoreAwayError, StoreError, StudyError
+from study.store.folder import Folder, Held, in_order
+from study.store.lease import Lease, Timing, Version
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+T = TypeVar("T")
+
+SCHEMES = {
+    **dict.fromkeys(("s3", "s3a"), "Amazon S3"),
+    "gs": "Google Cloud Storage",
+    **dict.fromkeys(("az", "adl", "azure", "abfs", "abfss"), "Azure"),
+}
+"""The stores by the scheme of their URL."""
+
+_ADVICE = {
+    "Amazon S3": "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or AWS_PROFILE), or give the machine a role; "
+    "another server than Amazon's also needs AWS_ENDPOINT_URL",
+    "Google Cloud Storage": "set GOOGLE_APPLICATION_CREDENTIALS, or give the machine a service account",
+    "Azure": "set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY, or give the machine an identity",
+}
+_NO_CREDENTIALS = re.compile(
+    r"169\.254\.169\.254|metadata\.google|Missing AccessKeyId|Missing SecretAccessKey|token request|[Cc]redential"
+    r"|Account must be specified"
+)
+_NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|bucket does not exist")
+_STATUS = re.compile(r"status code: (\d{3}) ?([A-Za-z ]*)")
+_REQUEST = re.compile(r"Error performing .* in [\d.]+\w+(, after \d+ retries.*?)? +- ")
+# A store that is away must be told within seconds; `patiently` is for those that can wait.
+_RETRY = {
+    "max_retries": 6,
+    "retry_timeout": timedelta(seconds=8),
+    "backoff": {"init_backoff": timedelta(milliseconds=200), "max_backoff": timedelta(seconds=3), "base": 2},
+}
+_CLIENT = {"connect_timeout": "3s", "timeout": "20s"}
+_AT_ONCE = 32
+_USUAL = Timing()
+
+
+def open_objects(url: str, timing: Timing = _USUAL) -> ObjectFolder:
+    """Open a folder of an object store; nothing is asked of it yet.
+
+    Args:
+        url: such as ``s3://bucket/prefix``.
+        timing: how its lock is kept.
+
+    Raises:
+        InputError: if the URL isn't one of a store, or holds a password.
+        StoreError: if what the store needs to know is missing.
+    """
+    parts = urlsplit(url)
+    scheme, place = parts.scheme.lower(), parts.netloc.rpartition("@")[2]
+    where = f"{scheme}://{place}{parts.path.rstrip('/')}"
+    if scheme not in SCHEMES:
+        hint = "; a folder is given by its path alone" if scheme == "file" else ""
+        raise InputError(
+            f"--store {where}: results can't be kept at {scheme}://; give a folder, or a URL that begins with one of "
+            f"{', '.join(f'{name}://' for name in SCHEMES)}{hint}"
+        )
+    is_container = scheme in ("abfs", "abfss") and ":" not in parts.netloc  # container@account
+    if ("@" in parts.netloc and not is_container) or parts.query or parts.fragment:
+        raise InputError(
+            f"--store {where}: the address must hold no password, key or token, since addresses are shown and kept: "
+            + _ADVICE[SCHEMES[scheme]]
+        )
+    if is_container:
+        where = f"{scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+    if not place:
+        raise InputError(
+            f"--store {where}: the name of a bucket must follow, as in {scheme}://bucket/studies"
+        )
+    with _told(SCHEMES[scheme], where, "open"):
+        store = from_url(where, client_options=_client(), retry_config=_RETRY, **_keys(scheme))  # type: ignore[call-overload]
+    return ObjectFolder(store, where, SCHEMES[scheme], timing=timing)
+
+
+class ObjectFolder(Folder):
+    """A folder of an object store, made by `open_objects` or `below`."""
+
+    def __init__(
+        self, store: ObjectStore, where: str, kind: str, prefix: str = "", timing: Timing = _USUAL
+    ) -> None:
+        self.where, self.name = where, where.rpartition("/")[2]
+        self._store, self._kind, self._prefix, self._timing = store, kind, prefix, timing
+
+    @property
+    def address(self) -> str:
+        """Give the URL."""
+        return self.where
+
+    def below(self, name: str) -> ObjectFolder:
+        """Give the folder of that name right below this one."""
+        if name in ("", ".", "..") or re.search(r"[/\\\x00-\x1f\x7f]", name):
+            raise InputError(f"{name!r} can't name a study: it must be one folder right below {self.where}")
+        return ObjectFolder(
+            self._store, f"{self.where}/{name}", self._kind, f"{self._prefix}{name}/", self._timing
+        )
+
+    def holding(self, key: str) -> list[str]:
+        """List the prefixes, and look for the key below each."""
+        with self._told("", "list"):
+            found = obstore.list_with_delimiter(self._store, self._prefix or None)
+        names = [path.removeprefix(self._prefix) for path in found["common_prefixes"]]
+        there = in_order(lambda name: self.exists(f"{name}/{key}"), names, _AT_ONCE)
+        return sorted(name for name, is_there in there if is_there)
+
+    def names(self, kind: str, suffix: str) -> list[str]:
+        """List the objects."""
+        base = f"{self._prefix}{kind}/"
+        with self._told(kind, "list"):
+            paths = [
+                entry["path"].removeprefix(base)
+                for entries in obstore.list(self._store, base.rstrip("/"))
+                for entry in entries
+            ]
+        return sorted(path for path in paths if path.endswith(suffix) and "/" not in path)
+
+    def exists(self, key: str) -> bool:
+        """Ask for an object's head."""
+        return self._asked(key, lambda path: obstore.head(self._store, path)) is not None
+
+    def read(self, key: str) -> bytes | None:
+        """Get an object."""
+        return self._asked(key, lambda path: bytes(obstore.get(self._store, path).bytes()))
+
+    def read_all(self, keys: Sequence[str]) -> Iterator[tuple[str, bytes | None]]:
+        """Get objects, many at once: a server far away takes its time for each."""
+        return in_order(self.read, keys, _AT_ONCE)
+
+    def write(self, key: str, data: bytes) -> None:
+        """Put an object."""
+        with self._told(key, "write"):
+            obstore.put(self._store, self._prefix + key, data)
+
+    def remove(self, key: str) -> None:
+        """Delete an object."""
+        self._asked(key, lambda path: obstore.delete(self._store, path), doing="remove")
+
+    def move(self, key: str, to: str) -> bool:
+        """Copy an object and delete it; False if it isn't there any more."""
+
+        def rename(path: str) -> bool:
+            obstore.rename(self._store, path, self._prefix + to)
+            return True
+
+        return self._asked(key, rename, doing="set aside") is not None
+
+    @contextmanager
+    def lock(self, tell: Callable[[str], None]) -> Iterator[Held]:
+        """Hold the object ``lock``; a holder that dies is found out by who comes next."""
+        lease = Lease(self, "lock", self.name, self._timing)
+        try:
+            lease.acquire(tell)
+            yield lease
+        finally:
+            lease.release()
+
+    def clean(self) -> None:
+        """Do nothing: an object is there whole or not at all."""
+
+    def look(self, key: str) -> tuple[bytes, Version] | None:
+        """Give an object with its version, or None."""
+
+        def get(path: str) -> tuple[bytes, Version]:
+            found = obstore.get(self._store, path)
+            return bytes(found.bytes()), _version(found.meta)
+
+        return self._asked(key, get)
+
+    def put_if(self, key: str, data: bytes, version: Version | None) -> Version | None:
+        """Put an object where that version is, or none is there; give the new version, or None if another is there."""
+        mode: Any = "create" if version is None else dict(version)
+        try:
+            with self._told(
+                key, "write", let_pass=(AlreadyExistsError, PreconditionError, FileNotFoundError)
+            ):
+                return _version(obstore.put(self._store, self._prefix + key, data, mode=mode))
+        except (AlreadyExistsError, PreconditionError):
+            return None
+        except FileNotFoundError as error:
+            self._check_bucket(error, key)
+            return None  # the version that was there has been removed
+
+    def _asked(self, key: str, ask: Callable[[str], T], doing: str = "read") -> T | None:
+        """Ask for an object that may not be there."""
+        try:
+            with self._told(key, doing, let_pass=(FileNotFoundError,)):
+                return ask(self._prefix + key)
+        except FileNotFoundError as error:
+            self._check_bucket(error, key)
+            return None
+
+    def _check_bucket(self, error: FileNotFoundError, key: str) -> None:
+        if _NO_BUCKET.search(str(error)):
+            raise _sentence(error, self._kind, self.where_is(key), "reach") from None
+
+    def _told(self, key: str, doing: str, let_pass: tuple[type[Exception], ...] = ()) -> Any:
+        return _told(self._kind, self.where_is(key) if key else self.where, doing, let_pass)
+
+
+def _client() -> dict[str, Any]:
+    plain = any(
+        os.environ.get(name, "").startswith("http://") for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+    )
+    return _CLIENT | ({"allow_http": True} if plain else {})  # whoever names such a server wants it
+
+
+def _keys(scheme: str) -> dict[str, Any]:
+    """Give who knows the keys in the user's files, which obstore doesn't read, if there are such files."""
+    if SCHEMES[scheme] != "Amazon S3" or "AWS_ACCESS_KEY_ID" in os.environ:
+        return {}
+    file = os.environ.get("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials")
+    if "AWS_PROFILE" not in os.environ and not Path(file).expanduser().is_file():
+        return {}
+    if importlib.util.find_spec("boto3") is None:
+        raise StoreError("the keys in ~/.aws are read by boto3, which isn't installed: pip install boto3")
+    from obstore.auth.boto3 import Boto3CredentialProvider
+
+    return {"credential_provider": Boto3CredentialProvider()}
+
+
+def _version(meta: Any) -> Version:
+    return {name: meta[name] for name in ("e_tag", "version") if meta.get(name) is not None}
+
+
+@contextmanager
+def _told(kind: str, where: str, doing: str, let_pass: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+    """Turn obstore's errors into ones that say what to do."""
+    try:
+        yield
+    except let_pass:
+        raise
+    except (BaseError, OSError, ValueError) as error:
+        raise _sentence(error, kind, where, doing) from None  # what it says may be pages long
+
+
+def _sentence(error: Exception, kind: str, where: str, doing: str) -> StudyError:
+    text = str(error)
+    status = _STATUS.search(text)
+    if isinstance(error, InvalidPathError):
+        return InputError(f"{where} can't be the address of an object: {_first_line(text)}")
+    if _NO_BUCKET.search(text):
+        bucket = "://".join([where.partition("://")[0], where.partition("://")[2].partition("/")[0]])
+        return InputError(
+            f"can't {doing} {where}: {kind} has no bucket {bucket}; make it first, or correct --store"
+        )
+    if isinstance(error, PermissionDeniedError | UnauthenticatedError) or (
+        status and status[1] in ("401", "403")
+    ):
+        return StoreError(
+            f"can't {doing} {where}: {kind} refuses these credentials ({_first_line(text)}); "
+            f"the bucket must allow them to read, write and list; {_ADVICE[kind]}"
+        )
+    if _NO_CREDENTIALS.search(text):
+        return StoreError(f"can't {doing} {where}: there are no credentials for {kind} here; {_ADVICE[kind]}")
+    refused = status is not None and status[1].startswith(("3", "4")) and status[1] not in ("408", "429")
+    if refused or isinstance(error, ValueError):
+        return StoreError(f"can't {doing} {where}: {kind} refuses it ({_first_line(text)}); {_ADVICE[kind]}")
+    return StoreAwayError(
+        f"can't {doing} {where}: no answer from {_server(kind)} ({_first_line(text)}); what was stored before is "
+        "untouched; check that the server is up and can be reached from here"
+    )
+
+
+def _server(kind: str) -> str:
+    endpoint = os.environ.get("AWS_ENDPOINT_URL", "") if kind == "Amazon S3" else ""
+    host = urlsplit(endpoint).netloc.rpartition("@")[2]
+    return f"the server at {host}" if host else kind
+
+
+def _first_line(text: str) -> str:
+    """Give what went wrong without the request, whose address may hold a token."""
+    status = _STATUS.search(text)
+    if status is not None:
+        return f"{status[1]} {status[2]}".strip()
+    line = _REQUEST.sub("", text.splitlines()[0])
+    return re.sub(r"\?\S*", "", line).strip()[:200]

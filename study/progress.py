@@ -50,6 +50,17 @@ class Board:
         named = {str(outcome): count for outcome, count in self._ended.items()}
         return {"trials": self._total, "done": done, "pending": self._total - done, **named}
 
+    @property
+    def running(self) -> int:
+        """Count the packs that train now."""
+        return len(self._running)
+
+    @property
+    def left_s(self) -> float | None:
+        """Estimate the seconds until all is done; None while no rate is known."""
+        rate = self._rate()
+        return max(self._left, 0) / rate if rate else None
+
     def progress(self, progress: Progress) -> None:
         """Take in how far a pack has come."""
         if not self._made and not self._running:

@@ -20,6 +20,7 @@ from rich.console import Console
 from study import cluster
 from study.engine import Engine, check_device, engine_for, passed_over, trials_at_once
 from study.errors import BusyError, ClusterError, InputError
+from study.heartbeat import beat
 from study.patience import waited
 from study.plan import AtOnce, Plan, load_share, shape_key
 from study.plan import loads as make_loads
@@ -114,6 +115,7 @@ def run(plan: Plan, options: Options, console: Console) -> Ending:
             if (taken := _taken_over(folder, held, attempt, console)) is not None:
                 raise BusyError(f"{taken}: this run of it stops")
             found = waited(partial(standing, plan.spec.study, options.root), tell)
+            beat(plan.spec.study, found.counts, console)
             _report(found, into, publisher, options.tracking_uri, console)
     if not finished:
         return Ending.INTERRUPTED

@@ -1,17 +1,70 @@
-"""What versions."""
+"""Which versions compute here: what must be equal among the machines that train one study."""
 
 from __future__ import annotations
 
+import hashlib
 import platform
 from collections.abc import Mapping
-from importlib.metadata import version
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+_PACKAGES = ("ray", "torch", "numpy", "numba", "llvmlite")
+_CODE = ("study", "units", "tasks")
 
 
+@cache
 def versions() -> dict[str, str]:
-    """Name what is installed."""
-    return {"seeded-study": version("seeded-study"), "python": platform.python_version()}
+    """Name the versions of all that has a part in a result, or in its way to the store.
+
+    ``study`` is this package's version, ``code`` a digest of its Python files, which tells two checkouts of one version
+    apart. A build's label (``+cpu``) isn't part of a version: nodes with and without GPUs work together.
+
+    Example:
+        >>> sorted(versions())
+        ['code', 'llvmlite', 'numba', 'numpy', 'python', 'ray', 'study', 'torch']
+    """
+    found = {"study": _version("seeded-study"), "code": _digest(), "python": platform.python_version()}
+    return found | {name: _version(name) for name in _PACKAGES}
 
 
 def difference(ours: Mapping[str, str], theirs: Mapping[str, str]) -> str | None:
-    """Say what differs, or None."""
-    return None if ours == theirs else f"{ours} {theirs}"
+    """Say in what two machines' versions differ, naming both; None if they are equal.
+
+    Args:
+        ours: from `versions`, of this side.
+        theirs: of the other side.
+
+    Example:
+        >>> difference({"ray": "2.60.0", "numba": "0.68.0"}, {"ray": "2.61.1", "numba": "0.68.0"})
+        'ray 2.60.0 here, 2.61.1 there'
+        >>> difference({"ray": "2.60.0"}, {"ray": "2.60.0"}) is None
+        True
+    """
+    names = [*ours, *(name for name in theirs if name not in ours)]
+    told = [
+        f"{name} {ours.get(name, 'missing')} here, {theirs.get(name, 'missing')} there"
+        for name in names
+        if ours.get(name) != theirs.get(name)
+    ]
+    return "; ".join(told) or None
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package).partition("+")[0]
+    except PackageNotFoundError:
+        return "missing"
+
+
+def _digest() -> str:
+    """Digest the Python files of this package: 5 ms for 200 of them."""
+    above = Path(__file__).resolve().parents[1]
+    digest = hashlib.sha256()
+    for folder in _CODE:
+        for path in sorted((above / folder).rglob("*.py")):
+            name = path.relative_to(above).as_posix()
+            content = path.read_bytes()
+            digest.update(f"{name}\0{len(content)}\0".encode())
+            digest.update(content)
+    return digest.hexdigest()[:16]

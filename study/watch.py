@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from rich.console import Console
 
+from study.heartbeat import beating, in_job
 from study.patience import waited
 from study.plan import Plan
 from study.progress import Board, shown, waiting
@@ -56,7 +57,7 @@ def watching(
     done: set[str] = set()
     tell = partial(console.print, style="yellow")
 
-    with shown(board, console) as show:
+    with beating(board, plan.spec.study, console) if in_job() else shown(board, console) as show:
 
         def on_event(event: Event) -> None:
             match event:

@@ -10,9 +10,10 @@ from typing import Any
 
 import click
 
-from study.cli import studies
+from study.cli import jobs, studies
 from study.cli.options import INTERRUPTED
 from study.errors import StudyError
+from study.settings import default_map, load_settings
 
 
 class _Group(click.Group):
@@ -35,11 +36,14 @@ class _Group(click.Group):
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="seeded-study")
-def main() -> None:
+@click.pass_context
+def main(ctx: click.Context) -> None:
     """Run seeded training trials by the hundred, and learn how reliably and how fast training succeeds."""
+    if ctx.invoked_subcommand != "doctor":  # which tells what is wrong with them
+        ctx.default_map = default_map(main.commands.values(), load_settings())
     # At its end Python looks for cycles in all that is left: 2 s after torch, Ray and MLflow, and for nothing.
     atexit.register(gc.freeze)
 
 
-for _command in studies.COMMANDS:
+for _command in (*studies.COMMANDS, *jobs.COMMANDS):
     main.add_command(_command)

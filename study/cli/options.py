@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 from rich.console import Console
 
 from study.errors import InputError
@@ -30,6 +31,15 @@ def _checked(ctx: click.Context, param: click.Parameter, store: str) -> str:
     return store
 
 
+def shared_address(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """Refuse a password in an address on the command line, where every user of the machine can read it."""
+    from study.settings import check_no_secret
+
+    if value is not None and ctx.get_parameter_source(param.name or "") == ParameterSource.COMMANDLINE:
+        check_no_secret(value, param.opts[0])
+    return value
+
+
 STORE = click.option(
     "--store",
     default="studies",
@@ -43,6 +53,7 @@ TRACKING = click.option(
     "--tracking-uri",
     envvar="MLFLOW_TRACKING_URI",
     show_envvar=True,
+    callback=shared_address,
     help="MLflow server, or 'off'. Default: sqlite inside the store, if that is a folder.",
 )
 YES = click.option("--yes", is_flag=True, help="Allow more than 100,000 trials.")
@@ -56,6 +67,22 @@ DEVICE = click.option(
 )
 PACK_SIZE = click.option(
     "--pack-size", type=click.IntRange(1), help="Trials in a pack. Default: chosen to fit."
+)
+WORKERS = click.option(
+    "--workers",
+    type=click.IntRange(1),
+    help="Workers to ask a cluster for; one that grows on demand grows. Default: what it has room for now.",
+)
+PACKS_PER_GPU = click.option("--packs-per-gpu", type=click.IntRange(1), default=1, show_default=True)
+CHECKPOINT_EVERY_S = click.option(
+    "--checkpoint-every-s", type=click.FloatRange(min=0), default=60.0, show_default=True
+)
+SILENT_AFTER_S = click.option(
+    "--silent-after-s",
+    type=click.FloatRange(min=1),
+    default=300.0,
+    show_default=True,
+    help="A worker not heard of for so long is ended, and its packs go on elsewhere.",
 )
 CPUS = click.option("--cpus", type=click.IntRange(1), help="Cores of this machine to use. Default: all.")
 

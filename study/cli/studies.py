@@ -9,14 +9,19 @@ from pathlib import Path
 
 import click
 
+from study.cli.jobs import known_cluster, list_cluster
 from study.cli.options import (
+    CHECKPOINT_EVERY_S,
     CPUS,
     DEVICE,
     ENGINE,
     INTERRUPTED,
     PACK_SIZE,
+    PACKS_PER_GPU,
+    SILENT_AFTER_S,
     STORE,
     TRACKING,
+    WORKERS,
     YES,
     make_console,
     needed_tracking,
@@ -25,6 +30,7 @@ from study.cli.options import (
     tracking_address,
 )
 from study.errors import InputError
+from study.heartbeat import in_job
 from study.progress import waiting
 
 
@@ -64,20 +70,10 @@ def plan(
 @PACK_SIZE
 @click.option("--local", is_flag=True, help="Run packs one after another in this process, for debuggers.")
 @click.option("--address", help="A running Ray cluster. Default: start Ray on this machine.")
-@click.option(
-    "--workers",
-    type=click.IntRange(1),
-    help="Workers to ask that cluster for; one that grows on demand grows. Default: what it has room for now.",
-)
-@click.option("--packs-per-gpu", type=click.IntRange(1), default=1, show_default=True)
-@click.option("--checkpoint-every-s", type=click.FloatRange(min=0), default=60.0, show_default=True)
-@click.option(
-    "--silent-after-s",
-    type=click.FloatRange(min=1),
-    default=300.0,
-    show_default=True,
-    help="A worker not heard of for so long is ended, and its packs go on elsewhere.",
-)
+@WORKERS
+@PACKS_PER_GPU
+@CHECKPOINT_EVERY_S
+@SILENT_AFTER_S
 def run(
     file: str,
     store: str,
@@ -124,21 +120,37 @@ def run(
     )
     ending = run_study(planned, options, console)
     tell_where(planned.spec.study, store, options.tracking_uri, console)
+    again = f"study resume {planned.spec.study}" if in_job() else f"study run {file}"
     if ending == Ending.INTERRUPTED:
-        console.print(f"interrupted: `study run {file}` goes on where it stopped", style="yellow")
+        console.print(f"interrupted: `{again}` goes on where it stopped", style="yellow")
         sys.exit(INTERRUPTED)
     if ending == Ending.FAILURES:
-        console.print(f"some trials failed: `study run {file}` tries them again", style="red")
+        console.print(f"some trials failed: `{again}` tries them again", style="red")
         sys.exit(1)
 
 
 @click.command(name="list")
 @STORE
-def list_(store: str) -> None:
-    """List the studies of the store, and the presets."""
+@click.option(
+    "--cluster",
+    "on_cluster",
+    metavar="URL",
+    is_flag=False,
+    flag_value="",
+    help="Those of a Ray cluster instead.",
+)
+@click.option("--json", "as_json", is_flag=True, help="With --cluster: print JSON, for programs.")
+@click.pass_context
+def list_(ctx: click.Context, store: str, on_cluster: str | None, as_json: bool) -> None:
+    """List the studies of the store, and the presets; or those of a cluster, whoever submitted them."""
     from study.presets import preset_names
     from study.results import studies
 
+    if on_cluster is not None:
+        list_cluster(on_cluster or known_cluster(), as_json=as_json)
+        return
+    if as_json:
+        raise InputError("--json goes with --cluster")
     make_console().print(studies(store))
     click.echo(f"presets: {', '.join(preset_names())}")
 

@@ -1,6 +1,6 @@
 """Packs on Ray Tune, or in this process; the only files that import Ray, but for jobs."""
 
-from study.cluster.connect import Capacity, ask, capacity, check_versions, connection
+from study.cluster.connect import Capacity, ask, ask_each, capacity, check_versions, connection
 from study.cluster.desk import CPU, GPU
 from study.cluster.here import run_here
 from study.cluster.lanes import Lanes, run_on_tune
@@ -11,6 +11,7 @@ __all__ = [
     "Capacity",
     "Lanes",
     "ask",
+    "ask_each",
     "capacity",
     "check_versions",
     "connection",

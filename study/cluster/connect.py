@@ -7,8 +7,9 @@ import logging
 import os
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 from study import versions
@@ -21,12 +22,13 @@ _CONNECT_TIMEOUT_S = 5.0
 _ANSWER_TIMEOUT_S = 600.0
 _OBJECT_STORE_BYTES = 128 * 2**20
 
-# Read when Ray is imported: no usage reports, no CSV, JSON and TensorBoard files of each trial, no state
-# snapshots; and signals are ours to handle.
+# Read when Ray is imported: a minute, not ten, for workers to end on machines that don't answer; no usage reports, no
+# CSV, JSON and TensorBoard files of each trial, no state snapshots; and signals are ours to handle.
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_AIR_NEW_OUTPUT": "0",
+    "TUNE_FORCE_TRIAL_CLEANUP_S": "60",
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
     "TUNE_DISABLE_SIGINT_HANDLER": "1",
     "TUNE_GLOBAL_CHECKPOINT_S": "86400",
@@ -88,11 +90,22 @@ def connection(address: str | None, cpus: int | None) -> Iterator[None]:
             else "; if the cluster asks for a token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN"
         )
         raise ClusterError(f"Ray can't be started or reached {where}: {error}{hint}") from error
+    if address is None:
+        _close_token()
     try:
         yield
     finally:
         gc.collect()  # handles of Ray that die after it has shut down end the process
         ray.shutdown()
+
+
+def _close_token() -> None:
+    """Keep the token, which lets whoever has it run code, from other users of this machine: Ray lets all read it."""
+    path = Path(os.environ.get("RAY_AUTH_TOKEN_PATH", "~/.ray/auth_token")).expanduser()
+    with suppress(OSError):
+        mode = path.stat().st_mode
+        if mode & 0o077:
+            path.chmod(mode & 0o700)
 
 
 def _check_reachable(address: str) -> None:
@@ -131,28 +144,20 @@ def check_versions() -> None:
     """Check that every node of the connected cluster runs what this process runs.
 
     Raises:
-        ClusterError: naming the node and both versions, if one doesn't.
+        ClusterError: naming the nodes and both versions, if one doesn't.
     """
-    import ray
-    from ray.exceptions import RayError
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
     ours = versions.versions()
-    asked = ray.remote(lambda: versions.versions())
-    for node in _nodes():
-        there = f"node {node['NodeManagerAddress']} ({node['NodeManagerHostname']})"
-        pinned = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
-        try:
-            placed = asked.options(num_cpus=0, max_retries=0, scheduling_strategy=pinned)
-            theirs = ray.get(placed.remote(), timeout=_ANSWER_TIMEOUT_S)
-        except RayError as error:
-            said = str(error).strip().splitlines()[-1]
-            raise ClusterError(
-                f"{there} can't run this package: {said}; install the driver's version {ours['seeded-study']} there"
-            ) from error
-        apart = versions.difference(ours, theirs)
-        if apart is not None:
-            raise ClusterError(f"{there} doesn't run what the driver runs: {apart}; nothing was started")
+    names = {
+        node["NodeID"]: f"{node['NodeManagerHostname']} ({node['NodeManagerAddress']})" for node in _nodes()
+    }
+    wrong = []
+    for node_id, theirs in ask_each(lambda: versions.versions(), _ANSWER_TIMEOUT_S):
+        if isinstance(theirs, ClusterError):
+            wrong.append(f"{names.get(node_id, node_id)} can't run this package: {theirs}")
+        elif (apart := versions.difference(ours, theirs)) is not None:
+            wrong.append(f"{names.get(node_id, node_id)} doesn't run what the driver runs: {apart}")
+    if wrong:
+        raise ClusterError(f"{'; '.join(wrong)}. Nothing was started: install the driver's versions there")
 
 
 def ask(question: Callable[[], _Answer], gpu_share: float) -> _Answer:
@@ -174,3 +179,33 @@ def ask(question: Callable[[], _Answer], gpu_share: float) -> _Answer:
     except RayError as error:
         raise ClusterError(f"no worker of the cluster answers: {error}") from error
     return answer
+
+
+def ask_each(question: Callable[[], _Answer], timeout_s: float) -> list[tuple[str, _Answer | ClusterError]]:
+    """Have every node of the connected cluster answer.
+
+    Args:
+        question: travels to the nodes.
+        timeout_s: how long each is waited for.
+
+    Returns:
+        Each node's id, and its answer or why there is none.
+    """
+    import ray
+    from ray.exceptions import RayError
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    asked = ray.remote(lambda: question())
+    nodes = _nodes()
+    answers = []
+    for node in nodes:
+        there = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+        answers.append(asked.options(num_cpus=0, max_retries=0, scheduling_strategy=there).remote())
+    found: list[tuple[str, _Answer | ClusterError]] = []
+    for node, answer in zip(nodes, answers, strict=True):
+        try:
+            found.append((node["NodeID"], ray.get(answer, timeout=timeout_s)))
+        except RayError as error:
+            said = (str(error).strip() or type(error).__name__).splitlines()[-1]
+            found.append((node["NodeID"], ClusterError(f"it doesn't answer: {said}")))
+    return found

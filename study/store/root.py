@@ -36,7 +36,7 @@ class Store:
     def __init__(self, root: str | Path, read_only: bool = False) -> None:
         self.read_only = read_only
         self.notices: list[str] = []
-        self._folder = _folder(root)
+        self._folder = folder_at(root)
 
     @property
     def where(self) -> str:
@@ -98,7 +98,8 @@ class Store:
         return adopted
 
 
-def _folder(root: str | Path) -> Folder:
+def folder_at(root: str | Path) -> Folder:
+    """Give the folder, or the prefix of an object store, at an address; see `Store`."""
     if is_url(root):
         from study.store.objects import open_objects  # only here: folders do without, and start sooner
 

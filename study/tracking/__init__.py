@@ -5,7 +5,7 @@ MLflow and never fails because of it: what a `Publisher` misses, `sync` publishe
 changes nothing.
 """
 
-from study.tracking.address import default_uri, ui_command
+from study.tracking.address import check_reachable, default_uri, ui_command
 from study.tracking.dashboard import Links, links
 from study.tracking.experiment import sync
 from study.tracking.publisher import Publisher
@@ -17,6 +17,7 @@ __all__ = [
     "Links",
     "Point",
     "Publisher",
+    "check_reachable",
     "default_uri",
     "links",
     "load",

@@ -73,6 +73,18 @@ def connect(uri: str) -> MlflowClient:
     return client
 
 
+def check_reachable(uri: str) -> None:
+    """Ask for an experiment, as a study would; a database that isn't there isn't made.
+
+    Raises:
+        TrackingError: if MLflow can't be reached, or refuses the credentials of the environment.
+    """
+    path = database(uri)
+    if path is None or path.exists():
+        with reached(uri):
+            connect(uri)
+
+
 def imported() -> type[MlflowClient]:
     """Import MLflow, quietly. That takes seconds, so it waits until somebody asks."""
     for name, value in _ENVIRONMENT.items():

@@ -1,0 +1,341 @@
+"""Commands on studies of a Ray cluster: submit, status, logs, stop, resume, doctor, and keep, which runs there."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+from rich.markup import escape
+
+from study.cli.options import (
+    CHECKPOINT_EVERY_S,
+    DEVICE,
+    ENGINE,
+    PACK_SIZE,
+    PACKS_PER_GPU,
+    SILENT_AFTER_S,
+    WORKERS,
+    YES,
+    make_console,
+    planned_study,
+    shared_address,
+)
+from study.cli.standings import busy_line, checks_table, detail, listing, studies_table
+from study.errors import InputError
+from study.progress import waiting
+from study.settings import load_settings
+
+if TYPE_CHECKING:
+    from study.jobs import Client, Order
+
+_LOG_LINES = 1000
+
+CLUSTER = click.option(
+    "--cluster",
+    envvar="STUDY_CLUSTER",
+    show_envvar=True,
+    metavar="URL",
+    help="Ray cluster: address of its dashboard, http://HEAD:8265.",
+)
+_STORE = click.option(
+    "--store",
+    envvar="STUDY_STORE",
+    default="studies",
+    show_envvar=True,
+    callback=shared_address,
+    help="Folder or URL of the studies' results, the same for all nodes.",
+)
+_TRACKING = click.option(
+    "--tracking-uri",
+    envvar="MLFLOW_TRACKING_URI",
+    show_envvar=True,
+    callback=shared_address,
+    help="MLflow server, or 'off'. Default: what the cluster's own settings say, or sqlite inside the store.",
+)
+_ONLY_STORE = click.option(
+    "--store", "only_store", metavar="STORE", help="Which, if a study is there for several stores."
+)
+_WITHOUT_TOKEN = click.option(
+    "--without-token",
+    is_flag=True,
+    help="Run on a cluster that anyone who reaches it can run code on.",
+)
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+
+
+@click.command()
+@click.argument("file")
+@CLUSTER
+@_STORE
+@_TRACKING
+@YES
+@ENGINE
+@DEVICE
+@PACK_SIZE
+@WORKERS
+@PACKS_PER_GPU
+@CHECKPOINT_EVERY_S
+@SILENT_AFTER_S
+@_WITHOUT_TOKEN
+@click.pass_context
+def submit(
+    ctx: click.Context,
+    /,
+    file: str,
+    cluster: str | None,
+    store: str,
+    tracking_uri: str | None,
+    yes: bool,
+    without_token: bool,
+    **options: Any,
+) -> None:
+    """Check FILE (a path or a preset's name) here, and run what is missing of it on a cluster.
+
+    A study that is running there for the same store is not started twice.
+    """
+    from study.jobs import order
+
+    url = _cluster(cluster)
+    planned = planned_study(file, yes=yes)
+    spec = planned.spec
+    made = order(spec.study, spec.text, store, tracking_uri=tracking_uri, yes=yes, **options)
+    console = make_console()
+    console.print(f"{spec.study}: {planned.trials_count:,} trials in {len(planned.cells):,} cells")
+    _run_there(ctx, url, made, console, without_token=without_token)
+
+
+@click.command()
+@click.argument("name")
+@CLUSTER
+@_ONLY_STORE
+@_WITHOUT_TOKEN
+@click.pass_context
+def resume(
+    ctx: click.Context, name: str, cluster: str | None, only_store: str | None, without_token: bool
+) -> None:
+    """Go on with study NAME on a cluster: as it was submitted last, from what is stored."""
+    from study.jobs import again, connect_to_run, standing
+    from study.plan import plan
+    from study.spec import check_size, parse_spec
+
+    url, console = _cluster(cluster), make_console()
+    client = connect_to_run(url, _warn(console), without_token=without_token)
+    last = standing(client, name, only_store)
+    made = again(client.job(last.job))
+    spec = parse_spec(made.spec, source=f"study {name}, as it was submitted last")
+    check_size(spec, yes=made.yes)
+    console.print(f"{name}: {plan(spec).trials_count:,} trials")
+    _run_there(ctx, url, made, console, client=client)
+
+
+@click.command()
+@click.argument("name")
+@CLUSTER
+@_ONLY_STORE
+@_JSON
+def status(name: str, cluster: str | None, only_store: str | None, as_json: bool) -> None:
+    """Say how study NAME stands on a cluster: done and left, time left, workers, use of the nodes."""
+    from study.jobs import connect, standings, usage
+
+    client = connect(_cluster(cluster))
+    found, busy = standings(client, name, only_store), usage(client)
+    if as_json:
+        click.echo(json.dumps(listing(found, busy), indent=2))
+        return
+    console = make_console()
+    for one in found:
+        console.print(detail(one), end="")
+    console.print(busy_line(busy), highlight=False)
+
+
+@click.command()
+@click.argument("name")
+@CLUSTER
+@_ONLY_STORE
+@click.option("--follow", is_flag=True, help="Go on until the study ends, or Ctrl-C; the study goes on.")
+@click.option("--lines", type=click.IntRange(1), default=_LOG_LINES, show_default=True, help="How many.")
+def logs(name: str, cluster: str | None, only_store: str | None, follow: bool, lines: int) -> None:
+    """Print what study NAME says on a cluster."""
+    from study.jobs import connect, standing, told
+    from study.jobs import follow as follow_log
+
+    client = connect(_cluster(cluster))
+    job = standing(client, name, only_store).job
+    if follow:
+        for line in follow_log(client, job, lines):
+            click.echo(line)
+    else:
+        for line in client.tail(client.job(job), lines).splitlines():
+            click.echo(told(line))
+
+
+@click.command()
+@click.argument("name")
+@CLUSTER
+@_ONLY_STORE
+def stop(name: str, cluster: str | None, only_store: str | None) -> None:
+    """Stop study NAME on a cluster: it keeps checkpoints, publishes, and ends within two minutes."""
+    from study.jobs import connect, standing
+    from study.jobs import stop as stop_study
+
+    client, console = connect(_cluster(cluster)), make_console()
+    before = standing(client, name, only_store)
+    if before.ended:
+        console.print(f"{name} isn't running: it is {before.state}. {before.next}", highlight=False)
+        return
+    with waiting(console, f"stopping {name}"):
+        done = stop_study(client, name, before.store)
+    if done.now.state == "finished":
+        console.print(f"{name} finished before it was asked to stop")
+        return
+    if done.kept:
+        how = "has stopped, with checkpoints"
+    elif done.killed:
+        how = "took too long and was killed: what it trained since its last checkpoints is lost"
+    else:
+        how = "has stopped while it was starting or reporting: nothing that was trained is lost"
+    style = "yellow" if done.killed else ""
+    console.print(f"{name} {how}. {done.now.next}", style=style, highlight=False)
+
+
+@click.command(context_settings={"ignore_unknown_options": True})
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="-- run FILE ...")
+def keep(arguments: tuple[str, ...]) -> None:
+    """Run another command of this program, and start it again whenever it is killed; jobs on a cluster do that."""
+    from study.keep import driver
+    from study.keep import keep as keep_running
+
+    if not arguments:
+        raise InputError("keep needs the command to run: study keep -- run FILE")
+    sys.exit(keep_running(driver(arguments), lambda text: click.echo(f"study: {text}", err=True)))
+
+
+@click.command()
+@CLUSTER
+@_STORE
+@_TRACKING
+@_WITHOUT_TOKEN
+@_JSON
+@click.pass_context
+def doctor(
+    ctx: click.Context,
+    cluster: str | None,
+    store: str,
+    tracking_uri: str | None,
+    without_token: bool,
+    as_json: bool,
+) -> None:
+    """Check settings, store, tracking and GPUs from here, and with a cluster each of its nodes; say what to mend."""
+    from study import doctor as checks
+
+    console = make_console()
+    # Settings that aren't given on the command line or in the environment are read by the checks themselves.
+    given = {
+        name: value if ctx.get_parameter_source(name) != click.core.ParameterSource.DEFAULT else None
+        for name, value in (("cluster", cluster), ("store", store), ("tracking_uri", tracking_uri))
+    }
+    if as_json:
+        found = list(checks.examine(given, without_token=without_token))
+        click.echo(json.dumps([check.as_json() for check in found], indent=2))
+    else:
+        found = []
+        with waiting(console, "checking"):
+            found = list(checks.examine(given, without_token=without_token))
+        console.print(checks_table(found))
+    if any(check.state == "failed" for check in found):
+        sys.exit(1)
+
+
+def list_cluster(cluster: str, *, as_json: bool) -> None:
+    """Print the studies of a cluster."""
+    from study.jobs import connect, standings, usage
+
+    client = connect(cluster)
+    found, busy = standings(client), usage(client)
+    if as_json:
+        click.echo(json.dumps(listing(found, busy), indent=2))
+        return
+    console = make_console()
+    console.print(
+        studies_table(found)
+        if found
+        else "no study has been submitted to this cluster since its head was started"
+    )
+    console.print(busy_line(busy), highlight=False)
+
+
+def _run_there(
+    ctx: click.Context,
+    url: str,
+    made: Order,
+    console: Console,
+    *,
+    without_token: bool = False,
+    client: Client | None = None,
+) -> None:
+    """Submit, and say how to follow."""
+    from study.jobs import connect_to_run
+    from study.jobs import submit as submit_study
+
+    warn = _warn(console)
+    client = client or connect_to_run(url, warn, without_token=without_token)
+    done = submit_study(client, made, warn)
+    if done.before is None:
+        console.print(f"{made.study} was submitted to {url} as {done.job_id}", highlight=False)
+    else:
+        by = f"{done.before.metadata.get('user')}@{done.before.metadata.get('host')}"
+        console.print(
+            f"{made.study} is running there already, submitted by {escape(by)}: attached to {done.job_id}"
+        )
+        if not done.same_file:
+            warn(
+                "it was submitted with another file, and goes on with that: for this one, `study stop` it first"
+            )
+    given = ctx.get_parameter_source("cluster") == click.core.ParameterSource.COMMANDLINE
+    where = f" --cluster {url}" if given else ""
+    for name, value in (
+        ("follow:", f"study status {made.study}{where}"),
+        ("", f"study logs {made.study} --follow{where}"),
+        ("cluster:", f"{client.address.url}/#/jobs/{done.job_id}"),
+        ("tracking:", _tracking_page(made)),
+    ):
+        if value:
+            console.print(f"{name:10} {value}", soft_wrap=True, highlight=False, markup=False)
+
+
+def _tracking_page(made: Order) -> str | None:
+    """Give MLflow's page of the study; the server's own while it doesn't know the study, or isn't reached from here."""
+    uri = made.tracking_uri
+    if uri is None or not uri.startswith("http"):
+        return None
+    from study.tracking import links
+
+    found = links(uri, made.study)
+    return uri if found is None else found.study
+
+
+def known_cluster() -> str:
+    """Give the cluster of the environment or the settings."""
+    setting = load_settings().get("cluster")
+    return _cluster(os.environ.get("STUDY_CLUSTER") or (setting.value if setting else None))
+
+
+def _cluster(given: str | None) -> str:
+    if not given:
+        raise InputError(
+            "which cluster? --cluster http://HEAD:8265 says it, or STUDY_CLUSTER, or `cluster` in study.toml"
+        )
+    from study.jobs import parse_address
+
+    return parse_address(given).url
+
+
+def _warn(console: Console) -> Any:
+    return lambda text: console.print(text, style="yellow", highlight=False, markup=False)
+
+
+COMMANDS = (submit, status, logs, stop, resume, doctor, keep)

@@ -1,0 +1,99 @@
+"""How studies of a cluster are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from rich.markup import escape
+from rich.table import Table
+
+from study.progress import duration
+
+if TYPE_CHECKING:
+    from study.doctor import Check
+    from study.jobs import Standing, Usage
+
+
+def studies_table(found: Sequence[Standing]) -> Table:
+    """Lay out how studies stand, one a row."""
+    table = Table(box=None, pad_edge=False)
+    for heading in ("study", "state", "done", "failed", "left", "training", "by", "submitted", "store"):
+        table.add_column(heading, overflow="fold")
+    for one in found:
+        beat = one.heartbeat
+        done = "" if beat is None else f"{beat.done:,}/{beat.trials:,}"
+        live = None if one.ended else beat
+        table.add_row(
+            escape(one.study),
+            one.state,
+            done,
+            "" if beat is None else str(beat.failed),
+            duration(live.left_s) if live and live.left_s is not None else "",
+            f"{live.workers} packs" if live else "",
+            escape(f"{one.user}@{one.host}"),
+            f"{one.submitted_at:%Y-%m-%d %H:%M}",
+            escape(one.store),
+        )
+    return table
+
+
+def listing(found: Sequence[Standing], busy: Usage) -> dict[str, Any]:
+    """Give studies and their cluster as plain data."""
+    return {"studies": [one.as_json() for one in found], "cluster": asdict(busy)}
+
+
+def detail(one: Standing) -> Table:
+    """Lay out how one study stands."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    beat = one.heartbeat
+    rows = [("study", one.study), ("state", one.state)]
+    if beat is not None:
+        counts = f"{beat.done:,} of {beat.trials:,}"
+        rows += [("done", counts)]
+        outcomes = (
+            f"{beat.solved} solved, {beat.unsolved} unsolved, {beat.diverged} diverged, {beat.failed} failed"
+        )
+        rows += [("outcomes", outcomes)]
+        if not one.ended:
+            left = "not known yet" if beat.left_s is None else duration(beat.left_s)
+            rows += [("time left", left), ("training", f"{beat.workers} packs")]
+        rows += [("said at", f"{beat.at:%Y-%m-%d %H:%M:%S} UTC")]
+    rows += [
+        ("submitted", f"{one.submitted_at:%Y-%m-%d %H:%M:%S} UTC by {one.user}@{one.host}"),
+        ("store", one.store),
+    ]
+    rows += [("tracking", one.tracking_uri)] if one.tracking_uri else []
+    rows += [("driver on", one.node)] if one.node and not one.ended else []
+    rows += [("ended", f"{one.ended_at:%Y-%m-%d %H:%M:%S} UTC")] if one.ended_at else []
+    rows += [("said last", "\n".join(one.said))] if one.said else []
+    for name, value in (*rows, ("next", one.next)):
+        table.add_row(name, escape(value))
+    return table
+
+
+def busy_line(busy: Usage) -> str:
+    """Say how busy a cluster is."""
+    parts = [f"{busy.nodes} nodes", f"{busy.cpus:g} CPUs"]
+    parts[-1] += "" if busy.cpu_percent is None else f", {busy.cpu_percent:g}% busy"
+    if busy.gpus:
+        parts += [f"{busy.gpus:g} GPUs"]
+        parts[-1] += "" if busy.gpu_percent is None else f", {busy.gpu_percent:g}% busy"
+    return "cluster: " + " · ".join(parts)
+
+
+def checks_table(found: Sequence[Check]) -> Table:
+    """Lay out what the doctor found."""
+    colours = {"ok": "green", "failed": "bold red", "warning": "yellow", "skipped": "dim"}
+    table = Table(box=None, pad_edge=False)
+    for heading in ("check", "", "found"):
+        table.add_column(heading, overflow="fold")
+    for check in found:
+        told = escape(check.found)
+        if check.mend:
+            told += f"\n[bold]{escape(check.mend)}[/bold]"
+        table.add_row(escape(check.name), f"[{colours[check.state]}]{check.state}[/]", told)
+    return table

@@ -1,0 +1,38 @@
+"""Studies as jobs of a Ray cluster, from anywhere that reaches its dashboard.
+
+- address: where a cluster is, and what a token has to guard
+- rows: jobs and nodes, as the dashboard knows them
+- client: the dashboard, asked quietly; the only file that uses Ray's job submission
+- submit: a study to a job, once
+- follow: what became of it: status, list, log, stop
+"""
+
+from study.jobs.address import Address, parse_address, token
+from study.jobs.client import Client, connect
+from study.jobs.follow import Standing, Stopped, Usage, follow, standing, standings, stop, told, usage
+from study.jobs.rows import Job
+from study.jobs.submit import Order, Submitted, again, connect_to_run, order, submit
+
+__all__ = [
+    "Address",
+    "Client",
+    "Job",
+    "Order",
+    "Standing",
+    "Stopped",
+    "Submitted",
+    "Usage",
+    "again",
+    "connect",
+    "connect_to_run",
+    "follow",
+    "order",
+    "parse_address",
+    "standing",
+    "standings",
+    "stop",
+    "submit",
+    "token",
+    "told",
+    "usage",
+]

@@ -1,0 +1,106 @@
+"""Where a cluster is, and the token that it asks for."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from study.errors import InputError
+from study.settings import check_no_secret
+
+_EXAMPLE = "http://HEAD:8265"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where Ray's dashboard answers.
+
+    Args:
+        url: without a slash at its end.
+        host: its host alone.
+        encrypted: whether it is https.
+    """
+
+    url: str
+    host: str
+    encrypted: bool
+
+    @property
+    def is_loopback(self) -> bool:
+        """Say whether only this machine can be meant.
+
+        Example:
+            >>> [parse_address(f"http://{host}:8265").is_loopback for host in ("127.0.0.1", "[::1]", "head")]
+            [True, True, False]
+        """
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+
+def parse_address(text: str) -> Address:
+    """Parse the address of a cluster.
+
+    Args:
+        text: the address of its dashboard.
+
+    Raises:
+        InputError: if it can't be one.
+
+    Example:
+        >>> parse_address("http://head:8265/").url
+        'http://head:8265'
+        >>> parse_address("head:6379")
+        Traceback (most recent call last):
+        ...
+        study.errors.InputError: --cluster must be the address of Ray's dashboard, such as http://HEAD:8265, but got
+        'head:6379'
+    """
+    check_no_secret(text, "--cluster")
+    try:
+        parts = urlsplit(text.strip())
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        parts, host = urlsplit(""), None
+    if parts.scheme not in ("http", "https") or not host or parts.query or parts.fragment:
+        raise InputError(
+            f"--cluster must be the address of Ray's dashboard, such as {_EXAMPLE}, but got {text!r}"
+        )
+    return Address(text.strip().rstrip("/"), host, parts.scheme == "https")
+
+
+def token(environment: Mapping[str, str] = os.environ) -> str | None:
+    """Find the token where Ray looks for it: RAY_AUTH_TOKEN, RAY_AUTH_TOKEN_PATH, ~/.ray/auth_token.
+
+    Args:
+        environment: the process's.
+
+    Returns:
+        None if there is none, or if RAY_AUTH_MODE is ``disabled``.
+
+    Raises:
+        InputError: if the file that RAY_AUTH_TOKEN_PATH names can't be read.
+
+    Example:
+        >>> token({"RAY_AUTH_TOKEN": "0123"}), token({"RAY_AUTH_TOKEN": "0123", "RAY_AUTH_MODE": "disabled"})
+        ('0123', None)
+    """
+    if environment.get("RAY_AUTH_MODE", "").lower() == "disabled":
+        return None
+    if environment.get("RAY_AUTH_TOKEN", "").strip():
+        return environment["RAY_AUTH_TOKEN"].strip()
+    named = environment.get("RAY_AUTH_TOKEN_PATH")
+    path = Path(named) if named else Path.home() / ".ray" / "auth_token"
+    try:
+        return path.read_text(encoding="utf-8").strip() or None
+    except (OSError, ValueError) as error:
+        if not named:
+            return None
+        raise InputError(f"the token's file {path} (RAY_AUTH_TOKEN_PATH) can't be read: {error}") from error

@@ -1,0 +1,309 @@
+"""A cluster's dashboard, asked quietly, with every failure in words; the only file that uses Ray's job submission."""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import logging
+import os
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from study.errors import ClusterError, StudyError
+from study.jobs.address import Address, parse_address, token
+from study.jobs.rows import Job, Node, job_of, node_of
+
+if TYPE_CHECKING:
+    import requests
+
+_CONNECT_S, _ANSWER_S = 5.0, 30.0
+_OLDEST_RAY = (2, 60)
+_LOOK_EVERY_S = 2.0
+
+
+class TakenError(StudyError):
+    """A job of that id is there already: somebody was faster."""
+
+
+def connect(address: str | Address) -> Client:
+    """Reach a cluster's dashboard.
+
+    Raises:
+        InputError: if that can't be an address.
+        ClusterError: if nothing answers there, or not a Ray dashboard that we can talk to.
+    """
+    where = address if isinstance(address, Address) else parse_address(address)
+    client = Client(where, token())
+    client.check()
+    return client
+
+
+class Client:
+    """A cluster's dashboard.
+
+    Args:
+        address: where it is.
+        secret: the token; None to go without.
+    """
+
+    def __init__(self, address: Address, secret: str | None) -> None:
+        self.address = address
+        self._headers = {"Authorization": f"Bearer {secret}"} if secret else {}
+        self.ray_version = ""
+
+    @property
+    def has_token(self) -> bool:
+        """Say whether requests carry a token."""
+        return bool(self._headers)
+
+    def check(self) -> None:
+        """Find out whether a Ray dashboard answers that we can talk to.
+
+        Raises:
+            ClusterError: if not.
+        """
+        answer = self._ask("GET", "/api/version", told="it is no Ray dashboard")
+        version = answer.get("ray_version") if isinstance(answer, dict) else None
+        if not isinstance(version, str):
+            raise ClusterError(f"{self.address.url} is no Ray dashboard: it doesn't know Ray's version")
+        self.ray_version = version
+        ours = _ray_version()
+        if _numbers(version)[0] != _numbers(ours)[0] or _numbers(version) < _OLDEST_RAY:
+            raise ClusterError(
+                f"the cluster at {self.address.url} runs Ray {version}, but here is Ray {ours}, and this package needs "
+                f"{_OLDEST_RAY[0]}.{_OLDEST_RAY[1]} or newer on both sides: install the same version there"
+            )
+
+    def asks_for_token(self) -> bool:
+        """Say whether the cluster refuses a request without a token, as it must where others can reach it."""
+        return self._request("GET", "/api/version", headers={}).status_code in (401, 403)
+
+    def jobs(self) -> list[Job]:
+        """List the jobs of the cluster that were submitted to it, the oldest first."""
+        found = self._ask("GET", "/api/jobs/")
+        jobs = [job_of(entry) for entry in found if entry.get("submission_id")]
+        return sorted(jobs, key=lambda job: (job.began_s, job.id))
+
+    def job(self, job_id: str) -> Job:
+        """Look one job up."""
+        return job_of(self._ask("GET", f"/api/jobs/{job_id}"))
+
+    def nodes(self) -> list[Node]:
+        """List the nodes that are alive, the head first."""
+        found = self._ask("GET", "/nodes?view=summary")["data"]["summary"]
+        alive = [node_of(entry) for entry in found if entry.get("raylet", {}).get("state") == "ALIVE"]
+        return sorted(alive, key=lambda node: (not node.head, node.name, node.id))
+
+    def submit(
+        self,
+        job_id: str,
+        entrypoint: str,
+        *,
+        metadata: Mapping[str, str],
+        environment: Mapping[str, str],
+        folder: str | None = None,
+        node_label: Mapping[str, str] | None = None,
+    ) -> None:
+        """Submit a job.
+
+        Args:
+            job_id: nobody else may have used it.
+            entrypoint: a shell's command.
+            metadata: everybody who may use the cluster can read it.
+            environment: variables of the job's processes; the same.
+            folder: becomes the working folder.
+            node_label: what must hold of the node that the command runs on; None for the head.
+
+        Raises:
+            TakenError: if a job of that id is there.
+            ClusterError: if the cluster can't be reached, or refuses.
+        """
+        runtime: dict[str, Any] = {"env_vars": dict(environment)}
+        if folder is not None:
+            runtime["working_dir"] = folder
+        import requests
+
+        try:
+            with _quiet():
+                self._submission().submit_job(
+                    entrypoint=entrypoint,
+                    submission_id=job_id,
+                    runtime_env=runtime,
+                    metadata=dict(metadata),
+                    entrypoint_label_selector=dict(node_label) if node_label else None,
+                )
+        except requests.exceptions.RequestException as error:
+            raise ClusterError(
+                f"{self.address.url} broke off while the job was submitted: `study list --cluster {self.address.url}` "
+                "shows whether it got there"
+            ) from error
+        except (RuntimeError, ConnectionError, ValueError) as error:
+            if "already exists" in str(error):
+                raise TakenError(f"there is a job {job_id} already") from error
+            raise ClusterError(
+                f"the cluster at {self.address.url} refused the job: {_last(error)}"
+            ) from error
+
+    def stop(self, job_id: str) -> bool:
+        """Ask a job to end; say whether it ran."""
+        return bool(self._ask("POST", f"/api/jobs/{job_id}/stop").get("stopped"))
+
+    def tail(self, job: Job, lines: int) -> str:
+        """Read the last lines of a job's log; nothing if its node is gone, or the log not there yet."""
+        if job.node_id is None:
+            return ""
+        answer = self._request("GET", _log_query("file", job, lines) + "&timeout=10")
+        return answer.content.decode(errors="replace") if answer.status_code == 200 else ""
+
+    def follow(self, job_id: str, lines: int) -> Iterator[str]:
+        """Read a job's log as it is written, line by line, from its last lines on, until the job has ended."""
+        loop = asyncio.new_event_loop()
+        chunks = self._chunks(job_id, lines)
+        begun = ""
+        try:
+            while (chunk := loop.run_until_complete(anext(chunks, None))) is not None:
+                begun += chunk
+                *whole, begun = begun.split("\n")
+                yield from whole
+            if begun:
+                yield begun
+        finally:
+            loop.run_until_complete(chunks.aclose())
+            loop.close()
+
+    async def _chunks(self, job_id: str, lines: int) -> AsyncGenerator[str]:
+        import aiohttp
+
+        while (job := self.job(job_id)).node_id is None:
+            if job.ended:
+                return
+            await asyncio.sleep(_LOOK_EVERY_S)
+        query = f"{self.address.url}{_log_query('stream', job, lines)}&interval=0.5"
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S)
+        async with aiohttp.ClientSession(headers=self._headers, timeout=timeout, trust_env=True) as session:
+            try:
+                async with session.get(query) as answer:
+                    while answer.status == 200:
+                        try:
+                            chunk = await asyncio.wait_for(answer.content.readany(), _LOOK_EVERY_S)
+                        except TimeoutError:
+                            if self.job(job_id).ended:
+                                return
+                        else:
+                            if not chunk:
+                                return
+                            yield decoder.decode(chunk)
+            except aiohttp.ClientError as error:
+                if not self.job(job_id).ended:
+                    raise ClusterError(
+                        f"the log of {job_id} broke off: its node is gone, or can't be reached"
+                    ) from error
+
+    def _ask(self, method: str, path: str, *, told: str = "it answers in a way that we don't know") -> Any:
+        """Ask, and read the answer.
+
+        Raises:
+            ClusterError: if there is none, or it isn't one that was hoped for.
+        """
+        answer = self._request(method, path)
+        problem = _refusal(answer.status_code, self.has_token)
+        if problem is not None:
+            raise ClusterError(f"the cluster at {self.address.url} {problem}")
+        try:
+            if answer.status_code == 200:
+                return answer.json()
+        except ValueError:
+            pass
+        raise ClusterError(f"{self.address.url} can't be used: {told} (status {answer.status_code})")
+
+    def _request(
+        self, method: str, path: str, *, headers: Mapping[str, str] | None = None
+    ) -> requests.Response:
+        import requests
+
+        try:
+            return requests.request(
+                method,
+                self.address.url + path,
+                headers=self._headers if headers is None else headers,
+                timeout=(_CONNECT_S, _ANSWER_S),
+            )
+        except requests.exceptions.SSLError as error:
+            raise ClusterError(
+                f"{self.address.url} has no certificate that we trust: {_last(error)}"
+            ) from error
+        except requests.exceptions.ConnectionError as error:
+            raise ClusterError(
+                f"nothing answers at {self.address.url}: check --cluster, and that the network lets you through. If a "
+                "cluster was there, its head has died; what studies have stored is kept: bring it up, and submit again"
+            ) from error
+        except requests.exceptions.Timeout as error:
+            raise ClusterError(
+                f"{self.address.url} takes longer than {_ANSWER_S:.0f} s to answer: its head is overloaded, or dying"
+            ) from error
+        except requests.exceptions.RequestException as error:
+            raise ClusterError(f"{self.address.url} can't be asked: {_last(error)}") from error
+
+    def _submission(self) -> Any:
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        from ray.job_submission import JobSubmissionClient
+
+        class Timed(JobSubmissionClient):
+            """Ray's own waits for ever if the head stops in mid-answer."""
+
+            def _do_request(self, *words: Any, **named: Any) -> Any:
+                return super()._do_request(*words, timeout=(_CONNECT_S, _ANSWER_S), **named)
+
+        return Timed(self.address.url, headers=dict(self._headers))
+
+
+def _log_query(kind: str, job: Job, lines: int) -> str:
+    return f"/api/v0/logs/{kind}?submission_id={job.id}&node_id={job.node_id}&lines={lines}"
+
+
+def _refusal(status: int, has_token: bool) -> str | None:
+    """Say what a refused request means."""
+    if status == 401 and not has_token:
+        return (
+            "asks for a token, and there is none here: put it into ~/.ray/auth_token (readable by you alone), or "
+            "name its file in RAY_AUTH_TOKEN_PATH"
+        )
+    if status in (401, 403):
+        return (
+            "refuses the token: it isn't this cluster's; take the one that its head uses "
+            "(RAY_AUTH_TOKEN, RAY_AUTH_TOKEN_PATH, ~/.ray/auth_token, in this order)"
+        )
+    return None
+
+
+def _ray_version() -> str:
+    """Read Ray's version without importing it, which takes half a second."""
+    from importlib.metadata import version
+
+    return version("ray")
+
+
+def _numbers(version: str) -> tuple[int, int]:
+    try:
+        major, minor = version.split(".")[:2]
+        return int(major), int(minor)
+    except ValueError as error:
+        raise ClusterError(f"{version!r} is no version of Ray that we know") from error
+
+
+def _last(error: BaseException) -> str:
+    """Give the line of an error that says what went wrong: of a traceback, the last one."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[-1][:300]
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep Ray's notes on packages and versions to itself."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(before)

@@ -1,0 +1,280 @@
+"""What became of studies on a cluster: how far they are, what they say, and how they end."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from study.errors import ClusterError, InputError
+from study.heartbeat import Heartbeat, is_heartbeat, read, readable
+from study.jobs.client import Client
+from study.jobs.rows import Job
+from study.jobs.submit import STOP_WAIT_S, check_known, of_study
+
+STATES = ("waiting", "running", "finished", "stopped", "failed")
+"""What a study on a cluster can be."""
+
+_INTERRUPTED = 130
+_BAD_INPUT = 2
+# Enough for the last heartbeat below a traceback; a study that ended may have printed a table below it.
+_TAIL_LINES = 300
+_LAST_WORDS = 3
+_MOST_LISTED = 100
+_POLL_S = 0.5
+# What Ray itself writes into a job's log, and control characters, which a log could play tricks on a terminal with.
+_RAYS_OWN = re.compile(r"\[?\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+\b.*|Running entrypoint for job .*")
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a study stands on a cluster.
+
+    Args:
+        study: its name.
+        state: one of `STATES`.
+        job: the job that runs it, or ran it last.
+        store: where its results are.
+        tracking_uri: as it was submitted.
+        user: who submitted it.
+        host: from where.
+        submitted_at: in UTC.
+        ended_at: in UTC; None while it runs.
+        node: name of the node that its driver runs on; None if that is gone.
+        heartbeat: the last one; None before the first, or if its node is gone.
+        said: its last words, once it has ended without finishing.
+        next: what to do now.
+    """
+
+    study: str
+    state: str
+    job: str
+    store: str
+    tracking_uri: str | None
+    user: str
+    host: str
+    submitted_at: datetime
+    ended_at: datetime | None
+    node: str | None
+    heartbeat: Heartbeat | None
+    said: Sequence[str]
+    next: str
+
+    @property
+    def ended(self) -> bool:
+        """Say whether it is over."""
+        return self.ended_at is not None or self.state not in ("waiting", "running")
+
+    def as_json(self) -> dict[str, Any]:
+        """Give it as plain data."""
+        content = asdict(self) | {"said": list(self.said)}
+        for name in ("submitted_at", "ended_at"):
+            content[name] = None if content[name] is None else content[name].isoformat(timespec="seconds")
+        if self.heartbeat is not None:
+            content["heartbeat"]["at"] = self.heartbeat.at.isoformat(timespec="seconds")
+        return content
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """How busy a cluster is, whoever keeps it busy.
+
+    Args:
+        nodes: that are alive.
+        cpus: that Ray counts.
+        cpu_percent: mean over the nodes; None if none says.
+        gpus: that Ray counts.
+        gpu_percent: mean over the GPUs that are seen; None without any.
+    """
+
+    nodes: int
+    cpus: float
+    cpu_percent: float | None
+    gpus: float
+    gpu_percent: float | None
+
+
+def usage(client: Client) -> Usage:
+    """Ask how busy a cluster is."""
+    nodes = client.nodes()
+    return Usage(
+        nodes=len(nodes),
+        cpus=sum(node.cpus for node in nodes),
+        cpu_percent=_mean([node.cpu_percent for node in nodes if node.cpu_percent is not None]),
+        gpus=sum(node.gpus for node in nodes),
+        gpu_percent=_mean([percent for node in nodes for percent in node.gpu_percent]),
+    )
+
+
+def standings(client: Client, study: str | None = None, store: str | None = None) -> list[Standing]:
+    """Say how studies stand: of each name and store its last job, those last submitted first.
+
+    Args:
+        client: connected.
+        study: only of this name.
+        store: only in this store.
+
+    Raises:
+        UnknownStudyError: if the cluster doesn't know that name.
+        InputError: if it isn't there for that store.
+    """
+    jobs = client.jobs()
+    if study is not None:
+        check_known(jobs, study, client.address.url)
+    last: dict[tuple[str, str], Job] = {}
+    for job in jobs:
+        name, where = job.metadata.get("study", ""), job.metadata.get("store", "")
+        if of_study([job], name if study is None else study) and store in (None, where):
+            last.pop((name, where), None)
+            last[name, where] = job
+    if study is not None and not last:
+        stores = ", ".join(sorted({job.metadata.get("store", "") for job in of_study(jobs, study)}))
+        raise InputError(f"study {study!r} isn't there for the store {store}, but for {stores}")
+    newest = list(last.values())[: -_MOST_LISTED - 1 : -1]
+    names = {node.id: node.name for node in client.nodes()}
+    with ThreadPoolExecutor(8) as pool:  # a request each
+        logs = pool.map(lambda job: client.tail(job, _TAIL_LINES), newest)
+        return [
+            _standing(job, log, names.get(job.node_id or "")) for job, log in zip(newest, logs, strict=True)
+        ]
+
+
+def standing(client: Client, study: str, store: str | None = None) -> Standing:
+    """Say how one study stands.
+
+    Raises:
+        UnknownStudyError: if the cluster doesn't know it.
+        InputError: if it is there for several stores, or not for that one.
+    """
+    found = standings(client, study, store)
+    if len(found) > 1:
+        told = ", ".join(f"{one.store} ({one.state})" for one in found)
+        raise InputError(f"study {study!r} is there for {len(found)} stores: {told}; say which with --store")
+    return found[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """How a study has been stopped.
+
+    Args:
+        now: how it stands.
+        kept: whether its driver said that it kept checkpoints; if not, it was starting or reporting, or was killed.
+        killed: whether it used up its time, and Ray ended it.
+    """
+
+    now: Standing
+    kept: bool
+    killed: bool
+
+
+def stop(client: Client, study: str, store: str | None = None) -> Stopped:
+    """Ask a study to stop, and wait until it has: it keeps checkpoints, publishes, and ends.
+
+    Returns:
+        How it ended; of one that wasn't running, how it stands.
+
+    Raises:
+        ClusterError: if it still runs long after its time.
+    """
+    before = standing(client, study, store)
+    if before.ended:
+        return Stopped(before, kept=False, killed=False)
+    client.stop(before.job)
+    asked = time.monotonic()
+    deadline = asked + STOP_WAIT_S + 60
+    while not (job := client.job(before.job)).ended:
+        if time.monotonic() > deadline:
+            raise ClusterError(
+                f"study {study!r} was asked to stop, but job {before.job} still runs: its node may be gone; "
+                f"`study status {study}` says when it has ended"
+            )
+        time.sleep(_POLL_S)
+    killed = time.monotonic() - asked >= STOP_WAIT_S
+    kept = "interrupted: " in client.tail(job, _TAIL_LINES)
+    return Stopped(standing(client, study, before.store), kept=kept, killed=killed and not kept)
+
+
+def follow(client: Client, job_id: str, lines: int) -> Iterator[str]:
+    """Read a job's log as it is written, for people, from its last lines on, until the job has ended."""
+    for written in client.follow(job_id, lines):
+        yield told(written)
+
+
+def told(written: str) -> str:
+    r"""Write a line of a log for people, without what would steer their terminal.
+
+    Example:
+        >>> told("\x1b[31mstopping\x1b[0m")
+        'stopping'
+    """
+    return readable(_CONTROL.sub("", written))
+
+
+def _standing(job: Job, log: str, node: str | None) -> Standing:
+    state = _state(job)
+    study = job.metadata.get("study", "")
+    return Standing(
+        study=study,
+        state=state,
+        job=job.id,
+        store=job.metadata.get("store", ""),
+        tracking_uri=_tracking_uri(job),
+        user=job.metadata.get("user", "unknown"),
+        host=job.metadata.get("host", "unknown"),
+        submitted_at=datetime.fromtimestamp(job.began_s, UTC),
+        ended_at=None if job.ended_s is None else datetime.fromtimestamp(job.ended_s, UTC),
+        node=node,
+        heartbeat=read(log),
+        said=_last_words(job, log) if state in ("waiting", "stopped", "failed") else (),
+        next=_next(state, study, job),
+    )
+
+
+def _state(job: Job) -> str:
+    if job.status == "FAILED" and job.exit_code == _INTERRUPTED:
+        return "stopped"
+    return {"PENDING": "waiting", "RUNNING": "running", "SUCCEEDED": "finished", "STOPPED": "stopped"}.get(
+        job.status, "failed"
+    )
+
+
+def _next(state: str, study: str, job: Job) -> str:
+    if state == "failed" and job.exit_code == _BAD_INPUT:
+        return f"mend what it says, and `study submit` the file of {study} again"
+    return {
+        "waiting": "it starts when a node has room for it",
+        "running": f"`study logs {study} --follow` shows more, `study stop {study}` ends it",
+        "finished": f"`study report {study} --store {job.metadata.get('store')}` reports",
+        "stopped": f"`study resume {study}` goes on where it stopped",
+        "failed": f"`study logs {study}` says more, `study resume {study}` goes on",
+    }[state]
+
+
+def _last_words(job: Job, log: str) -> tuple[str, ...]:
+    """Give what the driver said last; if its node is gone with its log, what Ray says of it."""
+    lines = [_CONTROL.sub("", line).rstrip() for line in log.splitlines()]
+    words = [
+        line for line in lines if line.strip() and not is_heartbeat(line) and not _RAYS_OWN.fullmatch(line)
+    ]
+    if words:
+        return tuple(words[-_LAST_WORDS:])
+    return tuple(_CONTROL.sub("", job.message).strip().splitlines()[:_LAST_WORDS])
+
+
+def _tracking_uri(job: Job) -> str | None:
+    try:
+        found = json.loads(job.metadata.get("options", "{}")).get("tracking_uri")
+    except (ValueError, AttributeError):
+        return None
+    return found if isinstance(found, str) else None
+
+
+def _mean(numbers: Sequence[float]) -> float | None:
+    return round(sum(numbers) / len(numbers), 1) if numbers else None

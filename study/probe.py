@@ -1,0 +1,89 @@
+"""Whether what a study needs is there: asked on this machine, wherever that is."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import uuid
+from pathlib import Path
+
+from study.errors import StudyError
+from study.store import folder_at, is_url
+
+
+def probe_store(address: str) -> str | None:
+    """Write a small file where studies are stored, read it back, and remove it.
+
+    Args:
+        address: a folder, made if it isn't there, and if so removed again; or the URL of one in an object store.
+
+    Returns:
+        What is wrong; None if nothing is.
+
+    Example:
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     probe_store(f"{folder}/studies"), list(Path(folder).iterdir())
+        (None, [])
+        >>> probe_store("/dev/null/studies")
+        "can't write in /dev/null/studies: Not a directory"
+    """
+    if is_url(address):
+        return _probe_objects(address)
+    folder = Path(address)
+    there = folder.is_dir()
+    probe = folder / f".study-probe-{uuid.uuid4().hex}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            probe.write_text(probe.name)
+            read = probe.read_text()
+        finally:
+            probe.unlink(missing_ok=True)
+            if not there:
+                folder.rmdir()
+    except OSError as error:
+        return f"can't write in {address}: {error.strerror or error}"
+    return None if read == probe.name else f"what is written in {address} reads otherwise"
+
+
+def _probe_objects(address: str) -> str | None:
+    name = f"study-probe-{uuid.uuid4().hex}"
+    try:
+        folder = folder_at(address)
+        folder.write(name, name.encode())
+        read = folder.read(name)
+        folder.remove(name)
+    except StudyError as error:
+        return str(error)
+    return None if read == name.encode() else f"what is written in {address} reads otherwise"
+
+
+def probe_tracking(uri: str | None) -> str | None:
+    """Ask MLflow for its experiments, with this machine's credentials.
+
+    Args:
+        uri: of MLflow; None if nothing is to be published.
+
+    Returns:
+        What is wrong; None if nothing is, or if a database isn't there yet, which this doesn't make.
+    """
+    from study.tracking import check_reachable
+
+    try:
+        if uri is not None:
+            check_reachable(uri)
+    except StudyError as error:
+        return str(error)
+    return None
+
+
+def gpus_seen() -> list[str]:
+    """Name the GPUs that torch can use."""
+    import torch
+
+    return [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+
+
+def free_bytes() -> int:
+    """Measure the room in the folder for temporary files."""
+    return shutil.disk_usage(tempfile.gettempdir()).free

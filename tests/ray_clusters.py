@@ -1,0 +1,201 @@
+"""Real Ray clusters on this machine for tests, and a study with its undisturbed results."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from study import cluster
+from study.jobs import Client, parse_address
+from study.plan import packs as make_packs
+from study.plan import plan as make_plan
+from study.records import Result
+from study.spec import parse_spec
+from study.store import Store
+from study.table import table_results
+from study.work import PackWork
+
+DEADLINE_S = 180
+ROOT = Path(__file__).resolve().parents[1]
+SPEC = """
+study: NAME
+question: Does what is disturbed come out the same?
+task: {name: simple}
+models: [NMU, linear]
+seeds: 2
+fixed: {batch_size: 16, sparsity_start: 1000, sparsity_end: 3000}
+protocol: {iterations: 30000, evaluate_every: 500, evaluation_rows: 50}
+"""
+
+
+@dataclass(frozen=True)
+class RayCluster:
+    """A cluster of this test's own.
+
+    Args:
+        url: of its dashboard.
+        token: that it asks for; None if it asks for none.
+    """
+
+    url: str
+    token: str | None = field(repr=False)
+
+    @property
+    def client(self) -> Client:
+        """Give one with the token."""
+        return Client(parse_address(self.url), self.token)
+
+
+def until(condition: Callable[[], object], what: str) -> None:
+    """Wait until something has happened."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < deadline, f"waited {DEADLINE_S} s for {what}"
+        time.sleep(0.1)
+
+
+def free_port() -> int:
+    """Find a port that nothing listens on, outside the range of Ray's workers."""
+    while True:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port: int = probe.getsockname()[1]
+        if not 10002 <= port <= 19999:
+            return port
+
+
+@contextmanager
+def ray_cluster(nodes: int, token: str | None) -> Iterator[RayCluster]:
+    """Start a cluster of nodes with a core each, and end exactly its processes."""
+    # Sockets need short paths; nodes that shared a folder would replace each other's copy of a working folder.
+    folder = tempfile.mkdtemp(prefix="r")
+    auth = (
+        {"RAY_AUTH_MODE": "disabled"}
+        if token is None
+        else {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token}
+    )
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")} | auth
+    environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), environment.get("PYTHONPATH", "")]).rstrip(
+        os.pathsep
+    )
+    environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(name: str, *words: str) -> None:
+        command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--num-cpus", "1", *words]
+        command += [
+            "--object-store-memory",
+            "80000000",
+            "--disable-usage-stats",
+            "--temp-dir",
+            f"{folder}/{name}",
+        ]
+        command += ["--node-ip-address", "127.0.0.1", "--dashboard-agent-listen-port", str(free_port())]
+        with Path(folder, f"{name}.log").open("wb") as log:
+            started.append(
+                subprocess.Popen(
+                    command, env=environment, start_new_session=True, stdout=log, stderr=subprocess.STDOUT
+                )
+            )
+
+    gcs, dashboard = free_port(), free_port()
+    client = Client(parse_address(f"http://127.0.0.1:{dashboard}"), token)
+
+    def count() -> int:
+        try:
+            return len(client.nodes())
+        except Exception:  # not up yet
+            assert all(process.poll() is None for process in started), Path(folder, "h.log").read_text()
+            return 0
+
+    try:
+        # Of the dashboard's port alone nothing but this machine is told.
+        words = [
+            "--dashboard-host",
+            "127.0.0.1",
+            "--dashboard-port",
+            str(dashboard),
+            "--include-dashboard",
+            "true",
+        ]
+        start("h", "--head", "--port", str(gcs), *words, "--ray-client-server-port", str(free_port()))
+        until(lambda: count() == 1, "the head")
+        for i in range(1, nodes):
+            start(f"n{i}", "--address", f"127.0.0.1:{gcs}")
+        until(lambda: count() == nodes, "all nodes")
+        yield RayCluster(client.address.url, token)
+    finally:
+        for process in reversed(started):
+            process.send_signal(signal.SIGTERM)  # `ray start --block` ends what it has started
+        for process in started:
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def undisturbed(root: Path, spec: str = SPEC) -> list[Result]:
+    """Give the study's results when it runs in this process, in one go."""
+    folder = Store(root).study("NAME")
+    folder.write_spec(spec)
+    work = PackWork(root, "NAME", folder.begin_attempt(), "torch", "cpu")
+    trials = make_plan(parse_spec(spec, source="test")).trials
+    cluster.run_here(make_packs(trials, slots=1), work, lambda event: None, stop=threading.Event())
+    return bits(root, "NAME")
+
+
+def bits(root: Path, study: str) -> list[Result]:
+    """Give what must not depend on how the study was run."""
+    table = Store(root).study(study).read_results()
+    return sorted((replace(r, training_s=0.0) for r in table_results(table)), key=lambda r: r.trial.id)
+
+
+def as_user(
+    where: Path, found: RayCluster | None = None, *, token: str | None = "the cluster's"
+) -> dict[str, str]:
+    """Give the environment of a user whose home is `where`, with the cluster's token, another, or none."""
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("RAY_", "STUDY_", "MLFLOW_"))
+    }
+    environment |= {"HOME": str(where), "PYTHONPATH": str(ROOT), "COLUMNS": "300"}
+    environment |= {} if found is None else {"STUDY_CLUSTER": found.url}
+    given = found.token if found is not None and token == "the cluster's" else token
+    return environment | ({"RAY_AUTH_TOKEN": given} if given else {})
+
+
+def study(*words: str, environment: dict[str, str], cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run the command line as a user does."""
+    return subprocess.run(
+        [sys.executable, "-m", "study", *words],
+        env=environment,
+        cwd=cwd,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+
+
+def status(name: str, environment: dict[str, str], cwd: Path) -> dict[str, object]:
+    """Ask how one study stands."""
+    done = study("status", name, "--json", environment=environment, cwd=cwd)
+    assert done.returncode == 0, done.stdout
+    (one,) = json.loads(done.stdout)["studies"]
+    return dict(one)

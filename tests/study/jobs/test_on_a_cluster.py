@@ -1,0 +1,229 @@
+"""Studies as jobs of a real Ray cluster of two nodes, through the command line, as users do."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from study.cli import main
+from study.errors import ClusterError, InputError
+from study.jobs import Order, connect_to_run, standing, standings, submit
+from study.jobs.submit import _away_from_head
+from study.store import Store
+from tests.ray_clusters import (
+    DEADLINE_S,
+    SPEC,
+    RayCluster,
+    as_user,
+    bits,
+    ray_cluster,
+    status,
+    study,
+    undisturbed,
+    until,
+)
+
+# Warnings of Ray and what it imports are theirs to mend.
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(900)]
+
+
+@pytest.fixture(scope="module")
+def two_nodes() -> Iterator[RayCluster]:
+    """Give a cluster of a head and another node, which asks for a token."""
+    with ray_cluster(2, secrets.token_hex(32)) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
+    """Give the study's undisturbed results."""
+    return undisturbed(tmp_path_factory.mktemp("undisturbed"))
+
+
+def order(store: Path | str, name: str, file: Path) -> list[str]:
+    """Write a study file, and give the words that submit it."""
+    file.write_text(SPEC.replace("NAME", name))
+    words = ["submit", str(file), "--store", str(store), "--tracking-uri", "off", "--engine", "torch"]
+    return [*words, "--checkpoint-every-s", "0.2"]
+
+
+def driver_of(store: Path) -> int | None:
+    """Find the process that drives a study of a store."""
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):  # it has ended meanwhile
+            words = file.read_bytes().decode().split("\0")
+            if "run" in words and "keep" not in words and str(store) in words:
+                return int(file.parent.name)
+    return None
+
+
+def test_the_life_of_a_study(two_nodes, tmp_path, expected):
+    """Submitted twice at once, stopped, resumed, its driver killed with -9: it runs once, to the undisturbed bits."""
+    user, store = as_user(tmp_path, two_nodes), tmp_path / "studies"
+    folder = Store(store).study("disturbed")
+    command = [sys.executable, "-m", "study", *order(store, "disturbed", tmp_path / "d.yaml")]
+    both = [
+        subprocess.Popen(
+            command, env=user, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        for _ in range(2)
+    ]
+    told = [process.communicate(timeout=DEADLINE_S)[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0], told
+    assert sorted("attached to study-disturbed-0" in text for text in told) == [False, True], told
+    for text in told:
+        for word in ("study status disturbed", "study logs disturbed --follow", "/#/jobs/study-disturbed-0"):
+            assert word in text
+    (tmp_path / "d.yaml").unlink()  # nothing but the cluster is needed from here on
+
+    until(folder.checkpoints, "a checkpoint")
+    other = submit(two_nodes.client, Order("disturbed", "another file", str(store)), print)
+    assert (other.job_id, other.before is None, other.same_file) == ("study-disturbed-0", False, False)
+    # In this process, which has imported all it needs: the study would be through before another had.
+    stopped = CliRunner(env=user).invoke(main, ["stop", "disturbed"])
+    assert stopped.exit_code == 0
+    assert "disturbed has stopped, with checkpoints. `study resume disturbed` goes on" in stopped.output, (
+        two_nodes.client.tail(two_nodes.client.job("study-disturbed-0"), 100)
+    )
+    found = status("disturbed", user, tmp_path)
+    assert found["state"] == "stopped"
+    assert any("interrupted" in line for line in found["said"])
+    assert folder.checkpoints() or folder.done()
+
+    resumed = study("resume", "disturbed", environment=user, cwd=tmp_path)
+    assert resumed.returncode == 0, resumed.stdout
+    assert "as study-disturbed-1" in resumed.stdout
+    until(lambda: driver_of(store), "the driver")
+    process_id = driver_of(store)
+    assert process_id is not None
+    os.kill(process_id, signal.SIGKILL)
+    log = study("logs", "disturbed", "--follow", environment=user, cwd=tmp_path)
+    assert log.returncode == 0
+    assert "the driver was killed by SIGKILL (perhaps the machine ran out of memory)" in log.stdout
+    assert "4/4 trials" in log.stdout
+    assert "@study" not in log.stdout
+    assert bits(store, "disturbed") == expected
+
+    listed = json.loads(study("list", "--cluster", "--json", environment=user, cwd=tmp_path).stdout)
+    (one,) = [one for one in listed["studies"] if one["study"] == "disturbed"]
+    assert (one["job"], one["state"], one["store"]) == ("study-disturbed-1", "finished", str(store))
+    assert one["heartbeat"]["done"] == one["heartbeat"]["trials"] == 4
+    assert listed["cluster"]["nodes"] == 2
+    over = study("stop", "disturbed", environment=user, cwd=tmp_path)
+    assert (over.returncode, "disturbed isn't running: it is finished" in over.stdout) == (0, True)
+
+    client = two_nodes.client
+    (head,) = [node for node in client.nodes() if node.head]
+    jobs = [job for job in client.jobs() if job.metadata.get("study") == "disturbed"]
+    assert [job.node_id in (None, head.id) for job in jobs] == [False, False]
+    assert two_nodes.token not in repr(client._ask("GET", "/api/jobs/"))
+
+
+def test_a_stopped_job_has_its_time(two_nodes, tmp_path):
+    """Ray's supervisor reads how long a job may take to stop from the job's own environment, not its 3 seconds."""
+    client = two_nodes.client
+    late = "import signal, sys, time; signal.signal(15, lambda *_: (time.sleep(5), print('by itself'), sys.exit(130)))"
+    ready = tmp_path / "ready"
+    entrypoint = shlex.join(["python", "-c", f"{late}; open({str(ready)!r}, 'w').close(); time.sleep(60)"])
+    client.submit("slow-to-stop", entrypoint, metadata={}, environment={"RAY_JOB_STOP_WAIT_TIME_S": "120"})
+    until(ready.exists, "the job")
+    assert client.stop("slow-to-stop")
+    until(lambda: client.job("slow-to-stop").ended, "its end")
+    assert "by itself" in client.tail(client.job("slow-to-stop"), 10)
+
+
+def test_several_stores_and_unknown_names(two_nodes, tmp_path):
+    """A study of two stores has to be told apart, an unknown one is answered with the nearest; nothing is believed."""
+    client = two_nodes.client
+    for i, store in enumerate(("/a", "/b")):
+        told = Order("twofold", "study: twofold", store).metadata | ({"options": "{}]"} if i else {})
+        client.submit(
+            f"study-twofold-{i}",
+            "printf '\\033[2J@study {\"study\": 1}\\n'; exit 2",
+            metadata=told,
+            environment={},
+        )
+        until(lambda i=i: client.job(f"study-twofold-{i}").ended, "its end")
+    assert {one.store for one in standings(client, "twofold")} == {"/a", "/b"}
+    with pytest.raises(
+        InputError, match=r"there for 2 stores: /b \(failed\), /a \(failed\); say which with --store"
+    ):
+        standing(client, "twofold")
+    with pytest.raises(InputError, match="isn't there for the store /c, but for /a, /b"):
+        standing(client, "twofold", "/c")
+    one = standing(client, "twofold", "/a")
+    assert one.heartbeat is None
+    assert one.said == ('@study {"study": 1}',)
+    assert "`study submit` the file" in one.next
+    user = as_user(tmp_path, two_nodes)
+    refused = study("resume", "twofold", "--store", "/b", environment=user, cwd=tmp_path)
+    assert (refused.returncode, "submit the study's file again" in refused.stdout) == (2, True)
+    unknown = study("status", "twofld", environment=user, cwd=tmp_path)
+    assert (unknown.returncode, "did you mean 'twofold'?" in unknown.stdout) == (2, True)
+
+
+def test_without_the_token_nothing_is_told(two_nodes, tmp_path):
+    """No token and a wrong one are refused, each in words that say what to do, and nothing prints a token."""
+    for token, word in ((None, "asks for a token, and there is none here"), ("0" * 64, "refuses the token")):
+        user = as_user(tmp_path, two_nodes, token=token)
+        refused = study("list", "--cluster", environment=user, cwd=tmp_path)
+        assert refused.returncode == 1
+        assert word in refused.stdout
+        assert "0" * 64 not in refused.stdout
+
+
+def test_over_a_network_a_token_is_required(two_nodes, tmp_path, monkeypatch):
+    """To an address that isn't surely this machine, nothing is sent without a token, nor encrypted by nobody unsaid."""
+    # Another way to write 127.0.0.1, which isn't taken for it.
+    elsewhere = two_nodes.url.replace("127.0.0.1", "127.1")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("RAY_AUTH_TOKEN", raising=False)
+    monkeypatch.delenv("RAY_AUTH_TOKEN_PATH", raising=False)
+    with pytest.raises(InputError, match="there is no token here"):
+        connect_to_run(elsewhere, print)
+    assert two_nodes.token is not None
+    (tmp_path / ".ray").mkdir()
+    (tmp_path / ".ray" / "auth_token").write_text(two_nodes.token)
+    told: list[str] = []
+    assert connect_to_run(elsewhere, told.append).asks_for_token()
+    assert ["not encrypted" in text for text in told] == [True]
+    with ray_cluster(1, None) as open_head:
+        assert _away_from_head(open_head.client.nodes()) is None
+        assert not open_head.client.asks_for_token()
+        unguarded = open_head.url.replace("127.0.0.1", "127.1")
+        with pytest.raises(InputError, match="anyone who reaches it can run code there"):
+            connect_to_run(unguarded, print)
+        client = connect_to_run(unguarded, print, without_token=True)
+    with pytest.raises(ClusterError, match="its head has died"):
+        client.jobs()
+
+
+def test_the_doctor_looks_at_every_node(two_nodes, tmp_path):
+    """What is right and what is wrong on the nodes is found there, and each failure says what to do."""
+    store, nobody = tmp_path / "studies", "http://127.0.0.1:9"
+    words = ["doctor", "--store", str(store), "--tracking-uri", nobody, "--json"]
+    done = study(*words, environment=as_user(tmp_path, two_nodes), cwd=tmp_path)
+    assert done.returncode == 1
+    checks = {check["name"]: check for check in json.loads(done.stdout)}
+    assert {name for name, check in checks.items() if check["state"] == "failed"} == {
+        "tracking",
+        "tracking on nodes",
+    }
+    assert checks["tracking on nodes"]["found"].count("can't be used") == 2
+    assert all(check["mend"] for check in checks.values() if check["state"] == "failed")
+    for name in ("token", "Ray", "nodes", "versions", "store on nodes", "clocks"):
+        assert checks[name]["state"] == "ok", checks[name]
+    assert not store.exists()
+    assert not [one.study for one in standings(two_nodes.client) if one.job.startswith("doctor")]

@@ -1,0 +1,112 @@
+"""A driver that is killed is started again; one that ends by itself, or was asked to, is not."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from study.heartbeat import read
+from study.keep import keep
+from study.store import Store
+from tests.ray_clusters import DEADLINE_S, ROOT, SPEC, bits, undisturbed, until
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Give what starts `study keep` on a store of its own; whatever still runs at the end is killed."""
+    (tmp_path / "kept.yaml").write_text(SPEC.replace("NAME", "kept").replace("30000", "6000"))
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*words: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "study", "keep", "--", *words]
+        process = subprocess.Popen(
+            command,
+            cwd=tmp_path,
+            env=os.environ | {"STUDY_JOB": "1", "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def run(*more: str) -> tuple[str, ...]:
+    return ("run", "kept.yaml", "--local", "--engine", "torch", "--tracking-uri", "off", *more)
+
+
+def children(process_id: int) -> list[int]:
+    """List the processes that a process has started."""
+    return [int(one) for one in Path(f"/proc/{process_id}/task/{process_id}/children").read_text().split()]
+
+
+def test_killed_in_mid_study_it_goes_on(kept, tmp_path, tmp_path_factory):
+    """Killed with -9 in mid-study, a driver is started again, says so, and ends with undisturbed bits and code 0."""
+    folder = Store(tmp_path / "studies").study("kept")
+    parent = kept(*run("--checkpoint-every-s", "0.2"))
+    until(lambda: folder.checkpoints() or parent.poll() is not None, "a checkpoint")
+    (driver,) = children(parent.pid)
+    os.kill(driver, signal.SIGKILL)
+    told, _ = parent.communicate(timeout=DEADLINE_S)
+    assert parent.returncode == 0, told
+    assert told.count("the driver was killed by SIGKILL") == 1
+    assert "it is started again, 1 of 5 times, and goes on from the store" in told
+    last = read(told)
+    assert last is not None
+    assert (last.study, last.done, last.trials) == ("kept", 4, 4)
+    assert bits(tmp_path / "studies", "kept") == undisturbed(
+        tmp_path_factory.mktemp("undisturbed"), SPEC.replace("30000", "6000")
+    )
+
+
+def test_asked_to_end_it_ends_once(kept, tmp_path):
+    """SIGTERM to both, as Ray sends it: the driver keeps its checkpoint, isn't started again, and the code is 130."""
+    folder = Store(tmp_path / "studies").study("kept")
+    parent = kept(*run("--checkpoint-every-s", "0.2"))
+    until(lambda: folder.checkpoints() or parent.poll() is not None, "a checkpoint")
+    for process_id in (parent.pid, *children(parent.pid)):
+        os.kill(process_id, signal.SIGTERM)
+    told, _ = parent.communicate(timeout=DEADLINE_S)
+    assert parent.returncode == 130, told
+    assert "interrupted: `study resume kept` goes on" in told
+    assert "started again" not in told
+    assert folder.checkpoints()
+
+
+@pytest.mark.parametrize("code", [0, 1, 2, 130])
+def test_what_ends_by_itself_is_not_started_again(code):
+    """A driver's own exit code is passed on, whatever it is, and nothing is told."""
+    told: list[str] = []
+    assert keep([sys.executable, "-c", f"raise SystemExit({code})"], told.append) == code
+    assert told == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_driver_that_is_asked_to_end_is_not_started_again(number):
+    """Who ends a driver with a signal that asks for it gets code 130, also before the driver listens to signals."""
+    told: list[str] = []
+    dies = f"import os, signal; signal.signal({number:d}, signal.SIG_DFL); os.kill(os.getpid(), {number:d})"
+    assert keep([sys.executable, "-c", dies], told.append) == 130
+    assert told == []
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+def test_a_mistaken_command_is_told_once(kept):
+    """The words and the code of a driver that refuses come through."""
+    parent = kept("run", "no.yaml")
+    told, _ = parent.communicate(timeout=DEADLINE_S)
+    assert parent.returncode == 2
+    assert told.count("presets are") == 1

@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo install install-dev test lint benchmark lock clean
+.PHONY: demo install install-dev test smoke lint benchmark lock clean
 
 demo: install  ## run a small real study, print its table, name the report and the dashboard
 	$(BIN)/study run demo
@@ -26,6 +26,9 @@ $(VENV)/installed-dev: $(VENV)/installed
 
 test: install-dev  ## run every test
 	$(BIN)/python -m pytest
+
+smoke: install-dev  ## bring the whole service up on this machine, and run a small study through submit, kill, resume and report
+	PYTHON=$(abspath $(BIN))/python deploy/smoke.sh
 
 lint: install-dev  ## check style, types and the rules between the folders
 	$(BIN)/ruff check .

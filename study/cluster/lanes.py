@@ -29,6 +29,9 @@ from study.records import Event, Notice, Pack, PackCrashed, PackDone, PackFailed
 _EVERY_S = 1.0
 # A lane whose worker dies again and again before it has said a word can't work where it is.
 _MOST_DEATHS_UNHEARD = 3
+# Tune would hand these from the driver to its workers in a runtime environment, which Ray writes into logs and shows to
+# whoever may use the cluster. Nodes have credentials of their own.
+_NOT_HANDED_ON = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SECURITY_TOKEN", "AWS_SESSION_TOKEN"}
 _OUT_OF_MEMORY = ("running low on memory", "OutOfMemory")
 _BEGIN_ANEW = "a crash may have left the device's context unusable: begin anew"
 
@@ -84,7 +87,9 @@ def run_on_tune(
     from ray import tune
     from ray.exceptions import RayError
     from ray.tune.error import TuneError
+    from ray.tune.execution import class_cache
 
+    class_cache.ENV_VARS_TO_PROPAGATE -= _NOT_HANDED_ON
     # No more lanes than loads: each costs a worker's start.
     kinds = [kind for kind in lanes for _ in range(min(kind.count, len(loads)))]
     packs = ray.put((list(loads), shares))

@@ -78,6 +78,22 @@ def test_capacity_is_counted():
     assert cluster.capacity() == cluster.Capacity(cpus=SLOTS, gpus=0, cpus_without_gpu=SLOTS)
 
 
+def test_credentials_of_the_driver_stay_there(tmp_path, small_pack, monkeypatch):
+    """Credentials in the driver's environment come into no log of Ray's, as what Tune hands to its workers does."""
+    import ray
+
+    secret = "a-secret-that-nobody-may-log"
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", secret)
+    shown = "0000000001"
+    monkeypatch.setenv("RAY_CHDIR_TO_TRIAL_DIR", shown)  # Tune does hand this on: logs are where to look
+    _, work = work_in(tmp_path)
+    on_tune([small_pack(0)], work, lambda event: None)
+    session = Path(ray._private.worker._global_node.get_session_dir_path())
+    logs = [path.read_text(errors="replace") for path in (session / "logs").iterdir() if path.is_file()]
+    assert any(shown in log for log in logs)
+    assert not any(secret in log for log in logs)
+
+
 def test_packs_of_a_load_share_a_worker(tmp_path, small_pack):
     """Each pack of a load is told done once, and comes out as in this process."""
     packs = [small_pack(seed, seed + 100) for seed in range(6)]
@@ -164,8 +180,8 @@ def test_a_silent_worker_is_ended_and_its_pack_goes_on(tmp_path, small_pack):
 def test_a_worker_of_another_version_is_not_used(small_pack, monkeypatch):
     """Where workers run something else nothing is trained, and the error names both versions."""
     theirs = versions.versions()
-    monkeypatch.setattr(versions, "versions", lambda: theirs | {"seeded-study": "9.9.9"})
-    both = rf"9\.9\.9.*{theirs['seeded-study']}"
+    monkeypatch.setattr(versions, "versions", lambda: theirs | {"study": "9.9.9"})
+    both = rf"9\.9\.9.*{theirs['study']}"
     with pytest.raises(ClusterError, match=both):
         cluster.check_versions()
     events: list[Event] = []

@@ -1,0 +1,377 @@
+"""The parts of the service as processes of this machine, with the programs, options and secrets of deploy/compose.
+
+Everything listens on loopback, on ports that were free, but for Ray's own, which listen everywhere and ask for the
+token. All that is started carries a mark in its environment, by which it is ended.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+COMPOSE = Path(__file__).resolve().parent / "compose"
+READY_S = 180.0
+_MARK, _VALUE = "STUDY_SERVICE", uuid.uuid4().hex
+_LOOK_S = 0.2
+_KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "PYTHONPATH", "VIRTUAL_ENV", "USER", "LOGNAME")
+_S3_PARTS = ("s3", "master", "volume", "filer")
+_PORTS = [
+    *(
+        "postgres",
+        "mlflow",
+        "gcs",
+        "dashboard",
+        "agent0",
+        "agent1",
+        "agent2",
+        "ray_front",
+        "mlflow_front",
+        "health",
+    ),
+    *_S3_PARTS,
+    *(f"{part}_grpc" for part in _S3_PARTS),
+]
+
+
+class ServiceError(Exception):
+    """Something isn't as it must be."""
+
+
+def say(words: str) -> None:
+    """Tell what happens."""
+    print(f"smoke: {words}", flush=True)
+
+
+def wait(until: Callable[[], Any], what: str, timeout_s: float = READY_S) -> Any:
+    """Look again and again until there is something to see, and give it.
+
+    Raises:
+        ServiceError: if there isn't in time.
+    """
+    deadline = time.monotonic() + timeout_s
+    while not (seen := until()):
+        if time.monotonic() > deadline:
+            raise ServiceError(f"waited {timeout_s:.0f} s for {what}")
+        time.sleep(_LOOK_S)
+    return seen
+
+
+def free_ports(count: int) -> list[int]:
+    """Find ports that nobody listens on: the kernel's choice keeps out of 10002 to 19999, where Ray's workers are."""
+    probes = [socket.socket() for _ in range(count)]
+    try:
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in probes]
+    finally:
+        for probe in probes:
+            probe.close()
+
+
+def processes() -> list[tuple[int, str]]:
+    """List what we started and what that started, wherever it went: process and command line.
+
+    Ray's workers write their names over their environment, and with it the mark: they are known by their parents.
+    """
+    mark, ours, parents, commands = (
+        f"{_MARK}={_VALUE}".encode(),
+        set[int](),
+        dict[int, int](),
+        dict[int, str](),
+    )
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError):
+                process = int(entry.name)
+                words = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+                parents[process] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                if words:  # else it has ended, and waits for its parent to notice
+                    commands[process] = words
+                if mark in (entry / "environ").read_bytes().split(b"\0"):
+                    ours.add(process)
+    while more := {process for process, parent in parents.items() if parent in ours} - ours:
+        ours |= more
+    return [(process, commands[process]) for process in sorted(ours) if process in commands]
+
+
+def end_all() -> None:
+    """End all that we started: by SIGTERM, and by SIGKILL what is left after ten seconds."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for process, _ in processes():
+            with suppress(ProcessLookupError):
+                os.kill(process, number)
+        with suppress(ServiceError):
+            return wait(lambda: not processes(), "processes to end", 10.0)
+    return None
+
+
+class Service:
+    """The parts, started one after the other.
+
+    Args:
+        folder: for everything that is written. Its path is short: Ray's sockets lie in it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.secrets = folder, folder / "secrets"
+        self.port = dict(zip(_PORTS, free_ports(len(_PORTS)), strict=True))
+        self.environment = {name: os.environ[name] for name in _KEPT if name in os.environ} | {
+            _MARK: _VALUE,
+            "HOME": str(folder / "home"),  # neither settings nor tokens of whoever runs this
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "PYTHONUNBUFFERED": "1",
+        }
+        for name in ("home", "logs"):
+            (folder / name).mkdir()
+
+    def start_all(self) -> None:
+        """Start everything, each part once those that it needs answer.
+
+        Raises:
+            ServiceError: if one doesn't.
+        """
+        say("making secrets")
+        self._run([COMPOSE / "secrets.sh", "--out", self.folder])
+        self._start_postgres()
+        self._start_s3()
+        self._start_mlflow()
+        self._start_ray()
+        self._start_front()
+
+    @property
+    def cluster(self) -> str:
+        """Ray's dashboard, through TLS."""
+        return f"https://localhost:{self.port['ray_front']}"
+
+    @property
+    def dashboard(self) -> str:
+        """MLflow, through TLS."""
+        return f"https://localhost:{self.port['mlflow_front']}"
+
+    def secret(self, name: str) -> str:
+        """Read a secret."""
+        return (self.secrets / name).read_text().strip()
+
+    def user_environment(self) -> dict[str, str]:
+        """Give the environment of a person who uses the service: what docs/operations.md tells them to set."""
+        return self.ray_environment() | {
+            "STUDY_CLUSTER": self.cluster,
+            "REQUESTS_CA_BUNDLE": str(self.secrets / "tls.crt"),
+            "SSL_CERT_FILE": str(self.secrets / "tls.crt"),
+        }
+
+    def ray_environment(self) -> dict[str, str]:
+        """Give the environment of the cluster's nodes."""
+        return self.s3_environment("study") | {
+            "RAY_AUTH_MODE": "token",
+            "RAY_AUTH_TOKEN_PATH": str(self.secrets / "ray_token"),
+            "RAY_USAGE_STATS_ENABLED": "0",
+            "STUDY_STORE": "s3://study",
+            "MLFLOW_TRACKING_URI": f"http://127.0.0.1:{self.port['mlflow']}",
+            "MLFLOW_TRACKING_USERNAME": "admin",
+            "MLFLOW_TRACKING_PASSWORD": self.secret("mlflow_admin_password"),
+        }
+
+    def s3_environment(self, user: str) -> dict[str, str]:
+        """Give the environment of one of the object store's users, ``study`` or ``mlflow``."""
+        return {
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.port['s3']}",
+            "AWS_REGION": "us-east-1",
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_ALLOW_HTTP": "true",
+            "AWS_ACCESS_KEY_ID": self.secret(f"s3_{user}_key"),
+            "AWS_SECRET_ACCESS_KEY": self.secret(f"s3_{user}_secret"),
+        }
+
+    def s3(self, user: str) -> Any:
+        """Open the object store as one of its users."""
+        import boto3
+
+        given = self.s3_environment(user)
+        return boto3.client(
+            "s3",
+            endpoint_url=given["AWS_ENDPOINT_URL"],
+            region_name=given["AWS_REGION"],
+            aws_access_key_id=given["AWS_ACCESS_KEY_ID"],
+            aws_secret_access_key=given["AWS_SECRET_ACCESS_KEY"],
+        )
+
+    def ask(self, url: str, headers: Mapping[str, str] | None = None) -> tuple[int, bytes]:
+        """Ask by HTTP; give status and answer, or 0 and nothing if nobody answers."""
+        trusted = ssl.create_default_context(cafile=str(self.secrets / "tls.crt"))
+        request = urllib.request.Request(url, headers=dict(headers or {}))
+        try:
+            with urllib.request.urlopen(
+                request, timeout=10, context=trusted if url.startswith("https") else None
+            ) as answer:
+                return answer.status, answer.read()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read()
+        except OSError:
+            return 0, b""
+
+    def _run(
+        self,
+        command: Sequence[str | Path],
+        environment: Mapping[str, str] | None = None,
+        user: str | None = None,
+    ) -> None:
+        words = [str(word) for word in command]
+        done = subprocess.run(
+            words, check=False, capture_output=True, text=True, cwd="/", user=user,
+            env=self.environment | dict(environment or {}),
+        )  # fmt: skip
+        if done.returncode:
+            raise ServiceError(
+                f"{words[0]} failed with exit code {done.returncode}: {done.stderr.strip()[-2000:]}"
+            )
+
+    def _start(
+        self,
+        name: str,
+        command: Sequence[str | Path],
+        ready: Callable[[], Any],
+        environment: Mapping[str, str] | None = None,
+        user: str | None = None,
+    ) -> None:
+        """Start a part, and wait until it answers.
+
+        Raises:
+            ServiceError: if it doesn't, with the end of its log.
+        """
+        say(f"starting {name}")
+        log = self.folder / "logs" / f"{name.replace(' ', '-')}.log"
+        with log.open("wb") as to:
+            process = subprocess.Popen(
+                [str(word) for word in command], stdin=subprocess.DEVNULL, stdout=to, stderr=to, cwd="/",
+                user=user, env=self.environment | dict(environment or {}), start_new_session=True,
+            )  # fmt: skip
+        try:
+            wait(lambda: process.poll() is not None or ready(), f"{name} to answer")
+            if process.poll() is not None:
+                raise ServiceError(f"{name} ended with exit code {process.returncode}")
+        except ServiceError as error:
+            end = "\n".join(log.read_text(errors="replace").splitlines()[-20:])
+            raise ServiceError(f"{error}; the end of {log}:\n{end}") from None
+
+    def _answers(self, url: str) -> bool:
+        return self.ask(url)[0] == 200
+
+    def _start_postgres(self) -> None:
+        found = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: float(path.parent.name))
+        program = found[-1] if found else Path(shutil.which("initdb") or "").parent
+        folder, user = self.folder / "postgres", None
+        folder.mkdir()
+        password = folder / "password"
+        shutil.copy(self.secrets / "postgres_password", password)
+        if os.getuid() == 0:  # whom PostgreSQL refuses to serve
+            user = "postgres" if "postgres" in {entry.pw_name for entry in pwd.getpwall()} else "nobody"
+            for path in (folder, password):
+                shutil.chown(path, user)
+        self._run(
+            [program / "initdb", "--username=mlflow", f"--pwfile={password}", "--auth=scram-sha-256", "--encoding=UTF8",
+             "--no-locale", f"--pgdata={folder}/data"], user=user,
+        )  # fmt: skip
+        password.unlink()
+        at = ["--host=127.0.0.1", f"--port={self.port['postgres']}"]
+
+        def ready() -> bool:
+            asked = [str(program / "pg_isready"), "--quiet", *at]
+            return subprocess.run(asked, check=False, env=self.environment).returncode == 0
+
+        self._start(
+            "postgres",
+            [program / "postgres", "-D", folder / "data", "-p", str(self.port["postgres"]),
+             "-c", "listen_addresses=127.0.0.1", "-c", f"unix_socket_directories={folder}"],
+            ready,
+            user=user,
+        )  # fmt: skip
+        given = {"PGPASSWORD": self.secret("postgres_password")}
+        self._run([program / "createdb", *at, "--username=mlflow", "mlflow"], given)
+
+    def _start_s3(self) -> None:
+        ports = [f"-{part}.port={self.port[part]}" for part in _S3_PARTS]
+        ports += [f"-{part}.port.grpc={self.port[f'{part}_grpc']}" for part in _S3_PARTS]
+        sockets = [f"-{part}.localSocket={self.folder}/{part}.sock" for part in ("filer", "s3")]
+        self._start(
+            "s3",
+            ["weed", "-logtostderr=true", "server", f"-dir={self.folder}/data/s3", "-ip=127.0.0.1",
+             "-ip.bind=127.0.0.1", "-master.telemetry=false", "-master.volumeSizeLimitMB=256", "-volume.max=0",
+             "-s3", f"-s3.config={self.secrets}/s3.json", "-s3.ip.bind=127.0.0.1", "-s3.port.iceberg=0",
+             "-s3.port.lance=0", *ports, *sockets],
+            lambda: self._answers(f"http://127.0.0.1:{self.port['s3']}/healthz"),
+        )  # fmt: skip
+        for name in ("study", "mlflow"):
+            self.s3(name).create_bucket(Bucket=name)
+
+    def _start_mlflow(self) -> None:
+        at, front = f"127.0.0.1:{self.port['mlflow']}", self.port["mlflow_front"]
+        self._start(
+            "mlflow",
+            ["mlflow", "server", "--app-name=basic-auth", "--host=127.0.0.1", f"--port={self.port['mlflow']}",
+             "--workers=1", "--backend-store-uri=postgresql+psycopg://", "--artifacts-destination=s3://mlflow",
+             f"--allowed-hosts={at},localhost:{front},127.0.0.1:{front}",
+             f"--cors-allowed-origins=https://localhost:{front}"],
+            lambda: self._answers(f"http://{at}/health"),
+            self.s3_environment("mlflow")
+            | {
+                "MLFLOW_AUTH_CONFIG_PATH": str(COMPOSE / "mlflow-auth.ini"),
+                "MLFLOW_AUTH_ADMIN_PASSWORD": self.secret("mlflow_admin_password"),
+                "MLFLOW_FLASK_SERVER_SECRET_KEY": self.secret("mlflow_secret_key"),
+                "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+                "MLFLOW_DISABLE_TELEMETRY": "true",
+                "PGHOST": "127.0.0.1",
+                "PGPORT": str(self.port["postgres"]),
+                "PGUSER": "mlflow",
+                "PGDATABASE": "mlflow",
+                "PGPASSWORD": self.secret("postgres_password"),
+            },
+        )  # fmt: skip
+
+    def _start_ray(self) -> None:
+        gcs, dashboard = self.port["gcs"], self.port["dashboard"]
+        head = ["--head", f"--port={gcs}", "--num-cpus=0", "--dashboard-host=127.0.0.1",
+                f"--dashboard-port={dashboard}", f"--temp-dir={self.folder}/ray"]  # fmt: skip
+        worker = [f"--address=127.0.0.1:{gcs}", "--num-cpus=2"]
+        for number, (name, own) in enumerate((("head", head), ("worker 1", worker), ("worker 2", worker))):
+            agent = self.port[f"agent{number}"]
+            self._start(
+                name,
+                ["ray", "start", "--block", "--node-ip-address=127.0.0.1", "--object-store-memory=134217728",
+                 f"--dashboard-agent-listen-port={agent}", "--disable-usage-stats", *own],
+                lambda at=agent: self._answers(f"http://127.0.0.1:{at}/api/healthz"),
+                self.ray_environment(),
+            )  # fmt: skip
+        wait(lambda: self._answers(f"http://127.0.0.1:{dashboard}/api/gcs_healthz"), "the dashboard")
+
+    def _start_front(self) -> None:
+        health = self.port["health"]
+        self._start(
+            "tls",
+            ["caddy", "run", "--config", COMPOSE / "Caddyfile", "--adapter", "caddyfile"],
+            lambda: self._answers(f"http://127.0.0.1:{health}/"),
+            {
+                "STUDY_BIND": "127.0.0.1",
+                "STUDY_TLS_CERT": str(self.secrets / "tls.crt"),
+                "STUDY_TLS_KEY": str(self.secrets / "tls.key"),
+                "STUDY_RAY_PORT": str(self.port["ray_front"]),
+                "STUDY_RAY_UPSTREAM": f"127.0.0.1:{self.port['dashboard']}",
+                "STUDY_MLFLOW_PORT": str(self.port["mlflow_front"]),
+                "STUDY_MLFLOW_UPSTREAM": f"127.0.0.1:{self.port['mlflow']}",
+                "STUDY_HEALTH_PORT": str(health),
+            },
+        )

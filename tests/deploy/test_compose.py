@@ -1,0 +1,183 @@
+"""The compose file is one that Docker Compose takes, and lets nobody in who wasn't asked."""
+
+from __future__ import annotations
+
+import os
+import re
+import ssl
+import stat
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+FOLDER = Path(__file__).resolve().parents[2] / "deploy" / "compose"
+FILE = FOLDER / "compose.yaml"
+
+
+@pytest.fixture(scope="module")
+def compose() -> dict[str, Any]:
+    """Give the file as Docker Compose understands it, with all services and nothing set that has a default."""
+    environment = {"PATH": os.environ["PATH"], "STUDY_UID": "1000", "STUDY_GID": "1000"}
+    words = ["docker-compose", "-f", str(FILE), "--profile", "*", "config", "--no-path-resolution"]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    read: dict[str, Any] = yaml.safe_load(done.stdout)
+    return read
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make the secrets of a set-up."""
+    folder = tmp_path_factory.mktemp("made")
+    subprocess.run([FOLDER / "secrets.sh", "--out", folder, "--host", "study.example.org"], check=True)
+    return folder
+
+
+def test_docker_compose_refuses_what_it_does_not_know(tmp_path: Path) -> None:
+    """Docker Compose checks the file against its schema: a misspelt key is an error."""
+    wrong = tmp_path / "compose.yaml"
+    wrong.write_text(FILE.read_text().replace("healthcheck: &ray-health", "heathcheck: &ray-health", 1))
+    environment = {"PATH": os.environ["PATH"], "STUDY_UID": "1000", "STUDY_GID": "1000"}
+    words = ["docker-compose", "-f", str(wrong), "config", "--quiet"]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "heathcheck" in done.stderr
+
+
+def test_nothing_starts_without_secrets() -> None:
+    """Without what secrets.sh makes, Docker Compose says what to run, and starts nothing."""
+    environment = {"PATH": os.environ["PATH"]}
+    words = ["docker-compose", "-f", str(FILE), "--env-file", os.devnull, "config", "--quiet"]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "run deploy/compose/secrets.sh first" in done.stderr
+
+
+def test_no_service_may_do_more_than_it_must(compose: dict[str, Any]) -> None:
+    """Every service runs as nobody, on a file system that it can't write to, with no privileges and with limits."""
+    for name, service in compose["services"].items():
+        assert service["user"] == "1000:1000", name
+        assert service["read_only"], name
+        assert service["cap_drop"] == ["ALL"], name
+        assert service.get("cap_add", []) == (["NET_BIND_SERVICE"] if name == "tls" else []), name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+        assert not {"privileged", "network_mode", "pid", "ipc"} & set(service), name
+        assert {"cpus", "memory", "pids"} <= set(service["deploy"]["resources"]["limits"]), name
+
+
+def test_services_are_watched_and_come_back(compose: dict[str, Any]) -> None:
+    """Every service but those that run once has a health check, and is started again when it dies."""
+    for name, service in compose["services"].items():
+        once = name.startswith("bucket-")
+        assert service["restart"] == ("no" if once else "unless-stopped"), name
+        assert once or service["healthcheck"]["test"], name
+        for other, how in service.get("depends_on", {}).items():
+            waits = "service_completed_successfully" if other.startswith("bucket-") else "service_healthy"
+            assert how["condition"] == waits, (name, other)
+
+
+def test_only_tls_is_published_and_only_to_this_machine(compose: dict[str, Any]) -> None:
+    """The host listens for TLS alone, on loopback unless asked; all other networks have no way out."""
+    published = {
+        name: service["ports"] for name, service in compose["services"].items() if "ports" in service
+    }
+    assert set(published) == {"tls"}
+    assert {port["host_ip"] for port in published["tls"]} == {"127.0.0.1"}
+    outside = {name for name, network in compose["networks"].items() if not network.get("internal")}
+    assert outside == {"front"}
+    assert [name for name, service in compose["services"].items() if "front" in service["networks"]] == [
+        "tls"
+    ]
+    on_database = {name for name, service in compose["services"].items() if "database" in service["networks"]}
+    assert on_database == {"postgres", "mlflow"}
+
+
+def test_secrets_are_files_that_only_those_get_who_need_them(compose: dict[str, Any], made: Path) -> None:
+    """Every secret is a file that secrets.sh makes; none is in the environment or in a command."""
+    files = {name: Path(secret["file"]) for name, secret in compose["secrets"].items()}
+    assert {made / path for path in files.values()} == set((made / "secrets").iterdir())
+    secrets = [(made / path).read_text().strip() for path in files.values()]
+    shown = FILE.read_text() + (FOLDER / "mlflow-auth.ini").read_text()
+    for name, service in compose["services"].items():
+        assert not any(secret in shown for secret in secrets)
+        for variable in service.get("environment") or {}:
+            hidden = re.search(r"PASSWORD|SECRET|TOKEN|ACCESS_KEY", variable)
+            assert not hidden or variable.endswith(("_FILE", "_PATH")), (name, variable)
+            if hidden:
+                secret = service["environment"][variable].removeprefix("/run/secrets/")
+                assert secret in {entry["source"] for entry in service["secrets"]}, (name, variable)
+    users = {
+        secret: {
+            name for name, service in compose["services"].items() if secret in str(service.get("secrets"))
+        }
+        for secret in files
+    }
+    assert users["postgres_password"] == {"postgres", "mlflow"}
+    assert users["tls_key"] == {"tls"}
+    assert users["s3_identities"] == {"s3"}
+    assert users["s3_mlflow_secret"] == {"mlflow", "bucket-mlflow"}
+
+
+def test_secrets_are_made_once_for_their_owner_alone(made: Path) -> None:
+    """Each secret is long, unlike the others, and readable by one user; a second call changes nothing and says so."""
+    paths = sorted((made / "secrets").iterdir())
+    assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in paths)
+    owner = {
+        line.split("=")[0]: int(line.split("=")[1]) for line in (made / ".env").read_text().splitlines()[1:]
+    }
+    assert {(path.stat().st_uid, path.stat().st_gid) for path in paths} == {
+        (owner["STUDY_UID"], owner["STUDY_GID"])
+    }
+    assert owner["STUDY_UID"] > 0
+    before = {path: path.read_bytes() for path in paths}
+    words = [value.strip() for path, value in before.items() if path.suffix == "" and "key" not in path.name]
+    assert len(set(words)) == len(words)
+    assert all(len(word) == 64 for word in words)
+    again = subprocess.run(
+        [FOLDER / "secrets.sh", "--out", made], capture_output=True, text=True, check=False
+    )
+    assert again.returncode == 1
+    assert "nothing was changed" in again.stderr
+    assert before == {path: path.read_bytes() for path in sorted((made / "secrets").iterdir())}
+
+
+def test_the_certificate_names_whom_it_was_made_for(made: Path) -> None:
+    """The certificate is one that clients can trust, for localhost and the name given, and its key is its own."""
+    names = subprocess.run(
+        ["openssl", "x509", "-noout", "-ext", "subjectAltName", "-in", made / "secrets" / "tls.crt"],
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    assert "DNS:localhost, IP Address:127.0.0.1, DNS:study.example.org" in names
+    context = ssl.create_default_context(cafile=str(made / "secrets" / "tls.crt"))
+    assert context.get_ca_certs()
+    ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(
+        made / "secrets" / "tls.crt", made / "secrets" / "tls.key"
+    )
+
+
+def test_bad_names_make_no_certificate(tmp_path: Path) -> None:
+    """A name that is none is refused before anything is made."""
+    words = [FOLDER / "secrets.sh", "--out", tmp_path, "--host", "a,IP:8.8.8.8"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_front_is_what_caddy_takes(made: Path) -> None:
+    """Caddy takes its file, with the certificate that was made, and sends both ports on."""
+    environment = os.environ | {
+        "STUDY_TLS_CERT": str(made / "secrets" / "tls.crt"),
+        "STUDY_TLS_KEY": str(made / "secrets" / "tls.key"),
+    }
+    words = ["caddy", "validate", "--adapter", "caddyfile", "--config", str(FOLDER / "Caddyfile")]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    told = subprocess.run(
+        ["caddy", "adapt", "--adapter", "caddyfile", "--config", str(FOLDER / "Caddyfile")],
+        env=environment, capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    assert {"head:8265", "mlflow:5000"} == set(re.findall(r'"dial":"([^"]+)"', told))
+    assert '"admin":{"disabled":true' in told

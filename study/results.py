@@ -24,6 +24,7 @@ from study.exhibits import exhibits
 from study.outcomes import Source
 from study.plan import Plan
 from study.plan import plan as make_plan
+from study.publishing import StoredPacks
 from study.records import CELL_FIELDS
 from study.report import (
     PUBLISHED,
@@ -47,7 +48,7 @@ from study.report import (
 )
 from study.spec import parse_spec
 from study.store import Store, StudyStore
-from study.table import RESULT_SCHEMA, table_curves, table_results, trial_row
+from study.table import RESULT_SCHEMA, trial_row
 
 MOST_TRIALS = 25_000
 """Trials that a page lists at most: a browser opens these at once, and 3 MB."""
@@ -341,10 +342,10 @@ def sync(found: Standing, tracking_uri: str) -> int:
         return tracking.sync(
             tracking_uri,
             spec.study,
-            table_results(rows),
-            table_curves(found.folder.read_curves(set(rows["trial_id"].to_pylist()))),
+            StoredPacks(found.folder, rows),
             question=spec.question,
             spec=spec.text,
+            finding=found.headline,
             counts=found.counts,
             series=found.series,
             files=partial(write_and_keep, found, into, tracking_uri=tracking_uri),

@@ -27,11 +27,12 @@ from study.plan import loads as make_loads
 from study.plan import packs as make_packs
 from study.prepare import prepare, preparing
 from study.progress import waiting
+from study.publishing import publishing
 from study.records import Cell, Event, PackFailed, Trial
 from study.results import Standing, report_folder, show, standing, write_and_keep
 from study.store import Held, Store, StudyStore
 from study.tracking import Publisher
-from study.watch import complete_packs, publishing, stopping, stored, watching
+from study.watch import stopping, watching
 from study.work import PackWork
 
 # There when the driver is loaded.
@@ -105,10 +106,10 @@ def run(plan: Plan, options: Options, console: Console) -> Ending:
         with (
             _slots(plan, options, engines, pending, console) as slots,
             report_folder(folder) as into,
-            publishing(plan, options.tracking_uri, console) as publisher,
+            publishing(plan, folder, options.tracking_uri, console) as publisher,
         ):
             if publisher is not None:  # an earlier run may have been killed, or had no MLflow
-                publisher.catch_up([partial(stored, folder, name) for name in complete_packs(folder)])
+                publisher.catch_up()
             finished = not pending or _train(
                 plan, folder, held, attempt, pending, options, slots, publisher, console
             )
@@ -276,6 +277,7 @@ def _report(
     if publisher is not None:
         publisher.counts(found.counts)
         publisher.series(found.series)
+        publisher.describe(found.headline, found.counts)
         for file in files:
             publisher.artifact(file)
     show(found, console)

@@ -128,7 +128,8 @@ def check_no_secret(address: str, where: str) -> None:
 
 _SECRET_TOLD = (
     "must not hold a password, which everybody could read there; leave it out of the address, and give it in the "
-    "environment (MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, AWS_SECRET_ACCESS_KEY, ...) or a file"
+    "environment (MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, AWS_SECRET_ACCESS_KEY, ...) or a file "
+    "(PGPASSFILE)"
 )
 
 

@@ -1,4 +1,4 @@
-"""What surrounds the training of a study: it is watched, published as it comes, and stopped gently."""
+"""What surrounds the training of a study: it is watched, stored and published as it comes, and stopped gently."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from rich.console import Console
 from study.heartbeat import beating, in_job
 from study.patience import waited
 from study.plan import Plan
-from study.progress import Board, shown, waiting
+from study.progress import Board, shown
 from study.provenance import provenance
+from study.publishing import FAILED
 from study.records import (
-    Curve,
     Event,
     Notice,
     Outcome,
@@ -33,10 +33,8 @@ from study.records import (
     Trial,
 )
 from study.store import StudyStore
-from study.table import table_curves, table_results
+from study.table import table_results
 from study.tracking import Publisher
-
-_FAILED = "-failed"
 
 
 @contextmanager
@@ -81,7 +79,7 @@ def watching(
                     done.add(pack_id)
                     board.done(pack_id, waited(partial(_publish, folder, pack_id, publisher), tell))
                 case PackFailed(pack_id, error):
-                    failed, name = _failed(by_id[pack_id], error), f"{pack_id}{_FAILED}"
+                    failed, name = _failed(by_id[pack_id], error), f"{pack_id}{FAILED}"
                     waited(partial(folder.write_pack, name, failed, [], [], provenance("cpu")), tell)
                     waited(partial(_publish, folder, name, publisher), tell)
                     board.failed(event, len(failed))
@@ -107,43 +105,14 @@ def _last(error: str) -> str:
 
 def _publish(folder: StudyStore, pack_id: str, publisher: Publisher | None) -> list[Result]:
     """Queue a stored pack for MLflow, and give its results."""
-    results, curves = stored(folder, pack_id)
+    results = table_results(folder.read_pack(pack_id, with_curves=False)[0])
     if publisher is not None:
-        publisher.publish(results, curves)
+        publisher.publish(pack_id, len(results))
     return results
-
-
-def complete_packs(folder: StudyStore) -> list[str]:
-    """Name the stored packs, but for those that failed: they are done again, and may have been."""
-    return sorted(name for name in folder.pack_ids() if not name.endswith(_FAILED))
-
-
-def stored(folder: StudyStore, pack_id: str) -> tuple[list[Result], list[Curve]]:
-    """Read a stored pack."""
-    table, curves = folder.read_pack(pack_id)
-    return table_results(table), table_curves(curves)
 
 
 def _failed(pack: Pack, error: str) -> list[Result]:
     return [Result(trial=trial, outcome=Outcome.FAILED, error=error) for trial in pack.trials]
-
-
-@contextmanager
-def publishing(plan: Plan, uri: str | None, console: Console) -> Iterator[Publisher | None]:
-    """Open the background writer to MLflow, if there is to be one, and say at the end what it missed."""
-    if uri is None:
-        yield None
-        return
-    spec = plan.spec
-    with Publisher(uri, spec.study, question=spec.question, spec=spec.text) as publisher:
-        yield publisher
-        with waiting(console, "publishing what is left to MLflow"):
-            missed = publisher.close()
-    if publisher.trouble is not None:
-        console.print(f"{publisher.trouble}", style="yellow")
-        console.print(
-            f"{missed} trials are not published yet: `study sync {spec.study}` does that", style="yellow"
-        )
 
 
 @contextmanager

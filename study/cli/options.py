@@ -49,6 +49,8 @@ STORE = click.option(
     callback=_checked,
     help="Folder of the studies' results, or its URL: s3://, gs://, az://.",
 )
+
+
 TRACKING = click.option(
     "--tracking-uri",
     envvar="MLFLOW_TRACKING_URI",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -286,16 +285,15 @@ def sync(name: str, store: str, tracking_uri: str | None) -> None:
 @click.option("--port", type=click.IntRange(0, 65535), default=5000, show_default=True)
 def ui(store: str, tracking_uri: str | None, port: int) -> None:
     """Serve the MLflow dashboard of the store on this machine, until Ctrl-C."""
-    from study.tracking import ui_command
+    from study.tracking import serve, shown
 
     uri = needed_tracking(tracking_uri, store, "the dashboard")
     if uri.startswith("http"):
         raise InputError(
-            f"the dashboard at {uri} is served by its own server; open that address in a browser"
+            f"the dashboard at {shown(uri)} is served by its own server; open that address in a browser"
         )
-    command, environment = ui_command(uri, port=port)
     click.echo(f"dashboard: http://127.0.0.1:{port} (Ctrl-C ends it)")
-    sys.exit(subprocess.run(command, env=environment, check=False).returncode)
+    sys.exit(serve(uri, port))
 
 
 @click.command()

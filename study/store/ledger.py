@@ -164,8 +164,12 @@ class StudyStore:
         table = self._files.table(key_of("results", pack_id), RESULT_SCHEMA, ["outcome"])
         return table is not None and Outcome.FAILED not in table["outcome"].to_pylist()
 
-    def read_pack(self, pack_id: str) -> tuple[pa.Table, pa.Table]:
+    def read_pack(self, pack_id: str, *, with_curves: bool = True) -> tuple[pa.Table, pa.Table]:
         """Give the rows and the curves of one pack.
+
+        Args:
+            pack_id: which.
+            with_curves: whole curves are large; without them the second table is empty.
 
         Raises:
             StoreError: if the pack has no results that can be read.
@@ -173,7 +177,7 @@ class StudyStore:
         results = self._files.table(key_of("results", pack_id), RESULT_SCHEMA)
         if results is None:
             raise StoreError(f"no readable results of pack {pack_id} in {self.where}: run the study again")
-        curves = self._files.table(key_of("curves", pack_id), CURVE_SCHEMA)
+        curves = self._files.table(key_of("curves", pack_id), CURVE_SCHEMA) if with_curves else None
         return results, CURVE_SCHEMA.empty_table() if curves is None else curves
 
     def done(self) -> set[str]:

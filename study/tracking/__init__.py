@@ -5,16 +5,20 @@ MLflow and never fails because of it: what a `Publisher` misses, `sync` publishe
 changes nothing.
 """
 
-from study.tracking.address import check_reachable, default_uri, ui_command
+from study.tracking.address import check_reachable, default_uri
 from study.tracking.dashboard import Links, links
-from study.tracking.experiment import sync
+from study.tracking.packs import Packs
 from study.tracking.publisher import Publisher
 from study.tracking.read import load, published
 from study.tracking.rows import CURVE_POINTS, Point
+from study.tracking.serve import serve
+from study.tracking.sync import sync
+from study.tracking.trouble import shown
 
 __all__ = [
     "CURVE_POINTS",
     "Links",
+    "Packs",
     "Point",
     "Publisher",
     "check_reachable",
@@ -22,6 +26,7 @@ __all__ = [
     "links",
     "load",
     "published",
+    "serve",
+    "shown",
     "sync",
-    "ui_command",
 ]

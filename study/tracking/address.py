@@ -5,21 +5,20 @@ from __future__ import annotations
 import getpass
 import logging
 import os
-import re
 import sqlite3
-import sys
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from study.errors import TrackingError
+from study.tracking.trouble import reached
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 _SQLITE = "sqlite:///"
-_ENVIRONMENT = {
+_SERVED = "mlflow-artifacts:"
+ENVIRONMENT = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "DO_NOT_TRACK": "true",
     "GIT_PYTHON_REFRESH": "quiet",
@@ -29,6 +28,7 @@ _ENVIRONMENT = {
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",
 }
+"""What MLflow's client and server shall know, unless the environment says otherwise."""
 
 
 def default_uri(store_root: Path) -> str:
@@ -39,22 +39,6 @@ def default_uri(store_root: Path) -> str:
         'sqlite:////data/studies/mlflow.db'
     """
     return f"{_SQLITE}{Path(store_root).absolute() / 'mlflow.db'}"
-
-
-def ui_command(uri: str, port: int = 5000, host: str = "127.0.0.1") -> tuple[list[str], dict[str, str]]:
-    """Give the command, and its whole environment, that serves a database to a browser with two processes.
-
-    Args:
-        uri: of the database.
-        port: 1..65535.
-        host: interface to listen on; the dashboard asks nobody for a password.
-    """
-    command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", uri]
-    command += ["--host", host, "--port", str(port), "--workers", "1"]
-    folder = artifacts(uri)
-    if folder is not None:
-        command += ["--artifacts-destination", folder.as_uri()]
-    return command, os.environ | _ENVIRONMENT | {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
 
 
 def connect(uri: str) -> MlflowClient:
@@ -87,7 +71,7 @@ def check_reachable(uri: str) -> None:
 
 def imported() -> type[MlflowClient]:
     """Import MLflow, quietly. That takes seconds, so it waits until somebody asks."""
-    for name, value in _ENVIRONMENT.items():
+    for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     from mlflow import MlflowClient
 
@@ -100,6 +84,22 @@ def artifacts(uri: str) -> Path | None:
     """Give the folder for files beside a database; a server has its own place."""
     path = database(uri)
     return None if path is None else path.absolute().with_name("mlflow-artifacts")
+
+
+def place_of_files(uri: str, study: str) -> str | None:
+    """Name the place of a study's files; None where the server knows it.
+
+    A database that is no file says nothing of files: they belong to the server that shows it.
+    """
+    folder = artifacts(uri)
+    if folder is not None:
+        return (folder / study).as_uri()
+    return None if uri.startswith("http") else f"{_SERVED}/{study}"
+
+
+def can_keep_files(uri: str, place: str) -> bool:
+    """Say whether files can be written from here: those that a server keeps are written through it only."""
+    return uri.startswith("http") or not place.startswith(_SERVED)
 
 
 def database(uri: str) -> Path | None:
@@ -118,34 +118,3 @@ def user() -> Mapping[str, str]:
         return {"mlflow.user": getpass.getuser()}
     except (OSError, KeyError):  # a container without a name for its user
         return {}
-
-
-def shown(uri: str) -> str:
-    """Write an address without the password in it.
-
-    Example:
-        >>> shown("https://me:secret@host/path")
-        'https://***@host/path'
-    """
-    return re.sub(r"//[^/@]*@", "//***@", uri)
-
-
-@contextmanager
-def reached(uri: str) -> Iterator[None]:
-    """Turn whatever MLflow raises into one sentence.
-
-    Raises:
-        TrackingError: always of what the body raised.
-    """
-    try:
-        yield
-    except TrackingError:
-        raise
-    except Exception as error:  # requests, sqlalchemy, alembic, mlflow: each has its own tree
-        raise TrackingError(f"MLflow at {shown(uri)} can't be used: {said(error)}") from error
-
-
-def said(error: BaseException) -> str:
-    """Give the first line of what an error says, without its address book."""
-    text = str(error).strip() or type(error).__name__
-    return shown(text.splitlines()[0])[:300]

@@ -1,79 +1,29 @@
-"""A study's experiment in MLflow: what is there, and what to write so that it equals the store."""
+"""A study's experiment in MLflow: what is there, and what to write so that every trial has exactly one run."""
 
 from __future__ import annotations
 
-import json
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from itertools import groupby
 from typing import TYPE_CHECKING
 
-import yaml
-
 from study.errors import TrackingError
-from study.records import Curve, Result
-from study.tracking.address import artifacts, connect, reached, shown, user
-from study.tracking.read import row_of, trial_runs
-from study.tracking.rows import KIND, TRIAL_ID, Point, TrialRun, metric_name, row_digest, trials_of
+from study.records import Curve, Outcome, Result
+from study.tracking.address import connect, place_of_files, user
+from study.tracking.packs import CHECKED, WRITING, empty_tags, mark_of, marks_of, marks_tags
+from study.tracking.pages import EXPERIMENT_KIND
+from study.tracking.read import row_of, runs_of
+from study.tracking.rows import KIND, PACK, TRIAL_ID, TrialRun, row_digest, trial_run, trials_of
+from study.tracking.study_run import StudyRun, metric, now_ms
+from study.tracking.trouble import shown
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
-    from mlflow.entities import Metric, Run
+    from mlflow.entities import Run
 
-_BATCH = 1000  # metrics a call
-_HOW_TO_READ = """
-A run below this one is a trial: one cell of the grid, one seed. Tags to filter by: `study.model`,
-`study.hidden_size`, `study.seed`, `study.outcome` (solved, unsolved, diverged, failed), `study.cell_id`.
-
-`success_rate/...` and `solved_at_median/...` are drawn against hidden size: choose *Step* as the x-axis. If
-the study has grown since it was first published, the charts with the highest number are the newest.
-
-Learning curves are thinned here; the store has them whole.
-"""
-
-
-def sync(
-    uri: str,
-    study: str,
-    results: Sequence[Result],
-    curves: Sequence[Curve],
-    *,
-    question: str = "",
-    spec: str = "",
-    counts: Mapping[str, float] | None = None,
-    series: Sequence[Point] = (),
-    files: Callable[[], Sequence[Path]] = tuple,
-) -> int:
-    """Publish what MLflow is missing, and mend what differs.
-
-    Args:
-        uri: of MLflow.
-        study: its name, and its experiment's.
-        results: of the store.
-        curves: of the trials that have one.
-        question: what the study asks; shown above it.
-        spec: its file's text.
-        counts: trials by state.
-        series: the chart's points.
-        files: writes the report, once all is published and can be linked to, and gives its files.
-
-    Returns:
-        How many trials were written; 0 if MLflow had them all.
-
-    Raises:
-        TrackingError: if MLflow can't be reached or refuses.
-    """
-    with reached(uri):
-        experiment = Experiment(uri, study, question=question, spec=spec)
-        written = sum(experiment.publish(trial) for trial in trials_of(results, curves))
-        if counts:
-            experiment.counts(counts)
-        experiment.series(series)
-        for file in files():
-            experiment.artifact(file)
-        experiment.finish()
-    return written
+_TRIALS = f"tags.`{KIND}` = 'trial'"
+# Where a trial has several runs, the first of these is kept.
+_KEPT = {"FINISHED": 0, "FAILED": 1}
 
 
 @dataclass(frozen=True)
@@ -91,102 +41,147 @@ class _Known:
 class Experiment:
     """One study in MLflow, written to by one thread.
 
+    Packs are published one after another: the pack is noted as being written, its runs are written, read back and, if
+    all of them are there once, the pack is marked. Whoever opens the experiment after a kill, a timeout or an answer
+    that got lost looks at the unfinished runs and at those of the pack that was being written; nothing else can be half
+    there.
+
     Args:
         uri: of MLflow.
         study: its name.
         question: what it asks.
         spec: its file's text.
+        look_at_all: don't believe marks, but compare all runs: half a minute for 20,000.
     """
 
-    def __init__(self, uri: str, study: str, *, question: str = "", spec: str = "") -> None:
+    def __init__(
+        self, uri: str, study: str, *, question: str = "", spec: str = "", look_at_all: bool = False
+    ) -> None:
         self._client = connect(uri)
         self._id = _experiment_id(self._client, uri, study)
+        self.study = StudyRun(self._client, uri, self._id, study, question, spec)
         self._known: dict[str, _Known] = {}
-        for run in list(trial_runs(self._client, study)):
-            twin = self._known.get(run.data.tags[TRIAL_ID])
-            if twin is None:
-                self._known[run.data.tags[TRIAL_ID]] = _known(run)
-            else:  # two publishers at once, or an answer that never came
-                self._client.delete_run(run.info.run_id)
-        self._study_run, self._began_ms = self._open_study_run(study, question, spec)
+        self._marks = marks_of(self.study.tags)
+        self._knows_all = False
+        if look_at_all or CHECKED not in self.study.tags:  # a version before marks wrote it
+            self.look_at_all()
+            return
+        self._look_at(f"{_TRIALS} and attributes.status != 'FINISHED'")
+        writing = self.study.tags.get(WRITING)
+        if writing:
+            self._look_at(_of_pack(writing))
 
-    def publish(self, trial: TrialRun) -> bool:
-        """Write a trial's run unless it is there; complete what a kill left half-written.
+    def look_at_all(self) -> None:
+        """Compare all runs from now on, not only the packs without a mark."""
+        self._look_at(_TRIALS)
+        self._knows_all = True
+
+    def has_marks_of_others(self, marks: Sequence[str]) -> bool:
+        """Say whether a published pack isn't as it was: trained again, or gone and its trials now in another."""
+        return not set(self._marks) <= set(marks)
+
+    def has(self, mark: str) -> bool:
+        """Say whether a pack needs no look, since it has a mark that is believed."""
+        return not self._knows_all and mark in self._marks
+
+    def publish(self, name: str, results: Sequence[Result], curves: Callable[[], Sequence[Curve]]) -> int:
+        """Write what is missing of a pack, replace what differs, and complete what a kill left half-written.
+
+        Args:
+            name: of the pack.
+            results: of its trials.
+            curves: reads their learning curves; not called if nothing is missing.
 
         Returns:
-            False if MLflow had it already.
+            How many trials were written; 0 if MLflow had them all.
+
+        Raises:
+            TrackingError: if a run isn't there after it was written.
         """
-        known = self._known.get(trial.trial_id)
-        if known is not None and known.digest == trial.digest:
-            if known.running:
-                self._end(known.run_id, known.start_ms, trial)
-            self._known[trial.trial_id] = _Known(known.run_id, known.start_ms, False, False, known.digest, {})
-            return known.running
-        if known is not None and known.running and known.blank and known.tags == trial.tags:
-            run_id, start_ms = known.run_id, known.start_ms
-        else:
-            if known is not None:  # failed and then solved, or trained again elsewhere
-                self._client.delete_run(known.run_id)
-            run_id, start_ms = self._begin(trial)
-        self._log(run_id, start_ms, trial)
-        self._end(run_id, start_ms, trial)
-        self._known[trial.trial_id] = _Known(run_id, start_ms, False, False, trial.digest, {})
-        return True
+        mark = mark_of(name, results)
+        if self.has(mark):
+            return 0
+        missing = [result for result in results if not self._has(result)]
+        if missing:
+            self.study.tag({WRITING: name})
+            for trial in trials_of(missing, curves()):
+                self._write(name, trial)
+            self._read_back(name, missing)
+        if not any(result.outcome is Outcome.FAILED for result in results):  # else they may yet be solved
+            self._mark(mark)
+            if not self._knows_all:
+                for result in results:
+                    self._known.pop(result.trial.id, None)
+        return len(missing)
 
-    def counts(self, counts: Mapping[str, float]) -> None:
-        """Write how many trials are in which state, against seconds since the study was first published."""
-        now_ms = _now_ms()
-        step = (now_ms - self._began_ms) // 1000
-        metrics = [_metric(name, float(value), now_ms, step) for name, value in counts.items()]
-        self._client.log_batch(self._study_run, metrics=metrics)
+    def believe_marks(self, marks: Sequence[str]) -> None:
+        """Say that all stored packs were compared; these are their marks.
 
-    def series(self, points: Sequence[Point]) -> None:
-        """Write the charts against hidden size.
-
-        MLflow can't forget a metric's value, so charts that differ from those there get the next number.
+        What else is marked is forgotten: a pack that is gone.
         """
-        wanted: dict[tuple[str, str], dict[int, float]] = {}
-        for line, hidden_size, success_rate, solved_at_median in points:
-            for chart, value in (("success_rate", success_rate), ("solved_at_median", solved_at_median)):
-                if value is not None:
-                    wanted.setdefault((chart, line), {})[hidden_size] = float(value)
-        edition = 1
-        while (missing := self._missing(wanted, edition)) is None:
-            edition += 1
-        now_ms = _now_ms()
-        metrics = [_metric(name, value, now_ms, step) for name, step, value in missing]
-        for start in range(0, len(metrics), _BATCH):
-            self._client.log_batch(self._study_run, metrics=metrics[start : start + _BATCH])
-
-    def artifact(self, path: Path) -> None:
-        """Keep a file, or a folder's files, of the report with the study's run."""
-        if path.is_dir():
-            self._client.log_artifacts(self._study_run, str(path), f"report/{path.name}")
-        else:
-            self._client.log_artifact(self._study_run, str(path), "report")
+        kept = dict.fromkeys(found for found in self._marks if found in set(marks))
+        self._marks = list(kept)
+        tags = marks_tags(self._marks)
+        self.study.tag({CHECKED: "yes", WRITING: "", **tags, **empty_tags(self.study.tags, tags)})
 
     def finish(self) -> None:
-        """Say that nobody is writing any more."""
-        self._client.set_terminated(self._study_run)
+        """Delete runs that nobody will end, of trials that have another; say that nobody is writing any more."""
+        for run in runs_of(self._client, self._id, f"{_TRIALS} and attributes.status = 'RUNNING'"):
+            others = runs_of(self._client, self._id, f"tags.`{TRIAL_ID}` = '{run.data.tags[TRIAL_ID]}'")
+            if any(other.info.status in _KEPT for other in others):  # a create that was answered too late
+                self._client.delete_run(run.info.run_id)
+        self.study.finish()
 
-    def _missing(
-        self, wanted: Mapping[tuple[str, str], Mapping[int, float]], edition: int
-    ) -> list[tuple[str, int, float]] | None:
-        """List the points that this edition of the charts lacks, or None if it has other ones."""
-        missing = []
-        for (chart, series), values in wanted.items():
-            name = metric_name(f"{chart if edition == 1 else f'{chart}.{edition}'}/{series}")
-            there = {
-                point.step: point.value for point in self._client.get_metric_history(self._study_run, name)
-            }
-            if any(values.get(step) != value for step, value in there.items()):
-                return None
-            missing += [(name, step, value) for step, value in values.items() if step not in there]
-        return missing
+    def _look_at(self, which: str) -> None:
+        """Get to know runs, deleting all but the best of each trial."""
+        found = [run for run in runs_of(self._client, self._id, which) if TRIAL_ID in run.data.tags]
+        for trial_id, twins in groupby(sorted(found, key=_rank), key=_trial_id):
+            best, *others = twins
+            self._known[trial_id] = _known(best)
+            for twin in others:  # two publishers at once, or an answer that never came
+                self._client.delete_run(twin.info.run_id)
 
-    def _begin(self, trial: TrialRun) -> tuple[str, int]:
-        start_ms = _now_ms() - round(1000 * trial.training_s)
-        tags = {**trial.tags, KIND: "trial", "mlflow.parentRunId": self._study_run, **user()}
+    def _has(self, result: Result) -> bool:
+        known = self._known.get(result.trial.id)
+        return known is not None and not known.running and known.digest == trial_run(result, None).digest
+
+    def _write(self, pack: str, trial: TrialRun) -> None:
+        known = self._known.get(trial.trial_id)
+        if known is not None and known.running and known.digest == trial.digest:
+            run_id, start_ms = known.run_id, known.start_ms
+            self._client.set_tag(run_id, PACK, pack)
+        else:
+            if known is not None and known.running and known.blank and known.tags == trial.tags:
+                run_id, start_ms = known.run_id, known.start_ms
+                self._client.set_tag(run_id, PACK, pack)
+            else:
+                if known is not None:  # failed and then solved, or trained again elsewhere
+                    self._client.delete_run(known.run_id)
+                run_id, start_ms = self._begin(pack, trial)
+            self._log(run_id, start_ms, trial)
+        self._end(run_id, start_ms, trial)
+        self._known[trial.trial_id] = _Known(run_id, start_ms, False, False, trial.digest, {})
+
+    def _read_back(self, pack: str, results: Sequence[Result]) -> None:
+        """See that each trial has one run, and this result; delete others of the pack."""
+        self._look_at(_of_pack(pack))
+        lost = [result.trial.id for result in results if not self._has(result)]
+        if lost:
+            raise TrackingError(
+                f"{len(lost)} runs of pack {pack} aren't as they were written: trial {lost[0]}"
+            )
+
+    def _mark(self, new: str) -> None:
+        count = len(self._marks)
+        if new not in self._marks:
+            self._marks.append(new)
+        if not self._knows_all:  # else they are written once, at the end
+            self.study.tag({WRITING: "", **marks_tags(self._marks, since=count)})
+
+    def _begin(self, pack: str, trial: TrialRun) -> tuple[str, int]:
+        start_ms = now_ms() - round(1000 * trial.training_s)
+        above = {KIND: "trial", PACK: pack, "mlflow.parentRunId": self.study.run_id}
+        tags = {**trial.tags, **above, **user()}
         run = self._client.create_run(self._id, start_time=start_ms, tags=tags, run_name=trial.name)
         return run.info.run_id, start_ms
 
@@ -197,11 +192,11 @@ class Experiment:
         last = max((step for _, step, _ in trial.curve), default=0) or 1
         length_ms = 1000 * trial.training_s
         metrics = [
-            _metric(name, value, start_ms + round(length_ms * step / last), step)
+            metric(name, value, start_ms + round(length_ms * step / last), step)
             for name, step, value in trial.curve
         ]
         end_ms = start_ms + round(length_ms)
-        metrics += [_metric(name, value, end_ms, 0) for name, value in trial.metrics.items()]
+        metrics += [metric(name, value, end_ms, 0) for name, value in trial.metrics.items()]
         self._client.log_batch(run_id, metrics=metrics, params=params)
 
     def _end(self, run_id: str, start_ms: int, trial: TrialRun) -> None:
@@ -209,41 +204,12 @@ class Experiment:
         end_ms = start_ms + round(1000 * trial.training_s)
         self._client.set_terminated(run_id, status=status, end_time=end_ms)
 
-    def _open_study_run(self, study: str, question: str, spec: str) -> tuple[str, int]:
-        tags = {
-            KIND: "study",
-            "mlflow.note.content": f"{question}\n{_HOW_TO_READ}".strip(),
-            **_spec_tags(spec),
-        }
-        runs = self._client.search_runs([self._id], f"tags.`{KIND}` = 'study'", max_results=1)
-        if runs:
-            run_id, began_ms = runs[0].info.run_id, runs[0].info.start_time
-            self._client.update_run(run_id, status="RUNNING")
-        else:
-            began_ms = _now_ms()
-            run = self._client.create_run(
-                self._id, start_time=began_ms, tags={KIND: "study", **user()}, run_name=study
-            )
-            run_id = run.info.run_id
-        self._set_tags(run_id, tags)
-        if spec:
-            self._client.log_text(run_id, spec, "spec.yaml")
-        return run_id, began_ms
-
-    def _set_tags(self, run_id: str, tags: Mapping[str, str]) -> None:
-        from mlflow.entities import RunTag
-
-        self._client.log_batch(run_id, tags=[RunTag(name, value) for name, value in tags.items()])
-
 
 def _experiment_id(client: MlflowClient, uri: str, study: str) -> str:
     experiment = client.get_experiment_by_name(study)
     if experiment is None:
-        folder = artifacts(uri)
-        location = None if folder is None else (folder / study).as_uri()
-        # Without the kind, the dashboard takes a study for a chat application and opens on empty pages.
-        kind = {"mlflow.experimentKind": "custom_model_development"}
-        return str(client.create_experiment(study, artifact_location=location, tags=kind))
+        location = place_of_files(uri, study)
+        return str(client.create_experiment(study, artifact_location=location, tags=EXPERIMENT_KIND))
     if experiment.lifecycle_stage != "active":
         raise TrackingError(
             f"experiment {study!r} was deleted in MLflow at {shown(uri)}: restore it with "
@@ -252,8 +218,21 @@ def _experiment_id(client: MlflowClient, uri: str, study: str) -> str:
     return str(experiment.experiment_id)
 
 
+def _of_pack(name: str) -> str:
+    return f"{_TRIALS} and tags.`{PACK}` = '{name}'"
+
+
+def _trial_id(run: Run) -> str:
+    return str(run.data.tags[TRIAL_ID])
+
+
+def _rank(run: Run) -> tuple[str, int, int, str]:
+    """Order runs such that each trial's best comes first, whoever looks."""
+    return _trial_id(run), _KEPT.get(run.info.status, 2), run.info.start_time, run.info.run_id
+
+
 def _known(run: Run) -> _Known:
-    running = run.info.status == "RUNNING"
+    running = run.info.status not in _KEPT
     blank = not run.data.metrics
     return _Known(
         run_id=run.info.run_id,
@@ -266,33 +245,4 @@ def _known(run: Run) -> _Known:
 
 
 def _ours(tag: str) -> bool:
-    return tag != KIND and not tag.startswith("mlflow.")
-
-
-def _spec_tags(spec: str) -> dict[str, str]:
-    """Give the study's file as tags, one a key: unlike parameters they may change when the study grows."""
-    try:
-        content = yaml.safe_load(spec)
-    except yaml.YAMLError:
-        return {}
-    pairs = _flat("spec", content) if isinstance(content, dict) else []
-    return dict(list(pairs)[:80])
-
-
-def _flat(path: str, content: object) -> Iterator[tuple[str, str]]:
-    if isinstance(content, dict):
-        for key, value in content.items():
-            yield from _flat(f"{path}.{key}", value)
-    else:
-        text = content if isinstance(content, str) else json.dumps(content, default=str)
-        yield metric_name(path), text[:5000]
-
-
-def _metric(name: str, value: float, timestamp_ms: int, step: int) -> Metric:
-    from mlflow.entities import Metric
-
-    return Metric(name, value, timestamp_ms, step)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
+    return tag not in (KIND, PACK) and not tag.startswith("mlflow.")

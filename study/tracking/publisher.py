@@ -2,67 +2,86 @@
 
 from __future__ import annotations
 
-import queue
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 
-from study.records import Curve, Result
-from study.tracking.address import said, shown
+from study.errors import StudyError, TrackingError
+from study.tracking.address import imported
 from study.tracking.experiment import Experiment
-from study.tracking.rows import Point, TrialRun, trials_of
+from study.tracking.packs import Packs, mark_of
+from study.tracking.rows import Point
+from study.tracking.trouble import said, shown
 
-_FAILURES = 3
-_COOL_DOWN_S = 60.0
+_LONGEST_PAUSE_S = 60.0
+_TOLD_AFTER = 3
+"""Failures in a row after which a person is told."""
+_PATIENCE_S = 15.0
+"""How long an outage may last before closing gives up on it; a restart of a server takes five."""
 
 
 @dataclass(frozen=True)
 class _Job:
+    """Something to write; of jobs of the same kind that wait, only the last is done."""
+
     act: Callable[[Experiment], object]
     trials: int = 0
+    kind: str | None = None
 
 
 class Publisher:
     """Publishes a study as it runs. No method waits for MLflow but `close`, and none raises because of it.
 
-    After three failures in a row it leaves MLflow alone for a minute and drops what comes meanwhile; `sync`
-    publishes that later.
+    What waits is the names of packs, which are read when their turn comes. A failure loses nothing: the job is tried
+    again, after pauses of 1, 2, 4, ... up to 60 seconds, until MLflow is back or the publisher is closed.
 
     Args:
         uri: of MLflow.
         study: the study's name.
+        packs: reads what is stored.
         question: what it asks.
         spec: its file's text.
+        tell: told, in a sentence, when MLflow can't be used and when it can again; called in the publisher's thread.
         close_timeout_s: how long leaving the ``with`` block may wait for what is queued.
 
     Attributes:
-        trouble: what went wrong last, in one sentence, or None.
+        trouble: what is wrong, in one sentence; None if all is well, again or still.
     """
 
     def __init__(
-        self, uri: str, study: str, *, question: str = "", spec: str = "", close_timeout_s: float = 60.0
+        self,
+        uri: str,
+        study: str,
+        packs: Packs,
+        *,
+        question: str = "",
+        spec: str = "",
+        tell: Callable[[str], None] = lambda sentence: None,
+        close_timeout_s: float = 60.0,
     ) -> None:
         self.trouble: str | None = None
-        self._uri = uri
+        self._uri, self._packs, self._tell = uri, packs, tell
         self._open: Callable[[], Experiment] = lambda: Experiment(uri, study, question=question, spec=spec)
         self._close_timeout_s = close_timeout_s
-        self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._counts: Mapping[str, float] | None = None
-        self._waiting = 0
-        self._missed = 0
-        self._lock = threading.Lock()
+        self._jobs: deque[_Job] = deque()
+        self._writing = 0  # trials of the job that is being done
+        self._lost = 0  # trials of packs that can't be read
+        self._changed = threading.Condition()
+        self._closing = self._give_up = False
+        self._failures, self._failing_since, self._again_at = 0, 0.0, 0.0
+        self._was_reached = False
         self._tried = threading.Event()
-        self._give_up = threading.Event()
         self._thread = threading.Thread(target=self._write, name="publisher", daemon=True)
 
     def __enter__(self) -> Publisher:
         """Start the writer."""
-        self._thread.start()
         self._put(_Job(lambda experiment: None))
+        self._thread.start()
         return self
 
     def __exit__(
@@ -75,88 +94,143 @@ class Publisher:
         """Wait until MLflow has the study, or the first try has failed: before that there is nothing to link to."""
         self._tried.wait(timeout_s)
 
-    def publish(self, results: Sequence[Result], curves: Sequence[Curve]) -> None:
-        """Queue trials and their curves."""
-        for trial in trials_of(results, curves):
-            self._put(_Job(_publishing(trial), trials=1))
+    def publish(self, pack: str, trials: int) -> None:
+        """Queue a stored pack, of so many trials."""
+        self._put(_Job(partial(self._publish, pack), trials))
 
-    def catch_up(self, packs: Iterable[Callable[[], tuple[Sequence[Result], Sequence[Curve]]]]) -> None:
-        """Queue what was stored before: each pack is read when its turn comes; what MLflow has already costs little."""
-        for read in packs:
-            self._put(_Job(partial(_catching_up, read)))
+    def catch_up(self) -> None:
+        """Queue what was stored before; what MLflow has already costs little."""
+        self._put(_Job(self._catch_up))
 
     def counts(self, counts: Mapping[str, float]) -> None:
-        """Queue how many trials are in which state; of those waiting only the latest are written."""
-        self._counts = dict(counts)
-        self._put(_Job(self._write_counts))
+        """Queue how many trials are in which state."""
+        counted = dict(counts)
+        self._put(_Job(lambda experiment: experiment.study.counts(counted), kind="counts"))
 
     def series(self, points: Sequence[Point]) -> None:
         """Queue the charts against hidden size. Call it when they are final."""
-        self._put(_Job(lambda experiment: experiment.series(points)))
+        self._put(_Job(lambda experiment: experiment.study.series(points), kind="series"))
+
+    def describe(self, finding: str, counts: Mapping[str, float] | None = None) -> None:
+        """Queue what was found so far."""
+        self._put(_Job(lambda experiment: experiment.study.describe(finding, counts), kind="finding"))
 
     def artifact(self, path: Path) -> None:
         """Queue a file or folder of the report."""
-        self._put(_Job(lambda experiment: experiment.artifact(path)))
+        self._put(_Job(lambda experiment: experiment.study.artifact(path), kind=f"file {path}"))
 
     def close(self, timeout_s: float = 60.0) -> int:
         """Wait for what is queued, at most so long, and stop. Closing again only counts again.
 
+        Where MLflow was there and went, its return is waited for a quarter of a minute from then; it is tried at least
+        once more. Where it never was, three failures are enough.
+
         Returns:
             How many trials were not published; `sync` publishes them.
         """
-        self._queue.put(None)
+        with self._changed:
+            self._closing, self._again_at = True, 0.0
+            self._changed.notify()
         self._thread.join(timeout_s)
         if self._thread.is_alive():
-            self._give_up.set()
+            self._give_up = True
             self.trouble = self.trouble or f"MLflow at {shown(self._uri)} was too slow"
-        with self._lock:
-            return self._missed + self._waiting
+        return self.waiting
+
+    @property
+    def waiting(self) -> int:
+        """Count the trials that are queued and not published yet, and those that can't be read."""
+        with self._changed:
+            return self._lost + self._writing + sum(job.trials for job in self._jobs)
 
     def _put(self, job: _Job) -> None:
-        with self._lock:
-            self._waiting += job.trials
-        self._queue.put(job)
+        with self._changed:
+            if job.kind is not None:
+                self._jobs = deque(other for other in self._jobs if other.kind != job.kind)
+            self._jobs.append(job)
+            self._changed.notify()
 
-    def _write_counts(self, experiment: Experiment) -> None:
-        counts, self._counts = self._counts, None
-        if counts is not None:
-            experiment.counts(counts)
+    def _next(self) -> _Job | None:
+        """Wait for the next job, and for its time; None if there will be none."""
+        with self._changed:
+            while not self._give_up:
+                pause_s = self._again_at - time.monotonic() if self._failures else 0.0
+                if self._jobs and pause_s <= 0:
+                    job = self._jobs.popleft()
+                    self._writing = job.trials
+                    return job
+                if self._closing and not self._jobs:
+                    return None
+                self._changed.wait(pause_s if self._jobs else None)
+        return None
 
     def _write(self) -> None:
         experiment: Experiment | None = None
-        failures, again_at = 0, 0.0
-        while (job := self._queue.get()) is not None and not self._give_up.is_set():
-            done = False
-            if failures < _FAILURES or time.monotonic() >= again_at:
-                try:
-                    experiment = experiment or self._open()
-                    job.act(experiment)
-                    done, failures = True, 0
-                except Exception as error:  # a view's failure is never the study's
-                    # What reached MLflow is unknown now, so the next try looks again.
-                    experiment, failures = None, failures + 1
-                    again_at = time.monotonic() + _COOL_DOWN_S
-                    self.trouble = f"MLflow at {shown(self._uri)}: {said(error)}"
+        imported()  # its seconds don't count as a server's
+        while (job := self._next()) is not None:
+            try:
+                experiment = experiment or self._open()
+                job.act(experiment)
+            except Exception as error:  # a view's failure is never the study's
+                # What reached MLflow is unknown now, so the next try looks again.
+                experiment = None
+                self._failed(job, error)
+            else:
+                self._succeeded(job)
             self._tried.set()
-            with self._lock:
-                self._waiting -= job.trials
-                self._missed += 0 if done else job.trials
-        self._finish(experiment)
-
-    def _finish(self, experiment: Experiment | None) -> None:
-        if experiment is not None and not self._give_up.is_set():
+        if experiment is not None and not self._give_up:
             try:
                 experiment.finish()
             except Exception as error:
                 self.trouble = f"MLflow at {shown(self._uri)}: {said(error)}"
 
+    def _succeeded(self, job: _Job) -> None:
+        with self._changed:
+            self._writing, self._was_reached = 0, True
+        if self._failures >= _TOLD_AFTER:
+            out_s = time.monotonic() - self._failing_since
+            self._tell(
+                f"MLflow at {shown(self._uri)} can be used again, after {out_s:.0f} s: what it missed is published now"
+            )
+        if self._failures:
+            self._failures, self.trouble = 0, None
 
-def _publishing(trial: TrialRun) -> Callable[[Experiment], object]:
-    return lambda experiment: experiment.publish(trial)
+    def _failed(self, job: _Job, error: Exception) -> None:
+        if isinstance(error, StudyError) and not isinstance(error, TrackingError):
+            with self._changed:  # it is the store that can't be read, and will not be by waiting
+                self._lost, self._writing = self._lost + job.trials, 0
+            self.trouble = str(error)
+            return
+        now = time.monotonic()
+        if not self._failures:
+            self._failing_since = now
+        self._failures += 1
+        self.trouble = f"MLflow at {shown(self._uri)}: {said(error)}"
+        if self._failures == _TOLD_AFTER:
+            self._tell(
+                f"{self.trouble}. The study goes on; what MLflow misses is published when it can be used again"
+            )
+        with self._changed:
+            self._writing = 0
+            if job.kind is None or all(other.kind != job.kind for other in self._jobs):
+                self._jobs.append(job)  # last, so that others get their turn
+            patience_s = _PATIENCE_S if self._was_reached else 0.0
+            if self._closing and self._failures >= _TOLD_AFTER and now - self._failing_since > patience_s:
+                self._give_up = True
+            longest_s = (1.0 if self._was_reached else 0.1) if self._closing else _LONGEST_PAUSE_S
+            self._again_at = time.monotonic() + min(2.0 ** (self._failures - 1), longest_s)
 
+    def _publish(self, pack: str, experiment: Experiment) -> None:
+        experiment.publish(pack, self._packs.results(pack), partial(self._packs.curves, pack))
 
-def _catching_up(
-    read: Callable[[], tuple[Sequence[Result], Sequence[Curve]]], experiment: Experiment
-) -> None:
-    for trial in trials_of(*read()):
-        experiment.publish(trial)
+    def _catch_up(self, experiment: Experiment) -> None:
+        names = list(self._packs.names())
+        marks = {name: mark_of(name, self._packs.results(name)) for name in names}
+        if experiment.has_marks_of_others(list(marks.values())):
+            experiment.look_at_all()
+        for name in names:
+            if self._give_up:
+                return
+            if not experiment.has(marks[name]):
+                self._publish(name, experiment)
+        experiment.believe_marks(list(marks.values()))

@@ -9,14 +9,15 @@ import pyarrow as pa
 
 from study.errors import TrackingError
 from study.records import Curve
-from study.tracking.address import connect, reached, shown
+from study.tracking.address import connect
 from study.tracking.rows import CURVES, KIND, TRIAL_ID, curve_of, rows_table, run_row
+from study.tracking.trouble import reached, shown
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Run
 
-_PAGE = 1000
+_PAGE = 1000  # runs a request; more gain nothing, and a slow server would need more than MLflow's ten seconds
 
 
 def published(uri: str, study: str) -> set[str]:
@@ -50,27 +51,42 @@ def load(uri: str, study: str, *, with_curves: bool = True) -> tuple[pa.Table, l
             raise TrackingError(
                 f"MLflow at {shown(uri)} has no experiment {study!r}: publish it with `study sync`"
             )
-        whole = {
-            run.data.tags[TRIAL_ID]: run for run in trial_runs(client, study) if run.info.status != "RUNNING"
-        }
+        whole: dict[str, Run] = {}
+        for run in trial_runs(client, study):
+            if run.info.status != "RUNNING":
+                whole.setdefault(run.data.tags[TRIAL_ID], run)
         rows = [row_of(run) for run in whole.values()]
         curves = [_curve(client, whole[trial_id]) for trial_id in sorted(whole)] if with_curves else []
     return rows_table(rows), [curve for curve in curves if len(curve.iteration)]
 
 
 def trial_runs(client: MlflowClient, study: str) -> Iterator[Run]:
-    """Give the runs of trials; of one trial, those that ended come first."""
+    """Give the runs of trials."""
     experiment = client.get_experiment_by_name(study)
+    if experiment is not None:
+        yield from runs_of(client, experiment.experiment_id, f"tags.`{KIND}` = 'trial'")
+
+
+def runs_of(client: MlflowClient, experiment_id: str, which: str) -> Iterator[Run]:
+    """Give the runs that a filter describes, each once, those that began first first.
+
+    Runs that are made meanwhile may push others from one page to the next; in the order of their status they would also
+    pull some back, over the page's edge.
+    """
+    seen: set[str] = set()
     token = ""
-    while experiment is not None and token is not None:
+    while token is not None:
         page = client.search_runs(
-            [experiment.experiment_id],
-            f"tags.`{KIND}` = 'trial'",
+            [experiment_id],
+            which,
             max_results=_PAGE,
-            order_by=["attributes.status ASC", "attributes.start_time ASC"],  # FAILED, FINISHED, RUNNING
+            order_by=["attributes.start_time ASC"],
             page_token=token or None,
         )
-        yield from page
+        for run in page:
+            if run.info.run_id not in seen:
+                seen.add(run.info.run_id)
+                yield run
         token = page.token
 
 

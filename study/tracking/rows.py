@@ -26,6 +26,7 @@ CURVES = tuple(name for name in CURVE_SCHEMA.names if name not in ("trial_id", "
 TRIAL_ID = "study.trial_id"
 CELL_ID = "study.cell_id"
 KIND = "study.kind"
+PACK = "study.pack"
 
 _PARAMETERS = ("seed", *CELL_FIELDS)
 _TAGS = {
@@ -40,6 +41,8 @@ _TAGS = {
 _METRICS = tuple(name for name in RESULT_SCHEMA.names if name not in _PARAMETERS and name not in _TAGS)
 _TO_FILTER_BY = ("model", "hidden_size", "seed")
 _TAG_CHARACTERS = 5000  # MLflow allows 8000; longer text goes on in error.2, error.3, ...
+# As the models' names in study files are.
+_SPELT = {"₊": "-add", "•": "-mul", ", ": " ", ",": "-", "λ": "lambda", "σ": "sigma", "\u0302": "", "=": " "}
 _LARGEST = sys.float_info.max  # what the database keeps for infinity
 
 
@@ -144,12 +147,14 @@ def curve_of(trial_id: str, values: Mapping[str, Mapping[int, float]]) -> Curve:
 
 
 def metric_name(text: str) -> str:
-    """Replace what MLflow allows in no metric's name.
+    """Spell out what MLflow allows in no metric's name.
 
     Example:
-        >>> metric_name("success_rate/NMU λ̂=10")
-        'success_rate/NMU ___10'
+        >>> metric_name("success_rate/NAC•,σ λ̂=10")
+        'success_rate/NAC-mul-sigma lambda 10'
     """
+    for symbol, word in _SPELT.items():
+        text = text.replace(symbol, word)
     return re.sub(r"[^A-Za-z0-9_\-. /:]", "_", text)
 
 

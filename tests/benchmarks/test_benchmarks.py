@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks import aggregate, coverage, engine, floor, report, scale, scaling, tables
+from benchmarks import aggregate, coverage, engine, floor, report, scale, scaling, tables, tracking
 from benchmarks.plain import output, penalty
 from study import statistics
 from tasks import MODELS, Network
+from tests.servers import postgres_programs
 
 TEXTS = {"model", "engine", "part", "kind", "file", "asked"}
 
@@ -102,6 +103,24 @@ def test_the_service_alone_is_measured(tmp_path):
     assert rows[2]["ms_a_pack"] == ""
     assert float(rows[0]["memory_at_most_mib"]) > 100
     assert tables.scale_table(rows).count("\n") == 4
+
+
+# What MLflow and its libraries deprecate is not ours to mend.
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.skipif(postgres_programs() is None, reason="PostgreSQL isn't installed")
+def test_publishing_is_measured(tmp_path, monkeypatch):
+    """Each kind of MLflow is published to while something trains, and looked at with more runs than were published."""
+    for name in ("MLFLOW_TRACKING_URI", "MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD", "PGPASSFILE"):
+        monkeypatch.setenv(name, "")  # so that it is as before afterwards
+        monkeypatch.delenv(name)
+    words = ["--runs", "200", "--http", "50", "--there", "400", "--rounds", "1", "--seconds", "0.05"]
+    rows = measured(tracking.main, tmp_path, *words)
+    assert [(row["kind"], row["published"], row["there"]) for row in rows] == [
+        ("sqlite", "200", "400"),
+        ("postgresql", "150", "300"),
+        ("http", "50", "350"),
+    ]
+    assert tables.tracking_table(rows).count("\n") == 4
 
 
 def test_numbers_of_cores_end_with_all():

@@ -71,6 +71,11 @@ def test_five_mistakes_one_message(here, command):
         (("run", "little.yaml", "--engine", "fast", "--local"), "fused, fused-gpu, torch"),
         (("report", "x", "--from", "mlflow", "--tracking-uri", "off"), "--tracking-uri is 'off'"),
         (("ui", "--tracking-uri", "http://127.0.0.1:9"), "open that address"),
+        (
+            ("sync", "x", "--tracking-uri", "http://me:secret@host"),
+            "must not hold a password",
+        ),
+        (("ui", "--tracking-uri", "postgresql://host/d?password=secret"), "MLFLOW_TRACKING_USERNAME"),
     ],
 )
 def test_bad_input_is_told_in_words(here, words, told):

@@ -182,7 +182,7 @@ digests = [hashlib.sha256(render(found, kind)).hexdigest() for kind in KINDS]
 def test_bytes_are_the_same_in_another_process():
     """Files depend on nothing but the report: not on the order of sets, nor on what was drawn before."""
     here: dict[str, list[str]] = {}
-    exec(SCRIPT, here)
+    exec(SCRIPT, here)  # noqa: S102 (the text above)
     environment = os.environ | {"PYTHONHASHSEED": "7", "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", SCRIPT + "print(digests)"]
     there = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)

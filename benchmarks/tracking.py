@@ -1,0 +1,282 @@
+"""Publishing to MLflow while training goes on, and looking at what was published.
+
+python -m benchmarks.tracking [--runs N] [--http N] [--there N] [--out FILE.csv]
+
+Kinds: MLflow's database in a file; PostgreSQL, past MLflow's server; and MLflow's server with passwords on the same
+PostgreSQL, with S3 for files (`tests/servers.py`). All on this machine: servers take their share of its cores.
+
+The runs are made up as in `benchmarks.report`, stored, and published by the publisher of `study run`, a handful of
+packs at a time, while the fused engine trains in another process; before each handful it trains alone. Then a rerun
+and `study sync` are timed, which find all there. The last of the runs on PostgreSQL are published over HTTP.
+
+What a person waits for in the dashboard is measured with 20,000 runs (`--there`): those published, and copies of them,
+made in the database without their curves, which no list shows.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import tempfile
+import time
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from sqlalchemy import create_engine, inspect, text
+
+from benchmarks.measure import Measure, finish, new_pack, parser, published_cell, tell, training
+from benchmarks.report import made_up_plan, store
+from docs.pictures import browser_path, opened
+from study.engine import ENGINES
+from study.publishing import StoredPacks
+from study.store import Store, StudyStore
+from study.tracking import Publisher, default_uri, sync
+from study.tracking.address import connect
+from study.tracking.serve import ui_command
+from tests.processes import Server, answers, free_port
+from tests.servers import Service, tracking_service
+
+SEEDS = 50  # a pack of made-up trials is a cell
+_CHUNK = 10  # packs published at a time
+_PAGE = 100  # runs that the dashboard asks for
+_training: Measure
+_ASKED = {
+    "list_s": ("", []),
+    "by_cell_s": ("tags.`study.cell_id` = '{cell}'", []),
+    "by_outcome_s": ("tags.`study.outcome` = 'unsolved'", []),
+    "by_metric_s": ("tags.`study.kind` = 'trial'", ["metrics.`sparsity_error` ASC"]),
+}
+"""Questions to MLflow's API: a filter and an order."""
+_TABLES = ("runs", "tags", "params", "latest_metrics")
+
+
+def published(
+    uri: str, folder: StudyStore, names: Sequence[str], train: Measure, for_s: float
+) -> tuple[float, float, float]:
+    """Publish packs while something trains.
+
+    Returns:
+        Runs a second, how many times slower it trains meanwhile, and milliseconds of this process's CPU time a run.
+    """
+    busy_s, cpu_s, ratios = 0.0, 0.0, []
+    with Publisher(uri, folder.path.name, StoredPacks(folder)) as publisher:
+        publisher.wait_for_study(300)
+        for start in range(0, len(names), _CHUNK):
+            alone = train(for_s)
+            began, cpu_began, rates = time.perf_counter(), time.process_time(), []
+            for name in names[start : start + _CHUNK]:
+                publisher.publish(name, SEEDS)
+            while publisher.waiting:
+                rates.append(train(for_s))
+                if publisher.trouble is not None:
+                    raise SystemExit(publisher.trouble)
+            # the last look came up to `for_s` too late: half of it on average
+            busy_s += time.perf_counter() - began - for_s / 2
+            cpu_s += time.process_time() - cpu_began
+            ratios.append(statistics.fmean(rates) / alone)
+            if start // _CHUNK % 4 == 0:
+                done = min(start + _CHUNK, len(names)) * SEEDS
+                slower = statistics.median(ratios)
+                tell(f"{done} runs, {done / busy_s:.1f} a second, training {slower:.2f} times slower")
+        if publisher.close(60):
+            raise SystemExit("not all was published")
+    runs = len(names) * SEEDS
+    return runs / busy_s, statistics.median(ratios), 1000 * cpu_s / runs
+
+
+def _start_training() -> None:
+    global _training
+    _training = training(ENGINES["fused"], new_pack(published_cell("NMU", 100, 2), 16))
+
+
+def _train(for_s: float) -> float:
+    return _training(for_s)
+
+
+def found_again(uri: str, folder: StudyStore) -> tuple[float, float]:
+    """Give the seconds in which a rerun, and `sync`, find that all is published."""
+    packs, began = StoredPacks(folder), time.perf_counter()
+    with Publisher(uri, folder.path.name, packs, close_timeout_s=600) as publisher:
+        publisher.catch_up()
+    again_s, began = time.perf_counter() - began, time.perf_counter()
+    if publisher.trouble is not None or sync(
+        uri, folder.path.name, StoredPacks(folder, folder.read_results())
+    ):
+        raise SystemExit("not all had been published")
+    return again_s, time.perf_counter() - began
+
+
+def copied(uri: str, there: int) -> int:
+    """Copy the runs of trials in a database until there are so many, each with ids of its own; count them."""
+    engine = create_engine(uri)
+    tables = {name: [c["name"] for c in inspect(engine).get_columns(name)] for name in _TABLES}
+    trials = "run_uuid IN (SELECT run_uuid FROM tags WHERE key = 'study.kind' AND value = 'trial')"
+    with engine.begin() as database:
+        counted = text(f"SELECT count(*) FROM runs WHERE {trials}")
+        count = database.execute(counted).scalar_one()
+        # Runs before what hangs on them; each round copies the first ones only.
+        for copy in range(1, there // count):
+            for table, columns in tables.items():
+                taken = [_copy_of(table, column, copy) for column in columns]
+                database.execute(
+                    text(
+                        f"INSERT INTO {table} ({', '.join(columns)}) "
+                        f"SELECT {', '.join(taken)} FROM {table} WHERE {trials} AND substr(run_uuid, 29, 1) <> '-'"
+                    )
+                )
+        count = database.execute(counted).scalar_one()
+    engine.dispose()
+    return int(count)
+
+
+def _copy_of(table: str, column: str, copy: int) -> str:
+    if column == "run_uuid":
+        return f"substr(run_uuid, 1, 28) || '-{copy:03d}'"
+    if (table, column) == ("tags", "value"):
+        return f"CASE WHEN key IN ('study.trial_id', 'study.pack') THEN '{copy:03d}-' || value ELSE value END"
+    return column
+
+
+def asked(uri: str, study: str, cell_id: str, rounds: int) -> dict[str, float]:
+    """Give the seconds of each question's first page; each of them must have an answer."""
+    client = connect(uri)
+    experiment = client.get_experiment_by_name(study)
+    assert experiment is not None
+    seconds: dict[str, list[float]] = {name: [] for name in _ASKED}
+    for _ in range(rounds):
+        for name, (which, order) in _ASKED.items():
+            began = time.perf_counter()
+            page = client.search_runs(
+                [experiment.experiment_id], which.format(cell=cell_id), max_results=_PAGE, order_by=order
+            )
+            seconds[name].append(time.perf_counter() - began)
+            assert len(page)
+    return {name: statistics.median(values) for name, values in seconds.items()}
+
+
+def opened_pages(
+    address: str, experiment_id: str, user: dict[str, str] | None, rounds: int
+) -> tuple[float, float]:
+    """Give the seconds until a browser shows runs: the study's page, and its trials that were not solved, by name."""
+    executable = browser_path()
+    if executable is None:
+        tell("no browser here: pages are not measured")
+        return float("nan"), float("nan")
+    runs = f"{address}/#/experiments/{experiment_id}/runs?workflowType=machine_learning"
+    which = quote("tags.`study.outcome` = 'unsolved'", safe="")
+    filtered = f"{runs}&orderByKey=attributes.run_name&orderByAsc=true&searchFilter={which}"
+    seconds: dict[str, list[float]] = {runs: [], filtered: []}
+    with opened(executable) as browser:
+        for _ in range(rounds):
+            for page, values in seconds.items():
+                context = browser.new_context(http_credentials=user)  # type: ignore[arg-type]
+                tab = context.new_page()
+                began = time.perf_counter()
+                tab.goto(page)
+                tab.locator("a[href*='/runs/']").first.wait_for(timeout=180_000)
+                values.append(time.perf_counter() - began)
+                context.close()
+    return statistics.median(seconds[runs]), statistics.median(seconds[filtered])
+
+
+@contextmanager
+def dashboard(uri: str, folder: Path) -> Iterator[str]:
+    """Serve a database as `study ui` does, and give the address."""
+    port = free_port()
+    command, environment = ui_command(uri, port=port)
+    address = f"http://127.0.0.1:{port}"
+    server = Server("MLflow", command, partial(answers, f"{address}/health"), folder / "ui.log", environment)
+    try:
+        server.start()
+        yield address
+    finally:
+        server.stop()
+
+
+def measured(
+    kind: str, folder: StudyStore, names: Sequence[str], service: Service | None, arguments: Namespace
+) -> dict[str, Any]:
+    """Publish some packs to one kind, and measure all that is to be measured of it."""
+    root = folder.path.parent
+    uri, user = default_uri(root), None
+    if service is not None:
+        mlflow = service.mlflow
+        uri = service.direct if kind == "postgresql" else mlflow.address
+        user = {"username": mlflow.username, "password": mlflow.password}
+    # As in a study, a process of its own trains.
+    with ProcessPoolExecutor(1, get_context("spawn"), initializer=_start_training) as trainer:
+        runs_a_second, slower, cpu_ms = published(
+            uri, folder, names, lambda for_s: trainer.submit(_train, for_s).result(), arguments.seconds
+        )
+    tell(f"{kind}: {runs_a_second:.1f} runs a second")
+    there = copied(service.direct if service else uri, arguments.there)
+    # All are published only after the last kind.
+    rerun_s, sync_s = found_again(uri, folder) if kind != "postgresql" else (float("nan"), float("nan"))
+    cell_id = StoredPacks(folder).results(names[0])[0].trial.cell.id
+    row: dict[str, Any] = {
+        "kind": kind,
+        "published": len(names) * SEEDS,
+        "there": there,
+        "runs_per_s": runs_a_second,
+        "publisher_cpu_ms": cpu_ms,
+        "training_slower": slower,
+        "rerun_s": rerun_s,
+        "sync_s": sync_s,
+        **asked(uri, folder.path.name, cell_id, arguments.rounds),
+    }
+    experiment = connect(uri).get_experiment_by_name(folder.path.name)
+    assert experiment is not None
+    pages: Callable[[str], tuple[float, float]] = lambda address: opened_pages(  # noqa: E731
+        address, experiment.experiment_id, user, arguments.rounds
+    )
+    if kind == "postgresql":  # its dashboard is that of the next kind
+        row |= {"page_s": float("nan"), "page_filtered_s": float("nan")}
+    elif service is None:
+        with dashboard(uri, root) as address:
+            row["page_s"], row["page_filtered_s"] = pages(address)
+    else:
+        row["page_s"], row["page_filtered_s"] = pages(uri)
+    tell(str(_written(row)))
+    return row
+
+
+def _written(row: dict[str, Any]) -> dict[str, str]:
+    """Write numbers with three digits; nothing for what was not measured."""
+    return {
+        name: "" if value != value else f"{value:.3g}" if isinstance(value, float) else str(value)
+        for name, value in row.items()
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure and print; with --out also write."""
+    made = parser(__doc__, rounds=3, seconds=0.25)
+    made.add_argument("--runs", type=int, default=2_000)
+    made.add_argument("--there", type=int, default=20_000, help="runs there when pages are looked at")
+    made.add_argument("--http", type=int, default=500, help="how many of them over HTTP")
+    options = made.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as root:
+        planned = made_up_plan(max(4, options.runs // SEEDS), SEEDS)
+        store(Path(root), planned)
+        folder = Store(Path(root)).study(planned.spec.study)
+        names = list(StoredPacks(folder).names())
+        tell(f"{len(planned.trials)} runs")
+        rows = [measured("sqlite", folder, names, None, options)]
+        with tracking_service() as service:
+            os.environ.update(service.mlflow.client_environment)
+            os.environ["PGPASSFILE"] = str(service.postgres.password_file)
+            last = max(1, options.http // SEEDS)
+            rows.append(measured("postgresql", folder, names[:-last], service, options))
+            rows.append(measured("http", folder, names[-last:], service, options))
+    finish([_written(row) for row in rows], options)
+
+
+if __name__ == "__main__":
+    main()

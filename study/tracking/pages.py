@@ -1,0 +1,85 @@
+"""What a person reads in MLflow's dashboard first: descriptions, and views of the trials with columns worth seeing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+EXPERIMENT_KIND = {"mlflow.experimentKind": "custom_model_development"}
+"""Tag of the experiment: not a chat application. A dashboard of 3.17 asks its browser instead (`Links`), not this."""
+TRIALS, NOT_SOLVED = "trials", "not-solved"
+"""Views of the experiment: an address with ``viewStateShareKey=trials`` opens one."""
+
+# Where the dashboard of 3.17 finds views, of which the experiment's page lists the names. Columns are chosen in a view
+# or by hand: an experiment has none by default.
+_VIEW_TAG = "mlflow.sharedViewState."
+# A run's name has the model, the hidden units and the seed.
+_COLUMNS = (
+    "metrics.`solved_at_iteration`",
+    "metrics.`test_mse`",
+    "metrics.`sparsity_error`",
+    "tags.`study.outcome`",
+)
+_HOW_TO_READ = """
+**How to read it.** The run that is called like the study is the study: its counts, success rate and solved-at against
+hidden units, and the report. Each run below it is a trial: one cell of the grid, one seed. The view *Trials* lists them
+flat, with the columns worth seeing.
+
+Tags to filter by: `study.model`, `study.hidden_size`, `study.seed`, `study.outcome` (solved, unsolved, diverged,
+failed), `study.cell_id`, `study.trial_id`. For example:
+``tags.`study.outcome` = 'solved' and tags.`study.model` = 'NMU'``
+"""
+_CHARTS = """
+**How to read it.** Under *Model metrics*, `success_rate/...` and `solved_at_median/...` are drawn against hidden units,
+which are called *Step* there. If the study has grown since it was first published, the charts with the highest number
+are the newest.
+
+Under *Artifacts*, `report/report.html` is the whole report, with intervals and tests, and `spec.yaml` the study's file.
+Learning curves of trials are thinned in MLflow; the store has them whole.
+"""
+
+
+def experiment_tags(
+    question: str, finding: str = "", counts: Mapping[str, float] | None = None
+) -> dict[str, str]:
+    """Give what stands above an experiment's runs, its views, and what the list of experiments shows.
+
+    Args:
+        question: what the study asks.
+        finding: what was found so far.
+        counts: trials by state.
+    """
+    told = {}
+    if counts:
+        told["study.trials"] = "{done:,} of {trials:,}, {solved:,} solved".format(**counts)
+    trials = "tags.`study.kind` = 'trial'"
+    return {
+        "mlflow.note.content": _note(question, finding, _HOW_TO_READ),
+        **told,
+        **_view(TRIALS, "Trials", trials),
+        **_view(NOT_SOLVED, "Trials that were not solved", f"{trials} and tags.`study.outcome` != 'solved'"),
+    }
+
+
+def study_note(question: str, finding: str = "") -> str:
+    """Give what stands above the study's own run; arguments are as for `experiment_tags`."""
+    return _note(question, finding, _CHARTS)
+
+
+def _note(question: str, finding: str, how_to_read: str) -> str:
+    found = f"**Found so far.** {finding}" if finding else ""
+    return "\n\n".join(part for part in (question.strip(), found, how_to_read.strip()) if part)
+
+
+def _view(key: str, name: str, which: str) -> Mapping[str, str]:
+    """Give a view as the dashboard keeps those that a person saves."""
+    state = {
+        "searchFilter": which,
+        # In its usual order the dashboard folds trials away below the study.
+        "orderByKey": "attributes.run_name",
+        "orderByAsc": True,
+        "selectedColumns": list(_COLUMNS),
+    }
+    made_ms = 1_700_000_000_000  # of a view that never changes
+    kept = {"name": name, "createdAt": made_ms, "updatedAt": made_ms, "state": json.dumps(state)}
+    return {f"{_VIEW_TAG}{key}": json.dumps(kept)}

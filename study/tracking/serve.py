@@ -1,0 +1,96 @@
+"""The dashboard of a database, served to this machine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from types import FrameType
+
+from study.tracking.address import ENVIRONMENT, artifacts
+
+_GRACE_S = 10
+_GENTLY = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+def ui_command(uri: str, port: int = 5000, host: str = "127.0.0.1") -> tuple[list[str], dict[str, str]]:
+    """Give the command, and its whole environment, that serves a database to a browser with two processes.
+
+    The database's address is in the environment: as an argument, everybody could read its password.
+
+    Args:
+        uri: of the database.
+        port: 1..65535.
+        host: interface to listen on; the dashboard asks nobody for a password.
+    """
+    command = [
+        sys.executable,
+        "-m",
+        "mlflow",
+        "server",
+        "--host",
+        host,
+        "--port",
+        str(port),
+        "--workers",
+        "1",
+    ]
+    folder = artifacts(uri)
+    if folder is not None:
+        command += ["--artifacts-destination", folder.as_uri()]
+    return command, os.environ | ENVIRONMENT | {
+        "MLFLOW_BACKEND_STORE_URI": uri,
+        "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+    }
+
+
+def serve(uri: str, port: int) -> int:
+    """Serve a database's dashboard until a signal comes; none of its processes is left then.
+
+    Call it in the main thread.
+
+    Args:
+        uri: of the database.
+        port: 1..65535.
+
+    Returns:
+        The server's exit code; 0 if it was a signal that ended it.
+    """
+    command, environment = ui_command(uri, port=port)
+    asked = False
+
+    def end(number: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        asked = True
+        _signal(server, signal.SIGTERM)
+        signal.alarm(_GRACE_S)
+
+    def end_now(number: int, frame: FrameType | None) -> None:
+        _signal(server, signal.SIGKILL)
+
+    # A signal that comes before there are handlers waits for them.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _GENTLY)
+    # MLflow starts a process that starts another: in a group of their own all can be reached.
+    server = subprocess.Popen(command, env=environment, start_new_session=True, preexec_fn=_listen)
+    before = {number: signal.signal(number, end) for number in _GENTLY}
+    before[signal.SIGALRM] = signal.signal(signal.SIGALRM, end_now)
+    _listen()
+    try:
+        code = server.wait()
+    finally:
+        signal.alarm(0)
+        _signal(server, signal.SIGKILL)  # what outlived its parent
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return 0 if asked else code
+
+
+def _listen() -> None:
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _GENTLY)
+
+
+def _signal(server: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(server.pid, number)

@@ -1,0 +1,72 @@
+"""What goes wrong with MLflow, in words that say what to do and hold no password."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from study.errors import TrackingError
+
+_MOST = 300  # characters of what a library says
+
+_NOT_IN = "it doesn't accept the user's name and password: set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD"
+_NOT_ALLOWED = (
+    "this user may not write there: its owner or an administrator gives the permission EDIT on the experiment"
+)
+_WRONG_HOST = (
+    "it doesn't know itself by that name: its administrator adds it with `mlflow server --allowed-hosts`"
+)
+_WRONG_CERTIFICATE = (
+    "its TLS certificate isn't trusted here: if an authority of your own signed it, "
+    "set MLFLOW_TRACKING_SERVER_CERT_PATH to the authority's certificate"
+)
+
+
+def shown(text: str) -> str:
+    """Write an address, or a text with addresses in it, without passwords.
+
+    Example:
+        >>> shown("https://me:secret@host/path")
+        'https://***@host/path'
+        >>> shown("postgresql://host/runs?user=me&password=secret")
+        'postgresql://host/runs?user=me&password=***'
+    """
+    text = re.sub(r"//[^/\s]*@", "//***@", text)  # up to the last @: a password may have one
+    return re.sub(r"(?i)((?:password|passwd|pwd|token|secret)=)[^&\s]+", r"\1***", text)
+
+
+@contextmanager
+def reached(uri: str) -> Iterator[None]:
+    """Turn whatever MLflow raises into one sentence.
+
+    Raises:
+        TrackingError: always of what the body raised.
+    """
+    try:
+        yield
+    except TrackingError:
+        raise
+    except Exception as error:  # requests, sqlalchemy, alembic, mlflow: each has its own tree
+        raise TrackingError(f"MLflow at {shown(uri)} can't be used: {said(error)}") from error
+
+
+def said(error: BaseException) -> str:
+    """Give what an error means and what to do, or its first line."""
+    text = str(error).strip() or type(error).__name__
+    status = _status(error, text)
+    if status == 401:
+        return _NOT_IN
+    if status == 403:
+        return _WRONG_HOST if "Host header" in text else _NOT_ALLOWED
+    if "CERTIFICATE_VERIFY_FAILED" in text:
+        return _WRONG_CERTIFICATE
+    return shown(text.splitlines()[0])[:_MOST]
+
+
+def _status(error: BaseException, text: str) -> int | None:
+    """Find the HTTP status: MLflow keeps it in an error's text, but for errors that the server words itself."""
+    found = re.search(r"failed with error code (\d{3}) ", text)
+    if found is not None:
+        return int(found[1])
+    return {"UNAUTHENTICATED": 401, "PERMISSION_DENIED": 403}.get(getattr(error, "error_code", ""))

@@ -1,0 +1,118 @@
+"""Server processes for tests: started until they answer, killed, started again on the same port."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import time
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+READY_S = 120.0
+"""How long a server may take until it answers."""
+
+
+def free_port() -> int:
+    """Find a port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_for(condition: Callable[[], object], what: str, timeout_s: float = READY_S) -> None:
+    """Wait until something has happened.
+
+    Raises:
+        TimeoutError: if it doesn't, naming it.
+    """
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"waited {timeout_s:.0f} s for {what}")
+        time.sleep(0.05)
+
+
+def answers(address: str) -> bool:
+    """Say whether an HTTP server answers an address with 200."""
+    with suppress(OSError), urllib.request.urlopen(address, timeout=5) as reply:
+        return bool(reply.status == 200)
+    return False
+
+
+@dataclass
+class Server:
+    """A server process in a session of its own, which can be killed and started again on the same port.
+
+    Args:
+        name: for messages.
+        command: and its arguments; no secrets.
+        is_ready: whether it answers.
+        log: where it writes.
+        environment: its whole environment.
+        user: who runs it; None for this user.
+        stop_signal: ends it gently.
+    """
+
+    name: str
+    command: Sequence[str]
+    is_ready: Callable[[], bool]
+    log: Path
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
+    user: str | None = None
+    stop_signal: signal.Signals = signal.SIGTERM
+    process: subprocess.Popen[bytes] | None = field(default=None, init=False)
+
+    def start(self) -> None:
+        """Start it, and wait until it answers.
+
+        Raises:
+            RuntimeError: if it ends instead, with the end of what it said.
+            TimeoutError: if it takes too long.
+        """
+        self._begin()
+        wait_for(self._is_up, f"{self.name} to answer")
+
+    def kill(self) -> None:
+        """End it and all its processes by SIGKILL."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """End it gently; by SIGKILL what is left of it."""
+        if self.process is not None:
+            self.process.send_signal(self.stop_signal)
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(20)
+        self.kill()
+
+    def _begin(self) -> None:
+        identity = {"user": self.user, "group": self.user, "extra_groups": []} if self.user else {}
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                self.command,
+                env=dict(self.environment),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self.log.parent,
+                start_new_session=True,
+                **identity,  # type: ignore[call-overload]
+            )
+
+    def _is_up(self) -> bool:
+        assert self.process is not None
+        if self.process.poll() is not None:
+            said = self.log.read_text(errors="replace")[-2000:]
+            raise RuntimeError(f"{self.name} ended with {self.process.returncode}: {said}")
+        return self.is_ready()
+
+    def _end(self, number: signal.Signals) -> None:
+        if self.process is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, number)
+            self.process.wait()
+            self.process = None

@@ -1,0 +1,106 @@
+"""Results and curves that nobody trained, and what reads them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from study.records import Cell, Curve, Outcome, Result, Trial
+from study.tracking import Publisher
+from study.tracking.address import connect
+
+CELL = Cell(
+    task="arithmetic",
+    operation="mul",
+    input_size=100,
+    subset_ratio=0.1 + 0.2,
+    overlap_ratio=0.5,
+    subsets=2,
+    interpolation_range=((-2.0, 2.0),),
+    extrapolation_range=((-6.0, -2.0), (2.0, 6.0)),
+    model="NMU",
+    hidden_size=4,
+    sparsity_strength=1e-7,
+    iterations=300_000,
+)
+EVALUATIONS = 301
+
+
+def solved(seed: int, **changes: Any) -> Result:
+    whole = Result(
+        trial=Trial(CELL, seed),
+        outcome=Outcome.SOLVED,
+        threshold=0.1 + 0.2,
+        best_iteration=37_000,
+        validation_mse=1 / 3,
+        test_mse=1e-300,
+        sparsity_error=5e-324,
+        solved_at_iteration=211_000,
+        iterations=300_000,
+        training_s=1.1,
+        engine="torch",
+        device="cpu",
+    )
+    return replace(whole, **changes)
+
+
+def diverged(seed: int) -> Result:
+    return solved(
+        seed,
+        outcome=Outcome.DIVERGED,
+        best_iteration=1000,
+        validation_mse=math.inf,
+        test_mse=None,
+        sparsity_error=None,
+        solved_at_iteration=None,
+        stopped_early=True,
+        training_s=0.0,
+    )
+
+
+def failed(seed: int, error: str = "killed") -> Result:
+    return Result(trial=Trial(CELL, seed), outcome=Outcome.FAILED, error=error)
+
+
+def curve(seed: int) -> Curve:
+    values = np.linspace(1, 0, EVALUATIONS, dtype=np.float32) * (seed % 7 + 1)
+    values[10] = np.nan
+    return Curve(Trial(CELL, seed).id, np.arange(EVALUATIONS) * 1000, values, values * 2, values * 3)
+
+
+class Made:
+    """Packs of a few trials each, in memory."""
+
+    def __init__(self, results: Sequence[Result], curves: Sequence[Curve] = (), size: int = 4) -> None:
+        self._results, self._curves, self._size = list(results), list(curves), size
+
+    def names(self) -> list[str]:
+        return [f"pack-{start}" for start in range(0, len(self._results), self._size)]
+
+    def results(self, name: str) -> list[Result]:
+        start = int(name.removeprefix("pack-"))
+        return self._results[start : start + self._size]
+
+    def curves(self, name: str) -> list[Curve]:
+        here = {result.trial.id for result in self.results(name)}
+        return [curve for curve in self._curves if curve.trial_id in here]
+
+
+def publish_all(publisher: Publisher, packs: Made) -> None:
+    for name in packs.names():
+        publisher.publish(name, len(packs.results(name)))
+
+
+RESULTS = [solved(1), solved(2**63 - 1), diverged(3), failed(4, "a\nlong story " * 1000)]
+CURVES = [curve(1), curve(2**63 - 1), curve(3)]
+
+
+def runs_of(uri: str, kind: str = "trial", study: str = "demo") -> list[Any]:
+    client = connect(uri)
+    experiment = client.get_experiment_by_name(study)
+    assert experiment is not None
+    return list(client.search_runs([experiment.experiment_id], f"tags.`study.kind` = '{kind}'"))

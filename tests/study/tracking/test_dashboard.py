@@ -1,0 +1,127 @@
+"""Links lead to the dashboard's pages, and the pages show what they should."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from study.records import Outcome, Trial
+from study.tracking import Publisher, links, sync
+from study.tracking.address import connect
+from study.tracking.pages import TRIALS
+from study.tracking.serve import ui_command
+from tests.processes import Server, answers, free_port
+from tests.study.tracking.made import CELL, Made, curve, failed, solved
+
+# What MLflow and its libraries deprecate is not ours to mend.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@contextmanager
+def server(uri: str, port: int, folder: Path) -> Iterator[None]:
+    """Serve a database as `study ui` does."""
+    command, environment = ui_command(uri, port=port)
+    ready = partial(answers, f"http://127.0.0.1:{port}/health")
+    dashboard = Server("MLflow", command, ready, folder / "mlflow.log", environment)
+    try:
+        dashboard.start()
+        yield
+    finally:
+        dashboard.stop()
+
+
+def test_without_mlflow_there_are_no_links(uri: str, tmp_path: Path) -> None:
+    """Tracking off, a study never published or deleted, a database that isn't there or isn't one: None, and no file."""
+    (tmp_path / "text.db").write_text("no database")
+    assert links(None, "demo") is None
+    assert links(uri, "demo") is None
+    assert links(f"sqlite:///{tmp_path}/text.db", "demo") is None
+    assert links(f"sqlite:///{tmp_path}/none/mlflow.db", "demo") is None
+    assert not (tmp_path / "none").exists()
+    sync(uri, "demo", Made([], []))
+    found = links(uri, "demo")
+    assert found is not None
+    connect(uri).delete_experiment(found.experiment_id)
+    assert links(uri, "demo") is None
+
+
+def test_links_wait_for_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is down and one that never answers give no links, however long MLflow would wait for them."""
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "1000")
+    assert links(f"http://127.0.0.1:{free_port()}", "demo") is None
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        assert links(f"http://127.0.0.1:{silent.getsockname()[1]}", "demo", timeout_s=0.1) is None
+
+
+def test_a_study_can_be_linked_to_once_its_publisher_has_begun(uri: str) -> None:
+    """After waiting for it the study is there; where MLflow is down, waiting ends too."""
+    with Publisher(uri, "demo", Made([])) as publisher:
+        publisher.wait_for_study(250)
+        assert links(uri, "demo") is not None
+    with Publisher(f"http://127.0.0.1:{free_port()}", "demo", Made([])) as publisher:
+        publisher.wait_for_study(250)
+        assert publisher.trouble is not None
+
+
+def shown_runs(page: Page, *names: str) -> None:
+    """Wait until the dashboard's table has a row of each name, and no other."""
+    rows = page.locator("a[href*='/runs/']")
+    for name in names:
+        expect(rows.filter(has_text=re.compile(f"^{name}$"))).to_have_count(1, timeout=60_000)
+    expect(rows).to_have_count(len(names))
+
+
+def test_the_view_of_trials_has_columns_worth_seeing(
+    uri: str, tmp_path: Path, visit: Callable[..., Any]
+) -> None:
+    """The list of experiments tells what a study asks and how far it is; its view lists trials with outcomes."""
+    results = [solved(0), solved(1, outcome=Outcome.UNSOLVED, solved_at_iteration=None)]
+    counts = {"trials": 2, "done": 2, "solved": 1}
+    sync(uri, "demo", Made(results), question="Which is solved?", finding="One.", counts=counts)
+    port = free_port()
+    address = f"http://127.0.0.1:{port}"
+    with server(uri, port, tmp_path):
+        found = links(uri, "demo", address=address)
+        assert found is not None
+        page = visit(f"{address}/#/experiments", width=1280).page
+        expect(page.get_by_text("Which is solved?")).to_be_visible(timeout=60_000)
+        expect(page.get_by_text("2 of 2, 1 solved")).to_be_visible()
+        page.goto(f"{found.study}&viewStateShareKey={TRIALS}")
+        shown_runs(page, "NMU h4 seed 0", "NMU h4 seed 1")
+        expect(page.get_by_role("gridcell", name="unsolved")).to_be_visible()
+
+
+def test_links_lead_to_just_these_runs(uri: str, tmp_path: Path, visit: Callable[..., Any]) -> None:
+    """In the dashboard a trial's link shows its run, a cell's its runs, the study's what it ever showed.
+
+    The server and the database give the same links, without the password.
+    """
+    other = replace(CELL, hidden_size=2)
+    results = [*(solved(seed) for seed in range(3)), solved(7, trial=Trial(other, 7)), failed(4)]
+    sync(uri, "first", Made([solved(1)], []))
+    sync(uri, "demo", Made(results, [curve(1)]))
+    port = free_port()
+    address = f"http://127.0.0.1:{port}"
+    with server(uri, port, tmp_path):
+        found = links(uri, "demo", address=address)
+        assert found is not None
+        assert found == links(f"http://me:secret@127.0.0.1:{port}/", "demo")
+        page = visit(found.trial(results[1].trial.id)).page
+        shown_runs(page, "NMU h4 seed 1")
+        page.goto(found.cell(CELL.id))
+        shown_runs(page, *(f"NMU h4 seed {seed}" for seed in (0, 1, 2, 4)))
+        page.goto(found.cell(other.id))
+        shown_runs(page, "NMU h2 seed 7")
+        page.goto(found.trial("none"))
+        expect(page.get_by_text("0 matching runs")).to_be_visible(timeout=60_000)
+        page.goto(found.study)
+        shown_runs(page, "demo")

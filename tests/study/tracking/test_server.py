@@ -1,0 +1,289 @@
+"""MLflow's server with passwords on PostgreSQL and S3, and what becomes of publishing when parts of it are killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from ipaddress import ip_address
+from pathlib import Path
+
+import pytest
+import requests
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from study.errors import TrackingError
+from study.table import results_table
+from study.tracking import Publisher, links, load, published, sync
+from study.tracking.address import connect
+from study.tracking.experiment import Experiment
+from study.tracking.serve import ui_command
+from tests.processes import Server, answers, free_port, wait_for
+from tests.servers import Service
+from tests.study.tracking.made import Made, curve, publish_all, runs_of, solved
+
+# What MLflow and its libraries deprecate is not ours to mend.
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(300)]
+
+RESULTS = [solved(seed) for seed in range(12)]
+PACKS = Made(RESULTS, [curve(seed) for seed in range(12)], size=3)
+
+
+def once_each(service: Service, study: str) -> None:
+    """Check that every trial has one run, finished and exact, and the study's run is finished too."""
+    runs = runs_of(service.direct, study=study)
+    assert len(runs) == len(RESULTS)
+    assert {run.info.status for run in runs + runs_of(service.direct, "study", study)} == {"FINISHED"}
+    assert load(service.direct, study, with_curves=False)[0].equals(
+        results_table(RESULTS).sort_by([("cell_id", "ascending"), ("seed", "ascending")])
+    )
+
+
+def test_a_study_on_a_server_with_passwords(service: Service, tmp_path: Path) -> None:
+    """Runs are in PostgreSQL, files in the object store, links lead to the server; publishing again does nothing."""
+    page = tmp_path / "report.html"
+    page.write_text("<html>")
+    uri = service.mlflow.address
+    assert sync(uri, "first", PACKS, spec="study: first\n", files=lambda: [page]) == len(RESULTS)
+    assert sync(uri, "first", PACKS) == 0
+    once_each(service, "first")
+    found = links(uri, "first")
+    assert found is not None
+    assert found.study.startswith(uri)
+    (study,) = runs_of(uri, "study", "first")
+    kept = connect(uri).list_artifacts(study.info.run_id)
+    assert {file.path for file in kept} == {"report", "spec.yaml"}
+    assert study.info.artifact_uri.startswith("mlflow-artifacts:/")
+
+
+def test_past_the_server_into_its_database(service: Service, tmp_path: Path) -> None:
+    """A study that is published to PostgreSQL itself is whole, but for its files, which only the server can keep."""
+    page = tmp_path / "report.html"
+    page.write_text("<html>")
+    assert sync(service.direct, "direct", PACKS, spec="study: direct\n", files=lambda: [page]) == len(RESULTS)
+    once_each(service, "direct")
+    assert not list(tmp_path.glob("mlruns"))
+
+
+def test_a_wrong_password_is_told_in_words(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which variables hold it is said, the password is not; the study goes on."""
+    monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", "not-the-password")
+    with pytest.raises(
+        TrackingError, match="set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD"
+    ) as caught:
+        sync(service.mlflow.address, "refused", PACKS)
+    assert "not-the-password" not in str(caught.value)
+    with Publisher(service.mlflow.address, "refused", PACKS) as publisher:
+        publish_all(publisher, PACKS)
+        assert publisher.close(60) == len(RESULTS)
+    assert "MLFLOW_TRACKING_PASSWORD" in str(publisher.trouble)
+
+
+def test_a_user_who_may_only_read_is_told_in_words(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The permission that is missing is named."""
+    uri = service.mlflow.address
+    sync(uri, "not-yours", Made(RESULTS[:1]))
+    somebody = {"username": "somebody", "password": "a-password-of-12"}
+    admin = (service.mlflow.username, service.mlflow.password)
+    requests.post(
+        f"{uri}/api/2.0/mlflow/users/create", json=somebody, auth=admin, timeout=30
+    ).raise_for_status()
+    monkeypatch.setenv("MLFLOW_TRACKING_USERNAME", somebody["username"])
+    monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", somebody["password"])
+    assert len(published(uri, "not-yours")) == 1
+    with pytest.raises(TrackingError, match="permission EDIT"):
+        sync(uri, "not-yours", PACKS)
+
+
+def test_no_process_argument_holds_a_password(service: Service) -> None:
+    """What others of the machine can read of the servers' processes has no password in it."""
+    arguments = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
+    told = b"\n".join(arguments).decode(errors="replace")
+    assert service.mlflow.address.rpartition(":")[2] in told  # it is there to be seen
+    secrets = [service.mlflow.password, service.postgres.password_file.read_text().strip().rpartition(":")[2]]
+    secrets.append(service.mlflow.environment["MLFLOW_FLASK_SERVER_SECRET_KEY"])
+    assert not [secret for secret in secrets if secret in told]
+
+
+@pytest.mark.parametrize("which", ["mlflow", "postgres"])
+def test_a_server_killed_and_back_within_a_study(which: str, service: Service) -> None:
+    """SIGKILL while it is written to, and started again: the same publisher ends with everything published.
+
+    A person is told when it went and when it was back.
+    """
+    uri, study = service.mlflow.address, f"killed-{which}"
+    server = getattr(service, which)
+    told: list[str] = []
+    went, is_back = threading.Event(), threading.Event()
+
+    def tell(sentence: str) -> None:
+        told.append(sentence)
+        (is_back if "again" in sentence.partition(",")[0] else went).set()
+
+    try:
+        with Publisher(uri, study, PACKS, tell=tell) as publisher:
+            first, *others = PACKS.names()
+            publisher.publish(first, 3)
+            wait_for(lambda: publisher.waiting == 0, "the first pack")
+            for name in others:
+                publisher.publish(name, 3)
+            server.kill()
+            assert went.wait(120)
+            assert publisher.waiting
+            server.start()
+            assert is_back.wait(120)
+            assert publisher.close(120) == 0
+    finally:
+        if server.process is None:
+            server.start()
+    assert publisher.trouble is None
+    assert len(told) == 2, told
+    once_each(service, study)
+    assert sync(uri, study, PACKS) == 0
+
+
+def test_two_publishers_at_once(service: Service) -> None:
+    """Both write the same packs to the same study: in the end each trial has one run."""
+    uri = service.mlflow.address
+    with Publisher(uri, "both", PACKS) as one, Publisher(service.direct, "both", PACKS) as other:
+        publish_all(one, PACKS)
+        publish_all(other, PACKS)
+    assert sync(uri, "both", PACKS) == 0
+    once_each(service, "both")
+
+
+def test_what_was_written_although_the_answer_came_too_late(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each kind of request is done and its answer lost: the next try leaves no twin."""
+    uri = service.mlflow.address
+    sent: dict[str, int] = {}
+    send = requests.Session.request
+
+    def lose_first_answers(
+        self: requests.Session, method: str, url: str, **more: object
+    ) -> requests.Response:
+        answer = send(self, method, url, **more)  # type: ignore[arg-type]
+        kind = url.rpartition("/mlflow/")[2]
+        sent[kind] = sent.get(kind, 0) + 1
+        if method == "POST" and sent[kind] == 2 and "search" not in kind:
+            raise requests.Timeout(kind)
+        return answer
+
+    monkeypatch.setattr(requests.Session, "request", lose_first_answers)
+    with Publisher(uri, "late", PACKS) as publisher:
+        publish_all(publisher, PACKS)
+        wait_for(lambda: publisher.waiting == 0, "all to be published")
+    assert min(sent[kind] for kind in ("runs/create", "runs/log-batch", "runs/update")) > 2
+    once_each(service, "late")
+
+
+def test_a_killed_driver_leaves_nothing_running(service: Service) -> None:
+    """SIGKILL of a process that publishes: the next publisher completes its runs and the study's."""
+    script = (
+        "import sys; from study.tracking.experiment import Experiment\n"
+        "from study.tracking.rows import trials_of\n"
+        "from tests.study.tracking.test_server import PACKS, RESULTS\n"
+        "experiment = Experiment(sys.argv[1], 'driver')\n"
+        "experiment.publish('pack-0', PACKS.results('pack-0'), lambda: PACKS.curves('pack-0'))\n"
+        "experiment.study.tag({'mlflow.study.writing': 'pack-3'})\n"
+        "half, other = list(trials_of(RESULTS[3:5], []))\n"
+        "experiment._write('pack-3', half); experiment._begin('pack-3', other)\n"
+        "print('ready', flush=True); sys.stdin.read()\n"
+    )
+    uri = service.mlflow.address
+    with subprocess.Popen(
+        [sys.executable, "-c", script, uri], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=Path.cwd()
+    ) as driver:
+        assert driver.stdout is not None
+        assert driver.stdout.readline() == b"ready\n"
+        driver.kill()
+    assert [run.info.status for run in runs_of(uri, "study", "driver")] == ["RUNNING"]
+    assert sorted(run.info.status for run in runs_of(uri, study="driver")) == ["FINISHED"] * 4 + ["RUNNING"]
+    with Publisher(uri, "driver", PACKS) as publisher:
+        publisher.catch_up()
+    assert publisher.trouble is None
+    once_each(service, "driver")
+
+
+def test_the_dashboard_ends_with_all_its_processes(uri: str, tmp_path: Path) -> None:
+    """`study ui` asked to end leaves no server behind, and its port is free."""
+    port = free_port()
+    command = [sys.executable, "-m", "study", "ui", "--tracking-uri", uri, "--port", str(port)]
+    ready: Callable[[], bool] = lambda: answers(f"http://127.0.0.1:{port}/health")  # noqa: E731
+    dashboard = Server("study ui", command, ready, tmp_path / "ui.log")
+    dashboard.start()
+    assert dashboard.process is not None
+    os.kill(dashboard.process.pid, signal.SIGTERM)
+    assert dashboard.process.wait(30) == 0
+    assert not ready()
+    left = [path for path in Path("/proc").glob("[0-9]*/cmdline") if _says(path, str(port))]
+    assert not left
+
+
+def _says(path: Path, word: str) -> bool:
+    try:
+        return word.encode() in path.read_bytes().split(b"\0")
+    except OSError:  # it has ended
+        return False
+
+
+def certificate(folder: Path) -> tuple[Path, Path]:
+    """Make a key, and a certificate for 127.0.0.1 that nobody has signed but itself."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    form, plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    (folder / "key.pem").write_bytes(key.private_bytes(pem, form, plain))
+    (folder / "certificate.pem").write_bytes(made.public_bytes(pem))
+    return folder / "key.pem", folder / "certificate.pem"
+
+
+def test_a_certificate_of_ones_own(uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over TLS, an authority that isn't trusted is told in words; named in MLflow's own variable, it is trusted."""
+    key, public = certificate(tmp_path)
+    port = free_port()
+    command, environment = ui_command(uri, port=port)
+    command += ["--uvicorn-opts", f"--ssl-keyfile {key} --ssl-certfile {public}"]
+    server = Server("MLflow", command, partial(listens, port), tmp_path / "tls.log", environment)
+    address = f"https://127.0.0.1:{port}"
+    try:
+        server.start()
+        with pytest.raises(TrackingError, match="set MLFLOW_TRACKING_SERVER_CERT_PATH"):
+            sync(address, "demo", Made(RESULTS[:1]))
+        monkeypatch.setenv("MLFLOW_TRACKING_SERVER_CERT_PATH", str(public))
+        assert sync(address, "demo", Made(RESULTS[:1])) == 1
+    finally:
+        server.stop()
+
+
+def listens(port: int) -> bool:
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+        return True
+    return False
+
+
+def test_experiments_are_opened_cheaply(service: Service) -> None:
+    """Of a study that is published, opening looks at no run of a trial."""
+    uri = service.mlflow.address
+    sync(uri, "cheap", PACKS)
+    assert Experiment(uri, "cheap")._known == {}

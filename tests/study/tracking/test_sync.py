@@ -1,0 +1,267 @@
+"""MLflow is a view: exact, and complete in the end."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from study.errors import TrackingError
+from study.records import Curve
+from study.table import results_table
+from study.tracking import CURVE_POINTS, Publisher, load, published, sync
+from study.tracking.address import connect
+from study.tracking.experiment import Experiment
+from study.tracking.packs import CHECKED, marks_of
+from study.tracking.rows import PACK, trial_run, trials_of
+from tests.study.tracking.made import CELL, CURVES, RESULTS, Made, curve, failed, publish_all, runs_of, solved
+
+# What MLflow and its libraries deprecate is not ours to mend.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def test_results_come_back_from_mlflow_bit_for_bit(uri: str) -> None:
+    """What the report reads from MLflow is what it reads from the store."""
+    assert sync(uri, "demo", Made(RESULTS, CURVES)) == len(RESULTS)
+    table, curves = load(uri, "demo")
+    expected = results_table(RESULTS).sort_by([("cell_id", "ascending"), ("seed", "ascending")])
+    assert table.equals(expected)
+    assert published(uri, "demo") == {result.trial.id for result in RESULTS[:3]}
+    assert [curve.trial_id for curve in curves] == sorted(curve.trial_id for curve in CURVES)
+
+
+def test_a_thinned_curve_keeps_its_landmarks(uri: str) -> None:
+    """First, last, best step and solved-at stay, with exact values; points that aren't numbers go."""
+    sync(uri, "demo", Made([solved(1)], [curve(1)]))
+    (thin,) = load(uri, "demo")[1]
+    whole = curve(1)
+    assert {0, 37_000, 211_000, 300_000} <= set(thin.iteration.tolist())
+    assert len(thin.iteration) <= CURVE_POINTS <= 100
+    places = np.searchsorted(whole.iteration, thin.iteration)
+    assert thin.test_mse.tobytes() == whole.test_mse[places].tobytes()
+    assert all(math.isfinite(value) for _, _, value in trial_run(solved(1), whole).curve)
+
+
+def test_a_trial_is_a_run_below_the_studys(uri: str) -> None:
+    """Names, tags to filter by, parameters, status and times are what a reader of the dashboard expects."""
+    sync(
+        uri,
+        "demo",
+        Made(RESULTS, CURVES),
+        question="Why?",
+        spec="study: demo\ngrid:\n  hidden_size: [2, 4]\n",
+    )
+    (study,) = runs_of(uri, "study")
+    assert study.info.status == "FINISHED"
+    assert study.data.tags["mlflow.note.content"].startswith("Why?")
+    experiment = connect(uri).get_experiment_by_name("demo")
+    assert experiment is not None
+    assert experiment.tags["mlflow.note.content"].startswith("Why?")
+    assert study.data.tags["spec.grid.hidden_size"] == "[2, 4]"
+    runs = {run.data.tags["study.trial_id"]: run for run in runs_of(uri)}
+    run = runs[RESULTS[0].trial.id]
+    assert run.info.run_name == "NMU h4 seed 1"
+    assert run.data.tags["mlflow.parentRunId"] == study.info.run_id
+    assert run.data.tags["study.outcome"] == "solved"
+    assert run.data.tags["study.hidden_size"] == "4"
+    assert run.data.tags["study.cell_id"] == CELL.id
+    assert run.data.params["subset_ratio"] == repr(0.1 + 0.2)
+    assert "momentum" not in run.data.params
+    assert run.data.metrics["solved"] == 1
+    assert run.info.end_time - run.info.start_time == 1100
+    assert run.info.status == "FINISHED"
+    assert runs[RESULTS[3].trial.id].info.status == "FAILED"
+
+
+def test_publishing_twice_changes_nothing(uri: str) -> None:
+    """The second time finds everything there."""
+    sync(uri, "demo", Made(RESULTS, CURVES))
+    before = [run.to_dictionary() for run in runs_of(uri)]
+    assert sync(uri, "demo", Made(RESULTS, CURVES)) == 0
+    assert [run.to_dictionary() for run in runs_of(uri)] == before
+    assert len(runs_of(uri, "study")) == 1
+
+
+def test_what_differs_is_replaced(uri: str) -> None:
+    """A trial that failed and was then solved is one run, solved."""
+    sync(uri, "demo", Made([failed(1), solved(2)], []))
+    assert sync(uri, "demo", Made([solved(1), solved(2)], [curve(1)])) == 1
+    assert sorted(run.data.tags["study.outcome"] for run in runs_of(uri)) == ["solved", "solved"]
+
+
+@pytest.mark.parametrize("stage", ["begun", "logged"])
+def test_what_a_killed_publisher_left_is_completed(uri: str, stage: str) -> None:
+    """A run left RUNNING becomes the trial's only run."""
+    experiment = Experiment(uri, "demo")
+    (trial,) = trials_of([solved(1)], [curve(1)])
+    run_id, start_ms = experiment._begin("pack-0", trial)
+    if stage == "logged":
+        experiment._log(run_id, start_ms, trial)
+    assert published(uri, "demo") == set()
+    assert len(load(uri, "demo")[0]) == 0
+    assert sync(uri, "demo", Made([solved(1)], [curve(1)])) == 1
+    (run,) = runs_of(uri)
+    assert (run.info.run_id, run.info.status) == (run_id, "FINISHED")
+    table, curves = load(uri, "demo")
+    assert table.equals(results_table([solved(1)]))
+    assert len(curves[0].iteration) > 40
+
+
+def test_two_runs_of_one_trial_become_one(uri: str) -> None:
+    """Of twins, from an answer that got lost, one is left."""
+    experiment = Experiment(uri, "demo")
+    (trial,) = trials_of([solved(1)], [])
+    experiment._begin("pack-0", trial)
+    experiment._write("pack-0", trial)
+    assert len(runs_of(uri)) == 2
+    assert sync(uri, "demo", Made([solved(1)], [])) == 0
+    assert [run.info.status for run in runs_of(uri)] == ["FINISHED"]
+
+
+class Counting(Made):
+    """Packs that count how often curves are read."""
+
+    read = 0
+
+    def curves(self, name: str) -> list[Curve]:
+        self.read += 1
+        return super().curves(name)
+
+
+def test_a_published_pack_is_not_read_or_written_again(uri: str) -> None:
+    """A pack has a mark once it is whole: then its curves aren't read, and its runs aren't asked for."""
+    packs = Counting([solved(seed) for seed in range(6)], [curve(seed) for seed in range(6)], size=2)
+    experiment = Experiment(uri, "demo")
+    assert [
+        experiment.publish(name, packs.results(name), partial(packs.curves, name)) for name in packs.names()
+    ] == [2] * 3
+    (study,) = runs_of(uri, "study")
+    assert len(marks_of(study.data.tags)) == 3
+    again = Experiment(uri, "demo")
+    assert not again._known
+    assert (
+        sum(again.publish(name, packs.results(name), partial(packs.curves, name)) for name in packs.names())
+        == 0
+    )
+    assert packs.read == 3
+    assert {run.data.tags[PACK] for run in runs_of(uri)} == {"pack-0", "pack-2", "pack-4"}
+
+
+def test_what_a_version_without_marks_published_is_kept(uri: str) -> None:
+    """Its runs have no pack, and the study no marks: all are looked at once, and none is written twice."""
+    packs = Made(RESULTS, CURVES)
+    sync(uri, "demo", packs)
+    client, study = connect(uri), runs_of(uri, "study")[0]
+    for run in runs_of(uri):
+        client.delete_tag(run.info.run_id, PACK)
+    for tag in study.data.tags:
+        if tag.startswith("mlflow.study."):
+            client.delete_tag(study.info.run_id, tag)
+    before = {run.info.run_id for run in runs_of(uri)}
+    with Publisher(uri, "demo", packs) as publisher:
+        publisher.catch_up()
+    assert publisher.trouble is None
+    assert {run.info.run_id for run in runs_of(uri)} == before
+    tags = runs_of(uri, "study")[0].data.tags
+    assert CHECKED in tags
+    assert len(marks_of(tags)) == 0  # one trial of the only pack has failed
+
+
+def test_what_another_pack_had_is_not_published_twice(uri: str) -> None:
+    """A pack that is gone, and its trials now in another: found by the mark that nothing has, and replaced."""
+    results = [solved(seed) for seed in range(4)]
+    sync(uri, "demo", Made(results, size=2))
+    again = [solved(seed, training_s=2.0) for seed in range(4)]
+    with Publisher(uri, "demo", Made(again, size=4)) as publisher:
+        publisher.catch_up()
+    assert publisher.trouble is None
+    assert sorted(run.data.metrics["training_s"] for run in runs_of(uri)) == [2.0] * 4
+    assert len(marks_of(runs_of(uri, "study")[0].data.tags)) == 1
+
+
+def test_two_runs_of_a_study_become_one(uri: str) -> None:
+    """The study's own run, made twice by an answer that got lost, is one again."""
+    sync(uri, "demo", Made(RESULTS))
+    client, study = connect(uri), runs_of(uri, "study")[0]
+    client.create_run(study.info.experiment_id, tags={"study.kind": "study"}, run_name="demo")
+    sync(uri, "demo", Made(RESULTS))
+    assert [(run.info.run_id, run.info.status) for run in runs_of(uri, "study")] == [
+        (study.info.run_id, "FINISHED")
+    ]
+
+
+def test_a_run_that_was_made_too_late_is_deleted(uri: str) -> None:
+    """A request that timed out and was done after all leaves a run that nobody ends: it goes at the end."""
+    packs = Made([solved(1), solved(2)])
+    with Publisher(uri, "demo", packs) as publisher:
+        publish_all(publisher, packs)
+        publisher.wait_for_study(250)
+        experiment = Experiment(uri, "demo")
+        (late,) = trials_of([solved(1)], [])
+        experiment._begin("pack-0", late)
+    assert publisher.trouble is None
+    assert [run.info.status for run in runs_of(uri)] == ["FINISHED"] * 2
+
+
+def test_charts_against_hidden_size(uri: str) -> None:
+    """A chart is drawn once; one that differs gets a number of its own, and the old one stays clean."""
+    points = [("NMU", 2, 0.9, 1e5), ("NMU", 4, 1.0, None), ("NAC-mul λ", 2, 0.0, None)]
+    for _ in range(2):
+        sync(uri, "demo", Made([], []), series=points)
+    client, run_id = connect(uri), runs_of(uri, "study")[0].info.run_id
+
+    def chart(name: str) -> dict[int, float]:
+        return {point.step: point.value for point in client.get_metric_history(run_id, name)}
+
+    assert chart("success_rate/NMU") == {2: 0.9, 4: 1.0}
+    assert chart("solved_at_median/NMU") == {2: 1e5}
+    assert chart("success_rate/NAC-mul lambda") == {2: 0.0}
+    sync(uri, "demo", Made([], []), series=[("NMU", 2, 0.8, 1e5)])
+    assert chart("success_rate/NMU") == {2: 0.9, 4: 1.0}
+    assert chart("success_rate.2/NMU") == {2: 0.8}
+
+
+def test_counts_and_files_are_on_the_studys_run(uri: str, tmp_path: Path) -> None:
+    """The study's run carries its latest counts, its file and its report."""
+    page = tmp_path / "report.html"
+    page.write_text("<html>")
+    sync(
+        uri,
+        "demo",
+        Made([]),
+        spec="study: demo\n",
+        counts={"trials_done": 3, "solved": 2},
+        files=lambda: [page],
+    )
+    (study,) = runs_of(uri, "study")
+    assert (study.data.metrics["trials_done"], study.data.metrics["solved"]) == (3, 2)
+    client = connect(uri)
+    assert {file.path for file in client.list_artifacts(study.info.run_id)} == {"report", "spec.yaml"}
+    assert (tmp_path / "mlflow-artifacts" / "demo").is_dir()
+
+
+def test_a_deleted_experiment_is_told_in_words(uri: str) -> None:
+    """What the user deleted is not silently brought back."""
+    sync(uri, "demo", Made([], []))
+    client = connect(uri)
+    client.delete_experiment(client.get_experiment_by_name("demo").experiment_id)  # type: ignore[union-attr]
+    with pytest.raises(TrackingError, match="mlflow experiments restore"):
+        sync(uri, "demo", Made(RESULTS, CURVES))
+
+
+def test_an_unknown_study_is_told_in_words(uri: str) -> None:
+    """A study that was never published is named, with what to do."""
+    assert published(uri, "nobody") == set()
+    with pytest.raises(TrackingError, match="study sync"):
+        load(uri, "nobody")
+
+
+def test_importing_tracking_does_not_import_mlflow() -> None:
+    """MLflow takes seconds to import, so only who publishes pays for it."""
+    code = "import sys, study.tracking; sys.exit('mlflow' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

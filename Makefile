@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo install install-dev test smoke lint benchmark lock clean
+.PHONY: demo install install-dev test test-faults smoke lint benchmark lock clean
 
 demo: install  ## run a small real study, print its table, name the report and the dashboard
 	$(BIN)/study run demo
@@ -29,6 +29,10 @@ test: install-dev  ## run every test
 
 smoke: install-dev  ## bring the whole service up on this machine, and run a small study through submit, kill, resume and report
 	PYTHON=$(abspath $(BIN))/python deploy/smoke.sh
+
+test-faults: install-dev  ## strike real studies by real faults, and put what that cost into docs/faults.md; needs root, half an hour
+	STUDY_FAULTS_CSV=docs/results/faults.csv $(BIN)/python -m pytest -m faults tests/faults
+	$(BIN)/python -m tests.faults.table
 
 lint: install-dev  ## check style, types and the rules between the folders
 	$(BIN)/ruff check .

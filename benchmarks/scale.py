@@ -29,7 +29,7 @@ from study.engine import Training
 from study.plan import plan
 from study.records import Checkpoint, Curve, Outcome, Pack, Progress, Result, Weights
 from study.spec import parse_spec
-from study.store import Store, StudyStore
+from study.store import Store
 from study.work import PackWork
 
 NAME = "nothing"
@@ -45,7 +45,7 @@ protocol: {{iterations: 1000, evaluate_every: 500}}
 CELLS = 100
 COLUMNS = (
     *("what", "trials", "pack_size", "packs", "whole_s", "first_pack_s", "ms_a_pack"),
-    *("memory_at_the_start_mib", "memory_at_most_mib"),
+    *("memory_at_the_start_mib", "memory_at_the_end_mib", "memory_with_report_mib"),
 )
 _STATUS = "/proc/{}/status"
 _DEADLINE_S = 3600.0
@@ -107,7 +107,7 @@ class Idle(Training):
 class IdleWork(PackWork):
     """Does with a pack what `PackWork` does, but for the training."""
 
-    def _start(self, folder: StudyStore, pack: Pack) -> Training:
+    def _start(self, pack: Pack, kept: Checkpoint | None) -> Training:
         return Idle(pack)
 
 
@@ -141,11 +141,13 @@ def _watched(root: Path, trials: int, pack_size: int, until: int | None) -> dict
     """Run a driver to its end, or kill it when so many packs are stored; say how long it took, and what it held."""
     had, began = _packs_stored(root), time.monotonic()
     driver = _start(root, trials, pack_size)
-    first_s, memory = None, []
+    first_s, last_s, memory = None, 0.0, []
     while driver.poll() is None:
         stored = _packs_stored(root)
         if first_s is None and stored > had:
             first_s, first_at = time.monotonic() - began, stored
+        if memory and stored > memory[-1][0]:
+            last_s = time.monotonic() - began
         if first_s is not None:
             memory.append((stored, _memory_mib(driver.pid) if Path(f"/proc/{driver.pid}").exists() else 0.0))
         if until is not None and stored >= until:
@@ -155,15 +157,16 @@ def _watched(root: Path, trials: int, pack_size: int, until: int | None) -> dict
     whole_s, stored = time.monotonic() - began, _packs_stored(root)
     found: dict[str, float] = {"whole_s": whole_s, "packs": stored - had}
     if first_s is not None:
-        trained_s = memory and whole_s - first_s
-        held = [mib for _, mib in memory if mib]
-        tenth = [mib for packs, mib in memory if mib and packs - had <= (stored - had) / 5]
+        held = [(packs, mib) for packs, mib in memory if mib]
+        training = [mib for packs, mib in held if packs < stored] or [held[0][1]]
         found |= {
             "first_pack_s": first_s,
-            "ms_a_pack": 1e3 * trained_s / max(1, stored - first_at),
-            "memory_at_the_start_mib": max(tenth),
-            "memory_at_most_mib": max(held),
+            "ms_a_pack": 1e3 * (last_s - first_s) / max(1, stored - first_at),
+            "memory_at_the_start_mib": training[0],
+            "memory_at_the_end_mib": max(training),
         }
+        if until is None:
+            found["memory_with_report_mib"] = max(mib for _, mib in held)
     return found
 
 

@@ -124,11 +124,16 @@ def scale_table(rows: Sequence[Row]) -> str:
     lines = [
         [row["what"], f"{int(row['trials']):,}", f"{int(row['packs']):,}"]
         + [number(row[name]) for name in ("whole_s", "first_pack_s", "ms_a_pack")]
-        + [number(row[name]) for name in ("memory_at_the_start_mib", "memory_at_most_mib")]
+        + [
+            number(row[name])
+            for name in ("memory_at_the_start_mib", "memory_at_the_end_mib", "memory_with_report_mib")
+        ]
         for row in rows
     ]
     head = ["run", "trials", "packs stored", "whole, s", "until the first pack, s", "ms a pack"]
-    return markdown([*head, "driver at the start, MiB", "driver at most, MiB"], lines, 1)
+    return markdown(
+        [*head, "driver at the first pack, MiB", "until the last pack", "with the report"], lines, 1
+    )
 
 
 def tracking_table(rows: Sequence[Row]) -> str:

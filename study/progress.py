@@ -16,6 +16,8 @@ from study.records import Outcome, Pack, PackFailed, Progress, Result
 
 _RATE_WINDOW_S = 30.0
 _PLAIN_EVERY_S = 4.0
+# A clock is corrected by less all the time.
+_JUMP_S = 30.0
 
 
 class Board:
@@ -133,6 +135,33 @@ class Board:
     def _rate(self) -> float:
         (first, made_first), (last, made_last) = self._seen[0], self._seen[-1]
         return (made_last - made_first) / (last - first) if last > first else 0.0
+
+
+class Clock:
+    """Notices when the time of day is set.
+
+    Args:
+        time_of_day: seconds, of the clock that may be set.
+        steady: seconds, of one that can't.
+
+    Example:
+        >>> day = iter([100.0, 101.0, 42.0, 43.0])
+        >>> clock = Clock(time_of_day=lambda: next(day), steady=iter([0.0, 1.0, 2.0, 3.0]).__next__)
+        >>> clock.jump_s(), clock.jump_s(), clock.jump_s()
+        (None, -60.0, None)
+    """
+
+    def __init__(
+        self, time_of_day: Callable[[], float] = time.time, steady: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._time_of_day, self._steady = time_of_day, steady
+        self._apart_s = time_of_day() - steady()
+
+    def jump_s(self) -> float | None:
+        """Give by how many seconds the clock was set since the last look; None if it wasn't, or by little."""
+        apart_s = self._time_of_day() - self._steady()
+        jump_s, self._apart_s = apart_s - self._apart_s, apart_s
+        return jump_s if abs(jump_s) >= _JUMP_S else None
 
 
 def _trial_iterations(pack: Pack) -> int:

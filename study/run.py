@@ -197,6 +197,7 @@ def _slots(
         with ExitStack() as stack:
             with waiting(console, "joining the cluster"):
                 stack.enter_context(cluster.connection(options.address, None))
+                stack.enter_context(cluster.watching_head(partial(console.print, style="yellow")))
                 cluster.check_versions()
             yield slots_of_cluster(plan, options, cluster.capacity())
         return

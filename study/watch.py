@@ -16,7 +16,7 @@ from rich.console import Console
 from study.heartbeat import beating, in_job
 from study.patience import waited
 from study.plan import Plan
-from study.progress import Board, shown
+from study.progress import Board, Clock, duration, shown
 from study.provenance import provenance
 from study.publishing import FAILED
 from study.records import (
@@ -54,10 +54,16 @@ def watching(
     split: dict[str, tuple[Pack, ...]] = {}
     done: set[str] = set()
     tell = partial(console.print, style="yellow")
+    clock = Clock()
 
     with beating(board, plan.spec.study, console) if in_job() else shown(board, console) as show:
 
         def on_event(event: Event) -> None:
+            if (jump_s := clock.jump_s()) is not None:
+                tell(
+                    f"this machine's clock was set {'ahead' if jump_s > 0 else 'back'} by {duration(abs(jump_s))}: "
+                    "no result depends on it, but times that are shown do"
+                )
             match event:
                 case Progress():
                     board.progress(event)

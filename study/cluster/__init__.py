@@ -1,6 +1,6 @@
 """Packs on Ray Tune, or in this process; the only files that import Ray, but for jobs."""
 
-from study.cluster.connect import Capacity, ask, ask_each, capacity, check_versions, connection
+from study.cluster.connect import Capacity, ask, ask_each, capacity, check_versions, connection, watching_head
 from study.cluster.desk import CPU, GPU
 from study.cluster.here import run_here
 from study.cluster.lanes import Lanes, run_on_tune
@@ -17,4 +17,5 @@ __all__ = [
     "connection",
     "run_here",
     "run_on_tune",
+    "watching_head",
 ]

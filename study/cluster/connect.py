@@ -6,6 +6,7 @@ import gc
 import logging
 import os
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -18,6 +19,12 @@ from study.errors import ClusterError
 _Answer = TypeVar("_Answer")
 
 _CONNECT_TIMEOUT_S = 5.0
+_LOOK_AT_HEAD_S = 5.0
+_HEAD_IS_AWAY = (
+    "the cluster's head at {address} doesn't answer. If it stays away for a minute, this run ends; what is done and "
+    "the checkpoints are kept: start the cluster again, and run the study again"
+)
+_HEAD_IS_BACK = "the cluster's head answers again"
 # A node may have to be started first.
 _ANSWER_TIMEOUT_S = 600.0
 _OBJECT_STORE_BYTES = 128 * 2**20
@@ -117,6 +124,43 @@ def _check_reachable(address: str) -> None:
         socket.create_connection((host, int(port)), timeout=_CONNECT_TIMEOUT_S).close()
     except OSError as error:
         raise ClusterError(f"no Ray cluster answers at {address}: {error}; check --address") from error
+
+
+@contextmanager
+def watching_head(tell: Callable[[str], None]) -> Iterator[None]:
+    """Say so when the connected cluster's head falls silent: Ray waits a minute for it, then ends this process.
+
+    Args:
+        tell: told in words, from a thread.
+    """
+    import ray
+
+    host, _, port = ray.get_runtime_context().gcs_address.rpartition(":")
+    over = threading.Event()
+
+    def watch() -> None:
+        away = False
+        while not over.wait(_LOOK_AT_HEAD_S):
+            answers = _answers(host, int(port))
+            if answers == away:
+                tell(_HEAD_IS_BACK if answers else _HEAD_IS_AWAY.format(address=f"{host}:{port}"))
+            away = not answers
+
+    thread = threading.Thread(target=watch, name="head", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _answers(host: str, port: int) -> bool:
+    try:
+        socket.create_connection((host, port), timeout=_CONNECT_TIMEOUT_S).close()
+    except OSError:
+        return False
+    return True
 
 
 def capacity() -> Capacity:

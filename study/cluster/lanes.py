@@ -33,6 +33,7 @@ _MOST_DEATHS_UNHEARD = 3
 # whoever may use the cluster. Nodes have credentials of their own.
 _NOT_HANDED_ON = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SECURITY_TOKEN", "AWS_SESSION_TOKEN"}
 _OUT_OF_MEMORY = ("running low on memory", "OutOfMemory")
+_DESK_AGAIN = "the process that hands out packs died and was started again; what was being trained goes on"
 _BEGIN_ANEW = "a crash may have left the device's context unusable: begin anew"
 
 
@@ -93,10 +94,12 @@ def run_on_tune(
     # No more lanes than loads: each costs a worker's start.
     kinds = [kind for kind in lanes for _ in range(min(kind.count, len(loads)))]
     packs = ray.put((list(loads), shares))
-    desk = _hire(packs)
-    listener = _listener(desk, {p.id for load in loads for p in load}, on_event, stop, silent_after_s)
+    desk = _hire()
+    listener = _listener(
+        desk, [packs], {p.id for load in loads for p in load}, on_event, stop, silent_after_s
+    )
     trainable = tune.with_resources(
-        tune.with_parameters(_trainable(), lanes=kinds, desk=desk, ours=versions.versions()),
+        tune.with_parameters(_trainable(), lanes=kinds, desk=desk, packs=[packs], ours=versions.versions()),
         lambda config: tune.PlacementGroupFactory([kinds[config["lane"]].resources]),
     )
     try:
@@ -131,26 +134,42 @@ def run_on_tune(
     return used
 
 
-def _hire(packs: Any) -> Any:
+def _hire() -> Any:
     """Open the desk, in a process on this machine: while the driver is busy with its store, lanes must not wait.
 
-    If it dies, it opens again with all packs: those that are stored are handed out once more, and done at once.
-
-    Args:
-        packs: what a `Desk` takes, as an object of Ray's, which must outlive the desk.
+    If it dies, it opens again with all packs: those that are stored are handed out once more, and done at once. What a
+    `Desk` takes comes with each call, as a list of one object of Ray's; so it is there for one that was started again.
     """
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    class OpenDesk(Desk):
-        def __init__(self, held: Sequence[Any]) -> None:
-            super().__init__(*ray.get(held[0]))
+    class OpenDesk:
+        def __init__(self) -> None:
+            self._desk: Desk | None = None
+            self._to_tell = bool(ray.get_runtime_context().was_current_actor_reconstructed)
 
-    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=True)
+        def hand_out(self, lane: str, kind: str, packs: list[Any]) -> tuple[tuple[Pack, ...], bool]:
+            """Give a lane its next packs, and say, once, if this desk was started again."""
+            to_tell, self._to_tell = self._to_tell, False
+            return self._opened(packs).next(lane, kind), to_tell
+
+        def settle(self, lane: str, pack_id: str, done: bool, packs: list[Any]) -> bool:
+            """Take in that a pack is done, or that it crashed, and say whether it is tried again."""
+            if done:
+                self._opened(packs).done(lane, pack_id)
+            return not done and self._opened(packs).crashed(lane, pack_id)
+
+        def take_back(self, lane: str, blame: bool, packs: list[Any]) -> list[str]:
+            return self._opened(packs).lost(lane, blame=blame)
+
+        def _opened(self, packs: list[Any]) -> Desk:
+            self._desk = self._desk or Desk(*ray.get(packs[0]))
+            return self._desk
+
+    # Not softly: from a head without cores Ray would move it to a worker, whose loss would then be everybody's.
+    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     actor: Any = ray.remote(OpenDesk)
-    return actor.options(num_cpus=0, max_restarts=-1, max_task_retries=-1, scheduling_strategy=here).remote(
-        [packs]
-    )
+    return actor.options(num_cpus=0, max_restarts=-1, max_task_retries=-1, scheduling_strategy=here).remote()
 
 
 def _trainable() -> type:
@@ -162,9 +181,14 @@ def _trainable() -> type:
         """A lane."""
 
         def setup(  # type: ignore[override]  # Tune passes `with_parameters` by name
-            self, config: dict[str, Any], lanes: Sequence[Lanes], desk: Any, ours: Mapping[str, str]
+            self,
+            config: dict[str, Any],
+            lanes: Sequence[Lanes],
+            desk: Any,
+            packs: list[Any],
+            ours: Mapping[str, str],
         ) -> None:
-            self._lane, self._desk = str(config["lane"]), desk
+            self._lane, self._desk, self._packs = str(config["lane"]), desk, packs
             self._kind, self._work = lanes[config["lane"]].kind, lanes[config["lane"]].work
             self._steps: Any = None
             self._crashed = False
@@ -187,7 +211,10 @@ def _trainable() -> type:
             until = time.monotonic() + _EVERY_S
             while time.monotonic() < until and not self._crashed:
                 if self._steps is None:
-                    packs = ray.get(self._desk.next.remote(self._lane, self._kind))
+                    asked = self._desk.hand_out.remote(self._lane, self._kind, self._packs)
+                    packs, again = ray.get(asked)
+                    if again:
+                        events.append(Notice(_DESK_AGAIN))
                     if not packs:
                         return {"events": events, "done": True, **self._where}
                     self._steps = abreast(self._work, packs)
@@ -202,10 +229,10 @@ def _trainable() -> type:
         def _settled(self, event: Event) -> Event:
             """Tell the desk what it must know, and the driver what came of it."""
             if isinstance(event, PackDone):
-                ray.get(self._desk.done.remote(self._lane, event.pack_id))
+                ray.get(self._desk.settle.remote(self._lane, event.pack_id, True, self._packs))
             if isinstance(event, PackCrashed):
                 self._crashed = True
-                again = ray.get(self._desk.crashed.remote(self._lane, event.pack_id))
+                again = ray.get(self._desk.settle.remote(self._lane, event.pack_id, False, self._packs))
                 return event if again else PackFailed(event.pack_id, event.error)
             return event
 
@@ -249,6 +276,7 @@ def _last_line(error: str) -> str:
 
 def _listener(
     desk: Any,
+    packs: list[Any],
     pack_ids: set[str],
     on_event: Callable[[Event], None],
     stop: threading.Event,
@@ -331,7 +359,7 @@ def _listener(
             elif not was_silent and _BEGIN_ANEW not in error:
                 memory = any(words in error for words in _OUT_OF_MEMORY)
                 self._notice(lane, "died: its machine ran out of memory" if memory else "died")
-            for pack_id in ray.get(desk.lost.remote(lane, blame=not node_lost)):
+            for pack_id in ray.get(desk.take_back.remote(lane, not node_lost, packs)):
                 self._take(PackFailed(pack_id, error))
 
         def _notice(self, lane: str, what: str) -> None:

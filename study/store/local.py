@@ -8,7 +8,7 @@ import json
 import os
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from study.errors import BusyError, InputError, StoreAwayError, StoreError
@@ -160,11 +160,20 @@ class LocalFolder(Folder):
                 raise BusyError(
                     f"study {self.name!r} is being run by {holder_of(self.read('lock'))}: wait for it, or stop it"
                 ) from None
+            before = self.read("lock")
+            if before:
+                tell(
+                    f"{holder_of(before)} ended without a word, as if it was killed: going on from what it stored"
+                )
             with explained(path, "write"):
                 file.truncate(0)
                 file.write(json.dumps(this_process()))
                 file.flush()
-            yield Held()
+            try:
+                yield Held()
+            finally:
+                with suppress(OSError):  # it is ours until it is closed, whatever is in it
+                    file.truncate(0)
 
     def clean(self) -> None:
         """Remove temporary files of writers that were killed."""

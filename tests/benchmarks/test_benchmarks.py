@@ -101,7 +101,7 @@ def test_the_service_alone_is_measured(tmp_path):
     assert [row["what"] for row in rows] == ["killed at half", "run again", "nothing left"]
     assert sum(int(row["packs"]) for row in rows) == 100
     assert rows[2]["ms_a_pack"] == ""
-    assert float(rows[0]["memory_at_most_mib"]) > 100
+    assert float(rows[0]["memory_at_the_end_mib"]) > 100
     assert tables.scale_table(rows).count("\n") == 4
 
 

@@ -1,0 +1,386 @@
+"""What a fault strikes: a cluster, a store, MLflow on PostgreSQL, and a study in full swing."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from unittest.mock import patch
+
+from mlflow import MlflowClient
+from mlflow.entities import ViewType
+
+from study import cluster
+from study.errors import StudyError
+from study.plan import packs as make_packs
+from study.plan import plan as make_plan
+from study.records import Result
+from study.spec import parse_spec
+from study.store import Store, StudyStore
+from study.table import table_results
+from study.tracking.rows import TRIAL_ID
+from study.work import PackWork
+from tests.faults.nodes import ROOT, WORKERS, Nodes
+from tests.faults.places import Clock, Disk, Network, own_folder
+from tests.processes import Server, answers, wait_for
+from tests.servers import Service, make_bucket, tracking_service
+
+DEADLINE_S = 300.0
+CHECKPOINT_EVERY_S = 0.5
+PACK_SIZE = 20
+TRIALS = 240
+SPEC = """
+study: NAME
+question: Does what is disturbed come out the same?
+task: {name: simple}
+models: [NMU, linear]
+seeds: 120
+fixed: {batch_size: 64, sparsity_start: 1000, sparsity_end: 3000}
+protocol: {iterations: 300000, evaluate_every: 15000, evaluation_rows: 50}
+"""
+
+
+@functools.cache
+def undisturbed() -> list[Result]:
+    """Train the study in this process, in one go; kept on disk for as long as no code has changed."""
+    code = hashlib.sha256(SPEC.encode())
+    for folder in ("study", "units", "tasks"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            code.update(path.read_bytes())
+    root = ROOT / ".pytest_cache" / "faults" / code.hexdigest()[:16]
+    folder = Store(root).study("undisturbed")
+    with folder.lock():
+        attempt = folder.begin_attempt()
+        work = PackWork(str(root), "undisturbed", attempt, "auto", "cpu", CHECKPOINT_EVERY_S)
+        done = folder.done()
+        left = [trial for trial in make_plan(parse_spec(SPEC, source="test")).trials if trial.id not in done]
+        if left:
+            packs = make_packs(left, slots=1, size=PACK_SIZE)
+            cluster.run_here(packs, work, lambda event: None, stop=threading.Event())
+    return bits(folder)
+
+
+def bits(folder: StudyStore) -> list[Result]:
+    """Give what must not depend on how the study was run."""
+    results = [replace(result, training_s=0.0) for result in table_results(folder.read_results())]
+    return sorted(results, key=lambda result: result.trial.id)
+
+
+@dataclass
+class Driver:
+    """A driver's process, and all it has said.
+
+    Args:
+        process: of it.
+        log: where it speaks.
+    """
+
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    @property
+    def told(self) -> str:
+        """Give what it has said, its lines joined."""
+        return " ".join(self.log.read_text(errors="replace").split())
+
+    @property
+    def runs(self) -> bool:
+        """Say whether it still runs."""
+        return self.process.poll() is None
+
+    def wait(self, timeout_s: float = DEADLINE_S) -> int:
+        """Wait for its end, and give its exit code."""
+        try:
+            return self.process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(
+                f"the driver still runs after {timeout_s:.0f} s: {self.told[-3000:]}"
+            ) from None
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send it a signal."""
+        self.process.send_signal(number)
+
+
+@dataclass
+class Strike:
+    """What was going on when a fault struck, and when it went on.
+
+    Args:
+        at: by this process's clock.
+        iterations: of the packs that had a checkpoint.
+        done: the packs that were stored.
+        since_checkpoint_s: age of the oldest of the checkpoints of packs that were training: what was lost at most.
+    """
+
+    at: float
+    iterations: Mapping[str, int]
+    done: frozenset[str]
+    since_checkpoint_s: float
+    recovered_at: float | None = None
+
+
+class Study:
+    """A study of this test's own.
+
+    Args:
+        bed: where it runs.
+        root: the store's address.
+    """
+
+    def __init__(self, bed: Bed, root: str) -> None:
+        self.bed, self.root = bed, root
+        self.name = f"disturbed-{uuid.uuid4().hex[:8]}"
+        self.drivers: list[Driver] = []
+        self.strikes: list[Strike] = []
+        self.file = bed.folder / f"{self.name}.yaml"
+        self.file.write_text(SPEC.replace("NAME", self.name))
+        self._over = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, daemon=True)
+        self._changed_at: dict[str, float] = {}
+        self._iterations: dict[str, int] = {}
+        self._done: frozenset[str] = frozenset()
+
+    @property
+    def disk(self) -> Disk:
+        """Give the file system that its store has for itself."""
+        return self.bed.disks[-1]
+
+    @property
+    def done(self) -> int:
+        """Count the packs that are stored."""
+        return len(self._done)
+
+    @property
+    def folder(self) -> StudyStore:
+        """Give its store, from which nothing is set aside by looking at it."""
+        return Store(self.root, read_only=True).study(self.name)
+
+    def run(self, *more: str, kept: bool = False) -> Driver:
+        """Start a driver; one that is kept is started again if it is killed."""
+        words = [
+            *(["keep", "--"] if kept else []),
+            "run",
+            self.file.name,
+            "--address",
+            self.bed.nodes.address,
+            "--store",
+            self.root,
+        ]
+        words += ["--pack-size", str(PACK_SIZE), "--checkpoint-every-s", str(CHECKPOINT_EVERY_S), *more]
+        self.drivers.append(self.bed.command(f"{self.name}-{len(self.drivers)}.log", *words))
+        if not self._watcher.is_alive():
+            self._watcher.start()
+        return self.drivers[-1]
+
+    def run_again(self) -> Driver:
+        """Start another driver after the last one's end: what its workers did until they ended isn't progress yet."""
+        with suppress(StudyError, OSError):
+            self._look()
+        strike = self.strikes[-1]
+        strike.iterations = {k: v for k, v in self._iterations.items() if k not in self._done}
+        strike.recovered_at = None
+        return self.run()
+
+    def until_midway(self, driver: Driver, *, done: int = 3) -> None:
+        """Wait until some packs are done, and every worker has kept a checkpoint of another."""
+
+        def midway() -> bool:
+            assert driver.runs, f"the driver ended too early: {driver.told[-3000:]}"
+            return len(self._done) >= done and len(self._iterations.keys() - self._done) >= len(WORKERS)
+
+        wait_for(midway, "the middle of the study", DEADLINE_S)
+
+    @contextmanager
+    def struck(self) -> Iterator[Strike]:
+        """Note what goes on now, strike, and see from then on when all of it goes on again."""
+        now = time.monotonic()
+        runs = any(driver.runs for driver in self.drivers)
+        training = {k: v for k, v in self._iterations.items() if runs and k not in self._done}
+        ages = [now - self._changed_at[pack] for pack in training]
+        strike = Strike(now, training, self._done, max(ages, default=0.0))
+        yield strike
+        self.strikes.append(strike)
+
+    def until_progress(self) -> None:
+        """Wait until what was going on at the last strike goes on."""
+        strike = self.strikes[-1]
+
+        def goes_on() -> bool:
+            assert any(driver.runs for driver in self.drivers), self.drivers[-1].told[-3000:]
+            return strike.recovered_at is not None
+
+        wait_for(goes_on, "progress after the fault", DEADLINE_S)
+
+    def end(self) -> None:
+        """End the drivers that are left, and stop looking."""
+        for driver in self.drivers:
+            if driver.runs:
+                driver.signal(signal.SIGCONT)
+                driver.signal(signal.SIGKILL)
+                driver.wait()
+        self._over.set()
+        if self._watcher.ident is not None:
+            self._watcher.join()
+
+    def _watch(self) -> None:
+        while not self._over.wait(0.2):
+            with suppress(StudyError, OSError):
+                self._look()
+
+    def _look(self) -> None:
+        """Look at packs done before those half done, so that one between the two counts as one of them."""
+        folder = self.folder
+        kept = {pack: iteration for pack, _, iteration in folder.checkpoints()}
+        now = time.monotonic()
+        for pack, iteration in kept.items():
+            if self._iterations.get(pack) != iteration:
+                self._changed_at[pack] = now
+        self._iterations, self._done = kept, frozenset(folder.pack_ids())
+        for strike in self.strikes:
+            if strike.recovered_at is None and all(
+                pack in self._done or kept.get(pack, 0) > before for pack, before in strike.iterations.items()
+            ):
+                strike.recovered_at = now
+
+
+@dataclass
+class Bed:
+    """Everything a study needs, running.
+
+    Args:
+        folder: for files; its path is short.
+        network: that this process is in.
+        nodes: of the cluster.
+        service: MLflow and what it stands on.
+        s3: an object store that every node reaches.
+        s3_environment: what its clients need.
+        clock: of all processes of the cluster and its drivers; None if it is the machine's.
+    """
+
+    folder: Path
+    network: Network
+    nodes: Nodes
+    service: Service
+    s3: Server
+    s3_environment: Mapping[str, str]
+    clock: Clock | None = None
+    disks: list[Disk] = field(default_factory=list)
+    studies: list[Study] = field(default_factory=list)
+
+    def study(self, store: str = "folder") -> Study:
+        """Make a study with a store of its own: ``folder``, ``disk`` (a small file system) or ``s3``."""
+        self.mend()
+        folder = self.folder / f"store-{uuid.uuid4().hex[:8]}"
+        if store == "disk":
+            self.disks.append(Disk(folder))
+        study = Study(self, self._bucket() if store == "s3" else str(folder / "studies"))
+        self.studies.append(study)
+        return study
+
+    def _bucket(self) -> str:
+        """Give the URL of a bucket of an object store."""
+        name = f"bucket-{uuid.uuid4().hex}"
+        make_bucket(self.s3_environment, name)
+        return f"s3://{name}/studies"
+
+    def command(self, log: str, *words: str) -> Driver:
+        """Start the command line as a user does."""
+        path = self.folder / log
+        clock = {} if self.clock is None else self.clock.environment
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("RAY_", "MLFLOW_", "STUDY_"))}
+        with path.open("wb") as out:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "study", *words],
+                cwd=self.folder,
+                env=kept
+                | self.nodes.client_environment
+                | self.service.mlflow.client_environment
+                | dict(self.s3_environment)
+                | clock
+                | {"COLUMNS": "1000", "PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1"},
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+            )
+        return Driver(process, path)
+
+    def mend(self) -> None:
+        """Start again whatever has ended, and end what is left of earlier studies."""
+        while self.studies:
+            self.studies.pop().end()
+        for server in (self.service.postgres, self.service.mlflow, self.s3):
+            if server.process is None:
+                server.start()
+        self.nodes.mend()
+
+    def trainers(self) -> list[int]:
+        """Find the processes that train packs."""
+        return [p for number in WORKERS for p in self.network.processes(number, "Trainable.train")]
+
+    def runs_of(self, study: str) -> Counter[tuple[str | None, str]]:
+        """Count the runs that MLflow has of a study, by trial (None for the study's own) and state."""
+        client = MlflowClient(self.service.mlflow.address)
+        experiment = client.get_experiment_by_name(study)
+        found: Counter[tuple[str | None, str]] = Counter()
+        page = None
+        while experiment is not None and page != "":
+            ids = [experiment.experiment_id]
+            runs = client.search_runs(ids, "", ViewType.ACTIVE_ONLY, 1000, page_token=page)
+            found.update((run.data.tags.get(TRIAL_ID), run.info.status) for run in runs)
+            page = runs.token or ""
+        return found
+
+
+@contextmanager
+def opened(*, own_clock: bool = False) -> Iterator[Bed]:
+    """Start everything, and end it.
+
+    Args:
+        own_clock: give the cluster and its drivers a clock that can be set back.
+    """
+    with ExitStack() as stack:
+        folder = stack.enter_context(own_folder())
+        network = Network()
+        network.open()
+        stack.callback(network.close)
+        service = stack.enter_context(tracking_service())
+        s3, s3_environment = _object_store(network.address(1), folder)
+        s3.start()
+        stack.enter_context(patch.dict(os.environ, s3_environment | service.mlflow.client_environment))
+        clock = Clock(folder) if own_clock else None
+        nodes = Nodes(network, folder, s3_environment | ({} if clock is None else clock.environment))
+        bed = Bed(folder, network, nodes, service, s3, s3_environment, clock)
+        stack.callback(lambda: [disk.remove() for disk in bed.disks])
+        nodes.start_all()
+        yield bed
+
+
+def _object_store(address: str, folder: Path) -> tuple[Server, dict[str, str]]:
+    """Give a server of S3's protocol that listens where the nodes are; it asks for no password."""
+    url = f"http://{address}:5000"
+    command = [sys.executable, "-m", "moto.server", "-H", address, "-p", "5000"]
+    environment = {
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_REGION": "us-east-1",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_ENDPOINT_URL": url,
+        "AWS_ENDPOINT_URL_S3": url,
+    }
+    server = Server(
+        "the store's S3", command, functools.partial(answers, f"{url}/moto-api/"), folder / "s3.log"
+    )
+    return server, environment

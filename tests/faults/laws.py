@@ -1,0 +1,114 @@
+"""What must hold after a fault, and what it cost."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import dataclass
+from socket import gethostname
+
+from study.records import Outcome
+from study.store import Store
+from study.table import table_results
+from tests.faults.bed import TRIALS, Bed, Study, bits, undisturbed
+from tests.faults.strikes import Fault
+
+
+@dataclass(frozen=True)
+class Cost:
+    """A line of the table.
+
+    Args:
+        fault: what happened.
+        lost: results that were there before and not in the end.
+        again_s: seconds of training that were done again, at most: age of the checkpoint that it went on from.
+        duplicated: results in more than one file, and runs of MLflow beyond one a trial.
+        recovered_s: from the fault until every pack that was training had got further; the time that what was broken
+            stayed broken is in it.
+        published: by whom the last of the runs was published.
+        told: what the user was told.
+    """
+
+    fault: str
+    lost: int
+    again_s: float
+    duplicated: int
+    recovered_s: float
+    published: str
+    told: str
+
+
+def check(study: Study, fault: Fault) -> Cost:
+    """Wait for the last driver's end, and check every law.
+
+    Raises:
+        AssertionError: if one doesn't hold.
+    """
+    bed, driver = study.bed, study.drivers[-1]
+    code = driver.wait()
+    assert code == 0, f"exit code {code}: {driver.told[-3000:]}"
+    told = " ".join(driver.told for driver in study.drivers)
+    for phrase in fault.told:
+        assert phrase in told, f"{phrase!r} isn't in: {told[-5000:]}"
+    assert "Traceback" not in told, told[-5000:]
+    published = "driver"
+    if "are not published yet" in told:
+        published = "study sync"
+        sync = bed.command(f"{study.name}-sync.log", "sync", study.name, "--store", study.root)
+        assert sync.wait() == 0, sync.told
+    duplicated = _check_store(study) + _check_runs(bed, study)
+    strike = study.strikes[0]
+    return Cost(
+        fault=fault.what,
+        lost=len(_trials_of(study, strike.done) - {r.trial.id for r in bits(study.folder)}),
+        again_s=strike.since_checkpoint_s,
+        duplicated=duplicated,
+        recovered_s=(strike.recovered_at or time.monotonic()) - strike.at,
+        published=published,
+        told=_sentence(study, fault),
+    )
+
+
+def _trials_of(study: Study, packs: frozenset[str]) -> set[str]:
+    rows = [study.folder.read_pack(pack)[0] for pack in packs if pack in study.folder.pack_ids()]
+    return {trial for table in rows for trial in table["trial_id"].to_pylist()}
+
+
+def _check_store(study: Study) -> int:
+    """Every trial has exactly one result, in one believed file, with the undisturbed bits; nothing is half done."""
+    folder = study.folder
+    results = [r for pack in folder.pack_ids() for r in table_results(folder.read_pack(pack)[0])]
+    counts = Counter(result.trial.id for result in results)
+    twice = {trial: count for trial, count in counts.items() if count > 1}
+    assert not twice, f"{len(twice)} trials have several results"
+    assert len(counts) == TRIALS
+    assert not [r for r in results if r.outcome is Outcome.FAILED]
+    assert bits(folder) == undisturbed()
+    assert not Store(study.root, read_only=True).study(study.name).checkpoints()
+    return len(twice)
+
+
+def _check_runs(bed: Bed, study: Study) -> int:
+    """Every trial has exactly one run, finished; none is left running, the study's own neither."""
+    runs = bed.runs_of(study.name)
+    states = Counter(state for _, state in runs.elements())
+    trials = Counter(trial for trial, _ in runs.elements() if trial is not None)
+    assert set(states) == {"FINISHED"}, states
+    assert set(trials) == {result.trial.id for result in undisturbed()}, f"{len(trials)} trials have a run"
+    assert set(trials.values()) == {1}, trials.most_common(3)
+    assert runs[None, "FINISHED"] == 1
+    return sum(trials.values()) - TRIALS
+
+
+def _sentence(study: Study, fault: Fault) -> str:
+    """Give the line in which the user was told, without what is only so here."""
+    for driver in study.drivers:
+        for line in driver.log.read_text(errors="replace").splitlines():
+            if fault.told and fault.told[0] in line:
+                return (
+                    line.strip()
+                    .replace(study.root, "STORE")
+                    .replace(study.name, "NAME")
+                    .replace(gethostname(), "HOST")
+                )
+    return ""

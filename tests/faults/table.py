@@ -1,0 +1,68 @@
+"""The table of docs/faults.md, made from docs/results/faults.csv, so that no figure is copied by hand.
+
+python -m tests.faults.table
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from dataclasses import asdict, fields
+from pathlib import Path
+
+from tests.faults.laws import Cost
+from tests.faults.nodes import ROOT
+from tests.faults.strikes import FAULTS
+
+OUT = "STUDY_FAULTS_CSV"
+"""Names the file that the costs are kept in, in the environment; not set, they aren't."""
+
+
+def keep(name: str, cost: Cost) -> None:
+    """Put a line into the file, in place of the one it had."""
+    if OUT not in os.environ:
+        return
+    path = Path(os.environ[OUT])
+    rows = read(path) | {name: {key: _text(value) for key, value in asdict(cost).items()}}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, ["name", *(one.name for one in fields(Cost))], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({"name": key} | rows[key] for key in FAULTS if key in rows)
+
+
+def read(path: Path) -> dict[str, dict[str, str]]:
+    """Read the file's lines by their fault's name."""
+    if not path.exists():
+        return {}
+    with path.open(newline="", encoding="utf-8") as file:
+        return {row.pop("name"): row for row in csv.DictReader(file)}
+
+
+def _text(value: object) -> str:
+    return f"{value:.1f}" if isinstance(value, float) else str(value)
+
+
+def table(rows: dict[str, dict[str, str]]) -> str:
+    """Lay the lines out as Markdown."""
+    head = [
+        "fault",
+        "results lost",
+        "trained again, s",
+        "duplicated",
+        "recovered after, s",
+        "published by",
+        "told",
+    ]
+    lines = [head, ["---", "--:", "--:", "--:", "--:", "---", "---"]]
+    lines += [list(row.values()) for row in rows.values()]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+if __name__ == "__main__":
+    page = ROOT / "docs" / "faults.md"
+    begin, end = "<!-- table -->\n", "<!-- end -->"
+    before, _, rest = page.read_text(encoding="utf-8").partition(begin)
+    _, _, after = rest.partition(end)
+    rows = read(ROOT / "docs" / "results" / "faults.csv")
+    page.write_text(f"{before}{begin}{table(rows)}\n{end}{after}", encoding="utf-8")

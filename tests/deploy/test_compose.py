@@ -7,12 +7,15 @@ import re
 import ssl
 import stat
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+# What pip installs lies beside Python, whether or not that is on the PATH.
+BIN = Path(sys.executable).parent
 FOLDER = Path(__file__).resolve().parents[2] / "deploy" / "compose"
 FILE = FOLDER / "compose.yaml"
 
@@ -21,7 +24,7 @@ FILE = FOLDER / "compose.yaml"
 def compose() -> dict[str, Any]:
     """Give the file as Docker Compose understands it, with all services and nothing set that has a default."""
     environment = {"PATH": os.environ["PATH"], "STUDY_UID": "1000", "STUDY_GID": "1000"}
-    words = ["docker-compose", "-f", str(FILE), "--profile", "*", "config", "--no-path-resolution"]
+    words = [str(BIN / "docker-compose"), "-f", str(FILE), "--profile", "*", "config", "--no-path-resolution"]
     done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     read: dict[str, Any] = yaml.safe_load(done.stdout)
@@ -41,7 +44,7 @@ def test_docker_compose_refuses_what_it_does_not_know(tmp_path: Path) -> None:
     wrong = tmp_path / "compose.yaml"
     wrong.write_text(FILE.read_text().replace("healthcheck: &ray-health", "heathcheck: &ray-health", 1))
     environment = {"PATH": os.environ["PATH"], "STUDY_UID": "1000", "STUDY_GID": "1000"}
-    words = ["docker-compose", "-f", str(wrong), "config", "--quiet"]
+    words = [str(BIN / "docker-compose"), "-f", str(wrong), "config", "--quiet"]
     done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert "heathcheck" in done.stderr
@@ -50,7 +53,7 @@ def test_docker_compose_refuses_what_it_does_not_know(tmp_path: Path) -> None:
 def test_nothing_starts_without_secrets() -> None:
     """Without what secrets.sh makes, Docker Compose says what to run, and starts nothing."""
     environment = {"PATH": os.environ["PATH"]}
-    words = ["docker-compose", "-f", str(FILE), "--env-file", os.devnull, "config", "--quiet"]
+    words = [str(BIN / "docker-compose"), "-f", str(FILE), "--env-file", os.devnull, "config", "--quiet"]
     done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert "run deploy/compose/secrets.sh first" in done.stderr
@@ -172,11 +175,11 @@ def test_the_front_is_what_caddy_takes(made: Path) -> None:
         "STUDY_TLS_CERT": str(made / "secrets" / "tls.crt"),
         "STUDY_TLS_KEY": str(made / "secrets" / "tls.key"),
     }
-    words = ["caddy", "validate", "--adapter", "caddyfile", "--config", str(FOLDER / "Caddyfile")]
+    words = [str(BIN / "caddy"), "validate", "--adapter", "caddyfile", "--config", str(FOLDER / "Caddyfile")]
     done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     told = subprocess.run(
-        ["caddy", "adapt", "--adapter", "caddyfile", "--config", str(FOLDER / "Caddyfile")],
+        [str(BIN / "caddy"), "adapt", "--adapter", "caddyfile", "--config", str(FOLDER / "Caddyfile")],
         env=environment, capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
     assert {"head:8265", "mlflow:5000"} == set(re.findall(r'"dial":"([^"]+)"', told))

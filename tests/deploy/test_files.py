@@ -21,6 +21,8 @@ import yaml
 from study.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
+# What pip installs lies beside Python, whether or not that is on the PATH.
+BIN = Path(sys.executable).parent
 DEPLOY = ROOT / "deploy"
 _MADE = {
     DEPLOY / "compose" / name for name in ("secrets", "data", ".env")
@@ -150,7 +152,7 @@ def test_smoke_starts_what_compose_starts() -> None:
 @pytest.mark.parametrize("path", SCRIPTS, ids=str)
 def test_scripts_are_clean(path: Path) -> None:
     """Nothing in any script is against shellcheck's rules, and each can be run."""
-    done = subprocess.run(["shellcheck", str(path)], capture_output=True, text=True, check=False)
+    done = subprocess.run([BIN / "shellcheck", path], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
     assert os.access(path, os.X_OK)
 
@@ -163,7 +165,7 @@ def test_there_are_scripts() -> None:
 def test_the_image_is_well_made() -> None:
     """Nothing in the Dockerfile is against hadolint's rules; its user is a number other than root's."""
     done = subprocess.run(
-        ["hadolint", str(DEPLOY / "Dockerfile")], capture_output=True, text=True, check=False
+        [BIN / "hadolint", DEPLOY / "Dockerfile"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout
     users = re.findall(r"(?m)^USER (\S+)$", (DEPLOY / "Dockerfile").read_text())

@@ -6,7 +6,8 @@ instead, since they know nothing of studies; `spec` turns those into problems of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 
@@ -88,3 +89,15 @@ class DeviceError(InputError):
 
 class DeviceMemoryError(DeviceError):
     """The device has no room for a pack."""
+
+
+def nearest(given: object, names: Collection[str]) -> str:
+    """Suggest the nearest valid name, as the end of a sentence; nothing if none is near.
+
+    Example:
+        >>> nearest("hiden_size", ["hidden_size", "input_size"])
+        "; did you mean 'hidden_size'?"
+    """
+    by_lower = {name.lower(): name for name in names}
+    found = difflib.get_close_matches(str(given).lower(), by_lower, n=1, cutoff=0.6)
+    return f"; did you mean {by_lower[found[0]]!r}?" if found else ""

@@ -16,8 +16,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import click
 
-from study.errors import InputError
-from study.spec.hyperparameters import nearest
+from study.errors import InputError, nearest
 
 FILE = "study.toml"
 MEANINGS = {

@@ -12,13 +12,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from study.errors import ClusterError, InputError, UnknownStudyError
+from study.errors import ClusterError, InputError, UnknownStudyError, nearest
 from study.heartbeat import IN_JOB
 from study.jobs.address import parse_address, token
 from study.jobs.client import Client, TakenError, connect
 from study.jobs.rows import Job, Node
 from study.settings import check_no_secret
-from study.spec.hyperparameters import nearest
 
 STOP_WAIT_S = 120
 """Seconds that a study has to keep checkpoints and to publish, when it is asked to stop."""

@@ -5,31 +5,19 @@ Names are those of `study.records.Cell`, but for task and model, which have tabl
 
 from __future__ import annotations
 
-import difflib
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
+from study.errors import nearest
 from study.records import Range
 from tasks import OPERATIONS
 from tasks.arithmetic import check_range
 
 _MOST = 2**31 - 1
 _MOST_ITERATIONS = 2**32 - 2  # the stream's counter has 32 bits for the iteration
-
-
-def nearest(given: object, names: Collection[str]) -> str:
-    """Suggest the nearest valid name, as the end of a sentence; nothing if none is near.
-
-    Example:
-        >>> nearest("hiden_size", ["hidden_size", "input_size"])
-        "; did you mean 'hidden_size'?"
-    """
-    by_lower = {name.lower(): name for name in names}
-    found = difflib.get_close_matches(str(given).lower(), by_lower, n=1, cutoff=0.6)
-    return f"; did you mean {by_lower[found[0]]!r}?" if found else ""
 
 
 def shown(value: object) -> str:

@@ -9,11 +9,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from study.errors import InputError, SpecError
+from study.errors import InputError, SpecError, nearest
 from study.presets import preset_names, preset_text
 from study.spec.checks import check
 from study.spec.document import Document, Path, read
-from study.spec.hyperparameters import HYPERPARAMETERS, nearest, shown
+from study.spec.hyperparameters import HYPERPARAMETERS, shown
 from study.spec.tables import Spec, names_at
 
 _LIMITS = {"greater_than": (">", "gt"), "greater_than_equal": (">=", "ge"), "less_than": ("<", "lt")}

@@ -98,10 +98,11 @@ def test_what_ends_by_itself_is_not_started_again(code):
 def test_a_driver_that_is_asked_to_end_is_not_started_again(number):
     """Who ends a driver with a signal that asks for it gets code 130, also before the driver listens to signals."""
     told: list[str] = []
+    before = signal.getsignal(signal.SIGTERM)
     dies = f"import os, signal; signal.signal({number:d}, signal.SIG_DFL); os.kill(os.getpid(), {number:d})"
     assert keep([sys.executable, "-c", dies], told.append) == 130
     assert told == []
-    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    assert signal.getsignal(signal.SIGTERM) == before
 
 
 def test_a_mistaken_command_is_told_once(kept):

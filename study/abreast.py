@@ -82,6 +82,8 @@ class _Threads:
                     self._queue.put(event)
                     if self._stop.is_set():
                         return
+        except BaseException:  # also what would end a process: in a thread it would end in silence
+            self._queue.put(PackCrashed(pack.id, traceback.format_exc(limit=-4)))
         finally:
             self._queue.put(None)
 

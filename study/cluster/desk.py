@@ -52,7 +52,9 @@ class Desk:
             lane: which.
             kind: ``cpu`` or ``cuda``.
         """
-        self.lost(lane, blame=True)  # what it had and said nothing of
+        self.lost(
+            lane, blame=False
+        )  # what it had and said nothing of: whom to tell of a failure isn't known here
         self._kinds[lane] = kind
         if self._shares is None:
             packs = self._queue.popleft() if self._queue else ()
@@ -68,9 +70,13 @@ class Desk:
         self._through.add(pack_id)
 
     def crashed(self, lane: str, pack_id: str) -> bool:
-        """Take in that a pack crashed, and say whether it is tried again."""
+        """Take in that a pack crashed, and say whether it is tried again.
+
+        One that the lane isn't known to have was taken back meanwhile, or handed out by a desk that died since: it is
+        with others, or in the queue.
+        """
         pack = self._held.get(lane, {}).pop(pack_id, None)
-        return pack is not None and self._again(pack, blame=True)
+        return pack is None or self._again(pack, blame=True)
 
     def lost(self, lane: str, *, blame: bool) -> list[str]:
         """Take back what a lane had that died or fell silent.
@@ -84,11 +90,6 @@ class Desk:
         """
         packs = self._held.pop(lane, {}).values()
         return [pack.id for pack in packs if not self._again(pack, blame=blame)]
-
-    @property
-    def left(self) -> int:
-        """Count the packs that nobody has."""
-        return sum(len(load) for load in self._queue)
 
     def _again(self, pack: Pack, *, blame: bool) -> bool:
         if pack.id in self._through:

@@ -56,6 +56,20 @@ def test_a_crash_lets_the_others_end(small_pack):
         assert done == {pack.id for pack in packs if pack is not bad}
 
 
+def test_a_thread_that_would_end_in_silence_is_told(small_pack):
+    """What ends a process in a worker's own thread, such as SystemExit, is a crash of its pack among others."""
+    bad, good = small_pack(0), small_pack(1)
+
+    def work(pack: Pack) -> Iterator[Event]:
+        if pack is bad:
+            raise SystemExit(3)
+        yield Progress(pack.id, 1, 2, 1, 0, 0)
+
+    told = [event for together in abreast(work, [bad, good]) for event in together]
+    assert [event.pack_id for event in told if isinstance(event, PackCrashed)] == [bad.id]
+    assert [event.pack_id for event in told if isinstance(event, PackDone)] == [good.id]
+
+
 def test_closed_early_each_keeps_a_checkpoint(tmp_path, small_pack):
     """Ended in the middle, all packs stop at their next step with a checkpoint, and none is stored."""
     packs = [small_pack(seed, iterations=10**7, evaluate_every=10**6) for seed in range(3)]

@@ -87,6 +87,14 @@ def test_an_idle_gpu_takes_what_cores_still_train():
     assert desk.next("core 2", CPU) == ()
 
 
+def test_what_a_desk_started_again_does_not_know_is_tried_again():
+    """A crash of a pack that another desk handed out fails nothing: the pack is in the queue."""
+    (pack,) = packs_of(1)
+    desk = Desk([(pack,)])
+    assert desk.crashed("lane", pack.id)
+    assert desk.next("lane", CPU) == (pack,)
+
+
 @pytest.mark.parametrize("blame", [True, False])
 def test_only_what_may_be_to_blame_fails(blame):
     """A pack whose worker dies too often fails; one whose machine is lost goes on for ever."""

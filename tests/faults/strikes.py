@@ -249,8 +249,13 @@ FAULTS: Mapping[str, Fault] = {
         "kill -9 of MLflow's server; away until the end", mlflow_away_to_the_end, _UNPUBLISHED
     ),
     "postgres killed": Fault("kill -9 of PostgreSQL; started again", postgres_killed, _PUBLISHED_LATER),
-    "node cut off": Fault("a node's network cut until it is given up, then mended", node_cut_off, _LOST),
-    "node cut off for a moment": Fault("a node's network cut for less than that", node_cut_off_for_a_moment),
+    # On S3: a machine that is cut off would still reach a folder here, as it would reach no shared folder there.
+    "node cut off": Fault(
+        "a node's network cut until it is given up, then mended", node_cut_off, _LOST, store="s3"
+    ),
+    "node cut off for a moment": Fault(
+        "a node's network cut for less than that", node_cut_off_for_a_moment, store="s3"
+    ),
     "worker paused": Fault(
         "SIGSTOP of a worker for longer than --silent-after-s",
         worker_paused,

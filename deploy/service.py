@@ -9,24 +9,18 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
-import signal
-import socket
 import ssl
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
-import uuid
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from processes import MARK, ServiceError, free_ports, say, wait
+
 COMPOSE = Path(__file__).resolve().parent / "compose"
-READY_S = 180.0
-_MARK, _VALUE = "STUDY_SERVICE", uuid.uuid4().hex
-_LOOK_S = 0.2
 _KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "PYTHONPATH", "VIRTUAL_ENV", "USER", "LOGNAME")
 _S3_PARTS = ("s3", "master", "volume", "filer")
 _PORTS = [
@@ -47,78 +41,6 @@ _PORTS = [
 ]
 
 
-class ServiceError(Exception):
-    """Something isn't as it must be."""
-
-
-def say(words: str) -> None:
-    """Tell what happens."""
-    print(f"smoke: {words}", flush=True)
-
-
-def wait(until: Callable[[], Any], what: str, timeout_s: float = READY_S) -> Any:
-    """Look again and again until there is something to see, and give it.
-
-    Raises:
-        ServiceError: if there isn't in time.
-    """
-    deadline = time.monotonic() + timeout_s
-    while not (seen := until()):
-        if time.monotonic() > deadline:
-            raise ServiceError(f"waited {timeout_s:.0f} s for {what}")
-        time.sleep(_LOOK_S)
-    return seen
-
-
-def free_ports(count: int) -> list[int]:
-    """Find ports that nobody listens on: the kernel's choice keeps out of 10002 to 19999, where Ray's workers are."""
-    probes = [socket.socket() for _ in range(count)]
-    try:
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [probe.getsockname()[1] for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()
-
-
-def processes() -> list[tuple[int, str]]:
-    """List what we started and what that started, wherever it went: process and command line.
-
-    Ray's workers write their names over their environment, and with it the mark: they are known by their parents.
-    """
-    mark, ours, parents, commands = (
-        f"{_MARK}={_VALUE}".encode(),
-        set[int](),
-        dict[int, int](),
-        dict[int, str](),
-    )
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with suppress(OSError):
-                process = int(entry.name)
-                words = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
-                parents[process] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-                if words:  # else it has ended, and waits for its parent to notice
-                    commands[process] = words
-                if mark in (entry / "environ").read_bytes().split(b"\0"):
-                    ours.add(process)
-    while more := {process for process, parent in parents.items() if parent in ours} - ours:
-        ours |= more
-    return [(process, commands[process]) for process in sorted(ours) if process in commands]
-
-
-def end_all() -> None:
-    """End all that we started: by SIGTERM, and by SIGKILL what is left after ten seconds."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        for process, _ in processes():
-            with suppress(ProcessLookupError):
-                os.kill(process, number)
-        with suppress(ServiceError):
-            return wait(lambda: not processes(), "processes to end", 10.0)
-    return None
-
-
 class Service:
     """The parts, started one after the other.
 
@@ -129,8 +51,10 @@ class Service:
     def __init__(self, folder: Path) -> None:
         self.folder, self.secrets = folder, folder / "secrets"
         self.port = dict(zip(_PORTS, free_ports(len(_PORTS)), strict=True))
+        found = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: float(path.parent.name))
+        self.postgres = found[-1] if found else Path(shutil.which("initdb") or "").parent
         self.environment = {name: os.environ[name] for name in _KEPT if name in os.environ} | {
-            _MARK: _VALUE,
+            **MARK,
             "HOME": str(folder / "home"),  # neither settings nor tokens of whoever runs this
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "PYTHONUNBUFFERED": "1",
@@ -145,7 +69,7 @@ class Service:
             ServiceError: if one doesn't.
         """
         say("making secrets")
-        self._run([COMPOSE / "secrets.sh", "--out", self.folder])
+        self.run([COMPOSE / "secrets.sh", "--out", self.folder])
         self._start_postgres()
         self._start_s3()
         self._start_mlflow()
@@ -197,6 +121,32 @@ class Service:
             "AWS_SECRET_ACCESS_KEY": self.secret(f"s3_{user}_secret"),
         }
 
+    def database_environment(self) -> dict[str, str]:
+        """Give the environment of those who use MLflow's database."""
+        return {
+            "PGHOST": "127.0.0.1",
+            "PGPORT": str(self.port["postgres"]),
+            "PGUSER": "mlflow",
+            "PGDATABASE": "mlflow",
+            "PGPASSWORD": self.secret("postgres_password"),
+        }
+
+    def in_postgres(self, command: str, given: bytes = b"") -> bytes:
+        """Run a shell's command that is meant for PostgreSQL's container, and give what it prints.
+
+        Raises:
+            ServiceError: if it fails.
+        """
+        at = {name: self.database_environment()[name] for name in ("PGHOST", "PGPORT")}
+        done = subprocess.run(
+            ["sh", "-c", command.replace("/run/secrets/", f"{self.secrets}/")],
+            check=False, capture_output=True, input=given, cwd="/",
+            env=self.environment | at | {"PATH": f"{self.postgres}:{self.environment['PATH']}"},
+        )  # fmt: skip
+        if done.returncode:
+            raise ServiceError(f"{command} failed with exit code {done.returncode}: {done.stderr.decode()}")
+        return done.stdout
+
     def s3(self, user: str) -> Any:
         """Open the object store as one of its users."""
         import boto3
@@ -224,12 +174,17 @@ class Service:
         except OSError:
             return 0, b""
 
-    def _run(
+    def run(
         self,
         command: Sequence[str | Path],
         environment: Mapping[str, str] | None = None,
         user: str | None = None,
     ) -> None:
+        """Run a program to its end.
+
+        Raises:
+            ServiceError: if it fails, with what it says.
+        """
         words = [str(word) for word in command]
         done = subprocess.run(
             words, check=False, capture_output=True, text=True, cwd="/", user=user,
@@ -272,9 +227,7 @@ class Service:
         return self.ask(url)[0] == 200
 
     def _start_postgres(self) -> None:
-        found = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: float(path.parent.name))
-        program = found[-1] if found else Path(shutil.which("initdb") or "").parent
-        folder, user = self.folder / "postgres", None
+        program, folder, user = self.postgres, self.folder / "postgres", None
         folder.mkdir()
         password = folder / "password"
         shutil.copy(self.secrets / "postgres_password", password)
@@ -282,7 +235,7 @@ class Service:
             user = "postgres" if "postgres" in {entry.pw_name for entry in pwd.getpwall()} else "nobody"
             for path in (folder, password):
                 shutil.chown(path, user)
-        self._run(
+        self.run(
             [program / "initdb", "--username=mlflow", f"--pwfile={password}", "--auth=scram-sha-256", "--encoding=UTF8",
              "--no-locale", f"--pgdata={folder}/data"], user=user,
         )  # fmt: skip
@@ -300,8 +253,7 @@ class Service:
             ready,
             user=user,
         )  # fmt: skip
-        given = {"PGPASSWORD": self.secret("postgres_password")}
-        self._run([program / "createdb", *at, "--username=mlflow", "mlflow"], given)
+        self.run([program / "createdb", "mlflow"], self.database_environment())
 
     def _start_s3(self) -> None:
         ports = [f"-{part}.port={self.port[part]}" for part in _S3_PARTS]
@@ -334,12 +286,8 @@ class Service:
                 "MLFLOW_FLASK_SERVER_SECRET_KEY": self.secret("mlflow_secret_key"),
                 "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
                 "MLFLOW_DISABLE_TELEMETRY": "true",
-                "PGHOST": "127.0.0.1",
-                "PGPORT": str(self.port["postgres"]),
-                "PGUSER": "mlflow",
-                "PGDATABASE": "mlflow",
-                "PGPASSWORD": self.secret("postgres_password"),
-            },
+            }
+            | self.database_environment(),
         )  # fmt: skip
 
     def _start_ray(self) -> None:

@@ -28,14 +28,16 @@ NAMES = [str(path.relative_to(ROOT)) for path in DOCUMENTS]
 every_document = pytest.mark.parametrize("path", DOCUMENTS, ids=NAMES)
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_INDENTED = re.compile(r"^ {4}(\S.*)$", re.MULTILINE)
 _LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 _MINIMAL = {"study": "fragment", "task": "{name: arithmetic}", "models": "[NMU]", "seeds": "1"}
 
 
 def code(text: str) -> list[str]:
-    """List what is set as code: whole blocks, and words between backticks."""
-    blocks = [block for _, block in _FENCE.findall(text)]
-    return blocks + re.findall(r"`([^`\n]+)`", _FENCE.sub("", text))
+    """List what is set as code: whole blocks, indented lines, and words between backticks."""
+    blocks, rest = [block for _, block in _FENCE.findall(text)], _FENCE.sub("", text)
+    lines = [re.sub(r"\s+#.*", "", line) for line in _INDENTED.findall(rest)]
+    return blocks + lines + re.findall(r"`([^`\n]+)`", _INDENTED.sub("", rest))
 
 
 def anchors(text: str) -> set[str]:
@@ -97,6 +99,16 @@ def test_commands_exist(path: Path) -> None:
     assert {
         target for target, _ in matching(r"^(?:\$ )?(?:\w+=\S+ )*make ([a-z][a-z-]*)\b(.*)$", text)
     } <= targets
+
+
+def test_indented_commands_are_read() -> None:
+    """A command is looked at wherever it stands: in a block, in an indented line, between backticks."""
+    text = "```text\n$ study plan F\n```\n\n    study run F --yes   # --no\n\nor `study show N`"
+    assert matching(r"^(?:\$ )?study ([a-z]+)\b(.*)$", text) == {
+        ("plan", " F"),
+        ("run", " F --yes"),
+        ("show", " N"),
+    }
 
 
 def test_every_command_is_explained() -> None:

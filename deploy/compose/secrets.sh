@@ -56,8 +56,12 @@ case $host in
     *:* | [0-9]*.[0-9]*.[0-9]*.[0-9]*) names+=",IP:$host" ;;
     *) names+=",DNS:$host" ;;
 esac
-openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -noenc -days 397 -subj "/CN=$host" \
-    -addext "subjectAltName=$names" -keyout "$new/tls.key" -out "$new/tls.crt" 2>/dev/null
+# -nodes, for OpenSSL before 3 and LibreSSL, which know it by no other name. What it says is shown only if it fails.
+if ! said=$(openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 397 -subj "/CN=$host" \
+    -addext "subjectAltName=$names" -keyout "$new/tls.key" -out "$new/tls.crt" 2>&1); then
+    printf '%s\n' "$said" "the certificate could not be made by $(openssl version); nothing was made" >&2
+    exit 1
+fi
 
 # Containers run as whoever made the secrets, and so can read them; as nobody in particular if that was root.
 user=$(id -u) group=$(id -g)

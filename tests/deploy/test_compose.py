@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import ssl
 import stat
 import subprocess
@@ -167,6 +168,25 @@ def test_bad_names_make_no_certificate(tmp_path: Path) -> None:
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_certificate_that_can_not_be_made_is_told(tmp_path: Path) -> None:
+    """Where openssl refuses, what it says is shown, and no secrets are left half made."""
+    programs, out = tmp_path / "bin", tmp_path / "out"
+    for folder in (programs, out):
+        folder.mkdir()
+    real = shutil.which("openssl")
+    (programs / "openssl").write_text(
+        f'#!/bin/sh\n[ "$1" = req ] && set -- req -unheard-of\nexec {real} "$@"\n'
+    )
+    (programs / "openssl").chmod(0o755)
+    environment = os.environ | {"PATH": f"{programs}:{os.environ['PATH']}"}
+    words = [FOLDER / "secrets.sh", "--out", out]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "unheard-of" in done.stderr
+    assert "the certificate could not be made by " in done.stderr
+    assert [path.name for path in out.iterdir()] == ["data"]
 
 
 def test_the_front_is_what_caddy_takes(made: Path) -> None:

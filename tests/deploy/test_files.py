@@ -34,6 +34,8 @@ FILES = sorted(
 )
 NAMES = [str(path.relative_to(ROOT)) for path in FILES]
 SCRIPTS = [path for path in FILES if path.suffix in (".sh", ".sbatch")]
+MANUAL = ROOT / "docs" / "operations.md"
+IN_A_CONTAINER = re.compile(r"^(?:kubectl|docker) (?:.* (?:exec -T|run --rm) \S+ |.*)")
 LOCK = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().split())
 OURS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 
@@ -60,6 +62,12 @@ def scalars(node: Any) -> Iterator[str]:
         yield node
 
 
+def shown(path: Path) -> Iterator[str]:
+    """Give the lines that a document sets as code, without their comments."""
+    for line in re.findall(r"(?m)^ {4}(\S.*)$", path.read_text(encoding="utf-8")):
+        yield re.sub(r"\s+#.*", "", line)
+
+
 def begun(word: ast.expr) -> str:
     """Give a word of a list, or what an f-string begins with."""
     first = word.values[0] if isinstance(word, ast.JoinedStr) else word
@@ -75,6 +83,8 @@ def spoken(path: Path) -> Iterator[str]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.List):
                 yield " ".join(map(begun, node.elts))
+    elif path.suffix == ".md":
+        yield from (IN_A_CONTAINER.sub("", line) for line in shown(path))
     else:
         yield from (line for line in code(path).splitlines() if not line.lstrip().startswith("echo"))
 
@@ -94,8 +104,8 @@ def options(program: str, command: str) -> set[str]:
 
 def calls() -> Iterator[tuple[str, str, str, set[str]]]:
     """Give every call of a program: the file, the program, its command, its options."""
-    for path, name in zip(FILES, NAMES, strict=True):
-        if path.suffix in (".md", ".ini") or path.name == "smoke.yaml":  # prose, settings, a study
+    for path, name in zip((*FILES, MANUAL), (*NAMES, MANUAL.name), strict=True):
+        if path.suffix == ".ini" or path.name in ("README.md", "smoke.yaml"):  # settings, prose, a study
             continue
         for text in spoken(path):
             plain = text.replace('"', "").replace("'", "")
@@ -122,7 +132,39 @@ def test_every_command_exists() -> None:
         ("cluster.yaml", "ray", "start"),
         ("service.py", "ray", "start"),
         ("service.py", "mlflow", "server"),
+        ("operations.md", "study", "submit"),
+        ("operations.md", "ray", "up"),
+        ("operations.md", "mlflow", "db"),
     } <= called
+
+
+def test_what_the_manual_calls_is_there() -> None:
+    """Files, services of Compose and resources of Kubernetes that the manual's commands name are there."""
+    text = "\n".join(shown(MANUAL))
+    paths = set(re.findall(r"(?<![\w.-])(deploy/[\w./-]+)", text))
+    assert {"deploy/compose/compose.yaml", "deploy/slurm/study.sbatch", "deploy/kubernetes/upgrade"} <= paths
+    assert all((ROOT / path).exists() for path in paths), paths
+    services = yaml.safe_load((DEPLOY / "compose" / "compose.yaml").read_text())["services"]
+    composed = set(re.findall(r"docker compose -f \S+ (?:exec -T|run --rm|build|stop|start) ([\w-]+)", text))
+    assert {"mlflow", "postgres"} <= composed <= set(services)
+    made = {
+        f"{document['kind'].lower()}/{document['metadata']['name']}"
+        for path in (DEPLOY / "kubernetes").rglob("*.yaml")
+        for document in yaml.safe_load_all(path.read_text())
+        if isinstance(document, dict) and "metadata" in document
+    }
+    named = set(re.findall(r"\b((?:deployment|statefulset|job)/[\w-]+)", text))
+    assert {"deployment/mlflow", "statefulset/postgres", "job/mlflow-db-upgrade"} <= named <= made
+
+
+def test_the_manual_says_how_far_a_cluster_grows() -> None:
+    """Whoever submits to a cluster that has no workers while it is idle is shown how to ask for some."""
+    text = MANUAL.read_text(encoding="utf-8")
+    for title in ("On Kubernetes", "On a cloud"):
+        section = text.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+        submitted = re.findall(r"(?m)^ {4}study submit (.*)$", section)
+        assert submitted, title
+        assert all(re.search(r"--workers \d+", line) and "--store " in line for line in submitted), title
 
 
 def test_ray_of_kubernetes_starts_with_known_options() -> None:
@@ -138,15 +180,30 @@ def test_ray_of_kubernetes_starts_with_known_options() -> None:
 
 
 def test_smoke_starts_what_compose_starts() -> None:
-    """The smoke test gives its servers each option that compose gives them: what it shows holds for compose."""
+    """The smoke test gives its servers the options and settings of compose, with the same values but for places."""
     services = yaml.safe_load((DEPLOY / "compose" / "compose.yaml").read_text())["services"]
     smoke = code(DEPLOY / "service.py")
+    # Here everything is on one address, in a folder of its own, on ports that are found at run time.
+    place = re.compile(r"port|host|[.-]ip|address|dir$|config$|cors|URI|URL|_PATH$|WORKER_CPUS$")
     for name in ("head", "worker", "mlflow", "s3"):
-        given = re.findall(r"(?<!\S)(--?[a-zA-Z0-9][\w.-]+)(?:=|\s|$)", " ".join(services[name]["command"]))
-        missing = [option for option in given if f'"{option}=' not in smoke and f'"{option}"' not in smoke]
+        command = " ".join(services[name]["command"])
+        given = re.findall(r"(?<!\S)(--?[a-zA-Z0-9][\w.-]+)(?:=(\S+)|\s|$)", command)
         assert len(given) > 4
-        # Ports are found at run time; the address of a container is its own.
-        assert {option for option in missing if not option.endswith("port")} <= {"-i"}, name
+        for option, value in given:
+            if option.endswith("port") or option == "-i":
+                continue
+            same = not value or place.search(option) or "$" in value
+            wanted = f'"{option}' if same else f'"{option}={value}"'
+            assert wanted in smoke, (name, wanted)
+        for variable, value in services[name].get("environment", {}).items():
+            if re.match("RAY_ROTATION|WORKER_CPUS", variable):
+                continue  # how large logs may grow, and what the command says already
+            if variable.endswith("_FILE"):
+                assert f'"{variable.removesuffix("_FILE")}":' in smoke, (name, variable)
+            elif place.search(variable) or variable == "PGHOST":
+                assert f'"{variable}":' in smoke, (name, variable)
+            else:
+                assert f'"{variable}": "{value}"' in smoke, (name, variable)
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=str)
@@ -199,7 +256,7 @@ def test_images_are_pinned(path: Path) -> None:
     """Images of others have a version and a digest; ours has its version."""
     text = path.read_text(encoding="utf-8")
     for image in re.findall(r"(?m)^\s*(?:-\s*)?(?:image:|FROM)\s+(\S+)", code(path)):
-        if re.match(r"study(?:-cuda)?(?::|$)", image):  # in a base of Kustomize, the overlay says which
+        if re.match(r"study(?:-cuda)?(?::|$)", image):  # of Kustomize's, image/ says which
             assert re.fullmatch(rf"study(?:-cuda)?|study:{OURS}-(?:cpu|cu130)", image), image
         else:
             assert re.fullmatch(r"[\w./-]+:\d[\w.-]*@sha256:[0-9a-f]{64}", image), image
@@ -264,6 +321,37 @@ def test_the_cloud_lets_only_ssh_in() -> None:
         assert kind["node_config"]["MetadataOptions"]["HttpTokens"] == "required"
 
 
+def test_jobs_of_the_cloud_find_their_python(tmp_path: Path) -> None:
+    """Ray's commands there start it such that a job's `python` is the one beside it, and hand a token on."""
+    given = yaml.safe_load((DEPLOY / "cloud" / "cluster.yaml").read_text())
+    programs = tmp_path / "study" / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    (programs / "python").symlink_to(sys.executable)
+    # In Ray's place, what tells with which surroundings it was started.
+    (programs / "ray").write_text('#!/bin/sh\necho "$1 $(command -v python) $RAY_AUTH_MODE"\n')
+    (programs / "ray").chmod(0o755)
+    environment = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "RAY_HEAD_IP": "10.0.0.1"}
+    for kind in ("head", "worker"):
+        *_, start = given[f"{kind}_start_ray_commands"]
+        assert start.startswith("ulimit -n 65536; ")
+        command = start.removeprefix("ulimit -n 65536; ")  # more than may be allowed here
+        told = subprocess.check_output(["bash", "-c", command], env=environment, text=True)
+        assert told == f"start {programs}/python token\n", kind
+
+
+def test_every_node_of_the_cloud_is_set_up() -> None:
+    """Ray gives a kind of node that has commands of its own no others: they begin with those for all."""
+    given = yaml.safe_load((DEPLOY / "cloud" / "cluster.yaml").read_text())
+    for_all = given["setup_commands"]
+    own = [
+        kind["worker_setup_commands"]
+        for kind in given["available_node_types"].values()
+        if "worker_setup_commands" in kind
+    ]
+    assert own
+    assert all(commands[: len(for_all)] == for_all for commands in own)
+
+
 def test_slurm_is_told_in_time() -> None:
     """Slurm tells the script before time is over, and may start it again; the script knows the signal."""
     text = (DEPLOY / "slurm" / "study.sbatch").read_text()
@@ -281,6 +369,30 @@ def test_slurm_is_told_in_time() -> None:
     )
     assert done.returncode == 2
     assert "usage: sbatch" in done.stderr
+
+
+def started_by_slurm(secrets: Path) -> subprocess.CompletedProcess[str]:
+    """Run the script as far as it gets without Slurm."""
+    words = [DEPLOY / "slurm" / "study.sbatch", "hidden-size"]
+    environment = {"PATH": "/usr/bin:/bin", "STUDY_SECRETS": str(secrets)}
+    return subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_slurm_takes_secrets_as_they_are(tmp_path: Path) -> None:
+    """A secret with what a shell would act on arrives whole; what isn't NAME=value is refused, and not shown."""
+    secrets = tmp_path / "secrets"
+    secrets.write_text("# the store's\n\nSTUDY_BIN=/a b&$(id)'==")
+    secrets.chmod(0o600)
+    done = started_by_slurm(secrets)  # it names the folder in which programs aren't
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("/a b&$(id)'==/study isn't there")
+    for line in ("export PASSWORD=hidden", "hidden", "PASS WORD=hidden"):
+        secrets.write_text(f"OTHER=1\n{line}\n")
+        done = started_by_slurm(secrets)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr == f"line 2 of {secrets} must be NAME=value\n"
+    secrets.chmod(0o644)
+    assert "chmod 600" in started_by_slurm(secrets).stderr
 
 
 def test_secrets_come_from_files_into_the_environment(tmp_path: Path) -> None:

@@ -1,0 +1,111 @@
+"""Processes that we start, found again wherever they went: by a mark in their environment."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+READY_S = 180.0
+MARK = {"STUDY_SERVICE": uuid.uuid4().hex}
+"""For the environment of all that is started here."""
+
+_LOOK_S = 0.2
+
+
+class ServiceError(Exception):
+    """Something isn't as it must be."""
+
+
+def say(words: str) -> None:
+    """Tell what happens."""
+    print(f"smoke: {words}", flush=True)
+
+
+def wait(until: Callable[[], Any], what: str, timeout_s: float = READY_S) -> Any:
+    """Look again and again until there is something to see, and give it.
+
+    Raises:
+        ServiceError: if there isn't in time.
+    """
+    deadline = time.monotonic() + timeout_s
+    while not (seen := until()):
+        if time.monotonic() > deadline:
+            raise ServiceError(f"waited {timeout_s:.0f} s for {what}")
+        time.sleep(_LOOK_S)
+    return seen
+
+
+def free_ports(count: int) -> list[int]:
+    """Find ports that nobody listens on: the kernel's choice keeps out of 10002 to 19999, where Ray's workers are."""
+    probes = [socket.socket() for _ in range(count)]
+    try:
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in probes]
+    finally:
+        for probe in probes:
+            probe.close()
+
+
+def processes() -> list[tuple[int, str]]:
+    """List what we started and what that started, wherever it went: process and command line.
+
+    Ray's workers write their names over their environment, and with it the mark: they are known by their parents.
+    """
+    ((name, value),) = MARK.items()
+    mark, ours = f"{name}={value}".encode(), set[int]()
+    parents, commands = dict[int, int](), dict[int, str]()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError):
+                process = int(entry.name)
+                words = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+                parents[process] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                if words:  # else it has ended, and waits for its parent to notice
+                    commands[process] = words
+                if mark in (entry / "environ").read_bytes().split(b"\0"):
+                    ours.add(process)
+    while more := {process for process, parent in parents.items() if parent in ours} - ours:
+        ours |= more
+    return [(process, commands[process]) for process in sorted(ours) if process in commands]
+
+
+def listening() -> list[tuple[str, int, str]]:
+    """List where what we started listens for TCP: address, port and the process's command line."""
+    found: dict[str, tuple[str, int]] = {}
+    for table, family in (("tcp", socket.AF_INET), ("tcp6", socket.AF_INET6)):
+        for line in Path("/proc/net", table).read_text().splitlines()[1:]:
+            words = line.split()
+            if words[3] == "0A":  # LISTEN
+                packed, _, port = words[1].partition(":")
+                # Words of 32 bits, each in this machine's order of bytes.
+                numbers = b"".join(
+                    bytes.fromhex(packed[at : at + 8])[::-1] for at in range(0, len(packed), 8)
+                )
+                found[f"socket:[{words[9]}]"] = (socket.inet_ntop(family, numbers), int(port, 16))
+    there = []
+    for process, command in processes():
+        with suppress(OSError):
+            for path in Path(f"/proc/{process}/fd").iterdir():
+                with suppress(OSError):  # closed meanwhile
+                    if (link := str(path.readlink())) in found:
+                        there.append((*found[link], command))
+    return there
+
+
+def end_all() -> None:
+    """End all that we started: by SIGTERM, and by SIGKILL what is left after ten seconds."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for process, _ in processes():
+            with suppress(ProcessLookupError):
+                os.kill(process, number)
+        with suppress(ServiceError):
+            return wait(lambda: not processes(), "processes to end", 10.0)
+    return None

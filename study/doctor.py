@@ -7,12 +7,13 @@ import shlex
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from study.errors import ClusterError, InputError, StudyError
-from study.jobs import Client, connect, parse_address, token
+from study.jobs import Client, connect, parse_address
+from study.judge import LEAST_FREE_BYTES, Check, judge
 from study.nodes import Answer, read
 from study.probe import free_bytes, gpus_seen, probe_store, probe_tracking
 from study.settings import (
@@ -20,39 +21,28 @@ from study.settings import (
     FILE,
     Setting,
     check_no_secret,
+    confirmed,
     load_settings,
     user_file,
     without_secret,
 )
-from study.versions import difference, versions
+from study.store import is_url
+from study.versions import versions
 
 _GPU_DRIVER = Path("/dev/nvidiactl")
-_LEAST_FREE_BYTES = 2 * 10**9
-_MOST_CLOCK_OFF_S = 5.0
 _JOB_S = 300.0
 _POLL_S = 0.5
 _DEFAULTS = {"store": "studies"}
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """What was looked at, and what was found.
-
-    Args:
-        name: of what was looked at.
-        state: ``ok``, ``warning``, ``failed`` or ``skipped``.
-        found: what is there.
-        mend: what to do about it; empty if nothing.
-    """
-
-    name: str
-    state: str
-    found: str
-    mend: str = ""
-
-    def as_json(self) -> dict[str, str]:
-        """Give it as plain data."""
-        return asdict(self)
+# What is asked here and of the nodes.
+_ON_NODES = {
+    "store": "store on nodes",
+    "tracking": "tracking on nodes",
+    "GPU here": "GPUs on nodes",
+    "room here": "room on nodes",
+}
+_NOT_FROM_HERE = (
+    "studies on the cluster don't need it: its nodes are fine (below). What is run or read here does"
+)
 
 
 def examine(given: Mapping[str, str | None], *, without_token: bool = False) -> Iterator[Check]:
@@ -78,15 +68,39 @@ def examine(given: Mapping[str, str | None], *, without_token: bool = False) -> 
     tracking_uri = values.get("tracking_uri")
     if tracking_uri == "off":
         tracking_uri = None
-    yield Check("versions here", "ok", _listed(versions()))
-    yield _store(store, far=cluster is not None)
-    yield _tracking(tracking_uri)
-    yield _gpu()
-    yield _room("room here", free_bytes())
+    here = [
+        Check("versions here", "ok", _listed(versions())),
+        _store(store, far=cluster is not None),
+        _tracking(tracking_uri),
+        _gpu(),
+        _room("room here", free_bytes()),
+    ]
     if cluster is None:
+        yield from here
         yield Check("cluster", "skipped", "none is set", "--cluster URL checks one")
         return
-    yield from _cluster(cluster, store, tracking_uri, without_token=without_token)
+    there = list(_cluster(cluster, store, tracking_uri, without_token=without_token))
+    yield from (eased(check, there) for check in here)
+    yield from there
+
+
+def eased(check: Check, there: Sequence[Check]) -> Check:
+    """Take a failure on this machine for a warning, if the nodes of a cluster, which train, are fine.
+
+    Args:
+        check: what was found here.
+        there: what was found of the cluster.
+
+    Example:
+        >>> eased(Check("store", "failed", "no route"), [Check("store on nodes", "ok", "it can be written")]).state
+        'warning'
+        >>> eased(Check("store", "failed", "no route"), [Check("nodes", "failed", "nobody answers")]).state
+        'failed'
+    """
+    fine = {found.name for found in there if found.state == "ok"}
+    if check.state != "failed" or _ON_NODES.get(check.name) not in fine:
+        return check
+    return replace(check, state="warning", mend=_NOT_FROM_HERE)
 
 
 def _settings(given: Mapping[str, str | None]) -> tuple[dict[str, Setting], Check]:
@@ -94,6 +108,16 @@ def _settings(given: Mapping[str, str | None]) -> tuple[dict[str, Setting], Chec
         settings = load_settings()
     except InputError as error:
         return {}, Check("settings", "failed", str(error), "mend the file")
+    problems = []
+    for name, from_file in settings.items():
+        try:
+            if given.get(name) is None:
+                confirmed(name, from_file)
+        except InputError as error:
+            problems.append(str(error))
+    if problems:
+        usable = {name: setting for name, setting in settings.items() if setting.confirmed}
+        return usable, Check("settings", "failed", "; ".join(problems), "what is checked below goes without")
     told = []
     for name, variable in ENVIRONMENT.items():
         value, setting = given.get(name), settings.get(name)
@@ -109,7 +133,7 @@ def _settings(given: Mapping[str, str | None]) -> tuple[dict[str, Setting], Chec
 
 
 def _store(store: str, *, far: bool) -> Check:
-    if "://" not in store and far and not Path(store).is_dir():
+    if not is_url(store) and far and not Path(store).is_dir():
         return Check("store", "skipped", f"{store} isn't seen from here; the cluster's nodes are asked below")
     problem = _sentence(lambda: probe_store(store))
     if problem is None:
@@ -140,7 +164,7 @@ def _gpu() -> Check:
 
 def _room(name: str, free: int, where: str = "") -> Check:
     found = f"{where}{free / 1e9:.1f} GB are free for temporary files"
-    if free >= _LEAST_FREE_BYTES:
+    if free >= LEAST_FREE_BYTES:
         return Check(name, "ok", found)
     return Check(name, "failed", found, "free some space there, or set TMPDIR")
 
@@ -158,8 +182,9 @@ def _cluster(url: str, store: str, tracking_uri: str | None, *, without_token: b
         yield Check("Ray", "ok", f"{here} here and on the cluster")
     else:
         found = f"Ray {here} here, {client.ray_version} on the cluster"
-        yield Check("Ray", "failed", found, "install the same version on both sides (constraints.txt)")
-    if "://" not in store and not Path(store).is_absolute():
+        mend = "they understand each other; best install the same version on both sides (constraints.txt)"
+        yield Check("Ray", "warning", found, mend)
+    if not is_url(store) and not Path(store).is_absolute():
         found = f"{store!r} is a relative path"
         yield Check("nodes", "failed", found, "a cluster needs a URL or an absolute path: --store")
         return
@@ -174,7 +199,7 @@ def _cluster(url: str, store: str, tracking_uri: str | None, *, without_token: b
     except StudyError as error:
         yield Check("nodes", "failed", str(error), "`python` on the cluster's PATH must have this package")
         return
-    yield from _nodes(client, answers, store, tracking_uri)
+    yield from judge(client.nodes(), answers, store, tracking_uri)
 
 
 def _guards(client: Client, *, without_token: bool) -> Iterator[Check]:
@@ -183,9 +208,7 @@ def _guards(client: Client, *, without_token: bool) -> Iterator[Check]:
         state = "warning" if address.is_loopback or without_token else "failed"
         found = "the cluster asks for no token: anyone who reaches it can run code there"
         yield Check("token", state, found, "start it with RAY_AUTH_MODE=token")
-    elif token() is None:
-        yield Check("token", "failed", "there is none here", "put it into ~/.ray/auth_token")
-    else:
+    else:  # there is one here, or the cluster would not have answered
         yield Check("token", "ok", "it is accepted, and without it the cluster refuses")
     if not address.is_loopback and not address.encrypted:
         found = "http:// over a network: the token can be read on the way"
@@ -216,73 +239,6 @@ def _ask_nodes(client: Client, store: str, tracking_uri: str | None) -> list[Ans
         last = [line for line in (log or job.message).splitlines() if line.strip()][-3:]
         raise ClusterError("the job that asks the nodes failed: " + " / ".join(last))
     return answers
-
-
-def _nodes(
-    client: Client, answers: Sequence[Answer], store: str, tracking_uri: str | None
-) -> Iterator[Check]:
-    """Judge what the nodes say."""
-    nodes = {node.id: node for node in client.nodes()}
-    names = {node_id: f"{node.name} ({node_id[:6]})" for node_id, node in nodes.items()}
-    found = [(names.get(a.node_id, a.node_id[:6]), a, a.found) for a in answers if a.found is not None]
-    silent = [f"{names.get(a.node_id, a.node_id[:6])}: {a.error}" for a in answers if a.found is None]
-    silent += [
-        f"{name}: it wasn't asked" for i, name in names.items() if i not in {a.node_id for a in answers}
-    ]
-    yield _over(
-        "nodes",
-        silent,
-        f"all {len(found)} answer",
-        "look at the node's raylet; is the package installed there?",
-    )
-    ours = versions()
-    differ = [f"{name}: {told}" for name, _, f in found if (told := difference(ours, f.versions)) is not None]
-    yield _over(
-        "versions",
-        differ,
-        "equal here and on all nodes",
-        "install the same versions everywhere (constraints.txt)",
-    )
-    bad = [f"{name}: {f.store}" for name, _, f in found if f.store is not None]
-    bad += [
-        f"{name}: it doesn't see what another node has written in {store}"
-        for name, _, f in found
-        if f.store is None and not f.shared
-    ]
-    yield _over(
-        "store on nodes",
-        bad,
-        f"{store} can be written and read",
-        "mount the same folder on all nodes, or use an object store",
-    )
-    if tracking_uri is not None:
-        bad = [f"{name}: {f.tracking}" for name, _, f in found if f.tracking is not None]
-        mend = "credentials come from each node's own environment or files"
-        yield _over("tracking on nodes", bad, f"{tracking_uri} answers", mend)
-    bad = [
-        f"{name}: Ray counts {nodes[a.node_id].gpus:g} GPUs, torch sees {len(f.gpus)}"
-        for name, a, f in found
-        if a.node_id in nodes and nodes[a.node_id].gpus > len(f.gpus)
-    ]
-    counted = sum(len(f.gpus) for _, _, f in found)
-    yield _over(
-        "GPUs on nodes", bad, f"{counted} seen by torch", "install torch's CUDA build and a driver there"
-    )
-    bad = [
-        f"{name}: {a.clock_off_s:+.1f} s" for name, a, _ in found if abs(a.clock_off_s) > _MOST_CLOCK_OFF_S
-    ]
-    yield _over("clocks", bad, "agree", "let the nodes keep time (NTP)", state="warning")
-    bad = [
-        f"{name}: {f.free_bytes / 1e9:.1f} GB free for temporary files"
-        for name, _, f in found
-        if f.free_bytes < _LEAST_FREE_BYTES
-    ]
-    yield _over("room on nodes", bad, "enough for temporary files", "free some space there")
-
-
-def _over(name: str, bad: Sequence[str], good: str, mend: str, *, state: str = "failed") -> Check:
-    """Give one check over all nodes."""
-    return Check(name, state, "; ".join(bad), mend) if bad else Check(name, "ok", good)
 
 
 def _sentence(probe: Callable[[], Any]) -> str | None:

@@ -19,11 +19,13 @@ import click
 from study import cluster
 from study.errors import ClusterError
 from study.probe import free_bytes, gpus_seen, probe_store, probe_tracking
+from study.store import is_url
 from study.versions import versions
 
 _MARK = "@node "
-# A node may have to import torch and MLflow first.
-_ANSWER_S = 120.0
+# A node may have to import torch and MLflow first; its clock it tells at once. Together well below what `study doctor`
+# waits for the job: nodes that are silent are named by it.
+_ANSWER_S, _CLOCK_S = 120.0, 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ def look(store: str, tracking_uri: str | None, left: str) -> Found:
     return Found(
         versions=versions(),
         store=probe_store(store),
-        shared="://" in store or Path(store, left).is_file(),
+        shared=is_url(store) or Path(store, left).is_file(),
         tracking=probe_tracking(tracking_uri),
         gpus=tuple(gpus_seen()),
         free_bytes=free_bytes(),
@@ -111,7 +113,7 @@ def read(text: str) -> list[Answer]:
 def _left_in(store: str) -> Iterator[str]:
     """Leave a file in a store while others look for it; where that can't be done, nobody finds it."""
     probe = Path(store) / f".study-probe-{uuid.uuid4().hex}"
-    if "://" in store:
+    if is_url(store):
         yield probe.name
         return
     there = probe.parent.is_dir()
@@ -134,7 +136,7 @@ def _answers(store: str, tracking_uri: str | None) -> Iterator[Answer]:
         found = cluster.ask_each(partial(look, store, tracking_uri, left), _ANSWER_S)
     # Asked again, of workers that are there: the answer comes at once, and its time is known.
     before_s = time.time()
-    clocks = dict(cluster.ask_each(time.time, _ANSWER_S))
+    clocks = dict(cluster.ask_each(time.time, _CLOCK_S))
     after_s = time.time()
     for node_id, answer in found:
         if isinstance(answer, ClusterError):

@@ -2,17 +2,22 @@
 
 The command line is stronger than the environment, that than ``study.toml`` in the working folder, that than the user's
 own ``study.toml``, that than what a command does by default.
+
+A folder, and the ``study.toml`` in it, may be somebody else's: cloned, unpacked, shared. Servers are sent tokens and
+passwords, so those it names are asked only if they are on this machine, or if the user's own file names the same.
 """
 
 from __future__ import annotations
 
+import ipaddress
+import os
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 import click
 
@@ -29,15 +34,28 @@ MEANINGS = {
 ENVIRONMENT = {"cluster": "STUDY_CLUSTER", "store": "STUDY_STORE", "tracking_uri": "MLFLOW_TRACKING_URI"}
 """The environment variable of each setting."""
 
-_SECRETS = {"password", "passwd", "pwd", "secret", "token", "access_token", "secret_access_key"}
+# Are sent the token or the password of whoever asks.
+_SERVERS = ("cluster", "tracking_uri")
+# In names of what a query asks: whatever may hold a secret, but for a driver's names of files and ways to log in.
+_SECRET = re.compile(
+    r"pass|pwd|secret|token|key|signature|credential|bearer|jwt|^sig$|^auth(orization)?$", re.I
+)
+_NO_SECRET = {"passfile", "sslkey", "ssl_key", "sslkeylogfile"}
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One value, and the file that it is from."""
+    """One value, and the file that it is from.
+
+    Args:
+        value: as it is written there.
+        source: the file.
+        confirmed: False of another machine's server that only the working folder's file names.
+    """
 
     value: str
     source: Path
+    confirmed: bool = True
 
 
 def user_file() -> Path:
@@ -60,11 +78,48 @@ def load_settings(files: Sequence[Path] | None = None) -> dict[str, Setting]:
         values, wrong = _read(path)
         mistakes += [f"  {path}: {mistake}" for mistake in wrong]
         for name, value in values.items():
-            found.setdefault(name, Setting(value, path))
+            if name not in found:
+                others = path == Path(FILE) and name in _SERVERS and not _is_here(value)
+                found[name] = Setting(value, path, confirmed=not others)
+            elif not found[name].confirmed and found[name].value == value:
+                found[name] = Setting(value, path)
     if mistakes:
         count = f"{len(mistakes)} mistake{'s' if len(mistakes) > 1 else ''}"
         raise InputError("\n".join([f"settings: {count}, nothing was started", *mistakes]))
     return found
+
+
+def confirmed(name: str, setting: Setting) -> str:
+    """Give a setting's value, if it may be used.
+
+    Raises:
+        InputError: if it is another machine's server, and the working folder's file alone names it.
+
+    Example:
+        >>> confirmed("cluster", Setting("http://head:8265", Path("study.toml"), confirmed=False))
+        Traceback (most recent call last):
+        ...
+        study.errors.InputError: cluster: http://head:8265 is another machine, which would be sent your token or
+        password, and only study.toml in this folder names it, which may be somebody else's file: nothing was sent...
+    """
+    if not setting.confirmed:
+        option = f"--{name.replace('_', '-')}"
+        raise InputError(
+            f"{name}: {setting.value} is another machine, which would be sent your token or password, and only {FILE} "
+            "in this folder names it, which may be somebody else's file: nothing was sent. If you mean it, write the "
+            f"same line into {user_file()}, or give it as {option} or {ENVIRONMENT[name]}"
+        )
+    return setting.value
+
+
+def find_setting(name: str) -> str | None:
+    """Find a setting where no option of a command does: in the environment, else in the files.
+
+    Raises:
+        InputError: if the files have mistakes, or if the value may not be used (`confirmed`).
+    """
+    setting = load_settings().get(name)
+    return os.environ.get(ENVIRONMENT[name]) or (None if setting is None else confirmed(name, setting))
 
 
 def default_map(
@@ -80,22 +135,43 @@ def default_map(
     return given
 
 
-def holds_secret(address: str) -> bool:
-    """Say whether an address has a password in it, before its host or in its query.
+def is_loopback(host: str) -> bool:
+    """Say whether a host can only be this machine.
 
     Example:
-        >>> holds_secret("https://me:secret@host/path"), holds_secret("postgresql://host/db?password=secret")
-        (True, True)
+        >>> [is_loopback(host) for host in ("localhost", "127.0.0.1", "::1", "head")]
+        [True, True, True, False]
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def holds_secret(address: str) -> bool:
+    """Say whether an address has, or may have, a password or a token in it.
+
+    Of a web address that is all before an @ and after a ?: a service may take anything there for a key. A database's
+    may name a user, and ask what isn't called like a secret.
+
+    Example:
+        >>> holds_secret("https://me:secret@host/path"), holds_secret("https://token@host"), holds_secret("http://host/?sig=a")
+        (True, True, True)
+        >>> holds_secret("postgresql://host/db?sslpassword=a"), holds_secret("postgresql://me@host/db?sslmode=require")
+        (True, False)
         >>> holds_secret("https://host:5000/path"), holds_secret("s3://bucket/studies"), holds_secret("/a:b@c")
         (False, False, False)
     """
-    try:
-        parts = urlsplit(address)
-    except ValueError:
-        return re.search(r"//[^/@]*:[^/@]*@", address) is not None
+    parts = _parts(address)
+    if parts is None:
+        return "@" in address
     before_host, at, _ = parts.netloc.rpartition("@")
-    asked = {name.lower() for name, _ in parse_qsl(parts.query, keep_blank_values=True)}
-    return bool(at and ":" in before_host) or bool(asked & _SECRETS)
+    if parts.scheme in ("http", "https"):
+        return bool(at or parts.query or parts.fragment)
+    asked = {name.lower() for name in re.findall(r"[\w.-]+(?=\s*=)", unquote(parts.query))}
+    return ":" in before_host or any(_SECRET.search(name) for name in asked - _NO_SECRET)
 
 
 def without_secret(address: str) -> str:
@@ -107,8 +183,34 @@ def without_secret(address: str) -> str:
         >>> without_secret("s3://bucket/studies")
         's3://bucket/studies'
     """
-    shown = re.sub(r"//[^/@]*@", "//***@", address)
-    return shown.partition("?")[0] + "?***" if "?" in shown and holds_secret(address) else shown
+    if not holds_secret(address):
+        return address
+    parts = _parts(address)
+    if parts is None:  # no telling where the password ends
+        return re.sub(r"(//|^).*", r"\1***", address, count=1, flags=re.DOTALL)
+    _, at, host = parts.netloc.rpartition("@")
+    return f"{parts.scheme}://{'***' if at else ''}{at}{host}{parts.path}" + (
+        "?***" if parts.query or parts.fragment else ""
+    )
+
+
+def _parts(address: str) -> SplitResult | None:
+    """Split an address; None if that can't be done, as with a / or ? in an unquoted password."""
+    try:
+        parts = urlsplit(address)
+        _ = parts.port
+    except ValueError:
+        return None
+    return parts
+
+
+def _is_here(address: str) -> bool:
+    """Say whether a tracking server or cluster is surely on this machine: on loopback, or a database in a file."""
+    parts = _parts(address)
+    if address == "off" or (parts is not None and parts.scheme == "sqlite"):
+        return True
+    # A database's query can name another host.
+    return parts is not None and not parts.query and is_loopback(parts.hostname or "")
 
 
 def check_no_secret(address: str, where: str) -> None:
@@ -126,9 +228,9 @@ def check_no_secret(address: str, where: str) -> None:
 
 
 _SECRET_TOLD = (
-    "must not hold a password, which everybody could read there; leave it out of the address, and give it in the "
-    "environment (MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, AWS_SECRET_ACCESS_KEY, ...) or a file "
-    "(PGPASSFILE)"
+    "must not hold a password or a token (a web address nothing before an @ or after a ? or #), which everybody could "
+    "read there; leave it out of the address, and give it in the environment (MLFLOW_TRACKING_USERNAME and "
+    "MLFLOW_TRACKING_PASSWORD, AWS_SECRET_ACCESS_KEY, ...) or a file (PGPASSFILE)"
 )
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,25 +12,21 @@ from rich.console import Console
 from rich.markup import escape
 
 from study.cli.options import (
-    CHECKPOINT_EVERY_S,
-    DEVICE,
-    ENGINE,
-    PACK_SIZE,
-    PACKS_PER_GPU,
-    SILENT_AFTER_S,
+    CLUSTERS_STORE,
+    CLUSTERS_TRACKING,
     WORKERS,
-    YES,
     make_console,
     planned_study,
     shared_address,
+    training_options,
 )
 from study.cli.standings import busy_line, checks_table, detail, listing, studies_table
-from study.errors import InputError
+from study.errors import ClusterError, InputError
 from study.progress import waiting
-from study.settings import load_settings
+from study.settings import find_setting, without_secret
 
 if TYPE_CHECKING:
-    from study.jobs import Client, Order
+    from study.jobs import Client, Job, Order
 
 _LOG_LINES = 1000
 
@@ -39,22 +35,8 @@ CLUSTER = click.option(
     envvar="STUDY_CLUSTER",
     show_envvar=True,
     metavar="URL",
+    callback=shared_address,
     help="Ray cluster: address of its dashboard, http://HEAD:8265.",
-)
-_STORE = click.option(
-    "--store",
-    envvar="STUDY_STORE",
-    default="studies",
-    show_envvar=True,
-    callback=shared_address,
-    help="Folder or URL of the studies' results, the same for all nodes.",
-)
-_TRACKING = click.option(
-    "--tracking-uri",
-    envvar="MLFLOW_TRACKING_URI",
-    show_envvar=True,
-    callback=shared_address,
-    help="MLflow server, or 'off'. Default: what the cluster's own settings say, or sqlite inside the store.",
 )
 _ONLY_STORE = click.option(
     "--store", "only_store", metavar="STORE", help="Which, if a study is there for several stores."
@@ -70,16 +52,9 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON, for pr
 @click.command()
 @click.argument("file")
 @CLUSTER
-@_STORE
-@_TRACKING
-@YES
-@ENGINE
-@DEVICE
-@PACK_SIZE
-@WORKERS
-@PACKS_PER_GPU
-@CHECKPOINT_EVERY_S
-@SILENT_AFTER_S
+@CLUSTERS_STORE
+@CLUSTERS_TRACKING
+@training_options
 @_WITHOUT_TOKEN
 @click.pass_context
 def submit(
@@ -112,20 +87,27 @@ def submit(
 @click.argument("name")
 @CLUSTER
 @_ONLY_STORE
+@WORKERS
 @_WITHOUT_TOKEN
 @click.pass_context
 def resume(
-    ctx: click.Context, name: str, cluster: str | None, only_store: str | None, without_token: bool
+    ctx: click.Context,
+    name: str,
+    cluster: str | None,
+    only_store: str | None,
+    workers: int | None,
+    without_token: bool,
 ) -> None:
-    """Go on with study NAME on a cluster: as it was submitted last, from what is stored."""
+    """Go on with study NAME on a cluster: as it was submitted last but for --workers, from what is stored."""
     from study.jobs import again, connect_to_run, standing
     from study.plan import plan
     from study.spec import check_size, parse_spec
 
     url, console = _cluster(cluster), make_console()
-    client = connect_to_run(url, _warn(console), without_token=without_token)
+    client = connect_to_run(url, _warn, without_token=without_token)
     last = standing(client, name, only_store)
     made = again(client.job(last.job))
+    made = replace(made, workers=workers or made.workers)
     spec = parse_spec(made.spec, source=f"study {name}, as it was submitted last")
     check_size(spec, yes=made.yes)
     console.print(f"{name}: {plan(spec).trials_count:,} trials")
@@ -141,7 +123,7 @@ def status(name: str, cluster: str | None, only_store: str | None, as_json: bool
     """Say how study NAME stands on a cluster: done and left, time left, workers, use of the nodes."""
     from study.jobs import connect, standings, usage
 
-    client = connect(_cluster(cluster))
+    client = connect(_cluster(cluster), _warn)
     found, busy = standings(client, name, only_store), usage(client)
     if as_json:
         click.echo(json.dumps(listing(found, busy), indent=2))
@@ -163,14 +145,30 @@ def logs(name: str, cluster: str | None, only_store: str | None, follow: bool, l
     from study.jobs import connect, standing, told
     from study.jobs import follow as follow_log
 
-    client = connect(_cluster(cluster))
+    client = connect(_cluster(cluster), _warn)
     job = standing(client, name, only_store).job
-    if follow:
-        for line in follow_log(client, job, lines):
-            click.echo(line)
-    else:
-        for line in client.tail(client.job(job), lines).splitlines():
-            click.echo(told(line))
+    last = () if follow else client.tail(client.job(job), lines).splitlines()
+    nothing = True
+    for line in follow_log(client, job, lines) if follow else map(told, last):
+        nothing = False
+        click.echo(line)
+    if nothing:
+        _tell_no_log(client.job(job))
+
+
+def _tell_no_log(job: Job) -> None:
+    """Say why nothing of a log could be read.
+
+    Raises:
+        ClusterError: if nothing will be.
+    """
+    rays = " ".join(job.message.split())
+    if job.ended:
+        raise ClusterError(
+            f"{job.id} has no log that can be read: it lay on the driver's node and is gone with it, or the driver "
+            f"never started. Ray says: {rays or 'nothing'}"
+        )
+    _warn(f"{job.id} has no log yet that can be read. Ray says: {rays or 'nothing'}")
 
 
 @click.command()
@@ -182,7 +180,7 @@ def stop(name: str, cluster: str | None, only_store: str | None) -> None:
     from study.jobs import connect, standing
     from study.jobs import stop as stop_study
 
-    client, console = connect(_cluster(cluster)), make_console()
+    client, console = connect(_cluster(cluster), _warn), make_console()
     before = standing(client, name, only_store)
     if before.ended:
         console.print(f"{name} isn't running: it is {before.state}. {before.next}", highlight=False)
@@ -216,8 +214,8 @@ def keep(arguments: tuple[str, ...]) -> None:
 
 @click.command()
 @CLUSTER
-@_STORE
-@_TRACKING
+@CLUSTERS_STORE
+@CLUSTERS_TRACKING
 @_WITHOUT_TOKEN
 @_JSON
 @click.pass_context
@@ -254,7 +252,7 @@ def list_cluster(cluster: str, *, as_json: bool) -> None:
     """Print the studies of a cluster."""
     from study.jobs import connect, standings, usage
 
-    client = connect(cluster)
+    client = connect(cluster, _warn)
     found, busy = standings(client), usage(client)
     if as_json:
         click.echo(json.dumps(listing(found, busy), indent=2))
@@ -281,9 +279,8 @@ def _run_there(
     from study.jobs import connect_to_run
     from study.jobs import submit as submit_study
 
-    warn = _warn(console)
-    client = client or connect_to_run(url, warn, without_token=without_token)
-    done = submit_study(client, made, warn)
+    client = client or connect_to_run(url, _warn, without_token=without_token)
+    done = submit_study(client, made, _warn)
     if done.before is None:
         console.print(f"{made.study} was submitted to {url} as {done.job_id}", highlight=False)
     else:
@@ -292,7 +289,7 @@ def _run_there(
             f"{made.study} is running there already, submitted by {escape(by)}: attached to {done.job_id}"
         )
         if not done.same_file:
-            warn(
+            _warn(
                 "it was submitted with another file, and goes on with that: for this one, `study stop` it first"
             )
     given = ctx.get_parameter_source("cluster") == click.core.ParameterSource.COMMANDLINE
@@ -303,15 +300,18 @@ def _run_there(
         ("cluster:", f"{client.address.url}/#/jobs/{done.job_id}"),
         ("tracking:", _tracking_page(made)),
     ):
-        if value:
-            console.print(f"{name:10} {value}", soft_wrap=True, highlight=False, markup=False)
+        console.print(f"{name:10} {value}", soft_wrap=True, highlight=False, markup=False)
 
 
-def _tracking_page(made: Order) -> str | None:
+def _tracking_page(made: Order) -> str:
     """Give MLflow's page of the study; the server's own while it doesn't know the study, or isn't reached from here."""
     uri = made.tracking_uri
-    if uri is None or not uri.startswith("http"):
-        return None
+    if uri is None:
+        return f"where the cluster's own settings say; `study logs {made.study}` ends with the dashboard's address"
+    if uri == "off":
+        return "off: nothing is published"
+    if not uri.startswith("http"):
+        return f"{without_secret(uri)}, a database: an MLflow server on it, or `study ui` there, shows it"
     from study.tracking import links
 
     found = links(uri, made.study)
@@ -320,22 +320,22 @@ def _tracking_page(made: Order) -> str | None:
 
 def known_cluster() -> str:
     """Give the cluster of the environment or the settings."""
-    setting = load_settings().get("cluster")
-    return _cluster(os.environ.get("STUDY_CLUSTER") or (setting.value if setting else None))
+    return _cluster(find_setting("cluster"))
 
 
 def _cluster(given: str | None) -> str:
     if not given:
         raise InputError(
-            "which cluster? --cluster http://HEAD:8265 says it, or STUDY_CLUSTER, or `cluster` in study.toml"
+            "which cluster? --cluster http://HEAD:8265 says it, or STUDY_CLUSTER, or `cluster` in your own study.toml"
         )
     from study.jobs import parse_address
 
     return parse_address(given).url
 
 
-def _warn(console: Console) -> Any:
-    return lambda text: console.print(text, style="yellow", highlight=False, markup=False)
+def _warn(text: str) -> None:
+    """Warn beside what a command prints, which a program may read."""
+    click.secho(text, fg="yellow", err=True)
 
 
 COMMANDS = (submit, status, logs, stop, resume, doctor, keep)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from click.core import ParameterSource
 from rich.console import Console
 
 from study.errors import InputError
+from study.settings import check_no_secret, confirmed, load_settings
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C or SIGTERM."""
@@ -32,32 +34,42 @@ def _checked(ctx: click.Context, param: click.Parameter, store: str) -> str:
 
 
 def shared_address(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    """Refuse a password in an address on the command line, where every user of the machine can read it."""
-    from study.settings import check_no_secret
-
-    if value is not None and ctx.get_parameter_source(param.name or "") == ParameterSource.COMMANDLINE:
+    """Refuse a password on the command line, which all users can read, and servers that only a folder's file names."""
+    source, name = ctx.get_parameter_source(param.name or ""), param.name or ""
+    if value is not None and source == ParameterSource.COMMANDLINE:
         check_no_secret(value, param.opts[0])
+    if source == ParameterSource.DEFAULT_MAP:
+        confirmed(name, load_settings()[name])
     return value
 
 
-STORE = click.option(
-    "--store",
-    default="studies",
-    envvar="STUDY_STORE",
-    show_default=True,
-    show_envvar=True,
-    callback=_checked,
-    help="Folder of the studies' results, or its URL: s3://, gs://, az://.",
-)
+def _store(check: Callable[..., Any], text: str) -> Callable[..., Any]:
+    return click.option(
+        "--store",
+        default="studies",
+        envvar="STUDY_STORE",
+        show_default=True,
+        show_envvar=True,
+        callback=check,
+        help=text,
+    )
 
 
-TRACKING = click.option(
-    "--tracking-uri",
-    envvar="MLFLOW_TRACKING_URI",
-    show_envvar=True,
-    callback=shared_address,
-    help="MLflow server, or 'off'. Default: sqlite inside the store, if that is a folder.",
-)
+def _tracking(unless_given: str) -> Callable[..., Any]:
+    return click.option(
+        "--tracking-uri",
+        envvar="MLFLOW_TRACKING_URI",
+        show_envvar=True,
+        callback=shared_address,
+        help=f"MLflow server, or 'off'. Default: {unless_given}.",
+    )
+
+
+STORE = _store(_checked, "Folder of the studies' results, or its URL: s3://, gs://, az://.")
+TRACKING = _tracking("sqlite inside the store, if that is a folder")
+# The nodes reach what this machine may not.
+CLUSTERS_STORE = _store(shared_address, "Folder or URL of the studies' results, the same for all nodes.")
+CLUSTERS_TRACKING = _tracking("what the cluster's own settings say, or sqlite inside the store")
 YES = click.option("--yes", is_flag=True, help="Allow more than 100,000 trials.")
 ENGINE = click.option("--engine", default="auto", show_default=True, help="auto, or an engine's name.")
 DEVICE = click.option(
@@ -75,9 +87,15 @@ WORKERS = click.option(
     type=click.IntRange(1),
     help="Workers to ask a cluster for; one that grows on demand grows. Default: what it has room for now.",
 )
-PACKS_PER_GPU = click.option("--packs-per-gpu", type=click.IntRange(1), default=1, show_default=True)
+PACKS_PER_GPU = click.option(
+    "--packs-per-gpu", type=click.IntRange(1), default=1, show_default=True, help="Packs that share one GPU."
+)
 CHECKPOINT_EVERY_S = click.option(
-    "--checkpoint-every-s", type=click.FloatRange(min=0), default=60.0, show_default=True
+    "--checkpoint-every-s",
+    type=click.FloatRange(min=0),
+    default=60.0,
+    show_default=True,
+    help="Seconds of training between checkpoints.",
 )
 SILENT_AFTER_S = click.option(
     "--silent-after-s",
@@ -86,6 +104,25 @@ SILENT_AFTER_S = click.option(
     show_default=True,
     help="A worker not heard of for so long is ended, and its packs go on elsewhere.",
 )
+_TRAINING = (
+    YES,
+    ENGINE,
+    DEVICE,
+    PACK_SIZE,
+    WORKERS,
+    PACKS_PER_GPU,
+    CHECKPOINT_EVERY_S,
+    SILENT_AFTER_S,
+)
+
+
+def training_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options on how a study is trained, wherever that is."""
+    for option in reversed(_TRAINING):
+        command = option(command)
+    return command
+
+
 CPUS = click.option("--cpus", type=click.IntRange(1), help="Cores of this machine to use. Default: all.")
 
 

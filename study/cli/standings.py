@@ -12,8 +12,8 @@ from rich.table import Table
 from study.progress import duration
 
 if TYPE_CHECKING:
-    from study.doctor import Check
     from study.jobs import Standing, Usage
+    from study.judge import Check
 
 
 def studies_table(found: Sequence[Standing]) -> Table:

@@ -5,28 +5,26 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
 from study.cli.jobs import known_cluster, list_cluster
 from study.cli.options import (
-    CHECKPOINT_EVERY_S,
     CPUS,
     DEVICE,
     ENGINE,
     INTERRUPTED,
     PACK_SIZE,
-    PACKS_PER_GPU,
-    SILENT_AFTER_S,
     STORE,
     TRACKING,
-    WORKERS,
     YES,
     make_console,
     needed_tracking,
     planned_study,
     tell_where,
     tracking_address,
+    training_options,
 )
 from study.errors import InputError
 from study.heartbeat import in_job
@@ -62,32 +60,19 @@ def plan(
 @click.argument("file")
 @STORE
 @TRACKING
-@YES
-@ENGINE
-@DEVICE
+@training_options
 @CPUS
-@PACK_SIZE
 @click.option("--local", is_flag=True, help="Run packs one after another in this process, for debuggers.")
 @click.option("--address", help="A running Ray cluster. Default: start Ray on this machine.")
-@WORKERS
-@PACKS_PER_GPU
-@CHECKPOINT_EVERY_S
-@SILENT_AFTER_S
 def run(
     file: str,
     store: str,
     tracking_uri: str | None,
     yes: bool,
-    engine: str,
-    device: str,
     cpus: int | None,
-    pack_size: int | None,
     local: bool,
     address: str | None,
-    workers: int | None,
-    packs_per_gpu: int,
-    checkpoint_every_s: float,
-    silent_after_s: float,
+    **training: Any,
 ) -> None:
     """Run what is missing of FILE (a path or a preset's name), publish it and report."""
     console = make_console()
@@ -103,20 +88,7 @@ def run(
             f"nothing is published to MLflow: the store at {store} has no database; --tracking-uri names a server",
             style="yellow",
         )
-    options = Options(
-        root=store,
-        tracking_uri=uri,
-        engine=engine,
-        device=device,
-        local=local,
-        address=address,
-        workers=workers,
-        cpus=cpus,
-        packs_per_gpu=packs_per_gpu,
-        pack_size=pack_size,
-        checkpoint_every_s=checkpoint_every_s,
-        silent_after_s=silent_after_s,
-    )
+    options = Options(root=store, tracking_uri=uri, local=local, address=address, cpus=cpus, **training)
     ending = run_study(planned, options, console)
     tell_where(planned.spec.study, store, options.tracking_uri, console)
     again = f"study resume {planned.spec.study}" if in_job() else f"study run {file}"

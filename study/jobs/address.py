@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from study.errors import InputError
-from study.settings import check_no_secret
+from study.settings import check_no_secret, is_loopback
 
 _EXAMPLE = "http://HEAD:8265"
 
@@ -37,12 +36,7 @@ class Address:
             >>> [parse_address(f"http://{host}:8265").is_loopback for host in ("127.0.0.1", "[::1]", "head")]
             [True, True, False]
         """
-        if self.host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        return is_loopback(self.host)
 
 
 def parse_address(text: str) -> Address:

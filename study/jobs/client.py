@@ -6,7 +6,7 @@ import asyncio
 import codecs
 import logging
 import os
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from study.jobs.address import Address, parse_address, token
 from study.jobs.rows import Job, Node, job_of, node_of
 
 if TYPE_CHECKING:
+    import aiohttp
     import requests
 
 _CONNECT_S, _ANSWER_S = 5.0, 30.0
@@ -26,8 +27,12 @@ class TakenError(StudyError):
     """A job of that id is there already: somebody was faster."""
 
 
-def connect(address: str | Address) -> Client:
+def connect(address: str | Address, tell: Callable[[str], None] | None = None) -> Client:
     """Reach a cluster's dashboard.
+
+    Args:
+        address: where it is.
+        tell: told before a token is sent that can be read on the way.
 
     Raises:
         InputError: if that can't be an address.
@@ -35,6 +40,10 @@ def connect(address: str | Address) -> Client:
     """
     where = address if isinstance(address, Address) else parse_address(address)
     client = Client(where, token())
+    if tell is not None and client.has_token and not where.is_loopback and not where.encrypted:
+        tell(
+            f"{where.url} is not encrypted: the token can be read on the way; use https, or a tunnel (ssh -L)"
+        )
     client.check()
     return client
 
@@ -157,7 +166,13 @@ class Client:
         return answer.content.decode(errors="replace") if answer.status_code == 200 else ""
 
     def follow(self, job_id: str, lines: int) -> Iterator[str]:
-        """Read a job's log as it is written, line by line, from its last lines on, until the job has ended."""
+        """Read a job's log as it is written, line by line, from its last lines on, until the job has ended.
+
+        Waits for a log that isn't there yet. Of a job that ended without one that can be read, there are no lines.
+
+        Raises:
+            ClusterError: if the cluster can't be reached, or the log breaks off while the job runs.
+        """
         loop = asyncio.new_event_loop()
         chunks = self._chunks(job_id, lines)
         begun = ""
@@ -175,31 +190,50 @@ class Client:
     async def _chunks(self, job_id: str, lines: int) -> AsyncGenerator[str]:
         import aiohttp
 
-        while (job := self.job(job_id)).node_id is None:
-            if job.ended:
-                return
-            await asyncio.sleep(_LOOK_EVERY_S)
-        query = f"{self.address.url}{_log_query('stream', job, lines)}&interval=0.5"
-        decoder = codecs.getincrementaldecoder("utf-8")("replace")
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S)
         async with aiohttp.ClientSession(headers=self._headers, timeout=timeout, trust_env=True) as session:
+            while True:
+                job = self.job(job_id)
+                if job.node_id is not None:
+                    query = f"{self.address.url}{_log_query('stream', job, lines)}&interval=0.5"
+                    try:
+                        async with session.get(query) as answer:
+                            if answer.status == 200:
+                                async for chunk in self._streamed(answer, job_id):
+                                    yield chunk
+                                return
+                    except aiohttp.ClientError as error:
+                        self._check_ended(job_id, error)
+                        return
+                # Neither a node nor a file may be there yet, or the node with its file is gone.
+                if job.ended:
+                    return
+                await asyncio.sleep(_LOOK_EVERY_S)
+
+    async def _streamed(self, answer: aiohttp.ClientResponse, job_id: str) -> AsyncGenerator[str]:
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        while True:
             try:
-                async with session.get(query) as answer:
-                    while answer.status == 200:
-                        try:
-                            chunk = await asyncio.wait_for(answer.content.readany(), _LOOK_EVERY_S)
-                        except TimeoutError:
-                            if self.job(job_id).ended:
-                                return
-                        else:
-                            if not chunk:
-                                return
-                            yield decoder.decode(chunk)
-            except aiohttp.ClientError as error:
-                if not self.job(job_id).ended:
-                    raise ClusterError(
-                        f"the log of {job_id} broke off: its node is gone, or can't be reached"
-                    ) from error
+                chunk = await asyncio.wait_for(answer.content.readany(), _LOOK_EVERY_S)
+            except TimeoutError:
+                if self.job(job_id).ended:
+                    return
+                continue
+            if not chunk:
+                self._check_ended(job_id)
+                return
+            yield decoder.decode(chunk)
+
+    def _check_ended(self, job_id: str, cause: BaseException | None = None) -> None:
+        """Make sure that a log that broke off is that of a job which has ended.
+
+        Raises:
+            ClusterError: if not.
+        """
+        if not self.job(job_id).ended:
+            raise ClusterError(
+                f"the log of {job_id} broke off: its node is gone, or can't be reached"
+            ) from cause
 
     def _ask(self, method: str, path: str, *, told: str = "it answers in a way that we don't know") -> Any:
         """Ask, and read the answer.

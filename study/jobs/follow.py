@@ -14,7 +14,7 @@ from typing import Any
 from study.errors import ClusterError, InputError
 from study.heartbeat import Heartbeat, is_heartbeat, read, readable
 from study.jobs.client import Client
-from study.jobs.rows import Job
+from study.jobs.rows import Job, plain
 from study.jobs.submit import STOP_WAIT_S, check_known, of_study
 
 STATES = ("waiting", "running", "finished", "stopped", "failed")
@@ -27,9 +27,8 @@ _TAIL_LINES = 300
 _LAST_WORDS = 3
 _MOST_LISTED = 100
 _POLL_S = 0.5
-# What Ray itself writes into a job's log, and control characters, which a log could play tricks on a terminal with.
+# What Ray itself writes into a job's log.
 _RAYS_OWN = re.compile(r"\[?\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+\b.*|Running entrypoint for job .*")
-_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +213,7 @@ def told(written: str) -> str:
         >>> told("\x1b[31mstopping\x1b[0m")
         'stopping'
     """
-    return readable(_CONTROL.sub("", written))
+    return readable(plain(written))
 
 
 def _standing(job: Job, log: str, node: str | None) -> Standing:
@@ -259,13 +258,13 @@ def _next(state: str, study: str, job: Job) -> str:
 
 def _last_words(job: Job, log: str) -> tuple[str, ...]:
     """Give what the driver said last; if its node is gone with its log, what Ray says of it."""
-    lines = [_CONTROL.sub("", line).rstrip() for line in log.splitlines()]
+    lines = [plain(line).rstrip() for line in log.splitlines()]
     words = [
         line for line in lines if line.strip() and not is_heartbeat(line) and not _RAYS_OWN.fullmatch(line)
     ]
     if words:
         return tuple(words[-_LAST_WORDS:])
-    return tuple(_CONTROL.sub("", job.message).strip().splitlines()[:_LAST_WORDS])
+    return tuple(job.message.strip().splitlines()[:_LAST_WORDS])
 
 
 def _tracking_uri(job: Job) -> str | None:
@@ -273,7 +272,7 @@ def _tracking_uri(job: Job) -> str | None:
         found = json.loads(job.metadata.get("options", "{}")).get("tracking_uri")
     except (ValueError, AttributeError):
         return None
-    return found if isinstance(found, str) else None
+    return plain(found) if isinstance(found, str) else None
 
 
 def _mean(numbers: Sequence[float]) -> float | None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 ENDED = ("STOPPED", "SUCCEEDED", "FAILED")
 """How Ray calls the states that a job doesn't leave."""
+
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +20,8 @@ class Job:
     Args:
         id: its submission id.
         status: PENDING, RUNNING or one of `ENDED`.
-        metadata: as it was submitted; written by whoever may use the cluster.
+        metadata: as it was submitted, without control characters but in the study's file (``spec``); written by whoever
+            may use the cluster.
         message: what Ray says of it.
         exit_code: of its command, once it ended by itself.
         began_s: when it was submitted, in seconds since 1970.
@@ -63,19 +67,38 @@ class Node:
     gpu_percent: Sequence[float] = field(default=())
 
 
+def plain(text: str) -> str:
+    r"""Write what others wrote without what would steer a terminal; tabs and ends of lines stay.
+
+    Example:
+        >>> plain("\x1b[31mstopping\x1b[0m\x07")
+        'stopping'
+    """
+    return _CONTROL.sub("", text)
+
+
 def job_of(entry: Mapping[str, Any]) -> Job:
-    """Read what the dashboard says of a job."""
+    """Read what the dashboard says of a job; what is in it, anybody may have written who may use the cluster."""
     ended = entry.get("end_time")
     return Job(
-        id=str(entry["submission_id"]),
-        status=str(entry["status"]),
-        metadata={str(name): str(value) for name, value in (entry.get("metadata") or {}).items()},
-        message=str(entry.get("message") or ""),
+        id=_word(entry["submission_id"]),
+        status=_word(entry["status"]),
+        # The file is compared and run as it is, and never shown.
+        metadata={
+            _word(name): str(value) if name == "spec" else _word(value)
+            for name, value in (entry.get("metadata") or {}).items()
+        },
+        message=plain(str(entry.get("message") or "")),
         exit_code=entry.get("driver_exit_code"),
         began_s=(entry.get("start_time") or 0) / 1000,
         ended_s=ended / 1000 if ended else None,
         node_id=entry.get("driver_node_id"),
     )
+
+
+def _word(value: object) -> str:
+    """Read what has one line."""
+    return plain(str(value)).replace("\n", " ")
 
 
 def node_of(entry: Mapping[str, Any]) -> Node:
@@ -85,7 +108,7 @@ def node_of(entry: Mapping[str, Any]) -> Node:
     busy = [gpu.get("utilizationGpu") for gpu in entry.get("gpus") or ()]
     return Node(
         id=str(raylet["nodeId"]),
-        name=str(entry.get("hostname") or raylet.get("nodeManagerAddress") or ""),
+        name=_word(entry.get("hostname") or raylet.get("nodeManagerAddress") or ""),
         head=bool(raylet.get("isHeadNode")),
         cpus=float(total.get("CPU", 0)),
         gpus=float(total.get("GPU", 0)),

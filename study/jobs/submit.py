@@ -16,7 +16,7 @@ from study.errors import ClusterError, InputError, UnknownStudyError, nearest
 from study.heartbeat import IN_JOB
 from study.jobs.address import parse_address, token
 from study.jobs.client import Client, TakenError, connect
-from study.jobs.rows import Job, Node
+from study.jobs.rows import Job, Node, plain
 from study.settings import check_no_secret
 
 STOP_WAIT_S = 120
@@ -170,21 +170,17 @@ def connect_to_run(text: str, tell: Callable[[str], None], *, without_token: boo
     """
     address = parse_address(text)
     if address.is_loopback or without_token:
-        return connect(address)
+        return connect(address, tell)
     if token() is None:
         raise InputError(
             f"{address.url} is reached over a network, and there is no token here: put the cluster's into "
             "~/.ray/auth_token (readable by you alone), or name its file in RAY_AUTH_TOKEN_PATH; or say --without-token"
         )
-    client = connect(address)
+    client = connect(address, tell)
     if not client.asks_for_token():
         raise InputError(
             f"{address.url} answers without a token: anyone who reaches it can run code there. Start the cluster with "
             "RAY_AUTH_MODE=token, or say --without-token"
-        )
-    if not address.encrypted:
-        tell(
-            f"{address.url} is not encrypted: the token can be read on the way; use https, or a tunnel (ssh -L)"
         )
     return client
 
@@ -201,6 +197,7 @@ def submit(client: Client, order: Order, tell: Callable[[str], None]) -> Submitt
         tell: told what to beware of.
 
     Raises:
+        InputError: if the cluster has no room for a pack now, and nobody says how far it grows.
         ClusterError: if the cluster can't be reached, or refuses.
     """
     nodes = client.nodes()
@@ -211,6 +208,7 @@ def submit(client: Client, order: Order, tell: Callable[[str], None]) -> Submitt
         running = [job for job in jobs if not job.ended and job.metadata.get("store") == order.store]
         if running:
             return Submitted(running[-1].id, running[-1], running[-1].metadata.get("spec") == order.spec)
+        _check_room(order, nodes)
         job_id = f"study-{order.study}-{1 + max((_number(job) for job in jobs), default=-1)}"
         with tempfile.TemporaryDirectory(prefix="study-submit-") as folder:
             Path(folder, _FILE).write_text(order.spec, encoding="utf-8")
@@ -244,6 +242,7 @@ def again(job: Job) -> Order:
     try:
         options = json.loads(job.metadata["options"])
         told = {name: options[name] for name in known if name in options}
+        told |= {name: plain(value) for name, value in told.items() if isinstance(value, str)}
         return order(job.metadata["study"], job.metadata["spec"], job.metadata["store"], **told)
     except (KeyError, ValueError, TypeError) as error:
         raise InputError(
@@ -278,6 +277,18 @@ def _away_from_head(nodes: Sequence[Node]) -> dict[str, str] | None:
     """Keep the driver off the head, which has enough to do, if there is another node."""
     heads = [node for node in nodes if node.head]
     return {_NODE_ID: f"!{heads[0].id}"} if heads and len(nodes) > 1 else None
+
+
+def _check_room(order: Order, nodes: Sequence[Node]) -> None:
+    """Make sure that packs have room, now or on nodes that they are to bring up: else the driver would fail at once."""
+    cpus, gpus = sum(node.cpus for node in nodes), sum(node.gpus for node in nodes)
+    has_room = cpus >= 1 and (order.device != "cuda" or gpus > 0)
+    if order.workers is None and not has_room:
+        wanted = "1 CPU and a GPU" if order.device == "cuda" else "1 CPU"
+        raise InputError(
+            f"a pack needs {wanted}, but the cluster has {cpus:g} CPU and {gpus:g} GPU now; if it grows on demand, "
+            "say how far: --workers 16"
+        )
 
 
 def _warnings(order: Order, nodes: Sequence[Node]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import MISSING, fields
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,9 @@ from click.testing import CliRunner
 
 from study.cli import main
 from study.errors import InputError
-from study.settings import check_no_secret, holds_secret, load_settings, user_file
+from study.jobs import Order
+from study.run import Options
+from study.settings import check_no_secret, holds_secret, load_settings, user_file, without_secret
 
 
 @pytest.fixture(autouse=True)
@@ -78,21 +81,121 @@ def test_passwords_in_addresses():
     """An address with a password is refused in words that don't repeat it; others pass."""
     for address in (
         "postgresql+psycopg://me:hunter2@db/mlflow",
+        "postgresql://me:hun/hunter2@db/mlflow",
+        "postgresql://db/mlflow?sslmode=require&sslpassword=hunter2",
+        "mssql+pyodbc://?odbc_connect=SERVER%3Ddb%3BPWD%3Dhunter2",
         "http://h/?token=hunter2",
         "http://[x:hunter2@h",
+        "https://hunter2@host",
+        "https://host/mlflow?api_key=hunter2",
+        "https://host/mlflow?auth=hunter2",
+        "https://host/mlflow?hunter2",
+        "https://host/mlflow#hunter2",
+        "https://box.blob.core.windows.net/c?sv=2024&sig=hunter2",
+        "az://box/studies?sv=2024&sig=hunter2",
+        "s3://bucket/studies?X-Amz-Signature=hunter2",
     ):
-        assert holds_secret(address)
+        assert holds_secret(address), address
+        assert "hunter2" not in without_secret(address)
         with pytest.raises(InputError, match="--tracking-uri: must not hold a password") as caught:
             check_no_secret(address, "--tracking-uri")
         assert "hunter2" not in str(caught.value)
     for address in (
-        "http://me@host",
+        "https://host:5000/mlflow",
         "sqlite:////data/a:b@c.db",
+        "postgresql://me@host:5432/db?sslmode=require&connect_timeout=5&passfile=/run/pgpass&sslkey=/run/client.key",
+        "postgresql:///db?host=/var/run/postgresql&target_session_attrs=read-write&keepalives=1",
         "gs://bucket/a",
         "az://box/x?region=a",
         "../a:b",
     ):
-        assert not holds_secret(address)
+        assert not holds_secret(address), address
+        assert without_secret(address) == address
+
+
+def test_a_folder_names_no_server_of_another_machine(here):
+    """Servers that only the file here names are asked if they are on this machine; others have to be confirmed."""
+    for address, is_here in (
+        ("http://127.0.0.1:5000", True),
+        ("http://[::1]:5000", True),
+        ("http://localhost:5000", True),
+        ("sqlite:////data/mlflow.db", True),
+        ("postgresql://localhost/mlflow", True),
+        ("off", True),
+        ("http://localhost.example.org", False),
+        ("http://127.1:5000", False),
+        ("http://127.0.0.1:5000\\\\.example.org", False),
+        ("https://mlflow.example.org", False),
+        ("postgresql://db.example.org/mlflow", False),
+        ("postgresql:///mlflow?host=db.example.org", False),
+        ("postgresql://localhost/mlflow?host=db.example.org", False),
+        ("databricks", False),
+    ):
+        (here / "study.toml").write_text(f'tracking_uri = "{address}"')
+        assert load_settings()["tracking_uri"].confirmed == is_here, address
+        user_file().write_text(f'tracking_uri = "{address}"')
+        assert load_settings()["tracking_uri"].confirmed
+        user_file().write_text('tracking_uri = "http://another:5000"')
+        assert load_settings()["tracking_uri"].confirmed == is_here, address
+        user_file().unlink()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("status", "demo"),
+        ("logs", "demo"),
+        ("stop", "demo"),
+        ("resume", "demo"),
+        ("submit", "demo", "--store", "/a"),
+        ("list", "--cluster"),
+        ("doctor", "--json"),
+    ],
+)
+def test_what_a_folder_names_has_to_be_confirmed(here, monkeypatch, words):
+    """Another machine's cluster in the file here is an error before anything is sent, until the user names it, too."""
+    url = "http://nobody.invalid:8265"
+
+    def told() -> str:
+        done = CliRunner().invoke(main, words)
+        assert done.exit_code != 0
+        return done.output
+
+    asked, refused = f"nothing answers at {url}", f"cluster: {url} is another machine"
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "0" * 64)
+    (here / "study.toml").write_text(f"cluster = '{url}'")
+    assert refused in told()
+    assert asked not in told()
+    user_file().write_text(f"cluster = '{url}'")
+    assert asked in told()
+    user_file().unlink()
+    monkeypatch.setenv("STUDY_CLUSTER", url)
+    assert asked in told()
+
+
+def test_a_tracking_server_has_to_be_confirmed(here):
+    """Another machine's MLflow in the file here gets no password, from no command; --tracking-uri overrides it."""
+    (here / "study.toml").write_text("tracking_uri = 'http://nobody.invalid:5000'")
+    for command in ("run", "report", "sync"):
+        done = CliRunner().invoke(main, [command, "nothing"])
+        assert done.exit_code == 2
+        assert "tracking_uri: http://nobody.invalid:5000 is another machine" in done.output
+        done = CliRunner().invoke(main, [command, "nothing", "--tracking-uri", "http://127.0.0.1:9"])
+        assert "is another machine" not in done.output
+
+
+def test_defaults_are_the_same_wherever_a_study_runs():
+    """`run`, `submit`, what runs here and what a cluster is ordered to run share options, with the same defaults."""
+    run_, submit_ = (main.commands[name].make_context(name, ["demo"]).params for name in ("run", "submit"))
+    here, ordered = (
+        {field.name: field.default for field in fields(kind) if field.default is not MISSING}
+        for kind in (Options, Order)
+    )
+    shared = set(here) & set(ordered)
+    assert len(shared) == 7
+    for given in (ordered, run_, submit_):
+        assert {name: given[name] for name in shared} == {name: here[name] for name in shared}
+    assert run_["yes"] is submit_["yes"] is ordered["yes"] is False
 
 
 @pytest.mark.parametrize(

@@ -144,6 +144,45 @@ def test_a_stopped_job_has_its_time(two_nodes, tmp_path):
     assert "by itself" in client.tail(client.job("slow-to-stop"), 10)
 
 
+def test_a_study_that_does_not_stop_is_killed(two_nodes, tmp_path, monkeypatch):
+    """A driver that uses up its time to stop is killed, and whoever stopped it is told what that costs."""
+    client, ready = two_nodes.client, tmp_path / "ready"
+    deaf = "import signal; signal.signal(15, signal.SIG_IGN)"
+    client.submit(
+        "study-stubborn-0",
+        shlex.join(["python", "-c", f"{deaf}; open({str(ready)!r}, 'w').close(); signal.pause()"]),
+        metadata=Order("stubborn", "study: stubborn", "/a").metadata,
+        environment={"RAY_JOB_STOP_WAIT_TIME_S": "1"},
+    )
+    until(ready.exists, "the job")
+    # Of the package, `follow` is the function.
+    monkeypatch.setattr(sys.modules["study.jobs.follow"], "STOP_WAIT_S", 1)
+    stopped = CliRunner(env=as_user(tmp_path, two_nodes)).invoke(main, ["stop", "stubborn"])
+    assert stopped.exit_code == 0, stopped.output
+    assert "stubborn took too long and was killed: what it trained since its last checkpoints is lost" in (
+        stopped.output
+    )
+    assert "`study resume stubborn` goes on" in stopped.output
+
+
+def test_a_log_that_is_gone(two_nodes, tmp_path):
+    """A log whose file is gone, as with its node, is an error that says so, and not an empty log."""
+    client = two_nodes.client
+    client.submit(
+        "study-mute-0",
+        'rm "$(readlink -f /proc/$$/fd/1)"; exit 3',
+        metadata=Order("mute", "study: mute", "/a").metadata,
+        environment={},
+    )
+    until(lambda: client.job("study-mute-0").ended, "its end")
+    for follow in ((), ("--follow",)):
+        gone = CliRunner(env=as_user(tmp_path, two_nodes)).invoke(main, ["logs", "mute", *follow])
+        assert gone.exit_code == 1
+        assert "study-mute-0 has no log that can be read" in gone.output
+        assert "Ray says: " in gone.output
+        assert "No such file or directory" in gone.output
+
+
 def test_several_stores_and_unknown_names(two_nodes, tmp_path):
     """A study of two stores has to be told apart, an unknown one is answered with the nearest; nothing is believed."""
     client = two_nodes.client
@@ -172,6 +211,16 @@ def test_several_stores_and_unknown_names(two_nodes, tmp_path):
     assert (refused.returncode, "submit the study's file again" in refused.stdout) == (2, True)
     unknown = study("status", "twofld", environment=user, cwd=tmp_path)
     assert (unknown.returncode, "did you mean 'twofold'?" in unknown.stdout) == (2, True)
+
+
+def test_a_study_that_finds_no_room_is_not_submitted(two_nodes):
+    """A cluster without GPUs is not sent a study that insists on one, unless it is told how far to grow."""
+    client = two_nodes.client
+    with pytest.raises(
+        InputError, match=r"1 CPU and a GPU, but the cluster has 2 CPU and 0 GPU now; .*--workers 16"
+    ):
+        submit(client, Order("roomless", "study: roomless", "/a", device="cuda"), print)
+    assert not [job for job in client.jobs() if job.metadata.get("study") == "roomless"]
 
 
 def test_without_the_token_nothing_is_told(two_nodes, tmp_path):

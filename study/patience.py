@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Generator
 from typing import TypeVar
 
@@ -53,7 +54,7 @@ def patiently(act: Callable[[], T], patience_s: float) -> Generator[Event, None,
             if left_s <= 0:
                 raise
             first, away = not away, True
-            told = f"{error}. Trying again for up to {duration(patience_s)}; nothing is lost meanwhile"
+            told = _away(error, patience_s)
         try:
             if first:
                 yield Notice(told)
@@ -63,8 +64,16 @@ def patiently(act: Callable[[], T], patience_s: float) -> Generator[Event, None,
             raise
         pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
     if away:
-        yield Notice(f"the store is back after {duration(time.monotonic() - began)}")
+        yield Notice(_back(began))
     return done
+
+
+def _away(error: StoreAwayError, patience_s: float) -> str:
+    return f"{error}. Trying again for up to {duration(patience_s)}; nothing is lost meanwhile"
+
+
+def _back(began: float) -> str:
+    return f"the store is back after {duration(time.monotonic() - began)}"
 
 
 def waited(act: Callable[[], T], tell: Callable[[str], None], patience_s: float = PATIENCE_S) -> T:
@@ -91,6 +100,70 @@ def waited(act: Callable[[], T], tell: Callable[[str], None], patience_s: float 
             return done
         if isinstance(event, Notice):
             tell(event.text)
+
+
+class Later:
+    """Acts on the store in order, and waits for nothing: while it is away, what is to be done is kept for later.
+
+    Args:
+        tell: told when the store is found away and when it is back.
+        patience_s: seconds until its error is believed.
+
+    Example:
+        >>> later = Later(print)
+        >>> later.do(lambda: print("stored")), later.waiting
+        stored
+        (None, False)
+    """
+
+    def __init__(self, tell: Callable[[str], None], patience_s: float = PATIENCE_S) -> None:
+        self._tell, self._patience_s = tell, patience_s
+        self._acts: deque[Callable[[], object]] = deque()
+        self._away_since: float | None = None
+        self._again_at = self._pause_s = 0.0
+
+    @property
+    def waiting(self) -> bool:
+        """Say whether anything is left to do."""
+        return bool(self._acts)
+
+    def do(self, act: Callable[[], object]) -> None:
+        """Act now if the store is there and nothing waits, else after what waits.
+
+        Args:
+            act: may be done twice.
+        """
+        self._acts.append(act)
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Do what can be done by now. Call it every now and then.
+
+        Raises:
+            StoreAwayError: the last one, when patience is over.
+        """
+        if not self._acts or time.monotonic() < self._again_at:
+            return
+        try:
+            while self._acts:
+                self._acts[0]()
+                self._acts.popleft()
+        except StoreAwayError as error:
+            self._put_off(error)
+            return
+        if self._away_since is not None:
+            self._tell(_back(self._away_since))
+            self._away_since = None
+
+    def _put_off(self, error: StoreAwayError) -> None:
+        now = time.monotonic()
+        if self._away_since is None:
+            self._away_since, self._pause_s = now, _FIRST_PAUSE_S
+            self._tell(_away(error, self._patience_s))
+        elif now - self._away_since > self._patience_s:
+            raise error
+        self._again_at = now + self._pause_s
+        self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
 
 
 def _ticks(for_s: float) -> Generator[Event, None, None]:

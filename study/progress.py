@@ -137,6 +137,13 @@ class Board:
         return (made_last - made_first) / (last - first) if last > first else 0.0
 
 
+def _steady_s() -> float:
+    """Count seconds, those of a suspended machine among them where the system can."""
+    if hasattr(time, "CLOCK_BOOTTIME"):
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return time.monotonic()
+
+
 class Clock:
     """Notices when the time of day is set.
 
@@ -152,7 +159,7 @@ class Clock:
     """
 
     def __init__(
-        self, time_of_day: Callable[[], float] = time.time, steady: Callable[[], float] = time.monotonic
+        self, time_of_day: Callable[[], float] = time.time, steady: Callable[[], float] = _steady_s
     ) -> None:
         self._time_of_day, self._steady = time_of_day, steady
         self._apart_s = time_of_day() - steady()

@@ -179,7 +179,7 @@ def _of_plan(table: pa.Table, plan: Plan) -> pa.Table:
     seeds = pa.array(list(plan.spec.seeds), pa.int64())
     # every cell has every seed; ids of a million trials would take a minute
     planned = pc.and_(pc.is_in(table["cell_id"], value_set=cells), pc.is_in(table["seed"], value_set=seeds))
-    return table.filter(planned)
+    return table if pc.all(planned).as_py() else table.filter(planned)
 
 
 def require_results(found: Standing) -> None:

@@ -224,6 +224,7 @@ def slots_of_cluster(plan: Plan, options: Options, has: cluster.Capacity) -> Slo
     if options.device == cluster.GPU:
         on_gpu, on_cpu = options.workers or on_gpu, 0
     else:
+        on_gpu = min(on_gpu, options.workers or on_gpu)
         on_cpu = has.cpus_without_gpu if on_gpu else has.cpus
         on_cpu = on_cpu if options.workers is None else max(0, options.workers - on_gpu)
     found = {kind: count for kind, count in ((cluster.GPU, on_gpu), (cluster.CPU, on_cpu)) if count}
@@ -348,7 +349,10 @@ def _train(
         checkpoint_every_s=options.checkpoint_every_s,
     )
     count = sum(slots.values())
+    told = len(folder.notices)
     kept = [trial_ids for _, trial_ids, _ in folder.checkpoints()]
+    for notice in folder.notices[told:]:
+        console.print(notice, style="yellow")
     at_once = at_once_on(plan, options) if cluster.GPU in slots else None
     # Where both kinds of device take what they can, packs are as cores like them, and fill a GPU together.
     both = len(slots) > 1
@@ -357,7 +361,7 @@ def _train(
     # Signals are taken over after Ray has started, since Ray takes them over when it starts.
     with (
         stopping(console) as stop,
-        watching(plan, folder, packs, pending, publisher, console) as watch,
+        watching(plan, folder, packs, pending, publisher, console, stop) as watch,
     ):
 
         def on_event(event: Event) -> None:

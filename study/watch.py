@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from rich.console import Console
 
 from study.heartbeat import beating, in_job
-from study.patience import waited
+from study.patience import Later
 from study.plan import Plan
 from study.progress import Board, Clock, duration, shown
 from study.provenance import provenance
@@ -36,6 +36,8 @@ from study.store import StudyStore
 from study.table import table_results
 from study.tracking import Publisher
 
+_LOOK_AGAIN_S = 0.5
+
 
 @contextmanager
 def watching(
@@ -45,16 +47,50 @@ def watching(
     pending: Sequence[Trial],
     publisher: Publisher | None,
     console: Console,
+    stop: threading.Event,
 ) -> Iterator[Callable[[Event], None]]:
-    """Show, store and publish what happens to the packs."""
+    """Show, store and publish what happens to the packs.
+
+    While the store is away, workers go on: what the driver has to do there is done when it is back, at the end at the
+    latest; or not at all if `stop` is set, for then the next run finds it.
+    """
     missing = {trial.id for trial in pending}
     planned = {trial.id for trial in plan.trials}
     board = Board(packs, _counted(folder, planned - missing))
     by_id = {pack.id: pack for pack in packs}
     split: dict[str, tuple[Pack, ...]] = {}
-    done: set[str] = set()
+    told: set[str] = set()
     tell = partial(console.print, style="yellow")
-    clock = Clock()
+    clock, later = Clock(), Later(tell)
+
+    def untold(pack_id: str) -> list[Pack]:
+        """Give the pack, or what it was split into, but for what was told done or failed."""
+        if pack_id in split:
+            return [pack for part in split[pack_id] for pack in untold(part.id)]
+        return [] if pack_id in told else [by_id[pack_id]]
+
+    def count(pack_id: str) -> None:
+        parts = untold(pack_id)
+        results = _publish(folder, pack_id, publisher) if parts else []
+        for part in parts:
+            ids = {trial.id for trial in part.trials}
+            board.done(part.id, [result for result in results if result.trial.id in ids])
+            told.add(part.id)
+        tell_counts()
+
+    def count_failed(pack_id: str, error: str) -> None:
+        for part in untold(pack_id):
+            failed, name = _failed(part, error), f"{part.id}{FAILED}"
+            folder.write_pack(name, failed, [], [], provenance("cpu"))
+            _publish(folder, name, publisher)
+            board.failed(PackFailed(part.id, error), len(failed))
+            told.add(part.id)
+            console.print(f"pack {part.id} failed: {_last(error)}", style="red")
+        tell_counts()
+
+    def tell_counts() -> None:
+        if publisher is not None:
+            publisher.counts(board.counts)
 
     with beating(board, plan.spec.study, console) if in_job() else shown(board, console) as show:
 
@@ -75,27 +111,18 @@ def watching(
                     board.split(pack_id, parts)
                     by_id.update({part.id: part for part in parts})
                     split[pack_id] = parts
-                case PackDone(pack_id) if pack_id in split:
-                    pass  # its parts were told done
-                case PackFailed(pack_id, error) if pack_id in split:
-                    for part in split[pack_id]:
-                        if part.id not in done:
-                            on_event(PackFailed(part.id, error))
                 case PackDone(pack_id):
-                    done.add(pack_id)
-                    board.done(pack_id, waited(partial(_publish, folder, pack_id, publisher), tell))
+                    later.do(partial(count, pack_id))
                 case PackFailed(pack_id, error):
-                    failed, name = _failed(by_id[pack_id], error), f"{pack_id}{FAILED}"
-                    waited(partial(folder.write_pack, name, failed, [], [], provenance("cpu")), tell)
-                    waited(partial(_publish, folder, name, publisher), tell)
-                    board.failed(event, len(failed))
-                    console.print(f"pack {pack_id} failed: {_last(error)}", style="red")
-            if publisher is not None and isinstance(event, PackDone | PackFailed):
-                publisher.counts(board.counts)
+                    later.do(partial(count_failed, pack_id, error))
+            later.go_on()
             show()
 
         show()
         yield on_event
+        while later.waiting and not stop.wait(_LOOK_AGAIN_S):
+            later.go_on()
+            show()
 
 
 def _counted(folder: StudyStore, trial_ids: Collection[str]) -> dict[Outcome, int]:

@@ -6,7 +6,7 @@ The other side of `run`: it joins engine and store in the worker's process, as `
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -23,6 +23,7 @@ T = TypeVar("T")
 Trained = tuple[list[Result], list[Curve], list[Weights]]
 
 _SLICE_S = 1.0
+_BACK = "the store is back: checkpoints and results are kept again"
 # Halves of a pack that found no room on a GPU are tried down to so many trials: where these find none, nothing does.
 _FEWEST_HALVED = 8
 
@@ -53,32 +54,48 @@ class PackWork:
         """Train the pack and store its results, yielding its progress about every second.
 
         Closed early, or crashing, it leaves the last checkpoint; closed early, it takes one more. While the store is
-        away, it trains on without checkpoints, and waits with what it has trained.
+        away, it trains on without checkpoints, and waits with what it has trained. Whatever another worker has stored
+        meanwhile stays as it is.
         """
         folder = Store(self.root).study(self.study)
-        if (yield from self._patiently(lambda: folder.has_pack(pack.id))):
-            return  # stored by a worker that died before it could say so
-        kept = yield from self._patiently(lambda: folder.load_checkpoint(pack.id))
-        try:
-            trained = yield from self._train(folder, pack, kept)
-        except DeviceMemoryError as error:
-            told = str(error)  # the error itself holds on to what the pack has taken
-        else:
-            yield from self._patiently(lambda: self._store(folder, pack, trained))
-            yield from self._patiently(lambda: folder.drop_checkpoint(pack.id))
-            return
-        yield from self._elsewhere(pack, told)
+        yield from self._patiently(lambda: self._check_attempt(folder))
+        if not (yield from self._patiently(lambda: folder.has_pack(pack.id))):
+            halves = _halves(pack)
+            if (yield from self._patiently(lambda: any(folder.has_pack(half.id) for half in halves))):
+                yield from self._split(pack, halves)  # as a worker did that died since
+                return
+            told = yield from self._train_and_store(folder, pack)
+            if told is not None:
+                yield from self._elsewhere(pack, halves, told)
+                return
+        yield from self._patiently(lambda: folder.drop_checkpoint(pack.id))
 
-    def _elsewhere(self, pack: Pack, told: str) -> Iterator[Event]:
+    def _train_and_store(self, folder: StudyStore, pack: Pack) -> Generator[Event, None, str | None]:
+        """Do so, or say why it found no room on its device."""
+        kept = yield from self._patiently(lambda: folder.load_checkpoint(pack.id))
+        for notice in folder.notices:
+            yield Notice(notice)
+        try:
+            trained, was_away = yield from self._train(folder, pack, kept)
+        except DeviceMemoryError as error:
+            return str(error)  # the error itself holds on to what the pack has taken
+        if trained is not None:
+            yield from self._patiently(lambda: self._store(folder, pack, trained))
+            if was_away:
+                yield Notice(_BACK)
+        return None
+
+    def _elsewhere(self, pack: Pack, halves: Sequence[Pack], told: str) -> Iterator[Event]:
         """Train a pack that found no room in halves, and a small one on the CPU."""
-        if len(pack.trials) <= _FEWEST_HALVED:
+        if not halves:
             yield Notice(f"{told}. Pack {pack.id} trains on the CPU instead")
             yield from replace(self, device="cpu", engine="auto")(pack)
             return
-        middle = len(pack.trials) // 2
-        halves = (Pack(pack.trials[:middle]), Pack(pack.trials[middle:]))
         yield Notice(f"{told}. Pack {pack.id} trains in halves")
-        yield PackSplit(pack.id, halves)
+        yield from self._split(pack, halves)
+
+    def _split(self, pack: Pack, halves: Sequence[Pack]) -> Iterator[Event]:
+        yield PackSplit(pack.id, tuple(halves))
         for half in halves:
             yield from self(half)
             yield PackDone(half.id)
@@ -96,17 +113,27 @@ class PackWork:
 
     def _train(
         self, folder: StudyStore, pack: Pack, kept: Checkpoint | None
-    ) -> Generator[Event, None, Trained]:
+    ) -> Generator[Event, None, tuple[Trained | None, bool]]:
+        """Train to the end, or until another worker has stored the pack: then there is nothing to give.
+
+        Say, too, whether the store was away when it was last asked.
+        """
         training = self._start(pack, kept)
-        kept_at = time.monotonic()
+        kept_at, is_away = time.monotonic(), False
         try:
             while not training.done:
                 progress = training.advance(_SLICE_S)
                 if time.monotonic() - kept_at >= self.checkpoint_every_s:
+                    was_away = is_away
                     try:
+                        if folder.has_pack(pack.id):
+                            return None, False
                         self._keep(folder, training)
+                        is_away, told = False, _BACK
                     except StoreAwayError as error:
-                        yield Notice(f"no checkpoint was kept, and training goes on: {error}")
+                        is_away, told = True, f"no checkpoint was kept, and training goes on: {error}"
+                    if is_away != was_away:
+                        yield Notice(told)
                     kept_at = time.monotonic()
                 yield progress
         except GeneratorExit:
@@ -114,7 +141,7 @@ class PackWork:
                 if not folder.has_pack(pack.id):  # another worker may have been quicker
                     self._keep(folder, training)
             raise
-        return training.finish()
+        return training.finish(), is_away
 
     def _keep(self, folder: StudyStore, training: Training) -> None:
         self._check_attempt(folder)
@@ -122,7 +149,8 @@ class PackWork:
 
     def _store(self, folder: StudyStore, pack: Pack, trained: Trained) -> None:
         self._check_attempt(folder)
-        folder.write_pack(pack.id, *trained, provenance(self.device))
+        if not folder.has_pack(pack.id):
+            folder.write_pack(pack.id, *trained, provenance(self.device))
 
     def _check_attempt(self, folder: StudyStore) -> None:
         attempt = folder.attempt()
@@ -130,3 +158,11 @@ class PackWork:
             raise StoreAwayError(f"study {self.study!r} is not in the store at {self.root} just now")
         if attempt != self.attempt:
             raise BusyError(f"study {self.study!r} was taken over by another driver; this worker stops")
+
+
+def _halves(pack: Pack) -> tuple[Pack, ...]:
+    """Cut a pack in two; a small one in none."""
+    if len(pack.trials) <= _FEWEST_HALVED:
+        return ()
+    middle = len(pack.trials) // 2
+    return Pack(pack.trials[:middle]), Pack(pack.trials[middle:])

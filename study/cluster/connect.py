@@ -7,6 +7,7 @@ import logging
 import os
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from study import versions
-from study.errors import ClusterError
+from study.errors import ClusterError, StudyError
 
 _Answer = TypeVar("_Answer")
 
@@ -121,7 +122,7 @@ def _check_reachable(address: str) -> None:
     if not host or not port.isdigit():
         return  # such as "auto": Ray knows what is meant
     try:
-        socket.create_connection((host, int(port)), timeout=_CONNECT_TIMEOUT_S).close()
+        _knock(host, int(port))
     except OSError as error:
         raise ClusterError(f"no Ray cluster answers at {address}: {error}; check --address") from error
 
@@ -157,10 +158,14 @@ def watching_head(tell: Callable[[str], None]) -> Iterator[None]:
 
 def _answers(host: str, port: int) -> bool:
     try:
-        socket.create_connection((host, port), timeout=_CONNECT_TIMEOUT_S).close()
+        _knock(host, port)
     except OSError:
         return False
     return True
+
+
+def _knock(host: str, port: int) -> None:
+    socket.create_connection((host, port), timeout=_CONNECT_TIMEOUT_S).close()
 
 
 def capacity() -> Capacity:
@@ -173,9 +178,13 @@ def capacity() -> Capacity:
     )
 
 
-def node_ids() -> set[str]:
-    """Name the nodes that are alive."""
-    return {node["NodeID"] for node in _nodes()}
+def node_lives(node_id: str) -> bool:
+    """Say whether a node is there: its raylet is asked, too, since the head hears of a node's death late."""
+    return any(
+        _answers(node["NodeManagerAddress"], node["NodeManagerPort"])
+        for node in _nodes()
+        if node["NodeID"] == node_id
+    )
 
 
 def _nodes() -> list[dict[str, Any]]:
@@ -213,13 +222,24 @@ def ask(question: Callable[[], _Answer], gpu_share: float) -> _Answer:
 
     Raises:
         ClusterError: if no worker does.
+        StudyError: what the question raised there.
     """
     import ray
-    from ray.exceptions import RayError
+    from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 
     asked = ray.remote(lambda: question()).options(num_cpus=1, num_gpus=gpu_share)
     try:
         answer: _Answer = ray.get(asked.remote(), timeout=_ANSWER_TIMEOUT_S)
+    except GetTimeoutError as error:
+        what = "GPU" if gpu_share else "core"
+        raise ClusterError(
+            f"no {what} of the cluster was free for {_ANSWER_TIMEOUT_S / 60:.0f} minutes: run the study again when "
+            "others have ended"
+        ) from error
+    except RayTaskError as error:
+        if isinstance(error.cause, StudyError):
+            raise error.cause from error
+        raise ClusterError(f"a worker of the cluster fails: {error.cause!r}") from error
     except RayError as error:
         raise ClusterError(f"no worker of the cluster answers: {error}") from error
     return answer
@@ -230,7 +250,7 @@ def ask_each(question: Callable[[], _Answer], timeout_s: float) -> list[tuple[st
 
     Args:
         question: travels to the nodes.
-        timeout_s: how long each is waited for.
+        timeout_s: how long they are waited for, all together.
 
     Returns:
         Each node's id, and its answer or why there is none.
@@ -246,9 +266,11 @@ def ask_each(question: Callable[[], _Answer], timeout_s: float) -> list[tuple[st
         there = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
         answers.append(asked.options(num_cpus=0, max_retries=0, scheduling_strategy=there).remote())
     found: list[tuple[str, _Answer | ClusterError]] = []
+    until = time.monotonic() + timeout_s
     for node, answer in zip(nodes, answers, strict=True):
         try:
-            found.append((node["NodeID"], ray.get(answer, timeout=timeout_s)))
+            left_s = max(_CONNECT_TIMEOUT_S, until - time.monotonic())
+            found.append((node["NodeID"], ray.get(answer, timeout=left_s)))
         except RayError as error:
             said = (str(error).strip() or type(error).__name__).splitlines()[-1]
             found.append((node["NodeID"], ClusterError(f"it doesn't answer: {said}")))

@@ -93,7 +93,7 @@ class Believed:
     def _parsed(self, key: str, parse: Callable[..., T], *given: Any) -> T | None:
         try:
             return parse(*given)
-        except InputError:  # a newer file is good, only not for us
+        except (InputError, MemoryError):  # a newer file is good, only not for us; and so may be a large one
             raise
         except UnbelievableError as error:
             self._set_aside(key, str(error))

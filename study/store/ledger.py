@@ -260,7 +260,7 @@ class StudyStore:
         return list(found.values())
 
     def adopt(self, other_name: str, other: StudyStore, wanted: Collection[str]) -> set[str]:
-        """Copy the wanted results of another study, with their curves and weights, into one file here.
+        """Copy the wanted results of another study, with their curves and weights, pack by pack.
 
         Args:
             other_name: what the provenance calls the other study.
@@ -272,18 +272,36 @@ class StudyStore:
         """
         try:
             found = other.done() & set(wanted)
-            results = other.read_results() if found else RESULT_SCHEMA.empty_table()
+            rows = other.read_results() if found else RESULT_SCHEMA.empty_table()
         except (InputError, StoreError) as error:
             self._files.notice(f"nothing was adopted from study {other_name!r}: {error}")
             return set()
-        if found:
-            ids = sorted(found)
-            results = results.filter(pc.is_in(results["trial_id"], pa.array(ids)))
-            name = hashlib.sha256("\n".join([other_name, *ids]).encode()).hexdigest()[:16]
-            provenance = {"adopted_from": other_name, "original": other.provenances()}
-            curves, weights = other.read_curves(ids), other.read_weights(ids)
-            self._write_tables(f"adopted-{name}", results, curves, weights, provenance)
+        left = set(found)
+        provenance = {"adopted_from": other_name, "original": other.provenances() if found else []}
+        for pack_id in sorted(other.pack_ids()) if found else ():
+            taken = left & other.trials_of(pack_id)
+            if taken:
+                ids = pa.array(sorted(taken))
+                name = hashlib.sha256("\n".join([other_name, *sorted(taken)]).encode()).hexdigest()[:16]
+                results = rows.filter(pc.is_in(rows["trial_id"], ids))
+                self._write_tables(f"adopted-{name}", results, *other.details_of(pack_id, ids), provenance)
+                left -= taken
         return found
+
+    def trials_of(self, pack_id: str) -> set[str]:
+        """Name the trials that have a result other than failed in a pack; none if it can't be read."""
+        table = self._files.table(key_of("results", pack_id), RESULT_SCHEMA, ["trial_id", "outcome"])
+        if table is None:
+            return set()
+        return set(table.filter(pc.not_equal(table["outcome"], str(Outcome.FAILED)))["trial_id"].to_pylist())
+
+    def details_of(self, pack_id: str, trial_ids: pa.Array) -> tuple[pa.Table, pa.Table]:
+        """Give the curves and the weights of some trials of a pack; what can't be read has none."""
+        found = []
+        for kind, schema in (("curves", CURVE_SCHEMA), ("weights", WEIGHTS_SCHEMA)):
+            ((_, table),) = self._files.tables([key_of(kind, pack_id)], schema, only=trial_ids)
+            found.append(schema.empty_table() if table is None else table)
+        return found[0], found[1]
 
     # checkpoints
 

@@ -15,8 +15,8 @@ from study.errors import BusyError, InputError, StoreAwayError, StoreError
 from study.store.folder import Folder, Held, holder_of, this_process
 
 _ADVICE = {
-    errno.ENOSPC: "the disk is full: free some space and run again",
-    errno.EDQUOT: "your quota is used up: free some space and run again",
+    errno.ENOSPC: "the disk is full: free some space",
+    errno.EDQUOT: "your quota is used up: free some space",
     errno.EACCES: "allow this user to read and write there, or choose another store",
     errno.EPERM: "allow this user to read and write there, or choose another store",
     errno.EROFS: "that file system is read-only: choose another store",

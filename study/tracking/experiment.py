@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from study.errors import TrackingError
 from study.records import Curve, Outcome, Result
-from study.tracking.address import connect, place_of_files, user
+from study.tracking.address import connect, count_rows, place_of_files, user
 from study.tracking.packs import CHECKED, WRITING, empty_tags, mark_of, marks_of, marks_tags
 from study.tracking.pages import EXPERIMENT_KIND
 from study.tracking.read import row_of, runs_of
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mlflow.entities import Run
 
 _TRIALS = f"tags.`{KIND}` = 'trial'"
+_UNFINISHED = f"{_TRIALS} and attributes.status != 'FINISHED'"
 # Where a trial has several runs, the first of these is kept.
 _KEPT = {"FINISHED": 0, "FAILED": 1}
 
@@ -57,7 +58,7 @@ class Experiment:
     def __init__(
         self, uri: str, study: str, *, question: str = "", spec: str = "", look_at_all: bool = False
     ) -> None:
-        self._client = connect(uri)
+        self._client, self._uri = connect(uri), uri
         self._id = _experiment_id(self._client, uri, study)
         self.study = StudyRun(self._client, uri, self._id, study, question, spec)
         self._known: dict[str, _Known] = {}
@@ -66,7 +67,7 @@ class Experiment:
         if look_at_all or CHECKED not in self.study.tags:  # a version before marks wrote it
             self.look_at_all()
             return
-        self._look_at(f"{_TRIALS} and attributes.status != 'FINISHED'")
+        self._look_at(_UNFINISHED)
         writing = self.study.tags.get(WRITING)
         if writing:
             self._look_at(_of_pack(writing))
@@ -119,10 +120,14 @@ class Experiment:
 
         What else is marked is forgotten: a pack that is gone.
         """
-        kept = dict.fromkeys(found for found in self._marks if found in set(marks))
-        self._marks = list(kept)
+        stored = set(marks)
+        self._marks = list(dict.fromkeys(found for found in self._marks if found in stored))
         tags = marks_tags(self._marks)
         self.study.tag({CHECKED: "yes", WRITING: "", **tags, **empty_tags(self.study.tags, tags)})
+        if self._knows_all:  # from here on marks say what is there
+            self._knows_all = False
+            self._known.clear()
+            self._look_at(_UNFINISHED)
 
     def finish(self) -> None:
         """Delete runs that nobody will end, of trials that have another; say that nobody is writing any more."""
@@ -131,6 +136,7 @@ class Experiment:
             if any(other.info.status in _KEPT for other in others):  # a create that was answered too late
                 self._client.delete_run(run.info.run_id)
         self.study.finish()
+        count_rows(self._uri)
 
     def _look_at(self, which: str) -> None:
         """Get to know runs, deleting all but the best of each trial."""

@@ -6,12 +6,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 
-from study.errors import StudyError, TrackingError
+from study.errors import StoreAwayError, StudyError, TrackingError
 from study.tracking.address import imported
 from study.tracking.experiment import Experiment
 from study.tracking.packs import Packs, mark_of
@@ -69,7 +69,7 @@ class Publisher:
         self._open: Callable[[], Experiment] = lambda: Experiment(uri, study, question=question, spec=spec)
         self._close_timeout_s = close_timeout_s
         self._jobs: deque[_Job] = deque()
-        self._writing = 0  # trials of the job that is being done
+        self._writing = 0  # trials that the job that is being done has yet to write
         self._lost = 0  # trials of packs that can't be read
         self._changed = threading.Condition()
         self._closing = self._give_up = False
@@ -196,22 +196,23 @@ class Publisher:
             self._failures, self.trouble = 0, None
 
     def _failed(self, job: _Job, error: Exception) -> None:
-        if isinstance(error, StudyError) and not isinstance(error, TrackingError):
+        if isinstance(error, StudyError) and not isinstance(error, TrackingError | StoreAwayError):
             with self._changed:  # it is the store that can't be read, and will not be by waiting
-                self._lost, self._writing = self._lost + job.trials, 0
+                self._lost, self._writing = self._lost + self._writing, 0
             self.trouble = str(error)
             return
         now = time.monotonic()
         if not self._failures:
             self._failing_since = now
         self._failures += 1
-        self.trouble = f"MLflow at {shown(self._uri)}: {said(error)}"
+        is_store = isinstance(error, StoreAwayError)
+        self.trouble = str(error) if is_store else f"MLflow at {shown(self._uri)}: {said(error)}"
         if self._failures == _TOLD_AFTER:
             self._tell(
                 f"{self.trouble}. The study goes on; what MLflow misses is published when it can be used again"
             )
         with self._changed:
-            self._writing = 0
+            job, self._writing = replace(job, trials=self._writing), 0
             if job.kind is None or all(other.kind != job.kind for other in self._jobs):
                 self._jobs.append(job)  # last, so that others get their turn
             patience_s = _PATIENCE_S if self._was_reached else 0.0
@@ -225,12 +226,19 @@ class Publisher:
 
     def _catch_up(self, experiment: Experiment) -> None:
         names = list(self._packs.names())
-        marks = {name: mark_of(name, self._packs.results(name)) for name in names}
+        marks, counts = {}, {}
+        for name in names:
+            results = self._packs.results(name)
+            marks[name], counts[name] = mark_of(name, results), len(results)
         if experiment.has_marks_of_others(list(marks.values())):
             experiment.look_at_all()
-        for name in names:
+        missing = [name for name in names if not experiment.has(marks[name])]
+        with self._changed:
+            self._writing = sum(counts[name] for name in missing)
+        for name in missing:
             if self._give_up:
                 return
-            if not experiment.has(marks[name]):
-                self._publish(name, experiment)
+            self._publish(name, experiment)
+            with self._changed:
+                self._writing -= counts[name]
         experiment.believe_marks(list(marks.values()))

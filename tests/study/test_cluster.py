@@ -8,14 +8,16 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from study import cluster, versions
 from study.abreast import Work
 from study.cluster.desk import RETRIES
-from study.errors import ClusterError
-from study.records import Event, Notice, Pack, PackCrashed, PackDone, PackFailed, Progress, Result
+from study.cluster.listener import listener
+from study.errors import ClusterError, InputError, StoreAwayError
+from study.records import Event, Notice, Pack, PackCrashed, PackDone, PackFailed, PackSplit, Progress, Result
 from study.store import Store, StudyStore
 from study.table import table_results
 from study.work import PackWork
@@ -133,9 +135,98 @@ def test_a_load_fails_for_the_pack_that_crashes_alone(tmp_path, small_pack):
     assert len(folder.done()) == 2
 
 
+def test_no_pack_is_blamed_for_another_on_the_same_device(tmp_path, small_pack):
+    """A lane with a GPU begins anew after a crash; what trained beside it goes on as if nothing had been."""
+    packs = [small_pack(seed, iterations=6000, evaluate_every=500) for seed in range(3)]
+    _, work = work_in(tmp_path)
+    events: list[Event] = []
+    lanes = [cluster.Lanes(cluster.GPU, 1, BreaksOne(work, packs[1].id))]
+    shares = {pack.id: 0.3 for pack in packs}
+    loads = [(pack,) for pack in packs]
+    cluster.run_on_tune(loads, lanes, events.append, stop=threading.Event(), shares=shares)
+    assert [e.pack_id for e in events if isinstance(e, PackFailed)] == [packs[1].id]
+    assert sorted(e.pack_id for e in events if isinstance(e, PackDone)) == sorted([packs[0].id, packs[2].id])
+    assert not [e for e in events if isinstance(e, Notice)]
+
+
+class DiesOnce:
+    """Does the work of all packs, but takes its whole process along when it first comes to one of them."""
+
+    def __init__(self, work: PackWork, deadly: str, marker: Path) -> None:
+        self._work, self._deadly, self._marker = work, deadly, marker
+
+    def __call__(self, pack: Pack) -> Iterator[Event]:
+        if pack.id == self._deadly and not self._marker.exists():
+            self._marker.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield from self._work(pack)
+
+
+def test_a_pack_whose_end_was_told_to_the_desk_only_is_not_lost(tmp_path, small_pack):
+    """A worker that dies between telling the desk and telling the driver leaves nothing undone, and nobody waiting."""
+    packs = [small_pack(0), small_pack(1)]
+    folder, work = work_in(tmp_path / "store")
+    events: list[Event] = []
+    on_tune(packs, DiesOnce(work, packs[1].id, tmp_path / "died"), events.append, lanes=1)
+    assert (tmp_path / "died").exists()
+    assert sorted(e.pack_id for e in events if isinstance(e, PackDone)) == sorted(pack.id for pack in packs)
+    assert len(folder.done()) == 2
+
+
+def test_workers_are_not_blamed_for_a_busy_driver(tmp_path, small_pack):
+    """A driver that hears nothing for long, since it waits itself, ends none of its workers for it."""
+    pack = small_pack(*range(4), iterations=6000, evaluate_every=500)
+    folder, work = work_in(tmp_path)
+    told: list[Event] = []
+    busy = threading.Event()
+
+    def on_event(event: Event) -> None:
+        if isinstance(event, Progress) and not [e for e in told if isinstance(e, Progress)]:
+            busy.wait(4)  # nobody sets it: a driver in a long wait
+        told.append(event)
+
+    on_tune([pack], work, on_event, silent_after_s=2)
+    assert not [event for event in told if isinstance(event, Notice)]
+    assert len(folder.done()) == 4
+
+
+def test_what_the_driver_raises_stays_what_it_is(tmp_path, small_pack):
+    """An error of the driver's own comes through Tune as it was raised, after the workers have kept checkpoints."""
+    folder, work = work_in(tmp_path)
+
+    def on_event(event: Event) -> None:
+        if isinstance(event, Progress):
+            raise StoreAwayError("the store is gone for good")
+
+    with pytest.raises(StoreAwayError, match=r"^the store is gone for good$"):
+        on_tune([small_pack(0, iterations=20_000, evaluate_every=5000)], work, on_event)
+    assert folder.checkpoints()
+
+
+def test_a_split_is_told_once(small_pack):
+    """A worker that comes to a pack after another has split it tells the driver nothing new."""
+    pack = small_pack(0, 1)
+    parts = (small_pack(0), small_pack(1))
+    told: list[Event] = []
+    heard = listener({pack.id}, told.append, threading.Event(), 300.0)
+    twice = [PackSplit(pack.id, parts), PackDone(parts[0].id)]
+    events = [*twice, *twice, PackDone(parts[1].id), PackDone(pack.id)]
+    trial = SimpleNamespace(config={"lane": 0})
+    result = {"worker": "w", "node": "n", "events": events}
+    heard.on_trial_result(1, [], trial, result)
+    assert told == [*twice, PackDone(parts[1].id), PackDone(pack.id)]
+    assert not heard.left
+
+
 def test_a_worker_answers():
-    """A question is answered by a worker, in a process of its own."""
+    """A question is answered by a worker, in a process of its own; what it raises there comes back as it was."""
     assert cluster.ask(os.getpid, 0) != os.getpid()
+
+    def refuse() -> None:
+        raise InputError("no engine for that")
+
+    with pytest.raises(InputError, match=r"^no engine for that$"):
+        cluster.ask(refuse, 0)
 
 
 def test_every_lane_is_used_and_every_pack_done_once(tmp_path, small_pack):

@@ -581,6 +581,35 @@ def test_results_of_other_studies_are_adopted(study: StudyStore, root: str) -> N
     assert len(other.read_results()) == 3
 
 
+def test_packs_are_adopted_one_by_one(study: StudyStore, root: str) -> None:
+    """What several packs of another study have comes as several, each trial once, with the curves of its own pack."""
+    store = Store(root)
+    other = store.study("other")
+    other.write_spec("name: other\n")
+    fill(other, PACK, [solved(1), solved(2)])
+    fill(other, OTHER_PACK, [solved(2), solved(3)])
+    assert store.adopt("demo", {Trial(CELL, seed).id for seed in (1, 2, 3)}) == 3
+    assert len(study.pack_ids()) == 2
+    assert sorted(row["seed"] for row in study.read_results().to_pylist()) == [1, 2, 3]
+    assert sum(len(study.read_pack(pack)[0]) for pack in study.pack_ids()) == 3
+    assert len(study.read_curves()) == len(study.read_weights()) == 3
+
+
+def test_a_file_that_memory_has_no_room_for_stays(study: StudyStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is good, so it is not set aside."""
+    fill(study, PACK, [solved(1)])
+
+    def no_room(*given: object) -> None:
+        raise pa.ArrowMemoryError("malloc of size 2 failed")
+
+    monkeypatch.setattr("study.store.believe.open_parquet", no_room)
+    with pytest.raises(MemoryError):
+        study.read_results()
+    monkeypatch.undo()
+    assert study.has_pack(PACK)
+    assert study.notices == []
+
+
 def test_a_bad_neighbour_is_left_alone(root: str) -> None:
     """Adopting neither moves nor trips over another study's bad files."""
     store = Store(root)

@@ -16,7 +16,19 @@ from study.engine import ENGINES
 from study.engine.base import Engine, Training
 from study.engine.fused_engine import FusedEngine
 from study.errors import BusyError, DeviceMemoryError, StoreAwayError
-from study.records import Cell, Checkpoint, Event, Notice, Pack, PackDone, PackSplit, Tick
+from study.records import (
+    Cell,
+    Checkpoint,
+    Event,
+    Notice,
+    Outcome,
+    Pack,
+    PackDone,
+    PackSplit,
+    Progress,
+    Result,
+    Tick,
+)
 from study.store import Store
 from study.table import table_results, table_weights
 from study.work import PackWork
@@ -161,10 +173,66 @@ def test_training_goes_on_without_checkpoints(disk, tmp_path, small_pack):
     assert "no checkpoint was kept, and training goes on" in next(notices(steps))
     assert not folder.checkpoints()
     disk.full = False
-    next(steps)  # of the slice whose checkpoint was left out
-    next(steps)
+    assert "the store is back" in next(notices(steps))
     assert folder.checkpoints()
     steps.close()
+
+
+def test_an_outage_is_told_once(disk, tmp_path, small_pack, monkeypatch):
+    """However many checkpoints it costs, a person reads of its begin and of its end."""
+    monkeypatch.setattr("study.work._SLICE_S", 0.01)
+    folder, pack = Store(tmp_path).study("s"), small_pack(0, iterations=10_000, evaluate_every=1000)
+    work = PackWork(str(tmp_path), "s", folder.begin_attempt(), "torch", "cpu", checkpoint_every_s=0.0)
+    told: list[str] = []
+    steps = disk_full_for = 5
+    for event in work(pack):
+        if isinstance(event, Notice):
+            told.append(event.text)
+        steps -= isinstance(event, Progress)
+        disk.full = 0 < steps < disk_full_for
+    assert [text.partition(":")[0] for text in told] == [
+        "no checkpoint was kept, and training goes on",
+        "the store is back",
+    ]
+    assert folder.done()
+
+
+def test_what_another_worker_has_stored_stays(tmp_path, small_pack):
+    """A worker that trains what another was quicker with ends, and leaves its results and no checkpoint."""
+    folder, pack = Store(tmp_path).study("s"), small_pack(0, iterations=100_000, evaluate_every=1000)
+    work = PackWork(str(tmp_path), "s", folder.begin_attempt(), "torch", "cpu", checkpoint_every_s=0.0)
+    steps = work(pack)
+    while not folder.checkpoints():
+        next(steps)
+    quicker = [Result(trial=trial, outcome=Outcome.UNSOLVED, iterations=7) for trial in pack.trials]
+    folder.write_pack(pack.id, quicker, [], [], {"created_at": "never"})
+    list(steps)
+    assert [result.iterations for result in table_results(folder.read_results())] == [7]
+    assert not folder.checkpoints()
+
+
+def test_halves_that_are_stored_are_not_trained_again(tmp_path, small_pack, monkeypatch):
+    """A worker that died with one half done leaves the other half to do, whatever device takes the pack next."""
+    monkeypatch.setattr(provenance, "_device_name", str)
+    folder, pack = Store(tmp_path).study("s"), small_pack(*range(16))
+    half = Pack(pack.trials[:8])
+    work = PackWork(str(tmp_path), "s", folder.begin_attempt(), "fused", "cpu")
+    list(work(half))
+    events = list(work(pack))
+    (split,) = [event for event in events if isinstance(event, PackSplit)]
+    assert split.parts[0] == half
+    assert folder.pack_ids() == {part.id for part in split.parts}
+    assert folder.done() == {trial.id for trial in pack.trials}
+
+
+def test_a_torn_checkpoint_is_told(tmp_path, small_pack):
+    """A pack that must begin anew since its checkpoint can't be read says so."""
+    folder, pack = Store(tmp_path).study("s"), small_pack(0)
+    attempt = folder.begin_attempt()
+    (tmp_path / "s" / "checkpoints").mkdir()
+    (tmp_path / "s" / "checkpoints" / f"{pack.id}.npz").write_bytes(b"PK torn")
+    (told,) = notices(PackWork(str(tmp_path), "s", attempt, "torch", "cpu")(pack))
+    assert "was set aside" in told
 
 
 def test_stopped_while_it_waits_a_pack_tries_once_more(disk, tmp_path, small_pack):

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import socket
+import sqlite3
+import threading
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
-from study.errors import StoreError, TrackingError
-from study.records import Result
-from study.tracking import Publisher, load, published, sync
+from study.errors import StoreAwayError, StoreError, TrackingError
+from study.records import Curve, Result
+from study.tracking import Publisher, default_uri, load, published, sync
+from study.tracking.experiment import Experiment
+from study.tracking.packs import mark_of
 from tests.processes import free_port
-from tests.study.tracking.made import CURVES, RESULTS, Made, publish_all, runs_of, solved
+from tests.study.tracking.made import CURVES, RESULTS, Made, failed, publish_all, runs_of, solved
 
 # What MLflow and its libraries deprecate is not ours to mend.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -85,3 +91,66 @@ def test_a_pack_that_cannot_be_read_holds_nothing_up(uri: str) -> None:
         assert publisher.close(60) == 4
     assert len(published(uri, "demo")) == 6
     assert publisher.trouble == "no readable results of pack pack-4"
+
+
+class Away(Made):
+    """Packs in a store that is away when it is first asked."""
+
+    asked = 0
+
+    def results(self, name: str) -> list[Result]:
+        self.asked += 1
+        if self.asked == 1:
+            raise StoreAwayError("the store is on holiday")
+        return super().results(name)
+
+
+def test_a_store_that_is_away_for_a_moment_costs_nothing(uri: str) -> None:
+    """It is asked again, as MLflow would be."""
+    with Publisher(uri, "demo", Away([solved(seed) for seed in range(10)])) as publisher:
+        publisher.catch_up()
+        assert publisher.close(60) == 0
+    assert publisher.trouble is None
+    assert len(published(uri, "demo")) == 10
+
+
+def test_a_catching_up_that_is_cut_short_says_what_is_left(uri: str) -> None:
+    """A close that doesn't wait counts what an earlier run stored and this one hadn't published yet."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    class Slow(Made):
+        def curves(self, name: str) -> list[Curve]:
+            begun.set()
+            go_on.wait(60)
+            return super().curves(name)
+
+    publisher = Publisher(uri, "demo", Slow([solved(seed) for seed in range(10)])).__enter__()
+    publisher.catch_up()
+    assert begun.wait(60)
+    assert publisher.close(0.0) == 10
+    go_on.set()
+    publisher.close(60)
+
+
+def test_packs_published_after_a_comparison_of_all_are_marked(uri: str) -> None:
+    """The next run believes them without a look; and a failure before is replaced by what it became."""
+    before = Made([failed(1), failed(2)])
+    sync(uri, "demo", before)
+    experiment = Experiment(uri, "demo", look_at_all=True)
+    experiment.believe_marks([])
+    later = Made([solved(1), solved(2)])
+    results = later.results("pack-0")
+    assert experiment.publish("later", results, list) == 2
+    assert experiment.has(mark_of("later", results))
+    assert [run.info.status for run in runs_of(uri)] == ["FINISHED"] * 2
+
+
+def test_a_database_in_a_file_plans_by_its_rows(tmp_path: Path) -> None:
+    """At the end of a run it has counted them."""
+    uri = default_uri(tmp_path)
+    with Publisher(uri, "demo", TEN) as publisher:
+        publish_all(publisher, TEN)
+        assert publisher.close(60) == 0
+    with closing(sqlite3.connect(tmp_path / "mlflow.db")) as database:
+        counted = dict(database.execute("SELECT tbl, stat FROM sqlite_stat1 WHERE tbl = 'latest_metrics'"))
+    assert int(counted["latest_metrics"].split()[0]) >= 10

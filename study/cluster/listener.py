@@ -1,0 +1,210 @@
+"""The driver's side of the lanes: the callback that turns Tune's calls into events, and ends who has fallen silent."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Any
+
+from study.cluster.connect import node_lives
+from study.cluster.lane import BEGIN_ANEW
+from study.records import Event, Notice, PackDone, PackFailed, PackSplit, Tick
+
+# A lane whose worker dies again and again before it has said a word can't work where it is.
+_MOST_DEATHS_UNHEARD = 3
+# A lane prepares its engine before its first word.
+_FIRST_WORD_S = 300.0
+# Tune calls more often than that, unless the driver itself was busy, or asleep.
+_USUAL_PAUSE_S = 1.0
+_OUT_OF_MEMORY = ("running low on memory", "OutOfMemory")
+
+
+def listener(
+    pack_ids: Collection[str],
+    on_event: Callable[[Event], None],
+    stop: threading.Event,
+    silent_after_s: float,
+) -> Any:
+    """Make the Tune callback.
+
+    Args:
+        pack_ids: what is to be done.
+        on_event: told what happens; what it raises ends the run, and is in `failure` then.
+        stop: set to end early.
+        silent_after_s: seconds without a word after which a worker is ended.
+    """
+    import ray
+    from ray import tune
+
+    class Listener(_NeverSaved, tune.Callback):
+        """Belongs to one run of a study, which may take several rounds of Tune.
+
+        Attributes:
+            workers: that were used.
+            left: ids of packs that are neither done nor failed.
+            spoke: whether a lane has said a word in this round.
+            last_error: of a lane.
+            failure: what `on_event` raised.
+        """
+
+        def __init__(self) -> None:
+            self.workers: set[str] = set()
+            self.left = set(pack_ids)
+            self.spoke = False
+            self.last_error = ""
+            self.failure: Exception | None = None
+            self._desk: Any = None
+            self._packs: list[Any] = []
+            self._split: set[str] = set()
+            self._parts: set[str] = set()
+            self._trials: dict[str, Any] = {}
+            self._heard_at: dict[str, float] = {}
+            self._where: dict[str, dict[str, Any]] = {}
+            self._unheard: Counter[str] = Counter()
+            self._silent: set[str] = set()
+            self._looked_at = time.monotonic()
+
+        @property
+        def over(self) -> bool:
+            gave_up = not self.spoke and all(
+                self._unheard[lane] >= _MOST_DEATHS_UNHEARD for lane in self._trials
+            )
+            return (
+                stop.is_set() or not self.left or self.failure is not None or (bool(self._trials) and gave_up)
+            )
+
+        def begin(self, desk: Any, packs: list[Any]) -> None:
+            """Begin a round, with a desk of its own."""
+            self._desk, self._packs, self.spoke = desk, packs, False
+            for kept in (self._trials, self._heard_at, self._where, self._unheard, self._silent):
+                kept.clear()
+            self._looked_at = time.monotonic()
+
+        def on_step_end(self, iteration: int, trials: Any, **info: Any) -> None:
+            self._tell(Tick())
+            now = time.monotonic()
+            # Nobody was heard while the driver waited for its store, or the machine slept: that isn't their silence.
+            deaf_s = max(0.0, now - self._looked_at - _USUAL_PAUSE_S)
+            self._looked_at = now
+            for lane in self._heard_at:
+                self._heard_at[lane] += deaf_s
+            for lane in [lane for lane, at in self._heard_at.items() if now - at > silent_after_s]:
+                silent_s = now - self._heard_at.pop(lane)
+                self._silent.add(lane)
+                self._notice(
+                    self._where.get(lane), f"hasn't been heard of for {silent_s:.0f} s, and is ended"
+                )
+                ray.kill(self._trials[lane].temporary_state.ray_actor)
+
+        def on_trial_start(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
+            lane = _lane(trial)
+            self._trials[lane] = trial
+            self._heard_at[lane] = time.monotonic() + max(0.0, _FIRST_WORD_S - silent_after_s)
+
+        def on_trial_result(self, iteration: int, trials: Any, trial: Any, result: Any, **info: Any) -> None:
+            lane = _lane(trial)
+            self.spoke = True
+            self.workers.add(result["worker"])
+            self._where[lane] = {name: result[name] for name in ("worker", "node")}
+            self._heard_at[lane] = time.monotonic()
+            for event in result["events"]:
+                self._take(event)
+
+        def on_trial_complete(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
+            self._heard_at.pop(_lane(trial), None)
+
+        def on_trial_recover(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
+            self._lost(_lane(trial), _error_of(trial))
+
+        def on_trial_error(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
+            self._lost(_lane(trial), _error_of(trial))
+
+        def _take(self, event: Event) -> None:
+            """Pass an event on, unless it was told before: by another lane, or by a worker that died since."""
+            if isinstance(event, PackSplit):
+                if event.pack_id in self._split:
+                    return
+                self._split.add(event.pack_id)
+                self._parts |= {part.id for part in event.parts}
+            if isinstance(event, PackDone | PackFailed):
+                known = self._parts if event.pack_id in self._parts else self.left
+                if event.pack_id not in known:
+                    return
+                known.remove(event.pack_id)
+            self._tell(event)
+
+        def _tell(self, event: Event) -> None:
+            if self.failure is None:
+                try:
+                    on_event(event)
+                except (
+                    Exception
+                ) as error:  # Tune would turn it into a text; it is raised where Tune has ended
+                    self.failure = error
+
+        def _lost(self, lane: str, error: str) -> None:
+            self.last_error = error
+            where = self._where.pop(lane, None)
+            self._heard_at.pop(lane, None)
+            was_silent, on_purpose = lane in self._silent, BEGIN_ANEW in error
+            self._silent.discard(lane)
+            node_lost = where is not None and not node_lives(where["node"])
+            if where is None:
+                self._trials.setdefault(lane, None)
+                self._unheard[lane] += 1
+            if node_lost:
+                self._notice(where, "was lost with its machine")
+            elif where is None and not was_silent and self._unheard.total() <= _MOST_DEATHS_UNHEARD:
+                self._tell(Notice(f"a worker couldn't start: {last_line(error)}"))
+            elif where is not None and not was_silent and not on_purpose:
+                memory = any(words in error for words in _OUT_OF_MEMORY)
+                self._notice(where, "died: its machine ran out of memory" if memory else "died")
+            blame = not node_lost and not on_purpose
+            for pack_id in ray.get(self._desk.take_back.remote(lane, blame, self._packs)):
+                self._take(PackFailed(pack_id, error))
+
+        def _notice(self, where: dict[str, Any] | None, what: str) -> None:
+            worker = "a worker that was starting" if where is None else f"worker {where['worker']}"
+            self._tell(Notice(f"{worker} {what}; its packs go on from their checkpoints"))
+
+    return Listener()
+
+
+class _NeverSaved:
+    """Belongs to this process: Tune's snapshots of its own state, which nobody reads, get a blank instead."""
+
+    def __reduce__(self) -> tuple[type, tuple[()]]:
+        return object, ()
+
+
+def stopper(listener: Any) -> Any:
+    """Make the Tune stopper that ends everything once the listener's run is over."""
+    from ray import tune
+
+    class Stopper(_NeverSaved, tune.Stopper):
+        def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+            return False
+
+        def stop_all(self) -> bool:
+            over: bool = listener.over
+            return over
+
+    return Stopper()
+
+
+def _lane(trial: Any) -> str:
+    return str(trial.config["lane"])
+
+
+def _error_of(trial: Any) -> str:
+    written = Path(trial.error_file or os.devnull)
+    return written.read_text(errors="replace").strip() or "it died without a word"
+
+
+def last_line(error: str) -> str:
+    """Give the line of an error's text that says what it is."""
+    return error.strip().splitlines()[-1]

@@ -1,0 +1,152 @@
+"""What the driver does with what it hears: counts, stores failures, publishes, and waits for no store."""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from study import patience
+from study.errors import StoreAwayError
+from study.plan import Plan, plan
+from study.records import Event, Outcome, Pack, PackDone, PackFailed, PackSplit, Result
+from study.spec import parse_spec
+from study.store import Store, StudyStore
+from study.watch import watching
+
+SPEC = "{study: s, question: q, task: {name: simple}, models: [NMU], seeds: 20, fixed: {hidden_size: 2}}"
+Watch = Callable[[Event], None]
+
+
+class Watched:
+    """A study of 20 trials in one pack, and what a person reads of it."""
+
+    def __init__(self, root: Path) -> None:
+        self.folder: StudyStore = Store(root).study("s")
+        self.plan: Plan = plan(parse_spec(SPEC, source="test"))
+        self.pack = Pack(self.plan.trials)
+        self.stop = threading.Event()
+        self._out = io.StringIO()
+
+    def watching(self) -> AbstractContextManager[Watch]:
+        console = Console(file=self._out, width=1000)
+        return watching(self.plan, self.folder, [self.pack], self.plan.trials, None, console, self.stop)
+
+    def store(self, pack: Pack) -> None:
+        results = [Result(trial=trial, outcome=Outcome.UNSOLVED, iterations=1) for trial in pack.trials]
+        self.folder.write_pack(pack.id, results, [], [], {"created_at": "never"})
+
+    @property
+    def told(self) -> list[str]:
+        return self._out.getvalue().splitlines()
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Watched:
+    """Give a study that nothing was done of."""
+    return Watched(tmp_path)
+
+
+def halves(pack: Pack) -> tuple[Pack, Pack]:
+    middle = len(pack.trials) // 2
+    return Pack(pack.trials[:middle]), Pack(pack.trials[middle:])
+
+
+def test_a_split_pack_is_counted_by_its_parts(watched):
+    """Parts of parts too; the whole, told done after them, isn't counted again, nor read."""
+    first, second = halves(watched.pack)
+    quarters = halves(first)
+    with watched.watching() as watch:
+        watch(PackSplit(watched.pack.id, (first, second)))
+        watch(PackSplit(first.id, quarters))
+        for part in (*quarters, second):
+            watched.store(part)
+        for pack in (*quarters, first, second, watched.pack):
+            watch(PackDone(pack.id))
+    assert "20/20 trials" in watched.told[-1]
+    assert "20 unsolved" in watched.told[-1]
+
+
+def test_a_pack_that_was_split_and_then_trained_whole_is_counted(watched):
+    """A worker dies after it has split a pack; another has room for it."""
+    with watched.watching() as watch:
+        watch(PackSplit(watched.pack.id, halves(watched.pack)))
+        watched.store(watched.pack)
+        watch(PackDone(watched.pack.id))
+    assert "20/20 trials" in watched.told[-1]
+
+
+def test_of_a_split_pack_only_what_is_not_done_fails(watched):
+    """The half that is done stays so."""
+    first, second = halves(watched.pack)
+    with watched.watching() as watch:
+        watch(PackSplit(watched.pack.id, (first, second)))
+        watched.store(first)
+        watch(PackDone(first.id))
+        watch(PackFailed(watched.pack.id, "no room"))
+    assert "20/20 trials · 0 solved · 10 unsolved · 0 diverged · 10 failed" in watched.told[-1]
+    outcomes = watched.folder.read_results()["outcome"].to_pylist()
+    assert outcomes.count("failed") == outcomes.count("unsolved") == 10
+
+
+@pytest.fixture
+def away(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """Give a flag that, set, keeps the store away from who reads a pack; it is tried again at once."""
+    flag, read = threading.Event(), StudyStore.read_pack
+
+    def read_pack(folder: StudyStore, pack_id: str, *, with_curves: bool = True) -> object:
+        if flag.is_set():
+            raise StoreAwayError("the store is on holiday")
+        return read(folder, pack_id, with_curves=with_curves)
+
+    monkeypatch.setattr(StudyStore, "read_pack", read_pack)
+    monkeypatch.setattr(patience, "_FIRST_PAUSE_S", 0.0)
+    return flag
+
+
+def _told_of(lines: Sequence[str], words: str) -> int:
+    return sum(words in line for line in lines)
+
+
+def test_the_driver_waits_for_no_store(watched, away):
+    """What is done while the store is away is counted when it is back, and both are told once."""
+    first, second = halves(watched.pack)
+    with watched.watching() as watch:
+        watch(PackSplit(watched.pack.id, (first, second)))
+        watched.store(first)
+        watched.store(second)
+        away.set()
+        watch(PackDone(first.id))
+        watch(PackDone(second.id))
+        watch(PackDone(watched.pack.id))
+        assert _told_of(watched.told, "on holiday. Trying again") == 1
+        away.clear()
+    assert "20/20 trials" in watched.told[-1]
+    assert _told_of(watched.told, "the store is back") == 1
+    assert _told_of(watched.told, "on holiday") == 1
+
+
+def test_a_stopped_driver_does_not_wait_for_its_store(watched, away):
+    """Asked to stop, it leaves to the next run what it can't read."""
+    with watched.watching() as watch:
+        watched.store(watched.pack)
+        away.set()
+        watch(PackDone(watched.pack.id))
+        watched.stop.set()
+    assert "0/20 trials" in watched.told[-1]
+
+
+def test_patience_ends(watched, away, monkeypatch):
+    """A store that stays away ends the run with its own words."""
+    monkeypatch.setattr("study.watch.Later", lambda tell: patience.Later(tell, patience_s=-1.0))
+    watched.store(watched.pack)
+    away.set()
+    with watched.watching() as watch:
+        with pytest.raises(StoreAwayError, match="on holiday"):
+            watch(PackDone(watched.pack.id))
+        watched.stop.set()

@@ -21,6 +21,15 @@ _WRONG_CERTIFICATE = (
     "its TLS certificate isn't trusted here: if an authority of your own signed it, "
     "set MLFLOW_TRACKING_SERVER_CERT_PATH to the authority's certificate"
 )
+# What requests and urllib3 say of it takes three lines, most of them the address again.
+_NO_ANSWER = {
+    "Connection refused": "nobody answers there: is the server running?",
+    "Name or service not known": "there is no machine of that name",
+    "Read timed out": "it takes too long to answer",
+    "timed out": "it can't be reached in time",
+    "Connection aborted": "it broke off the connection",
+    "Connection reset": "it broke off the connection",
+}
 
 
 def shown(text: str) -> str:
@@ -52,7 +61,12 @@ def reached(uri: str) -> Iterator[None]:
 
 
 def said(error: BaseException) -> str:
-    """Give what an error means and what to do, or its first line."""
+    """Give what an error means and what to do, or its first line.
+
+    Example:
+        >>> said(OSError("HTTPConnectionPool(host='mlflow', port=5000): ... [Errno 111] Connection refused"))
+        'nobody answers there: is the server running?'
+    """
     text = str(error).strip() or type(error).__name__
     status = _status(error, text)
     if status == 401:
@@ -61,6 +75,9 @@ def said(error: BaseException) -> str:
         return _WRONG_HOST if "Host header" in text else _NOT_ALLOWED
     if "CERTIFICATE_VERIFY_FAILED" in text:
         return _WRONG_CERTIFICATE
+    for words, meaning in _NO_ANSWER.items():
+        if words in text:
+            return meaning
     return shown(text.splitlines()[0])[:_MOST]
 
 

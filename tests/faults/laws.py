@@ -49,7 +49,7 @@ def check(study: Study, fault: Fault) -> Cost:
     assert code == 0, f"exit code {code}: {driver.told[-3000:]}"
     told = " ".join(driver.told for driver in study.drivers)
     for phrase in fault.told:
-        assert phrase in told, f"{phrase!r} isn't in: {told[-5000:]}"
+        assert phrase in told, f"{phrase!r} isn't in: {told[:8000]}"
     assert "Traceback" not in told, told[-5000:]
     published = "driver"
     if "are not published yet" in told:

@@ -93,7 +93,8 @@ def published(
 
 def _start_training() -> None:
     global _training
-    _training = training(ENGINES["fused"], new_pack(published_cell("NMU", 100, 2), 256))  # more than the time needed
+    more_than_needed = new_pack(published_cell("NMU", 100, 2), 256)
+    _training = training(ENGINES["fused"], more_than_needed)
 
 
 def _train(for_s: float) -> float:

@@ -23,7 +23,7 @@ _WRONG_CERTIFICATE = (
 )
 # What requests and urllib3 say of it takes three lines, most of them the address again.
 _NO_ANSWER = {
-    "Connection refused": "nobody answers there: is the server running?",
+    "Connection refused": "nobody answers there, so its server may be down",
     "Name or service not known": "there is no machine of that name",
     "Read timed out": "it takes too long to answer",
     "timed out": "it can't be reached in time",
@@ -65,7 +65,7 @@ def said(error: BaseException) -> str:
 
     Example:
         >>> said(OSError("HTTPConnectionPool(host='mlflow', port=5000): ... [Errno 111] Connection refused"))
-        'nobody answers there: is the server running?'
+        'nobody answers there, so its server may be down'
     """
     text = str(error).strip() or type(error).__name__
     status = _status(error, text)

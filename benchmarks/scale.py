@@ -49,6 +49,7 @@ COLUMNS = (
 )
 _STATUS = "/proc/{}/status"
 _DEADLINE_S = 3600.0
+_QUIET_S = 10.0
 
 
 class Idle(Training):
@@ -137,9 +138,19 @@ def _packs_stored(root: Path) -> int:
     return sum(1 for _ in os.scandir(folder)) if folder.is_dir() else 0
 
 
+def _settled(root: Path) -> int:
+    """Count the packs once no worker of a driver that was killed stores any more."""
+    stored, since = _packs_stored(root), time.monotonic()
+    while time.monotonic() - since < _QUIET_S:
+        time.sleep(0.25)
+        if (now := _packs_stored(root)) != stored:
+            stored, since = now, time.monotonic()
+    return stored
+
+
 def _watched(root: Path, trials: int, pack_size: int, until: int | None) -> dict[str, float]:
     """Run a driver to its end, or kill it when so many packs are stored; say how long it took, and what it held."""
-    had, began = _packs_stored(root), time.monotonic()
+    had, began = _settled(root), time.monotonic()
     driver = _start(root, trials, pack_size)
     first_s, last_s, memory = None, 0.0, []
     while driver.poll() is None:

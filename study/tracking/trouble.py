@@ -27,6 +27,7 @@ _NO_ANSWER = {
     "Name or service not known": "there is no machine of that name",
     "Read timed out": "it takes too long to answer",
     "timed out": "it can't be reached in time",
+    "error responses": "its server fails, so its database may be down",
     "Connection aborted": "it broke off the connection",
     "Connection reset": "it broke off the connection",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from dataclasses import dataclass
@@ -105,10 +106,6 @@ def _sentence(study: Study, fault: Fault) -> str:
     for driver in study.drivers:
         for line in driver.log.read_text(errors="replace").splitlines():
             if fault.told and fault.told[0] in line:
-                return (
-                    line.strip()
-                    .replace(study.root, "STORE")
-                    .replace(study.name, "NAME")
-                    .replace(gethostname(), "HOST")
-                )
+                told = line.strip().replace(study.root, "STORE").replace(study.name, "NAME")
+                return re.sub(r"(//[\d.]+):\d+", r"\1:PORT", told.replace(gethostname(), "HOST"))
     return ""

@@ -6,6 +6,7 @@ All of it needs root, and Linux.
 from __future__ import annotations
 
 import ctypes
+import itertools
 import os
 import shutil
 import signal
@@ -42,8 +43,11 @@ class Network:
     Whatever is started in it can be found by the namespace, whatever has become of its parents, and is ended with it.
     """
 
+    _made = itertools.count()
+
     def __init__(self) -> None:
-        self._tag = f"f{os.getpid()}"
+        number = next(self._made)  # of those that are open at once
+        self._tag, self._third = f"f{os.getpid()}-{number}", (os.getpid() + number) % 256
         self._places: dict[int, str] = {}
 
     def open(self) -> None:
@@ -68,7 +72,7 @@ class Network:
 
     def address(self, number: int) -> str:
         """Give the address of a place; this process's is 1."""
-        return f"10.77.{os.getpid() % 256}.{number}"  # Ray looks at the addresses of other clusters, too
+        return f"10.77.{self._third}.{number}"  # Ray looks at the addresses of other clusters, too
 
     def add(self, number: int) -> None:
         """Make another place."""

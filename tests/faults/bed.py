@@ -122,12 +122,15 @@ class Strike:
         iterations: of the packs that had a checkpoint.
         done: the packs that were stored.
         since_checkpoint_s: age of the oldest of the checkpoints of packs that were training: what was lost at most.
+        until_told: what the driver says when it has noticed; None if progress counts from the fault on. What a worker
+            does between its raylet's end and its own isn't recovery.
     """
 
     at: float
     iterations: Mapping[str, int]
     done: frozenset[str]
     since_checkpoint_s: float
+    until_told: str | None = None
     recovered_at: float | None = None
 
 
@@ -203,13 +206,13 @@ class Study:
         wait_for(midway, "the middle of the study", DEADLINE_S)
 
     @contextmanager
-    def struck(self) -> Iterator[Strike]:
-        """Note what goes on now, strike, and see from then on when all of it goes on again."""
+    def struck(self, until_told: str | None = None) -> Iterator[Strike]:
+        """Note what goes on now, strike, and see when it goes on again, counted once the driver has noticed."""
         now = time.monotonic()
         runs = any(driver.runs for driver in self.drivers)
         training = {k: v for k, v in self._iterations.items() if runs and k not in self._done}
         ages = [now - self._changed_at[pack] for pack in training]
-        strike = Strike(now, training, self._done, max(ages, default=0.0))
+        strike = Strike(now, training, self._done, max(ages, default=0.0), until_told)
         yield strike
         self.strikes.append(strike)
 
@@ -249,6 +252,13 @@ class Study:
                 self._changed_at[pack] = now
         self._iterations, self._done = kept, frozenset(folder.pack_ids())
         for strike in self.strikes:
+            if strike.until_told is not None:
+                if strike.until_told not in self.drivers[-1].told:
+                    continue
+                strike.until_told = None
+                strike.iterations = {
+                    pack: kept.get(pack, before) for pack, before in strike.iterations.items()
+                }
             if strike.recovered_at is None and all(
                 pack in self._done or kept.get(pack, 0) > before for pack, before in strike.iterations.items()
             ):

@@ -17,24 +17,25 @@ from tests.faults.nodes import WORKERS
 from tests.processes import wait_for
 
 AN_HOUR_S = 3600
+GO_ON = "its packs go on from their checkpoints"
 
 
 def worker_killed(study: Study) -> None:
     """Kill the process of a lane."""
-    with study.struck():
+    with study.struck(GO_ON):
         os.kill(study.bed.trainers()[0], signal.SIGKILL)
 
 
 def raylet_killed(study: Study) -> None:
     """Kill what makes a machine a node; the machine stays away."""
-    with study.struck():
+    with study.struck(GO_ON):
         study.bed.network.kill(WORKERS[0], "raylet/raylet")
     study.until_progress()
 
 
 def raylet_killed_and_back(study: Study) -> None:
     """Kill what makes a machine a node; its supervisor starts it again."""
-    with study.struck():
+    with study.struck(GO_ON):
         study.bed.network.kill(WORKERS[0], "raylet/raylet")
     wait_for(lambda: study.bed.nodes.ended(WORKERS[0]), "the node to end")
     study.bed.nodes.mend()
@@ -101,7 +102,7 @@ def postgres_killed(study: Study) -> None:
 
 def node_cut_off(study: Study) -> None:
     """Cut a machine off until it has been given up and its packs go on elsewhere."""
-    with study.struck():
+    with study.struck(GO_ON):
         study.bed.network.cut(WORKERS[0])
     study.until_progress()
     study.bed.network.mend(WORKERS[0])
@@ -118,7 +119,7 @@ def node_cut_off_for_a_moment(study: Study) -> None:
 
 def worker_paused(study: Study) -> None:
     """Pause a lane's process for good."""
-    with study.struck():
+    with study.struck(GO_ON):
         os.kill(study.bed.trainers()[0], signal.SIGSTOP)
 
 
@@ -219,14 +220,13 @@ class Fault:
         return study
 
 
-_GO_ON = "its packs go on from their checkpoints"
-_LOST = (f"was lost with its machine; {_GO_ON}",)
+_LOST = (f"was lost with its machine; {GO_ON}",)
 _UNPUBLISHED = ("MLflow at", "are not published yet")
 _PUBLISHED_LATER = ("The study goes on", "can be used again")
 _SECOND = ("is being run by process",)
 
 FAULTS: Mapping[str, Fault] = {
-    "worker killed": Fault("kill -9 of a worker", worker_killed, (f"died; {_GO_ON}",)),
+    "worker killed": Fault("kill -9 of a worker", worker_killed, (f"died; {GO_ON}",)),
     "raylet killed": Fault("kill -9 of a raylet; the node stays away", raylet_killed, _LOST),
     "raylet killed and back": Fault(
         "kill -9 of a raylet; the node comes back", raylet_killed_and_back, _LOST

@@ -58,8 +58,8 @@ def one(bed: Bed, draw: random.Random, number: int) -> None:
         fault, names = FAULTS[name], [(name, 0.0)]
     else:
         names = [(draw.choice(BLOWS), draw.uniform(0, PAUSE_S)) for _ in range(draw.randint(2, 4))]
-        told = FAULTS[names[0][0]].told
-        fault = Fault("several", lambda study: None, told, ("--silent-after-s", "8"))
+        # What is told of several depends on which strikes first: a worker that is killed while it is paused has died.
+        fault = Fault("several", lambda study: None, options=("--silent-after-s", "8"))
     print(f"study {number}: {', then '.join(f'{name} after {s:.1f} s' for name, s in names)}", flush=True)
     study = fault.begun(bed)
     for name, pause_s in names:

@@ -1,6 +1,7 @@
 """Statements about seeds: numbers in, numbers out.
 
     rates             success rates: an interval, a difference, a test, many tests
+    sequential        the same while seeds are added until they are known well enough
     trends            success rates over hyperparameters
     solved_at         median and mean of iterations (or seconds) to success
     survival          the same with unsolved trials counted as censored
@@ -14,6 +15,7 @@ or from values outside the law's support. What can't be an observation (NaN, a n
 
 from study.statistics.published import AsPublished, as_published
 from study.statistics.rates import fisher_exact, holm, newcombe, wilson, wilsons
+from study.statistics.sequential import anytime, anytime_sign_test
 from study.statistics.solved_at import (
     gamma_mean_interval,
     gamma_mean_intervals,
@@ -46,6 +48,8 @@ __all__ = [
     "RestrictedMeans",
     "SurvivalCurve",
     "Trend",
+    "anytime",
+    "anytime_sign_test",
     "as_published",
     "beta_mean_interval",
     "beta_mean_intervals",

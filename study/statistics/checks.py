@@ -34,6 +34,12 @@ def check_count(successes: int, n: int) -> None:
         raise ValueError(f"0 <= successes <= n must hold, but got (successes={successes}, n={n})")
 
 
+def check_positive(*counts: int) -> None:
+    """Refuse counts below zero."""
+    if min(counts) < 0:
+        raise ValueError(f"counts must be >= 0, but got {', '.join(map(str, counts))}")
+
+
 def finite(values: Values) -> Floats:
     """Give values as floats, after refusing NaN and infinity."""
     x = np.asarray(values, dtype=np.float64)

@@ -98,7 +98,9 @@ def listener(
                 self._notice(
                     self._where.get(lane), f"hasn't been heard of for {silent_s:.0f} s, and is ended"
                 )
-                ray.kill(self._trials[lane].temporary_state.ray_actor)
+                actor = self._trials[lane].temporary_state.ray_actor
+                if actor is not None:  # else it has just died
+                    ray.kill(actor)
 
         def on_trial_start(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
             lane = _lane(trial)
@@ -141,10 +143,8 @@ def listener(
             if self.failure is None:
                 try:
                     on_event(event)
-                except (
-                    Exception
-                ) as error:  # Tune would turn it into a text; it is raised where Tune has ended
-                    self.failure = error
+                except Exception as error:
+                    self.failure = error  # raised where Tune has ended, which would turn it into a text
 
         def _lost(self, lane: str, error: str) -> None:
             self.last_error = error

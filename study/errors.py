@@ -101,3 +101,13 @@ def nearest(given: object, names: Collection[str]) -> str:
     by_lower = {name.lower(): name for name in names}
     found = difflib.get_close_matches(str(given).lower(), by_lower, n=1, cutoff=0.6)
     return f"; did you mean {by_lower[found[0]]!r}?" if found else ""
+
+
+def last_line(error: str) -> str:
+    r"""Give the line of an error's text that says what it is.
+
+    Example:
+        >>> last_line("Traceback (most recent call last):\n  ...\nValueError: no\n")
+        'ValueError: no'
+    """
+    return error.strip().splitlines()[-1]

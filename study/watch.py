@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from rich.console import Console
 
+from study.errors import last_line
 from study.heartbeat import beating, in_job
 from study.patience import Later
 from study.plan import Plan
@@ -85,7 +86,7 @@ def watching(
             _publish(folder, name, publisher)
             board.failed(PackFailed(part.id, error), len(failed))
             told.add(part.id)
-            console.print(f"pack {part.id} failed: {_last(error)}", style="red")
+            console.print(f"pack {part.id} failed: {last_line(error)}", style="red")
         tell_counts()
 
     def tell_counts() -> None:
@@ -106,7 +107,7 @@ def watching(
                 case Notice(text):
                     tell(text)
                 case PackCrashed(pack_id, error):
-                    tell(f"pack {pack_id} crashed, and is tried again: {_last(error)}")
+                    tell(f"pack {pack_id} crashed, and is tried again: {last_line(error)}")
                 case PackSplit(pack_id, parts):
                     board.split(pack_id, parts)
                     by_id.update({part.id: part for part in parts})
@@ -130,10 +131,6 @@ def _counted(folder: StudyStore, trial_ids: Collection[str]) -> dict[Outcome, in
     rows = folder.outcomes()
     kept = rows.filter(pc.is_in(rows["trial_id"], pa.array(list(trial_ids), pa.string())))
     return {Outcome(one["values"]): one["counts"] for one in pc.value_counts(kept["outcome"]).to_pylist()}
-
-
-def _last(error: str) -> str:
-    return error.strip().splitlines()[-1]
 
 
 def _publish(folder: StudyStore, pack_id: str, publisher: Publisher | None) -> list[Result]:

@@ -21,8 +21,8 @@ from study import versions
 from study.abreast import Work
 from study.cluster.desk import Desk
 from study.cluster.lane import trainable
-from study.cluster.listener import last_line, listener, stopper
-from study.errors import ClusterError
+from study.cluster.listener import listener, stopper
+from study.errors import ClusterError, last_line
 from study.records import Event, Pack
 
 # Tune would hand these from the driver to its workers in a runtime environment, which Ray writes into logs and shows to

@@ -12,6 +12,7 @@ from typing import Any
 
 from study.cluster.connect import node_lives
 from study.cluster.lane import BEGIN_ANEW
+from study.errors import last_line
 from study.records import Event, Notice, PackDone, PackFailed, PackSplit, Tick
 
 # A lane whose worker dies again and again before it has said a word can't work where it is.
@@ -203,8 +204,3 @@ def _lane(trial: Any) -> str:
 def _error_of(trial: Any) -> str:
     written = Path(trial.error_file or os.devnull)
     return written.read_text(errors="replace").strip() or "it died without a word"
-
-
-def last_line(error: str) -> str:
-    """Give the line of an error's text that says what it is."""
-    return error.strip().splitlines()[-1]

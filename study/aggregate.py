@@ -15,7 +15,7 @@ from study.errors import InputError
 from study.records import CELL_FIELDS, Cell, Outcome, parse_range
 from study.statistics import AsPublished
 from study.statistics import as_published as as_published_of
-from study.summary import COLUMNS, Columns, Summary, solved_values, summarise
+from study.summary import COLUMNS, WILSON, Columns, RateIntervals, Summary, solved_values, summarise
 from study.summary import columns as columns_of
 
 _RANGES = ("interpolation_range", "extrapolation_range")
@@ -54,12 +54,15 @@ class GroupSummary(Summary):
     as_published: AsPublished | None = None
 
 
-def aggregate(results: pa.Table, *, planned: Mapping[Cell, int] | None = None) -> list[CellSummary]:
+def aggregate(
+    results: pa.Table, *, planned: Mapping[Cell, int] | None = None, rates: RateIntervals = WILSON
+) -> list[CellSummary]:
     """Summarise each cell's trials.
 
     Args:
         results: columns of `study.table.RESULT_SCHEMA`, one row a trial, in any order.
         planned: seeds of each planned cell, so that what is pending is counted; None: nothing is pending.
+        rates: how success rates are bounded.
 
     Returns:
         The planned cells in the order planned, then other cells in the order first seen.
@@ -77,7 +80,7 @@ def aggregate(results: pa.Table, *, planned: Mapping[Cell, int] | None = None) -
     ids = results["cell_id"].combine_chunks().dictionary_encode()
     codes = np.asarray(ids.indices)
     found = _cells(results, codes, ids.dictionary.to_pylist())
-    fields = summarise(columns_of(results), _rows_by(codes, len(found)))
+    fields = summarise(columns_of(results), _rows_by(codes, len(found)), rates)
     summaries = {cell.id: CellSummary(cell=cell, **of) for cell, of in zip(found, fields, strict=True)}
     wanted = dict(planned) if planned is not None else {}
     order = {cell.id: cell for cell in [*wanted, *found]}

@@ -6,9 +6,10 @@ import heapq
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 
+from study.pairs import pairs
 from study.records import Cell, Pack, Trial
 from study.spec.cells import canonical_cell
 from study.spec.grid import model_level, points
@@ -46,21 +47,27 @@ class Plan:
         spec: the study as written.
         cells: all different, in the file's order.
         labels: what people call a cell's point on a zip axis, by cell id and axis; takes no part in ids.
+        own_seeds: of each cell that doesn't have the seeds of all, by its id.
     """
 
     spec: Spec
     cells: tuple[Cell, ...]
     labels: Mapping[str, Mapping[str, str]]
+    own_seeds: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
     @cached_property
     def trials(self) -> tuple[Trial, ...]:
-        """Every cell with every seed."""
-        return tuple(Trial(cell, seed) for cell in self.cells for seed in self.spec.seeds)
+        """Every cell with each of its seeds."""
+        return tuple(Trial(cell, seed) for cell in self.cells for seed in self.seeds(cell))
 
     @property
     def trials_count(self) -> int:
         """Count the trials without making them."""
-        return len(self.cells) * len(self.spec.seeds)
+        return sum(len(self.seeds(cell)) for cell in self.cells)
+
+    def seeds(self, cell: Cell) -> Sequence[int]:
+        """Give a cell's seeds."""
+        return self.own_seeds.get(cell.id, self.spec.first_seeds) if self.own_seeds else self.spec.first_seeds
 
 
 def plan(spec: Spec) -> Plan:
@@ -68,6 +75,9 @@ def plan(spec: Spec) -> Plan:
 
     Args:
         spec: the study as written.
+
+    Raises:
+        InputError: if seeds are to be added until cells differ that have no counterpart.
 
     Example:
         >>> from study.spec import parse_spec
@@ -85,6 +95,8 @@ def plan(spec: Spec) -> Plan:
             before = labels.get(cell, point.labels)
             labels[cell] = {axis: text for axis, text in before.items() if point.labels.get(axis) == text}
     named = {cell.id: axes for cell, axes in labels.items() if axes}
+    if spec.until is not None and spec.until.different_from is not None:
+        pairs(tuple(labels), spec.until.different_from)  # refuses what can't be compared
     return Plan(spec, tuple(labels), named)
 
 

@@ -7,10 +7,14 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from study import until
+from study.aggregate import aggregate
 from study.engine import engine_for
 from study.errors import StudyError
 from study.plan import AtOnce, Plan, shape_key
@@ -18,8 +22,10 @@ from study.plan import loads as make_loads
 from study.plan import packs as make_packs
 from study.progress import duration
 from study.records import Pack
-from study.run import Options, at_once_on, device_of, passed_over_by
-from study.store import Store
+from study.report import MOST_ROWS, cells
+from study.slots import Options, at_once_on, device_of, passed_over_by
+from study.store import Store, one_a_trial
+from study.table import RESULT_SCHEMA
 
 _CALIBRATION_S = 1.0
 
@@ -33,6 +39,9 @@ def preview(plan: Plan, options: Options) -> RenderableType:
         plan: what the study asks for.
         options: where and how it would run.
     """
+    seeds = None
+    if plan.spec.until is not None:
+        plan, seeds = _until_sure(plan, options)
     done = _done_anywhere(plan, options)
     pending = [trial for trial in plan.trials if trial.id not in done]
     on_gpu = device_of(options) == "cuda"
@@ -41,12 +50,54 @@ def preview(plan: Plan, options: Options) -> RenderableType:
     packs = make_packs(pending, slots=slots, size=options.pack_size, at_once=at_once)
     head = Text()
     head.append(f"{plan.spec.study}: {plan.spec.question}\n", style="bold")
-    head.append(f"{len(plan.cells):,} cells × {len(plan.spec.seeds):,} seeds = {len(plan.trials):,} trials, ")
-    head.append(f"{len(done):,} done already\n")
+    head.append(f"{_size(plan)}, {len(done):,} done already\n")
     if not packs:
         head.append("nothing is left to do")
         return head
-    return Group(head, *_pending(plan, packs, slots, options, at_once))
+    return Group(head, *([seeds] if seeds else []), *_pending(plan, packs, slots, options, at_once))
+
+
+def _size(plan: Plan) -> str:
+    trials = f"{len(plan.trials):,} trials"
+    if plan.spec.until is not None:
+        most = len(plan.cells) * plan.spec.most_seeds
+        return (
+            f"{len(plan.cells):,} cells with up to {plan.spec.most_seeds:,} seeds: about {trials} of {most:,}"
+        )
+    return f"{len(plan.cells):,} cells × {len(plan.spec.first_seeds):,} seeds = {trials}"
+
+
+def _until_sure(plan: Plan, options: Options) -> tuple[Plan, Table]:
+    """Plan the seeds that each cell can be expected to need, and show them."""
+    results = _results_anywhere(plan, options)
+    counts = until.expected(plan, results)
+    summaries = aggregate(results, planned=dict.fromkeys(plan.cells, 0))
+    rows = cells(summaries[: len(plan.cells)], plan.labels)
+    table = Table(title="Seeds that each cell can be expected to need", title_justify="left")
+    for title in ("cell", "seeds so far", "solved", "expected"):
+        table.add_column(title, justify="left" if title == "cell" else "right")
+    for row, summary in enumerate(rows.summaries[:MOST_ROWS]):
+        solved = f"{summary.solved:,}" if summary.finished else ""
+        name = rows.name(row) or plan.cells[row].model
+        table.add_row(name, f"{summary.finished:,}", solved, f"{counts[plan.cells[row].id]:,}")
+    own = {cell.id: range(counts[cell.id]) for cell in plan.cells}
+    return replace(plan, own_seeds=own), table
+
+
+def _results_anywhere(plan: Plan, options: Options) -> pa.Table:
+    """Read what any study of the store knows of the cells."""
+    store = Store(options.root, read_only=True)
+    wanted = pa.array([cell.id for cell in plan.cells], pa.string())
+    found = [RESULT_SCHEMA.empty_table()]
+    for name in store.studies():
+        try:
+            table = store.study(name).read_results()
+        except StudyError:
+            if name == plan.spec.study:
+                raise
+            continue
+        found.append(table.filter(pc.is_in(table["cell_id"], value_set=wanted)))
+    return one_a_trial(found, [str(i) for i in range(len(found))])
 
 
 def _done_anywhere(plan: Plan, options: Options) -> set[str]:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from rich.console import Console
 from rich.table import Table
 
-from study import tracking
+from study import tracking, until
 from study.aggregate import CellSummary, aggregate
 from study.errors import InputError, StudyError
 from study.exhibits import exhibits
@@ -41,6 +41,7 @@ from study.report import (
     contrasts,
     headline,
     show_summaries,
+    verdicts_table,
     with_published,
     with_study,
     words,
@@ -48,10 +49,18 @@ from study.report import (
 )
 from study.spec import parse_spec
 from study.store import Store, StudyStore
+from study.summary import WILSON
 from study.table import RESULT_SCHEMA, trial_row
+from study.until import Verdict
 
 MOST_TRIALS = 25_000
 """Trials that a page lists at most: a browser opens these at once, and 3 MB."""
+
+
+_NOT_TESTED = (
+    "Trends and tests between rows take the number of seeds as fixed in advance. Here it depends on what came of "
+    "them, so they are left out."
+)
 
 
 @dataclass(frozen=True)
@@ -82,7 +91,14 @@ class Standing:
     @cached_property
     def contrasts(self) -> Contrasts:
         """Test what can be tested between cells."""
+        if self.plan.spec.until is not None:
+            return Contrasts(notes=(_NOT_TESTED,))
         return contrasts(self.rows)
+
+    @cached_property
+    def verdicts(self) -> Sequence[Verdict]:
+        """Say where seeds that were added until sure are enough."""
+        return until.verdicts(self.plan, self.table)
 
     @property
     def headline(self) -> str:
@@ -134,7 +150,8 @@ def standing(
 
 
 def _summaries(plan: Plan, table: pa.Table) -> list[CellSummary]:
-    return aggregate(table, planned=dict.fromkeys(plan.cells, len(plan.spec.seeds)))
+    rates = WILSON if plan.spec.until is None else until.rate_intervals(plan.spec.until)
+    return aggregate(table, planned={cell: len(plan.seeds(cell)) for cell in plan.cells}, rates=rates)
 
 
 def outcomes_of(
@@ -170,13 +187,18 @@ def _read(name: str, root: str | Path, tracking_uri: str | None) -> tuple[StudyS
         table = folder.read_results()
     else:
         table, _ = tracking.load(tracking_uri, name)
+    plan = until.grown(plan, table)
     return folder, plan, _of_plan(table, plan)
 
 
 def _of_plan(table: pa.Table, plan: Plan) -> pa.Table:
     """Keep the rows of planned trials: a study's file may have asked for others before."""
+    if plan.own_seeds:
+        wanted = {cell.id: set(plan.seeds(cell)) for cell in plan.cells}
+        rows = zip(table["cell_id"].to_pylist(), table["seed"].to_pylist(), strict=True)
+        return table.filter(pa.array([seed in wanted.get(cell, ()) for cell, seed in rows], pa.bool_()))
     cells = pa.array([cell.id for cell in plan.cells], pa.string())
-    seeds = pa.array(list(plan.spec.seeds), pa.int64())
+    seeds = pa.array(list(plan.spec.first_seeds), pa.int64())
     # every cell has every seed; ids of a million trials would take a minute
     planned = pc.and_(pc.is_in(table["cell_id"], value_set=cells), pc.is_in(table["seed"], value_set=seeds))
     return table if pc.all(planned).as_py() else table.filter(planned)
@@ -197,6 +219,8 @@ def show(found: Standing, console: Console) -> None:
     require_results(found)
     show_summaries(console, found.rows, found.plan.spec.question)
     console.print(found.headline, markup=False, highlight=False)
+    if found.verdicts:
+        console.print(verdicts_table(found.rows, found.verdicts))
     if found.against.comparisons:
         console.print(comparisons_table(found.rows, found.against))
     for notice in [*found.notices, *found.against.notes]:
@@ -270,6 +294,7 @@ def report(found: Standing, *, links: Links | None = None, trial: str | None = N
         headline=found.headline,
         contrasts=found.contrasts,
         against=found.against,
+        verdicts=found.verdicts,
         notes=list(found.notices),
         protocol=_protocol(found.summaries),
         spec=spec.text,
@@ -368,5 +393,6 @@ def studies(root: str | Path) -> Table:
 
 def _listed(folder: StudyStore) -> tuple[str, ...]:
     plan = make_plan(parse_spec(folder.read_spec(), source=folder.spec_where))
+    plan = plan if plan.spec.until is None else until.grown(plan, folder.read_results())
     done = len(folder.done() & {trial.id for trial in plan.trials})
     return f"{done:,}", f"{len(plan.trials):,}", str(len(plan.cells)), plan.spec.question

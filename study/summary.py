@@ -8,7 +8,7 @@ iteration that its cell's trials run to; in a file that doesn't say it, until th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,6 +54,22 @@ class Times:
         return (times, self.solved) if times.size and np.all(np.isfinite(times)) else None
 
 
+@dataclass(frozen=True)
+class RateIntervals:
+    """How success rates are bounded.
+
+    Args:
+        name: of the method, as an adjective.
+        of: gives the intervals of shape [rates, 2], of solved and finished trials.
+    """
+
+    name: str
+    of: Callable[[npt.NDArray[np.int64], npt.NDArray[np.int64]], Floats]
+
+
+WILSON = RateIntervals("Wilson", statistics.wilsons)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Summary:
     """What trials came to. None means that there is no such number.
@@ -66,7 +82,8 @@ class Summary:
         failed: trials that crashed: no result.
         pending: trials planned and not done.
         success_rate: solved of finished.
-        success_rate_interval: Wilson, 95%.
+        success_rate_interval: 95%.
+        success_rate_by: the interval's name: Wilson's, unless seeds were added until there were enough.
         solved_at_median: iterations; of the solved trials, as are the next five.
         solved_at_median_interval: of the law's median, at least 95%, whatever the law.
         solved_at_mean: iterations; the sample mean, which is the gamma law's estimate.
@@ -93,6 +110,7 @@ class Summary:
     pending: int = 0
     success_rate: float | None = None
     success_rate_interval: Interval | None = None
+    success_rate_by: str = "Wilson"
     solved_at_median: float | None = None
     solved_at_median_interval: Interval | None = None
     solved_at_mean: float | None = None
@@ -167,12 +185,15 @@ def solved_values(columns: Columns, rows: npt.NDArray[np.int64]) -> tuple[Floats
     return tuple(_present(columns[name][solved]) for name in ("solved_at_iteration", "sparsity_error"))
 
 
-def summarise(columns: Columns, groups: Sequence[npt.NDArray[np.int64]]) -> list[dict[str, Any]]:
+def summarise(
+    columns: Columns, groups: Sequence[npt.NDArray[np.int64]], rates: RateIntervals = WILSON
+) -> list[dict[str, Any]]:
     """Compute the fields of a `Summary` of each of many groups of rows, all groups at once.
 
     Args:
         columns: what `columns` gave.
         groups: of each, indices into them; an outcome of '' is a pending trial.
+        rates: how success rates are bounded.
     """
     if not groups:
         return []
@@ -192,7 +213,7 @@ def summarise(columns: Columns, groups: Sequence[npt.NDArray[np.int64]]) -> list
         return values[which], count(which)
 
     solved, finished, failed = count(is_solved), count(is_finished), count(is_failed)
-    wilson = np.where(finished[:, None] > 0, statistics.wilsons(solved, finished), np.nan)
+    bounds = np.where(finished[:, None] > 0, rates.of(solved, finished), np.nan)
     solved_at = present("solved_at_iteration", is_solved)
     solved_at_s = present("until_s", is_solved)
     error = present("sparsity_error", is_solved)
@@ -205,7 +226,8 @@ def summarise(columns: Columns, groups: Sequence[npt.NDArray[np.int64]]) -> list
         "failed": failed.tolist(),
         "pending": (sizes - finished - failed).tolist(),
         "success_rate": numbers(statistics.means(is_solved[is_finished], finished)),
-        "success_rate_interval": intervals(wilson),
+        "success_rate_interval": intervals(bounds),
+        "success_rate_by": [rates.name] * len(groups),
         "solved_at_median": numbers(statistics.medians(*solved_at)),
         "solved_at_median_interval": intervals(statistics.median_intervals(*solved_at)),
         "solved_at_mean": numbers(statistics.means(*solved_at)),

@@ -44,7 +44,7 @@ def plan(
 ) -> None:
     """Say what FILE (a path or a preset's name) asks for, and how long it takes; writes nothing."""
     from study.preview import preview
-    from study.run import Options
+    from study.slots import Options
 
     options = Options(
         root=store, tracking_uri=None, engine=engine, device=device, cpus=cpus, pack_size=pack_size
@@ -79,8 +79,9 @@ def run(
     planned = planned_study(file, yes=yes)
     console.print(f"{planned.spec.study}: {planned.trials_count:,} trials in {len(planned.cells):,} cells")
     # Only now, since these take seconds to import.
-    from study.run import Ending, Options
+    from study.run import Ending
     from study.run import run as run_study
+    from study.slots import Options
 
     uri = tracking_address(tracking_uri, store)
     if uri is None and tracking_uri != "off":

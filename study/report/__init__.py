@@ -18,12 +18,19 @@ from study.report.files import cells_rows, groups_rows
 from study.report.headline import headline
 from study.report.keyed import Keyed, cells, groups
 from study.report.series import chart_series
-from study.report.terminal import comparisons_table, show_summaries, summaries_table
+from study.report.terminal import (
+    MOST_ROWS,
+    comparisons_table,
+    show_summaries,
+    summaries_table,
+    verdicts_table,
+)
 from study.report.words import Labels, varying
 from study.report.write import FORMATS, USUAL, write_report
 
 __all__ = [
     "FORMATS",
+    "MOST_ROWS",
     "PUBLISHED",
     "USUAL",
     "Against",
@@ -48,6 +55,7 @@ __all__ = [
     "show_summaries",
     "summaries_table",
     "varying",
+    "verdicts_table",
     "with_groups",
     "with_published",
     "with_study",

@@ -13,6 +13,7 @@ import pyarrow as pa
 from study.report.compare import Against
 from study.report.contrasts import Contrasts
 from study.report.keyed import Keyed
+from study.until import Verdict
 
 Floats = npt.NDArray[np.float64]
 
@@ -120,6 +121,7 @@ class Report:
         headline: the finding, in a sentence.
         contrasts: trends and tests between rows.
         against: the rows beside others; None if there are none to compare with.
+        verdicts: where seeds were added until there were enough: of each cell, or pair of cells, whether there are.
         notes: sentences the reader must know.
         protocol: what all trials share, by hyperparameter; empty if it isn't known.
         spec: the study's file; empty if there is none.
@@ -140,6 +142,7 @@ class Report:
     headline: str = ""
     contrasts: Contrasts = field(default_factory=Contrasts)
     against: Against | None = None
+    verdicts: Sequence[Verdict] = ()
     notes: Sequence[str] = ()
     protocol: Mapping[str, str] | None = None
     spec: str = ""

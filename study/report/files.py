@@ -17,7 +17,13 @@ from study.report.compare import Against, Comparison
 from study.report.content import Report, Rows
 from study.report.contrasts import Contrasts
 from study.report.keyed import Keyed
-from study.report.table import TextTable, comparison_table, summaries_table
+from study.report.table import (
+    TextTable,
+    comparison_table,
+    summaries_table,
+    verdicts_note,
+    verdicts_table,
+)
 from study.report.words import Labels
 from study.summary import Summary
 from study.table import RESULT_SCHEMA
@@ -34,8 +40,8 @@ STATISTICS_COLUMNS: Mapping[str, str] = {
     "pending": "trials planned and not done",
     "complete": "true if no trial is failed or pending",
     "success_rate": "solved / (solved + unsolved + diverged)",
-    "success_rate_lower": "Wilson, 95%",
-    "success_rate_upper": "Wilson, 95%",
+    "success_rate_lower": "95%; Wilson, or where seeds were added until there were enough, what allows for that",
+    "success_rate_upper": "95%; Wilson, or where seeds were added until there were enough, what allows for that",
     "solved_at_median": "iterations; median over the solved trials",
     "solved_at_median_lower": "the law's median, by order statistics, at least 95%",
     "solved_at_median_upper": "the law's median, by order statistics, at least 95%",
@@ -170,6 +176,9 @@ def markdown(report: Report, figures: Sequence[Drawn]) -> str:
     parts = [f"# {_cell(report.name)}", _cell(report.question), _cell(report.headline)]
     parts += [f"![{_cell(drawn.title)}]({drawn.name}.png)" for drawn in figures[:1]]
     parts.append(_markdown_table(summaries_table(report.rows)))
+    if report.verdicts:
+        parts += ["## Are the seeds enough?", verdicts_note(report.verdicts)]
+        parts.append(_markdown_table(verdicts_table(report.rows, report.verdicts)))
     if report.against is not None and report.against.comparisons:
         parts += [f"## Against {_cell(report.against.source)}"]
         parts += [

@@ -29,6 +29,8 @@ from study.report.table import (
     speeds_table,
     summaries_table,
     trends_table,
+    verdicts_note,
+    verdicts_table,
 )
 from study.summary import Summary
 
@@ -66,6 +68,7 @@ def page(report: Report, drawn: Sequence[Drawn]) -> str:
         *(html.figure(figure) for figure in drawn[:1]),
         html.section("Results", f"{_table_note(bool(trials))}{cells}"),
         html.section(_against_title(against), _comparison(rows, against)) if against else "",
+        html.section("Are the seeds enough?", _verdicts(report)),
         html.section("Trends and tests", _contrasts(report.contrasts)),
         html.section("More figures", "".join(html.figure(figure) for figure in drawn[1:])),
         html.section("Protocol", _protocol(report)),
@@ -206,6 +209,17 @@ def _verdict(rows: Keyed, c: Comparison, against: Against) -> str:
 def _equals(p: float) -> str:
     text = words.p_value(p)
     return text if text.startswith("<") else f"= {text}"
+
+
+def _verdicts(report: Report) -> str:
+    if not report.verdicts:
+        return ""
+    table = html.table(
+        verdicts_table(report.rows, report.verdicts),
+        marked=[not verdict.is_sure for verdict in report.verdicts],
+        label="seeds enough",
+    )
+    return f"<p>{escape(verdicts_note(report.verdicts))}</p>{table}"
 
 
 def _contrasts(contrasts: Contrasts) -> str:

@@ -6,12 +6,14 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from study.records import Interval
+from study.aggregate import CellSummary
+from study.records import Cell, Interval
 from study.report import keyed, words
 from study.report.compare import Against
 from study.report.contrasts import Contrasts
 from study.report.keyed import Keyed
 from study.statistics import AsPublished
+from study.until import Verdict
 
 
 @dataclass(frozen=True)
@@ -236,6 +238,48 @@ def pairs_table(contrasts: Contrasts) -> TextTable:
             _column("p", [_p(p.p_value) for p in some]),
             _column("p, Holm", [_p(p.p_adjusted) for p in some]),
         )
+    )
+
+
+def verdicts_table(rows: Keyed, verdicts: Sequence[Verdict]) -> TextTable:
+    """Lay out one row a cell, or a pair of cells, whose seeds were added until there were enough."""
+    row_of = {s.cell_id: row for row, s in enumerate(rows.summaries) if isinstance(s, CellSummary)}
+
+    def name(cell: Cell | None) -> tuple[str, str]:
+        text = "" if cell is None else rows.name(row_of[cell.id])
+        return text, text
+
+    common = [
+        _column("cell", [name(v.cell) for v in verdicts], is_number=False),
+        *_named("told from", [name(v.versus)[0] for v in verdicts]),
+        _column("seeds", [(str(v.seeds), v.seeds) for v in verdicts]),
+    ]
+    if any(v.p_value is not None for v in verdicts):
+        measured = [
+            _column("it alone solved", [(str(v.wins), v.wins) for v in verdicts]),
+            _column("the other alone", [(str(v.losses), v.losses) for v in verdicts]),
+            _column("p, at any time", [_p(v.p_value) for v in verdicts]),
+        ]
+    else:
+        widths = [(v.interval[1] - v.interval[0]) / 2 for v in verdicts if v.interval is not None]
+        measured = [_column("half-width", [(f"{width:.3f}", width) for width in widths])]
+    sure = _column(
+        "enough?", [(word := "yes" if v.is_sure else "no", word) for v in verdicts], is_number=False
+    )
+    return TextTable((*common, *measured, sure))
+
+
+def verdicts_note(verdicts: Sequence[Verdict]) -> str:
+    """Say how many are sure, and by what."""
+    sure = sum(v.is_sure for v in verdicts)
+    if any(v.p_value is not None for v in verdicts):
+        return (
+            f"{sure} of {len(verdicts)} pairs are told apart, by a sign test of their seeds that is valid however "
+            "often it is looked at; each at 5%."
+        )
+    return (
+        f"{sure} of {len(verdicts)} cells have an interval as narrow as asked for. Intervals are Clopper and "
+        "Pearson's, widened so that looking after every batch leaves them a coverage of 95% at least."
     )
 
 

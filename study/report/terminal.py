@@ -12,6 +12,7 @@ from study.report import table
 from study.report.compare import Against
 from study.report.keyed import Keyed
 from study.report.table import TextTable
+from study.until import Verdict
 
 MOST_ROWS = 200
 """Rows that a terminal shows: nobody reads more there, and a thousand take seconds to lay out."""
@@ -45,6 +46,12 @@ def comparisons_table(rows: Keyed, against: Against) -> Table:
     for row, compared in zip(made.rows, against.comparisons, strict=True):
         row.style = "bold" if compared.verdict == "differs" else ""
     return made
+
+
+def verdicts_table(rows: Keyed, verdicts: Sequence[Verdict]) -> Table:
+    """Show whether the seeds are enough; those that are not are dimmed."""
+    dim = [not verdict.is_sure for verdict in verdicts]
+    return _rich(table.verdicts_table(rows, verdicts), "Are the seeds enough?", dim)
 
 
 def _rich(text: TextTable, title: str | None, is_dim: Sequence[bool]) -> Table:

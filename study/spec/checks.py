@@ -36,6 +36,7 @@ def check(spec: Spec, document: Document, unread: Collection[str] = ()) -> list[
     for path, message in (
         *_twice(spec),
         *_without_effect(spec, every_model_read="model" not in unread),
+        *_until_mistakes(spec, every_model_read="model" not in unread),
         *_combinations(spec, unread),
     ):
         found.setdefault(path, document.problem(path, message))
@@ -51,6 +52,31 @@ def _twice(spec: Spec) -> Iterator[tuple[Path, str]]:
             if name in seen:
                 yield path, f"{name} is also set under {seen[name][len(at)]!r}; set it in one place"
             seen.setdefault(name, path)
+
+
+def _until_mistakes(spec: Spec, *, every_model_read: bool) -> Iterator[tuple[Path, str]]:
+    until = spec.until
+    if until is None:
+        return
+    if (until.half_width is None) == (until.different_from is None):
+        given = "neither" if until.half_width is None else "both"
+        yield ("seeds", "until"), f"must say half_width or different_from, but has {given}"
+    if until.batch is not None and until.batch > until.max:
+        yield (
+            ("seeds", "until", "batch"),
+            f"batch <= max must hold, but got {until.batch} and max {until.max}",
+        )
+    names = {model.name for model in spec.models}
+    if every_model_read and until.different_from is not None and names <= {until.different_from}:
+        yield (
+            ("seeds", "until", "different_from"),
+            f"there must be another model to tell from {until.different_from}, but models has no other",
+        )
+    if every_model_read and until.different_from is not None and until.different_from not in names:
+        yield (
+            ("seeds", "until", "different_from"),
+            f"must be one of the study's models, {', '.join(sorted(names))}, but got {until.different_from!r}",
+        )
 
 
 def _without_effect(spec: Spec, *, every_model_read: bool) -> Iterator[tuple[Path, str]]:

@@ -165,14 +165,12 @@ def points(level: Level, names: Collection[str] | None = None) -> Iterator[Point
 
 
 def largest_size(spec: Spec) -> int:
-    """Count the trials without making them; equal cells, which are merged later, count each."""
+    """Count the trials, at most, without making them; equal cells, which are merged later, count each."""
     cells = sum(
         math.prod(len(axis.points) for axis in model_level(spec, index).axes)
         for index in range(len(spec.models))
     )
-    # Not len(): of a count above what a machine word holds, Python refuses it.
-    seeds = spec.seeds.stop if isinstance(spec.seeds, range) else len(spec.seeds)
-    return int(cells * seeds)
+    return int(cells * spec.most_seeds)
 
 
 def check_size(spec: Spec, yes: bool) -> None:

@@ -91,6 +91,7 @@ NotNegative = Annotated[float, Field(ge=0), BeforeValidator(_number), AfterValid
 Share = Annotated[float, Field(gt=0, le=1), BeforeValidator(_number)]
 ShareOrNone = Annotated[float, Field(ge=0, le=1), BeforeValidator(_number)]
 Momentum = Annotated[float, Field(ge=0, lt=1), BeforeValidator(_number)]
+HalfWidth = Annotated[float, Field(gt=0, lt=0.5), BeforeValidator(_number)]
 Epsilon = Annotated[float, Field(gt=0, lt=0.5), BeforeValidator(_number)]
 Variance = Annotated[Annotated[float, Field(gt=0)] | None, BeforeValidator(_variance)]
 _INTERVAL = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}

@@ -115,16 +115,17 @@ def _validate(document: Document) -> Spec | None:
 
 
 def _placed(path: Path) -> Path:
-    """Say where a mistake is the way the file is written: a model may be its name alone."""
-    if len(path) == 3 and path[0] == "models" and path[2] == "name":
-        return path[:2]
+    """Say where a mistake is the way the file is written: a model may be its name alone, seeds a count."""
+    match path:
+        case ("models", _, "name") | ("seeds", "listed"):
+            return path[:-1]
     return path
 
 
 def _leave_out(data: dict[str, Any], path: Path) -> None:
     """Take a wrong value out, or put a right one where there must be one; the places of others stay."""
     match path:
-        case (("study" | "seeds" | "models") as name,):
+        case (("study" | "models") as name,) | ("seeds" as name, *_):
             data[name] = copy.deepcopy(_STAND_INS[name])
         case ("task", *inside) if not inside or inside == ["name"]:
             given = data.get("task")

@@ -15,18 +15,27 @@ from pydantic import (
     GetJsonSchemaHandler,
     PrivateAttr,
     ValidatorFunctionWrapHandler,
-    WithJsonSchema,
     create_model,
     model_validator,
 )
 from pydantic.json_schema import JsonSchemaValue
 
-from study.spec.hyperparameters import HYPERPARAMETERS, PROTOCOL, SUCCESS, TASK, choice, shown
+from study.spec.hyperparameters import (
+    HYPERPARAMETERS,
+    PROTOCOL,
+    SUCCESS,
+    TASK,
+    Count,
+    HalfWidth,
+    choice,
+    shown,
+)
 from tasks import MODELS, TASKS
 
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$"
 _RESERVED = "mlflow"  # the store keeps MLflow's database and files beside the studies
 _MOST_SEEDS = 2**63
+_BATCH = 20
 
 
 def _drop_default(schema: dict[str, Any]) -> None:
@@ -156,13 +165,57 @@ def _seeds(value: object) -> Sequence[int]:
     return tuple(value)
 
 
-_SEEDS_SCHEMA = {
-    "anyOf": [
-        {"type": "integer", "minimum": 1},
-        {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1, "uniqueItems": True},
-    ],
-    "description": "a count (3 means seeds 0, 1 and 2) or a list",
-}
+class Until(Table):
+    """When a cell has seeds enough; they are added in batches.
+
+    Args:
+        half_width: of the success rate's interval, to reach.
+        different_from: model from whose cells all others are to be told apart.
+        max: seeds of a cell at most.
+        batch: seeds added at once.
+    """
+
+    half_width: HalfWidth | None = _optional()
+    different_from: choice(MODELS) | None = _optional()  # type: ignore[valid-type]
+    max: Count
+    batch: Count | None = _optional()
+
+    @property
+    def step(self) -> int:
+        """Seeds between looks."""
+        return min(self.batch or _BATCH, self.max)
+
+
+class SeedsTable(Table):
+    """A count, a list, or what decides how many: then seeds 0, 1, 2, ... are added."""
+
+    listed: Annotated[Any, BeforeValidator(_seeds)] = None
+    until: Until = _optional()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_value(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping):
+            return {"listed": data}
+        if set(data) != {"until"}:
+            keys = ", ".join(map(repr, data)) or "none"
+            raise ValueError(
+                f"must be a count, a list of seeds, or a table whose key is 'until', but has {keys}"
+            )
+        return dict(data)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: Any, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        until = handler.resolve_ref_schema(handler(core))["properties"]["until"]
+        table = {"type": "object", "properties": {"until": until}, "additionalProperties": False}
+        return {"anyOf": [*_SEEDS_SCHEMA, table | {"required": ["until"]}], "description": _SEEDS_ARE}
+
+
+_SEEDS_ARE = "a count (3 means seeds 0, 1 and 2), a list, or `until` there are enough"
+_SEEDS_SCHEMA: tuple[dict[str, Any], ...] = (
+    {"type": "integer", "minimum": 1},
+    {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1, "uniqueItems": True},
+)
 
 
 _StudyName = Annotated[
@@ -176,7 +229,7 @@ class Spec(Table):
     Example:
         >>> data = {"study": "mine", "task": {"name": "simple"}, "models": ["NMU"], "seeds": 3}
         >>> spec = Spec.model_validate(data)
-        >>> spec.models[0].name, list(spec.seeds)
+        >>> spec.models[0].name, list(spec.first_seeds)
         ('NMU', [0, 1, 2])
     """
 
@@ -187,7 +240,7 @@ class Spec(Table):
     fixed: _Fixed = _table_field(_Fixed)
     grid: _Grid = _table_field(_Grid)
     zip: _Zip = _table_field(dict)
-    seeds: Annotated[Any, BeforeValidator(_seeds), WithJsonSchema(_SEEDS_SCHEMA)]
+    seeds: SeedsTable
     protocol: _Protocol = _table_field(_Protocol)
     success: _Success = _table_field(_Success)
     _source_text: str = PrivateAttr("")
@@ -196,6 +249,25 @@ class Spec(Table):
     def text(self) -> str:
         """The file as it was written."""
         return self._source_text
+
+    @property
+    def until(self) -> Until | None:
+        """What decides how many seeds a cell gets; None if the file says how many."""
+        return self.seeds.until
+
+    @property
+    def first_seeds(self) -> Sequence[int]:
+        """The seeds that every cell has, whatever comes of them."""
+        seeds: Sequence[int] = self.seeds.listed if self.until is None else range(self.until.step)
+        return seeds
+
+    @property
+    def most_seeds(self) -> int:
+        """Count the seeds that a cell has at most."""
+        if self.until is not None:
+            return self.until.max
+        # Not len(): of a count above what a machine word holds, Python refuses it.
+        return self.first_seeds.stop if isinstance(self.first_seeds, range) else len(self.first_seeds)
 
 
 def names_at(path: Sequence[str | int]) -> list[str]:
@@ -207,6 +279,10 @@ def names_at(path: Sequence[str | int]) -> list[str]:
             return names_at(inside) if inside else list(ModelTable.model_fields)
         case ["zip", _, _]:
             return ["label", *HYPERPARAMETERS]
+        case ["seeds"]:
+            return ["until"]
+        case ["seeds", "until"]:
+            return list(Until.model_fields)
         case ["task"]:
             return ["name", *TASK]
         case ["protocol"]:

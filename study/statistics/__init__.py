@@ -1,7 +1,8 @@
 """Statements about seeds: numbers in, numbers out.
 
     rates             success rates: an interval, a difference, a test, many tests
-    sequential        the same while seeds are added until they are known well enough
+    sequential        the same while seeds are added, whenever one stops
+    fixed_width       the same with seeds added until the interval is narrow enough
     trends            success rates over hyperparameters
     solved_at         median and mean of iterations (or seconds) to success
     survival          the same with unsolved trials counted as censored
@@ -13,6 +14,7 @@ Seeds are the sample, and independent. What can't be estimated is None: an inter
 or from values outside the law's support. What can't be an observation (NaN, a negative count) raises.
 """
 
+from study.statistics.fixed_width import FixedWidth
 from study.statistics.published import AsPublished, as_published
 from study.statistics.rates import fisher_exact, holm, newcombe, wilson, wilsons
 from study.statistics.sequential import anytime, anytime_sign_test
@@ -42,6 +44,7 @@ from study.statistics.trends import Coefficient, LogisticFit, Trend, cochran_arm
 __all__ = [
     "AsPublished",
     "Coefficient",
+    "FixedWidth",
     "LogRank",
     "LogisticFit",
     "RestrictedMean",

@@ -14,6 +14,7 @@ A file appears whole or not at all, so a kill at any moment loses at most what w
 from study.store.files import SCHEMA_VERSION
 from study.store.folder import Held, is_url
 from study.store.ledger import StudyStore
+from study.store.once import one_a_trial
 from study.store.root import Store, folder_at
 
-__all__ = ["SCHEMA_VERSION", "Held", "Store", "StudyStore", "folder_at", "is_url"]
+__all__ = ["SCHEMA_VERSION", "Held", "Store", "StudyStore", "folder_at", "is_url", "one_a_trial"]

@@ -20,7 +20,8 @@ from study.plan import Plan
 from study.plan import plan as make_plan
 from study.records import Checkpoint, Pack
 from study.results import standing, sync, write
-from study.run import Ending, Options, Slots, run, slots_of_cluster
+from study.run import Ending, run
+from study.slots import Options, Slots, slots_of_cluster
 from study.spec import parse_spec
 from study.store import Store
 from study.tracking import default_uri, published
@@ -185,7 +186,7 @@ def test_a_gpu_that_torch_cannot_use_is_told_of(tmp_path, monkeypatch, there):
     driver = tmp_path / "nvidiactl"
     if there:
         driver.touch()
-    monkeypatch.setattr("study.run._GPU_DRIVER", driver)
+    monkeypatch.setattr("study.slots._GPU_DRIVER", driver)
     _, told = run_here(planned(), tmp_path / "store")
     assert ("there is an NVIDIA GPU here that torch can't use" in told) == there
 

@@ -11,8 +11,8 @@ from click.testing import CliRunner
 from study.cli import main
 from study.errors import InputError
 from study.jobs import Order
-from study.run import Options
 from study.settings import check_no_secret, holds_secret, load_settings, user_file, without_secret
+from study.slots import Options
 
 
 @pytest.fixture(autouse=True)

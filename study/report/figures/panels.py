@@ -33,6 +33,7 @@ from study.report.figures.dots import (
 from study.report.figures.multiples import MOST_TIPS, heading, left_out
 from study.report.figures.style import INK, STYLE, WIDTH_IN, Drawn, Tips
 from study.report.keyed import Keyed
+from study.summary import Summary
 
 _HEIGHTS_IN = ((2, 2.0), (4, 1.6), (MOST_FACETS, 1.3))
 """Of a facet, where there are so many at most."""
@@ -74,9 +75,10 @@ def draw(rows: Keyed, against: Against | None = None, clock: Clock = ITERATIONS)
 
 
 def _caption(found: Lines, clock: Clock, *, is_cut: bool) -> str:
+    by = next((dot.of.success_rate_by for dot in found.dots() if isinstance(dot.of, Summary)), "Wilson")
     what = "iteration" if clock is ITERATIONS else "seconds of training"
     sentences = [
-        f"Success rate with Wilson intervals; mean {what} at which trials were solved and mean sparsity error of "
+        f"Success rate with {by} intervals; mean {what} at which trials were solved and mean sparsity error of "
         "the solved trials, with profile-likelihood intervals of a gamma and a beta law. All intervals are 95%. "
         "A row that nothing solved has a rate of 0 and no point in the other panels."
     ]

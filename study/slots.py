@@ -1,0 +1,214 @@
+"""Where a study runs, and what there is to run it on: engines, devices, and how many packs train side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import torch
+from rich.console import Console
+
+from study import cluster
+from study.engine import Engine, check_device, engine_for, passed_over, trials_at_once
+from study.errors import ClusterError, InputError
+from study.plan import AtOnce, Plan, shape_key
+from study.prepare import prepare, preparing
+from study.progress import waiting
+from study.records import Cell, Trial
+
+# There when the driver is loaded.
+_GPU_DRIVER = Path("/dev/nvidiactl")
+
+
+@dataclass(frozen=True)
+class Options:
+    """Where and how a study runs; nothing here changes a result.
+
+    Args:
+        root: the store's folder, or its URL.
+        tracking_uri: of MLflow; None not to publish.
+        engine: name in `ENGINES`, or ``auto``.
+        device: ``cpu``, ``cuda`` or ``auto``.
+        local: run packs one after another in this process.
+        address: of a running Ray cluster; None to start one here.
+        workers: to ask that cluster for; None for as many as it has room for now.
+        cpus: cores of this machine to use; None for all.
+        packs_per_gpu: packs that share one GPU.
+        pack_size: trials in a pack; None to choose.
+        checkpoint_every_s: seconds of training between checkpoints.
+        silent_after_s: seconds without a word after which a worker is given up.
+    """
+
+    root: str | Path
+    tracking_uri: str | None
+    engine: str = "auto"
+    device: str = "auto"
+    local: bool = False
+    address: str | None = None
+    workers: int | None = None
+    cpus: int | None = None
+    packs_per_gpu: int = 1
+    pack_size: int | None = None
+    checkpoint_every_s: float = 60.0
+    silent_after_s: float = 300.0
+
+
+def device_of(options: Options) -> str:
+    """Resolve ``auto``: the GPU if torch sees one here, else the CPU."""
+    if options.device != "auto":
+        return options.device
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def engines_of(plan: Plan, options: Options) -> list[tuple[Engine, Cell]]:
+    """Find the engines that take the cells, each with one of its cells, before anything is started or written.
+
+    Raises:
+        InputError: if there is none for a cell, or the device isn't there.
+    """
+    device = device_of(options)
+    if options.address is None:
+        check_device(device)
+    found: dict[str, tuple[Engine, Cell]] = {}
+    for cell in plan.cells:
+        engine = engine_for(options.engine, cell, device)
+        found.setdefault(engine.name, (engine, cell))
+    return list(found.values())
+
+
+def to_tell(plan: Plan, options: Options) -> list[str]:
+    """Say what could be faster than it will be, and why."""
+    reasons = passed_over_by(plan, options)
+    if options.device == "auto" and device_of(options) == "cpu" and _GPU_DRIVER.exists():
+        reasons.append(
+            "there is an NVIDIA GPU here that torch can't use, so the CPU trains: "
+            "docs/operations.md says what to install"
+        )
+    return reasons
+
+
+def passed_over_by(plan: Plan, options: Options) -> list[str]:
+    """Say which models a slower engine trains than there is for the device, and why."""
+    device = device_of(options)
+    reasons: dict[str, None] = {}
+    if options.engine == "auto":
+        for cell in plan.cells:
+            engine = engine_for("auto", cell, device)
+            for other, reason in passed_over(engine, cell, device).items():
+                reasons[f"{cell.model} is trained by the {engine.name} engine, not by {other}: {reason}"] = (
+                    None
+                )
+    return list(reasons)
+
+
+Slots = Mapping[str, int]
+"""How many packs, or loads of them, run side by side on each kind of device."""
+
+
+@contextmanager
+def slots_for(
+    plan: Plan,
+    options: Options,
+    engines: Sequence[tuple[Engine, Cell]],
+    pending: Sequence[Trial],
+    console: Console,
+) -> Iterator[Slots]:
+    """Start or join the cluster, if there is anything to train on it; give what it has room for.
+
+    Meanwhile the engines are prepared. The cluster outlives the publisher: Ray ends the process if another thread
+    touches what is left of it.
+    """
+    device = device_of(options)
+    if not pending:
+        yield {device: 1}
+        return
+    names = " and the ".join(engine.name for engine, _ in engines)
+    console.print(f"preparing the {names} engine: the first time on a machine, up to half a minute")
+    if options.local:
+        with waiting(console, f"preparing the {names} engine"):
+            for engine, cell in engines:
+                prepare(engine, cell)
+        yield {device: 1}
+        return
+    if options.address is not None:  # its workers prepare their engines themselves
+        with ExitStack() as stack:
+            with waiting(console, "joining the cluster"):
+                stack.enter_context(cluster.connection(options.address, None))
+                stack.enter_context(cluster.watching_head(partial(console.print, style="yellow")))
+                cluster.check_versions()
+            yield slots_of_cluster(plan, options, cluster.capacity())
+        return
+    with preparing(engines), ExitStack() as stack:
+        with waiting(console, "starting Ray"):
+            stack.enter_context(cluster.connection(None, options.cpus))
+        has = cluster.capacity()
+        count = min(has.cpus, _lanes_on(has.gpus, options)) if device == cluster.GPU else has.cpus
+        if count < 1:
+            raise ClusterError(_too_small(has, device))
+        yield {device: count}
+
+
+def slots_of_cluster(plan: Plan, options: Options, has: cluster.Capacity) -> Slots:
+    """Give the lanes of each kind: GPUs where there are, and the cores of machines that have none.
+
+    Raises:
+        ClusterError: if there is no room for one, and none was asked for.
+        InputError: if no engine trains a cell on what there is.
+    """
+    on_gpu = 0 if options.device == cluster.CPU else min(has.cpus, _lanes_on(has.gpus, options))
+    if options.device == "auto" and on_gpu and not _trainable_on(cluster.GPU, plan, options):
+        on_gpu = 0
+    if options.device == cluster.GPU:
+        on_gpu, on_cpu = options.workers or on_gpu, 0
+    else:
+        on_gpu = min(on_gpu, options.workers or on_gpu)
+        on_cpu = has.cpus_without_gpu if on_gpu else has.cpus
+        on_cpu = on_cpu if options.workers is None else max(0, options.workers - on_gpu)
+    found = {kind: count for kind, count in ((cluster.GPU, on_gpu), (cluster.CPU, on_cpu)) if count}
+    if not found:
+        raise ClusterError(
+            f"{_too_small(has, options.device)}; if it grows on demand, say how far: --workers 16"
+        )
+    for kind in found:
+        for cell in plan.cells:
+            engine_for(options.engine, cell, kind)
+    return found
+
+
+def _trainable_on(kind: str, plan: Plan, options: Options) -> bool:
+    try:
+        for cell in plan.cells:
+            engine_for(options.engine, cell, kind)
+    except InputError:
+        return False
+    return True
+
+
+def _too_small(has: cluster.Capacity, device: str) -> str:
+    wanted = "1 CPU and a GPU" if device == cluster.GPU else "1 CPU"
+    return f"a pack needs {wanted}, but the cluster has {has.cpus} CPU and {has.gpus:g} GPU"
+
+
+def _lanes_on(gpus: float, options: Options) -> int:
+    return int(gpus * options.packs_per_gpu + 1e-9)
+
+
+def gpu_share(options: Options, kind: str) -> float:
+    return 1 / options.packs_per_gpu if kind == cluster.GPU else 0.0
+
+
+def at_once_on(plan: Plan, options: Options) -> AtOnce:
+    """Ask a device how many trials of each shape it trains side by side."""
+    cells = {shape_key(cell): cell for cell in plan.cells}
+    asked = partial(trials_at_once, options.engine, tuple(cells.values()))
+    answers = asked() if options.local else cluster.ask(asked, gpu_share(options, cluster.GPU))
+    counts = dict(zip(cells, answers, strict=True))
+
+    def at_once(cell: Cell) -> int | None:
+        count = counts[shape_key(cell)]
+        return None if count is None else max(1, count // options.packs_per_gpu)
+
+    return at_once

@@ -1,0 +1,231 @@
+"""Success rates to a wanted precision: seeds are added in batches until the interval is narrow enough.
+
+Looking again and again costs coverage, so each interval is that of Clopper and Pearson at a higher confidence. How much
+higher depends on when is looked, and is found exactly: of every way in which the sampling can end, the probability is
+known for any rate. Frey, The American Statistician 64 (2010) 242-249, calibrates Wald's interval so; Clopper & Pearson,
+Biometrika 26 (1934) 404-413, have the right coverage at every rate from the start, where Wald's and Wilson's don't.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from study.records import Interval
+from study.statistics.checks import Floats, check_count
+
+_RATES = 400
+"""Rates at most at which the coverage is computed: those where it jumps down, or so many of them, evenly spread."""
+
+_TERMS = 2_000_000
+"""Probabilities computed at once, at most: of more ends than usual, fewer rates are looked at."""
+
+_STEP = 0.98
+"""Factor by which the error left to each interval falls until the coverage holds."""
+
+_FEWEST = 0.05
+"""Of the error that may be made, the share that is left to each interval at least: enough for any sampling."""
+
+
+@dataclass(frozen=True)
+class FixedWidth:
+    """Sampling that ends when a success rate is known well enough, and its intervals.
+
+    After every `batch` seeds, and after `most`, the interval of the k successes of n is computed; if it reaches no
+    further than `half_width` to either side of its middle, or n = `most`, that is the end.
+
+    Args:
+        half_width: wanted, in (0, 0.5).
+        batch: seeds between looks, >= 1.
+        most: seeds at most, >= batch.
+        confidence: in (0, 1): the probability, at least, that the interval at the end holds the rate, whatever the
+            rate is.
+
+    Raises:
+        ValueError: if one is out of range.
+
+    Example:
+        >>> sampling = FixedWidth(half_width=0.05, batch=20, most=400)
+        >>> round(sampling.nominal, 3), sampling.is_narrow(100, 100), sampling.is_narrow(50, 100)
+        (0.963, True, False)
+        >>> round(sampling.expected(0.9)), round(sampling.expected(0.5))
+        (179, 400)
+    """
+
+    half_width: float
+    batch: int
+    most: int
+    confidence: float = 0.95
+
+    def __post_init__(self) -> None:
+        if not 0 < self.half_width < 0.5:
+            raise ValueError(f"0 < half_width < 0.5 must hold, but got {self.half_width}")
+        if not 1 <= self.batch <= self.most:
+            raise ValueError(f"1 <= batch <= most must hold, but got {self.batch} and {self.most}")
+        if not 0 < self.confidence < 1:
+            raise ValueError(f"0 < confidence < 1 must hold, but got {self.confidence}")
+
+    @property
+    def looks(self) -> tuple[int, ...]:
+        """Numbers of seeds after which the interval is computed."""
+        return (*range(self.batch, self.most, self.batch), self.most)
+
+    @property
+    def nominal(self) -> float:
+        """Confidence that each interval would have if there were one look only."""
+        return 1 - _calibrated(self)
+
+    def interval(self, successes: int, n: int) -> Interval:
+        """Bound the success rate at the end.
+
+        Args:
+            successes: k, 0 <= k <= n.
+            n: trials; of none nothing is known: (0, 1).
+
+        Raises:
+            ValueError: if k is out of range.
+        """
+        check_count(successes, n)
+        (low, high), *_ = self.intervals([successes], [n])
+        return (float(low), float(high))
+
+    def intervals(self, successes: npt.ArrayLike, n: npt.ArrayLike) -> Floats:
+        """Bound many success rates: shape [rates, 2]."""
+        return clopper_pearsons(successes, n, _calibrated(self))
+
+    def is_narrow(self, successes: int, n: int) -> bool:
+        """Say whether the interval is as narrow as wanted."""
+        low, high = self.interval(successes, n)
+        return (high - low) / 2 <= self.half_width
+
+    def expected(self, rate: float | None = None) -> float:
+        """Compute how many seeds are expected to be needed.
+
+        Args:
+            rate: of success; None for the mean over all rates, each as likely as any other.
+        """
+        ends = self._ends
+        if rate is None:  # then k successes of n are as likely as any other number of them
+            return float(np.sum(ends.n * ends.share / (ends.n + 1)))
+        return float(ends.n @ ends.probability(np.array([rate]))[:, 0])
+
+    def coverage(self, rates: Floats) -> Floats:
+        """Compute the probability that the interval at the end holds the rate, at each of some rates, exactly."""
+        ends = self._ends
+        low, high = self.intervals(ends.k, ends.n).T
+        holds = (low[:, None] <= rates) & (rates <= high[:, None])
+        return np.asarray(np.einsum("er,er->r", ends.probability(rates), holds))
+
+    @cached_property
+    def _ends(self) -> _Ends:
+        return _ends(self, _calibrated(self))
+
+
+@dataclass(frozen=True)
+class _Ends:
+    """Ways in which sampling can end.
+
+    Args:
+        n: seeds by then, shape [ends].
+        k: successes.
+        share: of all orders of k successes and n - k failures, those that end then and not before.
+    """
+
+    n: npt.NDArray[np.int64]
+    k: npt.NDArray[np.int64]
+    share: Floats
+
+    def probability(self, rates: Floats) -> Floats:
+        """Give the probability of each end at each of some rates, shape [ends, rates]."""
+        k, n = self.k[:, None], self.n[:, None]
+        likelihood = _log_ways(n, k) + special.xlogy(k, rates) + special.xlog1py(n - k, -rates)
+        return np.asarray(self.share[:, None] * np.exp(likelihood))
+
+
+def clopper_pearsons(successes: npt.ArrayLike, n: npt.ArrayLike, error: float) -> Floats:
+    """Bound each of many success rates so that each interval misses with probability `error` at most.
+
+    Quantiles of beta laws: B(α/2; k, n - k + 1) and B(1 - α/2; k + 1, n - k).
+
+    Args:
+        successes: k, shape [rates].
+        n: trials, shape [rates].
+        error: α, in (0, 1).
+
+    Returns:
+        Shape [rates, 2], low and high.
+
+    Example:
+        >>> clopper_pearsons([98, 0], [100, 0], 0.05).round(4).tolist()
+        [[0.9296, 0.9976], [0.0, 1.0]]
+    """
+    k, total = np.asarray(successes, np.float64), np.asarray(n, np.float64)
+    # where a shape is 0 the quantile is the end of the range
+    low = np.where(k > 0, special.betaincinv(np.maximum(k, 1), total - k + 1, error / 2), 0.0)
+    high = np.where(k < total, special.betaincinv(k + 1, np.maximum(total - k, 1), 1 - error / 2), 1.0)
+    return np.column_stack([low, high])
+
+
+@lru_cache(maxsize=32)
+def _calibrated(sampling: FixedWidth) -> float:
+    """Find the error to leave to each interval, so that the one at the end misses as seldom as wanted."""
+    allowed = 1 - sampling.confidence
+    error = allowed
+    while error > _FEWEST * allowed:
+        if _least_coverage(sampling, error) >= sampling.confidence:
+            return error
+        error *= _STEP
+    raise ValueError(f"no interval has a confidence of {sampling.confidence} under this sampling")
+
+
+def _least_coverage(sampling: FixedWidth, error: float) -> float:
+    """Find the least coverage: it jumps down where a rate leaves an interval."""
+    ends = _ends(sampling, error)
+    low, high = clopper_pearsons(ends.k, ends.n, error).T
+    jumps = np.unique(np.concatenate([low, high]))
+    jumps = jumps[(jumps > 0) & (jumps <= 0.5)]  # coverage at 1 - p is that at p
+    count = min(_RATES, max(50, _TERMS // (2 * len(ends.n))))
+    jumps = jumps[np.unique(np.linspace(0, len(jumps) - 1, count).astype(int))]
+    rates = np.concatenate([jumps * (1 - 1e-9), jumps * (1 + 1e-9)])
+    holds = (low[:, None] <= rates) & (rates <= high[:, None])
+    return float(np.einsum("er,er->r", ends.probability(rates), holds).min())
+
+
+def _ends(sampling: FixedWidth, error: float) -> _Ends:
+    """Walk through the looks, and count the orders of successes that haven't ended before."""
+    ns, ks, shares = [], [], []
+    before, reached = 0, np.ones(1)
+    for n in sampling.looks:
+        k = np.arange(n + 1)
+        reached = _onward(reached, before, n)
+        low, high = clopper_pearsons(k, np.full(n + 1, n), error).T
+        ended = ((high - low) / 2 <= sampling.half_width) | (n == sampling.most)
+        there = ended & (reached > 0)
+        ns.append(np.full(np.count_nonzero(there), n))
+        ks.append(k[there])
+        shares.append(reached[there])
+        before, reached = n, np.where(ended, 0.0, reached)
+    return _Ends(np.concatenate(ns), np.concatenate(ks), np.concatenate(shares))
+
+
+def _onward(reached: Floats, before: int, n: int) -> Floats:
+    """Give the share of the orders of k in n that come through the states reached, for each k.
+
+    Of k successes in n, i are among the last n - `before` by the hypergeometric law, whatever the rate.
+    """
+    added = n - before
+    k, i = np.arange(n + 1)[:, None], np.arange(added + 1)
+    j = k - i
+    possible = (j >= 0) & (j <= before)
+    j = np.where(possible, j, 0)
+    law = np.exp(_log_ways(before, j) + _log_ways(added, i) - _log_ways(n, k))
+    return np.asarray(np.sum(np.where(possible, reached[j] * law, 0.0), axis=1))
+
+
+def _log_ways(n: npt.ArrayLike, k: npt.NDArray[np.int64]) -> Floats:
+    total = np.asarray(n)
+    return np.asarray(special.gammaln(total + 1) - special.gammaln(k + 1) - special.gammaln(total - k + 1))

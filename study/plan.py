@@ -37,6 +37,8 @@ _PACK_NUMBERS = 2**20
 _SMALLEST_CAP, _LARGEST_CAP = 16, 256
 # Packs that one worker keeps going on a device: each is a thread, and the interpreter serves one at a time.
 MOST_ABREAST = 32
+# Cells at the ends of a search's ranges that are looked at: enough to see what kinds there are.
+_MOST_ENDS = 512
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,8 @@ def plan(spec: Spec) -> Plan:
         >>> len(planned.cells), planned.trials_count
         (2, 10)
     """
+    if spec.search is not None:
+        return _begun(spec)
     labels: dict[Cell, dict[str, str]] = {}
     for index, model in enumerate(spec.models):
         for point in points(model_level(spec, index)):
@@ -98,6 +102,16 @@ def plan(spec: Spec) -> Plan:
     if spec.until is not None and spec.until.different_from is not None:
         pairs(tuple(labels), spec.until.different_from)  # refuses what can't be compared
     return Plan(spec, tuple(labels), named)
+
+
+def _begun(spec: Spec) -> Plan:
+    """Plan a search before anything is suggested: cells at the ends of its ranges, without seeds."""
+    found: dict[Cell, None] = {}
+    for index, model in enumerate(spec.models):
+        for point in itertools.islice(points(model_level(spec, index)), _MOST_ENDS):
+            values = {name: setting.value for name, setting in point.settings.items()}
+            found[canonical_cell(spec.task.name, model.name, values)] = None
+    return Plan(spec, tuple(found), {}, {cell.id: () for cell in found})
 
 
 def cells(spec: Spec) -> list[Cell]:

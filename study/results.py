@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from rich.console import Console
 from rich.table import Table
 
-from study import tracking, until
+from study import searched, tracking, until
 from study.aggregate import CellSummary, aggregate
 from study.errors import InputError, StudyError
 from study.exhibits import exhibits
@@ -34,6 +34,7 @@ from study.report import (
     Keyed,
     Links,
     Report,
+    Searched,
     cells,
     cells_rows,
     chart_series,
@@ -64,6 +65,19 @@ _NOT_TESTED = (
 
 
 @dataclass(frozen=True)
+class Asked:
+    """All that a search has asked for.
+
+    Args:
+        plan: the cells of its candidates, and their seeds.
+        summaries: of these.
+    """
+
+    plan: Plan
+    summaries: Sequence[CellSummary]
+
+
+@dataclass(frozen=True)
 class Standing:
     """A study as it stands.
 
@@ -74,6 +88,8 @@ class Standing:
         summaries: one a cell, planned order.
         against: the published numbers where it repeats them, or another study.
         notices: sentences about files that weren't believed.
+        search: what was tried, of a search.
+        asked: all that a search has asked for, if that is more than what is shown.
     """
 
     plan: Plan
@@ -82,6 +98,8 @@ class Standing:
     summaries: Sequence[CellSummary]
     against: Against
     notices: Sequence[str]
+    search: Searched | None = None
+    asked: Asked | None = None
 
     @cached_property
     def rows(self) -> Keyed:
@@ -91,6 +109,8 @@ class Standing:
     @cached_property
     def contrasts(self) -> Contrasts:
         """Test what can be tested between cells."""
+        if self.search is not None:
+            return Contrasts()
         if self.plan.spec.until is not None:
             return Contrasts(notes=(_NOT_TESTED,))
         return contrasts(self.rows)
@@ -103,14 +123,17 @@ class Standing:
     @property
     def headline(self) -> str:
         """Say what was found, in a sentence."""
+        if self.search is not None:
+            return searched.headline(self.search, self.summaries)
         return headline(self.rows, self.contrasts)
 
     @property
     def counts(self) -> dict[str, int]:
         """Count trials by state."""
         names = ("solved", "unsolved", "diverged", "failed", "pending")
-        counted = {name: sum(getattr(s, name) for s in self.summaries) for name in names}
-        trials = sum(s.seeds for s in self.summaries)
+        summaries = self.summaries if self.asked is None else self.asked.summaries
+        counted = {name: sum(getattr(s, name) for s in summaries) for name in names}
+        trials = sum(s.seeds for s in summaries)
         return {"trials": trials, "done": trials - counted["pending"], **counted}
 
     @property
@@ -135,6 +158,8 @@ def standing(
         InputError: if the study to compare with has no results, or no cell with a counterpart here.
     """
     folder, plan, table = _read(name, root, tracking_uri)
+    if plan.spec.search is not None:
+        return _of_search(folder, plan, table)
     summaries = _summaries(plan, table)
     if compare == PUBLISHED:
         return Standing(plan, folder, table, summaries, with_published(summaries), folder.notices)
@@ -147,6 +172,24 @@ def standing(
         told = f"{shared:,} trials are in both studies, and tests take them for independent samples"
         against = replace(against, notes=(*against.notes, told))
     return Standing(plan, folder, table, summaries, against, [*folder.notices, *other_folder.notices])
+
+
+def _of_search(folder: StudyStore, plan: Plan, table: pa.Table) -> Standing:
+    """Read how a search stands: what it found by fresh seeds alone; while it goes on, all that it has tried."""
+    shown = searched.confirmed(plan, folder) or plan
+    rows = _of_plan(table, shown)
+    summaries = _summaries(shown, rows)
+    search = searched.searched(plan, folder, table, summaries)
+    return Standing(
+        shown,
+        folder,
+        rows,
+        summaries,
+        with_published([]),
+        [*folder.notices, *([] if search is None or search.is_over else [searched.NOT_CONFIRMED])],
+        search=search,
+        asked=Asked(plan, searched.counted(plan, table)),
+    )
 
 
 def _summaries(plan: Plan, table: pa.Table) -> list[CellSummary]:
@@ -187,8 +230,13 @@ def _read(name: str, root: str | Path, tracking_uri: str | None) -> tuple[StudyS
         table = folder.read_results()
     else:
         table, _ = tracking.load(tracking_uri, name)
-    plan = until.grown(plan, table)
+    plan = _grown(plan, folder, table)
     return folder, plan, _of_plan(table, plan)
+
+
+def _grown(plan: Plan, folder: StudyStore, table: pa.Table) -> Plan:
+    """Give what a study asks for by what is known of it."""
+    return until.grown(plan, table) if plan.spec.search is None else searched.planned(plan, folder, table)
 
 
 def _of_plan(table: pa.Table, plan: Plan) -> pa.Table:
@@ -295,6 +343,7 @@ def report(found: Standing, *, links: Links | None = None, trial: str | None = N
         contrasts=found.contrasts,
         against=found.against,
         verdicts=found.verdicts,
+        search=found.search,
         notes=list(found.notices),
         protocol=_protocol(found.summaries),
         spec=spec.text,
@@ -362,7 +411,8 @@ def sync(found: Standing, tracking_uri: str) -> int:
         TrackingError: if the server can't be reached.
     """
     spec = found.plan.spec
-    rows = _of_plan(found.folder.read_results(), found.plan)
+    plan = found.plan if found.asked is None else found.asked.plan
+    rows = _of_plan(found.folder.read_results(), plan)
     with report_folder(found.folder) as into:
         return tracking.sync(
             tracking_uri,
@@ -393,6 +443,7 @@ def studies(root: str | Path) -> Table:
 
 def _listed(folder: StudyStore) -> tuple[str, ...]:
     plan = make_plan(parse_spec(folder.read_spec(), source=folder.spec_where))
-    plan = plan if plan.spec.until is None else until.grown(plan, folder.read_results())
+    if plan.spec.until is not None or plan.spec.search is not None:
+        plan = _grown(plan, folder, folder.read_results())
     done = len(folder.done() & {trial.id for trial in plan.trials})
     return f"{done:,}", f"{len(plan.trials):,}", str(len(plan.cells)), plan.spec.question

@@ -123,6 +123,13 @@ def training_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+OPTUNA_STORAGE = click.option(
+    "--optuna-storage",
+    envvar="OPTUNA_STORAGE",
+    show_envvar=True,
+    callback=shared_address,
+    help="Of a search: database for Optuna's dashboard, or 'off'. Default: sqlite in the store, if that is a folder.",
+)
 CPUS = click.option("--cpus", type=click.IntRange(1), help="Cores of this machine to use. Default: all.")
 
 
@@ -174,6 +181,37 @@ def tell_where(study: str, store: str, uri: str | None, console: Console) -> Non
     if uri is not None and found is not None:
         when = "" if uri.startswith("http") else " while `study ui` runs"
         console.print(f"dashboard: {found.study}{when}", soft_wrap=True, highlight=False)
+
+
+def size_of(planned: Any) -> str:
+    """Say in words how much a study asks for."""
+    spec = planned.spec
+    if spec.search is not None:
+        return f"{spec.search.trials:,} trials to search with, by {spec.search.sampler}"
+    if spec.until is not None:
+        most = len(planned.cells) * spec.most_seeds
+        return f"up to {most:,} trials in {len(planned.cells):,} cells"
+    return f"{planned.trials_count:,} trials in {len(planned.cells):,} cells"
+
+
+def growing(planned: Any, store: str, optuna_storage: str | None) -> Any:
+    """Give what a study asks for more with, when all that it asked for is done."""
+    from study.run import until_sure
+
+    if planned.spec.search is None:
+        return until_sure
+    from study.search import Searching
+
+    return Searching(_optuna_address(planned.spec.study, store, optuna_storage))
+
+
+def _optuna_address(study: str, store: str, given: str | None) -> str | None:
+    """Give the address of the database for Optuna's dashboard; None if there is to be none."""
+    from study.store import is_url
+
+    if given == "off" or (not given and is_url(store)):
+        return None
+    return given or f"sqlite:///{Path(store).resolve() / study / 'optuna.db'}"
 
 
 def planned_study(file: str, *, yes: bool) -> Any:

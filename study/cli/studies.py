@@ -1,4 +1,4 @@
-"""Commands on studies of a store: plan, run, list, show, report, sync, ui, schema."""
+"""Commands on studies of a store: plan, run, search, list, show, report, sync, ui, schema."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ from study.cli.options import (
     DEVICE,
     ENGINE,
     INTERRUPTED,
+    OPTUNA_STORAGE,
     PACK_SIZE,
     STORE,
     TRACKING,
     YES,
+    growing,
     make_console,
     needed_tracking,
     planned_study,
+    size_of,
     tell_where,
     tracking_address,
     training_options,
@@ -56,28 +59,63 @@ def plan(
     console.print(found)
 
 
+_LOCAL = click.option(
+    "--local", is_flag=True, help="Run packs one after another in this process, for debuggers."
+)
+_ADDRESS = click.option("--address", help="A running Ray cluster. Default: start Ray on this machine.")
+
+
 @click.command()
 @click.argument("file")
 @STORE
 @TRACKING
 @training_options
 @CPUS
-@click.option("--local", is_flag=True, help="Run packs one after another in this process, for debuggers.")
-@click.option("--address", help="A running Ray cluster. Default: start Ray on this machine.")
-def run(
+@_LOCAL
+@_ADDRESS
+@OPTUNA_STORAGE
+def run(file: str, yes: bool, **options: Any) -> None:
+    """Run what is missing of FILE (a path or a preset's name), publish it and report; a search is gone on with."""
+    _run(file, planned_study(file, yes=yes), **options)
+
+
+@click.command()
+@click.argument("file")
+@STORE
+@TRACKING
+@training_options
+@CPUS
+@_LOCAL
+@_ADDRESS
+@OPTUNA_STORAGE
+def search(file: str, yes: bool, **options: Any) -> None:
+    """Search the ranges of FILE for the best candidates, confirm them with fresh seeds, and report.
+
+    A candidate is a cell with several seeds. Stopped or killed, it goes on where it was.
+    """
+    planned = planned_study(file, yes=yes)
+    if planned.spec.search is None:
+        raise InputError(
+            f"{file} has nothing to search for: give it ranges and search: {{objective: success_rate, trials: 600}}, "
+            "or use `study run`"
+        )
+    _run(file, planned, **options)
+
+
+def _run(
     file: str,
+    planned: Any,
+    *,
     store: str,
     tracking_uri: str | None,
-    yes: bool,
     cpus: int | None,
     local: bool,
     address: str | None,
+    optuna_storage: str | None,
     **training: Any,
 ) -> None:
-    """Run what is missing of FILE (a path or a preset's name), publish it and report."""
     console = make_console()
-    planned = planned_study(file, yes=yes)
-    console.print(f"{planned.spec.study}: {planned.trials_count:,} trials in {len(planned.cells):,} cells")
+    console.print(f"{planned.spec.study}: {size_of(planned)}")
     # Only now, since these take seconds to import.
     from study.run import Ending
     from study.run import run as run_study
@@ -90,7 +128,7 @@ def run(
             style="yellow",
         )
     options = Options(root=store, tracking_uri=uri, local=local, address=address, cpus=cpus, **training)
-    ending = run_study(planned, options, console)
+    ending = run_study(planned, options, console, growing(planned, store, optuna_storage))
     tell_where(planned.spec.study, store, options.tracking_uri, console)
     again = f"study resume {planned.spec.study}" if in_job() else f"study run {file}"
     if ending == Ending.INTERRUPTED:
@@ -277,4 +315,4 @@ def schema() -> None:
     click.echo(json.dumps(spec_schema(), indent=2, ensure_ascii=False))
 
 
-COMMANDS = (plan, run, list_, show, report, sync, ui, schema)
+COMMANDS = (plan, run, search, list_, show, report, sync, ui, schema)

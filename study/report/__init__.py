@@ -12,7 +12,18 @@ write_report, FORMATS, USUAL         the files
 """
 
 from study.report.compare import PUBLISHED, Against, Comparison, with_groups, with_published, with_study
-from study.report.content import Gates, LearningCurve, Links, Report, Rows, TrialWeights
+from study.report.content import (
+    Chosen,
+    Gates,
+    LearningCurve,
+    Links,
+    Report,
+    Rows,
+    Searched,
+    Sought,
+    TrialWeights,
+    Tried,
+)
 from study.report.contrasts import Contrasts, contrasts
 from study.report.files import cells_rows, groups_rows
 from study.report.headline import headline
@@ -34,6 +45,7 @@ __all__ = [
     "PUBLISHED",
     "USUAL",
     "Against",
+    "Chosen",
     "Comparison",
     "Contrasts",
     "Gates",
@@ -43,7 +55,10 @@ __all__ = [
     "Links",
     "Report",
     "Rows",
+    "Searched",
+    "Sought",
     "TrialWeights",
+    "Tried",
     "cells",
     "cells_rows",
     "chart_series",

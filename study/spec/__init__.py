@@ -6,11 +6,23 @@
 - grid: the points that fixed values, grids and zips span
 - cells: a point's values to a canonical `Cell`
 - checks: what must hold between values
+- search_checks: what must hold of ranges, and of a search
 - load: all of these, in order; every mistake in one error
 """
 
-from study.spec.grid import check_size
+from study.spec.cells import canonical_cell
+from study.spec.checks import impossible
+from study.spec.grid import check_size, model_level
 from study.spec.load import load_spec, parse_spec
 from study.spec.tables import Spec, schema
 
-__all__ = ["Spec", "check_size", "load_spec", "parse_spec", "schema"]
+__all__ = [
+    "Spec",
+    "canonical_cell",
+    "check_size",
+    "impossible",
+    "load_spec",
+    "model_level",
+    "parse_spec",
+    "schema",
+]

@@ -10,6 +10,7 @@ from study.errors import Problem
 from study.spec import cells
 from study.spec.document import Document, Path
 from study.spec.grid import Level, Settings, model_level, places, points
+from study.spec.search_checks import search_mistakes
 from study.spec.tables import ModelTable, Spec
 from tasks import MODELS, TASKS, largest_init_variance
 
@@ -37,6 +38,7 @@ def check(spec: Spec, document: Document, unread: Collection[str] = ()) -> list[
         *_twice(spec),
         *_without_effect(spec, every_model_read="model" not in unread),
         *_until_mistakes(spec, every_model_read="model" not in unread),
+        *search_mistakes(spec, unread),
         *_combinations(spec, unread),
     ):
         found.setdefault(path, document.problem(path, message))
@@ -117,14 +119,29 @@ def _combinations(spec: Spec, unread: Collection[str]) -> Iterator[tuple[Path, s
         for names, find in _CHECKS:
             if set(names) & set(unread):
                 continue
+            found: list[tuple[Path, str]] = []
             for point in islice(points(level, names), _MOST_COMBINATIONS):
                 values = {name: setting.value for name, setting in point.settings.items()}
-                for blame, message in find(spec.task.name, model.name, values):
-                    yield _blamed(point.settings, blame, ("models", i)), message
+                mistakes = list(find(spec.task.name, model.name, values))
+                found += [(_blamed(point.settings, b, ("models", i)), message) for b, message in mistakes]
+                # What a search suggests may be impossible, if not all of it is: then something else is suggested.
+                if not mistakes and find is _schedule_mistakes and level.ranges:
+                    found = []
+                    break
+            yield from found
 
 
 def _blamed(settings: Settings, names: Collection[str], otherwise: Path) -> Path:
     return next((settings[name].path for name in names if name in settings), otherwise)
+
+
+def impossible(task: str, model: str, values: Values) -> str | None:
+    """Say why there can't be a cell of these values; None if there can."""
+    for names, find in _CHECKS:
+        some = {name: value for name, value in values.items() if name in names}
+        for _, message in find(task, model, some):
+            return message
+    return None
 
 
 def _task_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]:

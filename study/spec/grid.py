@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from study.errors import InputError
@@ -58,10 +58,17 @@ class Axis:
 
 @dataclass(frozen=True)
 class Level:
-    """What is set for all models, or by one of them."""
+    """What is set for all models, or by one of them.
+
+    Args:
+        fixed: what has one value.
+        axes: what is swept; of a search, the ends of each range, and the choices.
+        ranges: what a search chooses, each a `RangeTable`.
+    """
 
     fixed: Settings
     axes: tuple[Axis, ...]
+    ranges: Settings = field(default_factory=dict)
 
     @property
     def names(self) -> set[str]:
@@ -89,14 +96,14 @@ def common_level(spec: Spec) -> Level:
         for name, value in getattr(spec, table).given.items():
             if (table, name) != ("task", "name"):
                 fixed.setdefault(prefix + name, Setting(value, (table, name)))
-    return Level(fixed, _axes(spec, ()))
+    return Level(fixed, _axes(spec, ()), _ranges(spec, ()))
 
 
 def own_level(spec: Spec, index: int) -> Level:
     """Give what one model sets for itself."""
     model, at = spec.models[index], ("models", index)
     fixed = {name: Setting(value, (*at, "fixed", name)) for name, value in model.fixed.given.items()}
-    return Level(fixed, _axes(model, at))
+    return Level(fixed, _axes(model, at), _ranges(model, at))
 
 
 def places(spec: Spec | ModelTable, at: Path = ()) -> Iterator[tuple[str, Path]]:
@@ -105,7 +112,7 @@ def places(spec: Spec | ModelTable, at: Path = ()) -> Iterator[tuple[str, Path]]
         for table, prefix in (("task", ""), ("protocol", ""), ("success", "success_")):
             names = (name for name in getattr(spec, table).given if (table, name) != ("task", "name"))
             yield from ((prefix + name, (*at, table, name)) for name in names)
-    for table in ("fixed", "grid"):
+    for table in ("fixed", "grid", "ranges"):
         yield from ((name, (*at, table, name)) for name in getattr(spec, table).given)
     for axis in _zip_axes(spec, at):
         first = {name: setting.path for point in reversed(axis.points) for name, setting in point.items()}
@@ -121,7 +128,21 @@ def _axes(table: Spec | ModelTable, at: Path) -> tuple[Axis, ...]:
         )
         for name, values in table.grid.given.items()
     )
-    return (*grid, *_zip_axes(table, at))
+    return (*grid, *_zip_axes(table, at), *_range_axes(table, at))
+
+
+def _ranges(table: Spec | ModelTable, at: Path) -> Settings:
+    return {name: Setting(of, (*at, "ranges", name)) for name, of in table.ranges.given.items()}
+
+
+def _range_axes(table: Spec | ModelTable, at: Path) -> Iterator[Axis]:
+    """Give the ends of each range that has ends, and the choices of the others."""
+    for name, of in table.ranges.given.items():
+        keys = [key for key in ("low", "high") if getattr(of, key) is not None]
+        settings = [Setting(getattr(of, key), (*at, "ranges", name, key)) for key in keys]
+        settings += [Setting(v, (*at, "ranges", name, "choices", i)) for i, v in enumerate(of.choices or ())]
+        if settings:
+            yield Axis(name, tuple({name: setting} for setting in settings), (None,) * len(settings))
 
 
 def _zip_axes(table: Spec | ModelTable, at: Path) -> Iterator[Axis]:
@@ -141,7 +162,8 @@ def model_level(spec: Spec, index: int) -> Level:
     names = own.names
     fixed = {name: setting for name, setting in common.fixed.items() if name not in names} | own.fixed
     shared = (axis.without(names) if axis.names & names else axis for axis in common.axes)
-    return Level(fixed, (*(axis for axis in shared if axis.names or not names), *own.axes))
+    ranges = {name: setting for name, setting in common.ranges.items() if name not in names} | own.ranges
+    return Level(fixed, (*(axis for axis in shared if axis.names or not names), *own.axes), ranges)
 
 
 def points(level: Level, names: Collection[str] | None = None) -> Iterator[Point]:
@@ -166,6 +188,8 @@ def points(level: Level, names: Collection[str] | None = None) -> Iterator[Point
 
 def largest_size(spec: Spec) -> int:
     """Count the trials, at most, without making them; equal cells, which are merged later, count each."""
+    if spec.search is not None:
+        return spec.search.trials + spec.search.confirm_seeds * spec.search.confirm_candidates
     cells = sum(
         math.prod(len(axis.points) for axis in model_level(spec, index).axes)
         for index in range(len(spec.models))

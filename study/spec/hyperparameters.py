@@ -91,6 +91,8 @@ NotNegative = Annotated[float, Field(ge=0), BeforeValidator(_number), AfterValid
 Share = Annotated[float, Field(gt=0, le=1), BeforeValidator(_number)]
 ShareOrNone = Annotated[float, Field(ge=0, le=1), BeforeValidator(_number)]
 Momentum = Annotated[float, Field(ge=0, lt=1), BeforeValidator(_number)]
+Keep = Annotated[float, Field(gt=0, lt=1), BeforeValidator(_number)]
+Seed = Annotated[int, Field(ge=0, le=2**32 - 1), BeforeValidator(_whole)]
 HalfWidth = Annotated[float, Field(gt=0, lt=0.5), BeforeValidator(_number)]
 Epsilon = Annotated[float, Field(gt=0, lt=0.5), BeforeValidator(_number)]
 Variance = Annotated[Annotated[float, Field(gt=0)] | None, BeforeValidator(_variance)]
@@ -137,5 +139,12 @@ TRAINING: dict[str, Any] = {
     "momentum": Momentum,
     "batch_size": Count,
 }
+WHOLE = ("hidden_size", "sparsity_start", "sparsity_end", "batch_size")
+"""Numbers that are counts."""
+NUMBERS = (
+    *WHOLE, "init_variance", "out_of_bounds_strength", "sparsity_strength", "learning_rate", "momentum",
+)  # fmt: skip
+"""Those of `TRAINING` that a search can choose from a range; of the others, from a list of choices."""
+
 HYPERPARAMETERS: dict[str, Any] = TASK | TRAINING | PROTOCOL | SUCCESS
 """The type of every hyperparameter, by name."""

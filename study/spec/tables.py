@@ -15,18 +15,26 @@ from pydantic import (
     GetJsonSchemaHandler,
     PrivateAttr,
     ValidatorFunctionWrapHandler,
+    WithJsonSchema,
     create_model,
     model_validator,
 )
 from pydantic.json_schema import JsonSchemaValue
 
+from study.errors import nearest
 from study.spec.hyperparameters import (
     HYPERPARAMETERS,
+    NUMBERS,
     PROTOCOL,
     SUCCESS,
     TASK,
+    TRAINING,
+    WHOLE,
     Count,
     HalfWidth,
+    Keep,
+    Positive,
+    Seed,
     choice,
     shown,
 )
@@ -88,6 +96,8 @@ if TYPE_CHECKING:
 
     class _Grid(Table): ...
 
+    class _Ranges(Table): ...
+
     class _Point(Table): ...
 
     class _Protocol(Table): ...
@@ -102,8 +112,40 @@ else:
     _Success = _table("Success", {name.removeprefix("success_"): type_ for name, type_ in SUCCESS.items()})
     _Task = create_model("Task", __base__=_table("_Task", TASK), name=(choice(TASKS), ...))
 
+
+class RangeTable(Table):
+    """What a search chooses a hyperparameter from: low and high, or choices."""
+
+    low: Any = _optional()
+    high: Any = _optional()
+    scale: choice(("linear", "log")) = _optional()  # type: ignore[valid-type]
+    step: Any = _optional()
+    choices: Any = _optional()
+
+
+def _range_of(name: str, type_: Any) -> type[RangeTable]:
+    """Make the table of one hyperparameter: the limits are those of its values."""
+    fields: dict[str, Any] = {"choices": (_values(type_), _optional())}
+    if name in NUMBERS:
+        step = Count if name in WHOLE else Positive
+        fields |= {"low": (type_, _optional()), "high": (type_, _optional()), "step": (step, _optional())}
+    else:
+        fields |= {key: (_NoNumbers, _optional()) for key in ("low", "high", "scale", "step")}
+    return create_model(f"Range_{name}", __base__=RangeTable, **fields)
+
+
+def _no_numbers(value: object) -> object:
+    raise ValueError(f"only numbers have a range; give choices: [...] instead of {shown(value)}")
+
+
+_NoNumbers = Annotated[Any, BeforeValidator(_no_numbers)]
+
 _Points = Annotated[tuple[_Point, ...], Field(min_length=1)]
 _Zip = dict[str, _Points]
+
+
+if not TYPE_CHECKING:
+    _Ranges = _table("Ranges", {name: _range_of(name, type_) for name, type_ in TRAINING.items()})
 
 
 class ModelTable(Table):
@@ -113,6 +155,7 @@ class ModelTable(Table):
     fixed: _Fixed = _table_field(_Fixed)
     grid: _Grid = _table_field(_Grid)
     zip: _Zip = _table_field(dict)
+    ranges: _Ranges = _table_field(_Ranges)
 
     @model_validator(mode="before")
     @classmethod
@@ -218,6 +261,57 @@ _SEEDS_SCHEMA: tuple[dict[str, Any], ...] = (
 )
 
 
+OBJECTIVES = ("success_rate", "solved_at", "time_to_success", "sparsity_error")
+SAMPLERS = ("TPE", "NSGA-II", "CMA-ES", "random")
+
+
+def _objectives(value: object) -> tuple[str, ...]:
+    names = value if isinstance(value, list) else [value]
+    if not names:
+        raise ValueError(f"must be one or several of {', '.join(OBJECTIVES)}, but the list is empty")
+    for name in names:
+        if name not in OBJECTIVES:
+            must = f"must be one or several of {', '.join(OBJECTIVES)}, but got {shown(name)}"
+            raise ValueError(must + nearest(name, OBJECTIVES))
+    if len(set(names)) < len(names):
+        raise ValueError("each objective may be given once")
+    return tuple(str(name) for name in names)
+
+
+_OBJECTIVES_SCHEMA = {
+    "anyOf": [
+        {"enum": list(OBJECTIVES)},
+        {"type": "array", "items": {"enum": list(OBJECTIVES)}, "minItems": 1, "uniqueItems": True},
+    ]
+}
+
+
+class Search(Table):
+    """How candidates, which are cells, are chosen and compared.
+
+    Args:
+        objective: what is sought; several for a Pareto front.
+        trials: budget: trials that the candidates take at most, those of the confirmation not counted.
+        sampler: what suggests candidates.
+        seed: of the sampler.
+        candidates: that are suggested at once, and compared.
+        first_seeds: that each candidate begins with.
+        keep: share of the candidates that go on with more seeds.
+        confirm_seeds: fresh seeds of each candidate of the final front.
+        confirm_candidates: of the front that are confirmed, at most.
+    """
+
+    objective: Annotated[Any, BeforeValidator(_objectives), WithJsonSchema(_OBJECTIVES_SCHEMA)]
+    trials: Count
+    sampler: choice(SAMPLERS) = "TPE"  # type: ignore[valid-type]
+    seed: Seed = 0
+    candidates: Count = 12
+    first_seeds: Count = 5
+    keep: Keep = 1 / 3
+    confirm_seeds: Count = 100
+    confirm_candidates: Count = 5
+
+
 _StudyName = Annotated[
     str, BeforeValidator(_text), AfterValidator(_check_name), Field(json_schema_extra={"pattern": _NAME})
 ]
@@ -240,7 +334,9 @@ class Spec(Table):
     fixed: _Fixed = _table_field(_Fixed)
     grid: _Grid = _table_field(_Grid)
     zip: _Zip = _table_field(dict)
+    ranges: _Ranges = _table_field(_Ranges)
     seeds: SeedsTable
+    search: Search | None = _optional()
     protocol: _Protocol = _table_field(_Protocol)
     success: _Success = _table_field(_Success)
     _source_text: str = PrivateAttr("")
@@ -291,6 +387,12 @@ def names_at(path: Sequence[str | int]) -> list[str]:
             return [name.removeprefix("success_") for name in SUCCESS]
         case ["fixed" | "grid"]:
             return list(HYPERPARAMETERS)
+        case ["ranges"]:
+            return list(TRAINING)
+        case ["ranges", _]:
+            return list(RangeTable.model_fields)
+        case ["search"]:
+            return list(Search.model_fields)
     return []
 
 

@@ -93,6 +93,20 @@ class StudyStore:
         """Give the address of the study's file, to print."""
         return self._folder.where_is(_SPEC)
 
+    # what else belongs to the study
+
+    def keep(self, name: str, data: bytes) -> None:
+        """Put a file beside the results, in place of the last one of that name."""
+        self._folder.write(name, data)
+
+    def kept(self, name: str) -> bytes | None:
+        """Give a file that was kept; None if there is none."""
+        return self._folder.read(name)
+
+    def kept_where(self, name: str) -> str:
+        """Give a kept file's address, to print."""
+        return self._folder.where_is(name)
+
     # the report, where there is no folder to write it into
 
     @property

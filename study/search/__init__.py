@@ -1,0 +1,28 @@
+"""Search: which cell is best, found without trying them all.
+
+space        what can be chosen, and the cell that a choice makes
+objectives   what a candidate is worth, by its trials so far
+halving      who of the candidates that are compared gets more seeds
+record       what was suggested and what came of it, kept in the store
+evidence     results of candidates, by their first seeds
+suggest      Optuna's samplers
+storage      the record as a study of Optuna's, for its dashboard
+searching    all of these: what to train next
+findings     what a search found
+"""
+
+from study.search.evidence import Evidence
+from study.search.findings import Findings, confirmations, found, winners_cells
+from study.search.searching import Searching, plan_of, planned_seeds, read_record
+
+__all__ = [
+    "Evidence",
+    "Findings",
+    "Searching",
+    "confirmations",
+    "found",
+    "plan_of",
+    "planned_seeds",
+    "read_record",
+    "winners_cells",
+]

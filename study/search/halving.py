@@ -1,0 +1,94 @@
+"""Successive halving over seeds: candidates begin with few seeds, and the best of them earn more; pure.
+
+Jamieson & Talwalkar, AISTATS 2016, halve over the length of training; here all trainings are of full length, and what
+grows is the sample. All candidates have the same seeds, so that what is hard about a seed is hard for all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from study.records import Cell
+from study.search.objectives import Value, ranked
+from study.spec.tables import Search
+
+ValueAt = Callable[[Cell, int], Value | None]
+"""Gives a candidate's values by its first seeds, so many; None while a result is pending."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """How far the candidates that are compared have come.
+
+    Args:
+        seeds: that each has earned so far, in their order.
+        values: of each by those seeds; None while a result is pending.
+    """
+
+    seeds: tuple[int, ...]
+    values: tuple[Value, ...] | None
+
+
+def rungs(search: Search, most_seeds: int) -> tuple[int, ...]:
+    """Give the numbers of seeds after which candidates are compared.
+
+    Example:
+        >>> rungs(Search(objective="success_rate", trials=600), 40)
+        (5, 15, 40)
+    """
+    found = [min(search.first_seeds, most_seeds)]
+    while found[-1] < most_seeds:
+        found.append(min(most_seeds, math.ceil(found[-1] / search.keep - 1e-9)))
+    return tuple(found)
+
+
+def survivors(search: Search, count: int) -> int:
+    """Give how many of so many candidates go on."""
+    return math.ceil(search.keep * count - 1e-9)
+
+
+def cost(search: Search, most_seeds: int, count: int) -> int:
+    """Count the trials that so many candidates take.
+
+    Example:
+        >>> cost(Search(objective="success_rate", trials=600), 40, 12)  # 12 x 5 + 4 x 10 + 2 x 25
+        150
+    """
+    total, before = 0, 0
+    for rung in rungs(search, most_seeds):
+        total += count * (rung - before)
+        before, count = rung, survivors(search, count)
+    return total
+
+
+def affordable(search: Search, most_seeds: int, trials: int) -> int:
+    """Give how many candidates can be compared for so many trials, as many as the search compares at most."""
+    fitting = (n for n in range(search.candidates, 0, -1) if cost(search, most_seeds, n) <= trials)
+    return next(fitting, 0)
+
+
+def compare(search: Search, most_seeds: int, cells: Sequence[Cell], value_at: ValueAt) -> Round:
+    """Say how many seeds each candidate has earned.
+
+    Args:
+        search: how they are compared.
+        most_seeds: of a candidate.
+        cells: the candidates, in the order in which they were suggested.
+        value_at: what came of them.
+    """
+    steps = rungs(search, most_seeds)
+    earned = [steps[0]] * len(cells)
+    values: list[Value | None] = [None] * len(cells)
+    alive = list(range(len(cells)))
+    for step, n in enumerate(steps):
+        for i in alive:
+            earned[i], values[i] = n, value_at(cells[i], n)
+        known = [value for i in alive if (value := values[i]) is not None]
+        if len(known) < len(alive):
+            return Round(tuple(earned), None)
+        if step + 1 < len(steps):
+            best = ranked(known, search.objective)[: survivors(search, len(alive))]
+            alive = sorted(alive[place] for place in best)
+    return Round(tuple(earned), tuple(value for value in values if value is not None))

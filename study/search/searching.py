@@ -1,0 +1,237 @@
+"""A search as a study that grows: what to train next, by what is stored of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from study.errors import InputError
+from study.plan import Plan
+from study.records import Cell
+from study.search.evidence import Evidence
+from study.search.halving import Round, affordable, compare
+from study.search.objectives import OBJECTIVES, Value, front, ranked, spread
+from study.search.record import NAME, Candidate, Folder, Record, from_json, to_json
+from study.search.space import Space
+from study.search.storage import write_storage
+from study.search.suggest import Suggestions, resumed, sampler_name
+from study.spec import Spec
+from study.spec.tables import Search
+
+Tell = Callable[[str], None]
+
+# Suggestions for each candidate of a round: of those that can't be, or are known, others are asked for instead.
+_MOST_ASKED = 25
+
+
+@dataclass(frozen=True)
+class Planned:
+    """The seeds of a search.
+
+    Args:
+        search: seeds that a candidate can earn, in order.
+        fresh: seeds of the confirmation, which no decision of the search has seen.
+    """
+
+    search: Sequence[int]
+    fresh: Sequence[int]
+
+
+def planned_seeds(spec: Spec) -> Planned:
+    """Give the seeds of a search.
+
+    Example:
+        >>> from study.spec import parse_spec
+        >>> text = "{study: a, task: {name: simple}, models: [NMU, NAU], seeds: 20, search: {objective: success_rate, "
+        >>> planned_seeds(parse_spec(text + "trials: 100, confirm_seeds: 50}}", source="a.yaml")).fresh
+        range(20, 70)
+    """
+    assert spec.search is not None
+    first = max(spec.first_seeds) + 1
+    return Planned(spec.first_seeds, range(first, first + spec.search.confirm_seeds))
+
+
+def plan_of(spec: Spec, record: Record, evidence: Evidence) -> Plan:
+    """Plan what a record asks for by what is known: the seeds that each candidate has earned, and the confirmation.
+
+    Args:
+        spec: of the search.
+        record: what was suggested.
+        evidence: what came of it.
+    """
+    space, seeds = Space(spec), planned_seeds(spec)
+    counts = {space.cell(c.params): c.seeds for c in record.told}
+    compared = [space.cell(c.params) for c in record.compared]
+    now = _compare(spec, compared, evidence)
+    counts |= dict(zip(compared, now.seeds, strict=True))
+    winners = {record.candidates[number].cell_id for number in record.winners or ()}
+    own = {
+        cell.id: [*seeds.search[:count], *(seeds.fresh if cell.id in winners else ())]
+        for cell, count in counts.items()
+    }
+    return Plan(spec, tuple(counts), {}, own)
+
+
+def _compare(spec: Spec, cells: Sequence[Cell], evidence: Evidence) -> Round:
+    search, seeds = _search(spec), planned_seeds(spec).search
+    return compare(
+        search, len(seeds), cells, lambda cell, n: evidence.value(cell, seeds[:n], search.objective)
+    )
+
+
+def read_record(spec: Spec, folder: Folder) -> Record | None:
+    """Read a search's record; None before the first suggestion.
+
+    Raises:
+        StoreError: if it can't be believed.
+        InputError: if it is of another search.
+    """
+    data = folder.kept(NAME)
+    if data is None:
+        return None
+    record = from_json(data, folder.kept_where(NAME))
+    if record.asked != asked(spec):
+        raise InputError(
+            f"study {spec.study!r} was begun with other ranges, or searched otherwise: of a search only trials, "
+            f"confirm_seeds and confirm_candidates can change; call it otherwise, or move {folder.kept_where(NAME)} "
+            "away: trials that are stored aren't trained again"
+        )
+    return record
+
+
+def asked(spec: Spec) -> str:
+    """Name by its content what a search's suggestions and decisions depend on, but for what came of them."""
+    search, space = _search(spec), Space(spec)
+    grows = {"trials", "confirm_seeds", "confirm_candidates"}
+    content = {
+        "search": search.model_dump(exclude=grows, mode="json"),
+        "space": [repr(parameter) for parameter in space.parameters.values()],
+        "fixed": repr(space.fixed),
+        "task": spec.task.name,
+        "seeds": repr(spec.first_seeds),
+    }
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _search(spec: Spec) -> Search:
+    assert spec.search is not None
+    return spec.search
+
+
+class Searching:
+    """Goes on with a search: a `study.run.Grow`.
+
+    Args:
+        storage_uri: database for Optuna's dashboard; None for none.
+    """
+
+    def __init__(self, storage_uri: str | None) -> None:
+        self._storage_uri = storage_uri
+        self._suggestions: Suggestions | None = None
+
+    def __call__(self, plan: Plan, folder: Folder, tell: Tell) -> Plan:
+        """Tell the sampler what came of the last round, ask for the next one, and plan what is to be trained."""
+        spec = plan.spec
+        before = read_record(spec, folder)
+        record = before or Record(sampler_name(_search(spec)), asked(spec))
+        suggestions = self._resumed(spec, record, tell)
+        evidence = Evidence(folder.read_results())
+        record = _onward(spec, record, evidence, suggestions)
+        if record != before:
+            folder.keep(NAME, to_json(record))
+            tell(_progress(spec, record))
+        if self._storage_uri is not None:
+            write_storage(self._storage_uri, spec, record, tell)
+        grown = plan_of(spec, record, evidence)
+        return plan if grown == plan else grown
+
+    def _resumed(self, spec: Spec, record: Record, tell: Tell) -> Suggestions:
+        if self._suggestions is None:
+            self._suggestions, same = resumed(Space(spec), _search(spec), record)
+            if not same:
+                tell(
+                    f"the search was begun by {record.sampler}; {sampler_name(_search(spec))} suggests otherwise, and "
+                    "goes on from what is recorded"
+                )
+        return self._suggestions
+
+
+def _onward(spec: Spec, record: Record, evidence: Evidence, suggestions: Suggestions) -> Record:
+    """Go on until results are missing: end the round that is through, begin the next, or choose who is confirmed."""
+    search = _search(spec)
+    while True:
+        compared = record.compared
+        if record.rounds and any(c.values is None for c in record.of_round(record.rounds - 1) if c.cell_id):
+            ended = _compare(spec, [Space(spec).cell(c.params) for c in compared], evidence)
+            if ended.values is None:
+                return record
+            record = _end_round(record, compared, ended, suggestions)
+            continue
+        spent = sum(candidate.seeds for candidate in record.told)
+        count = affordable(search, len(spec.first_seeds), search.trials - spent)
+        if count == 0 or record.exhausted:
+            return replace(record, winners=_winners(search, record))
+        record = _begin_round(spec, record, suggestions, count)
+
+
+def _begin_round(spec: Spec, record: Record, suggestions: Suggestions, count: int) -> Record:
+    """Ask until there are so many new cells, or it seems that there are no more."""
+    space, known = Space(spec), {candidate.cell_id for candidate in record.candidates}
+    number, made = record.rounds, list(record.candidates)
+    for _ in range(_MOST_ASKED * count):
+        params = suggestions.ask()
+        try:
+            cell, reason = space.cell(params), None
+        except ValueError as error:
+            cell, reason = None, str(error)
+            suggestions.tell(len(made), None)
+        made.append(Candidate(len(made), number, params, None if cell is None else cell.id, reason))
+        count -= cell is not None and cell.id not in known
+        known |= {cell.id} if cell is not None else set()
+        if count == 0:
+            break
+    return replace(record, candidates=tuple(made), winners=None)
+
+
+def _end_round(
+    record: Record, compared: Sequence[Candidate], ended: Round, suggestions: Suggestions
+) -> Record:
+    """Tell the sampler what the round's candidates are worth; of a cell that was known, what it was told before."""
+    worth: dict[str | None, tuple[int, Value | None]] = {c.cell_id: (c.seeds, c.values) for c in record.told}
+    for candidate, seeds, values in zip(compared, ended.seeds, ended.values or (), strict=True):
+        worth[candidate.cell_id] = (seeds, values)
+    told = []
+    for candidate in record.of_round(record.rounds - 1):
+        if candidate.cell_id is not None:
+            earned, known = worth[candidate.cell_id]
+            suggestions.tell(candidate.number, known)
+            told.append(replace(candidate, seeds=earned, values=known))
+    return record.with_told(told)
+
+
+def _winners(search: Search, record: Record) -> tuple[int, ...]:
+    told = record.told
+    if not told:
+        raise InputError(
+            f"none of {len(record.candidates)} suggestions can be trained, the first because "
+            f"{record.candidates[0].impossible}: change the ranges"
+        )
+    best = front([candidate.values or () for candidate in told], search.objective)
+    return tuple(told[i].number for i in spread(best, search.confirm_candidates))
+
+
+def _progress(spec: Spec, record: Record) -> str:
+    search, told = _search(spec), record.told
+    spent = sum(candidate.seeds for candidate in told)
+    parts = [f"{len(told)} candidates in {spent:,} of {search.trials:,} trials"]
+    if told:
+        best = told[ranked([c.values or () for c in told], search.objective)[0]]
+        values = zip(search.objective, best.values or (), strict=True)
+        parts.append("best: " + ", ".join(f"{OBJECTIVES[name].title} {value:.4g}" for name, value in values))
+    if record.winners is not None:
+        parts.append(f"{len(record.winners)} confirmed with fresh seeds")
+    else:
+        parts.append(f"round {record.rounds}: {len(record.compared)} more are compared")
+    return "; ".join(parts)

@@ -1,0 +1,179 @@
+"""What a search can choose, and the cell that a choice makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from study.records import Cell
+from study.spec import Spec, canonical_cell, impossible, model_level
+from study.spec.hyperparameters import WHOLE
+from study.spec.tables import RangeTable
+
+MODEL = "model"
+
+# A choice that others depend on comes before them.
+_ORDER = (
+    "hidden_size", "init_variance", "bounds", "out_of_bounds_strength", "out_of_bounds_shape", "sparsity_strength",
+    "sparsity_scaling", "sparsity_shape", "sparsity_start", "sparsity_end", "optimizer", "learning_rate", "momentum",
+    "batch_size",
+)  # fmt: skip
+
+Values = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One thing to choose.
+
+    Args:
+        name: the hyperparameter's; with the model's before it where the range is that model's own.
+        hyperparameter: which; ``model`` for the model.
+        choices: to choose from; empty for a number between ends.
+        low: least value.
+        high: greatest value.
+        step: between values; None for any number, or any whole number.
+        is_log: whether factors count alike, not differences.
+        is_whole: whether it is a count.
+    """
+
+    name: str
+    hyperparameter: str
+    choices: tuple[Any, ...] = ()
+    low: float = 0.0
+    high: float = 0.0
+    step: float | None = None
+    is_log: bool = False
+    is_whole: bool = False
+
+
+Draw = Callable[[Parameter], Any]
+"""Chooses a parameter's value."""
+
+
+@dataclass(frozen=True)
+class Space:
+    """What the ranges of a study span.
+
+    Args:
+        spec: of a search.
+
+    Example:
+        >>> from study.spec import parse_spec
+        >>> text = '''
+        ... study: a
+        ... task: {name: simple}
+        ... models: [NMU]
+        ... ranges: {sparsity_strength: {low: 0.1, high: 10, scale: log}}
+        ... seeds: 20
+        ... search: {objective: success_rate, trials: 200}
+        ... '''
+        >>> space = Space(parse_spec(text, source="a.yaml"))
+        >>> params = space.choose(lambda parameter: parameter.high)
+        >>> params, space.cell(params).sparsity_strength
+        ({'sparsity_strength': 10.0}, 10.0)
+    """
+
+    spec: Spec
+
+    @cached_property
+    def parameters(self) -> dict[str, Parameter]:
+        """Everything that can be chosen, by name."""
+        names = [model.name for model in self.spec.models]
+        found = [Parameter(MODEL, MODEL, choices=tuple(names))] if len(names) > 1 else []
+        for model in names:
+            found += self._of_model[model].values()
+        return {parameter.name: parameter for parameter in found}
+
+    @cached_property
+    def _of_model(self) -> dict[str, dict[str, Parameter]]:
+        """The parameters of each model by hyperparameter, in the order in which they are chosen."""
+        found = {}
+        for i, model in enumerate(self.spec.models):
+            ranges = model_level(self.spec, i).ranges
+            found[model.name] = {
+                name: _parameter(_name(name, model.name, ranges[name].path), name, ranges[name].value)
+                for name in _ORDER
+                if name in ranges
+            }
+        return found
+
+    @cached_property
+    def fixed(self) -> dict[str, dict[str, Any]]:
+        """What each model's cells have in common, by hyperparameter."""
+        return {
+            model.name: {name: setting.value for name, setting in model_level(self.spec, i).fixed.items()}
+            for i, model in enumerate(self.spec.models)
+        }
+
+    def choose(self, draw: Draw) -> dict[str, Any]:
+        """Choose all that applies, each by `draw`, and give it by the parameters' names."""
+        chosen: dict[str, Any] = {}
+        model = self.spec.models[0].name
+        if MODEL in self.parameters:
+            chosen[MODEL] = model = draw(self.parameters[MODEL])
+        values = dict(self.fixed[model])
+        for name, parameter in self._of_model[model].items():
+            if _applies(name, values):
+                chosen[parameter.name] = values[name] = draw(parameter)
+        return chosen
+
+    def cell(self, params: Values) -> Cell:
+        """Make the cell of what was chosen.
+
+        Raises:
+            ValueError: if there can't be such a cell, as when a schedule ends before it starts.
+        """
+        model, values = self._values(params)
+        reason = impossible(self.spec.task.name, model, values)
+        if reason is not None:
+            raise ValueError(reason)
+        return canonical_cell(self.spec.task.name, model, values)
+
+    def chosen(self, params: Values) -> dict[str, Any]:
+        """Give what was chosen by hyperparameter, without the model."""
+        own = self._own(params)
+        return {own[key]: value for key, value in params.items() if key in own}
+
+    def _own(self, params: Values) -> dict[str, str]:
+        """Give the hyperparameter of each parameter of the model that was chosen."""
+        model = params.get(MODEL, self.spec.models[0].name)
+        return {parameter.name: name for name, parameter in self._of_model[model].items()}
+
+    def _values(self, params: Values) -> tuple[str, dict[str, Any]]:
+        model = params.get(MODEL, self.spec.models[0].name)
+        return model, self.fixed[model] | self.chosen(params)
+
+
+def _name(name: str, model: str, path: tuple[str | int, ...]) -> str:
+    return f"{model}.{name}" if path[0] == "models" else name
+
+
+def _parameter(name: str, hyperparameter: str, of: RangeTable) -> Parameter:
+    if of.choices is not None:
+        return Parameter(name, hyperparameter, choices=tuple(of.choices))
+    return Parameter(
+        name,
+        hyperparameter,
+        low=of.low,
+        high=of.high,
+        step=of.step,
+        is_log=of.scale == "log",
+        is_whole=hyperparameter in WHOLE,
+    )
+
+
+def _applies(name: str, values: Values) -> bool:
+    """Say whether a hyperparameter has an effect beside what is chosen already."""
+    match name:
+        case "out_of_bounds_strength" | "out_of_bounds_shape":
+            return bool(values.get("bounds") == "regularized")
+        case "sparsity_start" | "sparsity_end":
+            return values.get("sparsity_strength") != 0 and values.get("sparsity_scaling") != "exponential"
+        case "sparsity_scaling" | "sparsity_shape":
+            return values.get("sparsity_strength") != 0
+        case "momentum":
+            return bool(values.get("optimizer") == "momentum")
+    return True

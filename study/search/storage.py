@@ -1,0 +1,73 @@
+"""The record as a study of Optuna's, in a database that `optuna-dashboard` opens as it is.
+
+The store is the truth, this a view: what a database that is away has missed is written by the next round, or the next
+run, and nothing is read back but how far it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import optuna
+from optuna.exceptions import OptunaError
+from optuna.trial import TrialState
+from sqlalchemy.exc import SQLAlchemyError
+
+from study.errors import last_line
+from study.search.objectives import OBJECTIVES
+from study.search.record import Candidate, Record
+from study.search.space import Space
+from study.search.suggest import attributes, directions, distribution, frozen, quietly
+from study.spec import Spec
+
+
+def write_storage(uri: str, spec: Spec, record: Record, tell: Callable[[str], None]) -> None:
+    """Bring a database up to a record; where that fails, say so.
+
+    Args:
+        uri: of the database, ``sqlite:///...`` or ``postgresql://...``.
+        spec: of the search; Optuna's study gets its name.
+        record: what to write.
+        tell: told what went wrong.
+    """
+    try:
+        with quietly():
+            _write(uri, spec, record)
+    except (OptunaError, SQLAlchemyError, ValueError, ImportError) as error:
+        tell(f"nothing was written for Optuna's dashboard, and the search goes on: {last_line(str(error))}")
+
+
+def _write(uri: str, spec: Spec, record: Record) -> None:
+    assert spec.search is not None
+    search = spec.search
+    storage = optuna.storages.RDBStorage(_driver(uri))
+    try:
+        found = optuna.create_study(
+            study_name=spec.study, storage=storage, directions=directions(search), load_if_exists=True
+        )
+        found.set_metric_names([OBJECTIVES[objective].title for objective in search.objective])
+        there = {trial.number: trial for trial in found.get_trials(deepcopy=False)}
+        distributions = {key: distribution(parameter) for key, parameter in Space(spec).parameters.items()}
+        for candidate in record.candidates:
+            trial = there.get(candidate.number)
+            if trial is None:
+                found.add_trial(frozen(candidate, distributions))
+            elif trial.state == TrialState.RUNNING and candidate.values is not None:
+                _finish(found, trial._trial_id, candidate)
+    finally:
+        storage.engine.dispose()
+
+
+def _finish(found: optuna.Study, trial_id: int, candidate: Candidate) -> None:
+    trial = optuna.Trial(found, trial_id)
+    for key, value in attributes(candidate).items():
+        trial.set_user_attr(key, value)
+    found.tell(candidate.number, list(candidate.values or ()))
+
+
+def _driver(uri: str) -> str:
+    """Name the driver that is installed for PostgreSQL."""
+    for scheme in ("postgresql://", "postgres://"):
+        if uri.startswith(scheme):
+            return uri.replace(scheme, "postgresql+psycopg://", 1)
+    return uri

@@ -1,0 +1,166 @@
+"""Optuna's samplers: a few candidates are asked for at once, and told about together.
+
+The sampler works on a study of its own in memory. Its state isn't kept: what it suggests depends on its seed and on
+what it was told, in order, so asking again the same way gives it back. So nothing that a store holds is unpickled, as
+Optuna's own storage of CMA-ES would have it, and a search that was killed goes on as if it hadn't been.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import optuna
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial, TrialState, create_trial
+
+from study.search.objectives import OBJECTIVES, Value
+from study.search.record import Candidate, Record
+from study.search.space import Parameter, Space
+from study.spec.tables import Search
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Keep Optuna's log, and its remarks on what it calls experimental, off the user's terminal."""
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            warnings.simplefilter("ignore", UserWarning)
+            yield
+    finally:
+        optuna.logging.set_verbosity(before)
+
+
+def sampler_name(search: Search) -> str:
+    """Name a sampler as a record does: with the version, whose suggestions another may not repeat."""
+    return f"{search.sampler}, Optuna {optuna.__version__}"
+
+
+def directions(search: Search) -> list[StudyDirection]:
+    """Say for each objective where it is sought, as Optuna does."""
+    up, down = StudyDirection.MAXIMIZE, StudyDirection.MINIMIZE
+    return [up if OBJECTIVES[name].is_sought_high else down for name in search.objective]
+
+
+class Suggestions:
+    """Suggests what to try.
+
+    Args:
+        space: what can be chosen.
+        search: sampler, seed and objectives.
+    """
+
+    def __init__(self, space: Space, search: Search) -> None:
+        self._space = space
+        self._distributions = {name: distribution(p) for name, p in space.parameters.items()}
+        with quietly():
+            self._study = optuna.create_study(directions=directions(search), sampler=_sampler(search))
+
+    def ask(self) -> dict[str, Any]:
+        """Give the next suggestion's choices by the parameters' names."""
+        with quietly():
+            trial = self._study.ask()
+            return self._space.choose(lambda p: _drawn(trial, p, self._distributions[p.name]))
+
+    def tell(self, number: int, values: Value | None) -> None:
+        """Say what came of a suggestion; None if there can't be such a cell."""
+        with quietly():
+            if values is None:
+                self._study.tell(number, state=TrialState.FAIL)
+            else:
+                self._study.tell(number, list(values))
+
+    def repeat(self, record: Record) -> bool:
+        """Ask and tell as recorded, and say whether the suggestions were the same."""
+        for number in range(record.rounds):
+            some = record.of_round(number)
+            for candidate in some:
+                if self.ask() != candidate.params:
+                    return False
+                if candidate.impossible is not None:
+                    self.tell(candidate.number, None)
+            for candidate in some:
+                if candidate.values is not None:
+                    self.tell(candidate.number, candidate.values)
+        return True
+
+    def take_over(self, record: Record) -> None:
+        """Take the record as it is, without asking: the sampler goes on by what it can learn from it."""
+        with quietly():
+            self._study.add_trials([frozen(c, self._distributions) for c in record.candidates])
+
+
+def resumed(space: Space, search: Search, record: Record) -> tuple[Suggestions, bool]:
+    """Make suggestions go on where a record ends, and say whether they were repeated exactly."""
+    suggestions = Suggestions(space, search)
+    if suggestions.repeat(record):
+        return suggestions, True
+    suggestions = Suggestions(space, search)
+    suggestions.take_over(record)
+    return suggestions, False
+
+
+def frozen(candidate: Candidate, distributions: dict[str, BaseDistribution]) -> FrozenTrial:
+    """Write a candidate as Optuna's trial."""
+    if candidate.impossible is not None:
+        state = TrialState.FAIL
+    else:
+        state = TrialState.RUNNING if candidate.values is None else TrialState.COMPLETE
+    return create_trial(
+        state=state,
+        values=None if candidate.values is None else list(candidate.values),
+        params=dict(candidate.params),
+        distributions={name: distributions[name] for name in candidate.params},
+        user_attrs=attributes(candidate),
+    )
+
+
+def attributes(candidate: Candidate) -> dict[str, Any]:
+    """Give what else is known of a candidate."""
+    told = {"round": candidate.round, "cell": candidate.cell_id, "seeds": candidate.seeds or None}
+    return {k: v for k, v in (told | {"impossible": candidate.impossible}).items() if v is not None}
+
+
+def distribution(parameter: Parameter) -> BaseDistribution:
+    """Write a parameter as Optuna does."""
+    if parameter.choices:
+        return CategoricalDistribution(parameter.choices)
+    if parameter.is_whole:
+        step = int(parameter.step or 1)
+        return IntDistribution(int(parameter.low), int(parameter.high), log=parameter.is_log, step=step)
+    return FloatDistribution(parameter.low, parameter.high, log=parameter.is_log, step=parameter.step)
+
+
+def _drawn(trial: optuna.Trial, parameter: Parameter, of: BaseDistribution) -> Any:
+    if isinstance(of, CategoricalDistribution):
+        return trial.suggest_categorical(parameter.name, of.choices)
+    if isinstance(of, IntDistribution):
+        return trial.suggest_int(parameter.name, of.low, of.high, step=of.step, log=of.log)
+    assert isinstance(of, FloatDistribution)
+    return trial.suggest_float(parameter.name, of.low, of.high, step=of.step, log=of.log)
+
+
+def _sampler(search: Search) -> optuna.samplers.BaseSampler:
+    with quietly():
+        match search.sampler:
+            case "NSGA-II":
+                size = max(2, search.candidates)
+                return optuna.samplers.NSGAIISampler(seed=search.seed, population_size=size)
+            case "CMA-ES":
+                return optuna.samplers.CmaEsSampler(seed=search.seed, popsize=max(5, search.candidates))
+            case "random":
+                return optuna.samplers.RandomSampler(seed=search.seed)
+    return optuna.samplers.TPESampler(
+        seed=search.seed, n_startup_trials=search.candidates, n_ei_candidates=24, constant_liar=True
+    )

@@ -1,0 +1,106 @@
+"""What must hold of ranges, and of a search."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from study.spec.document import Path
+from study.spec.grid import Setting, common_level, own_level, places
+from study.spec.tables import ModelTable, RangeTable, Search, Spec
+
+
+def search_mistakes(spec: Spec, unread: Collection[str]) -> Iterator[tuple[Path, str]]:
+    """Find what can't be searched for.
+
+    Args:
+        spec: the study.
+        unread: as for `study.spec.checks.check`.
+    """
+    ranges = {setting.path: setting for setting in _ranges(spec) if setting.path[-1] not in unread}
+    for path, setting in ranges.items():
+        yield from _range_mistakes(path, setting.value)
+    if spec.search is None:
+        for path in ranges:
+            yield (
+                path,
+                "ranges are for a search: say what is sought, search: {objective: success_rate, trials: 600}",
+            )
+        return
+    if not list(_ranges(spec)) and len(spec.models) == 1 and not unread:
+        yield (
+            ("search",),
+            "there is nothing to choose: put {low, high} or {choices} of hyperparameters under ranges",
+        )
+    for path in _swept(spec):
+        yield path, "a search chooses, and sweeps nothing: put it under ranges, as {choices: [...]}"
+    if spec.until is not None:
+        yield (
+            ("seeds",),
+            "a search gives seeds to those candidates that earn them: say how many one has at most",
+        )
+        return
+    yield from _budget_mistakes(spec.search, spec.most_seeds)
+    if spec.search.sampler == "CMA-ES":
+        yield from _unfit_for_cma_es(spec, ranges)
+
+
+def _ranges(spec: Spec) -> Iterator[Setting]:
+    yield from common_level(spec).ranges.values()
+    for i in range(len(spec.models)):
+        yield from own_level(spec, i).ranges.values()
+
+
+def _swept(spec: Spec) -> Iterator[Path]:
+    levels: list[tuple[Spec | ModelTable, Path]] = [(spec, ())]
+    levels += [(model, ("models", i)) for i, model in enumerate(spec.models)]
+    for table, at in levels:
+        for _, path in places(table, at):
+            if path[len(at)] in ("grid", "zip"):
+                yield path[: len(at) + 2]
+
+
+def _range_mistakes(path: Path, of: RangeTable) -> Iterator[tuple[Path, str]]:
+    if of.choices is not None:
+        if of.low is not None or of.high is not None or of.step is not None or of.scale is not None:
+            yield path, "has choices, or low and high, but not both"
+        if len({repr(value) for value in of.choices}) < max(2, len(of.choices)):
+            yield (*path, "choices"), "must be at least 2 different values, each given once"
+        return
+    if of.low is None or of.high is None:
+        yield path, "must have low and high, or choices"
+        return
+    if not of.low < of.high:
+        yield (*path, "low"), f"low < high must hold, but got {of.low:g} and {of.high:g}"
+        return
+    if of.scale == "log" and of.low <= 0:
+        yield (*path, "low"), f"0 < low must hold on a log scale, but got {of.low:g}"
+    if of.scale == "log" and of.step is not None:
+        yield (*path, "step"), "a log scale has no steps; give choices"
+    if of.step is not None and of.step > of.high - of.low:
+        yield (*path, "step"), f"step <= high - low must hold, but got {of.step:g} and {of.high - of.low:g}"
+
+
+def _budget_mistakes(search: Search, most_seeds: int) -> Iterator[tuple[Path, str]]:
+    if search.first_seeds > most_seeds:
+        yield (
+            ("search", "first_seeds"),
+            f"first_seeds <= seeds must hold, but got {search.first_seeds} and {most_seeds} seeds",
+        )
+    least = search.candidates * search.first_seeds
+    if search.trials < least:
+        yield (
+            ("search", "trials"),
+            f"candidates x first_seeds <= trials must hold, but got {search.candidates} x {search.first_seeds} = "
+            f"{least} and trials {search.trials}",
+        )
+
+
+def _unfit_for_cma_es(spec: Spec, ranges: dict[Path, Setting]) -> Iterator[tuple[Path, str]]:
+    instead = "sampler TPE can"
+    if spec.search is not None and len(spec.search.objective) > 1:
+        yield ("search", "objective"), f"CMA-ES can't seek several objectives; {instead}"
+    if len(spec.models) > 1:
+        yield ("models",), f"CMA-ES can't choose between models; {instead}"
+    for path, setting in ranges.items():
+        if setting.value.choices is not None:
+            yield path, f"CMA-ES can't choose between names or listed values; {instead}"

@@ -151,8 +151,8 @@ def test_study_files_in_documents_are_what_they_seem(text: str, error: str | Non
     given = set(re.findall(r"^(\w+):", text, re.MULTILINE))
     rest = "".join(f"{key}: {value}\n" for key, value in _MINIMAL.items() if key not in given)
     if error is None:
-            planned = plan(parse_spec(text + rest, source="study.yaml"))
-            assert planned.trials_count > 0 or planned.spec.search is not None
+        planned = plan(parse_spec(text + rest, source="study.yaml"))
+        assert planned.trials_count > 0 or planned.spec.search is not None
         return
     with pytest.raises(SpecError) as caught:
         parse_spec(text, source="study.yaml")

@@ -45,6 +45,14 @@ class Board:
         self._seen: deque[tuple[float, int]] = deque([(self._began, 0)])
         self._made = 0
 
+    def go_on(self, packs: Sequence[Pack], already: Mapping[Outcome, int]) -> None:
+        """Take in that more packs are to run when the others are done; arguments are as at the start."""
+        self._total = sum(already.values()) + sum(len(pack.trials) for pack in packs)
+        self._ended = dict.fromkeys(Outcome, 0) | dict(already)
+        self._running.clear()
+        self._work = {pack.id: _trial_iterations(pack) for pack in packs}
+        self._left = sum(self._work.values())
+
     @property
     def counts(self) -> dict[str, int]:
         """Count trials: by outcome, done and pending."""

@@ -7,7 +7,7 @@ study.yaml -> spec -> plan (cells, trials, packs) -> [Ray Tune: engine trains pa
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
 from functools import partial
@@ -19,11 +19,11 @@ from study import cluster, until
 from study.errors import BusyError
 from study.heartbeat import beat
 from study.patience import waited
-from study.plan import Plan, load_share
+from study.plan import AtOnce, Plan, load_share
 from study.plan import loads as make_loads
 from study.plan import packs as make_packs
 from study.publishing import publishing
-from study.records import Event, PackFailed, Trial
+from study.records import Event, Pack, PackFailed, Trial
 from study.results import Standing, report_folder, show, standing, write_and_keep
 from study.slots import Options, Slots, at_once_on, engines_of, gpu_share, slots_for, to_tell
 from study.store import Held, Store, StudyStore
@@ -79,8 +79,7 @@ def run(plan: Plan, options: Options, console: Console, grow: Grow = until_sure)
     with folder.lock(tell) as held:
         attempt = folder.begin_attempt()
         folder.write_spec(plan.spec.text)
-        tried: set[str] = set()
-        plan, pending = _next(plan, folder, options, console, grow, tried)
+        plan, pending = _next(plan, folder, options, console, grow, set())
         for reason in to_tell(plan, options) if pending else ():
             console.print(reason, style="yellow")
         with (
@@ -90,12 +89,9 @@ def run(plan: Plan, options: Options, console: Console, grow: Grow = until_sure)
         ):
             if publisher is not None:  # an earlier run may have been killed, or had no MLflow
                 publisher.catch_up()
-            finished = True
-            while pending and finished:
-                finished = _train(plan, folder, held, attempt, pending, options, slots, publisher, console)
-                tried |= {trial.id for trial in pending}
-                if finished:
-                    plan, pending = _next(plan, folder, options, console, grow, tried)
+            finished = not pending or _train(
+                plan, folder, held, attempt, pending, options, slots, publisher, console, grow
+            )
             if (taken := _taken_over(folder, held, attempt, console)) is not None:
                 raise BusyError(f"{taken}: this run of it stops")
             found = waited(partial(standing, plan.spec.study, options.root), tell)
@@ -180,6 +176,7 @@ def _train(
     slots: Slots,
     publisher: Publisher | None,
     console: Console,
+    grow: Grow,
 ) -> bool:
     work = PackWork(
         root=Store(options.root).address,
@@ -189,16 +186,11 @@ def _train(
         device=cluster.CPU,
         checkpoint_every_s=options.checkpoint_every_s,
     )
-    count = sum(slots.values())
-    told = len(folder.notices)
-    kept = [trial_ids for _, trial_ids, _ in folder.checkpoints()]
-    for notice in folder.notices[told:]:
-        console.print(notice, style="yellow")
+    # Asked now: later, lanes have the GPUs.
     at_once = at_once_on(plan, options) if cluster.GPU in slots else None
-    # Where both kinds of device take what they can, packs are as cores like them, and fill a GPU together.
-    both = len(slots) > 1
-    sized_by = None if both else at_once
-    packs = make_packs(pending, slots=count, size=options.pack_size, kept=kept, at_once=sized_by)
+    form = partial(_form, folder, options, slots, at_once, console)
+    packs, loads, shares = form(pending)
+    tried = {trial.id for trial in pending}
     # Signals are taken over after Ray has started, since Ray takes them over when it starts.
     with (
         stopping(console) as stop,
@@ -212,21 +204,69 @@ def _train(
             else:
                 watch(event)
 
+        def more() -> Formed:
+            nonlocal plan
+            watch.wait()
+            if stop.is_set() or _taken_over(folder, held, attempt, console):
+                return [], [], None
+            plan, pending = _next(plan, folder, options, console, grow, tried)
+            if not pending:
+                return [], [], None
+            tried.update(trial.id for trial in pending)
+            formed = form(pending)
+            watch.go_on(plan, formed[0], pending)
+            return formed
+
         if options.local:
             (kind,) = slots
-            cluster.run_here(packs, replace(work, device=kind), on_event, stop=stop)
+            cluster.run_here(packs, replace(work, device=kind), on_event, stop=stop, more=lambda: more()[0])
             return not stop.is_set()
-        loads = make_loads(packs, slots=count, at_once=sized_by)
         lanes = [
             cluster.Lanes(kind, n, replace(work, device=kind), gpu_share(options, kind))
             for kind, n in slots.items()
         ]
-        shares = {p.id: load_share(p.trials, at_once) for p in packs} if both and at_once else None
         began = time.monotonic()
         used = cluster.run_on_tune(
-            loads, lanes, on_event, stop=stop, shares=shares, silent_after_s=options.silent_after_s
+            loads,
+            lanes,
+            on_event,
+            stop=stop,
+            shares=shares,
+            silent_after_s=options.silent_after_s,
+            more=(lambda: more()[1:]) if _may_grow(plan) else None,
         )
-    took_s = time.monotonic() - began
+    took_s, count = time.monotonic() - began, sum(slots.values())
     if len(used) < min(count, len(loads)) and took_s > _TIME_TO_START_S and not stop.is_set():
         console.print(f"only {len(used)} of {count} workers were used", style="yellow")
     return not stop.is_set()
+
+
+Formed = tuple[Sequence[Pack], Sequence[tuple[Pack, ...]], Mapping[str, float] | None]
+"""Packs, the loads that they make, and what each fills of a GPU where that matters."""
+
+
+def _may_grow(plan: Plan) -> bool:
+    return plan.spec.until is not None or plan.spec.search is not None
+
+
+def _form(
+    folder: StudyStore,
+    options: Options,
+    slots: Slots,
+    at_once: AtOnce | None,
+    console: Console,
+    pending: Sequence[Trial],
+) -> Formed:
+    """Put trials into packs, those with a checkpoint as they were, and packs into loads."""
+    count = sum(slots.values())
+    told = len(folder.notices)
+    kept = [trial_ids for _, trial_ids, _ in folder.checkpoints()]
+    for notice in folder.notices[told:]:
+        console.print(notice, style="yellow")
+    # Where both kinds of device take what they can, packs are as cores like them, and fill a GPU together.
+    both = len(slots) > 1
+    sized_by = None if both else at_once
+    packs = make_packs(pending, slots=count, size=options.pack_size, kept=kept, at_once=sized_by)
+    loads = make_loads(packs, slots=count, at_once=sized_by)
+    shares = {p.id: load_share(p.trials, at_once) for p in packs} if both and at_once else None
+    return packs, loads, shares

@@ -28,14 +28,20 @@ MEANINGS = {
     "cluster": "address of the Ray dashboard: http://HEAD:8265",
     "store": "folder or URL of the studies' results",
     "tracking_uri": "MLflow server, or 'off'",
+    "optuna_storage": "database for Optuna's dashboard, or 'off'",
 }
 """What can be set, by name."""
 
-ENVIRONMENT = {"cluster": "STUDY_CLUSTER", "store": "STUDY_STORE", "tracking_uri": "MLFLOW_TRACKING_URI"}
+ENVIRONMENT = {
+    "cluster": "STUDY_CLUSTER",
+    "store": "STUDY_STORE",
+    "tracking_uri": "MLFLOW_TRACKING_URI",
+    "optuna_storage": "OPTUNA_STORAGE",
+}
 """The environment variable of each setting."""
 
 # Are sent the token or the password of whoever asks.
-_SERVERS = ("cluster", "tracking_uri")
+_SERVERS = ("cluster", "tracking_uri", "optuna_storage")
 # In names of what a query asks: whatever may hold a secret, but for a driver's names of files and ways to log in.
 _SECRET = re.compile(
     r"pass|pwd|secret|token|key|signature|credential|bearer|jwt|^sig$|^auth(orization)?$", re.I

@@ -206,9 +206,12 @@ def at_once_on(plan: Plan, options: Options) -> AtOnce:
     asked = partial(trials_at_once, options.engine, tuple(cells.values()))
     answers = asked() if options.local else cluster.ask(asked, gpu_share(options, cluster.GPU))
     counts = dict(zip(cells, answers, strict=True))
+    least = min((count for count in answers if count is not None), default=None)
 
     def at_once(cell: Cell) -> int | None:
-        count = counts[shape_key(cell)]
+        count = counts.get(
+            shape_key(cell), least
+        )  # a search comes to shapes that weren't there to be asked for
         return None if count is None else max(1, count // options.packs_per_gpu)
 
     return at_once

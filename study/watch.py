@@ -40,6 +40,99 @@ from study.tracking import Publisher
 _LOOK_AGAIN_S = 0.5
 
 
+class Watch:
+    """Shows, stores and publishes what happens to packs; called with each event.
+
+    While the store is away, workers go on: what the driver has to do there is done when it is back, or when it must be.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        folder: StudyStore,
+        packs: Sequence[Pack],
+        pending: Sequence[Trial],
+        publisher: Publisher | None,
+        console: Console,
+        stop: threading.Event,
+    ) -> None:
+        self._folder, self._publisher, self._console, self._stop = folder, publisher, console, stop
+        self.board = Board(packs, _done_before(folder, plan, pending))
+        self._by_id = {pack.id: pack for pack in packs}
+        self._split: dict[str, tuple[Pack, ...]] = {}
+        self._told: set[str] = set()
+        self._tell = partial(console.print, style="yellow")
+        self._clock, self._later = Clock(), Later(self._tell)
+        self.show: Callable[[], None] = lambda: None
+
+    def go_on(self, plan: Plan, packs: Sequence[Pack], pending: Sequence[Trial]) -> None:
+        """Take in that more packs are to run, now that the others are done; arguments are as at the start."""
+        self._by_id |= {pack.id: pack for pack in packs}
+        self._told -= {pack.id for pack in packs}
+        self.board.go_on(packs, _done_before(self._folder, plan, pending))
+        self.show()
+
+    def wait(self) -> None:
+        """Wait until all is stored and counted; not if it is to stop, for then the next run finds what is left."""
+        while self._later.waiting and not self._stop.wait(_LOOK_AGAIN_S):
+            self._later.go_on()
+            self.show()
+
+    def __call__(self, event: Event) -> None:
+        """Take in an event."""
+        if (jump_s := self._clock.jump_s()) is not None:
+            self._tell(
+                f"this machine's clock was set {'ahead' if jump_s > 0 else 'back'} by {duration(abs(jump_s))}: "
+                "no result depends on it, but times that are shown do"
+            )
+        match event:
+            case Progress():
+                self.board.progress(event)
+            case Notice(text):
+                self._tell(text)
+            case PackCrashed(pack_id, error):
+                self._tell(f"pack {pack_id} crashed, and is tried again: {last_line(error)}")
+            case PackSplit(pack_id, parts):
+                self.board.split(pack_id, parts)
+                self._by_id.update({part.id: part for part in parts})
+                self._split[pack_id] = parts
+            case PackDone(pack_id):
+                self._later.do(partial(self._count, pack_id))
+            case PackFailed(pack_id, error):
+                self._later.do(partial(self._count_failed, pack_id, error))
+        self._later.go_on()
+        self.show()
+
+    def _untold(self, pack_id: str) -> list[Pack]:
+        """Give the pack, or what it was split into, but for what was told done or failed."""
+        if pack_id in self._split:
+            return [pack for part in self._split[pack_id] for pack in self._untold(part.id)]
+        return [] if pack_id in self._told else [self._by_id[pack_id]]
+
+    def _count(self, pack_id: str) -> None:
+        parts = self._untold(pack_id)
+        results = _publish(self._folder, pack_id, self._publisher) if parts else []
+        for part in parts:
+            ids = {trial.id for trial in part.trials}
+            self.board.done(part.id, [result for result in results if result.trial.id in ids])
+            self._told.add(part.id)
+        self._tell_counts()
+
+    def _count_failed(self, pack_id: str, error: str) -> None:
+        for part in self._untold(pack_id):
+            failed, name = _failed(part, error), f"{part.id}{FAILED}"
+            self._folder.write_pack(name, failed, [], [], provenance("cpu"))
+            _publish(self._folder, name, self._publisher)
+            self.board.failed(PackFailed(part.id, error), len(failed))
+            self._told.add(part.id)
+            self._console.print(f"pack {part.id} failed: {last_line(error)}", style="red")
+        self._tell_counts()
+
+    def _tell_counts(self) -> None:
+        if self._publisher is not None:
+            self._publisher.counts(self.board.counts)
+
+
 @contextmanager
 def watching(
     plan: Plan,
@@ -49,81 +142,19 @@ def watching(
     publisher: Publisher | None,
     console: Console,
     stop: threading.Event,
-) -> Iterator[Callable[[Event], None]]:
-    """Show, store and publish what happens to the packs.
-
-    While the store is away, workers go on: what the driver has to do there is done when it is back, at the end at the
-    latest; or not at all if `stop` is set, for then the next run finds it.
-    """
-    missing = {trial.id for trial in pending}
-    planned = {trial.id for trial in plan.trials}
-    board = Board(packs, _counted(folder, planned - missing))
-    by_id = {pack.id: pack for pack in packs}
-    split: dict[str, tuple[Pack, ...]] = {}
-    told: set[str] = set()
-    tell = partial(console.print, style="yellow")
-    clock, later = Clock(), Later(tell)
-
-    def untold(pack_id: str) -> list[Pack]:
-        """Give the pack, or what it was split into, but for what was told done or failed."""
-        if pack_id in split:
-            return [pack for part in split[pack_id] for pack in untold(part.id)]
-        return [] if pack_id in told else [by_id[pack_id]]
-
-    def count(pack_id: str) -> None:
-        parts = untold(pack_id)
-        results = _publish(folder, pack_id, publisher) if parts else []
-        for part in parts:
-            ids = {trial.id for trial in part.trials}
-            board.done(part.id, [result for result in results if result.trial.id in ids])
-            told.add(part.id)
-        tell_counts()
-
-    def count_failed(pack_id: str, error: str) -> None:
-        for part in untold(pack_id):
-            failed, name = _failed(part, error), f"{part.id}{FAILED}"
-            folder.write_pack(name, failed, [], [], provenance("cpu"))
-            _publish(folder, name, publisher)
-            board.failed(PackFailed(part.id, error), len(failed))
-            told.add(part.id)
-            console.print(f"pack {part.id} failed: {last_line(error)}", style="red")
-        tell_counts()
-
-    def tell_counts() -> None:
-        if publisher is not None:
-            publisher.counts(board.counts)
-
-    with beating(board, plan.spec.study, console) if in_job() else shown(board, console) as show:
-
-        def on_event(event: Event) -> None:
-            if (jump_s := clock.jump_s()) is not None:
-                tell(
-                    f"this machine's clock was set {'ahead' if jump_s > 0 else 'back'} by {duration(abs(jump_s))}: "
-                    "no result depends on it, but times that are shown do"
-                )
-            match event:
-                case Progress():
-                    board.progress(event)
-                case Notice(text):
-                    tell(text)
-                case PackCrashed(pack_id, error):
-                    tell(f"pack {pack_id} crashed, and is tried again: {last_line(error)}")
-                case PackSplit(pack_id, parts):
-                    board.split(pack_id, parts)
-                    by_id.update({part.id: part for part in parts})
-                    split[pack_id] = parts
-                case PackDone(pack_id):
-                    later.do(partial(count, pack_id))
-                case PackFailed(pack_id, error):
-                    later.do(partial(count_failed, pack_id, error))
-            later.go_on()
-            show()
-
+) -> Iterator[Watch]:
+    """Show, store and publish what happens to the packs; what the store couldn't take is waited for at the end."""
+    watch = Watch(plan, folder, packs, pending, publisher, console, stop)
+    with beating(watch.board, plan.spec.study, console) if in_job() else shown(watch.board, console) as show:
+        watch.show = show
         show()
-        yield on_event
-        while later.waiting and not stop.wait(_LOOK_AGAIN_S):
-            later.go_on()
-            show()
+        yield watch
+        watch.wait()
+
+
+def _done_before(folder: StudyStore, plan: Plan, pending: Sequence[Trial]) -> dict[Outcome, int]:
+    missing = {trial.id for trial in pending}
+    return _counted(folder, {trial.id for trial in plan.trials} - missing)
 
 
 def _counted(folder: StudyStore, trial_ids: Collection[str]) -> dict[Outcome, int]:

@@ -18,6 +18,7 @@ from study.cli.options import (
     make_console,
     planned_study,
     shared_address,
+    size_of,
     training_options,
 )
 from study.cli.standings import busy_line, checks_table, detail, listing, studies_table
@@ -79,7 +80,7 @@ def submit(
     spec = planned.spec
     made = order(spec.study, spec.text, store, tracking_uri=tracking_uri, yes=yes, **options)
     console = make_console()
-    console.print(f"{spec.study}: {planned.trials_count:,} trials in {len(planned.cells):,} cells")
+    console.print(f"{spec.study}: {size_of(planned)}")
     _run_there(ctx, url, made, console, without_token=without_token)
 
 
@@ -110,7 +111,7 @@ def resume(
     made = replace(made, workers=workers or made.workers)
     spec = parse_spec(made.spec, source=f"study {name}, as it was submitted last")
     check_size(spec, yes=made.yes)
-    console.print(f"{name}: {plan(spec).trials_count:,} trials")
+    console.print(f"{name}: {size_of(plan(spec))}")
     _run_there(ctx, url, made, console, client=client)
 
 

@@ -104,6 +104,13 @@ SILENT_AFTER_S = click.option(
     show_default=True,
     help="A worker not heard of for so long is ended, and its packs go on elsewhere.",
 )
+OPTUNA_STORAGE = click.option(
+    "--optuna-storage",
+    envvar="OPTUNA_STORAGE",
+    show_envvar=True,
+    callback=shared_address,
+    help="Of a search: database for Optuna's dashboard, or 'off'. Default: sqlite in the store, if that is a folder.",
+)
 _TRAINING = (
     YES,
     ENGINE,
@@ -113,6 +120,7 @@ _TRAINING = (
     PACKS_PER_GPU,
     CHECKPOINT_EVERY_S,
     SILENT_AFTER_S,
+    OPTUNA_STORAGE,
 )
 
 
@@ -123,13 +131,6 @@ def training_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-OPTUNA_STORAGE = click.option(
-    "--optuna-storage",
-    envvar="OPTUNA_STORAGE",
-    show_envvar=True,
-    callback=shared_address,
-    help="Of a search: database for Optuna's dashboard, or 'off'. Default: sqlite in the store, if that is a folder.",
-)
 CPUS = click.option("--cpus", type=click.IntRange(1), help="Cores of this machine to use. Default: all.")
 
 

@@ -15,7 +15,6 @@ from study.cli.options import (
     DEVICE,
     ENGINE,
     INTERRUPTED,
-    OPTUNA_STORAGE,
     PACK_SIZE,
     STORE,
     TRACKING,
@@ -47,6 +46,7 @@ def plan(
 ) -> None:
     """Say what FILE (a path or a preset's name) asks for, and how long it takes; writes nothing."""
     from study.preview import preview
+    from study.preview_search import preview_search
     from study.slots import Options
 
     options = Options(
@@ -55,7 +55,7 @@ def plan(
     console = make_console()
     planned = planned_study(file, yes=yes)
     with waiting(console, "measuring"):
-        found = preview(planned, options)
+        found = (preview if planned.spec.search is None else preview_search)(planned, options)
     console.print(found)
 
 
@@ -73,7 +73,6 @@ _ADDRESS = click.option("--address", help="A running Ray cluster. Default: start
 @CPUS
 @_LOCAL
 @_ADDRESS
-@OPTUNA_STORAGE
 def run(file: str, yes: bool, **options: Any) -> None:
     """Run what is missing of FILE (a path or a preset's name), publish it and report; a search is gone on with."""
     _run(file, planned_study(file, yes=yes), **options)
@@ -87,7 +86,6 @@ def run(file: str, yes: bool, **options: Any) -> None:
 @CPUS
 @_LOCAL
 @_ADDRESS
-@OPTUNA_STORAGE
 def search(file: str, yes: bool, **options: Any) -> None:
     """Search the ranges of FILE for the best candidates, confirm them with fresh seeds, and report.
 

@@ -45,6 +45,15 @@ class Desk:
         self._strikes: dict[str, int] = {}
         self._through: set[str] = set()  # done, or failed for good
 
+    def add(self, loads: Sequence[tuple[Pack, ...]], shares: Mapping[str, float] | None = None) -> None:
+        """Take in more loads, arguments as above: of packs, those that are neither waiting here nor with a lane."""
+        known = {pack.id for load in self._queue for pack in load}.union(*self._held.values())
+        new = (tuple(pack for pack in load if pack.id not in known) for load in loads)
+        self._queue.extend(load for load in new if load)
+        self._through -= {pack.id for load in loads for pack in load}
+        if self._shares is not None and shares is not None:
+            self._shares = {**self._shares, **shares}
+
     def next(self, lane: str, kind: str) -> tuple[Pack, ...]:
         """Give a lane what it trains next; nothing if there is nothing left for it.
 

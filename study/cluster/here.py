@@ -11,7 +11,12 @@ from study.records import Event, Pack, PackCrashed, PackFailed
 
 
 def run_here(
-    packs: Sequence[Pack], work: Work, on_event: Callable[[Event], None], *, stop: threading.Event
+    packs: Sequence[Pack],
+    work: Work,
+    on_event: Callable[[Event], None],
+    *,
+    stop: threading.Event,
+    more: Callable[[], Sequence[Pack]] = lambda: (),
 ) -> None:
     """Run the packs one after another in this process; what crashes isn't tried again.
 
@@ -20,13 +25,18 @@ def run_here(
         work: what a pack does.
         on_event: told what happens.
         stop: set to end early, with a checkpoint.
+        more: asked for more packs whenever all are done, until it has none.
     """
-    for pack in packs:
-        with closing(abreast(work, (pack,))) as steps:
-            for events in steps:
-                for event in events:
-                    on_event(
-                        PackFailed(event.pack_id, event.error) if isinstance(event, PackCrashed) else event
-                    )
-                if stop.is_set():
-                    return
+    while packs:
+        for pack in packs:
+            with closing(abreast(work, (pack,))) as steps:
+                for events in steps:
+                    for event in events:
+                        on_event(
+                            PackFailed(event.pack_id, event.error)
+                            if isinstance(event, PackCrashed)
+                            else event
+                        )
+                    if stop.is_set():
+                        return
+        packs = more()

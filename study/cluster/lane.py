@@ -63,12 +63,13 @@ def trainable() -> type:
             until = time.monotonic() + self._every_s
             while time.monotonic() < until and not self._crashed:
                 if self._steps is None:
-                    asked = self._desk.hand_out.remote(self._lane, self._kind, self._packs)
-                    packs, again = ray.get(asked)
+                    wait_s = 0.0 if events else self._every_s  # what happened is told before any waiting
+                    asked = self._desk.hand_out.remote(self._lane, self._kind, self._packs, wait_s)
+                    packs, again, may_be_more = ray.get(asked)
                     if again:
                         events.append(Notice(_DESK_AGAIN))
                     if not packs:
-                        return {"events": events, "done": True, **self._where}
+                        return {"events": events, "done": not may_be_more, "idle": True, **self._where}
                     self._steps = abreast(self._work, packs)
                 told = next(self._steps, None)
                 if told is None:
@@ -76,7 +77,7 @@ def trainable() -> type:
                 else:
                     events += [self._settled(event) for event in told]
             self._crashed = self._crashed and self._kind == GPU
-            return {"events": events, "done": False, **self._where}
+            return {"events": events, "done": False, "idle": False, **self._where}
 
         def _settled(self, event: Event) -> Event:
             """Tell the desk what it must know, and the driver what came of it."""

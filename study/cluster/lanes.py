@@ -30,6 +30,16 @@ from study.records import Event, Pack
 _NOT_HANDED_ON = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SECURITY_TOKEN", "AWS_SESSION_TOKEN"}
 
 
+Load = tuple[Pack, ...]
+"""Packs that a device trains side by side."""
+
+More = Callable[[], tuple[Sequence[Load], Mapping[str, float] | None]]
+"""Gives more loads, and the shares that they fill of a GPU; no load when there is nothing more to do."""
+
+HandedOut = tuple[tuple[Pack, ...], bool, bool]
+"""What a lane gets: packs, whether the desk was started again, and whether there may be more when there are none."""
+
+
 @dataclass(frozen=True)
 class Lanes:
     """Some lanes of one kind.
@@ -53,13 +63,14 @@ class Lanes:
 
 
 def run_on_tune(
-    loads: Sequence[tuple[Pack, ...]],
+    loads: Sequence[Load],
     lanes: Sequence[Lanes],
     on_event: Callable[[Event], None],
     *,
     stop: threading.Event,
     shares: Mapping[str, float] | None = None,
     silent_after_s: float = 300.0,
+    more: More | None = None,
 ) -> set[str]:
     """Run loads in the lanes of the connected cluster.
 
@@ -70,26 +81,27 @@ def run_on_tune(
         stop: set to end early, with checkpoints.
         shares: as for `Desk`, where lanes of both kinds take the same loads.
         silent_after_s: seconds without a word after which a worker is ended, and its packs given to others.
+        more: asked, in this process, whenever all is done: for loads, and shares as above, until it has none. Lanes
+            wait for its answer.
 
     Returns:
         The workers that were used, as ``host:process``.
 
     Raises:
         ClusterError: if Tune itself failed, or no worker can work.
-        Exception: what `on_event` raised, once all lanes have stopped.
+        Exception: what `on_event` or `more` raised, once all lanes have stopped.
     """
     from ray.exceptions import RayError
     from ray.tune.error import TuneError
     from ray.tune.execution import class_cache
 
     class_cache.ENV_VARS_TO_PROPAGATE -= _NOT_HANDED_ON
-    heard = listener({pack.id for load in loads for pack in load}, on_event, stop, silent_after_s)
+    heard = listener(loads, on_event, stop, silent_after_s, more)
     try:
         # A worker may die after it has told the desk of a pack, and before it has told the driver. So what is left
         # when all lanes have ended is handed out again, by a new desk: a pack that is stored is done at once.
         while heard.left and not stop.is_set():
-            left = [rest for load in loads if (rest := tuple(p for p in load if p.id in heard.left))]
-            _round(left, lanes, heard, shares)
+            _round(heard.loads_left(), lanes, heard, {**(shares or {}), **heard.shares} if shares else None)
             if heard.failure is not None:
                 raise heard.failure
             if heard.left and not heard.spoke and not stop.is_set():
@@ -101,14 +113,17 @@ def run_on_tune(
 
 
 def _round(
-    loads: Sequence[tuple[Pack, ...]], lanes: Sequence[Lanes], heard: Any, shares: Mapping[str, float] | None
+    loads: Sequence[Load], lanes: Sequence[Lanes], heard: Any, shares: Mapping[str, float] | None
 ) -> None:
     """Run loads until all lanes have ended."""
     from ray import tune
 
-    # No more lanes than loads: each costs a worker's start.
-    kinds = [kind for kind in lanes for _ in range(min(kind.count, len(loads)))]
-    with _desk(loads, shares) as (desk, packs), tempfile.TemporaryDirectory(prefix="study-tune-") as scratch:
+    # No more lanes than loads, if these are all: each costs a worker's start.
+    kinds = [k for k in lanes for _ in range(k.count if heard.grows else min(k.count, len(loads)))]
+    with (
+        _desk(loads, shares, heard.grows) as (desk, packs),
+        tempfile.TemporaryDirectory(prefix="study-tune-") as scratch,
+    ):
         heard.begin(desk, packs)
         tuner = tune.Tuner(
             tune.with_resources(
@@ -133,13 +148,13 @@ def _round(
 
 @contextmanager
 def _desk(
-    loads: Sequence[tuple[Pack, ...]], shares: Mapping[str, float] | None
+    loads: Sequence[Load], shares: Mapping[str, float] | None, grows: bool
 ) -> Iterator[tuple[Any, list[Any]]]:
     """Open a desk, and give it with the packs that each call takes along."""
     import ray
     from ray.exceptions import RayError
 
-    packs = [ray.put((list(loads), shares))]
+    packs = [ray.put((list(loads), shares, grows))]
     desk = _hire()
     try:
         yield desk, packs
@@ -151,33 +166,54 @@ def _desk(
 def _hire() -> Any:
     """Open the desk, in a process on this machine: while the driver is busy with its store, lanes must not wait.
 
-    If it dies, it opens again with all packs: those that are stored are handed out once more, and done at once. What a
-    `Desk` takes comes with each call, as a list of one object of Ray's; so it is there for one that was started again.
+    If it dies, it opens again with the packs that it began with: those that are stored are handed out once more, and
+    done at once. What a `Desk` takes comes with each call, as a list of one object of Ray's; so it is there for one
+    that was started again. What was added since, the driver adds again when it hears that all lanes are idle.
     """
+    import asyncio
+
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     class OpenDesk:
         def __init__(self) -> None:
             self._desk: Desk | None = None
+            self._grows = False
+            self._added = asyncio.Event()
             self._to_tell = bool(ray.get_runtime_context().was_current_actor_reconstructed)
 
-        def hand_out(self, lane: str, kind: str, packs: list[Any]) -> tuple[tuple[Pack, ...], bool]:
-            """Give a lane its next packs, and say, once, if this desk was started again."""
+        async def hand_out(self, lane: str, kind: str, packs: list[Any], wait_s: float) -> HandedOut:
+            """Give a lane its next packs; if there are none but may be more, after a while."""
+            desk = await self._opened(packs)
+            handed = desk.next(lane, kind)
+            if not handed and self._grows and wait_s:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._added.wait(), wait_s)
+                handed = desk.next(lane, kind)
             to_tell, self._to_tell = self._to_tell, False
-            return self._opened(packs).next(lane, kind), to_tell
+            return handed, to_tell, self._grows
 
-        def settle(self, lane: str, pack_id: str, done: bool, packs: list[Any]) -> bool:
+        async def settle(self, lane: str, pack_id: str, done: bool, packs: list[Any]) -> bool:
             """Take in that a pack is done, or that it crashed, and say whether it is tried again."""
+            desk = await self._opened(packs)
             if done:
-                self._opened(packs).done(lane, pack_id)
-            return not done and self._opened(packs).crashed(lane, pack_id)
+                desk.done(lane, pack_id)
+            return not done and desk.crashed(lane, pack_id)
 
-        def take_back(self, lane: str, blame: bool, packs: list[Any]) -> list[str]:
-            return self._opened(packs).lost(lane, blame=blame)
+        async def take_back(self, lane: str, blame: bool, packs: list[Any]) -> list[str]:
+            return (await self._opened(packs)).lost(lane, blame=blame)
 
-        def _opened(self, packs: list[Any]) -> Desk:
-            self._desk = self._desk or Desk(*ray.get(packs[0]))
+        async def add(self, loads: list[Load], shares: Mapping[str, float] | None, packs: list[Any]) -> None:
+            """Take in more loads, and wake the lanes that wait for them."""
+            (await self._opened(packs)).add(loads, shares)
+            self._added.set()
+            self._added = asyncio.Event()
+
+        async def _opened(self, packs: list[Any]) -> Desk:
+            if self._desk is None:
+                loads, shares, grows = await packs[0]
+                if self._desk is None:  # another call may have been quicker
+                    self._desk, self._grows = Desk(loads, shares), grows
             return self._desk
 
     # Not softly: from a head without cores Ray would move it to a worker, whose loss would then be everybody's.

@@ -6,14 +6,14 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from study.cluster.connect import node_lives
 from study.cluster.lane import BEGIN_ANEW
 from study.errors import last_line
-from study.records import Event, Notice, PackDone, PackFailed, PackSplit, Tick
+from study.records import Event, Notice, Pack, PackDone, PackFailed, PackSplit, Tick
 
 # A lane whose worker dies again and again before it has said a word can't work where it is.
 _MOST_DEATHS_UNHEARD = 3
@@ -25,18 +25,20 @@ _OUT_OF_MEMORY = ("running low on memory", "OutOfMemory")
 
 
 def listener(
-    pack_ids: Collection[str],
+    loads: Sequence[tuple[Pack, ...]],
     on_event: Callable[[Event], None],
     stop: threading.Event,
     silent_after_s: float,
+    more: Callable[[], tuple[Sequence[tuple[Pack, ...]], Mapping[str, float] | None]] | None = None,
 ) -> Any:
     """Make the Tune callback.
 
     Args:
-        pack_ids: what is to be done.
+        loads: what is to be done.
         on_event: told what happens; what it raises ends the run, and is in `failure` then.
         stop: set to end early.
         silent_after_s: seconds without a word after which a worker is ended.
+        more: asked for more loads when all is done; None if there never are any.
     """
     import ray
     from ray import tune
@@ -47,6 +49,8 @@ def listener(
         Attributes:
             workers: that were used.
             left: ids of packs that are neither done nor failed.
+            grows: whether there may be more when all is done.
+            shares: of the packs that were added.
             spoke: whether a lane has said a word in this round.
             last_error: of a lane.
             failure: what `on_event` raised.
@@ -54,7 +58,11 @@ def listener(
 
         def __init__(self) -> None:
             self.workers: set[str] = set()
-            self.left = set(pack_ids)
+            self.left = {pack.id for load in loads for pack in load}
+            self.grows = more is not None
+            self.shares: dict[str, float] = {}
+            self._loads = list(loads)
+            self._idle: set[str] = set()
             self.spoke = False
             self.last_error = ""
             self.failure: Exception | None = None
@@ -74,19 +82,32 @@ def listener(
             gave_up = not self.spoke and all(
                 self._unheard[lane] >= _MOST_DEATHS_UNHEARD for lane in self._trials
             )
-            return (
-                stop.is_set() or not self.left or self.failure is not None or (bool(self._trials) and gave_up)
-            )
+            through = not self.left and not self.grows
+            return stop.is_set() or through or self.failure is not None or (bool(self._trials) and gave_up)
+
+        def loads_left(self) -> list[tuple[Pack, ...]]:
+            """Give what is neither done nor failed."""
+            left = (tuple(pack for pack in load if pack.id in self.left) for load in self._loads)
+            return [load for load in left if load]
 
         def begin(self, desk: Any, packs: list[Any]) -> None:
             """Begin a round, with a desk of its own."""
             self._desk, self._packs, self.spoke = desk, packs, False
-            for kept in (self._trials, self._heard_at, self._where, self._unheard, self._silent):
+            for kept in (
+                self._trials,
+                self._heard_at,
+                self._where,
+                self._unheard,
+                self._silent,
+                self._idle,
+            ):
                 kept.clear()
             self._looked_at = time.monotonic()
 
         def on_step_end(self, iteration: int, trials: Any, **info: Any) -> None:
             self._tell(Tick())
+            if self.grows and self.failure is None and not stop.is_set():
+                self._go_on()
             now = time.monotonic()
             # Nobody was heard while the driver waited for its store, or the machine slept: that isn't their silence.
             deaf_s = max(0.0, now - self._looked_at - _USUAL_PAUSE_S)
@@ -116,6 +137,7 @@ def listener(
             self._heard_at[lane] = time.monotonic()
             for event in result["events"]:
                 self._take(event)
+            (self._idle.add if result["idle"] else self._idle.discard)(lane)
 
         def on_trial_complete(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
             self._heard_at.pop(_lane(trial), None)
@@ -125,6 +147,23 @@ def listener(
 
         def on_trial_error(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
             self._lost(_lane(trial), _error_of(trial))
+
+        def _go_on(self) -> None:
+            """Ask for more once all is done, and hand out again what nobody has: a desk that died forgot it."""
+            if not self.left and more is not None:
+                try:
+                    loads_more, shares = more()
+                except Exception as error:
+                    self.failure = error  # raised where Tune has ended
+                    return
+                self._loads, self.shares = list(loads_more), dict(shares or {})
+                self.left = {pack.id for load in self._loads for pack in load}
+                self.grows = bool(self._loads)
+            elif not (self._heard_at and self._idle >= self._heard_at.keys()):
+                return
+            if self.left:
+                self._idle.clear()
+                ray.get(self._desk.add.remote(self.loads_left(), self.shares or None, self._packs))
 
         def _take(self, event: Event) -> None:
             """Pass an event on, unless it was told before: by another lane, or by a worker that died since."""
@@ -151,6 +190,7 @@ def listener(
             self.last_error = error
             where = self._where.pop(lane, None)
             self._heard_at.pop(lane, None)
+            self._idle.discard(lane)
             was_silent, on_purpose = lane in self._silent, BEGIN_ANEW in error
             self._silent.discard(lane)
             node_lost = where is not None and not node_lives(where["node"])

@@ -43,6 +43,8 @@ class Order:
         packs_per_gpu: packs that share one GPU.
         checkpoint_every_s: seconds of training between checkpoints.
         silent_after_s: seconds without a word after which a worker is given up.
+        optuna_storage: of a search, database for Optuna's dashboard, ``off``, or None for what the cluster's own
+            settings say.
         yes: whether more than 100,000 trials are meant.
     """
 
@@ -57,6 +59,7 @@ class Order:
     packs_per_gpu: int = 1
     checkpoint_every_s: float = 60.0
     silent_after_s: float = 300.0
+    optuna_storage: str | None = None
     yes: bool = False
 
     @property
@@ -78,6 +81,7 @@ class Order:
             "--packs-per-gpu": self.packs_per_gpu,
             "--checkpoint-every-s": self.checkpoint_every_s,
             "--silent-after-s": self.silent_after_s,
+            "--optuna-storage": self.optuna_storage,
         }
         words = ["python", "-P", "-m", "study", "keep", "--", "run", _FILE, "--address", "auto"]
         for option, value in given.items():
@@ -139,6 +143,8 @@ def order(study: str, spec: str, store: str, **options: object) -> Order:
             f"--store must be a URL or an absolute path for a cluster, which works elsewhere, but got {store!r}; "
             "set it with --store, STUDY_STORE or in study.toml"
         )
+    if made.optuna_storage is not None:
+        check_no_secret(made.optuna_storage, "--optuna-storage")
     if made.tracking_uri is not None:
         check_no_secret(made.tracking_uri, "--tracking-uri")
         relative = re.match(r"sqlite:///(?!/)", made.tracking_uri) or "://" not in made.tracking_uri

@@ -208,11 +208,11 @@ def test_a_split_is_told_once(small_pack):
     pack = small_pack(0, 1)
     parts = (small_pack(0), small_pack(1))
     told: list[Event] = []
-    heard = listener({pack.id}, told.append, threading.Event(), 300.0)
+    heard = listener([(pack,)], told.append, threading.Event(), 300.0)
     twice = [PackSplit(pack.id, parts), PackDone(parts[0].id)]
     events = [*twice, *twice, PackDone(parts[1].id), PackDone(pack.id)]
     trial = SimpleNamespace(config={"lane": 0})
-    result = {"worker": "w", "node": "n", "events": events}
+    result = {"worker": "w", "node": "n", "events": events, "idle": False}
     heard.on_trial_result(1, [], trial, result)
     assert told == [*twice, PackDone(parts[1].id), PackDone(pack.id)]
     assert not heard.left

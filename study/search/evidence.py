@@ -27,9 +27,16 @@ class Evidence:
         order = np.argsort(codes, kind="stable")
         rows = np.split(order, np.cumsum(np.bincount(codes, minlength=len(ids.dictionary)))[:-1])
         self._rows = dict(zip(ids.dictionary.to_pylist(), rows, strict=True)) if codes.size else {}
+        self._found: dict[tuple[str, tuple[int, ...]], CellSummary | None] = {}
 
     def summary(self, cell: Cell, seeds: Collection[int]) -> CellSummary | None:
         """Summarise a cell's trials of some seeds; None while one has no result, not even that it failed."""
+        asked = (cell.id, tuple(seeds))
+        if asked not in self._found:
+            self._found[asked] = self._summarised(cell, seeds)
+        return self._found[asked]
+
+    def _summarised(self, cell: Cell, seeds: Collection[int]) -> CellSummary | None:
         rows = self._results.take(pa.array(self._rows.get(cell.id, []), pa.int64()))
         table = rows.filter(pc.is_in(rows["seed"], pa.array(list(seeds), pa.int64())))
         if table.num_rows < len(seeds):

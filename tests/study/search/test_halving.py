@@ -1,0 +1,74 @@
+"""Seeds are earned: rungs, costs, and who goes on."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from study.search.halving import affordable, compare, cost, rungs, survivors
+from study.spec.tables import Search
+from tests.study.conftest import small_cell
+
+CELLS = [small_cell(learning_rate=0.001 * (i + 1)) for i in range(12)]
+
+
+def table(**changes: object) -> Search:
+    return Search(**({"objective": "success_rate", "trials": 600} | changes))
+
+
+@given(
+    first=st.integers(1, 50),
+    most=st.integers(1, 500),
+    keep=st.floats(0.05, 0.95),
+    count=st.integers(1, 60),
+)
+def test_rungs_grow_to_the_most_and_survivors_never_vanish(first, most, keep, count):
+    """Rungs grow strictly and end at the seeds of the study; at least one candidate goes on from each."""
+    search = table(first_seeds=first, keep=keep)
+    steps = rungs(search, most)
+    assert steps[-1] == most
+    assert all(a < b for a, b in itertools.pairwise(steps))
+    assert 1 <= survivors(search, count) <= count
+    assert cost(search, most, count) <= count * most
+
+
+@given(trials=st.integers(0, 2000), most=st.integers(1, 60))
+def test_what_is_affordable_costs_no_more_than_there_is(trials, most):
+    """So many candidates fit into the trials that are left, and one more wouldn't, or isn't compared."""
+    search = table()
+    count = affordable(search, most, trials)
+    assert cost(search, most, count) <= trials if count else True
+    assert count == search.candidates or cost(search, most, count + 1) > trials
+
+
+def test_the_trials_of_a_round_are_its_cost():
+    """Comparing costs what was computed in advance, whatever comes of it."""
+    search = table()
+    found = compare(search, 40, CELLS, lambda cell, n: (cell.learning_rate * n,))
+    assert sum(found.seeds) == cost(search, 40, 12)
+    assert sorted(found.seeds) == [5] * 8 + [15] * 2 + [40] * 2
+    assert found.values is not None
+
+
+def test_pending_candidates_are_waited_for():
+    """While a result is pending nobody goes on, and what is asked for is the first seeds of all."""
+    found = compare(table(), 40, CELLS, lambda cell, n: None if cell is CELLS[3] else (0.5,))
+    assert found.values is None
+    assert found.seeds == (5,) * 12
+
+
+def test_the_best_go_on():
+    """Those that go on are the best, and of equals those suggested first."""
+    found = compare(table(), 40, CELLS, lambda cell, n: (cell.learning_rate,))
+    assert [i for i, n in enumerate(found.seeds) if n > 5] == [8, 9, 10, 11]
+    equal = compare(table(), 40, CELLS, lambda cell, n: (0.5,))
+    assert [i for i, n in enumerate(equal.seeds) if n > 5] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("keep", [0.5, 1 / 3, 0.25])
+def test_a_share_that_is_exact_is_not_rounded_up(keep):
+    """A third of 12 is 4, though a third is no float."""
+    assert survivors(table(keep=keep), 12) == round(12 * keep)

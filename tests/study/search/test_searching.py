@@ -1,0 +1,240 @@
+"""Laws of a search: repeatable, resumable at any moment, within its budget, confirmed by what it hasn't seen."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from study.errors import InputError, StoreError
+from study.records import Outcome, Result
+from study.search import Evidence, Searching, found, plan_of, planned_seeds, read_record
+from study.search.record import NAME
+from study.search.searching import _MOST_ASKED
+from study.spec import parse_spec
+from study.table import results_table
+from tests.study.search.made import SPEC, Kept, search, spec_of, true_rate
+
+
+@pytest.fixture
+def kept() -> Kept:
+    """Give a store without anything."""
+    return Kept()
+
+
+SAMPLERS = ["TPE", "NSGA-II", "CMA-ES", "random"]
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_killed_at_any_moment_it_comes_to_the_same(sampler):
+    """A search whose process dies after every few trials suggests, trains and finds what an undisturbed one does."""
+    spec = spec_of(sampler=sampler)
+    whole, broken = Kept(), Kept()
+    search(spec, whole)
+    search(spec, broken, killed=True, chunk=17)
+    assert json.loads(broken.files[NAME]) == json.loads(whole.files[NAME])
+    assert set(broken.results) == set(whole.results)
+    assert len(broken.trained) == len(set(broken.trained))
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_it_keeps_to_its_budget_and_spends_it(sampler):
+    """The candidates take as many trials as they may, or too few less for one more; fresh seeds come on top."""
+    spec, kept = spec_of(sampler=sampler), Kept()
+    search(spec, kept)
+    record = read_record(spec, kept)
+    assert record is not None
+    assert record.winners
+    spent = sum(candidate.seeds for candidate in record.told)
+    assert 300 - 20 < spent <= 300
+    assert len(kept.results) == spent + 50 * len(record.winners)
+
+
+def test_candidates_earn_seeds_by_their_success(kept):
+    """Of the candidates of a round a third go on with more seeds, and none that is left behind was worth more."""
+    spec = spec_of()
+    search(spec, kept)
+    record, evidence = read_record(spec, kept), Evidence(kept.read_results())
+    seeds = planned_seeds(spec).search
+    for number in range(record.rounds):
+        some = [c for c in record.of_round(number) if c.values is not None]
+        plan = plan_of(spec, record, evidence)
+        cells = {cell.id: cell for cell in plan.cells}
+        first = {c.number: evidence.value(cells[c.cell_id], seeds[:3], ["success_rate"]) for c in some}
+        on = [c for c in some if c.seeds > 3]
+        assert len(on) == -(-len(some) // 3)
+        assert min(first[c.number] for c in on) >= max(first[c.number] for c in some if c.seeds == 3)
+
+
+def test_only_fresh_seeds_count(kept):
+    """What is reported of the winner is of seeds that no candidate has had."""
+    spec = spec_of()
+    plan = search(spec, kept)
+    record = read_record(spec, kept)
+    findings = found(spec, record, Evidence(kept.read_results()))
+    assert [summary.seeds for summary in findings.confirmed] == [50] * len(record.winners)
+    fresh = set(planned_seeds(spec).fresh)
+    winners = {summary.cell_id for summary in findings.confirmed}
+    for cell in plan.cells:
+        assert bool(fresh & set(plan.seeds(cell))) == (cell.id in winners)
+    assert not fresh & set(planned_seeds(spec).search)
+
+
+def test_it_finds_what_is_there(kept):
+    """With 300 trials the success rate of what is found is near the best there is."""
+    spec = spec_of()
+    search(spec, kept)
+    record = read_record(spec, kept)
+    winner = found(spec, record, Evidence(kept.read_results())).confirmed[0]
+    trial = next(r.trial for r in kept.results.values() if r.trial.cell.id == winner.cell_id)
+    assert true_rate(trial) > 0.85
+
+
+def test_the_seed_of_the_sampler_changes_what_is_tried():
+    """Another seed suggests other candidates; the same seed the same ones."""
+    first, same, other = Kept(), Kept(), Kept()
+    for kept, seed in ((first, 0), (same, 0), (other, 1)):
+        search(spec_of(seed=seed), kept)
+    assert first.files == same.files
+    assert set(first.results).isdisjoint(set(other.results))
+
+
+def test_what_another_study_has_done_costs_nothing(kept):
+    """Results that are there already are used: the same search over them trains nothing."""
+    spec, again = spec_of(), Kept()
+    search(spec, kept)
+    again.results = dict(kept.results)
+    search(spec, again)
+    assert again.trained == []
+    assert again.files == kept.files
+
+
+def test_a_small_space_is_exhausted_and_nothing_is_tried_twice(kept):
+    """Where there are six candidates in all, each is tried once, and the search ends before its budget does."""
+    text = SPEC.replace(
+        "ranges:", "ranges:\n  batch_size: {choices: [16, 32]}\n  optimizer: {choices: [adam, sgd]}"
+    )
+    text = "\n".join(line for line in text.splitlines() if "sparsity_" not in line)
+    spec = spec_of(text, trials=5000)
+    search(spec, kept)
+    record = read_record(spec, kept)
+    assert len({c.cell_id for c in record.candidates}) == len(record.told) == 4
+    assert record.winners
+    assert len(record.candidates) <= 2 * 6 * _MOST_ASKED
+
+
+def test_impossible_suggestions_cost_nothing(kept):
+    """A schedule that would end before it starts is noted with its reason, and another is asked for."""
+    spec = spec_of()
+    search(spec, kept)
+    record = read_record(spec, kept)
+    impossible = [c for c in record.candidates if c.impossible is not None]
+    assert impossible
+    assert all(c.params["sparsity_start"] >= c.params["sparsity_end"] for c in impossible)
+    assert all(c.cell_id is None and c.values is None for c in impossible)
+    assert "sparsity_start < sparsity_end must hold" in impossible[0].impossible
+
+
+def test_a_failed_trial_holds_nothing_up(kept):
+    """A trial that crashes takes no part in its candidate's worth, and the search goes on."""
+    spec, searching = spec_of(), Searching(None)
+    plan = searching(search(spec, kept, most_steps=0), kept, lambda sentence: None)
+    for trial in plan.trials:
+        kept.results[trial.id] = Result(trial=trial, outcome=Outcome.FAILED, error="no room")
+    grown = searching(plan, kept, lambda sentence: None)
+    assert grown.trials_count > plan.trials_count
+    search(spec, kept)
+    assert read_record(spec, kept).winners
+
+
+def test_a_greater_budget_goes_on(kept):
+    """With more trials the search goes on from what it has tried, and confirms what it finds then."""
+    search(spec_of(), kept)
+    before = read_record(spec_of(), kept)
+    more = spec_of(trials=450)
+    search(more, kept)
+    after = read_record(more, kept)
+    assert after.candidates[: len(before.candidates)] == before.candidates
+    assert sum(c.seeds for c in after.told) > 400
+    assert len(kept.trained) == len(set(kept.trained))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SPEC.replace("high: 100", "high: 10"),
+        SPEC.replace("hidden_size: 3", "hidden_size: 4"),
+        SPEC.replace("first_seeds: 3", "first_seeds: 4"),
+        SPEC.replace("seeds: 20", "seeds: 30"),
+    ],
+    ids=["range", "fixed", "first seeds", "seeds"],
+)
+def test_another_search_of_the_same_name_is_refused(kept, text):
+    """A file that asks for another search than the stored one was is told so, and nothing of it is touched."""
+    search(spec_of(), kept, most_steps=2)
+    files = dict(kept.files)
+    with pytest.raises(InputError, match="begun with other ranges"):
+        search(parse_spec(text, source="test"), kept)
+    assert kept.files == files
+
+
+def test_a_record_that_cannot_be_believed_is_named(kept):
+    """A torn record is an error that says which file and what to do."""
+    search(spec_of(), kept, most_steps=2)
+    kept.files[NAME] = kept.files[NAME][:-20]
+    with pytest.raises(StoreError, match=r"search\.json can't be believed.*move it away"):
+        search(spec_of(), kept)
+
+
+def test_a_record_of_another_sampler_version_is_gone_on_from(kept):
+    """Where the sampler suggests otherwise than recorded, the search says so, and keeps what was tried."""
+    spec = spec_of()
+    search(spec, kept, most_steps=4)
+    content = json.loads(kept.files[NAME])
+    content["sampler"] = "TPE, Optuna 4.0"
+    content["candidates"][0]["params"]["sparsity_strength"] *= 1.01
+    del content["candidates"][1:]
+    kept.files[NAME] = json.dumps(content).encode()
+    told: list[str] = []
+    # its cell is another now, so it has no results yet
+    cell = read_record(spec, kept).candidates[0]
+    content["candidates"][0] |= {"values": [0.1], "seeds": 3}
+    kept.files[NAME] = json.dumps(content).encode()
+    Searching(None)(search(spec, Kept(), most_steps=0), kept, told.append)
+    assert any("Optuna 4.0" in sentence for sentence in told)
+    assert read_record(spec, kept).candidates[0].params == cell.params
+
+
+def test_several_objectives_make_a_front(kept):
+    """Of two objectives, nothing on the front is beaten in both, and several of it are confirmed."""
+    spec = spec_of(objective=("success_rate", "time_to_success"), sampler="NSGA-II", confirm_candidates=3)
+    search(spec, kept)
+    record = read_record(spec, kept)
+    findings = found(spec, record, Evidence(kept.read_results()))
+    values = {c.number: c.values for c in findings.candidates}
+    for number in findings.front:
+        rate, time = values[number]
+        assert not any(r >= rate and t <= time and (r, t) != (rate, time) for r, t in values.values())
+    assert 1 <= len(record.winners) <= 3
+    assert set(record.winners) <= set(findings.front)
+
+
+def test_importance_names_what_matters(kept):
+    """The strength, on which alone success depends, is found the most important."""
+    spec = spec_of(trials=900, candidates=12)
+    search(spec, kept)
+    findings = found(spec, read_record(spec, kept), Evidence(kept.read_results()))
+    shares = findings.importance["success_rate"]
+    assert max(shares, key=shares.get) == "sparsity_strength"
+    assert sum(shares.values()) == pytest.approx(1.0)
+
+
+def test_evidence_waits_for_every_seed():
+    """Nothing is said of a candidate while one of its seeds has no result."""
+    kept = Kept()
+    plan = search(spec_of(), kept, most_steps=1)
+    cell = plan.cells[0]
+    rows = results_table([r for r in kept.results.values() if r.trial.cell == cell and r.trial.seed != 1])
+    evidence = Evidence(rows)
+    assert evidence.value(cell, [0, 1, 2], ["success_rate"]) is None
+    assert evidence.value(cell, [0, 2], ["success_rate"]) is not None

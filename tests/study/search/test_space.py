@@ -1,0 +1,91 @@
+"""What can be chosen: ends, steps, choices, and what depends on them."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from study.search.space import Parameter, Space
+from study.spec import parse_spec
+
+TEXT = """
+study: a
+task: {name: simple}
+models:
+  - NMU
+  - name: NAC-mul
+    ranges: {learning_rate: {low: 1.0e-5, high: 1.0e-4, scale: log}}
+ranges:
+  learning_rate: {low: 1.0e-3, high: 0.1, scale: log}
+  optimizer: {choices: [adam, momentum]}
+  momentum: {low: 0.1, high: 0.9}
+  hidden_size: {low: 2, high: 10, step: 2}
+seeds: 5
+search: {objective: success_rate, trials: 100}
+"""
+
+
+def drawing(rng: random.Random) -> Any:
+    def draw(parameter: Parameter) -> Any:
+        if parameter.choices:
+            return rng.choice(parameter.choices)
+        if parameter.is_whole:
+            return rng.randrange(int(parameter.low), int(parameter.high) + 1, int(parameter.step or 1))
+        return rng.uniform(parameter.low, parameter.high)
+
+    return draw
+
+
+@pytest.fixture
+def space() -> Space:
+    """Give a space with a choice of models, one with a range of its own."""
+    return Space(parse_spec(TEXT, source="test"))
+
+
+def test_what_has_no_effect_is_not_chosen(space):
+    """Momentum is chosen beside the optimiser that has it, and a model's own range beside that model."""
+    rng = random.Random(0)
+    for _ in range(100):
+        params = space.choose(drawing(rng))
+        assert ("momentum" in params) == (params["optimizer"] == "momentum")
+        assert ("NAC-mul.learning_rate" in params) == (params["model"] == "NAC-mul")
+        assert ("learning_rate" in params) == (params["model"] == "NMU")
+
+
+def test_every_choice_is_a_cell_with_what_was_chosen(space):
+    """The cell of a choice has its values, and the defaults of all else."""
+    rng = random.Random(1)
+    for _ in range(100):
+        params = space.choose(drawing(rng))
+        cell = space.cell(params)
+        assert cell.model == params["model"]
+        assert cell.hidden_size == params["hidden_size"]
+        own = params.get("NAC-mul.learning_rate", params.get("learning_rate"))
+        assert cell.learning_rate == own
+        assert cell.momentum == params.get("momentum")
+
+
+def test_a_schedule_depends_on_a_regulariser():
+    """Without a strength there is no schedule to choose, nor with one that grows exponentially."""
+    text = """
+study: a
+task: {name: simple}
+models: [NMU]
+ranges:
+  sparsity_strength: {choices: [0, 1]}
+  sparsity_scaling: {choices: [linear, exponential]}
+  sparsity_start: {low: 0, high: 10}
+seeds: 5
+search: {objective: success_rate, trials: 100}
+"""
+    space = Space(parse_spec(text, source="test"))
+    rng = random.Random(2)
+    seen = set()
+    for _ in range(100):
+        params = space.choose(drawing(rng))
+        seen.add(tuple(params))
+        assert ("sparsity_scaling" in params) == (params["sparsity_strength"] == 1)
+        assert ("sparsity_start" in params) == (params.get("sparsity_scaling") == "linear")
+    assert len(seen) == 3

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.measure import PACK
+from study import statistics
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
@@ -184,25 +185,95 @@ def _coverage(row: Row) -> str:
     return f"{share:.1f}" if round(known) == 100 else f"{share:.1f} (of {known:.0f}%)"
 
 
+def looks_table(rows: Sequence[Row]) -> str:
+    """Give a line a rate, then one two rates, with a share and the seeds used by each way."""
+    return "\n\n".join(
+        _ways(title, [row for row in rows if (" and " in row["of"]) == is_pair], measure)
+        for title, is_pair, measure in (("rate", False, "coverage, %"), ("rates", True, "told apart, %"))
+    )
+
+
+def _ways(title: str, rows: Sequence[Row], measure: str) -> str:
+    ways = list(dict.fromkeys(row["way"] for row in rows))
+    found = {(row["of"], row["way"]): row for row in rows}
+    lines = []
+    for of in dict.fromkeys(row["of"] for row in rows):
+        line = [of]
+        for way in ways:
+            row = found.get((of, way), {"share": "", "mean_seeds": ""})
+            line += [f"{100 * float(row['share']):.1f}" if row["share"] else "–", number(row["mean_seeds"])]
+        lines.append(line)
+    named = [text for way in ways for text in (f"{_as_code(way)}: {measure}", "seeds")]
+    return markdown([title, *named], lines, 1)
+
+
+def _as_code(way: str) -> str:
+    """Set a function's name, the first word, as code."""
+    name, comma, rest = way.partition(",")
+    return f"`{name}`{comma}{rest}" if hasattr(statistics, name) else way
+
+
+def narrow_table(rows: Sequence[Row]) -> str:
+    """Give one line a cell: with all seeds, and with those that were asked for."""
+    for row in rows:
+        row["all"], row["some"] = (_of(row, name) for name in ("fixed_", ""))
+        row["fixed"], row["until"] = (_rate(row, name) for name in ("fixed", "until"))
+    head = ["cell", "all seeds", "rate, Wilson's interval", "expected after a batch", "until sure"]
+    more = ["rate, calibrated interval", "narrow enough", "agrees"]
+    names = ("cell", "all", "fixed", "expected", "some", "until", "is_sure", "agrees")
+    return markdown([*head, *more], [[row[name] for name in names] for row in rows], 1)
+
+
+def apart_table(rows: Sequence[Row]) -> str:
+    """Give one line a pair of cells in the same way."""
+    names = (
+        "pair", "fixed_solved", "fixed_solved_other", "fixed_p", "fixed_verdict",
+        "expected", "seeds", "it_alone", "the_other_alone", "p", "verdict", "agrees",
+    )  # fmt: skip
+    head = ["pair", "solved of all seeds", "the other", "p, Fisher", "verdict", "expected after a batch"]
+    more = ["seeds until sure", "it alone solved", "the other alone", "p, at any time", "verdict", "agrees"]
+    return markdown([*head, *more], [[row[name] for name in names] for row in rows], 1)
+
+
+def _of(row: Row, which: str) -> str:
+    return f"{row[f'{which}solved']}/{row[f'{which}seeds']}"
+
+
+def _rate(row: Row, name: str) -> str:
+    rate, low, high, width = (float(row[f"{name}_{what}"]) for what in ("rate", "low", "high", "half_width"))
+    return f"{rate:.3f} [{low:.3f}, {high:.3f}], ±{width:.3f}"
+
+
 TABLES = {
     "engine": engine_table, "floor": floor_table, "scaling": scaling_table, "coverage": coverage_table,
+    "looks": looks_table,
     "aggregate": aggregate_table,
     "report": report_table,
     "scale": scale_table,
     "tracking": tracking_table,
+    "until/half-width": narrow_table, "until/different-from": apart_table,
     **{f"gpu/{part}": gpu_table for part in ("checks", "models", "packs", "floor", "registers")},
 }  # fmt: skip
-PAGES = (HERE / "README.md", HERE.parent / "docs" / "statistics.md", HERE.parent / "docs" / "operations.md")
+DOCS = HERE.parent / "docs"
+PAGES = (
+    HERE / "README.md", DOCS / "statistics.md", DOCS / "operations.md", DOCS / "results" / "until" / "README.md",
+)  # fmt: skip
 
 
 def source(note: Path) -> str:
-    """Say where results come from."""
+    """Say where results come from, and how many trials they took, if that is what was asked."""
     found = json.loads(note.read_text())
     packages = ", ".join(f"{name} {found['packages'][name]}" for name in ("torch", "numpy", "numba", "ray"))
-    shown = ("rounds", "seconds", "study_rounds", "study_seconds", "studies", "seed")
+    shown = (
+        "rounds", "seconds", "study_rounds", "study_seconds", "studies", "seed", "half_width", "max", "batch",
+    )  # fmt: skip
     settings = ", ".join(f"{name} {found['settings'][name]:g}" for name in shown if name in found["settings"])
     changed = " with changes" if found["git_dirty"] else ""
-    return (
+    trials = ""
+    if "fixed_trials" in found:
+        fewer = 1 - found["trials"] / found["fixed_trials"]
+        trials = f"{found['trials']:,} trials instead of {found['fixed_trials']:,}: {fewer:.1%} fewer. "
+    return trials + (
         f"Measured {found['created_at'][:10]} on {found['device']} ({found['processor']}), {packages}; "
         f"commit {(found['git_commit'] or 'unknown')[:12]}{changed}; {settings}."
     )
@@ -210,7 +281,7 @@ def source(note: Path) -> str:
 
 def table(name: str) -> str:
     """Give a benchmark's table as it stands in a document, or say that there is none yet."""
-    file = RESULTS / f"{name}.csv"
+    file = (DOCS / "results" if name.startswith("until/") else RESULTS) / f"{name}.csv"
     if not file.exists():
         return "Not measured yet."
     with file.open(newline="") as lines:

@@ -20,7 +20,7 @@ def pairs(cells: Sequence[Cell], model: str) -> list[Pair]:
         model: whose cells are the second ones.
 
     Raises:
-        InputError: if a cell has no counterpart, or there is no cell of another model.
+        InputError: if a cell has no counterpart.
 
     Example:
         >>> from study.plan import cells

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from rich.console import Console
 from rich.table import Table
 
-from study import searched, tracking, until
+from study import tracking, until
 from study.aggregate import CellSummary, aggregate
 from study.errors import InputError, StudyError
 from study.exhibits import exhibits
@@ -41,6 +41,7 @@ from study.report import (
     comparisons_table,
     contrasts,
     headline,
+    search_headline,
     show_summaries,
     verdicts_table,
     with_published,
@@ -61,6 +62,10 @@ MOST_TRIALS = 25_000
 _NOT_TESTED = (
     "Trends and tests between rows take the number of seeds as fixed in advance. Here it depends on what came of "
     "them, so they are left out."
+)
+_ONLY_A_HINT = (
+    "Seeds were added until there were enough, and tests beside others take their number as fixed in advance: take "
+    "their p-values as a hint."
 )
 
 
@@ -124,7 +129,7 @@ class Standing:
     def headline(self) -> str:
         """Say what was found, in a sentence."""
         if self.search is not None:
-            return searched.headline(self.search, self.summaries)
+            return search_headline(self.search, self.summaries)
         return headline(self.rows, self.contrasts)
 
     @property
@@ -158,15 +163,35 @@ def standing(
         InputError: if the study to compare with has no results, or no cell with a counterpart here.
     """
     folder, plan, table = _read(name, root, tracking_uri)
-    if plan.spec.search is not None:
-        return _of_search(folder, plan, table)
+    if plan.spec.search is None:
+        return _standing(folder, plan, table, root, tracking_uri, compare)
+    from study import searched  # only here: Optuna takes long to import, and most studies do without
+
+    # What a search found is shown by fresh seeds alone; while it goes on, all that it has tried.
+    shown = searched.confirmed(plan, folder) or plan
+    found = _standing(folder, shown, _of_plan(table, shown), root, tracking_uri, compare)
+    search = searched.searched(plan, folder, table, found.summaries)
+    more = [] if search is None or search.is_over else [searched.NOT_CONFIRMED]
+    asked = Asked(plan, searched.counted(plan, table))
+    return replace(found, search=search, asked=asked, notices=[*found.notices, *more])
+
+
+def _standing(
+    folder: StudyStore,
+    plan: Plan,
+    table: pa.Table,
+    root: str | Path,
+    tracking_uri: str | None,
+    compare: str,
+) -> Standing:
     summaries = _summaries(plan, table)
     if compare == PUBLISHED:
-        return Standing(plan, folder, table, summaries, with_published(summaries), folder.notices)
+        against = _hinted(with_published(summaries), plan)
+        return Standing(plan, folder, table, summaries, against, folder.notices)
     other_folder, other_plan, other_table = _read(compare, root, tracking_uri)
     if not other_table.num_rows:
         raise InputError(f"--compare {compare}: that study has no results yet; `study run` makes them")
-    against = with_study(summaries, _summaries(other_plan, other_table), compare)
+    against = _hinted(with_study(summaries, _summaries(other_plan, other_table), compare), plan, other_plan)
     shared = int(pc.sum(pc.is_in(table["trial_id"], value_set=other_table["trial_id"])).as_py() or 0)
     if shared:
         told = f"{shared:,} trials are in both studies, and tests take them for independent samples"
@@ -174,22 +199,10 @@ def standing(
     return Standing(plan, folder, table, summaries, against, [*folder.notices, *other_folder.notices])
 
 
-def _of_search(folder: StudyStore, plan: Plan, table: pa.Table) -> Standing:
-    """Read how a search stands: what it found by fresh seeds alone; while it goes on, all that it has tried."""
-    shown = searched.confirmed(plan, folder) or plan
-    rows = _of_plan(table, shown)
-    summaries = _summaries(shown, rows)
-    search = searched.searched(plan, folder, table, summaries)
-    return Standing(
-        shown,
-        folder,
-        rows,
-        summaries,
-        with_published([]),
-        [*folder.notices, *([] if search is None or search.is_over else [searched.NOT_CONFIRMED])],
-        search=search,
-        asked=Asked(plan, searched.counted(plan, table)),
-    )
+def _hinted(against: Against, *plans: Plan) -> Against:
+    if not against.comparisons or all(plan.spec.until is None for plan in plans):
+        return against
+    return replace(against, notes=(*against.notes, _ONLY_A_HINT))
 
 
 def _summaries(plan: Plan, table: pa.Table) -> list[CellSummary]:
@@ -220,7 +233,16 @@ def outcomes_of(
     there = set(done["trial_id"].to_pylist())
     pending = [trial_row(trial) for trial in plan.trials if trial.id not in there]
     table = pa.concat_tables([done, pa.Table.from_pylist(pending, RESULT_SCHEMA)])
-    return Source(name, table, np.arange(1, table.num_rows + 1), has_pending=True), folder.notices
+    notices = list(folder.notices)
+    if plan.spec.search is not None:
+        notices.append(
+            f"study {name!r} is a search: its rows are also of candidates that were chosen by these trials"
+        )
+    elif plan.spec.until is not None:
+        notices.append(
+            f"study {name!r} added seeds until there were enough: intervals here don't allow for that"
+        )
+    return Source(name, table, np.arange(1, table.num_rows + 1), has_pending=True), notices
 
 
 def _read(name: str, root: str | Path, tracking_uri: str | None) -> tuple[StudyStore, Plan, pa.Table]:
@@ -236,7 +258,11 @@ def _read(name: str, root: str | Path, tracking_uri: str | None) -> tuple[StudyS
 
 def _grown(plan: Plan, folder: StudyStore, table: pa.Table) -> Plan:
     """Give what a study asks for by what is known of it."""
-    return until.grown(plan, table) if plan.spec.search is None else searched.planned(plan, folder, table)
+    if plan.spec.search is None:
+        return until.grown(plan, table)
+    from study import searched  # only here: Optuna takes long to import, and most studies do without
+
+    return searched.planned(plan, folder, table)
 
 
 def _of_plan(table: pa.Table, plan: Plan) -> pa.Table:

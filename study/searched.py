@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from study.aggregate import CellSummary, aggregate
 from study.plan import Plan
-from study.report import Chosen, Searched, Sought, Tried, words
+from study.report import Chosen, Searched, Sought, Tried
 from study.search import Evidence, Findings, found, plan_of, planned_seeds, read_record, winners_cells
 from study.store import StudyStore
 
@@ -94,25 +94,6 @@ def _tried(findings: Findings, rows: Sequence[CellSummary], *, is_over: bool) ->
         )
         for candidate in findings.candidates
     )
-
-
-def headline(search: Searched, rows: Sequence[CellSummary]) -> str:
-    """Say what a search found, in a sentence: its quality by fresh seeds alone."""
-    tried = f"{len(search.candidates)} candidates in {search.trials:,} trials"
-    if not search.is_over:
-        return f"The search goes on: {tried} so far, of {search.budget:,}."
-    best = rows[0]
-    if best.success_rate is None or best.success_rate_interval is None:
-        return f"The best of {tried} is yet to be confirmed with fresh seeds."
-    low, high = best.success_rate_interval
-    rate = f"{best.solved} of {best.finished} ({words.rate(best.success_rate)}, {low:.2f} to {high:.2f})"
-    more = (
-        ""
-        if len(rows) == 1
-        else f"; {len(rows)} candidates that nothing beats in all respects were confirmed"
-    )
-    lacking = "" if best.complete else f"; incomplete: {best.seeds - best.finished} of them are missing"
-    return f"The best of {tried} solves {rate} with fresh seeds{lacking}{more}."
 
 
 def counted(plan: Plan, results: pa.Table) -> list[CellSummary]:

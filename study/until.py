@@ -97,13 +97,11 @@ def verdicts(plan: Plan, results: pa.Table) -> list[Verdict]:
     if until is None:
         return []
     outcomes = _outcomes(plan.cells, until.max, results)
-    counts = {cell.id: len(plan.seeds(cell)) for cell in plan.cells}
     if until.half_width is not None:
-        return [_of_cell(sampling(until), cell, outcomes[cell.id][: counts[cell.id]]) for cell in plan.cells]
-    return [
-        _of_pair(pair, min(counts[cell.id] for cell in pair), outcomes)
-        for pair in pairs(plan.cells, str(until.different_from))
-    ]
+        return [
+            _of_cell(sampling(until), cell, outcomes[cell.id][: len(plan.seeds(cell))]) for cell in plan.cells
+        ]
+    return [_of_pair(until, pair, outcomes) for pair in pairs(plan.cells, str(until.different_from))]
 
 
 def expected(plan: Plan, results: pa.Table) -> dict[str, int]:
@@ -166,7 +164,8 @@ def progress(plan: Plan, results: pa.Table) -> str:
     found = verdicts(plan, results)
     what = "cells" if plan.spec.until and plan.spec.until.half_width is not None else "pairs of cells"
     sure = sum(verdict.is_sure for verdict in found)
-    asked = plan.trials_count - results.num_rows
+    outcomes = _outcomes(plan.cells, plan.spec.most_seeds, results)
+    asked = sum(int(np.count_nonzero(outcomes[c.id][: len(plan.seeds(c))] == _PENDING)) for c in plan.cells)
     return f"{sure} of {len(found)} {what} are sure" + (f"; next {asked:,} trials" if asked > 0 else "")
 
 
@@ -211,16 +210,18 @@ def _seeds_to_differ(
     """Give both cells of a pair the same seeds, and one of several pairs those of the pair that needs most."""
     counts: dict[str, int] = {}
     for pair in compared:
-        one, other = (outcomes[cell.id] for cell in pair)
-        count = until.max
-        for n in _looks(until):
-            pending = _PENDING in one[:n] or _PENDING in other[:n]
-            if pending or _differ(one[:n], other[:n])[0] < 1 - CONFIDENCE:
-                count = n
-                break
+        count = _seeds_of_pair(until, *(outcomes[cell.id] for cell in pair))
         for cell in pair:
             counts[cell.id] = max(count, counts.get(cell.id, 0))
     return counts
+
+
+def _seeds_of_pair(until: Until, one: Outcomes, other: Outcomes) -> int:
+    for n in _looks(until):
+        pending = _PENDING in one[:n] or _PENDING in other[:n]
+        if pending or _differ(one[:n], other[:n])[0] < 1 - CONFIDENCE:
+            return n
+    return until.max
 
 
 def _differ(one: Outcomes, other: Outcomes) -> tuple[float, int, int]:
@@ -235,14 +236,19 @@ def _counted(outcomes: Outcomes) -> tuple[int, int]:
 
 def _of_cell(sampling: statistics.FixedWidth, cell: Cell, outcomes: Outcomes) -> Verdict:
     k, n = _counted(outcomes)
-    return Verdict(cell, None, n, sampling.is_narrow(k, n), interval=sampling.interval(k, n))
+    # Of a batch that is half done nothing is decided: the intervals allow for looks between batches only.
+    is_sure = _PENDING not in outcomes and sampling.is_narrow(k, n)
+    return Verdict(cell, None, n, is_sure, interval=sampling.interval(k, n))
 
 
-def _of_pair(pair: Pair, count: int, outcomes: Mapping[str, Outcomes]) -> Verdict:
+def _of_pair(until: Until, pair: Pair, outcomes: Mapping[str, Outcomes]) -> Verdict:
+    """Look at the seeds of the pair alone: where a cell is in several, another of them may have asked for more."""
+    count = _seeds_of_pair(until, *(outcomes[cell.id] for cell in pair))
     one, other = (outcomes[cell.id][:count] for cell in pair)
     p_value, wins, losses = _differ(one, other)
     both = int(np.count_nonzero((one >= 0) & (other >= 0)))
-    return Verdict(*pair, both, p_value < 1 - CONFIDENCE, p_value=p_value, wins=wins, losses=losses)
+    is_sure = _PENDING not in one and _PENDING not in other and p_value < 1 - CONFIDENCE
+    return Verdict(*pair, both, is_sure, p_value=p_value, wins=wins, losses=losses)
 
 
 def _outcomes(cells: Sequence[Cell], most: int, results: pa.Table) -> dict[str, Outcomes]:

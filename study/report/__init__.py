@@ -26,7 +26,7 @@ from study.report.content import (
 )
 from study.report.contrasts import Contrasts, contrasts
 from study.report.files import cells_rows, groups_rows
-from study.report.headline import headline
+from study.report.headline import headline, search_headline
 from study.report.keyed import Keyed, cells, groups
 from study.report.series import chart_series
 from study.report.terminal import (
@@ -67,6 +67,7 @@ __all__ = [
     "groups",
     "groups_rows",
     "headline",
+    "search_headline",
     "show_summaries",
     "summaries_table",
     "varying",

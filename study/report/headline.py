@@ -8,6 +8,7 @@ from typing import Any
 
 from study import statistics
 from study.report import series, words
+from study.report.content import Searched
 from study.report.contrasts import Contrasts, Trend
 from study.report.keyed import Keyed
 from study.summary import Summary
@@ -74,6 +75,29 @@ def headline(rows: Keyed, contrasts: Contrasts) -> str:
     if lacking:
         parts.append(f"incomplete: {lacking} of {count_of(len(rows.summaries), rows.noun)}")
     return "; ".join(part for part in parts if part) + "."
+
+
+def search_headline(search: Searched, rows: Sequence[Summary]) -> str:
+    """Say what a search found, and how good the best of it is by fresh seeds alone.
+
+    Args:
+        search: what was tried.
+        rows: of the candidates that were confirmed, the best first.
+    """
+    tried = f"{len(search.candidates)} candidates in {search.trials:,} trials"
+    if not search.is_over:
+        return f"The search goes on: {tried} so far, of {search.budget:,}."
+    best = rows[0]
+    if best.success_rate is None or best.success_rate_interval is None:
+        return f"The best of {tried} is yet to be confirmed with fresh seeds."
+    low, high = best.success_rate_interval
+    parts = [
+        f"The best of {tried} solves {best.solved} of {best.finished} ({words.rate(best.success_rate)}, {low:.2f} to "
+        f"{high:.2f}) with fresh seeds"
+    ]
+    parts += [] if best.complete else [f"incomplete: {best.seeds - best.finished} of them are missing"]
+    parts += [f"{len(rows)} candidates of its front were confirmed"] if len(rows) > 1 else []
+    return "; ".join(parts) + "."
 
 
 def count_of(number: int, noun: str) -> str:

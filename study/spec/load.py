@@ -24,6 +24,7 @@ _STAND_INS: dict[str, Any] = {
     "models": ["linear"],
     "seeds": 1,
 }
+_MANY_SEEDS = 10**9
 
 
 def load_spec(file: str | pathlib.Path) -> Spec:
@@ -125,6 +126,8 @@ def _placed(path: Path) -> Path:
 def _leave_out(data: dict[str, Any], path: Path) -> None:
     """Take a wrong value out, or put a right one where there must be one; the places of others stay."""
     match path:
+        case ("seeds", "until", str(key)):
+            _leave_out_of_until(data["seeds"]["until"], key)
         case (("study" | "models") as name,) | ("seeds" as name, *_):
             data[name] = copy.deepcopy(_STAND_INS[name])
         case ("task", *inside) if not inside or inside == ["name"]:
@@ -138,6 +141,15 @@ def _leave_out(data: dict[str, Any], path: Path) -> None:
             _drop(data, (*before, "grid", name))
         case _:
             _drop(data, path)
+
+
+def _leave_out_of_until(until: dict[str, Any], key: str) -> None:
+    """Take a wrong value out such that the others are still checked and nothing seems to be missing."""
+    until.pop(key, None)
+    if key == "max":
+        until["max"] = _MANY_SEEDS
+    elif key != "batch" and "different_from" not in until:
+        until.setdefault("half_width", 0.1)
 
 
 def _drop(data: Any, path: Path) -> None:

@@ -18,11 +18,8 @@ from scipy import special
 from study.records import Interval
 from study.statistics.checks import Floats, check_count
 
-_RATES = 400
-"""Rates at most at which the coverage is computed: those where it jumps down, or so many of them, evenly spread."""
-
 _TERMS = 2_000_000
-"""Probabilities computed at once, at most: of more ends than usual, fewer rates are looked at."""
+"""Probabilities computed at once, at most."""
 
 _STEP = 0.98
 """Factor by which the error left to each interval falls until the coverage holds."""
@@ -176,23 +173,26 @@ def _calibrated(sampling: FixedWidth) -> float:
     allowed = 1 - sampling.confidence
     error = allowed
     while error > _FEWEST * allowed:
-        if _least_coverage(sampling, error) >= sampling.confidence:
+        if _covers(sampling, error):
             return error
         error *= _STEP
     raise ValueError(f"no interval has a confidence of {sampling.confidence} under this sampling")
 
 
-def _least_coverage(sampling: FixedWidth, error: float) -> float:
-    """Find the least coverage: it jumps down where a rate leaves an interval."""
+def _covers(sampling: FixedWidth, error: float) -> bool:
+    """Say whether the confidence holds wherever the coverage jumps down: where a rate leaves an interval."""
     ends = _ends(sampling, error)
     low, high = clopper_pearsons(ends.k, ends.n, error).T
     jumps = np.unique(np.concatenate([low, high]))
     jumps = jumps[(jumps > 0) & (jumps <= 0.5)]  # coverage at 1 - p is that at p
-    count = min(_RATES, max(50, _TERMS // (2 * len(ends.n))))
-    jumps = jumps[np.unique(np.linspace(0, len(jumps) - 1, count).astype(int))]
-    rates = np.concatenate([jumps * (1 - 1e-9), jumps * (1 + 1e-9)])
-    holds = (low[:, None] <= rates) & (rates <= high[:, None])
-    return float(np.einsum("er,er->r", ends.probability(rates), holds).min())
+    parts = -(-2 * len(jumps) * len(ends.n) // _TERMS)
+    for part in range(parts):  # each spread over all rates, so that the first tells most
+        some = jumps[part::parts]
+        rates = np.concatenate([some * (1 - 1e-9), some * (1 + 1e-9)])
+        holds = (low[:, None] <= rates) & (rates <= high[:, None])
+        if np.einsum("er,er->r", ends.probability(rates), holds).min() < sampling.confidence:
+            return False
+    return True
 
 
 def _ends(sampling: FixedWidth, error: float) -> _Ends:
@@ -209,6 +209,8 @@ def _ends(sampling: FixedWidth, error: float) -> _Ends:
         ks.append(k[there])
         shares.append(reached[there])
         before, reached = n, np.where(ended, 0.0, reached)
+        if not reached.any():
+            break  # long before `most`, where that is generous
     return _Ends(np.concatenate(ns), np.concatenate(ks), np.concatenate(shares))
 
 

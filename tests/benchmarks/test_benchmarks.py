@@ -3,19 +3,42 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from rich.console import Console
 
-from benchmarks import aggregate, coverage, engine, floor, report, scale, scaling, tables, tracking
+from benchmarks import (
+    aggregate,
+    coverage,
+    engine,
+    floor,
+    looks,
+    report,
+    scale,
+    scaling,
+    tables,
+    tracking,
+    until,
+)
+from benchmarks.measure import published_cell
 from benchmarks.plain import output, penalty
 from study import statistics
+from study.aggregate import CellSummary
+from study.plan import plan as make_plan
+from study.run import Ending, run
+from study.slots import Options
+from study.spec import parse_spec
+from study.store import Store
+from study.until import Verdict
 from tasks import MODELS, Network
 from tests.servers import postgres_programs
 
@@ -179,6 +202,96 @@ def test_coverage_counts_what_it_says(rate):
     assert float(found["coverage"]) == pytest.approx(rate, abs=0.04)
     assert float(found["all_above"]) == pytest.approx(1 - rate, abs=0.04)
     assert float(found["all_below"]) == 0
+
+
+def test_looks_are_counted_again_alike(tmp_path, monkeypatch):
+    """Each way has a line for each rate; the same seed gives the same file, and another another."""
+    monkeypatch.setattr(looks, "FINE", np.array([0.1, 0.4]))
+    files = []
+    for number, seed in enumerate("778"):
+        out = tmp_path / f"{number}.csv"
+        looks.main(["--studies", "20", "--seed", seed, "--out", str(out)])
+        files.append(out.read_text())
+    assert files[0] == files[1] != files[2]
+    rows = list(csv.DictReader(files[0].splitlines()))
+    assert len(rows) == 4 * len(looks.RATES) + 3 + 4 * len(looks.PAIRS)
+    assert all(0 <= float(row["share"]) <= 1 for row in rows)
+    assert all(20 <= float(row["mean_seeds"]) <= 400 for row in rows if row["mean_seeds"])
+    assert tables.looks_table(rows).count("\n") == 1 + len(looks.RATES) + 1 + 2 + 1 + len(looks.PAIRS)
+
+
+@pytest.mark.parametrize("rate", [0.09, 0.5])
+def test_studies_that_are_drawn_come_to_what_is_computed(rate):
+    """Drawing studies and going through every number of solved seeds give the same coverage and mean of seeds."""
+    drawn = looks.narrowed(looks.remembered(statistics.wilsons), rate, np.random.default_rng(1), 4000)
+    assert drawn == pytest.approx(looks.exactly(statistics.wilsons, rate), rel=0.02)
+
+
+def test_who_is_told_apart_is_counted():
+    """A test that always differs ends every study at the first look, one that never does none of them."""
+    rng = np.random.default_rng(1)
+    assert looks.told_apart(lambda *counts: 0.0, (0.5, 0.5), rng, 10) == (1.0, 20.0)
+    assert looks.told_apart(lambda *counts: 1.0, (0.5, 0.5), rng, 10) == (0.0, 400.0)
+    seen = []
+    looks.told_apart(lambda *counts: seen.append(counts) or 1.0, (1.0, 0.0), rng, 1)
+    assert seen == [(n, 0, n, 0, n) for n in looks.LOOKS]
+
+
+SMALL = """
+study: {name}
+task: {{name: simple}}
+models: [NMU, linear]
+fixed: {{batch_size: 16, learning_rate: 0.01}}
+seeds: {seeds}
+protocol: {{iterations: 4000, evaluate_every: 100, evaluation_rows: 50}}
+success: {{threshold: 0.1}}
+"""
+
+
+def run_small(name: str, seeds: str, root: Path) -> set[str]:
+    """Run a study of which an NMU's seeds are solved now and then, and give its trials."""
+    plan = make_plan(parse_spec(SMALL.format(name=name, seeds=seeds), source="test"))
+    options = Options(root=root, tracking_uri=None, local=True)
+    assert run(plan, options, Console(file=io.StringIO())) == Ending.FINISHED
+    return Store(root).study(name).done()
+
+
+def test_a_study_played_again_asks_for_what_a_run_asks_for(tmp_path):
+    """By both rules, the trials revealed are those that `study run` trains, and their number is told."""
+    every = run_small("every", "24", tmp_path / "every")
+    words = ["--store", str(tmp_path / "every"), "--study", "every", "--batch", "6", "--half-width", "0.2"]
+    until.main([*words, "--different-from", "linear", "--out", str(tmp_path)])
+    rules = {until.NARROW: "half_width: 0.2", until.APART: "different_from: linear"}
+    for name, rule in rules.items():
+        trained = run_small("sure", f"{{until: {{{rule}, max: 24, batch: 6}}}}", tmp_path / name)
+        with (tmp_path / f"{name}.csv").open(newline="") as lines:
+            rows = list(csv.DictReader(lines))
+        noted = json.loads((tmp_path / f"{name}.json").read_text())
+        assert (noted["trials"], noted["fixed_trials"]) == (len(trained), len(every))
+        assert trained < every
+        assert str(tmp_path) not in json.dumps(noted)  # where the store was is nobody's business
+        seeds = [int(row["seeds"]) for row in rows]
+        assert sum(seeds) == len(trained) if name == until.NARROW else 2 * seeds[0] == len(trained)
+        table = tables.TABLES[f"until/{name}"](rows)
+        assert table.count("\n") == len(rows) + 1
+
+
+def test_verdicts_that_differ_are_seen():
+    """An interval that misses the rate of all seeds doesn't agree; nor does a difference the other way round."""
+    cell = published_cell("NMU", 4, 2)
+    fixed = CellSummary(cell=cell, seeds=400, solved=200, unsolved=200, success_rate=0.5)
+    near, far = (Verdict(cell, None, 20, True, interval=interval) for interval in ((0.4, 0.6), (0.51, 0.7)))
+    assert [until.narrow_row("", fixed, v, 10)["agrees"] for v in (near, far)] == ["yes", "no"]
+    other = replace(fixed, solved=100, unsolved=300)
+    better, worse = (Verdict(cell, cell, 20, True, p_value=0.01, wins=w, losses=20 - w) for w in (18, 2))
+    unsure = Verdict(cell, cell, 20, False, p_value=0.2, wins=3, losses=0)
+    found = [until.apart_row("", fixed, other, v) for v in (better, worse, unsure)]
+    assert [(row["verdict"], row["agrees"]) for row in found] == [
+        ("better", "yes"),
+        ("worse", "no"),
+        ("not told apart", "no"),
+    ]
+    assert until.apart_row("", fixed, fixed, unsure)["agrees"] == "yes"
 
 
 def test_documents_show_what_was_measured():

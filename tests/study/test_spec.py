@@ -145,6 +145,32 @@ def test_mistakes_have_exit_code_2() -> None:
         ({"seeds": [3, 1, 3]}, "got 3 again"),
         ({"seeds": "many"}, "must be a count, or a list"),
         ({"seeds": True}, "must be a count, or a list"),
+        ({"seeds": {}}, "must be a count, a list of seeds, or a table whose key is 'until', but has none"),
+        ({"seeds": {"untill": {"half_width": 0.1, "max": 9}}}, "whose key is 'until', but has 'untill'"),
+        ({"seeds": {"until": 3}}, "seeds.until: must be a table"),
+        ({"seeds": {"until": {"half_width": 0.1}}}, "seeds.until.max: must be given, but is missing"),
+        (
+            {"seeds": {"until": {"max": 9}}},
+            "seeds.until: must say half_width or different_from, but has neither",
+        ),
+        ({"seeds": {"until": {"half_width": 0.5, "max": 9}}}, "must be < 0.5, but got 0.5"),
+        ({"seeds": {"until": {"half_width": 0, "max": 9}}}, "must be > 0, but got 0"),
+        ({"seeds": {"until": {"half_width": 0.1, "max": 0}}}, "seeds.until.max: must be >= 1, but got 0"),
+        ({"seeds": {"until": {"different_from": "NAU", "max": 0}}}, "one of the study's models, NMU, but"),
+        (
+            {"seeds": {"until": {"half_width": 0.1, "max": 9, "batch": 10}}},
+            "batch <= max must hold, but got 10",
+        ),
+        (
+            {"seeds": {"until": {"half_with": 0.1, "max": 9}}},
+            "half_with: unknown key; did you mean 'half_width'?",
+        ),
+        ({"seeds": {"until": {"different_from": "NMUU", "max": 9}}}, "but got 'NMUU'; did you mean 'NMU'?"),
+        ({"seeds": {"until": {"different_from": "NMU", "max": 9}}}, "models has no other"),
+        (
+            {"seeds": {"until": {"different_from": "NAU", "max": 9}}},
+            "one of the study's models, NMU, but got 'NAU'",
+        ),
     ],
 )
 def test_a_mistake_says_what_must_hold(changed: dict[str, Any], message: str) -> None:
@@ -405,3 +431,80 @@ def test_nonsense_is_told_not_crashed_on(changed: dict[str, Any]) -> None:
 def test_any_text_is_a_study_or_a_mistake(text: str) -> None:
     """Any text at all is answered with problems."""
     assert problems(text)
+
+
+UNTIL = """\
+study: until
+task: {name: simple}
+models:
+  - NMU
+grid:
+  hiden_size: [2, 3]
+seeds:
+  until:
+    half_width: 0.7
+    different_form: NAC-mul
+    max: 10
+    batch: 20
+"""
+
+
+def test_mistakes_of_until_are_told_with_all_others() -> None:
+    """Each mistake under `seeds` has its own line and nearest name, in one message with those of other tables."""
+    found = {problem.where: problem for problem in problems(UNTIL)}
+    assert {where: problem.line for where, problem in found.items()} == {
+        "grid.hiden_size": 6,
+        "seeds.until.half_width": 9,
+        "seeds.until.different_form": 10,
+        "seeds.until.batch": 12,
+    }
+    assert found["seeds.until.half_width"].message == "must be < 0.5, but got 0.7"
+    assert "did you mean 'different_from'?" in found["seeds.until.different_form"].message
+    assert found["seeds.until.batch"].message == "batch <= max must hold, but got 20 and max 10"
+
+
+def test_one_of_both_ends_must_be_given() -> None:
+    """A width and a model to differ from are two questions: both together are a mistake, told at `until`."""
+    both = UNTIL.replace("0.7", "0.1").replace("form", "from").replace("hiden", "hidden").replace("20", "5")
+    (found,) = problems(both.replace("- NMU", "- NMU\n  - NAC-mul"))
+    assert (found.where, found.line) == ("seeds.until", 9)
+    assert found.message == "must say half_width or different_from, but has both"
+
+
+def test_cells_to_be_told_apart_need_a_counterpart() -> None:
+    """A cell that no cell of the other model can be compared with is refused when the study is planned."""
+    spec = parse(
+        models=[{"name": "NMU", "grid": {"hidden_size": [2, 5]}}, "NAC-mul"],
+        seeds={"until": {"different_from": "NAC-mul", "max": 9}},
+    )
+    with pytest.raises(
+        InputError, match="NMU with hidden_size 5 has no counterpart among the cells of NAC-mul"
+    ):
+        cells(spec)
+
+
+def test_until_counts_as_its_most_seeds() -> None:
+    """A study is as large as it may become; it begins with a batch, of 20 seeds unless the file says otherwise."""
+    spec = parse(seeds={"until": {"half_width": 0.1, "max": 50}})
+    assert (spec.most_seeds, list(spec.first_seeds)) == (50, list(range(20)))
+    with pytest.raises(InputError, match="up to 1,000,000 trials"):
+        check_size(parse(seeds={"until": {"half_width": 0.1, "max": 1_000_000}}), yes=False)
+    assert list(parse(seeds={"until": {"half_width": 0.1, "max": 3}}).first_seeds) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("seeds", "fitting"),
+    [
+        ({"until": {"half_width": 0.1, "max": 9, "batch": 3}}, True),
+        ({"until": {"different_from": "NMU", "max": 9}}, True),
+        ({"until": {"half_width": 0.1}}, False),
+        ({"until": {"half_width": 0.6, "max": 9}}, False),
+        ({"until": {"half_width": 0.1, "max": 9, "bach": 3}}, False),
+        ({}, False),
+    ],
+)
+def test_schema_knows_until(seeds: Any, fitting: bool) -> None:
+    """Editors take the tables that are taken here, and mark the others."""
+    data = {"study": "a", "task": {"name": "simple"}, "models": ["NMU"], "seeds": seeds}
+    rules = schema()
+    assert fits(data, rules, rules["$defs"]) == fitting

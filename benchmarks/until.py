@@ -1,0 +1,192 @@
+"""Seeds until sure beside a fixed number of seeds: which verdicts agree, and how many trials fewer they take.
+
+    python -m benchmarks.until --store studies --study demo400 --out docs/results/until
+
+Takes a study that has run with a fixed number of seeds, as docs/results/until/demo400.yaml, and plays it again: the
+plan that `study run` asks is asked, and is told the outcomes of just those seeds that it asks for.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from benchmarks.measure import finish, tell
+from study import statistics
+from study.aggregate import CellSummary, aggregate
+from study.plan import Plan
+from study.plan import plan as make_plan
+from study.records import Interval
+from study.report import cells
+from study.spec import parse_spec
+from study.spec.tables import SeedsTable, Spec
+from study.store import Store
+from study.until import CONFIDENCE, Verdict, expected, grown, verdicts
+
+NARROW, APART = "half-width", "different-from"
+
+
+def replayed(plan: Plan, results: pa.Table) -> tuple[Plan, pa.Table, int]:
+    """Ask for seeds until all is sure, as a run would, and reveal what is asked for.
+
+    Args:
+        plan: of a study with `until`.
+        results: of all seeds that it could ask for.
+
+    Returns:
+        What it asks for in the end, the results of that, and how many times it asked.
+    """
+    known, asked = results.slice(0, 0), 0
+    while (after := grown(plan, known)) != plan:
+        plan, asked = after, asked + 1
+        known = revealed(plan, results)
+    return plan, known, asked
+
+
+def revealed(plan: Plan, results: pa.Table) -> pa.Table:
+    """Give the results of what a plan asks for."""
+    wanted = {cell.id: set(plan.seeds(cell)) for cell in plan.cells}
+    rows = zip(results["cell_id"].to_pylist(), results["seed"].to_pylist(), strict=True)
+    known = results.filter(pa.array([seed in wanted.get(cell, ()) for cell, seed in rows], pa.bool_()))
+    assert known.num_rows == plan.trials_count, "the study hasn't all the seeds that are asked for"
+    return known
+
+
+def with_until(spec: Spec, **until: Any) -> Plan:
+    """Plan the same study with seeds until sure."""
+    return make_plan(spec.model_copy(update={"seeds": SeedsTable.model_validate({"until": until})}))
+
+
+def narrow_row(name: str, fixed: CellSummary, verdict: Verdict, solved: int) -> dict[str, str]:
+    """Set a cell's interval at all seeds beside that of the seeds used.
+
+    They agree if the intervals overlap and the rate of all seeds is in that of the seeds used.
+    """
+    assert fixed.success_rate is not None
+    low, high = statistics.wilson(fixed.solved, fixed.finished)
+    assert verdict.interval is not None
+    ours = verdict.interval
+    agree = ours[0] <= high and low <= ours[1] and ours[0] <= fixed.success_rate <= ours[1]
+    return {
+        "cell": name,
+        "fixed_seeds": f"{fixed.finished}",
+        "fixed_solved": f"{fixed.solved}",
+        **_interval("fixed", fixed.success_rate, (low, high)),
+        "seeds": f"{verdict.seeds}",
+        "solved": f"{solved}",
+        **_interval("until", solved / verdict.seeds, ours),
+        "is_sure": _word(verdict.is_sure),
+        "agrees": _word(agree),
+    }
+
+
+def _interval(name: str, rate: float, interval: Interval) -> dict[str, str]:
+    low, high = interval
+    return {
+        f"{name}_rate": f"{rate:.4f}",
+        f"{name}_low": f"{low:.4f}",
+        f"{name}_high": f"{high:.4f}",
+        f"{name}_half_width": f"{(high - low) / 2:.4f}",
+    }
+
+
+def apart_row(name: str, one: CellSummary, other: CellSummary, verdict: Verdict) -> dict[str, str]:
+    """Set Fisher's test of all seeds beside the sign test of those used.
+
+    They agree if both say that the cells differ, in the same direction, or neither does.
+    """
+    p_value = statistics.fisher_exact(one.solved, one.finished, other.solved, other.finished)
+    signs = (
+        _sign(p_value, one.solved / one.finished - other.solved / other.finished),
+        _sign(verdict.p_value or 0.0, verdict.wins - verdict.losses),
+    )
+    return {
+        "pair": name,
+        "fixed_seeds": f"{one.finished}",
+        "fixed_solved": f"{one.solved}",
+        "fixed_solved_other": f"{other.solved}",
+        "fixed_p": f"{p_value:.2g}",
+        "seeds": f"{verdict.seeds}",
+        "it_alone": f"{verdict.wins}",
+        "the_other_alone": f"{verdict.losses}",
+        "p": f"{verdict.p_value:.2g}",
+        "fixed_verdict": signs[0],
+        "verdict": signs[1],
+        "agrees": _word(signs[0] == signs[1]),
+    }
+
+
+def _sign(p_value: float, difference: float) -> str:
+    if p_value >= 1 - CONFIDENCE:
+        return "not told apart"
+    return "better" if difference > 0 else "worse"
+
+
+def _word(is_so: bool) -> str:
+    return "yes" if is_so else "no"
+
+
+def compared(name: str, results: pa.Table, plan: Plan, fixed: Plan) -> tuple[list[dict[str, str]], int]:
+    """Play a study again, and give a row a verdict, and how many trials it took.
+
+    Each row has the seeds that `study plan` expects once the first batch is done, too.
+    """
+    end, known, asked = replayed(plan, results)
+    awaited = expected(plan, revealed(grown(plan, results.slice(0, 0)), results))
+    summaries = aggregate(results, planned={cell: len(fixed.seeds(cell)) for cell in fixed.cells})
+    rows = cells(summaries, fixed.labels)
+    row_of = {cell.id: row for row, cell in enumerate(fixed.cells)}
+    solved = {s.cell_id: s.solved for s in aggregate(known)}
+    found = []
+    for verdict in verdicts(end, known):
+        row = row_of[verdict.cell.id]
+        if verdict.versus is None:
+            made = narrow_row(rows.name(row), summaries[row], verdict, solved[verdict.cell.id])
+        else:
+            other = row_of[verdict.versus.id]
+            told = f"{rows.name(row)} from {rows.name(other)}"
+            made = apart_row(told, summaries[row], summaries[other], verdict)
+        found.append(made | {"expected": f"{awaited[verdict.cell.id]}"})
+    agreeing = sum(row["agrees"] == "yes" for row in found)
+    fewer = 1 - known.num_rows / results.num_rows
+    tell(
+        f"{name}: {known.num_rows:,} trials of {results.num_rows:,}, {fewer:.1%} fewer, asked {asked} times; "
+        f"{agreeing} of {len(found)} verdicts agree"
+    )
+    return found, known.num_rows
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Play the study again by both rules, print and write the tables."""
+    known = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    known.add_argument("--store", default="studies", help="where the study is")
+    known.add_argument("--study", default="demo400", help="that has run with all seeds")
+    known.add_argument("--half-width", type=float, default=0.05)
+    known.add_argument("--different-from", default="NAC-mul", help="model")
+    known.add_argument("--batch", type=int, default=20)
+    known.add_argument(
+        "--out", type=Path, help="folder for CSV files; JSON files beside them say where they come from"
+    )
+    asked = known.parse_args(words)
+    folder = Store(asked.store, read_only=True).open(asked.study)
+    fixed = make_plan(parse_spec(folder.read_spec(), source=folder.spec_where))
+    results = folder.read_results()
+    most = fixed.spec.most_seeds
+    common = {"max": most, "batch": asked.batch}
+    rules: Mapping[str, Mapping[str, Any]] = {
+        NARROW: {"half_width": asked.half_width, **common},
+        APART: {"different_from": asked.different_from, **common},
+    }
+    for name, until in rules.items():
+        rows, trials = compared(name, results, with_until(fixed.spec, **until), fixed)
+        out = asked.out and asked.out / f"{name}.csv"
+        settings = Namespace(study=asked.study, out=out, **until)
+        finish(rows, settings, trials=trials, fixed_trials=results.num_rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,350 @@
+"""A study with seeds until sure, from its file to its report: disturbed or not, it comes to the same trials."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import mlflow
+import pytest
+from rich.console import Console
+
+from study import statistics
+from study.engine import ENGINES, Training
+from study.engine.fused_engine import FusedEngine
+from study.plan import Plan
+from study.plan import plan as make_plan
+from study.preview import preview
+from study.records import Checkpoint, Pack, Result
+from study.results import standing, sync, write
+from study.run import Ending, run
+from study.slots import Options
+from study.spec import parse_spec
+from study.store import Store
+from study.table import table_results
+from study.tracking import default_uri, published
+from study.tracking.rows import TRIAL_ID
+from study.until import grown
+
+# Warnings of MLflow and what it imports are theirs to mend.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+# About half of the NMU's seeds are solved by then, and none of the linear model's.
+SPEC = """
+study: sure
+question: How many seeds are enough?
+task: {name: simple}
+models: [NMU, linear]
+seeds: {until: {half_width: 0.2, max: 24, batch: 6}}
+fixed: {batch_size: 16, learning_rate: 0.01}
+protocol: {iterations: 4000, evaluate_every: 100, evaluation_rows: 50}
+success: {threshold: 0.1}
+"""
+APART = SPEC.replace("half_width: 0.2", "different_from: linear")
+# A second longer, and with many more rounds, so that there is time to disturb it.
+LONG = (
+    SPEC.replace("0.01", "0.001")
+    .replace("4000", "20000")
+    .replace("half_width: 0.2, max: 24", "half_width: 0.1, max: 60")
+)
+DEADLINE_S = 120
+
+
+def planned(text: str = SPEC) -> Plan:
+    return make_plan(parse_spec(text, source="test"))
+
+
+def run_here(
+    root: Path, text: str = SPEC, tracking_uri: str | None = None, **options: object
+) -> tuple[Ending, str]:
+    told = io.StringIO()
+    asked = Options(root=root, tracking_uri=tracking_uri, local=True, **options)  # type: ignore[arg-type]
+    ending = run(planned(text), asked, Console(file=told, width=150))
+    return ending, told.getvalue()
+
+
+def bits(root: Path, name: str = "sure") -> list[Result]:
+    """Give what must not depend on how the study was run."""
+    results = table_results(Store(root).study(name).read_results())
+    return sorted((replace(r, training_s=0.0) for r in results), key=lambda r: r.trial.id)
+
+
+def cells_file(root: Path) -> list[dict[str, str]]:
+    """Give the report's cells, but for seconds."""
+    [file] = [path for path in write(standing("sure", root)) if path.name == "cells.csv"]
+    with file.open(newline="") as lines:
+        return [
+            {k: v for k, v in row.items() if "_s_" not in k and not k.endswith("_s")}
+            for row in csv.DictReader(lines)
+        ]
+
+
+def seeds_by_model(root: Path, name: str = "sure") -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for result in bits(root, name):
+        found.setdefault(result.trial.cell.model, []).append(result.trial.seed)
+    return {model: sorted(seeds) for model, seeds in found.items()}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Run the study in one go."""
+    root = tmp_path_factory.mktemp("undisturbed")
+    ending, told = run_here(root)
+    assert ending == Ending.FINISHED, told
+    return root
+
+
+def test_it_runs_until_each_cell_is_sure(undisturbed):
+    """A cell has the first number of seeds at which its interval is narrow, or all; the report says which."""
+    found = standing("sure", undisturbed)
+    sampling = statistics.FixedWidth(0.2, 6, 24)
+    solved = {(r.trial.cell.model, r.trial.seed) for r in bits(undisturbed) if str(r.outcome) == "solved"}
+    for verdict in found.verdicts:
+        model, n = verdict.cell.model, verdict.seeds
+        ks = {look: sum((model, seed) in solved for seed in range(look)) for look in sampling.looks}
+        assert n == next((look for look in sampling.looks if sampling.is_narrow(ks[look], look)), 24)
+        assert verdict.is_sure == sampling.is_narrow(ks[n], n)
+        assert verdict.interval == sampling.interval(ks[n], n)
+    used = {v.cell.model: v.seeds for v in found.verdicts}
+    assert used["linear"] < used["NMU"]
+    assert seeds_by_model(undisturbed) == {model: list(range(n)) for model, n in used.items()}
+    assert {s.success_rate_by for s in found.summaries} == {"Clopper-Pearson (calibrated)"}
+    page = next(path for path in write(found) if path.name == "report.html").read_text(encoding="utf-8")
+    assert "cells have an interval as narrow as asked for" in page
+    assert "left out" in page  # trends and tests, which take the number of seeds as fixed
+
+
+def test_run_again_it_trains_nothing(undisturbed):
+    """What is sure stays as it is: no file of results is written, and the report is the same."""
+    folder = Store(undisturbed).study("sure")
+    assert folder.path is not None
+    before = {path: path.stat().st_mtime_ns for path in (folder.path / "results").iterdir()}
+    cells = cells_file(undisturbed)
+    ending, told = run_here(undisturbed)
+    assert ending == Ending.FINISHED
+    assert "next" not in told
+    assert {path: path.stat().st_mtime_ns for path in (folder.path / "results").iterdir()} == before
+    assert cells_file(undisturbed) == cells
+
+
+@pytest.mark.parametrize("pack_size", [1, 4, 100])
+def test_how_it_is_packed_changes_nothing(tmp_path, undisturbed, pack_size):
+    """Trials alone or in packs: the same are asked for, and come to the same bits."""
+    ending, told = run_here(tmp_path, pack_size=pack_size)
+    assert ending == Ending.FINISHED, told
+    assert bits(tmp_path) == bits(undisturbed)
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Give what starts `study run` in a process of its own; whatever still runs at the end is killed."""
+    (tmp_path / "sure.yaml").write_text(LONG)
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*more: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "study", "run", "sure.yaml", "--local", "--tracking-uri", "off"]
+        process = subprocess.Popen(
+            [*command, *more],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def test_killed_midway_and_run_again_it_is_the_same(study, tmp_path):
+    """After SIGKILL once more had been asked for, a second run comes to the undisturbed trials, bits and cells."""
+    assert run_here(tmp_path / "undisturbed", LONG)[0] == Ending.FINISHED
+    undisturbed = bits(tmp_path / "undisturbed")
+    root = tmp_path / "studies"
+    folder = Store(root).study("sure")
+    driver = study("--pack-size", "1")
+    deadline = time.monotonic() + DEADLINE_S
+    # More results than the first batches have: the plan has grown, and isn't done.
+    while len(folder.pack_ids()) <= 12 and driver.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    os.kill(driver.pid, signal.SIGKILL)
+    told, _ = driver.communicate(timeout=DEADLINE_S)
+    assert driver.returncode == -signal.SIGKILL, told
+    assert 12 < len(folder.done()) < len(undisturbed)
+
+    again = study()
+    told, _ = again.communicate(timeout=DEADLINE_S)
+    assert again.returncode == 0, told
+    assert bits(root) == undisturbed
+    assert cells_file(root) == cells_file(tmp_path / "undisturbed")
+    assert standing("sure", root).verdicts == standing("sure", tmp_path / "undisturbed").verdicts
+
+
+def test_trials_of_another_study_are_taken_over(tmp_path, undisturbed):
+    """Where another study of the store has the first seeds, only those beyond are trained."""
+    fixed = SPEC.replace("study: sure", "study: fixed").replace(
+        "{until: {half_width: 0.2, max: 24, batch: 6}}", "8"
+    )
+    assert run_here(tmp_path, fixed)[0] == Ending.FINISHED
+    ending, told = run_here(tmp_path)
+    assert ending == Ending.FINISHED, told
+    assert "12 trials are done already in other studies of this store" in told
+    assert bits(tmp_path) == bits(undisturbed)
+    trained = [
+        r.trial.seed
+        for r in bits(tmp_path)
+        if r.trial.id not in {o.trial.id for o in bits(tmp_path, "fixed")}
+    ]
+    assert trained
+    assert min(trained) == 8
+
+
+def test_all_trials_in_another_study_are_enough(tmp_path, undisturbed):
+    """Where another study has all that will ever be asked for, nothing is trained, and the plan still ends."""
+    name = "study: sure"
+    assert run_here(tmp_path, SPEC.replace(name, "study: first"))[0] == Ending.FINISHED
+    ending, told = run_here(tmp_path)
+    assert ending == Ending.FINISHED, told
+    assert "trials are done already" in told
+    assert bits(tmp_path) == bits(undisturbed)
+
+
+def test_tests_beside_others_are_a_hint(tmp_path):
+    """Beside another study, p-values don't know that seeds were added by their outcomes; whoever reads them is told."""
+    fixed = SPEC.replace("study: sure", "study: fixed").replace(
+        "{until: {half_width: 0.2, max: 24, batch: 6}}", "[30, 31, 32]"
+    )
+    run_here(tmp_path, fixed)
+    run_here(tmp_path)
+    for name, other in (("sure", "fixed"), ("fixed", "sure")):
+        notes = standing(name, tmp_path, compare=other).against.notes
+        assert any("Seeds were added until there were enough" in note for note in notes)
+    assert standing("fixed", tmp_path, compare="fixed").against.comparisons
+    notes = standing("fixed", tmp_path, compare="fixed").against.notes
+    assert not any("Seeds were added" in note for note in notes)
+
+
+class Crashing(FusedEngine):
+    """Crashes where told to."""
+
+    name = "crashing"
+
+    def start(self, pack: Pack, *, device: str, checkpoint: Checkpoint | None = None) -> Training:
+        """Begin, unless the pack has a NMU."""
+        if any(trial.cell.model == "NMU" for trial in pack.trials):
+            raise RuntimeError("no NMU today")
+        return super().start(pack, device=device, checkpoint=checkpoint)
+
+    def prepare(self, cell: object) -> None:
+        """Need nothing."""
+
+
+def test_packs_that_crash_end_the_run(tmp_path, undisturbed, monkeypatch):
+    """A cell that always crashes gets its `max` of failed trials and no more; run again, all is as undisturbed."""
+    monkeypatch.setattr("study.engine.registry.ENGINES", {"crashing": Crashing()})
+    ending, told = run_here(tmp_path)
+    assert ending == Ending.FAILURES
+    assert "no NMU today" in told
+    found = standing("sure", tmp_path)
+    assert (found.summaries[0].failed, found.summaries[0].finished) == (24, 0)
+    assert found.summaries[1].complete
+    assert not found.verdicts[0].is_sure
+
+    monkeypatch.setattr("study.engine.registry.ENGINES", ENGINES)
+    ending, told = run_here(tmp_path)
+    assert ending == Ending.FINISHED, told
+    assert standing("sure", tmp_path).verdicts == standing("sure", undisturbed).verdicts
+
+
+def test_mlflow_has_one_run_a_trial(tmp_path):
+    """However many rounds it takes, each trial is published once, and nothing is left to publish."""
+    uri = default_uri(tmp_path)
+    ending, told = run_here(tmp_path, tracking_uri=uri)
+    assert ending == Ending.FINISHED, told
+    done = {result.trial.id for result in bits(tmp_path)}
+    assert published(uri, "sure") == done
+    client = mlflow.MlflowClient(uri)
+    experiment = client.get_experiment_by_name("sure")
+    runs = client.search_runs([experiment.experiment_id], max_results=1000)
+    ids = Counter(run.data.tags[TRIAL_ID] for run in runs if TRIAL_ID in run.data.tags)
+    assert ids == dict.fromkeys(done, 1)
+    found = standing("sure", tmp_path)
+    assert sync(found, uri) == 0
+    assert standing("sure", tmp_path, tracking_uri=uri).verdicts == found.verdicts
+
+
+def test_cells_are_told_apart(tmp_path):
+    """Compared with a model that never succeeds, both cells stop together, and the report has the test."""
+    ending, told = run_here(tmp_path, APART)
+    assert ending == Ending.FINISHED, told
+    found = standing("sure", tmp_path)
+    (verdict,) = found.verdicts
+    assert (verdict.is_sure, verdict.losses) == (True, 0)
+    assert verdict.p_value == statistics.anytime_sign_test(verdict.wins, 0)
+    assert verdict.p_value < 0.05
+    assert verdict.seeds < 24
+    seeds = list(range(verdict.seeds))
+    assert seeds_by_model(tmp_path) == {"NMU": seeds, "linear": seeds}
+    assert {s.success_rate_by for s in found.summaries} == {"anytime-valid"}
+    assert "1 of 1 pairs" in (tmp_path / "sure" / "report" / "report.html").read_text(encoding="utf-8")
+
+
+def shown(text: str, root: Path) -> str:
+    told = io.StringIO()
+    console = Console(file=told, width=150)
+    console.print(preview(planned(text), Options(root=root, tracking_uri=None)))
+    return told.getvalue()
+
+
+def test_the_plan_says_how_many_seeds_are_expected(tmp_path):
+    """Before anything has run, every cell is expected to need the mean over all rates; nothing is written."""
+    sampling = statistics.FixedWidth(0.2, 6, 24)
+    told = shown(SPEC, tmp_path)
+    mean = -(-sampling.expected() // 1)
+    assert "Seeds that each cell can be expected to need" in told
+    assert told.count(f" {mean:.0f} ") >= 2
+    assert f"2 cells with up to 24 seeds: about {2 * mean:.0f} trials of 48" in told
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_plan_says_what_is_left(tmp_path):
+    """After a first batch of another study, a cell's own rate says how many it will need: far fewer near 0."""
+    first = SPEC.replace("study: sure", "study: first").replace(
+        "{until: {half_width: 0.2, max: 24, batch: 6}}", "6"
+    )
+    assert run_here(tmp_path, first)[0] == Ending.FINISHED
+    plan = planned()
+    results = Store(tmp_path).study("first").read_results()
+    rows = [re.findall(r"\w+", line) for line in shown(SPEC, tmp_path).splitlines()]
+    cells = {row[0]: [int(text) for text in row[1:]] for row in rows if len(row) == 4 and row[1] == "6"}
+    solved = Counter(r.trial.cell.model for r in bits(tmp_path, "first") if str(r.outcome) == "solved")
+    assert {model: numbers[:2] for model, numbers in cells.items()} == {
+        "NMU": [6, solved["NMU"]],
+        "Linear": [6, 0],
+    }
+    assert cells["Linear"][2] < cells["NMU"][2] <= 24
+    least = [len(grown(plan, results).seeds(cell)) for cell in plan.cells]
+    assert all(numbers[2] >= n for numbers, n in zip(cells.values(), least, strict=True))
+
+
+def test_the_plan_of_a_finished_study_has_nothing_left(undisturbed):
+    """Where all cells are sure there is nothing to do, whoever did it."""
+    assert "nothing is left to do" in shown(SPEC, undisturbed)
+    assert "nothing is left to do" in shown(SPEC.replace("study: sure", "study: other"), undisturbed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,9 @@ import pyarrow as pa
 from study.report.compare import Against
 from study.report.contrasts import Contrasts
 from study.report.keyed import Keyed
-from study.until import Verdict
+
+if TYPE_CHECKING:
+    from study.until import Verdict  # what it imports takes long, and tables of files do without
 
 Floats = npt.NDArray[np.float64]
 

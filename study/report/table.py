@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from study.aggregate import CellSummary
 from study.records import Cell, Interval
@@ -13,7 +13,9 @@ from study.report.compare import Against
 from study.report.contrasts import Contrasts
 from study.report.keyed import Keyed
 from study.statistics import AsPublished
-from study.until import Verdict
+
+if TYPE_CHECKING:
+    from study.until import Verdict  # what it imports takes long, and tables of files do without
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
@@ -12,7 +13,9 @@ from study.report import table
 from study.report.compare import Against
 from study.report.keyed import Keyed
 from study.report.table import TextTable
-from study.until import Verdict
+
+if TYPE_CHECKING:
+    from study.until import Verdict  # what it imports takes long, and tables of files do without
 
 MOST_ROWS = 200
 """Rows that a terminal shows: nobody reads more there, and a thousand take seconds to lay out."""

@@ -138,7 +138,7 @@ def _no_numbers(value: object) -> object:
     raise ValueError(f"only numbers have a range; give choices: [...] instead of {shown(value)}")
 
 
-_NoNumbers = Annotated[Any, BeforeValidator(_no_numbers)]
+_NoNumbers = Annotated[Any, BeforeValidator(_no_numbers), WithJsonSchema({"not": {}})]
 
 _Points = Annotated[tuple[_Point, ...], Field(min_length=1)]
 _Zip = dict[str, _Points]

@@ -110,6 +110,92 @@ def test_packs_of_a_load_share_a_worker(tmp_path, small_pack):
     assert bits(here) == bits(folder)
 
 
+class InBatches:
+    """Gives packs in batches, each when the one before is done; notes what was done by then."""
+
+    def __init__(self, batches: list[list[Pack]], folder: StudyStore) -> None:
+        self._batches, self._folder = list(batches), folder
+        self.done: list[int] = []
+
+    def __call__(self) -> tuple[list[tuple[Pack, ...]], None]:
+        self.done.append(len(self._folder.done()))
+        return [(pack,) for pack in (self._batches.pop(0) if self._batches else [])], None
+
+
+def grown_on_tune(
+    batches: list[list[Pack]],
+    folder: StudyStore,
+    work: Work,
+    on_event: Callable[[Event], None],
+) -> tuple[set[str], InBatches]:
+    """Run the first batch, and the others as they are asked for."""
+    first, *others = batches
+    more = InBatches(others, folder)
+    used = cluster.run_on_tune(
+        [(pack,) for pack in first],
+        [cluster.Lanes(cluster.CPU, SLOTS, work)],
+        on_event,
+        stop=threading.Event(),
+        more=more,
+    )
+    return used, more
+
+
+def test_lanes_wait_for_more(tmp_path, small_pack):
+    """What is asked for when all is done goes to the workers that are there, in any number of batches."""
+    batches = [[small_pack(seed) for seed in some] for some in ([0, 1], [2], [3, 4, 5], [6])]
+    folder, work = work_in(tmp_path)
+    events: list[Event] = []
+    used, more = grown_on_tune(batches, folder, work, events.append)
+    assert more.done == [2, 3, 6, 7]
+    assert 1 <= len(used) <= SLOTS
+    assert sorted(e.pack_id for e in events if isinstance(e, PackDone)) == sorted(
+        pack.id for batch in batches for pack in batch
+    )
+
+
+def test_a_desk_that_dies_while_a_study_grows_forgets_nothing(tmp_path, small_pack):
+    """After kill -9 of the desk, what was added since it opened is handed out again, and the run ends."""
+    batches = [[small_pack(0)], [small_pack(seed, iterations=20_000) for seed in (1, 2, 3)], [small_pack(4)]]
+    folder, work = work_in(tmp_path)
+    killed: list[int] = []
+    told: list[Event] = []
+
+    def on_event(event: Event) -> None:
+        told.append(event)
+        if isinstance(event, Progress) and event.pack_id in {p.id for p in batches[1]} and not killed:
+            killed.append(the_desk())
+            os.kill(killed[0], signal.SIGKILL)
+
+    _, more = grown_on_tune(batches, folder, work, on_event)
+    assert killed
+    assert more.done == [1, 4, 5]
+    assert any("died and was started again" in e.text for e in told if isinstance(e, Notice))
+
+
+def the_desk() -> int:
+    """Find the process that hands out packs."""
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and b"OpenDesk" in (entry / "cmdline").read_bytes():
+                return int(entry.name)
+        except OSError:  # it has ended in the meantime
+            continue
+    raise AssertionError("there is no desk")
+
+
+def test_what_is_raised_when_asked_for_more_stays_what_it_is(tmp_path, small_pack):
+    """An error of whoever is asked for more ends the run, and comes out as it was raised."""
+    _, work = work_in(tmp_path)
+
+    def more() -> tuple[list[tuple[Pack, ...]], None]:
+        raise InputError("other ranges")
+
+    lanes = [cluster.Lanes(cluster.CPU, SLOTS, work)]
+    with pytest.raises(InputError, match=r"^other ranges$"):
+        cluster.run_on_tune([(small_pack(0),)], lanes, lambda event: None, stop=threading.Event(), more=more)
+
+
 class BreaksOne:
     """Does the work of all packs but one, which crashes each time."""
 

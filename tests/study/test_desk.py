@@ -87,6 +87,18 @@ def test_an_idle_gpu_takes_what_cores_still_train():
     assert desk.next("core 2", CPU) == ()
 
 
+def test_more_loads_are_handed_out_once():
+    """What is added goes to whoever asks; what is waiting, or with a lane, is not handed out twice."""
+    packs = packs_of(4)
+    desk = Desk([(packs[0],), (packs[1],)])
+    assert desk.next("lane 1", CPU) == (packs[0],)
+    desk.add([(pack,) for pack in packs])
+    assert [desk.next(f"lane {i}", CPU) for i in (2, 3, 4, 5)] == [(packs[1],), (packs[2],), (packs[3],), ()]
+    desk.done("lane 1", packs[0].id)
+    desk.add([(packs[0],)])
+    assert desk.next("lane 1", CPU) == (packs[0],)
+
+
 def test_what_a_desk_started_again_does_not_know_is_tried_again():
     """A crash of a pack that another desk handed out fails nothing: the pack is in the queue."""
     (pack,) = packs_of(1)

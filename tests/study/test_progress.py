@@ -7,7 +7,7 @@ import io
 from rich.console import Console
 
 from study.progress import Board, waiting
-from study.records import Progress
+from study.records import Outcome, Progress, Result
 
 
 def test_the_line_moves_before_anything_trains(small_pack):
@@ -33,6 +33,20 @@ def test_the_rate_is_of_training_alone(small_pack):
     now[0] = 40.0
     board.progress(Progress(pack.id, 500, 1000, trials=2, solved=0, diverged=0))
     assert board.line().endswith("100 trial-iterations/s · 10 s left")
+
+
+def test_a_study_that_grows_counts_what_was_added(small_pack):
+    """More packs add to the trials and to the work that is left, and what was done stays done."""
+    now = [0.0]
+    first, second = small_pack(0, 1, iterations=99), small_pack(2, 3, 4, iterations=99)
+    board = Board([first], {}, clock=lambda: now[0])
+    board.progress(Progress(first.id, 0, 100, trials=2, solved=0, diverged=0))
+    now[0] = 1.0
+    board.done(first.id, [Result(trial=trial, outcome=Outcome.SOLVED) for trial in first.trials])
+    board.go_on([second], {Outcome.SOLVED: 2})
+    assert board.counts["trials"] == 5
+    assert board.counts["done"] == board.counts["solved"] == 2
+    assert board.left_s == 300 / 200
 
 
 def test_waiting_is_said(monkeypatch):

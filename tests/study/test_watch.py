@@ -150,3 +150,17 @@ def test_patience_ends(watched, away, monkeypatch):
         with pytest.raises(StoreAwayError, match="on holiday"):
             watch(PackDone(watched.pack.id))
         watched.stop.set()
+
+
+def test_a_study_that_grows_is_watched_on(watched):
+    """Packs that are added when the others are done are counted with them."""
+    first, second = halves(watched.pack)
+    console = Console(file=io.StringIO())
+    with watching(watched.plan, watched.folder, [first], first.trials, None, console, watched.stop) as watch:
+        watched.store(first)
+        watch(PackDone(first.id))
+        watch.go_on(watched.plan, [second], second.trials)
+        assert watch.board.counts["done"] == 10
+        watched.store(second)
+        watch(PackDone(second.id))
+        assert watch.board.counts["unsolved"] == watch.board.counts["trials"] == 20

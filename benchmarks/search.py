@@ -1,6 +1,6 @@
 """What a search finds beside a full grid, random search, and Optuna's TPE on single seeds.
 
-    python -m benchmarks.search --store studies --out benchmarks/results/search.csv
+    python -m benchmarks.search --store studies --out docs/results/search/methods.csv
 
 The files are those of docs/results/search. Each method has as many trials as the search takes with its confirmation,
 the grid five times as many. Whatever a method picks is trained again with fresh seeds, the same for all, which none of
@@ -9,13 +9,17 @@ them has seen: that is its true success rate. A store that has the trials alread
 
 from __future__ import annotations
 
+import csv
 import io
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
+import matplotlib as mpl
 import optuna
+from matplotlib.figure import Figure
 from rich.console import Console
 
 from benchmarks.measure import finish, tell
@@ -24,6 +28,7 @@ from study.engine import engine_for
 from study.plan import Plan, packs
 from study.plan import plan as make_plan
 from study.records import Cell, Outcome, Trial
+from study.report.figures.style import INK, PALETTE, STYLE, WIDTH_IN
 from study.results import standing
 from study.run import Ending, run
 from study.search import Searching, found, read_record
@@ -176,6 +181,39 @@ def measure(arguments: Namespace) -> None:
     for method, pick in METHODS.items():
         rows += [row(method, str(seed), pick(seed, trials, arguments.store)) for seed in SEARCH_SEEDS]
     finish(rows, Namespace(out=arguments.out), fresh_seeds=len(FRESH))
+    if arguments.out is not None:
+        draw(rows, arguments.out.with_name("figure.png"))
+
+
+def draw(rows: Sequence[Mapping[str, str]], path: Path) -> None:
+    """Draw the true success rate of what each method picked, and beside it what the method saw."""
+    methods = list(dict.fromkeys(row["method"] for row in rows))
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH_IN, 0.55 * len(methods) + 0.75), layout="constrained")
+        axes = figure.subplots()
+        axes.grid(visible=False, axis="y")
+        axes.grid(visible=True, axis="x")
+        for place, method in enumerate(methods):
+            some = [row for row in rows if row["method"] == method]
+            for i, row in enumerate(some):
+                y = place + (i - (len(some) - 1) / 2) * 0.13
+                true, low, high, seen = (
+                    float(row[name]) for name in ("rate", "rate_lower", "rate_upper", "rate_seen")
+                )
+                axes.plot([low, high], [y, y], color=PALETTE[0], linewidth=1)
+                axes.plot(true, y, "o", color=PALETTE[0], markersize=4)
+                axes.plot(seen, y, "o", color=PALETTE[1], markersize=4, fillstyle="none")
+            middle = median(float(row["rate"]) for row in some)
+            axes.plot([middle, middle], [place - 0.36, place + 0.36], color=INK, linewidth=1.2)
+        trials = {row["method"]: int(row["trials"]) for row in rows}
+        axes.set_yticks(range(len(methods)), [f"{name}\n{trials[name]:,} trials" for name in methods])
+        axes.invert_yaxis()
+        axes.set_xlabel("success rate of the cell that was picked, with 400 fresh seeds (95%)")
+        axes.plot([], [], "o-", color=PALETTE[0], markersize=4, linewidth=1, label="by fresh seeds")
+        axes.plot([], [], "o", color=PALETTE[1], fillstyle="none", markersize=4, label="as the method saw it")
+        axes.plot([], [], color=INK, linewidth=1.2, label="median of five search seeds")
+        figure.legend(loc="outside upper right", ncols=3, frameon=False)
+        figure.savefig(path, dpi=200, metadata={"Software": None})
 
 
 def main() -> None:
@@ -185,7 +223,13 @@ def main() -> None:
     made.add_argument(
         "--out", type=Path, help="CSV file to write; a JSON file beside it says where it comes from"
     )
-    measure(made.parse_args())
+    made.add_argument("--only-figure", type=Path, metavar="CSV", help="draw what was measured before")
+    arguments = made.parse_args()
+    if arguments.only_figure is None:
+        measure(arguments)
+        return
+    with arguments.only_figure.open(newline="") as lines:
+        draw(list(csv.DictReader(lines)), arguments.only_figure.with_name("figure.png"))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 
 from benchmarks.measure import PACK
 from study import statistics
@@ -244,6 +245,25 @@ def _rate(row: Row, name: str) -> str:
     return f"{rate:.3f} [{low:.3f}, {high:.3f}], ±{width:.3f}"
 
 
+def search_table(rows: Sequence[Row]) -> str:
+    """Give one line a method: the true rates of what it picked, and the median of what it saw of them."""
+    lines = []
+    for method in dict.fromkeys(row["method"] for row in rows):
+        some = [row for row in rows if row["method"] == method]
+        rates = sorted(float(row["rate"]) for row in some)
+        seen = median(float(row["rate_seen"]) for row in some)
+        each = ", ".join(f"{rate:.3f}" for rate in rates) if len(rates) > 1 else ""
+        lines.append([method, f"{int(some[0]['trials']):,}", f"{median(rates):.3f}", each, f"{seen:.3f}"])
+    head = [
+        "method",
+        "trials",
+        "success rate of its pick, median",
+        "each of five search seeds",
+        "as it saw it",
+    ]
+    return markdown(head, lines, 1)
+
+
 TABLES = {
     "engine": engine_table, "floor": floor_table, "scaling": scaling_table, "coverage": coverage_table,
     "looks": looks_table,
@@ -251,12 +271,14 @@ TABLES = {
     "report": report_table,
     "scale": scale_table,
     "tracking": tracking_table,
+    "search/methods": search_table,
     "until/half-width": narrow_table, "until/different-from": apart_table,
     **{f"gpu/{part}": gpu_table for part in ("checks", "models", "packs", "floor", "registers")},
 }  # fmt: skip
 DOCS = HERE.parent / "docs"
 PAGES = (
     HERE / "README.md", DOCS / "statistics.md", DOCS / "operations.md", DOCS / "results" / "until" / "README.md",
+    DOCS / "results" / "search" / "README.md",
 )  # fmt: skip
 
 
@@ -281,7 +303,7 @@ def source(note: Path) -> str:
 
 def table(name: str) -> str:
     """Give a benchmark's table as it stands in a document, or say that there is none yet."""
-    file = (DOCS / "results" if name.startswith("until/") else RESULTS) / f"{name}.csv"
+    file = (DOCS / "results" if name.startswith(("until/", "search/")) else RESULTS) / f"{name}.csv"
     if not file.exists():
         return "Not measured yet."
     with file.open(newline="") as lines:

@@ -67,6 +67,19 @@ class Plan:
         """Count the trials without making them."""
         return sum(len(self.seeds(cell)) for cell in self.cells)
 
+    @property
+    def grows(self) -> bool:
+        """Say whether more may be asked for once all of this is done."""
+        return self.spec.until is not None or self.spec.search is not None
+
+    @property
+    def most_at_once(self) -> int:
+        """Count the trials, at most, that are asked for at once."""
+        if (search := self.spec.search) is not None:
+            confirmed = search.confirm_seeds * search.confirm_candidates
+            return max(search.candidates * self.spec.most_seeds, confirmed)
+        return len(self.cells) * len(self.spec.first_seeds) if self.grows else self.trials_count
+
     def seeds(self, cell: Cell) -> Sequence[int]:
         """Give a cell's seeds."""
         return self.own_seeds.get(cell.id, self.spec.first_seeds) if self.own_seeds else self.spec.first_seeds

@@ -222,7 +222,9 @@ def _train(
             cluster.run_here(packs, replace(work, device=kind), on_event, stop=stop, more=lambda: more()[0])
             return not stop.is_set()
         lanes = [
-            cluster.Lanes(kind, n, replace(work, device=kind), gpu_share(options, kind))
+            cluster.Lanes(
+                kind, min(n, plan.most_at_once), replace(work, device=kind), gpu_share(options, kind)
+            )
             for kind, n in slots.items()
         ]
         began = time.monotonic()
@@ -233,7 +235,7 @@ def _train(
             stop=stop,
             shares=shares,
             silent_after_s=options.silent_after_s,
-            more=(lambda: more()[1:]) if _may_grow(plan) else None,
+            more=(lambda: more()[1:]) if plan.grows else None,
         )
     took_s, count = time.monotonic() - began, sum(slots.values())
     if len(used) < min(count, len(loads)) and took_s > _TIME_TO_START_S and not stop.is_set():
@@ -243,10 +245,6 @@ def _train(
 
 Formed = tuple[Sequence[Pack], Sequence[tuple[Pack, ...]], Mapping[str, float] | None]
 """Packs, the loads that they make, and what each fills of a GPU where that matters."""
-
-
-def _may_grow(plan: Plan) -> bool:
-    return plan.spec.until is not None or plan.spec.search is not None
 
 
 def _form(

@@ -42,6 +42,7 @@ from study.report import (
     contrasts,
     headline,
     search_headline,
+    show_search,
     show_summaries,
     verdicts_table,
     with_published,
@@ -168,7 +169,7 @@ def standing(
     from study import searched  # only here: Optuna takes long to import, and most studies do without
 
     # What a search found is shown by fresh seeds alone; while it goes on, all that it has tried.
-    shown = searched.confirmed(plan, folder) or plan
+    shown = searched.confirmed(plan, folder) or searched.labelled(plan, folder)
     found = _standing(folder, shown, _of_plan(table, shown), root, tracking_uri, compare)
     search = searched.searched(plan, folder, table, found.summaries)
     more = [] if search is None or search.is_over else [searched.NOT_CONFIRMED]
@@ -293,6 +294,8 @@ def show(found: Standing, console: Console) -> None:
     require_results(found)
     show_summaries(console, found.rows, found.plan.spec.question)
     console.print(found.headline, markup=False, highlight=False)
+    if found.search is not None:
+        show_search(console, found.search, found.rows)
     if found.verdicts:
         console.print(verdicts_table(found.rows, found.verdicts))
     if found.against.comparisons:

@@ -40,7 +40,27 @@ def confirmed(plan: Plan, folder: StudyStore) -> Plan | None:
     if record is None or record.winners is None:
         return None
     cells = winners_cells(plan.spec, record)
-    return Plan(plan.spec, tuple(cells), {}, {cell.id: planned_seeds(plan.spec).fresh for cell in cells})
+    labels = {cell.id: _label(number) for cell, number in zip(cells, record.winners, strict=True)}
+    return Plan(plan.spec, tuple(cells), labels, {cell.id: planned_seeds(plan.spec).fresh for cell in cells})
+
+
+def labelled(plan: Plan, folder: StudyStore) -> Plan:
+    """Name the cells of a search that goes on by their candidates: what they chose has more digits than one reads.
+
+    Args:
+        plan: what it has asked for so far.
+        folder: its part of the store.
+    """
+    record = read_record(plan.spec, folder)
+    first: dict[str, int] = {}
+    for candidate in () if record is None else record.candidates:
+        if candidate.cell_id is not None:
+            first.setdefault(candidate.cell_id, candidate.number)
+    return replace(plan, labels={cell: _label(number) for cell, number in first.items()})
+
+
+def _label(number: int) -> dict[str, str]:
+    return {"candidate": f"#{number}"}
 
 
 def searched(

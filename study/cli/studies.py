@@ -211,7 +211,7 @@ def _read_from(source: str, tracking_uri: str | None, store: str) -> str | None:
 @click.option(
     "--format",
     "formats",
-    type=click.Choice(["html", "md", "csv", "parquet", "latex", "png", "svg", "pdf"]),
+    type=click.Choice(["html", "md", "csv", "parquet", "yaml", "latex", "png", "svg", "pdf"]),
     multiple=True,
     help="What to write; may be given again. Default: all but pdf.",
 )

@@ -3,7 +3,7 @@
 Report                               what a report says, with Rows for other programs, and what it shows of trials:
                                      LearningCurve, Gates, TrialWeights, and Links to their pages
 cells, groups                        summaries with what tells them apart: `Keyed`
-summaries_table, comparisons_table   tables in a terminal
+summaries_table, comparisons_table   tables in a terminal; show_search prints a search's
 with_published, with_study, with_groups   rows beside others
 contrasts, headline                  trends and tests between rows, and the finding in a sentence
 varying                              the hyperparameters that tell the cells apart
@@ -32,6 +32,7 @@ from study.report.series import chart_series
 from study.report.terminal import (
     MOST_ROWS,
     comparisons_table,
+    show_search,
     show_summaries,
     summaries_table,
     verdicts_table,
@@ -68,6 +69,7 @@ __all__ = [
     "groups_rows",
     "headline",
     "search_headline",
+    "show_search",
     "show_summaries",
     "summaries_table",
     "varying",

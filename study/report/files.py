@@ -14,9 +14,11 @@ from study.aggregate import CellSummary, GroupSummary
 from study.records import CELL_FIELDS, Interval, Outcome, format_range
 from study.reference.published import SOURCE
 from study.report.compare import Against, Comparison
-from study.report.content import Report, Rows
+from study.report.content import Report, Rows, Searched
 from study.report.contrasts import Contrasts
 from study.report.keyed import Keyed
+from study.report.search_table import importance_line, told, winners_table
+from study.report.sought import confirmed
 from study.report.table import (
     TextTable,
     comparison_table,
@@ -176,6 +178,8 @@ def markdown(report: Report, figures: Sequence[Drawn]) -> str:
     parts = [f"# {_cell(report.name)}", _cell(report.question), _cell(report.headline)]
     parts += [f"![{_cell(drawn.title)}]({drawn.name}.png)" for drawn in figures[:1]]
     parts.append(_markdown_table(summaries_table(report.rows)))
+    if report.search is not None:
+        parts += _searched(report.search, report.rows)
     if report.verdicts:
         parts += ["## Are the seeds enough?", verdicts_note(report.verdicts)]
         parts.append(_markdown_table(verdicts_table(report.rows, report.verdicts)))
@@ -186,6 +190,15 @@ def markdown(report: Report, figures: Sequence[Drawn]) -> str:
             *map(_cell, report.against.notes),
         ]
     return "\n\n".join(part for part in [*parts, *map(_cell, report.notes)] if part) + "\n"
+
+
+def _searched(search: Searched, rows: Keyed) -> list[str]:
+    parts = ["## Search", _cell(told(search)), _cell(importance_line(search))]
+    if confirmed(search):
+        parts.append(_markdown_table(winners_table(search, rows)))
+    if search.file:
+        parts.append("The winner's study file, ready to run: [winner.yaml](winner.yaml)")
+    return parts
 
 
 def _cell_row(s: CellSummary, labels: Labels) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from study.aggregate import CellSummary
-from study.report import html, words
+from study.report import html, search_page, words
 from study.report.compare import LEVEL, Against, Comparison
 from study.report.content import Links, Report
 from study.report.contrasts import Contrasts
@@ -67,10 +67,11 @@ def page(report: Report, drawn: Sequence[Drawn]) -> str:
         html.section("What is missing", html.items(_missing(rows)), kind="warning"),
         *(html.figure(figure) for figure in drawn[:1]),
         html.section("Results", f"{_table_note(bool(trials))}{cells}"),
+        search_page.section(report.search, rows, drawn),
         html.section(_against_title(against), _comparison(rows, against)) if against else "",
         html.section("Are the seeds enough?", _verdicts(report)),
         html.section("Trends and tests", _contrasts(report.contrasts)),
-        html.section("More figures", "".join(html.figure(figure) for figure in drawn[1:])),
+        html.section("More figures", _more(drawn)),
         html.section("Protocol", _protocol(report)),
         html.section("Notes", html.items(notes)),
         html.section("What the columns mean", _definitions()),
@@ -79,6 +80,10 @@ def page(report: Report, drawn: Sequence[Drawn]) -> str:
         trials,
     ]
     return _head(report.name) + "\n".join(part for part in body if part) + _foot()
+
+
+def _more(drawn: Sequence[Drawn]) -> str:
+    return "".join(html.figure(figure) for figure in drawn[1:] if figure.name != search_page.IMPORTANCE)
 
 
 def _asset(name: str) -> str:

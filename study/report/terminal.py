@@ -9,8 +9,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from study.report import table
+from study.report import search_table, sought, table
 from study.report.compare import Against
+from study.report.content import Searched
 from study.report.keyed import Keyed
 from study.report.table import TextTable
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 200
 """Rows that a terminal shows: nobody reads more there, and a thousand take seconds to lay out."""
+
+_MOST_UPRIGHT = 6
+"""Rows side by side."""
 
 
 def summaries_table(rows: Keyed, *, title: str | None = None, most: int | None = None) -> Table:
@@ -55,6 +59,28 @@ def verdicts_table(rows: Keyed, verdicts: Sequence[Verdict]) -> Table:
     """Show whether the seeds are enough; those that are not are dimmed."""
     dim = [not verdict.is_sure for verdict in verdicts]
     return _rich(table.verdicts_table(rows, verdicts), "Are the seeds enough?", dim)
+
+
+def show_search(console: Console, search: Searched, rows: Keyed) -> None:
+    """Print the candidates that were confirmed, and what mattered."""
+    if sought.confirmed(search):
+        console.print(_upright(search_table.winners_table(search, rows), "Confirmed with fresh seeds"))
+    line = search_table.importance_line(search)
+    if line:
+        console.print(line, markup=False, highlight=False)
+
+
+def _upright(text: TextTable, title: str) -> Table:
+    """Lay a table of a few rows out with a column a row: names of many columns need more room than a terminal has."""
+    made = Table(title=Text(title), title_justify="left", box=None, pad_edge=False, show_header=False)
+    made.add_column()
+    for _ in text.rows[:_MOST_UPRIGHT]:
+        made.add_column(justify="right")
+    for column in text.columns:
+        made.add_row(Text(column.title), *map(Text, column.texts[:_MOST_UPRIGHT]))
+    if len(text.rows) > _MOST_UPRIGHT:
+        made.caption = f"... and {len(text.rows) - _MOST_UPRIGHT} more, in the files"
+    return made
 
 
 def _rich(text: TextTable, title: str | None, is_dim: Sequence[bool]) -> Table:

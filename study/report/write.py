@@ -8,15 +8,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from study.report import files, latex
+from study.report import files, latex, search_table
 from study.report.content import Report
 from study.report.figures.names import KINDS, NAMES
 
 FORMATS: Mapping[str, Sequence[str]] = {
     "html": ("report.html",),
     "md": ("report.md",),
-    "csv": ("cells.csv", "comparison.csv", "tests.csv"),
+    "csv": ("cells.csv", "comparison.csv", "tests.csv", "candidates.csv"),
     "parquet": ("cells.parquet",),
+    "yaml": ("winner.yaml",),
     "latex": ("cells.tex",),
     **{kind: tuple(f"{name}.{kind}" for name in NAMES) for kind in KINDS},
 }
@@ -51,6 +52,10 @@ def write_report(folder: Path, report: Report, formats: Collection[str] = USUAL)
         contents |= _with_figures(report)
     if (against := report.against) is not None and against.comparisons:
         contents["comparison.csv"] = lambda: files.comparison_csv(report.rows, against)
+    if (search := report.search) is not None and search.candidates:
+        contents["candidates.csv"] = lambda: files.to_csv(search_table.candidates_rows(search))
+    if search is not None and search.file:
+        contents["winner.yaml"] = lambda: search.file
     if report.contrasts.has_any:
         contents["tests.csv"] = lambda: files.tests_csv(report.contrasts)
     names = [name for kind in FORMATS if kind in formats for name in FORMATS[kind]]

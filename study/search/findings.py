@@ -16,7 +16,7 @@ from study.search.evidence import Evidence
 from study.search.objectives import OBJECTIVES, Objective, front
 from study.search.record import Candidate, Record
 from study.search.searching import planned_seeds
-from study.search.space import MODEL, Parameter, Space
+from study.search.space import Parameter, Space
 from study.search.suggest import directions, distribution, frozen, quietly
 from study.spec import Spec
 
@@ -96,19 +96,26 @@ def confirmations(spec: Spec, record: Record, evidence: Evidence) -> list[CellSu
 
 
 def winners_file(spec: Spec, winner: Candidate) -> str:
-    """Write the study's file of a candidate, with the seeds that confirmed it."""
+    """Write the study's file of a candidate, with the seeds that confirmed it: of all that is given, what applies."""
     space, seeds = Space(spec), planned_seeds(spec)
-    model = winner.params.get(MODEL, spec.models[0].name)
-    chosen = space.chosen(winner.params)
-    fixed = spec.fixed.given | next(m for m in spec.models if m.name == model).fixed.given | chosen
+    cell = space.cell(winner.params)
+    values = space.fixed[cell.model] | space.chosen(winner.params)
+    applying = {key: _plain(value) for key, value in values.items() if getattr(cell, key) is not None}
+    # What a model sets for itself goes before what the file's tables say, so that each stands once.
+    given = {
+        table: {
+            key: applying.pop(prefix + key) for key in getattr(spec, table).given if prefix + key in applying
+        }
+        for table, prefix in (("task", ""), ("protocol", ""), ("success", "success_"))
+    }
     tables: dict[str, Any] = {
         "study": f"{spec.study[:72]}-winner",
         "question": f"How reliable is what the search {spec.study} found?",
-        "task": {key: _plain(value) for key, value in spec.task.given.items()},
-        "models": [model],
-        "fixed": {key: _plain(value) for key, value in fixed.items()},
-        "protocol": {key: _plain(value) for key, value in spec.protocol.given.items()},
-        "success": {key: _plain(value) for key, value in spec.success.given.items()},
+        "task": {"name": spec.task.name} | given["task"],
+        "models": [cell.model],
+        "fixed": applying,
+        "protocol": given["protocol"],
+        "success": given["success"],
     }
     kept = {key: value for key, value in tables.items() if value}
     text = yaml.safe_dump(kept, sort_keys=False, default_flow_style=None, width=110, allow_unicode=True)

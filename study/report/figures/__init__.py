@@ -7,6 +7,7 @@ survival          time to success
 heat_map          success rate over two numbers
 learning_curves   errors over the iterations
 gates, weights    what trials have learned
+search_...        how a search went, what was chosen, the front, what mattered; search_axes is what they share
 dots              rows as the dots and lines of `panels`
 multiples         small multiples, and coloured fields
 axes              where rows stand on an axis, how curves look, the legend

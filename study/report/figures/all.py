@@ -3,22 +3,46 @@
 from __future__ import annotations
 
 from study.report.content import Report
-from study.report.figures import gates, heat_map, learning_curves, panels, survival, weights
+from study.report.figures import (
+    gates,
+    heat_map,
+    learning_curves,
+    panels,
+    search_contour,
+    search_front,
+    search_history,
+    search_importance,
+    search_slices,
+    survival,
+    weights,
+)
 from study.report.figures.dots import SECONDS
 from study.report.figures.style import Drawn
 
 
 def draw(report: Report) -> list[Drawn]:
-    """Draw the figures, in the order of `names.NAMES`; one that the report has nothing for is left out."""
-    rows = report.rows
-    has_seconds = any(s.solved_at_s_mean is not None for s in rows.summaries)
+    """Draw the figures, in the order of `names.NAMES`; one that the report has nothing for is left out.
+
+    Of a search that goes on, only how it goes: its rows are candidates, most of them bad, and none confirmed.
+    """
+    rows, search = report.rows, report.search
     found = [
-        panels.draw(rows, report.against),
-        panels.draw(rows, report.against, SECONDS) if has_seconds else None,
-        survival.draw(rows),
-        heat_map.draw(rows),
-        learning_curves.draw(rows, report.learning),
-        gates.draw(rows, report.gates),
-        weights.draw(rows, report.weights),
+        search_history.draw(search, rows),
+        search_front.draw(search, rows),
+        search_importance.draw(search),
+        search_slices.draw(search, rows),
+        search_contour.draw(search),
     ]
+    if search is None or search.is_over:
+        has_seconds = any(s.solved_at_s_mean is not None for s in rows.summaries)
+        found = [
+            *found,
+            panels.draw(rows, report.against),
+            panels.draw(rows, report.against, SECONDS) if has_seconds else None,
+            survival.draw(rows),
+            None if search is not None else heat_map.draw(rows),  # what was chosen fills no grid
+            learning_curves.draw(rows, report.learning),
+            gates.draw(rows, report.gates),
+            weights.draw(rows, report.weights),
+        ]
     return [figure for figure in found if figure is not None]

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-NAMES = ("figure", "training-time", "survival", "heat-map", "learning-curves", "gates", "weights")
+SEARCH = ("search-history", "search-front", "search-importance", "search-slices", "search-contour")
+"""Of a search alone."""
+
+NAMES = (
+    *SEARCH, "figure", "training-time", "survival", "heat-map", "learning-curves", "gates", "weights",
+)  # fmt: skip
 """Names of the figures' files, in the order of the page."""
 
 KINDS = ("svg", "png", "pdf")

@@ -10,7 +10,19 @@ import pytest
 
 from study.aggregate import CellSummary, aggregate
 from study.records import Cell, Outcome, Result, Trial
-from study.report import Report, cells, cells_rows, contrasts, headline, with_published
+from study.report import (
+    Chosen,
+    Keyed,
+    Report,
+    Searched,
+    Sought,
+    Tried,
+    cells,
+    cells_rows,
+    contrasts,
+    headline,
+    with_published,
+)
 from study.table import results_table
 from tasks.networks import MODELS
 
@@ -99,6 +111,74 @@ def report_of(
     return Report(**content | changes)
 
 
+SOUGHT = {
+    "success_rate": Sought(name="success_rate", title="success rate, lower end", is_sought_high=True),
+    "time_to_success": Sought(
+        name="time_to_success", title="time to success, restricted mean, upper end", is_sought_high=False
+    ),
+    "sparsity_error": Sought(
+        name="sparsity_error", title="sparsity error, mean of solved, upper end", is_sought_high=False
+    ),
+}
+PARAMETERS = (
+    Chosen(name="model", choices=("NMU", "NAC-mul")),
+    Chosen(name="learning_rate", low=1e-4, high=1e-1, is_log=True),
+    Chosen(name="sparsity_end", low=1000, high=20000),
+    Chosen(name="NMU.sparsity_strength", low=0.03, high=30, is_log=True),
+)
+
+
+def tried(number: int, objectives: Sequence[str], **changes: Any) -> Tried:
+    """Make a candidate: it chose by its number, and so was it worth."""
+    values = {"success_rate": (number % 12) / 12, "time_to_success": 15_000.0 - 500 * (number % 7)}
+    values["sparsity_error"] = 10.0 ** -(number % 5)
+    params: dict[str, Any] = {
+        "model": "NAC-mul" if number % 4 == 1 else "NMU",
+        "learning_rate": 10.0 ** (-4 + 3 * (number * 0.618 % 1)),
+        "sparsity_end": 1000 + (number * 733) % 19_000,
+    }
+    if params["model"] == "NMU":
+        params["NMU.sparsity_strength"] = 0.03 * 10 ** (3 * (number * 0.382 % 1))
+    content: dict[str, Any] = {
+        "number": number,
+        "round": number // 12,
+        "params": params,
+        "seeds": (5, 15, 40)[number % 3],
+        "values": tuple(values[name] for name in objectives),
+    }
+    return Tried(**content | changes)
+
+
+def search_of(
+    objectives: Sequence[str] = ("success_rate",),
+    count: int = 30,
+    winners: Sequence[int] = (11,),
+    **changes: Any,
+) -> tuple[Searched, Keyed]:
+    """Make a search and the rows of its confirmed candidates, the first of which solved 90 of 100."""
+    candidates = [tried(number, objectives, is_front=number in winners) for number in range(count)]
+    for row, number in enumerate(winners):
+        candidates[number] = tried(number, objectives, is_front=True, row=row)
+    cells_of = [published_cell("NMU", init_variance=0.01 * (row + 1)) for row in range(max(1, len(winners)))]
+    summaries = summaries_of(*((c, {"solved": 90 - i, "unsolved": 10 + i}) for i, c in enumerate(cells_of)))
+    labels = {c.id: {"candidate": f"#{number}"} for c, number in zip(cells_of, winners, strict=False)}
+    shares = {"learning_rate": 0.5, "sparsity_end": 0.3, "NMU.sparsity_strength": 0.15, "model": 0.05}
+    content: dict[str, Any] = {
+        "objectives": tuple(SOUGHT[name] for name in objectives),
+        "parameters": PARAMETERS,
+        "candidates": tuple(candidates),
+        "importance": dict.fromkeys(objectives, shares),
+        "trials": sum(candidate.seeds for candidate in candidates),
+        "budget": 600,
+        "fresh": 100,
+        "impossible": 2,
+        "sampler": "TPE, Optuna 5.0.0",
+        "is_over": bool(winners),
+        "file": "study: demo-winner\nseeds: [40, 41]\n" if winners else "",
+    }
+    return Searched(**content | changes), cells(summaries, labels)
+
+
 class Dashboard:
     """Links as MLflow's dashboard has them."""
 
@@ -132,6 +212,16 @@ def listed(summaries: Sequence[CellSummary]) -> pa.Table:
         )
     ]
     return pa.Table.from_pylist(rows)
+
+
+@pytest.fixture(name="search_of")
+def _search_of() -> Callable[..., tuple[Searched, Keyed]]:
+    return search_of
+
+
+@pytest.fixture(name="tried")
+def _tried() -> Callable[..., Tried]:
+    return tried
 
 
 @pytest.fixture(name="listed")

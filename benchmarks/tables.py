@@ -297,7 +297,7 @@ def source(note: Path) -> str:
         trials = f"{found['trials']:,} trials instead of {found['fixed_trials']:,}: {fewer:.1%} fewer. "
     return trials + (
         f"Measured {found['created_at'][:10]} on {found['device']} ({found['processor']}), {packages}; "
-        f"commit {(found['git_commit'] or 'unknown')[:12]}{changed}; {settings}."
+        f"commit {(found['git_commit'] or 'unknown')[:12]}{changed}{'; ' if settings else ''}{settings}."
     )
 
 

@@ -27,7 +27,7 @@ _MOST_ASKED = 25
 
 
 @dataclass(frozen=True)
-class Planned:
+class Seeds:
     """The seeds of a search.
 
     Args:
@@ -39,7 +39,7 @@ class Planned:
     fresh: Sequence[int]
 
 
-def planned_seeds(spec: Spec) -> Planned:
+def planned_seeds(spec: Spec) -> Seeds:
     """Give the seeds of a search.
 
     Example:
@@ -48,9 +48,8 @@ def planned_seeds(spec: Spec) -> Planned:
         >>> planned_seeds(parse_spec(text + "trials: 100, confirm_seeds: 50}}", source="a.yaml")).fresh
         range(20, 70)
     """
-    assert spec.search is not None
-    first = max(spec.first_seeds) + 1
-    return Planned(spec.first_seeds, range(first, first + spec.search.confirm_seeds))
+    first = spec.last_seed + 1
+    return Seeds(spec.first_seeds, range(first, first + _search(spec).confirm_seeds))
 
 
 def plan_of(spec: Spec, record: Record, evidence: Evidence) -> Plan:
@@ -130,6 +129,7 @@ class Searching:
     def __init__(self, storage_uri: str | None) -> None:
         self._storage_uri = storage_uri
         self._suggestions: Suggestions | None = None
+        self._written: Record | None = None
 
     def __call__(self, plan: Plan, folder: Folder, tell: Tell) -> Plan:
         """Tell the sampler what came of the last round, ask for the next one, and plan what is to be trained."""
@@ -138,12 +138,18 @@ class Searching:
         record = before or Record(sampler_name(_search(spec)), asked(spec))
         suggestions = self._resumed(spec, record, tell)
         evidence = Evidence(folder.read_results())
-        record = _onward(spec, record, evidence, suggestions)
+        try:
+            record = _onward(spec, record, evidence, suggestions)
+            if record != before:
+                folder.keep(NAME, to_json(record))
+        except BaseException:
+            self._suggestions = None  # it is ahead of what is recorded: it begins again from there
+            raise
         if record != before:
-            folder.keep(NAME, to_json(record))
             tell(_progress(spec, record))
-        if self._storage_uri is not None:
-            write_storage(self._storage_uri, spec, record, tell)
+        if self._storage_uri is not None and self._written != record:
+            is_written = write_storage(self._storage_uri, spec, record, tell)
+            self._written = record if is_written else None
         grown = plan_of(spec, record, evidence)
         return plan if grown == plan else grown
 

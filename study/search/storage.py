@@ -21,8 +21,8 @@ from study.search.suggest import attributes, directions, distribution, frozen, q
 from study.spec import Spec
 
 
-def write_storage(uri: str, spec: Spec, record: Record, tell: Callable[[str], None]) -> None:
-    """Bring a database up to a record; where that fails, say so.
+def write_storage(uri: str, spec: Spec, record: Record, tell: Callable[[str], None]) -> bool:
+    """Bring a database up to a record, and say whether that worked; where it doesn't, tell why.
 
     Args:
         uri: of the database, ``sqlite:///...`` or ``postgresql://...``.
@@ -35,6 +35,8 @@ def write_storage(uri: str, spec: Spec, record: Record, tell: Callable[[str], No
             _write(uri, spec, record)
     except (OptunaError, SQLAlchemyError, ValueError, ImportError) as error:
         tell(f"nothing was written for Optuna's dashboard, and the search goes on: {last_line(str(error))}")
+        return False
+    return True
 
 
 def _write(uri: str, spec: Spec, record: Record) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 
 from study.spec.document import Path
 from study.spec.grid import Setting, common_level, own_level, places
-from study.spec.tables import ModelTable, RangeTable, Search, Spec
+from study.spec.tables import MOST_SEEDS, ModelTable, RangeTable, Search, Spec
 
 
 def search_mistakes(spec: Spec, unread: Collection[str]) -> Iterator[tuple[Path, str]]:
@@ -39,6 +39,8 @@ def search_mistakes(spec: Spec, unread: Collection[str]) -> Iterator[tuple[Path,
             "a search gives seeds to those candidates that earn them: say how many one has at most",
         )
         return
+    if spec.last_seed + spec.search.confirm_seeds >= MOST_SEEDS:
+        yield ("seeds",), f"must leave {spec.search.confirm_seeds} seeds below 2**63 to confirm what is found"
     yield from _budget_mistakes(spec.search, spec.most_seeds)
     if spec.search.sampler == "CMA-ES":
         yield from _unfit_for_cma_es(spec, ranges)

@@ -42,7 +42,7 @@ from tasks import MODELS, TASKS
 
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$"
 _RESERVED = "mlflow"  # the store keeps MLflow's database and files beside the studies
-_MOST_SEEDS = 2**63
+MOST_SEEDS = 2**63
 _BATCH = 20
 
 
@@ -191,7 +191,7 @@ def _seeds(value: object) -> Sequence[int]:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, int) and not isinstance(value, bool):
-        if not 1 <= value < _MOST_SEEDS:
+        if not 1 <= value < MOST_SEEDS:
             raise ValueError(f"must be at least 1 and below 2**63, but got {value}")
         return range(value)
     if not isinstance(value, list):
@@ -199,7 +199,7 @@ def _seeds(value: object) -> Sequence[int]:
     if not value:
         raise ValueError("must have at least 1 seed, but the list is empty")
     for seed in value:
-        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < _MOST_SEEDS:
+        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < MOST_SEEDS:
             raise ValueError(f"each seed must be a whole number, 0 <= seed < 2**63, but got {shown(seed)}")
     seen: set[int] = set()
     twice = [seed for seed in value if seed in seen or seen.add(seed)]  # type: ignore[func-returns-value]
@@ -356,6 +356,12 @@ class Spec(Table):
         """The seeds that every cell has, whatever comes of them."""
         seeds: Sequence[int] = self.seeds.listed if self.until is None else range(self.until.step)
         return seeds
+
+    @property
+    def last_seed(self) -> int:
+        """Give the greatest of the first seeds."""
+        seeds = self.first_seeds
+        return int(seeds[-1] if isinstance(seeds, range) else max(seeds))
 
     @property
     def most_seeds(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -59,33 +60,33 @@ def plan(
     console.print(found)
 
 
-_LOCAL = click.option(
-    "--local", is_flag=True, help="Run packs one after another in this process, for debuggers."
+_RUNNING = (
+    click.argument("file"),
+    STORE,
+    TRACKING,
+    training_options,
+    CPUS,
+    click.option("--local", is_flag=True, help="Run packs one after another in this process, for debuggers."),
+    click.option("--address", help="A running Ray cluster. Default: start Ray on this machine."),
 )
-_ADDRESS = click.option("--address", help="A running Ray cluster. Default: start Ray on this machine.")
+
+
+def _running(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of those that train a study from here."""
+    for option in reversed(_RUNNING):
+        command = option(command)
+    return command
 
 
 @click.command()
-@click.argument("file")
-@STORE
-@TRACKING
-@training_options
-@CPUS
-@_LOCAL
-@_ADDRESS
+@_running
 def run(file: str, yes: bool, **options: Any) -> None:
     """Run what is missing of FILE (a path or a preset's name), publish it and report; a search is gone on with."""
     _run(file, planned_study(file, yes=yes), **options)
 
 
 @click.command()
-@click.argument("file")
-@STORE
-@TRACKING
-@training_options
-@CPUS
-@_LOCAL
-@_ADDRESS
+@_running
 def search(file: str, yes: bool, **options: Any) -> None:
     """Search the ranges of FILE for the best candidates, confirm them with fresh seeds, and report.
 

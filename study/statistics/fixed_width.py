@@ -96,8 +96,7 @@ class FixedWidth:
 
     def is_narrow(self, successes: int, n: int) -> bool:
         """Say whether the interval is as narrow as wanted."""
-        low, high = self.interval(successes, n)
-        return (high - low) / 2 <= self.half_width
+        return _is_narrow(self, successes, n)
 
     def expected(self, rate: float | None = None) -> float:
         """Compute how many seeds are expected to be needed.
@@ -165,6 +164,12 @@ def clopper_pearsons(successes: npt.ArrayLike, n: npt.ArrayLike, error: float) -
     low = np.where(k > 0, special.betaincinv(np.maximum(k, 1), total - k + 1, error / 2), 0.0)
     high = np.where(k < total, special.betaincinv(k + 1, np.maximum(total - k, 1), 1 - error / 2), 1.0)
     return np.column_stack([low, high])
+
+
+@lru_cache(maxsize=100_000)  # thousands of cells come to the same counts
+def _is_narrow(sampling: FixedWidth, successes: int, n: int) -> bool:
+    low, high = sampling.interval(successes, n)
+    return (high - low) / 2 <= sampling.half_width
 
 
 @lru_cache(maxsize=32)

@@ -8,12 +8,10 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -26,6 +24,7 @@ from study.spec import parse_spec
 from study.store import Store, StudyStore
 from study.table import table_results
 from study.work import PackWork
+from tests.commands import DEADLINE_S, Start, starting, until
 
 NAME = "disturbed"
 SPEC = f"""
@@ -37,7 +36,6 @@ seeds: 4
 fixed: {{batch_size: 16, sparsity_start: 1000, sparsity_end: 3000}}
 protocol: {{iterations: 8000, evaluate_every: 500, evaluation_rows: 50}}
 """
-DEADLINE_S = 120
 
 
 @pytest.fixture(scope="module")
@@ -72,38 +70,22 @@ def bits(folder: StudyStore) -> list[Result]:
 
 
 @pytest.fixture
-def study(tmp_path: Path) -> Iterator[Callable[[], subprocess.Popen[str]]]:
-    """Give what starts `study run` on a store of its own; whatever still runs at the end is killed."""
+def study(tmp_path: Path) -> Iterator[Start]:
+    """Give what starts `study run` on a store of its own."""
+    # The slower engine, so that there is time to disturb it.
     (tmp_path / "disturbed.yaml").write_text(SPEC)
-    started: list[subprocess.Popen[str]] = []
-
-    def start(*more: str) -> subprocess.Popen[str]:
-        # The slower engine, so that there is time to disturb it.
-        command = [sys.executable, "-m", "study", "run", "disturbed.yaml", "--engine", "torch"]
-        process = subprocess.Popen(
-            [*command, "--tracking-uri", "off", "--checkpoint-every-s", "0.2", *more],
-            cwd=tmp_path,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-        started.append(process)
-        return process
-
-    yield start
-    for process in started:
-        if process.poll() is None:
-            process.kill()
-        process.communicate()
-
-
-def until(condition: Callable[[], object], what: str) -> None:
-    """Wait until something has happened."""
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"waited {DEADLINE_S} s for {what}"
-        time.sleep(0.02)
+    words = (
+        "run",
+        "disturbed.yaml",
+        "--engine",
+        "torch",
+        "--tracking-uri",
+        "off",
+        "--checkpoint-every-s",
+        "0.2",
+    )
+    with starting(tmp_path) as start:
+        yield partial(start, *words)
 
 
 @pytest.mark.parametrize(

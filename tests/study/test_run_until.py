@@ -7,12 +7,11 @@ import io
 import os
 import re
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import mlflow
@@ -35,6 +34,7 @@ from study.table import table_results
 from study.tracking import default_uri, published
 from study.tracking.rows import TRIAL_ID
 from study.until import grown
+from tests.commands import DEADLINE_S, Start, starting
 
 # Warnings of MLflow and what it imports are theirs to mend.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -57,7 +57,6 @@ LONG = (
     .replace("4000", "20000")
     .replace("half_width: 0.2, max: 24", "half_width: 0.1, max: 60")
 )
-DEADLINE_S = 120
 
 
 def planned(text: str = SPEC) -> Plan:
@@ -147,29 +146,11 @@ def test_how_it_is_packed_changes_nothing(tmp_path, undisturbed, pack_size):
 
 
 @pytest.fixture
-def study(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Give what starts `study run` in a process of its own; whatever still runs at the end is killed."""
+def study(tmp_path: Path) -> Iterator[Start]:
+    """Give what starts `study run` in a process of its own."""
     (tmp_path / "sure.yaml").write_text(LONG)
-    started: list[subprocess.Popen[str]] = []
-
-    def start(*more: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "study", "run", "sure.yaml", "--local", "--tracking-uri", "off"]
-        process = subprocess.Popen(
-            [*command, *more],
-            cwd=tmp_path,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-        started.append(process)
-        return process
-
-    yield start
-    for process in started:
-        if process.poll() is None:
-            process.kill()
-        process.communicate()
+    with starting(tmp_path) as start:
+        yield partial(start, "run", "sure.yaml", "--local", "--tracking-uri", "off")
 
 
 def test_killed_midway_and_run_again_it_is_the_same(study, tmp_path):

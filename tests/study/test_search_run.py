@@ -6,10 +6,8 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,6 +20,7 @@ from study.results import standing
 from study.search.record import NAME as RECORD
 from study.spec import parse_spec
 from study.store import Store
+from tests.commands import DEADLINE_S, STUDY, Process, Start, starting, until
 from tests.servers import Postgres, postgres_programs
 
 # Warnings of MLflow and of Optuna's dashboard are theirs to mend.
@@ -42,38 +41,21 @@ protocol: {{iterations: 100, evaluate_every: 20, evaluation_rows: 50}}
 success: {{threshold: 1000.0}}
 search: {{objective: success_rate, trials: 60, candidates: 4, first_seeds: 2, confirm_seeds: 5}}
 """
-DEADLINE_S = 120
-_STUDY = (sys.executable, "-m", "study")
-
-Start = Callable[..., "subprocess.Popen[str]"]
 
 
 @pytest.fixture
 def search(tmp_path: Path) -> Iterator[Start]:
-    """Give what starts `study search` on a store of its own; whatever still runs at the end is killed."""
-    started: list[subprocess.Popen[str]] = []
+    """Give what starts `study search` of a file, on a store of its own."""
+    with starting(tmp_path) as start:
 
-    def start(*more: str, text: str = SPEC, store: str = "studies") -> subprocess.Popen[str]:
-        (tmp_path / "sought.yaml").write_text(text)
-        process = subprocess.Popen(
-            [*_STUDY, "search", "sought.yaml", "--store", store, "--tracking-uri", "off", *more],
-            cwd=tmp_path,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-        started.append(process)
-        return process
+        def start_search(*more: str, text: str = SPEC, store: str = "studies") -> Process:
+            (tmp_path / "sought.yaml").write_text(text)
+            return start("search", "sought.yaml", "--store", store, "--tracking-uri", "off", *more)
 
-    yield start
-    for process in started:
-        if process.poll() is None:
-            process.kill()
-        process.communicate()
+        yield start_search
 
 
-def ended(process: subprocess.Popen[str]) -> str:
+def ended(process: Process) -> str:
     told, _ = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 0, told
     return told
@@ -92,13 +74,6 @@ def opened(uri: str) -> Iterator[optuna.storages.RDBStorage]:
 def record_of(folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((folder / NAME / RECORD).read_bytes())
     return found
-
-
-def until(condition: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"waited {DEADLINE_S} s for {what}"
-        time.sleep(0.02)
 
 
 def report_of(root: Path) -> list[Any]:
@@ -271,7 +246,7 @@ def test_the_plan_of_a_search_says_what_it_takes(tmp_path):
     """`study plan` tells rounds, rungs, the confirmation, and a time; it writes nothing."""
     (tmp_path / "sought.yaml").write_text(SPEC)
     told = subprocess.run(
-        [*_STUDY, "plan", "sought.yaml"],
+        [*STUDY, "plan", "sought.yaml"],
         cwd=tmp_path,
         capture_output=True,
         text=True,

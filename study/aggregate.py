@@ -80,7 +80,7 @@ def aggregate(
     ids = results["cell_id"].combine_chunks().dictionary_encode()
     codes = np.asarray(ids.indices)
     found = _cells(results, codes, ids.dictionary.to_pylist())
-    fields = summarise(columns_of(results), _rows_by(codes, len(found)), rates)
+    fields = summarise(columns_of(results), rows_by(codes, len(found)), rates)
     summaries = {cell.id: CellSummary(cell=cell, **of) for cell, of in zip(found, fields, strict=True)}
     wanted = dict(planned) if planned is not None else {}
     order = {cell.id: cell for cell in [*wanted, *found]}
@@ -116,7 +116,7 @@ def aggregate_by(outcomes: pa.Table, by: Sequence[str], *, as_published: bool = 
     first = np.unique(codes, return_index=True)[1]
     values = [outcomes[name].take(pa.array(first)).to_pylist() for name in by]
     columns = columns_of(outcomes)
-    rows = _rows_by(codes, count)
+    rows = rows_by(codes, count)
     fields = summarise(columns, rows)
     return [
         GroupSummary(
@@ -232,7 +232,7 @@ def _cells(results: pa.Table, codes: npt.NDArray[np.int32], ids: list[str]) -> l
     return cells
 
 
-def _rows_by(codes: npt.NDArray[np.integer], count: int) -> list[npt.NDArray[np.int64]]:
+def rows_by(codes: npt.NDArray[np.integer], count: int) -> list[npt.NDArray[np.int64]]:
     """List the rows of each code, in the order given."""
     order = np.argsort(codes, kind="stable")
     return np.split(order, np.cumsum(np.bincount(codes, minlength=count))[:-1]) if count else []

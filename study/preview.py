@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,8 +25,10 @@ from study.progress import duration
 from study.records import Pack
 from study.report import MOST_ROWS, cells
 from study.slots import Options, at_once_on, device_of, passed_over_by
-from study.store import Store, one_a_trial
+from study.store import Store, StudyStore, one_a_trial
 from study.table import RESULT_SCHEMA
+
+T = TypeVar("T")
 
 _CALIBRATION_S = 1.0
 
@@ -86,31 +89,26 @@ def _until_sure(plan: Plan, options: Options) -> tuple[Plan, Table]:
 
 def _results_anywhere(plan: Plan, options: Options) -> pa.Table:
     """Read what any study of the store knows of the cells."""
-    store = Store(options.root, read_only=True)
     wanted = pa.array([cell.id for cell in plan.cells], pa.string())
-    found = [RESULT_SCHEMA.empty_table()]
-    for name in store.studies():
-        try:
-            table = store.study(name).read_results()
-        except StudyError:
-            if name == plan.spec.study:
-                raise
-            continue
-        found.append(table.filter(pc.is_in(table["cell_id"], value_set=wanted)))
-    return one_a_trial(found, [str(i) for i in range(len(found))])
+    read = _of_each_study(plan, options, StudyStore.read_results)
+    found = [table.filter(pc.is_in(table["cell_id"], value_set=wanted)) for table in read]
+    return one_a_trial([RESULT_SCHEMA.empty_table(), *found], [str(i) for i in range(len(found) + 1)])
 
 
 def _done_anywhere(plan: Plan, options: Options) -> set[str]:
-    store = Store(options.root, read_only=True)
     wanted = {trial.id for trial in plan.trials}
-    done: set[str] = set()
+    return wanted.intersection(set().union(*_of_each_study(plan, options, StudyStore.done)))
+
+
+def _of_each_study(plan: Plan, options: Options, read: Callable[[StudyStore], T]) -> Iterator[T]:
+    """Read something of every study of the store that can be read."""
+    store = Store(options.root, read_only=True)
     for name in store.studies():
         try:
-            done |= wanted & store.study(name).done()
+            yield read(store.study(name))
         except StudyError:  # as when the study runs: nothing is adopted from what can't be read
             if name == plan.spec.study:
                 raise
-    return done
 
 
 def _pending(

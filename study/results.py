@@ -167,13 +167,16 @@ def standing(
     if plan.spec.search is None:
         return _standing(folder, plan, table, root, tracking_uri, compare)
     from study import searched  # only here: Optuna takes long to import, and most studies do without
+    from study.search import read_record
 
-    # What a search found is shown by fresh seeds alone; while it goes on, all that it has tried.
-    shown = searched.confirmed(plan, folder) or searched.labelled(plan, folder)
+    record = read_record(plan.spec, folder)
+    if record is None:
+        return _standing(folder, plan, table, root, tracking_uri, compare)
+    shown = searched.shown(plan, record)
     found = _standing(folder, shown, _of_plan(table, shown), root, tracking_uri, compare)
-    search = searched.searched(plan, folder, table, found.summaries)
-    more = [] if search is None or search.is_over else [searched.NOT_CONFIRMED]
-    asked = Asked(plan, searched.counted(plan, table))
+    search = searched.searched(plan, record, table, found.summaries)
+    more = [] if search.is_over else [searched.NOT_CONFIRMED]
+    asked = Asked(plan, _summaries(plan, table))
     return replace(found, search=search, asked=asked, notices=[*found.notices, *more])
 
 

@@ -109,8 +109,6 @@ def _next(
     tell = partial(console.print, style="yellow")
     while True:
         grown = waited(partial(grow, plan, folder, console.print), tell)
-        if grown is plan and tried:
-            return plan, []
         missing = waited(partial(find_pending, grown, options.root, console), tell)
         pending = [trial for trial in missing if trial.id not in tried]
         if pending or grown is plan:
@@ -190,7 +188,7 @@ def _train(
     at_once = at_once_on(plan, options) if cluster.GPU in slots else None
     form = partial(_form, folder, options, slots, at_once, console)
     packs, loads, shares = form(pending)
-    tried = {trial.id for trial in pending}
+    tried = {trial.id for trial in pending} if plan.grows else set()
     # Signals are taken over after Ray has started, since Ray takes them over when it starts.
     with (
         stopping(console) as stop,
@@ -219,7 +217,8 @@ def _train(
 
         if options.local:
             (kind,) = slots
-            cluster.run_here(packs, replace(work, device=kind), on_event, stop=stop, more=lambda: more()[0])
+            more_packs = (lambda: more()[0]) if plan.grows else lambda: ()
+            cluster.run_here(packs, replace(work, device=kind), on_event, stop=stop, more=more_packs)
             return not stop.is_set()
         lanes = [
             cluster.Lanes(

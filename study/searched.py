@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from study.aggregate import CellSummary, aggregate
+from study.aggregate import CellSummary
 from study.plan import Plan
 from study.report import Chosen, Searched, Sought, Tried
-from study.search import Evidence, Findings, found, plan_of, planned_seeds, read_record, winners_cells
+from study.search import Evidence, Findings, Record, found, plan_of, planned_seeds, read_record, winners_cells
 from study.store import StudyStore
 
 NOT_CONFIRMED = (
@@ -34,50 +33,38 @@ def planned(plan: Plan, folder: StudyStore, results: pa.Table) -> Plan:
     return plan_of(plan.spec, record, Evidence(results))
 
 
-def confirmed(plan: Plan, folder: StudyStore) -> Plan | None:
-    """Give what a search has asked for to confirm what it found; None while it goes on."""
-    record = read_record(plan.spec, folder)
-    if record is None or record.winners is None:
-        return None
+def shown(plan: Plan, record: Record) -> Plan:
+    """Give what a report shows of a search: what it found, by fresh seeds alone; while it goes on, all of it.
+
+    Cells are called by their candidates: what they chose has more digits than one reads.
+
+    Args:
+        plan: what the search has asked for so far.
+        record: what was suggested.
+    """
+    if record.winners is None:
+        first = {c.cell_id: c.number for c in reversed(record.candidates) if c.cell_id is not None}
+        return replace(plan, labels={cell_id: _label(number) for cell_id, number in first.items()})
     cells = winners_cells(plan.spec, record)
     labels = {cell.id: _label(number) for cell, number in zip(cells, record.winners, strict=True)}
     return Plan(plan.spec, tuple(cells), labels, {cell.id: planned_seeds(plan.spec).fresh for cell in cells})
-
-
-def labelled(plan: Plan, folder: StudyStore) -> Plan:
-    """Name the cells of a search that goes on by their candidates: what they chose has more digits than one reads.
-
-    Args:
-        plan: what it has asked for so far.
-        folder: its part of the store.
-    """
-    record = read_record(plan.spec, folder)
-    first: dict[str, int] = {}
-    for candidate in () if record is None else record.candidates:
-        if candidate.cell_id is not None:
-            first.setdefault(candidate.cell_id, candidate.number)
-    return replace(plan, labels={cell: _label(number) for cell, number in first.items()})
 
 
 def _label(number: int) -> dict[str, str]:
     return {"candidate": f"#{number}"}
 
 
-def searched(
-    plan: Plan, folder: StudyStore, results: pa.Table, rows: Sequence[CellSummary]
-) -> Searched | None:
-    """Say what a search did; None before its first suggestion.
+def searched(plan: Plan, record: Record, results: pa.Table, rows: Sequence[CellSummary]) -> Searched:
+    """Say what a search did.
 
     Args:
         plan: of the search.
-        folder: its part of the store.
+        record: what was suggested.
         results: all that is stored of it.
         rows: of the report.
     """
     spec = plan.spec
-    record = read_record(spec, folder)
-    if record is None or spec.search is None:
-        return None
+    assert spec.search is not None
     findings = found(spec, record, Evidence(results))
     return Searched(
         objectives=tuple(
@@ -114,10 +101,3 @@ def _tried(findings: Findings, rows: Sequence[CellSummary], *, is_over: bool) ->
         )
         for candidate in findings.candidates
     )
-
-
-def counted(plan: Plan, results: pa.Table) -> list[CellSummary]:
-    """Summarise all that a search has asked for, to count its trials."""
-    cells = pa.array([cell.id for cell in plan.cells], pa.string())
-    table = results.filter(pc.is_in(results["cell_id"], value_set=cells))
-    return aggregate(table, planned={cell: len(plan.seeds(cell)) for cell in plan.cells})

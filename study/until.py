@@ -7,9 +7,8 @@ the work was interrupted, comes to the same plan.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -117,9 +116,11 @@ def expected(plan: Plan, results: pa.Table) -> dict[str, int]:
     until = plan.spec.until
     assert until is not None
     outcomes = _outcomes(plan.cells, until.max, results)
-    now = {cell.id: len(grown(plan, results).seeds(cell)) for cell in plan.cells}
+    asked = grown(plan, results)
+    now = {cell.id: len(asked.seeds(cell)) for cell in plan.cells}
     if until.half_width is not None:
-        return {c.id: _expected_for_width(sampling(until), outcomes[c.id], now[c.id]) for c in plan.cells}
+        wanted = sampling(until)
+        return {c.id: _expected_for_width(wanted, outcomes[c.id], now[c.id]) for c in plan.cells}
     found = dict(now)
     for one, other in pairs(plan.cells, str(until.different_from)):
         looked = [outcomes[cell.id][: min(now[one.id], now[other.id])] for cell in (one, other)]
@@ -151,7 +152,7 @@ def _expected_to_differ(until: Until, one: Outcomes, other: Outcomes) -> int:
 
 def _end_of_path(until: Until, rng: np.random.Generator, chances: Floats) -> int:
     before, wins, losses = 0, 0, 0
-    for n in _looks(until):
+    for n in statistics.looks(until.step, until.max):
         more = rng.multinomial(n - before, chances)
         before, wins, losses = n, wins + int(more[0]), losses + int(more[1])
         if statistics.anytime_sign_test(wins, losses) < 1 - CONFIDENCE:
@@ -169,15 +170,10 @@ def progress(plan: Plan, results: pa.Table) -> str:
     return f"{sure} of {len(found)} {what} are sure" + (f"; next {asked:,} trials" if asked > 0 else "")
 
 
-@lru_cache(maxsize=32)
-def _sampling(half_width: float, batch: int, most: int) -> statistics.FixedWidth:
-    return statistics.FixedWidth(half_width, batch, most, CONFIDENCE)
-
-
 def sampling(until: Until) -> statistics.FixedWidth:
     """Give the sampling that ends when a rate is known well enough."""
     assert until.half_width is not None
-    return _sampling(until.half_width, until.step, until.max)
+    return statistics.FixedWidth(until.half_width, until.step, until.max, CONFIDENCE)
 
 
 def rate_intervals(until: Until) -> RateIntervals:
@@ -190,10 +186,6 @@ def rate_intervals(until: Until) -> RateIntervals:
 def _anytimes(solved: npt.ArrayLike, finished: npt.ArrayLike) -> Floats:
     counted = zip(np.asarray(solved).tolist(), np.asarray(finished).tolist(), strict=True)
     return np.array([statistics.anytime(k, n, CONFIDENCE) for k, n in counted]).reshape(-1, 2)
-
-
-def _looks(until: Until) -> Iterable[int]:
-    return (*range(until.step, until.max, until.step), until.max)
 
 
 def _seeds_for_width(sampling: statistics.FixedWidth, outcomes: Outcomes) -> int:
@@ -217,7 +209,7 @@ def _seeds_to_differ(
 
 
 def _seeds_of_pair(until: Until, one: Outcomes, other: Outcomes) -> int:
-    for n in _looks(until):
+    for n in statistics.looks(until.step, until.max):
         pending = _PENDING in one[:n] or _PENDING in other[:n]
         if pending or _differ(one[:n], other[:n])[0] < 1 - CONFIDENCE:
             return n

@@ -143,12 +143,18 @@ def make_console() -> Console:
 
 def tracking_address(given: str | None, store: str) -> str | None:
     """Give MLflow's address; None if nothing is to be published."""
-    from study.store import is_url
     from study.tracking import default_uri
+
+    return _view_address(given, store, default_uri)
+
+
+def _view_address(given: str | None, store: str, default: Callable[[Path], str]) -> str | None:
+    """Give the address of what shows a store's studies: as given, in the store if that is a folder, or None."""
+    from study.store import is_url
 
     if given == "off" or (not given and is_url(store)):
         return None
-    return given or default_uri(Path(store).resolve())
+    return given or default(Path(store).resolve())
 
 
 def needed_tracking(given: str | None, store: str, what: str) -> str:
@@ -203,16 +209,10 @@ def growing(planned: Any, store: str, optuna_storage: str | None) -> Any:
         return until_sure
     from study.search import Searching
 
-    return Searching(_optuna_address(planned.spec.study, store, optuna_storage))
-
-
-def _optuna_address(study: str, store: str, given: str | None) -> str | None:
-    """Give the address of the database for Optuna's dashboard; None if there is to be none."""
-    from study.store import is_url
-
-    if given == "off" or (not given and is_url(store)):
-        return None
-    return given or f"sqlite:///{Path(store).resolve() / study / 'optuna.db'}"
+    study = planned.spec.study
+    return Searching(
+        _view_address(optuna_storage, store, lambda root: f"sqlite:///{root / study / 'optuna.db'}")
+    )
 
 
 def planned_study(file: str, *, yes: bool) -> Any:

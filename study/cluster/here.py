@@ -29,14 +29,16 @@ def run_here(
     """
     while packs:
         for pack in packs:
-            with closing(abreast(work, (pack,))) as steps:
-                for events in steps:
-                    for event in events:
-                        on_event(
-                            PackFailed(event.pack_id, event.error)
-                            if isinstance(event, PackCrashed)
-                            else event
-                        )
-                    if stop.is_set():
-                        return
+            _run(pack, work, on_event, stop)
+            if stop.is_set():
+                return
         packs = more()
+
+
+def _run(pack: Pack, work: Work, on_event: Callable[[Event], None], stop: threading.Event) -> None:
+    with closing(abreast(work, (pack,))) as steps:
+        for events in steps:
+            for event in events:
+                on_event(PackFailed(event.pack_id, event.error) if isinstance(event, PackCrashed) else event)
+            if stop.is_set():
+                return

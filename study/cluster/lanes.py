@@ -96,12 +96,12 @@ def run_on_tune(
     from ray.tune.execution import class_cache
 
     class_cache.ENV_VARS_TO_PROPAGATE -= _NOT_HANDED_ON
-    heard = listener(loads, on_event, stop, silent_after_s, more)
+    heard = listener(loads, on_event, stop, silent_after_s, more, shares)
     try:
         # A worker may die after it has told the desk of a pack, and before it has told the driver. So what is left
         # when all lanes have ended is handed out again, by a new desk: a pack that is stored is done at once.
         while heard.left and not stop.is_set():
-            _round(heard.loads_left(), lanes, heard, {**(shares or {}), **heard.shares} if shares else None)
+            _round(heard.loads_left(), lanes, heard)
             if heard.failure is not None:
                 raise heard.failure
             if heard.left and not heard.spoke and not stop.is_set():
@@ -112,16 +112,14 @@ def run_on_tune(
     return used
 
 
-def _round(
-    loads: Sequence[Load], lanes: Sequence[Lanes], heard: Any, shares: Mapping[str, float] | None
-) -> None:
+def _round(loads: Sequence[Load], lanes: Sequence[Lanes], heard: Any) -> None:
     """Run loads until all lanes have ended."""
     from ray import tune
 
     # No more lanes than loads, if these are all: each costs a worker's start.
     kinds = [k for k in lanes for _ in range(k.count if heard.grows else min(k.count, len(loads)))]
     with (
-        _desk(loads, shares, heard.grows) as (desk, packs),
+        _desk(loads, heard.shares, heard.grows) as (desk, packs),
         tempfile.TemporaryDirectory(prefix="study-tune-") as scratch,
     ):
         heard.begin(desk, packs)

@@ -30,6 +30,7 @@ def listener(
     stop: threading.Event,
     silent_after_s: float,
     more: Callable[[], tuple[Sequence[tuple[Pack, ...]], Mapping[str, float] | None]] | None = None,
+    shares: Mapping[str, float] | None = None,
 ) -> Any:
     """Make the Tune callback.
 
@@ -39,6 +40,7 @@ def listener(
         stop: set to end early.
         silent_after_s: seconds without a word after which a worker is ended.
         more: asked for more loads when all is done; None if there never are any.
+        shares: of the loads, as for `study.cluster.desk.Desk`.
     """
     import ray
     from ray import tune
@@ -50,7 +52,7 @@ def listener(
             workers: that were used.
             left: ids of packs that are neither done nor failed.
             grows: whether there may be more when all is done.
-            shares: of the packs that were added.
+            shares: of the packs that are to be done now.
             spoke: whether a lane has said a word in this round.
             last_error: of a lane.
             failure: what `on_event` raised.
@@ -60,7 +62,7 @@ def listener(
             self.workers: set[str] = set()
             self.left = {pack.id for load in loads for pack in load}
             self.grows = more is not None
-            self.shares: dict[str, float] = {}
+            self.shares = shares
             self._loads = list(loads)
             self._idle: set[str] = set()
             self.spoke = False
@@ -152,18 +154,18 @@ def listener(
             """Ask for more once all is done, and hand out again what nobody has: a desk that died forgot it."""
             if not self.left and more is not None:
                 try:
-                    loads_more, shares = more()
+                    loads_more, self.shares = more()
                 except Exception as error:
                     self.failure = error  # raised where Tune has ended
                     return
-                self._loads, self.shares = list(loads_more), dict(shares or {})
+                self._loads = list(loads_more)
                 self.left = {pack.id for load in self._loads for pack in load}
                 self.grows = bool(self._loads)
             elif not (self._heard_at and self._idle >= self._heard_at.keys()):
                 return
             if self.left:
                 self._idle.clear()
-                ray.get(self._desk.add.remote(self.loads_left(), self.shares or None, self._packs))
+                ray.get(self._desk.add.remote(self.loads_left(), self.shares, self._packs))
 
         def _take(self, event: Event) -> None:
             """Pass an event on, unless it was told before: by another lane, or by a worker that died since."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import pyarrow as pa
 
@@ -11,7 +10,7 @@ from study.report import sought, words
 from study.report.content import Chosen, Rows, Searched, Tried
 from study.report.headline import count_of
 from study.report.keyed import Keyed
-from study.report.table import Column, TextTable
+from study.report.table import Column, TextTable, text_column
 
 MOST_CANDIDATES = 500
 """Rows of the table of candidates: beyond, the page is slow, and candidates.csv has all."""
@@ -36,7 +35,7 @@ def winners_table(search: Searched, rows: Keyed) -> TextTable:
     measured = [sought.MEASURED[name] for name in names]
     return TextTable(
         (
-            _column("candidate", some, lambda c: (f"#{c.number}", c.number)),
+            text_column("candidate", [(f"#{c.number}", c.number) for c in some]),
             *_parameters(search, some),
             *_seen(search, some),
             *(
@@ -61,12 +60,12 @@ def candidates_table(search: Searched) -> TextTable:
     some = sought.selected(search, MOST_CANDIDATES)
     return TextTable(
         (
-            _column("candidate", some, lambda c: (f"#{c.number}", c.number)),
-            _column("round", some, lambda c: (str(c.round + 1), c.round + 1)),
+            text_column("candidate", [(f"#{c.number}", c.number) for c in some]),
+            text_column("round", [(str(c.round + 1), c.round + 1) for c in some]),
             *_parameters(search, some),
-            _column("seeds", some, lambda c: (str(c.seeds), c.seeds)),
+            text_column("seeds", [(str(c.seeds), c.seeds) for c in some]),
             *_values(search, some),
-            _column("front", some, lambda c: (word := _standing(c), word), is_number=False),
+            text_column("front", [(word := _standing(c), word) for c in some], is_number=False),
         )
     )
 
@@ -178,10 +177,3 @@ def _values(search: Searched, some: Sequence[Tried]) -> list[Column]:
         )
         for i, objective in enumerate(search.objectives)
     ]
-
-
-def _column(
-    title: str, some: Sequence[Tried], show: Callable[[Tried], tuple[str, Any]], *, is_number: bool = True
-) -> Column:
-    pairs = [show(candidate) for candidate in some]
-    return Column(title, tuple(text for text, _ in pairs), tuple(value for _, value in pairs), is_number)

@@ -174,19 +174,19 @@ def comparison_table(rows: Keyed, against: Against) -> TextTable:
     there = "published" if against.is_published else "there"
     columns = [
         *_keys(rows, at, keys),
-        _column("here", [(_of(c.summary.solved, c.summary), c.summary.solved) for c in compared]),
-        _column("success rate here", [_rate(c.summary) for c in compared]),
-        _column(there, [(_of(c.beside.solved, c.beside), c.beside.solved) for c in compared]),
-        _column(f"success rate {there}", [_rate(c.beside) for c in compared]),
-        _column("difference", [_change(c.difference, c.difference_interval) for c in compared]),
-        _column("p", [(words.p_value(c.p_value), c.p_value) for c in compared]),
-        _column("p, Holm", [(words.p_value(c.p_adjusted), c.p_adjusted) for c in compared]),
-        _column("verdict", [(c.verdict, c.verdict) for c in compared], is_number=False),
-        _column("solved at here: median, mean", [_both(c.summary) for c in compared]),
-        _column(f"solved at {there}: median, mean", [_both(c.beside) for c in compared]),
+        text_column("here", [(_of(c.summary.solved, c.summary), c.summary.solved) for c in compared]),
+        text_column("success rate here", [_rate(c.summary) for c in compared]),
+        text_column(there, [(_of(c.beside.solved, c.beside), c.beside.solved) for c in compared]),
+        text_column(f"success rate {there}", [_rate(c.beside) for c in compared]),
+        text_column("difference", [_change(c.difference, c.difference_interval) for c in compared]),
+        text_column("p", [(words.p_value(c.p_value), c.p_value) for c in compared]),
+        text_column("p, Holm", [(words.p_value(c.p_adjusted), c.p_adjusted) for c in compared]),
+        text_column("verdict", [(c.verdict, c.verdict) for c in compared], is_number=False),
+        text_column("solved at here: median, mean", [_both(c.summary) for c in compared]),
+        text_column(f"solved at {there}: median, mean", [_both(c.beside) for c in compared]),
     ]
     if any(c.log_rank_p is not None for c in compared):
-        columns.append(_column("p, log-rank, Holm", [_p(c.log_rank_p) for c in compared]))
+        columns.append(text_column("p, log-rank, Holm", [_p(c.log_rank_p) for c in compared]))
     return TextTable(tuple(columns))
 
 
@@ -196,12 +196,12 @@ def trends_table(contrasts: Contrasts) -> TextTable:
     return TextTable(
         (
             *_named("rows", [t.name for t in some]),
-            _column("over", [(words.title(t.key), t.key) for t in some], is_number=False),
-            _column("from", [_end(t.low) for t in some]),
-            _column("to", [_end(t.high) for t in some]),
-            _column("z", [(f"{t.z:+.2f}", t.z) for t in some]),
-            _column("p", [_p(t.p_value) for t in some]),
-            _column("p, Holm", [_p(t.p_adjusted) for t in some]),
+            text_column("over", [(words.title(t.key), t.key) for t in some], is_number=False),
+            text_column("from", [_end(t.low) for t in some]),
+            text_column("to", [_end(t.high) for t in some]),
+            text_column("z", [(f"{t.z:+.2f}", t.z) for t in some]),
+            text_column("p", [_p(t.p_value) for t in some]),
+            text_column("p, Holm", [_p(t.p_adjusted) for t in some]),
         )
     )
 
@@ -218,12 +218,12 @@ def slopes_table(contrasts: Contrasts) -> TextTable:
     return TextTable(
         (
             *_named("rows", [s.name for s in some]),
-            _column("hyperparameter", [(words.title(s.key), s.key) for s in some], is_number=False),
-            _column(
+            text_column("hyperparameter", [(words.title(s.key), s.key) for s in some], is_number=False),
+            text_column(
                 "unit", [("a factor of 10" if s.is_log else "1", s.is_log) for s in some], is_number=False
             ),
-            _column("odds of success change by", odds),
-            _column("p", [_p(s.p_value) for s in some]),
+            text_column("odds of success change by", odds),
+            text_column("p", [_p(s.p_value) for s in some]),
         )
     )
 
@@ -234,11 +234,11 @@ def pairs_table(contrasts: Contrasts) -> TextTable:
     return TextTable(
         (
             *_named("at", [p.question for p in some]),
-            _column("first", [(p.first, p.first) for p in some], is_number=False),
-            _column("second", [(p.second, p.second) for p in some], is_number=False),
-            _column("difference of success rates", [_change(p.difference, p.interval) for p in some]),
-            _column("p", [_p(p.p_value) for p in some]),
-            _column("p, Holm", [_p(p.p_adjusted) for p in some]),
+            text_column("first", [(p.first, p.first) for p in some], is_number=False),
+            text_column("second", [(p.second, p.second) for p in some], is_number=False),
+            text_column("difference of success rates", [_change(p.difference, p.interval) for p in some]),
+            text_column("p", [_p(p.p_value) for p in some]),
+            text_column("p, Holm", [_p(p.p_adjusted) for p in some]),
         )
     )
 
@@ -252,20 +252,20 @@ def verdicts_table(rows: Keyed, verdicts: Sequence[Verdict]) -> TextTable:
         return text, text
 
     common = [
-        _column("cell", [name(v.cell) for v in verdicts], is_number=False),
+        text_column("cell", [name(v.cell) for v in verdicts], is_number=False),
         *_named("told from", [name(v.versus)[0] for v in verdicts]),
-        _column("seeds", [(str(v.seeds), v.seeds) for v in verdicts]),
+        text_column("seeds", [(str(v.seeds), v.seeds) for v in verdicts]),
     ]
     if any(v.p_value is not None for v in verdicts):
         measured = [
-            _column("it alone solved", [(str(v.wins), v.wins) for v in verdicts]),
-            _column("the other alone", [(str(v.losses), v.losses) for v in verdicts]),
-            _column("p, at any time", [_p(v.p_value) for v in verdicts]),
+            text_column("it alone solved", [(str(v.wins), v.wins) for v in verdicts]),
+            text_column("the other alone", [(str(v.losses), v.losses) for v in verdicts]),
+            text_column("p, at any time", [_p(v.p_value) for v in verdicts]),
         ]
     else:
         widths = [(v.interval[1] - v.interval[0]) / 2 for v in verdicts if v.interval is not None]
-        measured = [_column("half-width", [(f"{width:.3f}", width) for width in widths])]
-    sure = _column(
+        measured = [text_column("half-width", [(f"{width:.3f}", width) for width in widths])]
+    sure = text_column(
         "enough?", [(word := "yes" if v.is_sure else "no", word) for v in verdicts], is_number=False
     )
     return TextTable((*common, *measured, sure))
@@ -291,22 +291,25 @@ def speeds_table(contrasts: Contrasts) -> TextTable:
     return TextTable(
         (
             *_named("at", [s.question for s in some]),
-            _column("methods", [(", ".join(s.names), ", ".join(s.names)) for s in some], is_number=False),
-            _column("χ²", [(f"{s.statistic:.1f}", s.statistic) for s in some]),
-            _column("degrees of freedom", [(str(s.degrees_of_freedom), s.degrees_of_freedom) for s in some]),
-            _column("p", [_p(s.p_value) for s in some]),
-            _column("p, Holm", [_p(s.p_adjusted) for s in some]),
+            text_column("methods", [(", ".join(s.names), ", ".join(s.names)) for s in some], is_number=False),
+            text_column("χ²", [(f"{s.statistic:.1f}", s.statistic) for s in some]),
+            text_column(
+                "degrees of freedom", [(str(s.degrees_of_freedom), s.degrees_of_freedom) for s in some]
+            ),
+            text_column("p", [_p(s.p_value) for s in some]),
+            text_column("p, Holm", [_p(s.p_adjusted) for s in some]),
         )
     )
 
 
-def _column(title: str, pairs: Sequence[tuple[str, Any]], *, is_number: bool = True) -> Column:
+def text_column(title: str, pairs: Sequence[tuple[str, Any]], *, is_number: bool = True) -> Column:
+    """Make a column of texts, each with the value that it is sorted by."""
     return Column(title, tuple(text for text, _ in pairs), tuple(value for _, value in pairs), is_number)
 
 
 def _named(title: str, names: Sequence[str]) -> list[Column]:
     """Name what rows are of, unless all are of one that needs no name."""
-    return [_column(title, [(name, name) for name in names], is_number=False)] if any(names) else []
+    return [text_column(title, [(name, name) for name in names], is_number=False)] if any(names) else []
 
 
 def _p(value: float | None) -> tuple[str, float | None]:

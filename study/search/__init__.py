@@ -12,7 +12,7 @@ findings     what a search found
 """
 
 from study.search.evidence import Evidence
-from study.search.findings import Findings, confirmations, found, winners_cells
+from study.search.findings import Findings, found, winners_cells
 from study.search.halving import cost, rungs
 from study.search.record import Record
 from study.search.searching import Searching, plan_of, planned_seeds, read_record
@@ -22,7 +22,6 @@ __all__ = [
     "Findings",
     "Record",
     "Searching",
-    "confirmations",
     "cost",
     "found",
     "plan_of",

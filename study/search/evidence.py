@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from study.aggregate import CellSummary, aggregate
+from study.aggregate import CellSummary, aggregate, rows_by
 from study.records import Cell
 from study.search.objectives import Value, value_of
 
@@ -23,10 +23,8 @@ class Evidence:
     def __init__(self, results: pa.Table) -> None:
         self._results = results
         ids = results["cell_id"].combine_chunks().dictionary_encode()
-        codes = np.asarray(ids.indices)
-        order = np.argsort(codes, kind="stable")
-        rows = np.split(order, np.cumsum(np.bincount(codes, minlength=len(ids.dictionary)))[:-1])
-        self._rows = dict(zip(ids.dictionary.to_pylist(), rows, strict=True)) if codes.size else {}
+        rows = rows_by(np.asarray(ids.indices), len(ids.dictionary))
+        self._rows = dict(zip(ids.dictionary.to_pylist(), rows, strict=True))
         self._found: dict[tuple[str, tuple[int, ...]], CellSummary | None] = {}
 
     def summary(self, cell: Cell, seeds: Collection[int]) -> CellSummary | None:

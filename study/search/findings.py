@@ -73,7 +73,7 @@ def found(spec: Spec, record: Record, evidence: Evidence) -> Findings:
         parameters=space.parameters,
         candidates=tuple(told),
         front=tuple(told[i].number for i in best),
-        confirmed=tuple(confirmations(spec, record, evidence)),
+        confirmed=tuple(_confirmations(spec, record, evidence)),
         winner=winner,
         importance=_importance(spec, told) if len(told) >= _FEWEST_FOR_IMPORTANCE else {},
         impossible=sum(candidate.impossible is not None for candidate in record.candidates),
@@ -85,10 +85,11 @@ def found(spec: Spec, record: Record, evidence: Evidence) -> Findings:
 
 def winners_cells(spec: Spec, record: Record) -> list[Cell]:
     """Give the cells that are confirmed, the best by the search's values first."""
-    return [Space(spec).cell(record.candidates[number].params) for number in record.winners or ()]
+    space = Space(spec)
+    return [space.cell(record.candidates[number].params) for number in record.winners or ()]
 
 
-def confirmations(spec: Spec, record: Record, evidence: Evidence) -> list[CellSummary]:
+def _confirmations(spec: Spec, record: Record, evidence: Evidence) -> list[CellSummary]:
     """Summarise the winners' trials of fresh seeds, once they all have a result."""
     fresh = planned_seeds(spec).fresh
     summaries = [evidence.summary(cell, fresh) for cell in winners_cells(spec, record)]

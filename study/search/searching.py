@@ -166,11 +166,11 @@ class Searching:
 
 def _onward(spec: Spec, record: Record, evidence: Evidence, suggestions: Suggestions) -> Record:
     """Go on until results are missing: end the round that is through, begin the next, or choose who is confirmed."""
-    search = _search(spec)
+    search, space = _search(spec), Space(spec)
     while True:
         compared = record.compared
         if record.rounds and any(c.values is None for c in record.of_round(record.rounds - 1) if c.cell_id):
-            ended = _compare(spec, [Space(spec).cell(c.params) for c in compared], evidence)
+            ended = _compare(spec, [space.cell(c.params) for c in compared], evidence)
             if ended.values is None:
                 return record
             record = _end_round(record, compared, ended, suggestions)

@@ -14,7 +14,7 @@ Seeds are the sample, and independent. What can't be estimated is None: an inter
 or from values outside the law's support. What can't be an observation (NaN, a negative count) raises.
 """
 
-from study.statistics.fixed_width import FixedWidth
+from study.statistics.fixed_width import FixedWidth, looks
 from study.statistics.published import AsPublished, as_published
 from study.statistics.rates import fisher_exact, holm, newcombe, wilson, wilsons
 from study.statistics.sequential import anytime, anytime_sign_test
@@ -64,6 +64,7 @@ __all__ = [
     "kaplan_meier",
     "log_rank",
     "logistic_regression",
+    "looks",
     "mean",
     "means",
     "median",

@@ -23,9 +23,14 @@ def normal_quantile(confidence: float) -> float:
         >>> round(normal_quantile(0.95), 4)
         1.96
     """
+    check_confidence(confidence)
+    return float(special.ndtri((1 + confidence) / 2))
+
+
+def check_confidence(confidence: float) -> None:
+    """Refuse what is no confidence."""
     if not 0 < confidence < 1:
         raise ValueError(f"0 < confidence < 1 must hold, but got {confidence}")
-    return float(special.ndtri((1 + confidence) / 2))
 
 
 def check_count(successes: int, n: int) -> None:

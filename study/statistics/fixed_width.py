@@ -16,7 +16,7 @@ import numpy.typing as npt
 from scipy import special
 
 from study.records import Interval
-from study.statistics.checks import Floats, check_count
+from study.statistics.checks import Floats, check_confidence, check_count
 
 _TERMS = 2_000_000
 """Probabilities computed at once, at most."""
@@ -63,13 +63,12 @@ class FixedWidth:
             raise ValueError(f"0 < half_width < 0.5 must hold, but got {self.half_width}")
         if not 1 <= self.batch <= self.most:
             raise ValueError(f"1 <= batch <= most must hold, but got {self.batch} and {self.most}")
-        if not 0 < self.confidence < 1:
-            raise ValueError(f"0 < confidence < 1 must hold, but got {self.confidence}")
+        check_confidence(self.confidence)
 
     @property
     def looks(self) -> tuple[int, ...]:
         """Numbers of seeds after which the interval is computed."""
-        return (*range(self.batch, self.most, self.batch), self.most)
+        return looks(self.batch, self.most)
 
     @property
     def nominal(self) -> float:
@@ -119,6 +118,16 @@ class FixedWidth:
     @cached_property
     def _ends(self) -> _Ends:
         return _ends(self, _calibrated(self))
+
+
+def looks(batch: int, most: int) -> tuple[int, ...]:
+    """Give the numbers of seeds after which is looked: after each batch, and at the end.
+
+    Example:
+        >>> looks(20, 50)
+        (20, 40, 50)
+    """
+    return (*range(batch, most, batch), most)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import math
 from scipy import special
 
 from study.records import Interval
-from study.statistics.checks import check_count, check_positive
+from study.statistics.checks import check_confidence, check_count, check_positive
 from study.statistics.likelihood import likelihood_interval
 
 _PRIOR = 0.5
@@ -43,8 +43,7 @@ def anytime(successes: int, n: int, confidence: float = 0.95) -> Interval:
         (0.8953, 0.9995)
     """
     check_count(successes, n)
-    if not 0 < confidence < 1:
-        raise ValueError(f"0 < confidence < 1 must hold, but got {confidence}")
+    check_confidence(confidence)
     if n == 0:
         return (0.0, 1.0)
     level = _log_mixture(successes, n) + math.log1p(-confidence)

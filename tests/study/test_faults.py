@@ -24,7 +24,8 @@ from study.spec import parse_spec
 from study.store import Store, StudyStore
 from study.table import table_results
 from study.work import PackWork
-from tests.commands import DEADLINE_S, Start, starting, until
+from tests.commands import DEADLINE_S, Start, starting
+from tests.processes import wait_for
 
 NAME = "disturbed"
 SPEC = f"""
@@ -96,7 +97,7 @@ def test_a_disturbed_driver(how, number, study, tmp_path, undisturbed):
     more = ["--local"] if how == "local" else []
     folder = Store(tmp_path / "studies").study(NAME)
     driver = study(*more)
-    until(lambda: folder.checkpoints() or driver.poll() is not None, "a checkpoint")
+    wait_for(lambda: folder.checkpoints() or driver.poll() is not None, "a checkpoint")
     assert driver.poll() is None, driver.communicate()[0]
     # A terminal sends Ctrl-C to all of the driver's process group, its workers included.
     (os.killpg if number == signal.SIGINT else os.kill)(driver.pid, number)
@@ -123,7 +124,7 @@ def test_two_drivers_on_one_study(study, tmp_path, undisturbed):
     """A second driver of a running study is refused in words, and the first is not disturbed."""
     folder = Store(tmp_path / "studies").study(NAME)
     first = study("--local")
-    until(lambda: folder.checkpoints() or first.poll() is not None, "a checkpoint")
+    wait_for(lambda: folder.checkpoints() or first.poll() is not None, "a checkpoint")
     first.send_signal(signal.SIGSTOP)  # so that it isn't done before the second has started
     assert first.poll() is None
     second = study("--local")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,34 +14,16 @@ import pytest
 from study.heartbeat import read
 from study.keep import keep
 from study.store import Store
+from tests.commands import Start, starting
 from tests.ray_clusters import DEADLINE_S, ROOT, SPEC, bits, undisturbed, until
 
 
 @pytest.fixture
-def kept(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Give what starts `study keep` on a store of its own; whatever still runs at the end is killed."""
+def kept(tmp_path: Path) -> Iterator[Start]:
+    """Give what starts `study keep` on a store of its own."""
     (tmp_path / "kept.yaml").write_text(SPEC.replace("NAME", "kept").replace("30000", "6000"))
-    started: list[subprocess.Popen[str]] = []
-
-    def start(*words: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "study", "keep", "--", *words]
-        process = subprocess.Popen(
-            command,
-            cwd=tmp_path,
-            env=os.environ | {"STUDY_JOB": "1", "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-        started.append(process)
-        return process
-
-    yield start
-    for process in started:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+    with starting(tmp_path, STUDY_JOB="1", PYTHONPATH=str(ROOT), PYTHONUNBUFFERED="1") as start:
+        yield partial(start, "keep", "--")
 
 
 def run(*more: str) -> tuple[str, ...]:

@@ -13,18 +13,18 @@ import torch
 from rich.console import Console
 
 from study.cluster import Capacity
-from study.engine import ENGINES, Training
-from study.engine.fused_engine import FusedEngine
+from study.engine import ENGINES
 from study.errors import BusyError, ClusterError, InputError
 from study.plan import Plan
 from study.plan import plan as make_plan
-from study.records import Checkpoint, Pack
+from study.records import Pack
 from study.results import standing, sync, write
 from study.run import Ending, run
 from study.slots import Options, Slots, slots_of_cluster
 from study.spec import parse_spec
 from study.store import Store
 from study.tracking import default_uri, published
+from tests.study.crashing import Crashing
 
 # Warnings of MLflow and what it imports are theirs to mend.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -55,21 +55,6 @@ def run_here(plan: Plan, root: Path, tracking_uri: str | None = None) -> tuple[E
         plan, Options(root=root, tracking_uri=tracking_uri, local=True), Console(file=told, width=150)
     )
     return ending, told.getvalue()
-
-
-class Crashing(FusedEngine):
-    """Crashes where told to."""
-
-    name = "crashing"
-
-    def start(self, pack: Pack, *, device: str, checkpoint: Checkpoint | None = None) -> Training:
-        """Begin, unless the pack has a NMU."""
-        if any(trial.cell.model == "NMU" for trial in pack.trials):
-            raise RuntimeError("no NMU today")
-        return super().start(pack, device=device, checkpoint=checkpoint)
-
-    def prepare(self, cell: object) -> None:
-        """Need nothing."""
 
 
 def test_the_report_is_the_same_from_store_and_from_mlflow(tmp_path):

@@ -19,12 +19,11 @@ import pytest
 from rich.console import Console
 
 from study import statistics
-from study.engine import ENGINES, Training
-from study.engine.fused_engine import FusedEngine
+from study.engine import ENGINES
 from study.plan import Plan
 from study.plan import plan as make_plan
 from study.preview import preview
-from study.records import Checkpoint, Pack, Result
+from study.records import Result
 from study.results import standing, sync, write
 from study.run import Ending, run
 from study.slots import Options
@@ -35,6 +34,7 @@ from study.tracking import default_uri, published
 from study.tracking.rows import TRIAL_ID
 from study.until import grown
 from tests.commands import DEADLINE_S, Start, starting
+from tests.study.crashing import Crashing
 
 # Warnings of MLflow and what it imports are theirs to mend.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -220,21 +220,6 @@ def test_tests_beside_others_are_a_hint(tmp_path):
     assert standing("fixed", tmp_path, compare="fixed").against.comparisons
     notes = standing("fixed", tmp_path, compare="fixed").against.notes
     assert not any("Seeds were added" in note for note in notes)
-
-
-class Crashing(FusedEngine):
-    """Crashes where told to."""
-
-    name = "crashing"
-
-    def start(self, pack: Pack, *, device: str, checkpoint: Checkpoint | None = None) -> Training:
-        """Begin, unless the pack has a NMU."""
-        if any(trial.cell.model == "NMU" for trial in pack.trials):
-            raise RuntimeError("no NMU today")
-        return super().start(pack, device=device, checkpoint=checkpoint)
-
-    def prepare(self, cell: object) -> None:
-        """Need nothing."""
 
 
 def test_packs_that_crash_end_the_run(tmp_path, undisturbed, monkeypatch):

@@ -20,7 +20,8 @@ from study.results import standing
 from study.search.record import NAME as RECORD
 from study.spec import parse_spec
 from study.store import Store
-from tests.commands import DEADLINE_S, STUDY, Process, Start, starting, until
+from tests.commands import DEADLINE_S, STUDY, Process, Start, starting
+from tests.processes import wait_for
 from tests.servers import Postgres, postgres_programs
 
 # Warnings of MLflow and of Optuna's dashboard are theirs to mend.
@@ -88,7 +89,7 @@ def test_killed_or_spread_over_workers_it_finds_the_same(search, tmp_path):
 
     driver = search("--cpus", "2", "--engine", "torch")  # the slower engine, so that there is time
     folder = tmp_path / "studies" / NAME
-    until(lambda: (folder / "results").exists() or driver.poll() is not None, "results")
+    wait_for(lambda: (folder / "results").exists() or driver.poll() is not None, "results")
     assert driver.poll() is None, driver.communicate()[0]
     os.kill(driver.pid, signal.SIGKILL)
     driver.communicate(timeout=DEADLINE_S)

@@ -9,9 +9,9 @@ from typing import Any
 from study.errors import Problem
 from study.spec import cells
 from study.spec.document import Document, Path
-from study.spec.grid import Level, Settings, model_level, places, points
+from study.spec.grid import Level, Settings, levels, model_level, places, points
 from study.spec.search_checks import search_mistakes
-from study.spec.tables import ModelTable, Spec
+from study.spec.tables import Spec
 from tasks import MODELS, TASKS, largest_init_variance
 
 _MOST_COMBINATIONS = 20_000
@@ -46,9 +46,7 @@ def check(spec: Spec, document: Document, unread: Collection[str] = ()) -> list[
 
 
 def _twice(spec: Spec) -> Iterator[tuple[Path, str]]:
-    levels: list[tuple[Spec | ModelTable, Path]] = [(spec, ())]
-    levels += [(model, ("models", i)) for i, model in enumerate(spec.models)]
-    for table, at in levels:
+    for table, at in levels(spec):
         seen: dict[str, Path] = {}
         for name, path in places(table, at):
             if name in seen:
@@ -82,15 +80,15 @@ def _until_mistakes(spec: Spec, *, every_model_read: bool) -> Iterator[tuple[Pat
 
 
 def _without_effect(spec: Spec, *, every_model_read: bool) -> Iterator[tuple[Path, str]]:
-    levels = [model_level(spec, i) for i in range(len(spec.models))]
+    of_models = [model_level(spec, i) for i in range(len(spec.models))]
     names = [model.name for model in spec.models]
     for name, path in places(spec) if every_model_read else ():
-        reasons = [_why_not(name, spec, m, level) for m, level in zip(names, levels, strict=True)]
+        reasons = [_why_not(name, spec, m, level) for m, level in zip(names, of_models, strict=True)]
         if all(reasons):
             yield path, f"{name} has no effect on any model of the study: {reasons[0]}"
     for i, model in enumerate(spec.models):
         for name, path in places(model, ("models", i)):
-            reason = _why_not(name, spec, model.name, levels[i])
+            reason = _why_not(name, spec, model.name, of_models[i])
             if reason:
                 yield path, f"{name} has no effect: {reason}"
 

@@ -106,6 +106,11 @@ def own_level(spec: Spec, index: int) -> Level:
     return Level(fixed, _axes(model, at), _ranges(model, at))
 
 
+def levels(spec: Spec) -> list[tuple[Spec | ModelTable, Path]]:
+    """Give what sets hyperparameters, for all models and for each, with its place in the file."""
+    return [(spec, ()), *((model, ("models", i)) for i, model in enumerate(spec.models))]
+
+
 def places(spec: Spec | ModelTable, at: Path = ()) -> Iterator[tuple[str, Path]]:
     """Give each hyperparameter that a level sets with its place, once for each fixed value or axis."""
     if isinstance(spec, Spec):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from study.spec.document import Path
-from study.spec.grid import Setting, common_level, own_level, places
-from study.spec.tables import MOST_SEEDS, ModelTable, RangeTable, Search, Spec
+from study.spec.grid import Setting, common_level, levels, own_level, places
+from study.spec.tables import MOST_SEEDS, RangeTable, Search, Spec
 
 
 def search_mistakes(spec: Spec, unread: Collection[str]) -> Iterator[tuple[Path, str]]:
@@ -53,9 +53,7 @@ def _ranges(spec: Spec) -> Iterator[Setting]:
 
 
 def _swept(spec: Spec) -> Iterator[Path]:
-    levels: list[tuple[Spec | ModelTable, Path]] = [(spec, ())]
-    levels += [(model, ("models", i)) for i, model in enumerate(spec.models)]
-    for table, at in levels:
+    for table, at in levels(spec):
         for _, path in places(table, at):
             if path[len(at)] in ("grid", "zip"):
                 yield path[: len(at) + 2]

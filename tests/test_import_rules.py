@@ -1,0 +1,89 @@
+"""The rules between the folders: each holds, and each catches what breaks it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import grimp
+import pytest
+from importlinter import api
+from importlinter.contracts.independence import IndependenceContract
+from importlinter.contracts.layers import LayersContract
+from importlinter.contracts.protected import ProtectedContract
+from importlinter.domain.contract import Contract
+
+ROOT = Path(__file__).resolve().parents[1]
+KINDS: dict[str, type[Contract]] = {
+    "layers": LayersContract,
+    "independence": IndependenceContract,
+    "protected": ProtectedContract,
+}
+BREACHES = {
+    "units <- tasks <- study": [("units.nmu", "tasks.stream"), ("tasks.networks", "study.records")],
+    "Pure files import only pure files": [("study.records", "study.store"), ("study.plan", "study.engine")],
+    "Files that touch the world don't know each other": [
+        ("study.store.ledger", "study.tracking.rows"),
+        ("study.report.page", "study.search.record"),
+    ],
+    "Only cluster/ and jobs/client.py import Ray": [("study.preview", "ray"), ("study.jobs.submit", "ray")],
+    "Only tracking/ imports MLflow": [("study.preview", "mlflow"), ("study.report.write", "mlflow")],
+    "Only report/figures/ imports matplotlib": [("study.preview", "matplotlib"), ("units.nmu", "matplotlib")],
+    "Only store/objects.py imports obstore": [("study.doctor", "obstore"), ("study.store.local", "obstore")],
+    "Only search/ imports Optuna": [("study.preview_search", "optuna"), ("tasks.networks", "optuna")],
+}
+
+
+@pytest.fixture(scope="module")
+def rules() -> dict[str, Contract]:
+    """Give the rules by name."""
+    options = api.read_configuration(str(ROOT / "pyproject.toml"))
+    return {
+        rule["name"]: KINDS[rule["type"]](rule["name"], options["session_options"], rule)
+        for rule in options["contracts_options"]
+    }
+
+
+@pytest.fixture(scope="module")
+def imports() -> grimp.ImportGraph:
+    """Give who imports whom."""
+    return grimp.build_graph("units", "tasks", "study", include_external_packages=True, cache_dir=None)
+
+
+def test_each_rule_is_broken_by_this_file(rules: dict[str, Contract]) -> None:
+    """No rule stands without an import that it must catch."""
+    assert BREACHES.keys() == rules.keys()
+
+
+@pytest.mark.parametrize("name", BREACHES)
+def test_a_rule_holds(name: str, rules: dict[str, Contract], imports: grimp.ImportGraph) -> None:
+    """The code keeps every rule."""
+    assert _is_kept(rules[name], imports)
+
+
+@pytest.mark.parametrize(
+    ("name", "importer", "imported"), [(name, *pair) for name, pairs in BREACHES.items() for pair in pairs]
+)
+def test_a_rule_catches(
+    name: str, importer: str, imported: str, rules: dict[str, Contract], imports: grimp.ImportGraph
+) -> None:
+    """One import against a rule, anywhere in the code, breaks it."""
+    assert {importer, imported} <= imports.modules
+    imports.add_import(importer=importer, imported=imported, line_number=1, line_contents="")
+    try:
+        assert not _is_kept(rules[name], imports)
+    finally:
+        imports.remove_import(importer=importer, imported=imported)
+
+
+def test_a_new_file_needs_a_place(rules: dict[str, Contract], imports: grimp.ImportGraph) -> None:
+    """A file or folder of study/ that no layer names breaks the rule of the pure files."""
+    imports.add_module("study.somewhere")
+    try:
+        assert not _is_kept(rules["Pure files import only pure files"], imports)
+    finally:
+        imports.remove_module("study.somewhere")
+
+
+def _is_kept(rule: Contract, imports: Any) -> bool:
+    return bool(rule.check(imports, verbose=False).kept)

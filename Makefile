@@ -13,15 +13,23 @@ install: $(VENV)/installed
 
 install-dev: $(VENV)/installed-dev  ## and what tests, checks and the compilation of GPU kernels need
 
-# torch is asked for by name first: a range could bring a newer build with gigabytes of CUDA.
-$(VENV)/installed: pyproject.toml constraints.txt
+# Every file is checked against the hash in the lock; nothing is resolved here, and the package is built by what was installed.
+LOCK := deploy/lock
+PIP_INSTALL := $(BIN)/pip install --quiet --no-deps --no-build-isolation
+IS_CPU_TORCH := from importlib.metadata import requires; raise SystemExit(any("cuda" in need for need in requires("torch")))
+
+$(VENV)/installed: pyproject.toml $(LOCK)/base.txt $(LOCK)/cuda.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --constraint constraints.txt torch==2.13.0
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable .
+	$(PIP_INSTALL) --require-hashes --requirement $(LOCK)/base.txt
+	$(BIN)/python -c '$(IS_CPU_TORCH)' || $(PIP_INSTALL) --require-hashes --requirement $(LOCK)/cuda.txt
+	$(PIP_INSTALL) --editable .
 	touch $@
 
-$(VENV)/installed-dev: $(VENV)/installed
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[dev,gpu,server]"
+EXTRA_LOCKS := $(LOCK)/server.txt $(LOCK)/gpu.txt $(LOCK)/dev.txt
+
+$(VENV)/installed-dev: $(VENV)/installed $(EXTRA_LOCKS)
+	$(PIP_INSTALL) --require-hashes $(EXTRA_LOCKS:%=--requirement %)
+	$(BIN)/pip check --quiet
 	touch $@
 
 test: install-dev  ## run every test
@@ -51,8 +59,8 @@ benchmark: install-dev  ## measure speed and coverage, and put the figures into 
 	$(BIN)/python -m benchmarks.tracking --out benchmarks/results/tracking.csv
 	$(BIN)/python -m benchmarks.tables --write
 
-lock: install-dev  ## write the versions now installed into constraints.txt
-	$(BIN)/pip freeze --exclude-editable | sed 's/+cpu$$//' > constraints.txt
+lock: install-dev  ## write the locks anew, in deploy/lock, as pyproject.toml asks for; UPGRADE=--upgrade takes the newest versions
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python $(LOCK)/compile.py $(UPGRADE)
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

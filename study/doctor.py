@@ -182,7 +182,7 @@ def _cluster(url: str, store: str, tracking_uri: str | None, *, without_token: b
         yield Check("Ray", "ok", f"{here} here and on the cluster")
     else:
         found = f"Ray {here} here, {client.ray_version} on the cluster"
-        mend = "they understand each other; best install the same version on both sides (constraints.txt)"
+        mend = "they understand each other; best install the same version on both sides (deploy/lock)"
         yield Check("Ray", "warning", found, mend)
     if not is_url(store) and not Path(store).is_absolute():
         found = f"{store!r} is a relative path"

@@ -109,7 +109,7 @@ def judge(
 
 def _versions(on_nodes: Mapping[str, Mapping[str, str]]) -> Check:
     """Compare the nodes' versions with each other, which must be equal, and with those here, which needn't."""
-    mend = "install the same versions everywhere (constraints.txt)"
+    mend = "install the same versions everywhere (deploy/lock)"
     apart = []
     for package in sorted({package for found in on_nodes.values() for package in found}):
         nodes: dict[str, list[str]] = {}

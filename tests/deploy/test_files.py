@@ -12,11 +12,14 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from study.cli import main
 
@@ -36,7 +39,6 @@ NAMES = [str(path.relative_to(ROOT)) for path in FILES]
 SCRIPTS = [path for path in FILES if path.suffix in (".sh", ".sbatch")]
 MANUAL = ROOT / "docs" / "operations.md"
 IN_A_CONTAINER = re.compile(r"^(?:kubectl|docker) (?:.* (?:exec -T|run --rm) \S+ |.*)")
-LOCK = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().split())
 OURS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 
 
@@ -45,6 +47,11 @@ def code(path: Path) -> str:
     text = path.read_text(encoding="utf-8")
     text = re.sub(r"(?m)^\s*#(?!SBATCH).*$", "", text)
     return re.sub(r"\\\n\s*", " ", text)
+
+
+LOCKS = sorted((DEPLOY / "lock").glob("*.txt"))
+PIN = re.compile(r"([a-z0-9.-]+)==(\S+?)(?: ; .*?)?((?: +--hash=sha256:[0-9a-f]{64})+)")
+LOCK = {name: version for path in LOCKS for name, version, _ in PIN.findall(code(path))}
 
 
 def scalars(node: Any) -> Iterator[str]:
@@ -242,8 +249,8 @@ def test_the_build_sees_only_what_it_needs() -> None:
         ]
     )
     assert let_in == packages | {
-        "constraints.txt",
         "deploy/entrypoint.sh",
+        "deploy/lock",
         "LICENSE",
         "pyproject.toml",
         "README.md",
@@ -275,6 +282,36 @@ def test_versions_are_those_of_the_lock() -> None:
     python = re.search(r"python:(\d+\.\d+\.\d+)-", (DEPLOY / "Dockerfile").read_text())
     assert python is not None
     assert f"uv python install --quiet {python[1]}\n" in code(DEPLOY / "cloud" / "cluster.yaml")
+
+
+@pytest.mark.parametrize("path", LOCKS, ids=lambda path: path.stem)
+def test_everything_that_is_locked_has_hashes(path: Path) -> None:
+    """Each line of a lock pins one version of a package, and the hashes of its files."""
+    lines = code(path).split("\n")
+    assert [
+        line for line in lines if line.strip() and not PIN.fullmatch(re.sub(r"\s+", " ", line.strip()))
+    ] == []
+
+
+def test_every_dependency_is_locked() -> None:
+    """What pyproject.toml asks for, to run, to test or to build, is in the locks, in a version that it allows."""
+    file = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    project, build = file["project"], file["build-system"]
+    wanted = chain(project["dependencies"], build["requires"], *project["optional-dependencies"].values())
+    for requirement in map(Requirement, wanted):
+        version = LOCK.get(canonicalize_name(requirement.name), "none")
+        assert requirement.specifier.contains(version), f"{requirement}: locked is {version}; run `make lock`"
+
+
+def test_nothing_is_installed_without_a_hash() -> None:
+    """Every `pip install` here checks hashes, but for that of the package itself and that from torch's own index."""
+    places = [ROOT / "Makefile", *(path for path in FILES if path.suffix in ("", ".sh", ".sbatch", ".yaml"))]
+    install = re.compile(r"(?:pip install|\$\(PIP_INSTALL\))[^&;|\n]*")
+    commands = [found for path in places for found in install.findall(code(path))]
+    bare = [command.split()[-1] for command in commands if "--require-hashes" not in command]
+    assert len(commands) - len(bare) >= 6
+    makes_variable = "--no-build-isolation"
+    assert sorted(bare) == sorted([".", "/source", makes_variable, f"torch=={LOCK['torch']}"]), bare
 
 
 @pytest.mark.parametrize("path", FILES, ids=NAMES)

@@ -1,0 +1,96 @@
+"""Write the locks: each package with its version and the hashes of its files, on every platform.
+
+    python deploy/lock/compile.py              what pyproject.toml asks for now; versions stay as they are
+    python deploy/lock/compile.py --upgrade    the newest versions that it allows
+
+uv resolves; this file shares the packages out among the locks, so that a machine installs no more than it needs:
+
+- `base.txt` runs the service and builds its package;
+- `server.txt`, `gpu.txt` and `dev.txt` are what these extras add;
+- `cuda.txt` is what torch needs where its build is CUDA's, as the one that PyPI has for Linux is;
+- `torch-cpu.txt` is written by hand: hashes of the CPU builds, which PyPI doesn't have. They go into `base.txt`.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+EXTRAS = ("server", "gpu", "dev")
+LOCKS = (*(f"{name}.txt" for name in ("base", *EXTRAS)), "cuda.txt")
+_ONLY_CUDA = re.compile(r"nvidia-|cuda-|triton$")
+_OPTIONS = (
+    *("--quiet", "--universal", "--python-version=3.11", "--fork-strategy=fewest"),
+    *("--generate-hashes", "--no-header", "--no-annotate"),
+)
+Lock = dict[str, str]
+"""Of each package, by its name, the lines that pin it."""
+
+
+def resolve(wanted: str, *options: str) -> Lock:
+    """Resolve requirements, one a line, to every package that they need."""
+    command = ["uv", "pip", "compile", *_OPTIONS, *options, "-"]
+    done = subprocess.run(command, input=wanted, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
+    return parse(done.stdout)
+
+
+def parse(text: str) -> Lock:
+    """Read a lock."""
+    pins = re.findall(r"(?m)^([\w.-]+)(==.*(?:\n +.*)*)", text)
+    return {name: name + rest for name, rest in pins}
+
+
+def main() -> None:
+    """Write all locks."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    # editables: hatchling asks for it when it builds an editable package.
+    own = "\n".join([*project["project"]["dependencies"], *project["build-system"]["requires"], "editables"])
+    extras = {name: "\n".join(project["project"]["optional-dependencies"][name]) for name in EXTRAS}
+    versions, excluded = HERE / "versions.tmp", HERE / "excluded.tmp"
+    pins = {} if "--upgrade" in sys.argv else _merged(*(parse((HERE / name).read_text()) for name in LOCKS))
+    try:
+        excluded.write_text("torch\n")
+        versions.write_text(_without_hashes(pins))
+        everything = resolve("\n".join([own, *extras.values()]), f"--constraint={versions}")
+        versions.write_text(_without_hashes(everything))
+        locked, no_torch = f"--constraint={versions}", f"--excludes={excluded}"
+        base = resolve(own, locked)
+        cuda = {name: pin for name, pin in resolve("torch", locked).items() if _ONLY_CUDA.match(name)}
+        alone = resolve(own, locked, no_torch)
+        locks = {name: _less(resolve(f"{own}\n{extras[name]}", locked, no_torch), alone) for name in EXTRAS}
+    finally:
+        versions.unlink(missing_ok=True)
+        excluded.unlink(missing_ok=True)
+    base["torch"] += " \\\n" + " \\\n".join(_cpu_hashes(base["torch"]))
+    for name, lock in (locks | {"base": _less(base, cuda), "cuda": cuda}).items():
+        header = "# Written by `make lock`.\n"
+        (HERE / f"{name}.txt").write_text(header + "".join(f"{pin}\n" for pin in lock.values()))
+
+
+def _cpu_hashes(pin: str) -> list[str]:
+    builds = parse((HERE / "torch-cpu.txt").read_text())["torch"]
+    version = pin.partition(" ")[0]
+    if not builds.startswith(f"{version} "):
+        raise SystemExit(f"torch-cpu.txt must have the hashes of {version}'s CPU builds, but has: {builds}")
+    return re.findall(r" +--hash=\S+", builds)
+
+
+def _without_hashes(lock: Lock) -> str:
+    return "".join(f"{pin.partition(' ')[0]}\n" for pin in lock.values())
+
+
+def _less(lock: Lock, other: Lock) -> Lock:
+    return {name: pin for name, pin in lock.items() if name not in other}
+
+
+def _merged(*locks: Lock) -> Lock:
+    return {name: pin for lock in locks for name, pin in lock.items()}
+
+
+if __name__ == "__main__":
+    main()

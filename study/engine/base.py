@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+from study.engine.asked import task_of
 from study.records import Cell, Checkpoint, Curve, Pack, Progress, Result, Trial, Weights
 
 
@@ -40,18 +41,28 @@ class Engine(ABC):
 
     A trial's result must not depend on its pack, its place there, where slices end, or a resume; NaN in one
     trial must touch no other; what a trial sees must be the bits of `tasks.stream`.
+
+    Attributes:
+        name: in `ENGINES`.
+        devices: of ``cpu`` and ``cuda``, those it trains on.
+        tasks: classes of the tasks it trains, exactly these: a subclass may ask for something else. None for an engine
+            that asks the task itself for masks and targets, and so trains any.
     """
 
     name: str
     devices: tuple[str, ...]
+    tasks: tuple[type, ...] | None
 
     def prepare(self, cell: Cell) -> None:
         """Do what is done once on a machine, such as compiling, by training a trial of the cell for a moment."""
         self.start(Pack((Trial(cell, 0),)), device="cpu").advance(0.0)
 
-    @abstractmethod
     def refuses(self, cell: Cell) -> str | None:
-        """Say why this engine can't train the cell, or None if it can."""
+        """Say why this engine can't train the cell, or None if it can; here, whether it knows the task's class."""
+        if self.tasks is None or (asked := type(task_of(cell))) in self.tasks:
+            return None
+        known = ", ".join(task.__name__ for task in self.tasks)
+        return f"it doesn't know the task {cell.task} (class {asked.__name__}), but {known} only"
 
     @abstractmethod
     def memory_mb(self, pack: Pack) -> float:

@@ -20,6 +20,7 @@ from study.engine.fused_parts import Parts
 from study.engine.sliced import Arrays, Looked, SlicedTraining
 from study.errors import DeviceError
 from study.records import Cell, Checkpoint, Pack
+from tasks import ArithmeticTask
 
 _Found = TypeVar("_Found")
 
@@ -36,13 +37,14 @@ class FusedEngine(Engine):
 
     name = "fused"
     devices = ("cpu",)
+    tasks = (ArithmeticTask,)
 
     def __init__(self, threads: int = 1) -> None:
         self._threads = threads
 
     def refuses(self, cell: Cell) -> str | None:
         """Say why this engine can't train the cell, or None if it can."""
-        return no_gradient(cell.model)
+        return super().refuses(cell) or no_gradient(cell.model)
 
     def memory_mb(self, pack: Pack) -> float:
         """Estimate from what `Parts` holds: parameters three times over, evaluation rows of each range."""

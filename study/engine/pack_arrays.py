@@ -129,7 +129,7 @@ class PackArrays:
         starts = masks.argmax(-1)
         # Subsets are without gaps: their ends say all.
         return loop.Question(
-            OPERATIONS.index(self._cell.operation), starts, starts + masks.sum(-1).astype(np.int64)
+            OPERATIONS.index(task.operation), starts, starts + masks.sum(-1).astype(np.int64)
         )
 
     def state(self) -> dict[str, npt.NDArray[Any]]:

@@ -36,14 +36,11 @@ def check_device(device: str) -> None:
 
 
 class TorchEngine(Engine):
-    """Trains any model on the CPU or one GPU."""
+    """Trains any model on any task, on the CPU or one GPU."""
 
     name = "torch"
     devices = ("cpu", "cuda")
-
-    def refuses(self, cell: Cell) -> str | None:
-        """Say why this engine can't train the cell: it can train all."""
-        return None
+    tasks = None
 
     def memory_mb(self, pack: Pack) -> float:
         """Estimate from what `Parts` holds: activations three times over, targets, weights four times over."""

@@ -39,12 +39,10 @@ class Full(Engine):
 
     name = "full"
     devices = ("cuda",)
+    tasks = None
 
     def prepare(self, cell: Cell) -> None:
         """Compile nothing."""
-
-    def refuses(self, cell: Cell) -> str | None:
-        return None
 
     def memory_mb(self, pack: Any) -> float:
         return 1.0

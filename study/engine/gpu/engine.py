@@ -24,7 +24,7 @@ from study.engine.sliced import Arrays, Looked, SlicedTraining
 from study.engine.torch_engine import check_device
 from study.errors import DeviceError
 from study.records import Cell, Checkpoint, Pack, Trial
-from tasks import MODELS
+from tasks import MODELS, ArithmeticTask
 
 # Seconds of one launch: it can't be interrupted.
 _LAUNCH_S = 0.2
@@ -41,6 +41,7 @@ class GpuEngine(Engine):
     """
 
     name = "fused-gpu"
+    tasks = (ArithmeticTask,)
 
     def __init__(self, *, emulated: bool = False) -> None:
         self._emulated = emulated
@@ -48,7 +49,7 @@ class GpuEngine(Engine):
 
     def refuses(self, cell: Cell) -> str | None:
         """Say why this engine can't train the cell, or None if it can."""
-        reason = no_gradient(cell.model)
+        reason = super().refuses(cell) or no_gradient(cell.model)
         if reason is None and not self._emulated and not _installed():
             reason = "its packages aren't installed: pip install '.[gpu]'"
         return reason or refusal(_shape(cell))

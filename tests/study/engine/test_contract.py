@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
+from torch import Tensor
 
 from study.engine import ENGINES, Engine
 from study.engine.asked import task_of
@@ -17,7 +18,7 @@ from study.engine.gpu.engine import GpuEngine
 from study.engine.rows import Rows
 from study.errors import DeviceError
 from study.records import Cell, Checkpoint, Outcome, Pack, Result, Trial
-from tasks import MODELS, Network
+from tasks import MODELS, TASKS, ArithmeticTask, Network, arithmetic_task
 from tasks.stream import Purpose, uniforms
 from units.unit import Bounds
 
@@ -196,6 +197,32 @@ def test_stopping_when_decided_changes_no_outcome(engine, learning_rate, small_c
         if cell is early and learning_rate == 1e30:
             assert all(r.stopped_early and r.iterations < 40 for r in results)
     assert outcomes[0] == outcomes[1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Means(ArithmeticTask):
+    """Combines the means of the subsets."""
+
+    def target(self, sums: Tensor) -> Tensor:
+        return super().target(sums / self.subset_size)
+
+
+def sums_of_all(*, operation: str, **values: Any) -> ArithmeticTask:
+    """Build the arithmetic task of sums, whatever the operation of the cell."""
+    return arithmetic_task(operation="add", **values)
+
+
+@pytest.mark.parametrize("asked", [Means, sums_of_all])
+def test_a_task_from_outside_is_refused_or_trained_on_its_own_target(engine, asked, small_cell, monkeypatch):
+    """Whatever task stands in TASKS, an engine refuses its cells or trains them as the torch engine does."""
+    monkeypatch.setitem(TASKS, "foreign", asked)
+    cell = small_cell("linear", task="foreign", input_size=20, subset_ratio=0.25, overlap_ratio=0.5)
+    if (reason := engine.refuses(cell)) is not None:
+        assert reason.startswith("it doesn't know the task foreign (class Means), ")
+        return
+    (found,), (expected,) = (ended(one, Trial(cell, 0))[1] for one in (engine, ENGINES["torch"]))
+    np.testing.assert_allclose(found.validation_mse, expected.validation_mse, rtol=1e-4)
+    np.testing.assert_allclose(found.test_mse, expected.test_mse, rtol=1e-4)
 
 
 def test_every_number_of_a_result(engine, small_pack):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from study.engine import ENGINES, engine_for
+from study.engine import ENGINES, engine_for, passed_over
 from study.errors import InputError
+from tasks import TASKS, ArithmeticTask
 
 
 def test_auto_takes_the_first_that_can(small_cell):
@@ -14,6 +15,22 @@ def test_auto_takes_the_first_that_can(small_cell):
     assert engine_for("auto", small_cell("NMU-normalized"), "cpu").name == "torch"
     assert engine_for("auto", small_cell(), "cuda").name == "fused-gpu"
     assert engine_for("auto", small_cell("NMU-normalized"), "cuda").name == "torch"
+
+
+def test_auto_passes_over_engines_that_do_not_know_the_task(small_cell, monkeypatch):
+    """A task whose class no compiled engine names goes to the torch engine, and those passed over say why."""
+
+    class Other(ArithmeticTask):
+        pass
+
+    monkeypatch.setitem(TASKS, "other", lambda **values: Other(**values, simple=True))
+    cell = small_cell(task="other")
+    assert engine_for("auto", cell, "cpu").name == engine_for("auto", cell, "cuda").name == "torch"
+    reason = "it doesn't know the task other (class Other), but ArithmeticTask only"
+    assert passed_over(ENGINES["torch"], cell, "cpu") == {"fused": reason}
+    assert passed_over(ENGINES["torch"], cell, "cuda") == {"fused-gpu": reason}
+    with pytest.raises(InputError, match="fused: it doesn't know the task other"):
+        engine_for("fused", cell, "cpu")
 
 
 def test_a_wrong_engine_is_told(small_cell):

@@ -70,17 +70,24 @@ def new_pack(cell: Cell, trials: int) -> Pack:
     return Pack(tuple(Trial(cell, seed) for seed in range(trials)))
 
 
-def training(engine: Engine, pack: Pack, device: str = "cpu", *, warm_s: float = 0.2) -> Measure:
-    """Start a pack, warm it up, and give the measurement of a trial-iteration in it."""
+def training(
+    engine: Engine,
+    pack: Pack,
+    device: str = "cpu",
+    *,
+    warm_s: float = 0.2,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Measure:
+    """Start a pack, warm it up, and give the measurement of a trial-iteration in it, by a clock of seconds."""
     running = engine.start(pack, device=device)
     running.advance(0.0)  # the evaluation at the start, and compilation
     running.advance(warm_s)
 
     def measure(for_s: float) -> float:
-        before, began = running.checkpoint().iteration, time.perf_counter()
+        before, began = running.checkpoint().iteration, clock()
         running.advance(for_s)
         after = running.checkpoint().iteration  # copies weights out, and so waits for the device
-        return (time.perf_counter() - began) / (after - before) / len(pack.trials) * 1e6
+        return (clock() - began) / (after - before) / len(pack.trials) * 1e6
 
     return measure
 

@@ -65,6 +65,13 @@ def engine_table(rows: Sequence[Row]) -> str:
     return markdown([*head, "fused: times the plain loop", "times torch"], lines, 1)
 
 
+def compiling_table(rows: Sequence[Row]) -> str:
+    """Give one line a model."""
+    columns = ("us_compiled", "us_loaded", "compiled_over_loaded")
+    lines = [[row["model"], *(number(row[name]) for name in columns)] for row in rows]
+    return markdown(["model", "where it was compiled", "where it was loaded", "ratio"], lines, 1)
+
+
 def floor_table(rows: Sequence[Row]) -> str:
     """Give one line a part."""
     lines = [
@@ -265,7 +272,7 @@ def search_table(rows: Sequence[Row]) -> str:
 
 
 TABLES = {
-    "engine": engine_table, "floor": floor_table, "scaling": scaling_table, "coverage": coverage_table,
+    "engine": engine_table, "compiling": compiling_table, "floor": floor_table, "scaling": scaling_table, "coverage": coverage_table,
     "looks": looks_table,
     "aggregate": aggregate_table,
     "report": report_table,

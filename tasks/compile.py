@@ -1,17 +1,26 @@
-"""How compiled functions are kept on disk: until any of the files that they were made of changes."""
+"""How compiled functions are kept on disk, until any of the files that they were made of changes, and linked."""
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import llvmlite.binding as llvm  # type: ignore[import-untyped]
 import numba as nb
+from numba.core import codegen, compiler
 
 Decorator = Callable[[Callable[..., Any]], Any]
-# Its types know fewer options than it takes.
+# Its types know fewer options than it takes; the others have none that fit.
 _njit: Any = nb.njit
+_codegen: Any = codegen
+_compiler: Any = compiler
+_numbers = itertools.count()
+
+Library: Any = _codegen.JITCodeLibrary
+"""The machine code of a function and of what it calls, as numba makes it."""
 
 
 def digest(sources: Iterable[Path]) -> str:
@@ -19,19 +28,50 @@ def digest(sources: Iterable[Path]) -> str:
     return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
 
 
+class _ClosedLibrary(Library):  # type: ignore[misc]
+    """Machine code that calls its own copies of what it is made of.
+
+    Each part of a function is in the process twice: as it was compiled by itself, and inside the function, optimised
+    with it. By default the linker may take either for the other, as C++ lets it with inline functions, and takes the
+    one that was there first: another one in the process that compiles than in those that load the function alone.
+    """
+
+    def _optimize_final_module(self) -> None:
+        super()._optimize_final_module()
+        for function in self._final_module.functions:
+            if function.linkage == llvm.Linkage.linkonce_odr and not function.is_declaration:
+                function.linkage = llvm.Linkage.internal
+
+
+class IntoLibrary(_compiler.Compiler):  # type: ignore[misc]
+    """Compiles a function into a library of a class of its own; one for `cached` to take as ``pipeline_class``."""
+
+    library_class: type[Any] = _ClosedLibrary
+
+    def __init__(self, typing: Any, target: Any, library: Any, *others: Any) -> None:
+        if library is None:
+            library = self.library_class(target.codegen(), f"{self.library_class.__name__}-{next(_numbers)}")
+            library.enable_object_caching()
+        super().__init__(typing, target, library, *others)
+
+
+_STAMP = digest([Path(__file__)])
+
+
 def cached(stamp: str, **options: Any) -> Decorator:
     """Compile a function with numba, and use what is on disk only if it has the same stamp.
 
-    numba itself looks at the function's own file alone, and would go on with what the function calls as it was.
+    numba itself looks at the function's own file alone, and would go on with what the function calls as it was. The
+    process that compiles it runs the machine code that others load.
 
     Args:
-        stamp: a `digest` of all files that the function is made of.
+        stamp: a `digest` of all files that the function is made of; this one is added.
         options: of `numba.njit`.
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
-        dispatcher = _njit(cache=True, **options)(function)
-        dispatcher._cache._cache_file._source_stamp = stamp
+        dispatcher = _njit(cache=True, **{"pipeline_class": IntoLibrary} | options)(function)
+        dispatcher._cache._cache_file._source_stamp = stamp + _STAMP
         return dispatcher
 
     return decorate

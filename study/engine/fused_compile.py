@@ -7,18 +7,16 @@ more than the arithmetic of a small network.
 
 from __future__ import annotations
 
-import itertools
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import llvmlite.binding as llvm  # type: ignore[import-untyped]
 import numba as nb
-from numba.core import codegen, compiler
 
 import tasks.stream
 import tasks.stream_simd
-from tasks.compile import Decorator, cached, digest
+from tasks.compile import Decorator, IntoLibrary, Library, cached, digest
 
 _HERE = Path(__file__).parent
 _SOURCES = (
@@ -35,33 +33,23 @@ _STAMP = digest(_SOURCES)
 HAS_AVX512 = bool(llvm.get_host_cpu_features().get("avx512f"))
 """Whether registers hold sixteen float32; only how fast it goes depends on it."""
 
-# Neither has types that fit.
-_codegen: Any = codegen
-_compiler: Any = compiler
 
-
-class _PartLibrary(_codegen.JITCodeLibrary):  # type: ignore[misc]
-    """A function's machine code, as it was lowered."""
+class _PartLibrary(Library):  # type: ignore[misc]
+    """A part's machine code, as it was lowered."""
 
     def _optimize_final_module(self) -> None:
         pass
 
 
-class _PartCompiler(_compiler.Compiler):  # type: ignore[misc]
+class _PartCompiler(IntoLibrary):
     """Leaves optimisation to the functions that Python enters by.
 
     A function is linked into each that calls it and optimised with it, again at every level of the nesting: for a
     part that only others call, its own turn is for nothing, and a third of the time that compiling takes.
     """
 
-    def __init__(self, typing: Any, target: Any, library: Any, *others: Any) -> None:
-        if library is None:
-            library = _PartLibrary(target.codegen(), f"part-{next(_numbers)}")
-            library.enable_object_caching()
-        super().__init__(typing, target, library, *others)
+    library_class = _PartLibrary
 
-
-_numbers = itertools.count()
 
 _cached = partial(cached, _STAMP, error_model="numpy", _nrt=False)
 compiled = _cached(no_cfunc_wrapper=True, pipeline_class=_PartCompiler)

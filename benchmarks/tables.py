@@ -272,8 +272,8 @@ def search_table(rows: Sequence[Row]) -> str:
 
 
 TABLES = {
-    "engine": engine_table, "compiling": compiling_table, "floor": floor_table, "scaling": scaling_table, "coverage": coverage_table,
-    "looks": looks_table,
+    "engine": engine_table, "compiling": compiling_table, "floor": floor_table, "scaling": scaling_table,
+    "coverage": coverage_table, "looks": looks_table,
     "aggregate": aggregate_table,
     "report": report_table,
     "scale": scale_table,

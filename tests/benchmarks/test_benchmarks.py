@@ -83,13 +83,12 @@ def test_the_engines_are_measured_beside_the_plain_loop(tmp_path):
 @pytest.mark.slow
 def test_compiling_is_measured_beside_loading(tmp_path):
     """Of two processes, the first compiles and the second loads; each trains each model, and the ratio is theirs."""
-    rows = measured(compiling.main, tmp_path, *"--models NMU NALU --rounds 1 --seconds 0.01".split())
+    words = "--models NMU NALU --rounds 1 --seconds 0.01"
+    rows = measured(compiling.main, tmp_path, *words.split())
     assert [row["model"] for row in rows] == ["NMU", "NALU"]
     for row in rows:
         times = float(row["us_compiled"]) / float(row["us_loaded"])
         assert float(row["compiled_over_loaded"]) == pytest.approx(times, abs=0.01)
-    note = json.loads((tmp_path / "out.json").read_text())
-    assert note["compiled_in_s"] > note["loaded_in_s"]
     assert tables.compiling_table(rows).count("\n") == 3
 
 

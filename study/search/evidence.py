@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from study.aggregate import CellSummary, aggregate, rows_by
-from study.records import Cell
-from study.search.objectives import Value, value_of
+from study.records import Cell, Outcome
+from study.search.objectives import Floats, Sample, Value, value_of
 
 
 class Evidence:
@@ -25,23 +25,47 @@ class Evidence:
         ids = results["cell_id"].combine_chunks().dictionary_encode()
         rows = rows_by(np.asarray(ids.indices), len(ids.dictionary))
         self._rows = dict(zip(ids.dictionary.to_pylist(), rows, strict=True))
-        self._found: dict[tuple[str, tuple[int, ...]], CellSummary | None] = {}
+        self._samples: dict[tuple[str, tuple[int, ...]], Sample | None] = {}
 
     def summary(self, cell: Cell, seeds: Collection[int]) -> CellSummary | None:
         """Summarise a cell's trials of some seeds; None while one has no result, not even that it failed."""
-        asked = (cell.id, tuple(seeds))
-        if asked not in self._found:
-            self._found[asked] = self._summarised(cell, seeds)
-        return self._found[asked]
+        table = self._table(cell, seeds)
+        return None if table is None else aggregate(table, planned={cell: len(seeds)})[0]
 
-    def _summarised(self, cell: Cell, seeds: Collection[int]) -> CellSummary | None:
+    def value(
+        self, cell: Cell, seeds: Sequence[int], names: Sequence[str], most_iterations: int
+    ) -> Value | None:
+        """Give a candidate's values by some seeds; None while one is pending.
+
+        Args:
+            cell: the candidate.
+            seeds: by which it is judged.
+            names: of objectives.
+            most_iterations: of any cell of the search.
+        """
+        asked = (cell.id, tuple(seeds))
+        if asked not in self._samples:
+            table = self._table(cell, seeds)
+            self._samples[asked] = None if table is None else _sample(table)
+        sample = self._samples[asked]
+        return None if sample is None else value_of(sample, names, most_iterations)
+
+    def _table(self, cell: Cell, seeds: Collection[int]) -> pa.Table | None:
         rows = self._results.take(pa.array(self._rows.get(cell.id, []), pa.int64()))
         table = rows.filter(pc.is_in(rows["seed"], pa.array(list(seeds), pa.int64())))
-        if table.num_rows < len(seeds):
-            return None
-        return aggregate(table, planned={cell: len(seeds)})[0]
+        return table if table.num_rows >= len(seeds) else None
 
-    def value(self, cell: Cell, seeds: Sequence[int], names: Sequence[str]) -> Value | None:
-        """Give a candidate's values by some seeds; None while one is pending."""
-        summary = self.summary(cell, seeds)
-        return None if summary is None else value_of(summary, names)
+
+def _sample(table: pa.Table) -> Sample:
+    """Take what values depend on; trials that failed have no result, and no part in them."""
+    outcomes = table["outcome"].to_pylist()
+    solved = table.filter(pa.array([outcome == Outcome.SOLVED for outcome in outcomes], pa.bool_()))
+    return Sample(
+        finished=sum(outcome != Outcome.FAILED for outcome in outcomes),
+        solved_at=_floats(solved["solved_at_iteration"]),
+        sparsity_error=_floats(solved["sparsity_error"]),
+    )
+
+
+def _floats(column: pa.ChunkedArray) -> Floats:
+    return np.asarray(pc.fill_null(pc.cast(column, pa.float64()), np.nan), dtype=np.float64)

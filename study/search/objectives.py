@@ -1,7 +1,11 @@
 """What a candidate is worth by its trials so far: never the raw estimate, of which the luckiest would be the best.
 
-Each objective is the end of a 95% interval at which the candidate looks worst. So few seeds count for little, more
-seeds of an equal share of successes for more, and values of different numbers of seeds can be compared.
+Each objective is the end of an interval at which the candidate looks worst, and all rest on one: Wilson's, of the share
+of trials that were solved by some time, or with some error at most. So few seeds count for little, more seeds of equal
+results for more, and values of different numbers of seeds can be compared.
+
+Trials that were not solved count in all of them, as the worst that there is. Otherwise a candidate that solves one
+trial more, and that one late, would be worth less.
 """
 
 from __future__ import annotations
@@ -10,12 +14,30 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
-from study.aggregate import CellSummary
+from study import statistics
+from study.statistics.sparsity_error import FLOAT32_SPACING
 
 WORST_SPARSITY_ERROR = 0.5
+Floats = npt.NDArray[np.float64]
 Value = tuple[float, ...]
 """A candidate's values, one an objective."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """What a candidate's trials came to.
+
+    Args:
+        finished: trials with an outcome, those that were not solved or diverged among them; >= 0.
+        solved_at: iterations; of the solved trials, NaN where it isn't known.
+        sparsity_error: of the solved trials, too.
+    """
+
+    finished: int
+    solved_at: Floats
+    sparsity_error: Floats
 
 
 @dataclass(frozen=True)
@@ -26,60 +48,80 @@ class Objective:
         name: as in the study's file.
         is_sought_high: whether more is better.
         title: what the value is, for people.
-        of: gives a candidate's value.
+        of: gives a candidate's value by its sample and the most iterations that any cell of the search has.
     """
 
     name: str
     is_sought_high: bool
     title: str
-    of: Callable[[CellSummary], float]
+    of: Callable[[Sample, int], float]
 
     def loss(self, value: float) -> float:
         """Turn a value so that less is better."""
         return -value if self.is_sought_high else value
 
 
-def _success_rate(summary: CellSummary) -> float:
-    return summary.success_rate_interval[0] if summary.success_rate_interval is not None else 0.0
+def _success_rate(sample: Sample, most_iterations: int) -> float:
+    return statistics.wilson(sample.solved_at.size, sample.finished)[0]
 
 
-def _solved_at(summary: CellSummary) -> float:
-    found = summary.solved_at_median_interval
-    return found[1] if found is not None else float(summary.cell.iterations)
+def _solved_at(sample: Sample, most_iterations: int) -> float:
+    return _geometric(sample.solved_at, sample.finished, 1.0, most_iterations)
 
 
-def _time_to_success(summary: CellSummary) -> float:
-    found = summary.time_to_success_interval
-    if found is None or not summary.solved:
-        return float(summary.cell.iterations)
-    return min(found[1], float(summary.cell.iterations))
+def _time_to_success(sample: Sample, most_iterations: int) -> float:
+    times = _known(sample.solved_at, most_iterations)
+    return statistics.upper_mean(times, sample.finished, most_iterations)
 
 
-def _sparsity_error(summary: CellSummary) -> float:
-    found = summary.sparsity_error_interval
-    return found[1] if found is not None else WORST_SPARSITY_ERROR
+def _sparsity_error(sample: Sample, most_iterations: int) -> float:
+    # weights that are rounded to 32 bits don't tell smaller errors apart
+    return _geometric(sample.sparsity_error, sample.finished, FLOAT32_SPACING, WORST_SPARSITY_ERROR)
+
+
+def _geometric(values: Floats, n: int, least: float, worst: float) -> float:
+    """Bound the geometric mean of positive numbers from above, by the mean of their logarithms."""
+    ratios = np.clip(_known(values, worst), least, worst) / worst
+    return worst * float(np.exp(statistics.upper_mean(np.log(ratios), n, 0.0)))
+
+
+def _known(values: Floats, worst: float) -> Floats:
+    return np.where(np.isfinite(values), values, worst)
 
 
 OBJECTIVES: Mapping[str, Objective] = {
     objective.name: objective
     for objective in (
         Objective("success_rate", True, "success rate, lower end", _success_rate),
-        Objective("solved_at", False, "solved at, median of solved, upper end", _solved_at),
+        Objective("solved_at", False, "solved at, geometric mean of all, upper end", _solved_at),
         Objective("time_to_success", False, "time to success, restricted mean, upper end", _time_to_success),
-        Objective("sparsity_error", False, "sparsity error, mean of solved, upper end", _sparsity_error),
+        Objective(
+            "sparsity_error", False, "sparsity error, geometric mean of all, upper end", _sparsity_error
+        ),
     )
 }
-"""The objectives by name; a candidate without what its interval needs has the worst value."""
+"""The objectives by name.
+
+Each has a value for every sample, of none finished the worst. A sample with one trial more that is solved, one that is
+solved earlier or with less error, or with each trial there several times, is worth no less: `statistics.upper_mean`.
+"""
 
 
-def value_of(summary: CellSummary, names: Sequence[str]) -> Value:
+def value_of(sample: Sample, names: Sequence[str], most_iterations: int) -> Value:
     """Give a candidate's values.
 
     Args:
-        summary: of its trials so far.
+        sample: its trials so far.
         names: of objectives.
+        most_iterations: of any cell of the search: what a trial that was not solved counts as, whatever its own cell
+            has, so that values of one search can be compared.
+
+    Example:
+        >>> perfect = Sample(5, np.full(5, 1000.0), np.full(5, 1e-6))
+        >>> [f"{value:.3g}" for value in value_of(perfect, list(OBJECTIVES), 20_000)]
+        ['0.566', '3.68e+03', '9.26e+03', '0.000299']
     """
-    return tuple(float(OBJECTIVES[name].of(summary)) for name in names)
+    return tuple(float(OBJECTIVES[name].of(sample, most_iterations)) for name in names)
 
 
 def ranked(values: Sequence[Value], names: Sequence[str]) -> list[int]:

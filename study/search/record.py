@@ -14,7 +14,9 @@ from study.search.objectives import Value
 
 NAME = "search.json"
 """The file, in the study's folder."""
-_VERSION = 1
+VERSION = 2
+"""Of what values mean: in version 1 they were the ends of other intervals, but for the success rate's."""
+_FIRST_VERSION = 1
 
 
 class Folder(Protocol):
@@ -65,12 +67,14 @@ class Record:
         asked: what the search was, by its content: a record of another is of no use.
         candidates: all of them.
         winners: numbers of those to be confirmed; None before that.
+        version: of the program's definitions by which candidates have their values.
     """
 
     sampler: str
     asked: str
     candidates: tuple[Candidate, ...] = ()
     winners: tuple[int, ...] | None = None
+    version: int = VERSION
 
     @property
     def rounds(self) -> int:
@@ -112,19 +116,19 @@ class Record:
 
 def to_json(record: Record) -> bytes:
     """Write a record, the same bytes for the same record."""
-    content = {"version": _VERSION} | asdict(record)
+    content = {"version": record.version} | asdict(record)
     return json.dumps(content, indent=1, allow_nan=False).encode()
 
 
 def from_json(data: bytes, where: str) -> Record:
-    """Read what `to_json` wrote.
+    """Read what `to_json` wrote, of this version or an older one.
 
     Args:
         data: the file.
         where: its address, for an error.
 
     Raises:
-        StoreError: if it is no record, or another version's.
+        StoreError: if it is no record, or a later version's.
 
     Example:
         >>> record = Record("TPE", "", (Candidate(0, 0, {"sparsity_strength": 0.1}, "c4a95f7d3bbbc776"),))
@@ -133,13 +137,12 @@ def from_json(data: bytes, where: str) -> Record:
     """
     try:
         content = json.loads(data)
-        if content["version"] != _VERSION:
-            raise ValueError(f"it has version {content['version']}, but this program reads {_VERSION}")
+        version, winners = content["version"], content["winners"]
+        if version not in range(_FIRST_VERSION, VERSION + 1):
+            raise ValueError(f"it has version {version}, but this program reads up to {VERSION}")
         candidates = tuple(_candidate(one) for one in content["candidates"])
-        winners = content["winners"]
-        return Record(
-            content["sampler"], content["asked"], candidates, None if winners is None else tuple(winners)
-        )
+        winners = None if winners is None else tuple(winners)
+        return Record(content["sampler"], content["asked"], candidates, winners, version)
     except (ValueError, KeyError, TypeError) as error:
         raise StoreError(
             f"{where} can't be believed: {error!r}; move it away, and the search begins anew: trials that are stored "

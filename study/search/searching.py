@@ -11,9 +11,9 @@ from study.errors import InputError
 from study.plan import Plan
 from study.records import Cell
 from study.search.evidence import Evidence
-from study.search.halving import Round, affordable, compare
+from study.search.halving import Round, ValueAt, affordable, compare
 from study.search.objectives import OBJECTIVES, Value, front, ranked, spread
-from study.search.record import NAME, Candidate, Folder, Record, from_json, to_json
+from study.search.record import NAME, VERSION, Candidate, Folder, Record, from_json, to_json
 from study.search.space import Space
 from study.search.storage import write_storage
 from study.search.suggest import Suggestions, resumed, sampler_name
@@ -74,10 +74,13 @@ def plan_of(spec: Spec, record: Record, evidence: Evidence) -> Plan:
 
 
 def _compare(spec: Spec, cells: Sequence[Cell], evidence: Evidence) -> Round:
-    search, seeds = _search(spec), planned_seeds(spec).search
-    return compare(
-        search, len(seeds), cells, lambda cell, n: evidence.value(cell, seeds[:n], search.objective)
-    )
+    value_at = _values(spec, evidence)
+    return compare(_search(spec), len(planned_seeds(spec).search), cells, value_at)
+
+
+def _values(spec: Spec, evidence: Evidence) -> ValueAt:
+    search, seeds, most = _search(spec), planned_seeds(spec).search, Space(spec).most_iterations
+    return lambda cell, n: evidence.value(cell, seeds[:n], search.objective, most)
 
 
 def read_record(spec: Spec, folder: Folder) -> Record | None:
@@ -97,7 +100,21 @@ def read_record(spec: Spec, folder: Folder) -> Record | None:
             f"confirm_seeds and confirm_candidates can change; call it otherwise, or move {folder.kept_where(NAME)} "
             "away: trials that are stored aren't trained again"
         )
-    return record
+    return record if record.version == VERSION else _revalued(spec, record, Evidence(folder.read_results()))
+
+
+def _revalued(spec: Spec, record: Record, evidence: Evidence) -> Record:
+    """Give candidates of an older version's record the values that they have now, by the same trials.
+
+    Values of two definitions can't be compared. The winners stay: they were chosen before their fresh seeds were run.
+    """
+    space, value_at = Space(spec), _values(spec, evidence)
+    again = [
+        replace(c, values=value_at(space.cell(c.params), c.seeds) or c.values)
+        for c in record.candidates
+        if c.values is not None
+    ]
+    return replace(record.with_told(again), version=VERSION)
 
 
 def asked(spec: Spec) -> str:
@@ -158,8 +175,8 @@ class Searching:
             self._suggestions, same = resumed(Space(spec), _search(spec), record)
             if not same:
                 tell(
-                    f"the search was begun by {record.sampler}; {sampler_name(_search(spec))} suggests otherwise, and "
-                    "goes on from what is recorded"
+                    f"the search was begun by {record.sampler}; by now {sampler_name(_search(spec))} suggests "
+                    "otherwise, and goes on from what is recorded"
                 )
         return self._suggestions
 

@@ -108,6 +108,12 @@ class Space:
             for i, model in enumerate(self.spec.models)
         }
 
+    @cached_property
+    def most_iterations(self) -> int:
+        """The most iterations that a cell has: models may have their own, and nothing else changes them."""
+        task = self.spec.task.name
+        return max(canonical_cell(task, model, values).iterations for model, values in self.fixed.items())
+
     def choose(self, draw: Draw) -> dict[str, Any]:
         """Choose all that applies, each by `draw`, and give it by the parameters' names."""
         chosen: dict[str, Any] = {}

@@ -7,6 +7,7 @@
     solved_at         median and mean of iterations (or seconds) to success
     survival          the same with unsolved trials counted as censored
     sparsity_error    mean of numbers in [0, 1/2]
+    upper_mean        bound of a mean cost, where trials that failed cost the most
     published         the published estimators, faults included, to repeat published numbers
     samples           many samples at once, for functions with a name in the plural
 
@@ -40,6 +41,7 @@ from study.statistics.survival import (
     restricted_means,
 )
 from study.statistics.trends import Coefficient, LogisticFit, Trend, cochran_armitage, logistic_regression
+from study.statistics.upper_mean import upper_mean
 
 __all__ = [
     "AsPublished",
@@ -74,6 +76,7 @@ __all__ = [
     "newcombe",
     "restricted_mean",
     "restricted_means",
+    "upper_mean",
     "wilson",
     "wilsons",
 ]

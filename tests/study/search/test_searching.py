@@ -10,8 +10,10 @@ from study.errors import InputError, StoreAwayError, StoreError
 from study.plan import plan as make_plan
 from study.records import Outcome, Result
 from study.search import Evidence, Searching, found, plan_of, planned_seeds, read_record
+from study.search.objectives import OBJECTIVES
 from study.search.record import NAME
 from study.search.searching import _MOST_ASKED, asked
+from study.search.space import Space
 from study.spec import parse_spec
 from study.table import results_table
 from tests.study.search.made import SPEC, Kept, search, spec_of, true_rate
@@ -61,7 +63,9 @@ def test_candidates_earn_seeds_by_their_success(kept):
         some = [c for c in record.of_round(number) if c.values is not None]
         plan = plan_of(spec, record, evidence)
         cells = {cell.id: cell for cell in plan.cells}
-        first = {c.number: evidence.value(cells[c.cell_id], seeds[:3], ["success_rate"]) for c in some}
+        first = {
+            c.number: evidence.value(cells[c.cell_id], seeds[:3], ["success_rate"], 20_000) for c in some
+        }
         on = [c for c in some if c.seeds > 3]
         assert len(on) == -(-len(some) // 3)
         assert min(first[c.number] for c in on) >= max(first[c.number] for c in some if c.seeds == 3)
@@ -89,6 +93,17 @@ def test_it_finds_what_is_there(kept):
     winner = found(spec, record, Evidence(kept.read_results())).confirmed[0]
     trial = next(r.trial for r in kept.results.values() if r.trial.cell.id == winner.cell_id)
     assert true_rate(trial) > 0.85
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_whatever_is_sought_is_found_with_few_seeds_at_first(kept, objective):
+    """Where reliable candidates are better in every respect, a search for any of these finds one."""
+    spec = spec_of(objective=objective, sampler="random", confirm_candidates=1)
+    search(spec, kept)
+    record = read_record(spec, kept)
+    (winner,) = found(spec, record, Evidence(kept.read_results())).confirmed
+    trial = next(r.trial for r in kept.results.values() if r.trial.cell.id == winner.cell_id)
+    assert true_rate(trial) > 0.8
 
 
 def test_the_seed_of_the_sampler_changes_what_is_tried():
@@ -218,6 +233,44 @@ def test_a_record_that_cannot_be_believed_is_named(kept):
         search(spec_of(), kept)
 
 
+def test_a_record_of_an_older_version_gets_todays_values(kept):
+    """Values of version 1 were other ends: by the same trials they become today's, and the search goes on from them."""
+    sought = {"objective": ("success_rate", "solved_at"), "sampler": "NSGA-II", "confirm_candidates": 1}
+    spec, more = (spec_of(**sought, trials=trials) for trials in (100, 150))
+    search(spec, kept)
+    today = read_record(spec, kept)
+    content = json.loads(kept.files[NAME]) | {"version": 1}
+    for candidate in content["candidates"]:
+        if candidate["values"] is not None:
+            candidate["values"][1] = 20_000.0
+    kept.files[NAME] = json.dumps(content).encode()
+    assert read_record(spec, kept) == today
+    search(more, kept)
+    after = read_record(more, kept)
+    assert after.candidates[: len(today.candidates)] == today.candidates
+    assert len(after.candidates) > len(today.candidates)
+    assert json.loads(kept.files[NAME])["version"] == 2
+    assert len(kept.trained) == len(set(kept.trained))
+
+
+def test_a_record_of_a_later_version_is_refused(kept):
+    """What a later program means by its values isn't known: the error says which versions this one reads."""
+    search(spec_of(), kept, most_steps=2)
+    kept.files[NAME] = json.dumps(json.loads(kept.files[NAME]) | {"version": 3}).encode()
+    with pytest.raises(StoreError, match="it has version 3, but this program reads up to 2"):
+        search(spec_of(), kept)
+
+
+def test_the_longest_cell_of_a_search_is_the_measure():
+    """Of models with iterations of their own the most count, and the task's where a model has none."""
+    models = "models: [{name: NMU, fixed: {iterations: 5000}}, {name: NAU, fixed: {iterations: 30000}}]"
+    longest = [
+        Space(parse_spec(SPEC.replace("models: [NMU]", m), source="test")).most_iterations
+        for m in ("models: [NMU]", models)
+    ]
+    assert longest == [20_000, 30_000]
+
+
 def test_what_another_version_suggested_is_gone_on_from(kept):
     """Where the sampler suggests otherwise than recorded, the search says so, keeps what was tried, and goes on."""
     spec = spec_of()
@@ -268,5 +321,5 @@ def test_evidence_waits_for_every_seed():
     cell = plan.cells[0]
     rows = results_table([r for r in kept.results.values() if r.trial.cell == cell and r.trial.seed != 1])
     evidence = Evidence(rows)
-    assert evidence.value(cell, [0, 1, 2], ["success_rate"]) is None
-    assert evidence.value(cell, [0, 2], ["success_rate"]) is not None
+    assert evidence.value(cell, [0, 1, 2], ["success_rate"], 20_000) is None
+    assert evidence.value(cell, [0, 2], ["success_rate"], 20_000) is not None

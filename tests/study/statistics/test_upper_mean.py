@@ -1,0 +1,82 @@
+"""A bound of a mean cost that every sample has, and that better samples never raise."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from study.statistics import upper_mean, wilson
+
+COSTS = st.lists(st.floats(0, 20), max_size=30)
+FAILED = st.integers(0, 30)
+
+
+@given(COSTS, FAILED)
+def test_every_sample_has_a_bound_between_its_mean_and_the_most(costs, failed):
+    """The bound is finite, at most the most, and at least the mean with what failed at the most."""
+    n = len(costs) + failed
+    bound = upper_mean(costs, n, 20.0)
+    mean = (sum(costs) + 20.0 * failed) / n if n else 20.0
+    assert mean <= bound * (1 + 1e-12) + 1e-12
+    assert bound <= 20.0
+
+
+@given(st.integers(0, 60), st.integers(0, 60))
+def test_of_nothing_or_all_it_is_wilsons(solved, failed):
+    """Trials that cost nothing, or all there is, leave a rate: the bound is one less Wilson's lower end."""
+    n = solved + failed
+    assert upper_mean([0.0] * solved, n, 3.0) == pytest.approx(3.0 * (1 - wilson(solved, n)[0]))
+
+
+@given(COSTS, FAILED, st.permutations(range(30)))
+def test_the_order_of_trials_changes_no_bit(costs, failed, order):
+    """A sample is a set."""
+    mixed = [costs[i] for i in order if i < len(costs)]
+    n = len(costs) + failed
+    assert upper_mean(mixed, n, 20.0) == upper_mean(costs, n, 20.0)
+
+
+LAWS = {
+    "one moment": lambda random, n: np.full(n, 0.35),
+    "even": lambda random, n: random.random(n),
+    "two moments": lambda random, n: np.where(random.random(n) < 0.5, 0.05, 0.95),
+    "skewed, a fifth fails": lambda random, n: np.where(
+        random.random(n) < 0.8, random.gamma(3, 0.1, n), np.inf
+    ),
+    "late": lambda random, n: np.where(random.random(n) < 0.9, 0.98 + 0.02 * random.random(n), np.inf),
+    "a coin": lambda random, n: np.where(random.random(n) < 0.5, 0.0, np.inf),
+}
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("n", [5, 40])
+def test_the_mean_is_below_the_bound_as_often_as_it_says(law, n):
+    """The bound is below the law's mean in at most 7% of 400 samples: 2.5% are meant, and Wilson's has 4% at times."""
+    random = np.random.default_rng(7)
+    mean = np.minimum(LAWS[law](random, 200_000), 1.0).mean()
+    samples = (LAWS[law](random, n) for _ in range(400))
+    below = sum(upper_mean(x[x < 1], n, 1.0) < mean - 1e-9 for x in samples)
+    assert below <= 0.07 * 400
+
+
+def test_what_costs_more_than_the_most_costs_the_most():
+    """A cost above the most is cut to it."""
+    assert upper_mean([1.0, 30.0], 2, 20.0) == upper_mean([1.0, 20.0], 2, 20.0)
+
+
+@pytest.mark.parametrize(
+    ("costs", "n", "most", "message"),
+    [
+        ([1.0, 2.0], 1, 3.0, "0 <= successes <= n must hold"),
+        ([math.nan], 1, 3.0, "must be finite"),
+        ([1.0], 1, math.inf, "must be finite"),
+    ],
+)
+def test_what_cannot_be_a_sample_is_refused(costs, n, most, message):
+    """More costs than trials, and costs that are no numbers, raise."""
+    with pytest.raises(ValueError, match=message):
+        upper_mean(costs, n, most)

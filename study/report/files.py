@@ -18,7 +18,7 @@ from study.report.content import Report, Rows, Searched
 from study.report.contrasts import Contrasts
 from study.report.keyed import Keyed
 from study.report.search_table import importance_line, told, winners_table
-from study.report.sought import confirmed
+from study.report.sought import confirmed, told_apart
 from study.report.table import (
     TextTable,
     comparison_table,
@@ -195,7 +195,7 @@ def markdown(report: Report, figures: Sequence[Drawn]) -> str:
 def _searched(search: Searched, rows: Keyed) -> list[str]:
     parts = ["## Search", _cell(told(search)), _cell(importance_line(search))]
     if confirmed(search):
-        parts.append(_markdown_table(winners_table(search, rows)))
+        parts += [_markdown_table(winners_table(search, rows)), _cell(told_apart(search))]
     if search.file:
         parts.append("The winner's study file, ready to run: [winner.yaml](winner.yaml)")
     return parts

@@ -34,7 +34,7 @@ def section(search: Searched | None, rows: Keyed, drawn: Sequence[Drawn]) -> str
     parts = [f"<p>{escape(told(search))}</p>"]
     if sought.confirmed(search):
         parts.append(html.table(winners_table(search, rows), label="confirmed candidates"))
-        parts.append(f"<p class=small>{escape(CAUTION)}</p>")
+        parts.append(f"<p class=small>{escape(f'{CAUTION} {sought.told_apart(search)}'.rstrip())}</p>")
     if search.file:
         pre = f"<pre><code>{escape(search.file)}</code></pre>"
         parts.append(html.details("The winner's study file, ready to run (winner.yaml)", pre))

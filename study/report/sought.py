@@ -52,7 +52,10 @@ MEASURED: Mapping[str, Measured] = {
         "sparsity error", "sparsity_error_mean", "sparsity_error_interval", words.error
     ),
 }
-"""By objective; its value in the search is the end of such an interval at which a candidate looks worst."""
+"""What the report's tables have of an objective's kind, by objective."""
+
+_OF_SOLVED = ("solved_at", "sparsity_error")
+"""Objectives that are of all trials in the search, and of the solved ones in the report's tables."""
 
 
 def title(parameter: str) -> str:
@@ -85,6 +88,17 @@ def value(parameter: str, given: Any) -> str:
     if isinstance(given, float):
         return f"{given:,.0f}" if abs(given) >= 999.5 else f"{given:.3g}".replace("e-0", "e-")
     return words.show_value(parameter.rpartition(".")[2], given)
+
+
+def told_apart(search: Searched) -> str:
+    """Say where the search and what fresh seeds say are of different trials; empty where they aren't."""
+    names = [words.title(objective.name) for objective in search.objectives if objective.name in _OF_SOLVED]
+    if not names:
+        return ""
+    return (
+        f"For {' and '.join(names)} the search takes the geometric mean of all trials, those that were not solved at "
+        "the worst; what fresh seeds say is of the solved trials alone."
+    )
 
 
 def choices(params: Mapping[str, Any]) -> str:

@@ -93,10 +93,13 @@ OBJECTIVES: Mapping[str, Objective] = {
     objective.name: objective
     for objective in (
         Objective("success_rate", True, "success rate, lower end", _success_rate),
-        Objective("solved_at", False, "solved at, geometric mean of all, upper end", _solved_at),
+        Objective("solved_at", False, "solved at, geometric mean of all trials, upper end", _solved_at),
         Objective("time_to_success", False, "time to success, restricted mean, upper end", _time_to_success),
         Objective(
-            "sparsity_error", False, "sparsity error, geometric mean of all, upper end", _sparsity_error
+            "sparsity_error",
+            False,
+            "sparsity error, geometric mean of all trials, upper end",
+            _sparsity_error,
         ),
     )
 }

@@ -55,6 +55,19 @@ def test_fresh_rates_are_told_whatever_was_sought(search_of):
     assert re.fullmatch(r"[\d.]+k \[[\d.]+k, [\d.]+k\]", text)
 
 
+def test_where_search_and_fresh_seeds_are_of_different_trials_it_is_said(search_of, write):
+    """Solved at counts unsolved trials in the search, and not in tables: page, Markdown and captions say so."""
+    objectives = ["success_rate", "solved_at", "sparsity_error"]
+    text = sought.told_apart(search_of(objectives)[0])
+    assert text.startswith(
+        "For solved at and sparsity error the search takes the geometric mean of all trials"
+    )
+    assert sought.told_apart(search_of(["success_rate", "time_to_success"])[0]) == ""
+    files = write(objectives=objectives, formats=("html", "md"))
+    assert files["report.html"].read_text().count(text) == 3  # the section and two captions
+    assert text in files["report.md"].read_text()
+
+
 def test_all_candidates_are_listed_with_the_front_set_off(search_of):
     """Each has its row, round counted from one; what doesn't apply is a dash."""
     search, _ = search_of(winners=(11,))

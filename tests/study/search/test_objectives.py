@@ -155,7 +155,7 @@ def test_nothing_solved_is_the_worst_there_is(n, outcome):
 
 
 def test_a_search_judges_by_the_results_it_has():
-    """Of a table of results the solved trials' times and errors count, and how many trials finished; failed ones do not."""
+    """Of a table of results the solved trials' times and errors count, and how many trials finished."""
     trials = [solved(3000, 1e-3), NEVER, solved(5000, 1e-5), {"outcome": Outcome.DIVERGED}]
     assert worth_in_a_search([*trials, {"outcome": Outcome.FAILED}]) == worth(trials)
 

@@ -55,7 +55,7 @@ def test_a_third_objective_is_told_and_nothing_is_joined(search_of):
     """In two of three dimensions a line would mean nothing."""
     search, rows = search_of([*BOTH, "sparsity_error"], winners=(11, 6, 10))
     found = search_front.draw(search, rows)
-    assert "sparsity error, mean of solved, upper end" in found.caption
+    assert "sparsity error, geometric mean of all trials, upper end" in found.caption
     drawn = [line for line in found.figure.axes[0].lines if len(line.get_xdata()) == 3]
     assert [line.get_linestyle() for line in drawn] == ["None"]
 

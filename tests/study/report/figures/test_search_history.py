@@ -70,7 +70,7 @@ def test_a_panel_an_objective_with_an_axis_in_its_unit(search_of):
     assert [axes.get_ylabel().replace("\n", " ") for axes in grid] == [
         "success rate, lower end",
         "time to success, restricted mean, upper end (10³ iterations)",
-        "sparsity error, mean of solved, upper end",
+        "sparsity error, geometric mean of all trials, upper end",
     ]
     assert dots(grid[1])[0][:, 1] == pytest.approx([c.values[1] / 1000 for c in search.candidates])
     assert dots(grid[2])[0][:, 1] == pytest.approx([np.log10(c.values[2]) for c in search.candidates])

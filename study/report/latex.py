@@ -170,13 +170,16 @@ def _columns(rows: Keyed) -> list[list[str]]:
 def _estimate(
     value: float | None, interval: Interval | None, show: Callable[[float], str], is_best: bool
 ) -> str:
-    """Write an estimate and how far its interval reaches below and above."""
+    """Write an estimate and how far its interval reaches below and above; of one that lies outside, the ends."""
     if value is None:
         return _NONE
     text = f"\\mathbf{{{show(value)}}}" if is_best else show(value)
     if interval is None:
         return f"${text}$"
-    below, above = (show(abs(end - value)) for end in interval)
+    low, high = interval
+    if not low <= value <= high:
+        return f"${text}\\;[{show(low)}, {show(high)}]$"
+    below, above = show(value - low), show(high - value)
     reach = f"\\pm {above}" if below == above else f"{{}}^{{+{above}}}_{{-{below}}}"
     return f"${text}\\;{reach}$"
 

@@ -61,11 +61,10 @@ def summaries_table(rows: Keyed, *, is_narrow: bool = False, most: int | None = 
 
     Args:
         rows: the summaries, in order.
-        is_narrow: for a terminal: half the width of the interval of solved-at, none of the sparsity error, no
-            restricted mean.
+        is_narrow: for a terminal: no interval of the sparsity error, no restricted mean.
         most: rows to lay out; None for all.
     """
-    of_times = _of_iterations if is_narrow else _interval_of(words.iterations)
+    of_times = _interval_of(words.iterations)
     of_errors = _nothing if is_narrow else _interval_of(words.error)
     some = rows.summaries[:most]
     columns = [
@@ -346,13 +345,6 @@ def _both(s: Any) -> tuple[str, float | None]:
 
 def _interval_of(write: Callable[[float | None], str]) -> Callable[[Interval | None], str]:
     return lambda interval: words.interval(interval, write)
-
-
-def _of_iterations(interval: Interval | None) -> str:
-    if interval is None:
-        return ""
-    low, high = interval
-    return f"±{words.iterations((high - low) / 2)}"
 
 
 def _nothing(interval: Interval | None) -> str:

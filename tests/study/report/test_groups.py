@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -226,6 +227,14 @@ def test_values_are_written_as_mathematics():
     assert [latex.number(x) for x in (9.96e5, 99.9, 0.099, 0.00999)] == [
         r"1.0 \cdot 10^{6}", "100", "0.099", "0.010",
     ]  # fmt: skip
+
+
+def test_an_estimate_outside_its_interval_is_written_with_the_ends():
+    """How far an interval reaches from an estimate can't be said of one beside it, as a faulty estimator's may be."""
+    (one,) = published()[:1]
+    beside = replace(one.as_published, solved_at_mean=100.0, solved_at_interval=(200.0, 300.0))
+    text = latex.latex(groups([replace(one, as_published=beside)], BY.names), command="x")
+    assert r"100\;[200, 300]" in text
 
 
 def test_many_groups_are_written_in_the_order_given(tmp_path):

@@ -9,6 +9,7 @@ import io
 import json
 import re
 import stat
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pyarrow.compute as pc
@@ -233,6 +234,28 @@ def test_the_terminal_shows_only_what_varies(demo):
     assert "2/10" in text
     assert "0.80 [0.49, 0.94]" in text
     assert "learning rate" not in text
+
+
+SKEWED = {
+    "3.04M [1.32M, 9.59M]": (3.04e6, (1.32e6, 9.59e6), r"{}^{+6.6 \cdot 10^{6}}_{-1.7 \cdot 10^{6}}"),
+    "850 [121, 3.76k]": (850.0, (121.0, 3761.0), r"{}^{+2.9 \cdot 10^{3}}_{-729}"),
+}
+
+
+@pytest.mark.parametrize("text", SKEWED)
+def test_an_interval_is_written_by_its_ends_wherever_people_read(write, published_cell, summaries_of, text):
+    """Page, Markdown and terminal have both ends, and LaTeX how far either side reaches: no half of a skewed width."""
+    mean, interval, reach = SKEWED[text]
+    (summary,) = summaries_of((published_cell("NMU"), {"solved": 7, "unsolved": 13}))
+    summaries = [replace(summary, solved_at_mean=mean, solved_at_interval=interval)]
+    files = write(summaries=summaries, formats=("html", "md", "latex"))
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(summaries_table(cells(summaries, {})))
+    markdown = files["report.md"].read_text().replace("\\", "")
+    for shown in (console.export_text(), markdown, files["report.html"].read_text()):
+        assert text in shown
+        assert "±" not in shown
+    assert reach in files["cells.tex"].read_text()
 
 
 def test_the_terminal_shows_the_comparison(published_cell, summaries_of):

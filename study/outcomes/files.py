@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 
 from study.errors import InputError
 from study.outcomes.columns import MEASURED, NUMBERS, from_mlflow, own_name
-from study.store.files import UNREADABLE, UnbelievableError, check_version
+from study.store import formats
+from study.store.files import UNREADABLE, UnbelievableError, is_ours, version_of
 
 SUFFIXES = (".csv", ".parquet")
 _KIND = "tags.study.kind"
@@ -115,16 +116,33 @@ def _refuse(path: Path, odd: Sequence[pacsv.InvalidRow]) -> None:
 
 
 def _read_parquet(path: Path, also: Collection[str]) -> pa.Table:
+    """Read the columns that are needed, of results of ours as today's version names them."""
     file = pq.ParquetFile(path)
-    check_version(path, file.metadata.metadata or {})
-    names = file.schema_arrow.names
+    old = _results_of(path, file)
+    schema = file.schema_arrow if old is None else old.schema
+    names = schema.names
     _check_names(path, names)
     needed = {own_name(name, names) for name in (*NUMBERS, "seed", "outcome", "solved", "stopped_early")}
     wanted = [name for name in names if name in needed or name in also or name not in MEASURED]
+    if old is not None:
+        return old.select(wanted)
     # as dictionaries, for a text stands in a thousand rows: half of the time and memory
-    text = [name for name in wanted if pa.types.is_string(file.schema_arrow.field(name).type)]
+    text = [name for name in wanted if pa.types.is_string(schema.field(name).type)]
     file = pq.ParquetFile(path, read_dictionary=text)
     return file.read(columns=wanted).replace_schema_metadata(None)
+
+
+def _results_of(path: Path, file: pq.ParquetFile) -> pa.Table | None:
+    """Read results that an earlier version stored, as a table of today's; None if it is anything else."""
+    metadata = file.metadata.metadata
+    if not is_ours(metadata):
+        return None
+    version = version_of(path, metadata)
+    if version == formats.SCHEMA_VERSION or not file.schema_arrow.equals(
+        formats.FORMATS[version].schemas["results"]
+    ):
+        return None
+    return formats.upgraded("results", file.read().replace_schema_metadata(None), version, path)
 
 
 def _check_names(path: Path, names: Sequence[str]) -> None:

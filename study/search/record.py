@@ -9,14 +9,13 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from study.errors import StoreError
+from study.errors import InputError, StoreError
 from study.search.objectives import Value
 
 NAME = "search.json"
 """The file, in the study's folder."""
 VERSION = 2
 """Of what values mean: in version 1 they were the ends of other intervals, but for the success rate's."""
-_FIRST_VERSION = 1
 
 
 class Folder(Protocol):
@@ -128,7 +127,8 @@ def from_json(data: bytes, where: str) -> Record:
         where: its address, for an error.
 
     Raises:
-        StoreError: if it is no record, or a later version's.
+        InputError: if a newer package wrote it.
+        StoreError: if it is no record.
 
     Example:
         >>> record = Record("TPE", "", (Candidate(0, 0, {"sparsity_strength": 0.1}, "c4a95f7d3bbbc776"),))
@@ -138,8 +138,12 @@ def from_json(data: bytes, where: str) -> Record:
     try:
         content = json.loads(data)
         version, winners = content["version"], content["winners"]
-        if version not in range(_FIRST_VERSION, VERSION + 1):
-            raise ValueError(f"it has version {version}, but this program reads up to {VERSION}")
+        if version > VERSION:
+            raise InputError(
+                f"{where} has version {version}, but this package reads up to {VERSION}: upgrade the package"
+            )
+        if version < 1:
+            raise ValueError(f"it claims version {version}")
         candidates = tuple(_candidate(one) for one in content["candidates"])
         winners = None if winners is None else tuple(winners)
         return Record(content["sampler"], content["asked"], candidates, winners, version)

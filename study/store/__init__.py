@@ -11,8 +11,8 @@
 A file appears whole or not at all, so a kill at any moment loses at most what wasn't written yet.
 """
 
-from study.store.files import SCHEMA_VERSION
 from study.store.folder import Held, is_url
+from study.store.formats import SCHEMA_VERSION
 from study.store.ledger import StudyStore
 from study.store.once import one_a_trial
 from study.store.root import Store, folder_at

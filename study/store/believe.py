@@ -10,13 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from study.errors import InputError
+from study.errors import InputError, StudyError
 from study.records import Checkpoint
-from study.store.files import UNREADABLE, UnbelievableError, open_parquet, parse_checkpoint
-from study.store.folder import Folder
+from study.store.files import UnbelievableError, open_parquet, parse_checkpoint, read_table
+from study.store.folder import Folder, NotAFileError
+from study.store.formats import NoUpgradeError
 
 T = TypeVar("T")
 
+_WHY = ".why.txt"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
@@ -42,44 +44,39 @@ class Believed:
         names = self._folder.names(kind, suffix)
         return [f"{kind}/{name}" for name in names if _NAME.fullmatch(name.removesuffix(suffix))]
 
-    def table(self, key: str, schema: pa.Schema, columns: list[str] | None = None) -> pa.Table | None:
+    def table(self, key: str, columns: list[str] | None = None) -> pa.Table | None:
         """Read a Parquet file; None if it isn't there or can't be believed."""
-        ((_, found),) = self.tables([key], schema, columns)
+        ((_, found),) = self.tables([key], columns)
         return found
 
     def tables(
-        self,
-        keys: Sequence[str],
-        schema: pa.Schema,
-        columns: list[str] | None = None,
-        only: pa.Array | None = None,
+        self, keys: Sequence[str], columns: list[str] | None = None, only: pa.Array | None = None
     ) -> Iterator[tuple[str, pa.Table | None]]:
-        """Read Parquet files, in their order.
+        """Read Parquet files, in their order, as tables of today's format.
 
         Args:
             keys: which.
-            schema: that they must have.
             columns: to read; None for all.
             only: ids of the trials to keep; None for all.
         """
 
-        def read(file: pq.ParquetFile) -> pa.Table:
-            table = file.read(columns=columns, use_threads=False).replace_schema_metadata(None)
+        def read(key: str, file: pq.ParquetFile) -> pa.Table:
+            table = read_table(self._folder.where_is(key), file, kind_of(key), columns)
             return table if only is None else table.filter(pc.is_in(table["trial_id"], only))
 
-        for key, file in self.opened(keys, schema):
-            yield key, None if file is None else self._parsed(key, read, file)
+        for key, file in self.opened(keys):
+            yield key, None if file is None else self._parsed(key, read, key, file)
 
-    def opened(self, keys: Sequence[str], schema: pa.Schema) -> Iterator[tuple[str, pq.ParquetFile | None]]:
+    def opened(self, keys: Sequence[str]) -> Iterator[tuple[str, pq.ParquetFile | None]]:
         """Open Parquet files, in their order."""
-        for key, data in self._folder.read_all(keys):
+        for key, data in self._read_all(keys):
             where = self._folder.where_is(key)
-            yield key, None if data is None else self._parsed(key, open_parquet, where, data, schema)
+            yield key, None if data is None else self._parsed(key, open_parquet, where, data, kind_of(key))
 
     def checkpoints(self, keys: Sequence[str], *, with_arrays: bool) -> list[Checkpoint]:
         """Read those checkpoints that are there and can be believed, or only what they are of."""
         found = []
-        for key, data in self._folder.read_all(keys):
+        for key, data in self._read_all(keys):
             if data is not None:
                 where, pack_id = self._folder.where_is(key), pack_of(key)
                 found.append(self._parsed(key, parse_checkpoint, where, data, pack_id, with_arrays))
@@ -90,14 +87,23 @@ class Believed:
         if sentence not in self.notices:
             self.notices.append(sentence)
 
+    def _read_all(self, keys: Sequence[str]) -> Iterator[tuple[str, bytes | None]]:
+        """Read the bytes of many keys; None where there is nothing, or no file."""
+        for key, content in self._folder.read_all(keys):
+            if isinstance(content, NotAFileError):
+                self._set_aside(key, content.reason)
+            yield key, None if isinstance(content, NotAFileError) else content
+
     def _parsed(self, key: str, parse: Callable[..., T], *given: Any) -> T | None:
         try:
             return parse(*given)
-        except (InputError, MemoryError):  # a newer file is good, only not for us; and so may be a large one
+        except (StudyError, MemoryError):  # a file of another version is good, and so may be a large one
             raise
+        except NoUpgradeError as error:
+            self.notice(str(error))
         except UnbelievableError as error:
             self._set_aside(key, str(error))
-        except UNREADABLE as error:
+        except Exception as error:  # what a torn or foreign file makes its reader raise has no end
             self._set_aside(key, f"it can't be read ({type(error).__name__}: {error})")
         return None
 
@@ -107,10 +113,10 @@ class Believed:
             self.notice(f"{where} was skipped: {why}")
             return
         name = key.replace("/", "-")
-        while self._folder.exists(f"aside/{name}"):
+        while any(self._folder.exists(f"aside/{name}{end}") for end in ("", _WHY)):
             name = f"again-{name}"
         if self._folder.move(key, f"aside/{name}"):  # else another process was quicker
-            self._folder.write(f"aside/{name}.why.txt", f"{where}: {why}\n".encode())
+            self._folder.write(f"aside/{name}{_WHY}", f"{where}: {why}\n".encode())
             self.notice(f"{where} was set aside as {self._folder.where_is(f'aside/{name}')}: {why}")
 
 
@@ -137,6 +143,16 @@ def pack_of(key: str) -> str:
         '00aa'
     """
     return key.partition("/")[2].partition(".")[0]
+
+
+def kind_of(key: str) -> str:
+    """Give the kind of a file.
+
+    Example:
+        >>> kind_of("results/00aa.parquet")
+        'results'
+    """
+    return key.partition("/")[0]
 
 
 def _suffix(kind: str) -> str:

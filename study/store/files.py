@@ -1,7 +1,8 @@
 """The bytes of our files, believed only when they are ours.
 
-Anything else found under one of our names raises `UnbelievableError` or one of `UNREADABLE`; a file of a
-newer package raises `InputError`, since it is good, only not for us.
+Anything else found under one of our names raises `UnbelievableError`, or whatever its reader raises. A file of a newer
+package raises `InputError`, since it is good, only not for us; one of an earlier package is brought up to today's
+format (`study.store.formats`).
 """
 
 from __future__ import annotations
@@ -18,17 +19,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from study.errors import InputError
+from study.errors import InputError, StoreError
 from study.records import Checkpoint
-
-SCHEMA_VERSION = 1
-"""Written into every file: raised when a column or the layout of a checkpoint changes."""
+from study.store import formats
+from study.store.formats import Members
 
 UNREADABLE = (
     *(pa.ArrowException, zipfile.BadZipFile, zlib.error, struct.error),
     *(OSError, EOFError, ValueError, KeyError, TypeError, RuntimeError),
 )
-"""What reading a torn or foreign file raises."""
+"""What reading a torn or foreign table raises."""
 
 _VERSION_KEY, _PROVENANCE_KEY = b"study.schema_version", b"study.provenance"
 _HEADER = "checkpoint"  # the member of a checkpoint that says what it is; arrays are called array.<name>
@@ -41,7 +41,7 @@ class UnbelievableError(Exception):
 def parquet(table: pa.Table, provenance: Mapping[str, Any], compression: str, **encoding: Any) -> bytes:
     """Write a table with its schema version and provenance; pages carry checksums; see `pq.write_table`."""
     metadata = {
-        _VERSION_KEY: str(SCHEMA_VERSION),
+        _VERSION_KEY: str(formats.SCHEMA_VERSION),
         _PROVENANCE_KEY: json.dumps(dict(provenance), sort_keys=True),
     }
     sink = pa.BufferOutputStream()
@@ -55,34 +55,67 @@ def parquet(table: pa.Table, provenance: Mapping[str, Any], compression: str, **
     return bytes(sink.getvalue())
 
 
-def open_parquet(where: str, data: bytes, schema: pa.Schema) -> pq.ParquetFile:
+def open_parquet(where: str, data: bytes, kind: str) -> pq.ParquetFile:
     """Open the bytes of a Parquet file of ours.
 
     Raises:
         InputError: if a newer package wrote it.
-        UnbelievableError: if it isn't ours, or has other columns than the schema.
+        StoreError: if an earlier package wrote it, with other columns than that version's.
+        UnbelievableError: if it isn't ours, or has other columns than today's.
     """
     file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
     metadata = file.metadata.metadata or {}
     if _VERSION_KEY not in metadata or _PROVENANCE_KEY not in metadata:
         raise UnbelievableError("it isn't one of ours: its metadata has no schema version and provenance")
-    check_version(where, metadata)
+    version = version_of(where, metadata)
+    schema = formats.FORMATS[version].schemas[kind]
     if not file.schema_arrow.equals(schema):
         differ = set(schema.names) ^ set(file.schema_arrow.names)
         what = f"differing in {', '.join(sorted(differ))}" if differ else "differing in order or type"
-        raise UnbelievableError(f"it has other columns than schema version {SCHEMA_VERSION}, {what}")
+        reason = f"it has other columns than schema version {version}, {what}"
+        if version < formats.SCHEMA_VERSION:  # a later version's fault must cost no result
+            raise StoreError(
+                f"{where} can't be read, and is left where it is: {reason}. Move it away if it isn't needed"
+            )
+        raise UnbelievableError(reason)
     return file
 
 
-def check_version(where: object, metadata: Mapping[bytes, bytes]) -> None:
-    """Check that a Parquet file, if it is ours, isn't newer than this package.
+def read_table(where: str, file: pq.ParquetFile, kind: str, columns: list[str] | None = None) -> pa.Table:
+    """Read what `open_parquet` opened, as a table of today's format.
+
+    Args:
+        where: its address, for an error.
+        file: whose columns were checked.
+        kind: ``results``, ``curves`` or ``weights``.
+        columns: to read; None for all.
 
     Raises:
-        InputError: if it is.
-        UnbelievableError: if its version isn't one.
+        StoreError: if an earlier version's can't be brought up to today's.
     """
-    if _VERSION_KEY in metadata:
-        _check_version(where, int(metadata[_VERSION_KEY]))
+    version = version_of(where, file.metadata.metadata)
+    if version == formats.SCHEMA_VERSION:
+        return file.read(columns=columns, use_threads=False).replace_schema_metadata(None)
+    whole = file.read(use_threads=False).replace_schema_metadata(None)
+    table = formats.upgraded(kind, whole, version, where)
+    return table if columns is None else table.select(columns)
+
+
+def is_ours(metadata: Mapping[bytes, bytes] | None) -> bool:
+    """Say whether the metadata of a Parquet file name a schema version."""
+    return _VERSION_KEY in (metadata or {})
+
+
+def version_of(where: object, metadata: Mapping[bytes, bytes]) -> int:
+    """Give the schema version of a Parquet file of ours.
+
+    Raises:
+        InputError: if it is newer than this package.
+        UnbelievableError: if it isn't one.
+    """
+    version = int(metadata[_VERSION_KEY])
+    _check_version(where, version)
+    return version
 
 
 def provenance_of(file: pq.ParquetFile) -> dict[str, Any]:
@@ -100,7 +133,7 @@ def npz(checkpoint: Checkpoint) -> bytes:
         if array.dtype.hasobject:
             raise ValueError(f"array {name!r} of dtype {array.dtype} needs pickle: use numbers or text")
     header = {
-        "schema_version": SCHEMA_VERSION,
+        "schema_version": formats.SCHEMA_VERSION,
         "pack_id": checkpoint.pack_id,
         "trial_ids": list(checkpoint.trial_ids),
         "iteration": checkpoint.iteration,
@@ -119,30 +152,45 @@ def parse_checkpoint(where: str, data: bytes, pack_id: str, with_arrays: bool) -
 
     Raises:
         InputError: if a newer package wrote it.
-        UnbelievableError: if it isn't ours, or is of another pack than its name says.
+        NoUpgradeError: if an earlier one wrote it, and training can't go on from it.
+        StoreError: if it can't be brought up to today's format, though it should.
+        UnbelievableError: if it isn't ours, is torn, or is of another pack than its name says.
     """
-    members = np.load(io.BytesIO(data), allow_pickle=False)
-    if not isinstance(members, np.lib.npyio.NpzFile) or _HEADER not in members:
-        raise UnbelievableError(f"it isn't one of ours: it has no member {_HEADER!r}")
-    header = json.loads(str(members[_HEADER]))
-    _check_version(where, header["schema_version"])
+    header, arrays = _members(data, with_arrays)
+    version = header["schema_version"]
+    _check_version(where, version)
+    if version < formats.SCHEMA_VERSION:
+        header, arrays = formats.upgraded_checkpoint(_members(data, True), version, where)
     if header["pack_id"] != pack_id:
         raise UnbelievableError(f"it is the checkpoint of another pack, {header['pack_id']}")
-    names = [name for name in members.files if name != _HEADER] if with_arrays else []
     return Checkpoint(
         pack_id=header["pack_id"],
         trial_ids=tuple(header["trial_ids"]),
         iteration=header["iteration"],
-        arrays={name.removeprefix("array."): members[name] for name in names},
+        arrays=arrays if with_arrays else {},
         training_s=header["training_s"],
         engine=header["engine"],
     )
 
 
+def _members(data: bytes, with_arrays: bool) -> Members:
+    # All checksums first: numpy parses the header of an array before it has read, and so checked, all of it.
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        torn = archive.testzip()
+    if torn is not None:
+        raise UnbelievableError(f"its member {torn!r} is torn: its checksum is another")
+    members = np.load(io.BytesIO(data), allow_pickle=False)
+    if not isinstance(members, np.lib.npyio.NpzFile) or _HEADER not in members:
+        raise UnbelievableError(f"it isn't one of ours: it has no member {_HEADER!r}")
+    names = [name for name in members.files if name != _HEADER] if with_arrays else []
+    header: dict[str, Any] = json.loads(str(members[_HEADER]))
+    return header, {name.removeprefix("array."): members[name] for name in names}
+
+
 def _check_version(where: object, version: int) -> None:
-    if version > SCHEMA_VERSION:
+    if version > formats.SCHEMA_VERSION:
         raise InputError(
-            f"{where} has schema version {version}, but this package reads up to {SCHEMA_VERSION}: "
+            f"{where} has schema version {version}, but this package reads up to {formats.SCHEMA_VERSION}: "
             "upgrade the package"
         )
     if version < 1:

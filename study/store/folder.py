@@ -14,6 +14,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TypeVar
 
+from study.errors import StoreError
+
 T = TypeVar("T")
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
@@ -27,6 +29,19 @@ class Held:
     """
 
     lost: str | None = None
+
+
+class NotAFileError(StoreError):
+    """Under a name of ours is something that holds no bytes, such as a folder or a pipe.
+
+    Args:
+        where: its address.
+        reason: what it is.
+    """
+
+    def __init__(self, where: str, reason: str) -> None:
+        super().__init__(f"can't read {where}: {reason}; move it away")
+        self.reason = reason
 
 
 class Folder(ABC):
@@ -59,6 +74,10 @@ class Folder(ABC):
         """
 
     @abstractmethod
+    def as_it_is(self) -> Folder:
+        """Give the same folder, but one that no write makes anew when it is gone: that is `StoreAwayError` then."""
+
+    @abstractmethod
     def holding(self, key: str) -> list[str]:
         """Name the folders right below this one that have such a key, in order."""
 
@@ -72,11 +91,15 @@ class Folder(ABC):
 
     @abstractmethod
     def read(self, key: str) -> bytes | None:
-        """Give what lies under a key; None if nothing does."""
+        """Give what lies under a key; None if nothing does.
+
+        Raises:
+            NotAFileError: if what lies there holds no bytes.
+        """
 
     @abstractmethod
-    def read_all(self, keys: Sequence[str]) -> Iterator[tuple[str, bytes | None]]:
-        """Give many keys with what lies under them, in their order; few are in memory at once."""
+    def read_all(self, keys: Sequence[str]) -> Iterator[tuple[str, bytes | NotAFileError | None]]:
+        """Give many keys with what `read` gives or raises for them, in their order; few are in memory at once."""
 
     @abstractmethod
     def write(self, key: str, data: bytes) -> None:

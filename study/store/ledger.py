@@ -175,7 +175,7 @@ class StudyStore:
 
     def has_pack(self, pack_id: str) -> bool:
         """Say whether this very pack is done: its results can be read and none of them failed."""
-        table = self._files.table(key_of("results", pack_id), RESULT_SCHEMA, ["outcome"])
+        table = self._files.table(key_of("results", pack_id), ["outcome"])
         return table is not None and Outcome.FAILED not in table["outcome"].to_pylist()
 
     def read_pack(self, pack_id: str, *, with_curves: bool = True) -> tuple[pa.Table, pa.Table]:
@@ -188,10 +188,10 @@ class StudyStore:
         Raises:
             StoreError: if the pack has no results that can be read.
         """
-        results = self._files.table(key_of("results", pack_id), RESULT_SCHEMA)
+        results = self._files.table(key_of("results", pack_id))
         if results is None:
             raise StoreError(f"no readable results of pack {pack_id} in {self.where}: run the study again")
-        curves = self._files.table(key_of("curves", pack_id), CURVE_SCHEMA) if with_curves else None
+        curves = self._files.table(key_of("curves", pack_id)) if with_curves else None
         return results, CURVE_SCHEMA.empty_table() if curves is None else curves
 
     def done(self) -> set[str]:
@@ -201,7 +201,7 @@ class StudyStore:
     def outcomes(self) -> pa.Table:
         """Give the outcome of each trial that has one other than failed, as columns ``trial_id`` and ``outcome``."""
         schema = pa.schema([RESULT_SCHEMA.field(name) for name in ("trial_id", "outcome")])
-        read = self._files.tables(self._files.keys("results"), RESULT_SCHEMA, schema.names)
+        read = self._files.tables(self._files.keys("results"), schema.names)
         rows = pa.concat_tables([schema.empty_table(), *(table for _, table in read if table is not None)])
         rows = rows.filter(pc.not_equal(rows["outcome"], str(Outcome.FAILED)))
         if pc.count_distinct(rows["trial_id"]).as_py() == len(rows):
@@ -218,7 +218,7 @@ class StudyStore:
         Raises:
             ConflictError: if one engine and device kind gave a trial two different results.
         """
-        read = self._files.tables(self._files.keys("results"), RESULT_SCHEMA)
+        read = self._files.tables(self._files.keys("results"))
         tables = {key.partition("/")[2]: table for key, table in read if table is not None}
         if not tables:
             return RESULT_SCHEMA.empty_table()
@@ -246,7 +246,7 @@ class StudyStore:
         tables = [schema.empty_table()]
         holding = self._holding(wanted)  # a file of another pack: a kill came before its results
         keys = [key for key in self._files.keys(kind) if pack_of(key) in holding]
-        for _, table in self._files.tables(keys, schema, only=wanted):
+        for _, table in self._files.tables(keys, only=wanted):
             if table is not None and len(table):
                 tables.append(table)
         everything = pa.concat_tables(tables)
@@ -257,7 +257,7 @@ class StudyStore:
         """Find by the packs' results, which are small, those that have one of the wanted trials."""
         if wanted is None:
             return self.pack_ids()
-        tables = self._files.tables(self._files.keys("results"), RESULT_SCHEMA, ["trial_id"])
+        tables = self._files.tables(self._files.keys("results"), ["trial_id"])
         return {
             pack_of(key)
             for key, table in tables
@@ -267,7 +267,7 @@ class StudyStore:
     def provenances(self) -> list[dict[str, Any]]:
         """Tell where the results come from: each different answer once."""
         found: dict[str, dict[str, Any]] = {}
-        for _, file in self._files.opened(self._files.keys("results"), RESULT_SCHEMA):
+        for _, file in self._files.opened(self._files.keys("results")):
             if file is not None:
                 answer = provenance_of(file)
                 found[json.dumps(answer, sort_keys=True)] = answer
@@ -304,7 +304,7 @@ class StudyStore:
 
     def trials_of(self, pack_id: str) -> set[str]:
         """Name the trials that have a result other than failed in a pack; none if it can't be read."""
-        table = self._files.table(key_of("results", pack_id), RESULT_SCHEMA, ["trial_id", "outcome"])
+        table = self._files.table(key_of("results", pack_id), ["trial_id", "outcome"])
         if table is None:
             return set()
         return set(table.filter(pc.not_equal(table["outcome"], str(Outcome.FAILED)))["trial_id"].to_pylist())
@@ -313,7 +313,7 @@ class StudyStore:
         """Give the curves and the weights of some trials of a pack; what can't be read has none."""
         found = []
         for kind, schema in (("curves", CURVE_SCHEMA), ("weights", WEIGHTS_SCHEMA)):
-            ((_, table),) = self._files.tables([key_of(kind, pack_id)], schema, only=trial_ids)
+            ((_, table),) = self._files.tables([key_of(kind, pack_id)], only=trial_ids)
             found.append(schema.empty_table() if table is None else table)
         return found[0], found[1]
 

@@ -7,9 +7,12 @@ import io
 import json
 import os
 import pickle
+import shutil
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +25,7 @@ import pytest
 
 from study.errors import BusyError, InputError, StoreAwayError, StoreError, UnknownStudyError
 from study.records import Cell, Checkpoint, Curve, Outcome, Result, Trial, Weights
-from study.store import SCHEMA_VERSION, Store, StudyStore, files, is_url
+from study.store import SCHEMA_VERSION, Store, StudyStore, files, formats, is_url
 from study.store.believe import key_of
 from study.store.folder import Folder
 from study.table import results_table, table_curves, table_results, table_weights
@@ -345,6 +348,101 @@ def test_a_flipped_bit_is_noticed(study: StudyStore) -> None:
         assert not place(study).exists(key_of(kind, PACK))
 
 
+def test_no_byte_of_a_checkpoint_stops_its_pack(local: StudyStore) -> None:
+    """Whatever is flipped in the headers of a large checkpoint, it is whole or set aside; nothing else is raised."""
+    large = replace(checkpoint(), arrays={"weight": np.ones((2, 20_000), np.float32)})
+    local.save_checkpoint(large)
+    path = local.path / key_of("checkpoints", PACK)
+    whole = path.read_bytes()
+    first, last = (
+        whole.index(b"PK"),
+        whole.index(b"\x80\x3f") + 8,
+    )  # from the first byte into the array's numbers
+    for at in [*range(first, last), *range(len(whole) - 700, len(whole))]:
+        flipped = bytearray(whole)
+        flipped[at] ^= 1 << at % 8
+        path.write_bytes(flipped)
+        read = local.load_checkpoint(PACK)
+        if read is None:
+            assert not path.exists()
+        else:  # the byte says nothing: a date, or a version of the archive's maker
+            assert replace(read, arrays={}) == replace(large, arrays={})
+            assert read.arrays["weight"].tobytes() == large.arrays["weight"].tobytes()
+    assert len(list((local.path / "aside").glob("*.why.txt"))) > 300
+
+
+def fifo(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def empty_folder(path: Path) -> None:
+    path.mkdir()
+
+
+def unix_socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as server, tempfile.TemporaryDirectory() as short:
+        server.bind(f"{short}/s")
+        Path(short, "s").rename(path)
+
+
+def device(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def link_to_a_fifo(path: Path) -> None:
+    os.mkfifo(path.with_name("pipe"))
+    path.symlink_to("pipe")
+
+
+def link_to_nowhere(path: Path) -> None:
+    path.symlink_to("nowhere")
+
+
+def link_to_itself(path: Path) -> None:
+    path.symlink_to(path.name)
+
+
+ODD = [fifo, empty_folder, unix_socket, device, link_to_a_fifo, link_to_nowhere, link_to_itself]
+
+
+@pytest.mark.parametrize("make", ODD)
+@pytest.mark.parametrize("kind", ["results", "curves", "weights", "checkpoints"])
+def test_what_is_no_file_is_not_believed(local: StudyStore, kind: str, make: Callable[[Path], None]) -> None:
+    """A pipe is not waited for, a device not read: it is named, left alone by who looks, and set aside by who runs."""
+    fill(local, PACK, [solved(1)])
+    local.save_checkpoint(checkpoint())
+    path = local.path / key_of(kind, PACK)
+    path.unlink()
+    make(path)
+    looking = Store(local.path.parent, read_only=True).study("demo")
+    for study in (looking, local):
+        read_all(study)
+        assert study.has_pack(PACK) == (kind != "results")
+        assert [str(path) in notice for notice in study.notices] == (
+            [] if holds_no_results(kind, study) else [True]
+        )
+    assert not os.path.lexists(path) or kind in ("curves", "weights")
+    fill(local, PACK, [solved(1)])
+    local.save_checkpoint(checkpoint())
+    read_all(local)
+    assert path.is_file()
+
+
+@pytest.mark.parametrize("make", ODD)
+@pytest.mark.parametrize("name", ["spec.yaml", "attempt", "search.json"])
+def test_a_studys_own_file_that_is_none_is_told(
+    local: StudyStore, name: str, make: Callable[[Path], None]
+) -> None:
+    """Nothing waits for a pipe under any name of the store; a person reads what to move away."""
+    path = local.path / name
+    path.unlink(missing_ok=True)
+    make(path)
+    read = {"spec.yaml": local.read_spec, "attempt": local.attempt}.get(name, lambda: local.kept(name))
+    with pytest.raises(StoreError, match=rf"can't read .*{name}: it is a.*move it away"):
+        read()
+    assert Store(local.path.parent).studies() == ([] if name == "spec.yaml" else ["demo"])
+
+
 def foreign_parquet() -> bytes:
     file = io.BytesIO()
     pq.write_table(pa.table({"trial_id": ["x"], "outcome": ["solved"]}), file)
@@ -408,7 +506,7 @@ def test_another_packs_checkpoint_is_not_believed(study: StudyStore) -> None:
 def test_a_newer_file_asks_for_an_upgrade(study: StudyStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file of a newer package is neither read nor moved."""
     with monkeypatch.context() as patch:
-        patch.setattr(files, "SCHEMA_VERSION", SCHEMA_VERSION + 1)
+        patch.setattr(formats, "SCHEMA_VERSION", SCHEMA_VERSION + 1)
         fill(study, PACK, [solved(1)])
         study.save_checkpoint(checkpoint())
     reads = (study.done, study.read_results, study.read_curves, study.read_weights, study.checkpoints)
@@ -551,6 +649,41 @@ def test_one_driver_at_a_time_and_the_kernel_frees_the_dead(local: StudyStore) -
         assert json.loads((local.path / "lock").read_text())["pid"] == os.getpid()
     with local.lock():
         pass
+
+
+def symbolic(victim: Path, lock: Path) -> None:
+    lock.symlink_to(victim)
+
+
+def hard(victim: Path, lock: Path) -> None:
+    lock.hardlink_to(victim)
+
+
+def renamed(victim: Path, lock: Path) -> None:
+    shutil.copy(victim, lock)
+
+
+@pytest.mark.parametrize("link", [symbolic, hard, renamed])
+def test_a_lock_writes_to_no_other_file(
+    local: StudyStore, tmp_path: Path, link: Callable[[Path, Path], None]
+) -> None:
+    """Where a link or somebody's file lies under the lock's name, that is told, and its content stays."""
+    victim, lock = tmp_path / "victim.txt", local.path / "lock"
+    victim.write_text("precious")
+    link(victim, lock)
+    with pytest.raises(StoreError, match=r"lock.*move it away"), local.lock():
+        pass
+    assert victim.read_text() == lock.read_text() == "precious"
+
+
+@pytest.mark.parametrize("make", ODD)
+def test_a_lock_that_is_no_file_is_told(local: StudyStore, make: Callable[[Path], None]) -> None:
+    """Nothing is waited for, made or written through a link."""
+    make(local.path / "lock")
+    before = sorted(local.path.iterdir())
+    with pytest.raises(StoreError, match=r"lock: it is a.*move it away"), local.lock():
+        pass
+    assert sorted(local.path.iterdir()) == before
 
 
 def test_each_attempt_has_its_own_id(study: StudyStore) -> None:

@@ -257,7 +257,7 @@ def test_a_record_of_a_later_version_is_refused(kept):
     """What a later program means by its values isn't known: the error says which versions this one reads."""
     search(spec_of(), kept, most_steps=2)
     kept.files[NAME] = json.dumps(json.loads(kept.files[NAME]) | {"version": 3}).encode()
-    with pytest.raises(StoreError, match="it has version 3, but this program reads up to 2"):
+    with pytest.raises(InputError, match="has version 3, but this package reads up to 2"):
         search(spec_of(), kept)
 
 

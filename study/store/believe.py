@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
@@ -112,12 +113,15 @@ class Believed:
         if self._read_only:
             self.notice(f"{where} was skipped: {why}")
             return
-        name = key.replace("/", "-")
-        while any(self._folder.exists(f"aside/{name}{end}") for end in ("", _WHY)):
-            name = f"again-{name}"
+        plain = key.replace("/", "-")
+        names = itertools.chain([plain], (f"again-{count}-{plain}" for count in itertools.count(2)))
+        name = next(name for name in names if not self._is_aside(name))
         if self._folder.move(key, f"aside/{name}"):  # else another process was quicker
             self._folder.write(f"aside/{name}{_WHY}", f"{where}: {why}\n".encode())
             self.notice(f"{where} was set aside as {self._folder.where_is(f'aside/{name}')}: {why}")
+
+    def _is_aside(self, name: str) -> bool:
+        return any(self._folder.exists(f"aside/{name}{end}") for end in ("", _WHY))
 
 
 def key_of(kind: str, pack_id: str) -> str:

@@ -349,8 +349,8 @@ def test_a_flipped_bit_is_noticed(study: StudyStore) -> None:
 
 
 def test_no_byte_of_a_checkpoint_stops_its_pack(local: StudyStore) -> None:
-    """Whatever is flipped in the headers of a large checkpoint, it is whole or set aside; nothing else is raised."""
-    large = replace(checkpoint(), arrays={"weight": np.ones((2, 20_000), np.float32)})
+    """Whatever is flipped in the headers of a large checkpoint, it is whole or not believed; nothing else is raised."""
+    large = replace(checkpoint(), arrays={"weight": np.ones((2, 3000), np.float32)})
     local.save_checkpoint(large)
     path = local.path / key_of("checkpoints", PACK)
     whole = path.read_bytes()
@@ -358,17 +358,20 @@ def test_no_byte_of_a_checkpoint_stops_its_pack(local: StudyStore) -> None:
         whole.index(b"PK"),
         whole.index(b"\x80\x3f") + 8,
     )  # from the first byte into the array's numbers
-    for at in [*range(first, last), *range(len(whole) - 700, len(whole))]:
+    places = [*range(first, last), *range(len(whole) - 700, len(whole))]
+    believed = 0
+    for at in places:
         flipped = bytearray(whole)
         flipped[at] ^= 1 << at % 8
         path.write_bytes(flipped)
-        read = local.load_checkpoint(PACK)
-        if read is None:
-            assert not path.exists()
-        else:  # the byte says nothing: a date, or a version of the archive's maker
+        looking = Store(local.path.parent, read_only=True).study("demo")
+        read = looking.load_checkpoint(PACK)
+        assert (read is None) == bool(looking.notices)
+        if read is not None:  # the byte says nothing: a date, or what made the archive
             assert replace(read, arrays={}) == replace(large, arrays={})
             assert read.arrays["weight"].tobytes() == large.arrays["weight"].tobytes()
-    assert len(list((local.path / "aside").glob("*.why.txt"))) > 300
+            believed += 1
+    assert believed < len(places) / 4
 
 
 def fifo(path: Path) -> None:
@@ -418,10 +421,8 @@ def test_what_is_no_file_is_not_believed(local: StudyStore, kind: str, make: Cal
     for study in (looking, local):
         read_all(study)
         assert study.has_pack(PACK) == (kind != "results")
-        assert [str(path) in notice for notice in study.notices] == (
-            [] if holds_no_results(kind, study) else [True]
-        )
-    assert not os.path.lexists(path) or kind in ("curves", "weights")
+        assert [str(path) in notice for notice in study.notices] == [True]
+        assert os.path.lexists(path) == (study is looking)
     fill(local, PACK, [solved(1)])
     local.save_checkpoint(checkpoint())
     read_all(local)

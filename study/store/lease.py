@@ -110,12 +110,16 @@ class Lease(Held):
                 return
 
     def _check_conditions(self) -> None:
-        """Try what must fail: a server that ignores conditions would let two drivers in."""
-        if self._place.put_if(self._key, self._content(), None) is not None:
-            raise StoreError(
-                f"study {self._name!r} can't be locked: the store's server ignores conditional writes "
-                "(If-None-Match), so two runs could meet; use a server that has them, or a shared folder"
-            )
+        """Try what must fail, with either condition: a server that ignores one would let two drivers in."""
+        outdated = self._version
+        if not self._put(outdated):
+            raise BusyError(f"study {self._name!r} was taken over by another process just now: wait for it")
+        for version, condition in ((None, "If-None-Match"), (outdated, "If-Match")):
+            if self._place.put_if(self._key, self._content(), version) is not None:
+                raise StoreError(
+                    f"study {self._name!r} can't be locked: the store's server ignores conditional writes "
+                    f"({condition}), so two runs could meet; use a server that has them, or a shared folder"
+                )
 
     def _content(self) -> bytes:
         # The beat is in it: stores that name a version by its content must see another one.
@@ -144,8 +148,11 @@ class Lease(Held):
             if found is not None and _id_of(found[0]) == self._id:
                 self._version = found[1]  # a renewal whose answer was lost
                 continue
-            taker = "somebody who removed its lock" if found is None else holder_of(found[0])
-            self.lost = f"study {self._name!r} was taken over by {taker}"
+            self.lost = (
+                f"the lock of study {self._name!r} was removed from the store, alone or with the study"
+                if found is None
+                else f"study {self._name!r} was taken over by {holder_of(found[0])}"
+            )
             return
 
 

@@ -72,7 +72,9 @@ class Board:
         return max(self._left, 0) / rate if rate else None
 
     def progress(self, progress: Progress) -> None:
-        """Take in how far a pack has come."""
+        """Take in how far a pack has come; one that has ended, or trains elsewhere as several, is not waited for."""
+        if progress.pack_id not in self._work:
+            return
         if not self._made and not self._running:
             self._seen = deque(
                 [(self._clock(), 0)]
@@ -88,7 +90,7 @@ class Board:
     def done(self, pack_id: str, results: Sequence[Result]) -> None:
         """Take in a pack's results."""
         last = self._running.pop(pack_id, None)
-        self._count(self._work[pack_id] - (last.iteration * last.trials if last else 0))
+        self._count(self._work.pop(pack_id) - (last.iteration * last.trials if last else 0))
         for result in results:
             self._ended[result.outcome] += 1
 
@@ -102,7 +104,7 @@ class Board:
     def failed(self, failure: PackFailed, trials: int) -> None:
         """Take in that a pack crashed for good."""
         last = self._running.pop(failure.pack_id, None)
-        self._left -= self._work[failure.pack_id] - (last.iteration * last.trials if last else 0)
+        self._left -= self._work.pop(failure.pack_id) - (last.iteration * last.trials if last else 0)
         self._ended[Outcome.FAILED] += trials
 
     def line(self) -> str:

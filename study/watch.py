@@ -15,6 +15,7 @@ from rich.console import Console
 
 from study.errors import last_line
 from study.heartbeat import beating, in_job
+from study.open_packs import OpenPacks
 from study.patience import Later
 from study.plan import Plan
 from study.progress import Board, Clock, duration, shown
@@ -58,17 +59,14 @@ class Watch:
     ) -> None:
         self._folder, self._publisher, self._console, self._stop = folder, publisher, console, stop
         self.board = Board(packs, _done_before(folder, plan, pending))
-        self._by_id = {pack.id: pack for pack in packs}
-        self._split: dict[str, tuple[Pack, ...]] = {}
-        self._told: set[str] = set()
+        self._open = OpenPacks(packs)
         self._tell = partial(console.print, style="yellow")
         self._clock, self._later = Clock(), Later(self._tell)
         self.show: Callable[[], None] = lambda: None
 
     def go_on(self, plan: Plan, packs: Sequence[Pack], pending: Sequence[Trial]) -> None:
         """Take in that more packs are to run, now that the others are done; arguments are as at the start."""
-        self._by_id |= {pack.id: pack for pack in packs}
-        self._told -= {pack.id for pack in packs}
+        self._open.add(packs)
         self.board.go_on(packs, _done_before(self._folder, plan, pending))
         self.show()
 
@@ -93,9 +91,8 @@ class Watch:
             case PackCrashed(pack_id, error):
                 self._tell(f"pack {pack_id} crashed, and is tried again: {last_line(error)}")
             case PackSplit(pack_id, parts):
-                self.board.split(pack_id, parts)
-                self._by_id.update({part.id: part for part in parts})
-                self._split[pack_id] = parts
+                if self._open.split(event):
+                    self.board.split(pack_id, parts)
             case PackDone(pack_id):
                 self._later.do(partial(self._count, pack_id))
             case PackFailed(pack_id, error):
@@ -103,29 +100,29 @@ class Watch:
         self._later.go_on()
         self.show()
 
-    def _untold(self, pack_id: str) -> list[Pack]:
-        """Give the pack, or what it was split into, but for what was told done or failed."""
-        if pack_id in self._split:
-            return [pack for part in self._split[pack_id] for pack in self._untold(part.id)]
-        return [] if pack_id in self._told else [self._by_id[pack_id]]
-
     def _count(self, pack_id: str) -> None:
-        parts = self._untold(pack_id)
-        results = _publish(self._folder, pack_id, self._publisher) if parts else []
-        for part in parts:
-            ids = {trial.id for trial in part.trials}
-            self.board.done(part.id, [result for result in results if result.trial.id in ids])
-            self._told.add(part.id)
+        ending = self._open.ending_with(pack_id)
+        if ending:
+            table, _ = self._folder.read_pack(pack_id, with_curves=False)
+            results = {result.trial.id: result for result in table_results(table)}
+            ids = {trial.id for part in ending for trial in part.trials}
+            if self._publisher is not None:  # without those that were published with a part
+                self._publisher.publish(pack_id, len(ids), without=results.keys() - ids)
+            for part in ending:
+                self.board.done(part.id, [results[t.id] for t in part.trials if t.id in results])
+        self._open.end(pack_id)
         self._tell_counts()
 
     def _count_failed(self, pack_id: str, error: str) -> None:
-        for part in self._untold(pack_id):
+        for part in self._open.ending_with(pack_id):
             failed, name = _failed(part, error), f"{part.id}{FAILED}"
             self._folder.write_pack(name, failed, [], [], provenance("cpu"))
-            _publish(self._folder, name, self._publisher)
+            if self._publisher is not None:
+                self._publisher.publish(name, len(failed))
             self.board.failed(PackFailed(part.id, error), len(failed))
-            self._told.add(part.id)
+            self._open.end(part.id)
             self._console.print(f"pack {part.id} failed: {last_line(error)}", style="red")
+        self._open.end(pack_id)
         self._tell_counts()
 
     def _tell_counts(self) -> None:
@@ -162,14 +159,6 @@ def _counted(folder: StudyStore, trial_ids: Collection[str]) -> dict[Outcome, in
     rows = folder.outcomes()
     kept = rows.filter(pc.is_in(rows["trial_id"], pa.array(list(trial_ids), pa.string())))
     return {Outcome(one["values"]): one["counts"] for one in pc.value_counts(kept["outcome"]).to_pylist()}
-
-
-def _publish(folder: StudyStore, pack_id: str, publisher: Publisher | None) -> list[Result]:
-    """Queue a stored pack for MLflow, and give its results."""
-    results = table_results(folder.read_pack(pack_id, with_curves=False)[0])
-    if publisher is not None:
-        publisher.publish(pack_id, len(results))
-    return results
 
 
 def _failed(pack: Pack, error: str) -> list[Result]:

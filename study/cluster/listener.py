@@ -13,7 +13,8 @@ from typing import Any
 from study.cluster.connect import node_lives
 from study.cluster.lane import BEGIN_ANEW
 from study.errors import last_line
-from study.records import Event, Notice, Pack, PackDone, PackFailed, PackSplit, Tick
+from study.open_packs import OpenPacks
+from study.records import Event, Notice, Pack, PackCrashed, PackDone, PackFailed, PackSplit, Tick
 
 # A lane whose worker dies again and again before it has said a word can't work where it is.
 _MOST_DEATHS_UNHEARD = 3
@@ -61,6 +62,7 @@ def listener(
         def __init__(self) -> None:
             self.workers: set[str] = set()
             self.left = {pack.id for load in loads for pack in load}
+            self._open = OpenPacks(pack for load in loads for pack in load)
             self.grows = more is not None
             self.shares = shares
             self._loads = list(loads)
@@ -70,8 +72,6 @@ def listener(
             self.failure: Exception | None = None
             self._desk: Any = None
             self._packs: list[Any] = []
-            self._split: set[str] = set()
-            self._parts: set[str] = set()
             self._trials: dict[str, Any] = {}
             self._heard_at: dict[str, float] = {}
             self._where: dict[str, dict[str, Any]] = {}
@@ -160,6 +160,7 @@ def listener(
                     return
                 self._loads = list(loads_more)
                 self.left = {pack.id for load in self._loads for pack in load}
+                self._open.add(pack for load in self._loads for pack in load)
                 self.grows = bool(self._loads)
             elif not (self._heard_at and self._idle >= self._heard_at.keys()):
                 return
@@ -168,17 +169,14 @@ def listener(
                 ray.get(self._desk.add.remote(self.loads_left(), self.shares, self._packs))
 
         def _take(self, event: Event) -> None:
-            """Pass an event on, unless it was told before: by another lane, or by a worker that died since."""
-            if isinstance(event, PackSplit):
-                if event.pack_id in self._split:
-                    return
-                self._split.add(event.pack_id)
-                self._parts |= {part.id for part in event.parts}
+            """Pass an event on, unless it is old news: of a pack that has ended, or was split before."""
+            if isinstance(event, PackSplit) and not self._open.split(event):
+                return
+            if isinstance(event, PackCrashed | PackDone | PackFailed) and event.pack_id not in self._open:
+                return
             if isinstance(event, PackDone | PackFailed):
-                known = self._parts if event.pack_id in self._parts else self.left
-                if event.pack_id not in known:
-                    return
-                known.remove(event.pack_id)
+                self._open.end(event.pack_id)
+                self.left.discard(event.pack_id)
             self._tell(event)
 
         def _tell(self, event: Event) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -94,9 +94,15 @@ class Publisher:
         """Wait until MLflow has the study, or the first try has failed: before that there is nothing to link to."""
         self._tried.wait(timeout_s)
 
-    def publish(self, pack: str, trials: int) -> None:
-        """Queue a stored pack, of so many trials."""
-        self._put(_Job(partial(self._publish, pack), trials))
+    def publish(self, pack: str, trials: int, without: Collection[str] = ()) -> None:
+        """Queue a stored pack.
+
+        Args:
+            pack: its name.
+            trials: how many of its trials are to be published.
+            without: ids of its trials that were queued with another pack: a trial has one run.
+        """
+        self._put(_Job(partial(self._publish, pack, without=without), trials))
 
     def catch_up(self) -> None:
         """Queue what was stored before; what MLflow has already costs little."""
@@ -221,8 +227,9 @@ class Publisher:
             longest_s = (1.0 if self._was_reached else 0.1) if self._closing else _LONGEST_PAUSE_S
             self._again_at = time.monotonic() + min(2.0 ** (self._failures - 1), longest_s)
 
-    def _publish(self, pack: str, experiment: Experiment) -> None:
-        experiment.publish(pack, self._packs.results(pack), partial(self._packs.curves, pack))
+    def _publish(self, pack: str, experiment: Experiment, without: Collection[str] = ()) -> None:
+        results = [result for result in self._packs.results(pack) if result.trial.id not in without]
+        experiment.publish(pack, results, partial(self._packs.curves, pack))
 
     def _catch_up(self, experiment: Experiment) -> None:
         names = list(self._packs.names())

@@ -15,6 +15,7 @@ from study.records import Curve, Result
 from study.tracking import Publisher, default_uri, load, published, sync
 from study.tracking.experiment import Experiment
 from study.tracking.packs import mark_of
+from study.tracking.rows import TRIAL_ID
 from tests.processes import free_port
 from tests.study.tracking.made import CURVES, RESULTS, Made, failed, publish_all, runs_of, solved
 
@@ -38,6 +39,25 @@ def test_the_publisher_writes_what_sync_would(uri: str) -> None:
     assert study.info.status == "FINISHED"
     assert "Nothing." in study.data.tags["mlflow.note.content"]
     assert study.data.metrics["trials_done"] == 3
+
+
+class Overlapping(Made):
+    """A pack, and another that has the first half of its trials."""
+
+    def results(self, name: str) -> list[Result]:
+        return self._results[:5] if name == "half" else self._results
+
+
+def test_a_trial_that_is_in_two_packs_has_one_run(uri: str) -> None:
+    """A pack that was trained whole after its half was published is published without that half."""
+    packs = Overlapping([solved(seed) for seed in range(10)])
+    with Publisher(uri, "demo", packs) as publisher:
+        publisher.publish("half", 5)
+        publisher.publish("whole", 5, without={result.trial.id for result in packs.results("half")})
+        assert publisher.waiting <= 10
+        assert publisher.close(60) == 0
+    trials = [run.data.tags[TRIAL_ID] for run in runs_of(uri)]
+    assert sorted(trials) == sorted(result.trial.id for result in packs.results("whole"))
 
 
 def test_a_server_that_is_down_costs_nothing_and_is_told_in_words() -> None:

@@ -64,8 +64,11 @@ def trainable() -> type:
             while time.monotonic() < until and not self._crashed:
                 if self._steps is None:
                     wait_s = 0.0 if events else self._every_s  # what happened is told before any waiting
-                    asked = self._desk.hand_out.remote(self._lane, self._kind, self._packs, wait_s)
-                    packs, again, may_be_more = ray.get(asked)
+                    packs, again, may_be_more = ray.get(
+                        self._desk.hand_out.remote(
+                            self._lane, self._kind, self._where["node"], self._packs, wait_s
+                        )
+                    )
                     if again:
                         events.append(Notice(_DESK_AGAIN))
                     if not packs:

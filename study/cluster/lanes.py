@@ -180,14 +180,16 @@ def _hire() -> Any:
             self._added = asyncio.Event()
             self._to_tell = bool(ray.get_runtime_context().was_current_actor_reconstructed)
 
-        async def hand_out(self, lane: str, kind: str, packs: list[Any], wait_s: float) -> HandedOut:
+        async def hand_out(
+            self, lane: str, kind: str, node: str, packs: list[Any], wait_s: float
+        ) -> HandedOut:
             """Give a lane its next packs; if there are none but may be more, after a while."""
             desk = await self._opened(packs)
-            handed = desk.next(lane, kind)
+            handed = desk.next(lane, kind, node)
             if not handed and self._grows and wait_s:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._added.wait(), wait_s)
-                handed = desk.next(lane, kind)
+                handed = desk.next(lane, kind, node)
             to_tell, self._to_tell = self._to_tell, False
             return handed, to_tell, self._grows
 
@@ -198,8 +200,11 @@ def _hire() -> Any:
                 desk.done(lane, pack_id)
             return not done and desk.crashed(lane, pack_id)
 
-        async def take_back(self, lane: str, blame: bool, packs: list[Any]) -> list[str]:
-            return (await self._opened(packs)).lost(lane, blame=blame)
+        async def node_of(self, lane: str, packs: list[Any]) -> str | None:
+            return (await self._opened(packs)).node_of(lane)
+
+        async def take_back(self, lane: str, blame: bool, with_node: bool, packs: list[Any]) -> list[str]:
+            return (await self._opened(packs)).lost(lane, blame=blame, with_node=with_node)
 
         async def add(self, loads: list[Load], shares: Mapping[str, float] | None, packs: list[Any]) -> None:
             """Take in more loads, and wake the lanes that wait for them."""

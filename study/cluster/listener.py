@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from study.cluster.connect import node_lives
+from study.cluster.desk import NODES
 from study.cluster.lane import BEGIN_ANEW
 from study.errors import last_line
 from study.open_packs import OpenPacks
@@ -23,6 +24,10 @@ _FIRST_WORD_S = 300.0
 # Tune calls more often than that, unless the driver itself was busy, or asleep.
 _USUAL_PAUSE_S = 1.0
 _OUT_OF_MEMORY = ("running low on memory", "OutOfMemory")
+_LOST_TOO_OFTEN = (
+    f"{NODES} machines were lost while they trained this pack, the last one while it trained nothing else: perhaps the "
+    "pack needs more memory than they have. Its trials are tried again when the study is run again"
+)
 
 
 def listener(
@@ -193,10 +198,11 @@ def listener(
             self._idle.discard(lane)
             was_silent, on_purpose = lane in self._silent, BEGIN_ANEW in error
             self._silent.discard(lane)
-            node_lost = where is not None and not node_lives(where["node"])
-            if where is None:
-                self._trials.setdefault(lane, None)
-                self._unheard[lane] += 1
+            # A lane that has not said a word has told the desk where it is.
+            node = where["node"] if where else ray.get(self._desk.node_of.remote(lane, self._packs))
+            node_lost = node is not None and not node_lives(node)
+            self._trials.setdefault(lane, None)
+            self._unheard[lane] += where is None and not node_lost
             if node_lost:
                 self._notice(where, "was lost with its machine")
             elif where is None and not was_silent and self._unheard.total() <= _MOST_DEATHS_UNHEARD:
@@ -205,8 +211,9 @@ def listener(
                 memory = any(words in error for words in _OUT_OF_MEMORY)
                 self._notice(where, "died: its machine ran out of memory" if memory else "died")
             blame = not node_lost and not on_purpose
-            for pack_id in ray.get(self._desk.take_back.remote(lane, blame, self._packs)):
-                self._take(PackFailed(pack_id, error))
+            taken_back = self._desk.take_back.remote(lane, blame, node_lost, self._packs)
+            for pack_id in ray.get(taken_back):
+                self._take(PackFailed(pack_id, _LOST_TOO_OFTEN if node_lost else error))
 
         def _notice(self, where: dict[str, Any] | None, what: str) -> None:
             worker = "a worker that was starting" if where is None else f"worker {where['worker']}"

@@ -119,11 +119,12 @@ class Desk:
         packs, node = self._held.pop(lane, {}).values(), self._nodes.pop(lane, None)
         was_alone = lane in self._alone
         self._alone.discard(lane)
-        for pack in packs if with_node and node is not None else ():
-            if was_alone or not self._is_suspect(
-                pack.id
-            ):  # a suspect that had company may be as innocent as that
-                self._lost_nodes.setdefault(pack.id, set()).add(node)
+        if with_node and node is not None:
+            for pack in packs:
+                if was_alone or not self._is_suspect(
+                    pack.id
+                ):  # one that had company may be as innocent as that
+                    self._lost_nodes.setdefault(pack.id, set()).add(node)
         return [pack.id for pack in packs if not self._again(pack, blame=blame)]
 
     def _again(self, pack: Pack, *, blame: bool) -> bool:

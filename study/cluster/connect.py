@@ -6,6 +6,7 @@ import gc
 import logging
 import os
 import socket
+import sysconfig
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -73,6 +74,9 @@ def connection(address: str | None, cpus: int | None) -> Iterator[None]:
     """
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
+    os.environ["PYTHONSAFEPATH"] = (
+        "1"  # nothing that lies in the working folder is imported by what is started here
+    )
     import ray
 
     if address is not None:
@@ -89,7 +93,9 @@ def connection(address: str | None, cpus: int | None) -> Iterator[None]:
         else {"address": address}
     )
     try:
-        ray.init(logging_level=logging.ERROR, log_to_driver=False, namespace="study", **own)
+        ray.init(
+            logging_level=logging.ERROR, log_to_driver=False, namespace="study", job_config=_job(), **own
+        )
     except (ConnectionError, RuntimeError, ValueError) as error:
         where = "on this machine" if address is None else f"at {address}"
         hint = (
@@ -105,6 +111,23 @@ def connection(address: str | None, cpus: int | None) -> Iterator[None]:
     finally:
         gc.collect()  # handles of Ray that die after it has shut down end the process
         ray.shutdown()
+
+
+def _job() -> Any:
+    """Make what Ray is told of this driver: what its workers import from, before all that is installed.
+
+    By itself Ray adds the driver's working folder, where a `tasks.py` would be taken for this package's. Workers need
+    the folder of this package only, and only if it isn't installed, but runs from a checkout.
+    """
+    from ray.job_config import JobConfig
+
+    class Job(JobConfig):
+        def _runtime_env_has_working_dir(self) -> bool:
+            return True  # Ray asks this before it adds the working folder, and nowhere else
+
+    package = str(Path(__file__).resolve().parents[2])
+    installed = package in (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
+    return Job(_py_driver_sys_path=[] if installed else [package])
 
 
 def _close_token() -> None:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import sysconfig
 from contextlib import suppress
 from types import FrameType
 
@@ -43,6 +44,9 @@ def ui_command(uri: str, port: int = 5000, host: str = "127.0.0.1") -> tuple[lis
     return command, os.environ | ENVIRONMENT | {
         "MLFLOW_BACKEND_STORE_URI": uri,
         "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+        # Neither Python nor uvicorn, which MLflow starts, imports what lies in the working folder.
+        "PYTHONSAFEPATH": "1",
+        "UVICORN_APP_DIR": sysconfig.get_path("purelib"),
     }
 
 

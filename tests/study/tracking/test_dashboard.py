@@ -21,6 +21,7 @@ from study.tracking.pages import TRIALS
 from study.tracking.serve import ui_command
 from tests.processes import Server, answers, free_port
 from tests.study.tracking.made import CELL, Made, curve, failed, solved
+from tests.traps import MODULES, lay_traps
 
 # What MLflow and its libraries deprecate is not ours to mend.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -70,6 +71,14 @@ def test_a_study_can_be_linked_to_once_its_publisher_has_begun(uri: str) -> None
     with Publisher(f"http://127.0.0.1:{free_port()}", "demo", Made([])) as publisher:
         publisher.wait_for_study(250)
         assert publisher.trouble is not None
+
+
+@pytest.mark.slow
+def test_a_dashboard_imports_nothing_of_the_working_folder(uri: str, tmp_path: Path) -> None:
+    """Whatever lies where `study ui` is called: neither MLflow nor what it starts takes it for a module."""
+    trapped = lay_traps(tmp_path, *MODULES)
+    with server(uri, free_port(), tmp_path):
+        assert trapped() == []
 
 
 def shown_runs(page: Page, *names: str) -> None:

@@ -1,0 +1,68 @@
+"""Nothing that lies in the working folder is imported, whatever it is named."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from study.store import Store
+from tests.commands import DEADLINE_S
+from tests.traps import MODULES, PACKAGE, lay_traps
+
+SPEC = """
+study: trapped
+task: {name: simple}
+models: [NMU]
+seeds: 2
+fixed: {batch_size: 16}
+protocol: {iterations: 40, evaluate_every: 10, evaluation_rows: 50}
+"""
+SCRIPT = str(Path(sys.executable).with_name("study"))
+
+
+def run(folder: Path, *command: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a command as a user does who stands in a folder."""
+    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONSAFEPATH", "PYTHONPATH")}
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env=kept | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+
+
+def test_a_run_on_ray_imports_nothing_of_the_working_folder(tmp_path):
+    """Driver, workers and what else they start find this package and its libraries, and the study is finished."""
+    trapped = lay_traps(tmp_path, PACKAGE, *MODULES)
+    (tmp_path / "trapped.yaml").write_text(SPEC)
+    done = run(tmp_path, SCRIPT, "run", "trapped.yaml", "--engine", "torch", "--cpus", "1")
+    assert trapped() == []
+    assert done.returncode == 0, done.stdout
+    assert len(Store(tmp_path / "studies").study("trapped").done()) == 2
+
+
+def test_python_m_imports_nothing_of_the_working_folder(tmp_path):
+    """As `python -m study`, which Python itself lets find only this package's name there."""
+    trapped = lay_traps(tmp_path, *MODULES)
+    done = run(tmp_path, sys.executable, "-m", "study", "schema")
+    assert trapped() == []
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("how", ["working folder", "PYTHONPATH"])
+def test_what_the_user_names_is_imported(how, tmp_path):
+    """A checkout that `python -m study` is run in, and a folder in PYTHONPATH, are searched as ever."""
+    trapped = lay_traps(tmp_path, PACKAGE if how == "working folder" else "tasks.py")
+    named = {"PYTHONPATH": str(tmp_path)} if how == "PYTHONPATH" else {}
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    run(elsewhere if named else tmp_path, sys.executable, "-m", "study", "schema", **named)
+    assert trapped()

@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 
 from benchmarks.measure import finish, parser, tell
 from study import run as running
+from study.console import Console
 from study.engine import Training
 from study.plan import plan
 from study.records import Checkpoint, Curve, Outcome, Pack, Progress, Result, Weights

@@ -20,10 +20,10 @@ from typing import Any
 import matplotlib as mpl
 import optuna
 from matplotlib.figure import Figure
-from rich.console import Console
 
 from benchmarks.measure import finish, tell
 from study import statistics
+from study.console import Console
 from study.engine import engine_for
 from study.plan import Plan, packs
 from study.plan import plan as make_plan

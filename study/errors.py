@@ -110,4 +110,5 @@ def last_line(error: str) -> str:
         >>> last_line("Traceback (most recent call last):\n  ...\nValueError: no\n")
         'ValueError: no'
     """
-    return error.strip().splitlines()[-1]
+    lines = error.split("\n")
+    return next((line for line in reversed(lines) if line.strip()), "it gave no reason")

@@ -14,8 +14,7 @@ from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from typing import Any
 
-from rich.console import Console
-
+from study.console import Console
 from study.progress import Board, duration
 
 IN_JOB = "STUDY_JOB"
@@ -143,7 +142,7 @@ def beat(
         workers=workers,
         at=datetime.now(UTC),
     )
-    console.print(line(said), soft_wrap=True, highlight=False, markup=False, emoji=False)
+    console.print(line(said), soft_wrap=True)
 
 
 @contextmanager

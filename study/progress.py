@@ -8,10 +8,10 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from study.console import Console
 from study.records import Outcome, Pack, PackFailed, Progress, Result
 
 _RATE_WINDOW_S = 30.0
@@ -219,10 +219,10 @@ def shown(board: Board, console: Console) -> Iterator[Callable[[], None]]:
         nonlocal last
         if time.monotonic() - last >= _PLAIN_EVERY_S:
             last = time.monotonic()
-            console.print(board.line(), soft_wrap=True, highlight=False)
+            console.print(board.line(), soft_wrap=True)
 
     yield show
-    console.print(board.line(), soft_wrap=True, highlight=False)
+    console.print(board.line(), soft_wrap=True)
 
 
 @contextmanager
@@ -234,14 +234,14 @@ def waiting(console: Console, what: str) -> Iterator[None]:
         what: that takes long.
     """
     if console.is_terminal:
-        with console.status(what):
+        with console.status(Text(what)):  # rich takes a str for markup here
             yield
         return
     began, over = time.monotonic(), threading.Event()
 
     def tell() -> None:
         while not over.wait(_PLAIN_EVERY_S):
-            console.print(f"{what}: {duration(time.monotonic() - began)}", soft_wrap=True, highlight=False)
+            console.print(f"{what}: {duration(time.monotonic() - began)}", soft_wrap=True)
 
     teller = threading.Thread(target=tell, daemon=True)
     teller.start()

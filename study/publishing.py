@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from rich.console import Console
 
+from study.console import Console
 from study.errors import StoreError
 from study.plan import Plan
 from study.progress import waiting
@@ -89,7 +89,7 @@ def publishing(
     spec = plan.spec
 
     def tell(sentence: str) -> None:
-        console.print(sentence, style="yellow", markup=False)
+        console.print(sentence, style="yellow")
 
     with Publisher(
         uri, spec.study, StoredPacks(folder), question=spec.question, spec=spec.text, tell=tell

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from rich.console import Console
 from rich.table import Table
 
 from study import tracking, until
 from study.aggregate import CellSummary, aggregate
+from study.console import Console
 from study.errors import InputError, StudyError
 from study.exhibits import exhibits
 from study.outcomes import Source
@@ -296,7 +296,7 @@ def show(found: Standing, console: Console) -> None:
     """Print a study's finding, its table, and how it compares with the published numbers or another study."""
     require_results(found)
     show_summaries(console, found.rows, found.plan.spec.question)
-    console.print(found.headline, markup=False, highlight=False)
+    console.print(found.headline)
     if found.search is not None:
         show_search(console, found.search, found.rows)
     if found.verdicts:
@@ -304,7 +304,7 @@ def show(found: Standing, console: Console) -> None:
     if found.against.comparisons:
         console.print(comparisons_table(found.rows, found.against))
     for notice in [*found.notices, *found.against.notes]:
-        console.print(notice, style="yellow", markup=False)
+        console.print(notice, style="yellow")
 
 
 def write(

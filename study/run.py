@@ -13,9 +13,8 @@ from enum import Enum
 from functools import partial
 from pathlib import Path
 
-from rich.console import Console
-
 from study import cluster, until
+from study.console import Console
 from study.errors import BusyError
 from study.heartbeat import beat
 from study.patience import waited

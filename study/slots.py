@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 
 import torch
-from rich.console import Console
 
 from study import cluster
+from study.console import Console
 from study.engine import Engine, check_device, engine_for, passed_over, trials_at_once
 from study.errors import ClusterError, InputError
 from study.plan import AtOnce, Plan, shape_key

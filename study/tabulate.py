@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
-from rich.console import Console
 
 from study.aggregate import aggregate_by
+from study.console import Console
 from study.errors import InputError, StudyError
 from study.outcomes import SUFFIXES, Outcomes, Source, gather, read_source
 from study.report import (
@@ -138,13 +138,13 @@ def show(found: Tabulated, console: Console) -> None:
     """Print the table, the comparison, and what the reader must know."""
     report = found.report
     show_summaries(console, report.rows, report.name)
-    console.print(report.headline, markup=False, highlight=False)
+    console.print(report.headline)
     notes = list(report.notes)
     if report.against is not None:
         console.print(comparisons_table(report.rows, report.against))
         notes += report.against.notes
     for notice in notes:
-        console.print(notice, style="yellow", markup=False)
+        console.print(notice, style="yellow")
 
 
 def write(found: Tabulated) -> list[Path]:

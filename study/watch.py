@@ -11,8 +11,8 @@ from types import FrameType
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from rich.console import Console
 
+from study.console import Console
 from study.errors import last_line
 from study.heartbeat import beating, in_job
 from study.open_packs import OpenPacks

@@ -8,8 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
-from rich.markup import escape
 
 from study.cli.options import (
     CLUSTERS_STORE,
@@ -22,9 +20,11 @@ from study.cli.options import (
     training_options,
 )
 from study.cli.standings import busy_line, checks_table, detail, listing, studies_table
+from study.console import Console
 from study.errors import ClusterError, InputError
 from study.progress import waiting
 from study.settings import find_setting, without_secret
+from study.visible import visible
 
 if TYPE_CHECKING:
     from study.jobs import Client, Job, Order
@@ -132,7 +132,7 @@ def status(name: str, cluster: str | None, only_store: str | None, as_json: bool
     console = make_console()
     for one in found:
         console.print(detail(one), end="")
-    console.print(busy_line(busy), highlight=False)
+    console.print(busy_line(busy))
 
 
 @click.command()
@@ -184,7 +184,7 @@ def stop(name: str, cluster: str | None, only_store: str | None) -> None:
     client, console = connect(_cluster(cluster), _warn), make_console()
     before = standing(client, name, only_store)
     if before.ended:
-        console.print(f"{name} isn't running: it is {before.state}. {before.next}", highlight=False)
+        console.print(f"{name} isn't running: it is {before.state}. {before.next}")
         return
     with waiting(console, f"stopping {name}"):
         done = stop_study(client, name, before.store)
@@ -198,7 +198,7 @@ def stop(name: str, cluster: str | None, only_store: str | None) -> None:
     else:
         how = "has stopped while it was starting or reporting: nothing that was trained is lost"
     style = "yellow" if done.killed else ""
-    console.print(f"{name} {how}. {done.now.next}", style=style, highlight=False)
+    console.print(f"{name} {how}. {done.now.next}", style=style)
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
@@ -210,7 +210,7 @@ def keep(arguments: tuple[str, ...]) -> None:
 
     if not arguments:
         raise InputError("keep needs the command to run: study keep -- run FILE")
-    sys.exit(keep_running(driver(arguments), lambda text: click.echo(f"study: {text}", err=True)))
+    sys.exit(keep_running(driver(arguments), lambda text: click.echo(visible(f"study: {text}"), err=True)))
 
 
 @click.command()
@@ -264,7 +264,7 @@ def list_cluster(cluster: str, *, as_json: bool) -> None:
         if found
         else "no study has been submitted to this cluster since its head was started"
     )
-    console.print(busy_line(busy), highlight=False)
+    console.print(busy_line(busy))
 
 
 def _run_there(
@@ -283,12 +283,10 @@ def _run_there(
     client = client or connect_to_run(url, _warn, without_token=without_token)
     done = submit_study(client, made, _warn)
     if done.before is None:
-        console.print(f"{made.study} was submitted to {url} as {done.job_id}", highlight=False)
+        console.print(f"{made.study} was submitted to {url} as {done.job_id}")
     else:
         by = f"{done.before.metadata.get('user')}@{done.before.metadata.get('host')}"
-        console.print(
-            f"{made.study} is running there already, submitted by {escape(by)}: attached to {done.job_id}"
-        )
+        console.print(f"{made.study} is running there already, submitted by {by}: attached to {done.job_id}")
         if not done.same_file:
             _warn(
                 "it was submitted with another file, and goes on with that: for this one, `study stop` it first"
@@ -301,7 +299,7 @@ def _run_there(
         ("cluster:", f"{client.address.url}/#/jobs/{done.job_id}"),
         ("tracking:", _tracking_page(made)),
     ):
-        console.print(f"{name:10} {value}", soft_wrap=True, highlight=False, markup=False)
+        console.print(f"{name:10} {value}", soft_wrap=True)
 
 
 def _tracking_page(made: Order) -> str:
@@ -336,7 +334,7 @@ def _cluster(given: str | None) -> str:
 
 def _warn(text: str) -> None:
     """Warn beside what a command prints, which a program may read."""
-    click.secho(text, fg="yellow", err=True)
+    click.secho(visible(text), fg="yellow", err=True)
 
 
 COMMANDS = (submit, status, logs, stop, resume, doctor, keep)

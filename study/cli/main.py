@@ -14,6 +14,7 @@ from study.cli import jobs, studies
 from study.cli.options import INTERRUPTED
 from study.errors import StudyError
 from study.settings import default_map, load_settings
+from study.visible import visible
 
 
 class _Group(click.Group):
@@ -23,7 +24,7 @@ class _Group(click.Group):
         try:
             return super().invoke(ctx)
         except StudyError as error:
-            click.echo(f"study: {error}", err=True)
+            click.echo(visible(f"study: {error}"), err=True)
             ctx.exit(error.exit_code)
         except KeyboardInterrupt:
             click.echo("\nstudy: interrupted", err=True)

@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 from click.core import ParameterSource
-from rich.console import Console
 
+from study.console import Console
 from study.errors import InputError
 from study.settings import check_no_secret, confirmed, load_settings
 
@@ -183,11 +183,11 @@ def tell_where(study: str, store: str, uri: str | None, console: Console) -> Non
     page = Store(store).study(study).page
     if page is None:
         return  # interrupted before the first pack was through
-    console.print(f"report:    {page}", soft_wrap=True, highlight=False)
+    console.print(f"report:    {page}", soft_wrap=True)
     found = links(uri, study)
     if uri is not None and found is not None:
         when = "" if uri.startswith("http") else " while `study ui` runs"
-        console.print(f"dashboard: {found.study}{when}", soft_wrap=True, highlight=False)
+        console.print(f"dashboard: {found.study}{when}", soft_wrap=True)
 
 
 def size_of(planned: Any) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from study.progress import duration
 
@@ -26,15 +26,15 @@ def studies_table(found: Sequence[Standing]) -> Table:
         done = "" if beat is None else f"{beat.done:,}/{beat.trials:,}"
         live = None if one.ended else beat
         table.add_row(
-            escape(one.study),
+            one.study,
             one.state,
             done,
             "" if beat is None else str(beat.failed),
             duration(live.left_s) if live and live.left_s is not None else "",
             f"{live.workers} packs" if live else "",
-            escape(f"{one.user}@{one.host}"),
+            f"{one.user}@{one.host}",
             f"{one.submitted_at:%Y-%m-%d %H:%M}",
-            escape(one.store),
+            one.store,
         )
     return table
 
@@ -71,7 +71,7 @@ def detail(one: Standing) -> Table:
     rows += [("ended", f"{one.ended_at:%Y-%m-%d %H:%M:%S} UTC")] if one.ended_at else []
     rows += [("said last", "\n".join(one.said))] if one.said else []
     for name, value in (*rows, ("next", one.next)):
-        table.add_row(name, escape(value))
+        table.add_row(name, value)
     return table
 
 
@@ -92,8 +92,6 @@ def checks_table(found: Sequence[Check]) -> Table:
     for heading in ("check", "", "found"):
         table.add_column(heading, overflow="fold")
     for check in found:
-        told = escape(check.found)
-        if check.mend:
-            told += f"\n[bold]{escape(check.mend)}[/bold]"
-        table.add_row(escape(check.name), f"[{colours[check.state]}]{check.state}[/]", told)
+        told = Text.assemble(check.found, *((("\n" + check.mend, "bold"),) if check.mend else ()))
+        table.add_row(check.name, Text(check.state, style=colours[check.state]), told)
     return table

@@ -14,8 +14,9 @@ from typing import Any
 from study.errors import ClusterError, InputError
 from study.heartbeat import Heartbeat, is_heartbeat, read, readable
 from study.jobs.client import Client
-from study.jobs.rows import Job, plain
+from study.jobs.rows import Job
 from study.jobs.submit import STOP_WAIT_S, check_known, of_study
+from study.visible import uncoloured
 
 STATES = ("waiting", "running", "finished", "stopped", "failed")
 """What a study on a cluster can be."""
@@ -213,7 +214,7 @@ def told(written: str) -> str:
         >>> told("\x1b[31mstopping\x1b[0m")
         'stopping'
     """
-    return readable(plain(written))
+    return readable(uncoloured(written))
 
 
 def _standing(job: Job, log: str, node: str | None) -> Standing:
@@ -258,7 +259,7 @@ def _next(state: str, study: str, job: Job) -> str:
 
 def _last_words(job: Job, log: str) -> tuple[str, ...]:
     """Give what the driver said last; if its node is gone with its log, what Ray says of it."""
-    lines = [plain(line).rstrip() for line in log.splitlines()]
+    lines = [uncoloured(line).rstrip() for line in log.splitlines()]
     words = [
         line for line in lines if line.strip() and not is_heartbeat(line) and not _RAYS_OWN.fullmatch(line)
     ]
@@ -272,7 +273,7 @@ def _tracking_uri(job: Job) -> str | None:
         found = json.loads(job.metadata.get("options", "{}")).get("tracking_uri")
     except (ValueError, AttributeError):
         return None
-    return plain(found) if isinstance(found, str) else None
+    return uncoloured(found) if isinstance(found, str) else None
 
 
 def _mean(numbers: Sequence[float]) -> float | None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from study.visible import uncoloured
+
 ENDED = ("STOPPED", "SUCCEEDED", "FAILED")
 """How Ray calls the states that a job doesn't leave."""
-
-_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +66,6 @@ class Node:
     gpu_percent: Sequence[float] = field(default=())
 
 
-def plain(text: str) -> str:
-    r"""Write what others wrote without what would steer a terminal; tabs and ends of lines stay.
-
-    Example:
-        >>> plain("\x1b[31mstopping\x1b[0m\x07")
-        'stopping'
-    """
-    return _CONTROL.sub("", text)
-
-
 def job_of(entry: Mapping[str, Any]) -> Job:
     """Read what the dashboard says of a job; what is in it, anybody may have written who may use the cluster."""
     ended = entry.get("end_time")
@@ -88,7 +77,7 @@ def job_of(entry: Mapping[str, Any]) -> Job:
             _word(name): str(value) if name == "spec" else _word(value)
             for name, value in (entry.get("metadata") or {}).items()
         },
-        message=plain(str(entry.get("message") or "")),
+        message=uncoloured(str(entry.get("message") or "")),
         exit_code=entry.get("driver_exit_code"),
         began_s=(entry.get("start_time") or 0) / 1000,
         ended_s=ended / 1000 if ended else None,
@@ -98,7 +87,7 @@ def job_of(entry: Mapping[str, Any]) -> Job:
 
 def _word(value: object) -> str:
     """Read what has one line."""
-    return plain(str(value)).replace("\n", " ")
+    return uncoloured(str(value)).replace("\n", " ")
 
 
 def node_of(entry: Mapping[str, Any]) -> Node:

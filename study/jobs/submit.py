@@ -16,8 +16,9 @@ from study.errors import ClusterError, InputError, UnknownStudyError, nearest
 from study.heartbeat import IN_JOB
 from study.jobs.address import parse_address, token
 from study.jobs.client import Client, TakenError, connect
-from study.jobs.rows import Job, Node, plain
+from study.jobs.rows import Job, Node
 from study.settings import check_no_secret
+from study.visible import uncoloured
 
 STOP_WAIT_S = 120
 """Seconds that a study has to keep checkpoints and to publish, when it is asked to stop."""
@@ -248,7 +249,7 @@ def again(job: Job) -> Order:
     try:
         options = json.loads(job.metadata["options"])
         told = {name: options[name] for name in known if name in options}
-        told |= {name: plain(value) for name, value in told.items() if isinstance(value, str)}
+        told |= {name: uncoloured(value) for name, value in told.items() if isinstance(value, str)}
         return order(job.metadata["study"], job.metadata["spec"], job.metadata["store"], **told)
     except (KeyError, ValueError, TypeError) as error:
         raise InputError(

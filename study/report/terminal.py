@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from study.console import Console
 from study.report import search_table, sought, table
 from study.report.compare import Against
 from study.report.content import Searched
@@ -67,7 +67,7 @@ def show_search(console: Console, search: Searched, rows: Keyed) -> None:
         console.print(_upright(search_table.winners_table(search, rows), "Confirmed with fresh seeds"))
     line = search_table.importance_line(search)
     if line:
-        console.print(line, markup=False, highlight=False)
+        console.print(line)
 
 
 def _upright(text: TextTable, title: str) -> Table:

@@ -11,6 +11,7 @@ from pathlib import Path
 from study.report import files, latex, search_table
 from study.report.content import Report
 from study.report.figures.names import KINDS, NAMES
+from study.visible import visible
 
 FORMATS: Mapping[str, Sequence[str]] = {
     "html": ("report.html",),
@@ -84,7 +85,7 @@ def _write_all(
 
     Only where a report has been: elsewhere a file of such a name is somebody's.
     """
-    made = {name: contents[name]() for name in names if name in contents}
+    made = {name: _shown(contents[name]()) for name in names if name in contents}
     folder.mkdir(parents=True, exist_ok=True)
     if any((folder / name).exists() for name in made):
         for stale in set(names) - set(made):
@@ -92,9 +93,13 @@ def _write_all(
     return [_write(folder / name, content) for name, content in made.items()]
 
 
-def _write(path: Path, content: bytes | str) -> Path:
+def _shown(content: bytes | str) -> bytes:
+    """Write out what would steer the terminal of whoever looks at a file there."""
+    return content if isinstance(content, bytes) else visible(content).encode()
+
+
+def _write(path: Path, data: bytes) -> Path:
     """Put a file in place whole: a reader sees the old one or the new one."""
-    data = content.encode() if isinstance(content, str) else content
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as draft:
         draft.write(data)
     try:

@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from rich.console import Console
 
 from benchmarks import (
     aggregate,
@@ -34,6 +33,7 @@ from benchmarks.measure import published_cell
 from benchmarks.plain import output, penalty
 from study import statistics
 from study.aggregate import CellSummary
+from study.console import Console
 from study.plan import plan as make_plan
 from study.run import Ending, run
 from study.slots import Options

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta, timezone
 
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
 
+from study.console import Console
 from study.heartbeat import Heartbeat, beating, is_heartbeat, line, read, readable
 from study.progress import Board
 from study.records import Progress

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import io
 
-from rich.console import Console
-
+from study.console import Console
 from study.progress import Board, waiting
 from study.records import Outcome, Progress, Result
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from rich.console import Console
 
 from study.cluster import Capacity
+from study.console import Console
 from study.engine import ENGINES
 from study.errors import BusyError, ClusterError, InputError
 from study.plan import Plan

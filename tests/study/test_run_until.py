@@ -16,9 +16,9 @@ from pathlib import Path
 
 import mlflow
 import pytest
-from rich.console import Console
 
 from study import statistics
+from study.console import Console
 from study.engine import ENGINES
 from study.plan import Plan
 from study.plan import plan as make_plan

@@ -9,12 +9,12 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from study import patience
+from study.console import Console
 from study.errors import StoreAwayError
 from study.plan import Plan, plan
-from study.records import Event, Outcome, Pack, PackDone, PackFailed, PackSplit, Result
+from study.records import Event, Outcome, Pack, PackCrashed, PackDone, PackFailed, PackSplit, Result
 from study.spec import parse_spec
 from study.store import Store, StudyStore
 from study.watch import watching
@@ -70,6 +70,18 @@ def test_a_split_pack_is_counted_by_its_parts(watched):
             watch(PackDone(pack.id))
     assert "20/20 trials" in watched.told[-1]
     assert "20 unsolved" in watched.told[-1]
+
+
+def test_a_rough_error_is_told_as_it_is(watched):
+    """Brackets and escape sequences of an error, or an error without words, end nothing: the pack is tried again."""
+    with watched.watching() as watch:
+        watch(PackCrashed(watched.pack.id, "RuntimeError: [/pytorch/aten] \x1b[2J"))
+        watch(PackCrashed(watched.pack.id, "\n"))
+        watch(PackFailed(watched.pack.id, "RuntimeError: [/pytorch/aten] \x1b[2J"))
+    told = "\n".join(watched.told)
+    assert r"is tried again: RuntimeError: [/pytorch/aten] \x1b[2J" in told
+    assert "is tried again: it gave no reason" in told
+    assert r"failed: RuntimeError: [/pytorch/aten] \x1b[2J" in told
 
 
 def test_a_pack_that_was_split_and_then_trained_whole_is_counted(watched):

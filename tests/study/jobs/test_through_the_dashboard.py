@@ -176,15 +176,15 @@ def test_others_steer_no_terminal(server: Start):
     other = a_job(study=f"{bad}other", store=f"{bad}/store") | {"submission_id": f"study-{bad}other-0"}
     node = {"hostname": f"{bad}node", "raylet": {"nodeId": "0b", "state": "ALIVE"}}
     for job, words, told in (
-        (runs, ("status", "demo"), "Xnode"),
-        (ended, ("status", "demo"), "Xuser root@"),
-        (ended, ("list",), "Xuser root@"),
-        (ended, ("logs", "demo"), "Xmessage"),
+        (runs, ("status", "demo"), r"X\rnode"),
+        (ended, ("status", "demo"), r"X\ruser root@"),
+        (ended, ("list",), r"X\ruser root@"),
+        (ended, ("logs", "demo"), r"X\rmessage"),
         (ended, ("stop", "demo"), "study resume demo"),
-        (runs, ("submit", "demo", "--store", "/shared"), "Xuser root@"),
-        (runs, ("resume", "demo"), "Xtracking"),
-        (other, ("list",), "Xother"),
-        (other, ("status", "nothing"), "Xother"),
+        (runs, ("submit", "demo", "--store", "/shared"), r"X\ruser root@"),
+        (runs, ("resume", "demo"), r"X\rtracking"),
+        (other, ("list",), r"X\rother"),
+        (other, ("status", "nothing"), r"X\rother"),
     ):
         done = said(*words, "--cluster", server(Dashboard(job, logs=[(500, "")], nodes=[node])))
         assert told in done.output

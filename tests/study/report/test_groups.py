@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from rich.console import Console
 
 from study import reference
 from study.aggregate import GroupSummary, aggregate_by
+from study.console import Console
 from study.outcomes import gather, read_source
 from study.reference.published import MODEL_NAMES
 from study.report import Report, groups, groups_rows, keyed, latex, write_report

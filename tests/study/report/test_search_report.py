@@ -10,8 +10,8 @@ from itertools import pairwise
 
 import pytest
 import yaml
-from rich.console import Console
 
+from study.console import Console
 from study.report import FORMATS, html, search_page, search_table, show_search, sought, write_report
 from study.report.figures.names import SEARCH
 from study.report.search_table import MOST_CANDIDATES

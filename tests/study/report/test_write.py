@@ -15,8 +15,8 @@ from html.parser import HTMLParser
 import pyarrow.compute as pc
 import pytest
 from matplotlib.figure import Figure
-from rich.console import Console
 
+from study.console import Console
 from study.records import CELL_FIELDS
 from study.report import (
     FORMATS,

@@ -1,0 +1,143 @@
+"""Texts from outside reach a terminal as they are: no markup is read in them, and none steers it."""
+
+from __future__ import annotations
+
+import ast
+import io
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.table import Table
+from rich.text import Text
+
+from study.cli import main
+from study.cli.standings import checks_table
+from study.console import Console
+from study.judge import Check
+from study.progress import waiting
+from study.store import Store
+from study.visible import visible
+
+ROOT = Path(__file__).parents[2]
+FILES = sorted(path for folder in ("study", "benchmarks", "docs") for path in (ROOT / folder).rglob("*.py"))
+ROUGH = "Is x in [/a/b] [bold]larger[/]? \x1b[2J\x1b]0;title\x07\x9b1m\u202e :smile:"
+SPEC = """
+study: rough
+question: "Is x in [/a/b] larger? \\e[2J\\e]0;title\\a"
+task: {name: simple}
+models: [NMU]
+seeds: 1
+"""
+
+
+def printed(*renderables: object, is_terminal: bool = False) -> str:
+    out = io.StringIO()
+    console = Console(file=out, width=300, force_terminal=is_terminal, color_system=None)
+    for renderable in renderables:
+        console.print(renderable)
+    return out.getvalue()
+
+
+def table(text: str) -> Table:
+    made = Table(title=text, caption=text, box=None)
+    made.add_column(text)
+    made.add_row(text)
+    made.add_row(Text(text))
+    return made
+
+
+@pytest.mark.parametrize(
+    "renderable",
+    [ROUGH, Text(ROUGH, style="bold"), table(ROUGH), checks_table([Check(ROUGH, "failed", ROUGH, ROUGH)])],
+)
+def test_a_text_is_printed_as_it_is(renderable):
+    """Brackets stay, escape sequences are written out, wherever in a table a text stands."""
+    shown = printed(renderable)
+    assert r"Is x in [/a/b] [bold]larger[/]? \x1b[2J\x1b]0;title\x07\x9b1m\u202e :smile:" in shown.replace(
+        r"title\x9b",
+        r"title\x07\x9b",  # rich itself drops the bell of a Text
+    )
+    assert not set(shown) & set("\x1b\x07\x9b\u202e")
+
+
+@given(st.text(st.characters(), max_size=40))
+def test_no_text_steers_a_terminal(text):
+    """Of any text only tabs and ends of lines are left of what isn't printed, and what is printed once is final."""
+    shown = visible(text)
+    assert all(
+        c in "\n\t" or not (ord(c) < 32 or 127 <= ord(c) < 160 or 0xD800 <= ord(c) < 0xE000) for c in shown
+    )
+    assert visible(shown) == shown
+    assert shown == text or not text.isprintable()
+
+
+def test_waiting_names_what_it_waits_for():
+    """A name with brackets is no markup in the line that a terminal shows meanwhile."""
+    console = Console(file=io.StringIO(), force_terminal=True, width=80)
+    with waiting(console, "stopping [/a]"):
+        pass
+
+
+def test_a_rough_question_lists(tmp_path):
+    """A study whose question looks like markup, or has escape sequences, ends no listing of its store."""
+    Store(tmp_path).study("rough").write_spec(SPEC)
+    done = CliRunner().invoke(main, ["list", "--store", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert "[/a/b]" in done.output
+    assert "\x1b" not in done.output
+
+
+def test_a_rough_name_is_told(tmp_path, monkeypatch):
+    """An error shows a file's name as text, whatever is in it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a\x1b[2J[b].csv").write_text("")
+    done = CliRunner().invoke(main, ["report", "a\x1b[2J[b].csv"])
+    assert done.exit_code == 2
+    assert r"a\x1b[2J[b].csv is empty" in done.output
+
+
+def markup_in(tree: ast.AST) -> list[str]:
+    """Name what could read a text from outside as markup."""
+    wrong = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "rich":
+            names = {alias.name for alias in node.names}
+            wrong += [ast.unparse(node)] if names & {"Console", "print", "escape", "render"} else []
+            wrong += (
+                [ast.unparse(node)]
+                if (node.module or "") in ("rich.markup", "rich.prompt", "rich.panel")
+                else []
+            )
+        elif isinstance(node, ast.Call):
+            name = ast.unparse(node.func)
+            switched = {word.arg for word in node.keywords} & {"markup", "emoji"}
+            literal = bool(node.args) and isinstance(node.args[0], ast.Constant | ast.JoinedStr)
+            if name.endswith(("from_markup", ".rule")) or switched or (name.endswith(".status") and literal):
+                wrong.append(ast.unparse(node))
+    return wrong
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_nothing_else_prints_with_markup(path):
+    """Only study/console.py makes a console, and nothing turns markup on."""
+    found = markup_in(ast.parse(path.read_text(encoding="utf-8")))
+    assert found == [] or path == ROOT / "study" / "console.py"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from rich.console import Console",
+        "from rich import print",
+        "from rich.markup import escape",
+        "console.print(f'{a}', markup=True)",
+        "Text.from_markup(a)",
+        "console.status(f'{a}')",
+    ],
+)
+def test_what_reads_markup_would_be_seen(line):
+    """The law above can fail."""
+    assert markup_in(ast.parse(line)) != []

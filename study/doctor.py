@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from study.addresses import without_secret
 from study.errors import ClusterError, InputError, StudyError
 from study.jobs import Client, connect, parse_address
 from study.judge import LEAST_FREE_BYTES, Check, judge
@@ -24,7 +25,6 @@ from study.settings import (
     confirmed,
     load_settings,
     user_file,
-    without_secret,
 )
 from study.store import is_url
 from study.versions import versions
@@ -125,7 +125,7 @@ def _settings(given: Mapping[str, str | None]) -> tuple[dict[str, Setting], Chec
             where = variable if os.environ.get(variable) == value else "the command line"
             told.append(f"{name} = {without_secret(value)} ({where})")
         elif setting is not None:
-            told.append(f"{name} = {setting.value} ({setting.source})")
+            told.append(f"{name} = {without_secret(setting.value)} ({setting.source})")
         else:
             told.append(f"{name} is not set")
     files = [str(path) for path in (Path(FILE), user_file()) if path.is_file()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
+from study.addresses import without_secret
 from study.jobs import Node
 from study.nodes import Answer
 from study.versions import difference, versions
@@ -85,7 +86,7 @@ def judge(
     if tracking_uri is not None:
         bad = [f"{name}: {f.tracking}" for name, _, f in found if f.tracking is not None]
         mend = "credentials come from each node's own environment or files"
-        yield _over("tracking on nodes", bad, f"{tracking_uri} answers", mend)
+        yield _over("tracking on nodes", bad, f"{without_secret(tracking_uri)} answers", mend)
     bad = [
         f"{name}: Ray counts {nodes[a.node_id].gpus:g} GPUs, torch sees {len(f.gpus)}"
         for name, a, f in found

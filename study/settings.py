@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import ipaddress
 import os
-import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import click
 
+from study.addresses import holds_secret, without_secret
 from study.errors import InputError, nearest
 
 FILE = "study.toml"
@@ -42,11 +42,6 @@ ENVIRONMENT = {
 
 # Are sent the token or the password of whoever asks.
 _SERVERS = ("cluster", "tracking_uri", "optuna_storage")
-# In names of what a query asks: whatever may hold a secret, but for a driver's names of files and ways to log in.
-_SECRET = re.compile(
-    r"pass|pwd|secret|token|key|signature|credential|bearer|jwt|^sig$|^auth(orization)?$", re.I
-)
-_NO_SECRET = {"passfile", "sslkey", "ssl_key", "sslkeylogfile"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +106,9 @@ def confirmed(name: str, setting: Setting) -> str:
     if not setting.confirmed:
         option = f"--{name.replace('_', '-')}"
         raise InputError(
-            f"{name}: {setting.value} is another machine, which would be sent your token or password, and only {FILE} "
-            "in this folder names it, which may be somebody else's file: nothing was sent. If you mean it, write the "
-            f"same line into {user_file()}, or give it as {option} or {ENVIRONMENT[name]}"
+            f"{name}: {without_secret(setting.value)} is another machine, which would be sent your token or password, "
+            f"and only {FILE} in this folder names it, which may be somebody else's file: nothing was sent. If you "
+            f"mean it, write the same line into {user_file()}, or give it as {option} or {ENVIRONMENT[name]}"
         )
     return setting.value
 
@@ -154,50 +149,6 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def holds_secret(address: str) -> bool:
-    """Say whether an address has, or may have, a password or a token in it.
-
-    Of a web address that is all before an @ and after a ?: a service may take anything there for a key. A database's
-    may name a user, and ask what isn't called like a secret.
-
-    Example:
-        >>> holds_secret("https://me:secret@host/path"), holds_secret("https://token@host"), holds_secret("http://host/?sig=a")
-        (True, True, True)
-        >>> holds_secret("postgresql://host/db?sslpassword=a"), holds_secret("postgresql://me@host/db?sslmode=require")
-        (True, False)
-        >>> holds_secret("https://host:5000/path"), holds_secret("s3://bucket/studies"), holds_secret("/a:b@c")
-        (False, False, False)
-    """
-    parts = _parts(address)
-    if parts is None:
-        return "@" in address
-    before_host, at, _ = parts.netloc.rpartition("@")
-    if parts.scheme in ("http", "https"):
-        return bool(at or parts.query or parts.fragment)
-    asked = {name.lower() for name in re.findall(r"[\w.-]+(?=\s*=)", unquote(parts.query))}
-    return ":" in before_host or any(_SECRET.search(name) for name in asked - _NO_SECRET)
-
-
-def without_secret(address: str) -> str:
-    """Write an address without what could be a password.
-
-    Example:
-        >>> without_secret("https://me:secret@host/path?token=secret")
-        'https://***@host/path?***'
-        >>> without_secret("s3://bucket/studies")
-        's3://bucket/studies'
-    """
-    if not holds_secret(address):
-        return address
-    parts = _parts(address)
-    if parts is None:  # no telling where the password ends
-        return re.sub(r"(//|^).*", r"\1***", address, count=1, flags=re.DOTALL)
-    _, at, host = parts.netloc.rpartition("@")
-    return f"{parts.scheme}://{'***' if at else ''}{at}{host}{parts.path}" + (
-        "?***" if parts.query or parts.fragment else ""
-    )
 
 
 def _parts(address: str) -> SplitResult | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from study.addresses import without_secret
 from study.cli.options import (
     CLUSTERS_STORE,
     CLUSTERS_TRACKING,
@@ -23,7 +24,7 @@ from study.cli.standings import busy_line, checks_table, detail, listing, studie
 from study.console import Console
 from study.errors import ClusterError, InputError
 from study.progress import waiting
-from study.settings import find_setting, without_secret
+from study.settings import find_setting
 from study.visible import visible
 
 if TYPE_CHECKING:
@@ -314,7 +315,7 @@ def _tracking_page(made: Order) -> str:
     from study.tracking import links
 
     found = links(uri, made.study)
-    return uri if found is None else found.study
+    return without_secret(uri) if found is None else found.study
 
 
 def known_cluster() -> str:

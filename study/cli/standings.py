@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from rich.text import Text
 
+from study.addresses import without_secret
 from study.progress import duration
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def studies_table(found: Sequence[Standing]) -> Table:
             f"{live.workers} packs" if live else "",
             f"{one.user}@{one.host}",
             f"{one.submitted_at:%Y-%m-%d %H:%M}",
-            one.store,
+            without_secret(one.store),
         )
     return table
 
@@ -64,7 +65,7 @@ def detail(one: Standing) -> Table:
         rows += [("said at", f"{beat.at:%Y-%m-%d %H:%M:%S} UTC")]
     rows += [
         ("submitted", f"{one.submitted_at:%Y-%m-%d %H:%M:%S} UTC by {one.user}@{one.host}"),
-        ("store", one.store),
+        ("store", without_secret(one.store)),
     ]
     rows += [("tracking", one.tracking_uri)] if one.tracking_uri else []
     rows += [("driver on", one.node)] if one.node and not one.ended else []

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from study.addresses import without_secret
 from study.cli.jobs import known_cluster, list_cluster
 from study.cli.options import (
     CPUS,
@@ -295,12 +296,12 @@ def sync(name: str, store: str, tracking_uri: str | None) -> None:
 @click.option("--port", type=click.IntRange(0, 65535), default=5000, show_default=True)
 def ui(store: str, tracking_uri: str | None, port: int) -> None:
     """Serve the MLflow dashboard of the store on this machine, until Ctrl-C."""
-    from study.tracking import serve, shown
+    from study.tracking import serve
 
     uri = needed_tracking(tracking_uri, store, "the dashboard")
     if uri.startswith("http"):
         raise InputError(
-            f"the dashboard at {shown(uri)} is served by its own server; open that address in a browser"
+            f"the dashboard at {without_secret(uri)} is served by its own server; open that address in a browser"
         )
     click.echo(f"dashboard: http://127.0.0.1:{port} (Ctrl-C ends it)")
     sys.exit(serve(uri, port))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from study.addresses import without_secret
 from study.errors import InputError
 from study.settings import check_no_secret, is_loopback
 
@@ -65,7 +66,7 @@ def parse_address(text: str) -> Address:
         parts, host = urlsplit(""), None
     if parts.scheme not in ("http", "https") or not host or parts.query or parts.fragment:
         raise InputError(
-            f"--cluster must be the address of Ray's dashboard, such as {_EXAMPLE}, but got {text!r}"
+            f"--cluster must be the address of Ray's dashboard, such as {_EXAMPLE}, but got {without_secret(text)!r}"
         )
     return Address(text.strip().rstrip("/"), host, parts.scheme == "https")
 

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from study.addresses import without_secret
 from study.errors import ClusterError, InputError
 from study.heartbeat import Heartbeat, is_heartbeat, read, readable
 from study.jobs.client import Client
@@ -154,7 +155,7 @@ def standing(client: Client, study: str, store: str | None = None) -> Standing:
     """
     found = standings(client, study, store)
     if len(found) > 1:
-        told = ", ".join(f"{one.store} ({one.state})" for one in found)
+        told = ", ".join(f"{without_secret(one.store)} ({one.state})" for one in found)
         raise InputError(f"study {study!r} is there for {len(found)} stores: {told}; say which with --store")
     return found[0]
 
@@ -251,7 +252,7 @@ def _next(state: str, study: str, job: Job) -> str:
     return {
         "waiting": "it starts when a node has room for it",
         "running": f"`study logs {study} --follow` shows more, `study stop {study}` ends it",
-        "finished": f"`study report {study} --store {job.metadata.get('store')}` reports",
+        "finished": f"`study report {study} --store {without_secret(job.metadata.get('store', ''))}` reports",
         "stopped": f"`study resume {study}` goes on where it stopped",
         "failed": f"`study logs {study}` says more, `study resume {study}` goes on",
     }[state]
@@ -273,7 +274,7 @@ def _tracking_uri(job: Job) -> str | None:
         found = json.loads(job.metadata.get("options", "{}")).get("tracking_uri")
     except (ValueError, AttributeError):
         return None
-    return uncoloured(found) if isinstance(found, str) else None
+    return without_secret(uncoloured(found)) if isinstance(found, str) else None
 
 
 def _mean(numbers: Sequence[float]) -> float | None:

@@ -13,6 +13,7 @@ from optuna.exceptions import OptunaError
 from optuna.trial import TrialState
 from sqlalchemy.exc import SQLAlchemyError
 
+from study.addresses import said_of
 from study.errors import last_line
 from study.search.objectives import OBJECTIVES
 from study.search.record import Candidate, Record
@@ -34,7 +35,8 @@ def write_storage(uri: str, spec: Spec, record: Record, tell: Callable[[str], No
         with quietly():
             _write(uri, spec, record)
     except (OptunaError, SQLAlchemyError, ValueError, ImportError) as error:
-        tell(f"nothing was written for Optuna's dashboard, and the search goes on: {last_line(str(error))}")
+        said = f"{type(error).__name__}: {said_of(uri, last_line(str(error)))}"
+        tell(f"nothing was written for Optuna's dashboard, and the search goes on: {said}")
         return False
     return True
 

@@ -27,6 +27,7 @@ from obstore.exceptions import (
 )
 from obstore.store import from_url
 
+from study.addresses import without_secret
 from study.errors import InputError, StoreAwayError, StoreError, StudyError
 from study.store.folder import Folder, Held, in_order
 from study.store.lease import Lease, Timing, Version
@@ -78,19 +79,24 @@ def open_objects(url: str, timing: Timing = _USUAL) -> ObjectFolder:
         InputError: if the URL isn't one of a store, or holds a password.
         StoreError: if what the store needs to know is missing.
     """
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:  # a bracket without its other half
+        raise InputError(f"--store {without_secret(url)} can't be read as a URL") from error
     scheme, place = parts.scheme.lower(), parts.netloc.rpartition("@")[2]
-    where = f"{scheme}://{place}{parts.path.rstrip('/')}"
+    where, told = f"{scheme}://{place}{parts.path.rstrip('/')}", without_secret(url)
     if scheme not in SCHEMES:
         hint = "; a folder is given by its path alone" if scheme == "file" else ""
         raise InputError(
-            f"--store {where}: results can't be kept at {scheme}://; give a folder, or a URL that begins with one of "
+            f"--store {told}: results can't be kept at {scheme}://; give a folder, or a URL that begins with one of "
             f"{', '.join(f'{name}://' for name in SCHEMES)}{hint}"
         )
     is_container = scheme in ("abfs", "abfss") and ":" not in parts.netloc  # container@account
-    if ("@" in parts.netloc and not is_container) or parts.query or parts.fragment:
+    # A colon is in no name of a bucket: it is a key that has a slash.
+    has_user = ":" in parts.netloc or ("@" in parts.netloc and not is_container)
+    if has_user or parts.query or parts.fragment:
         raise InputError(
-            f"--store {where}: the address must hold no password, key or token, since addresses are shown and kept: "
+            f"--store {told}: the address must hold no password, key or token, since addresses are shown and kept: "
             + _ADVICE[SCHEMES[scheme]]
         )
     if is_container:

@@ -13,7 +13,6 @@ from study.tracking.read import load, published
 from study.tracking.rows import CURVE_POINTS, Point
 from study.tracking.serve import serve
 from study.tracking.sync import sync
-from study.tracking.trouble import shown
 
 __all__ = [
     "CURVE_POINTS",
@@ -27,6 +26,5 @@ __all__ = [
     "load",
     "published",
     "serve",
-    "shown",
     "sync",
 ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import queue
-import re
 import sqlite3
 import threading
 from contextlib import closing, suppress
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
+from study.addresses import page_of
 from study.tracking.address import connect, database, imported
 from study.tracking.rows import CELL_ID, TRIAL_ID
 
@@ -85,7 +85,7 @@ def links(uri: str | None, study: str, *, address: str | None = None, timeout_s:
     path = database(uri)
     found = _of_server(uri, study, timeout_s) if path is None else _of_database(path, study, timeout_s)
     is_server = uri.startswith("http")
-    dashboard = address or (re.sub(r"//[^/@]*@", "//", uri) if is_server else _DASHBOARD)
+    dashboard = address or (page_of(uri) if is_server else _DASHBOARD)
     return None if found is None else Links(dashboard.rstrip("/"), found)
 
 

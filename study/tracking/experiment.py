@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from study.addresses import without_secret
 from study.errors import TrackingError
 from study.records import Curve, Outcome, Result
 from study.tracking.address import connect, count_rows, place_of_files, user
@@ -15,7 +16,6 @@ from study.tracking.pages import EXPERIMENT_KIND
 from study.tracking.read import row_of, runs_of
 from study.tracking.rows import KIND, PACK, TRIAL_ID, TrialRun, row_digest, trial_run, trials_of
 from study.tracking.study_run import StudyRun, metric, now_ms
-from study.tracking.trouble import shown
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -218,7 +218,7 @@ def _experiment_id(client: MlflowClient, uri: str, study: str) -> str:
         return str(client.create_experiment(study, artifact_location=location, tags=EXPERIMENT_KIND))
     if experiment.lifecycle_stage != "active":
         raise TrackingError(
-            f"experiment {study!r} was deleted in MLflow at {shown(uri)}: restore it with "
+            f"experiment {study!r} was deleted in MLflow at {without_secret(uri)}: restore it with "
             f"`mlflow experiments restore --experiment-id {experiment.experiment_id}`, or name the study anew"
         )
     return str(experiment.experiment_id)

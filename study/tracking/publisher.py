@@ -11,12 +11,13 @@ from functools import partial
 from pathlib import Path
 from types import TracebackType
 
+from study.addresses import without_secret
 from study.errors import StoreAwayError, StudyError, TrackingError
 from study.tracking.address import imported
 from study.tracking.experiment import Experiment
 from study.tracking.packs import Packs, mark_of
 from study.tracking.rows import Point
-from study.tracking.trouble import said, shown
+from study.tracking.trouble import said
 
 _LONGEST_PAUSE_S = 60.0
 _TOLD_AFTER = 3
@@ -140,7 +141,7 @@ class Publisher:
         self._thread.join(timeout_s)
         if self._thread.is_alive():
             self._give_up = True
-            self.trouble = self.trouble or f"MLflow at {shown(self._uri)} was too slow"
+            self.trouble = self.trouble or f"MLflow at {without_secret(self._uri)} was too slow"
         return self.waiting
 
     @property
@@ -188,7 +189,7 @@ class Publisher:
             try:
                 experiment.finish()
             except Exception as error:
-                self.trouble = f"MLflow at {shown(self._uri)}: {said(error)}"
+                self.trouble = f"MLflow at {without_secret(self._uri)}: {said(error, self._uri)}"
 
     def _succeeded(self, job: _Job) -> None:
         with self._changed:
@@ -196,7 +197,8 @@ class Publisher:
         if self._failures >= _TOLD_AFTER:
             out_s = time.monotonic() - self._failing_since
             self._tell(
-                f"MLflow at {shown(self._uri)} can be used again, after {out_s:.0f} s: what it missed is published now"
+                f"MLflow at {without_secret(self._uri)} can be used again, after {out_s:.0f} s: "
+                "what it missed is published now"
             )
         if self._failures:
             self._failures, self.trouble = 0, None
@@ -212,7 +214,9 @@ class Publisher:
             self._failing_since = now
         self._failures += 1
         is_store = isinstance(error, StoreAwayError)
-        self.trouble = str(error) if is_store else f"MLflow at {shown(self._uri)}: {said(error)}"
+        self.trouble = (
+            str(error) if is_store else f"MLflow at {without_secret(self._uri)}: {said(error, self._uri)}"
+        )
         if self._failures == _TOLD_AFTER:
             self._tell(
                 f"{self.trouble}. The study goes on; what MLflow misses is published when it can be used again"

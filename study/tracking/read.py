@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from study.addresses import without_secret
 from study.errors import TrackingError
 from study.records import Curve
 from study.tracking.address import connect
 from study.tracking.rows import CURVES, KIND, TRIAL_ID, curve_of, rows_table, run_row
-from study.tracking.trouble import reached, shown
+from study.tracking.trouble import reached
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -49,7 +50,7 @@ def load(uri: str, study: str, *, with_curves: bool = True) -> tuple[pa.Table, l
         client = connect(uri)
         if client.get_experiment_by_name(study) is None:
             raise TrackingError(
-                f"MLflow at {shown(uri)} has no experiment {study!r}: publish it with `study sync`"
+                f"MLflow at {without_secret(uri)} has no experiment {study!r}: publish it with `study sync`"
             )
         whole: dict[str, Run] = {}
         for run in trial_runs(client, study):

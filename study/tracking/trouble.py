@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from study.addresses import said_of, without_secret
 from study.errors import TrackingError
 
 _MOST = 300  # characters of what a library says
@@ -33,19 +34,6 @@ _NO_ANSWER = {
 }
 
 
-def shown(text: str) -> str:
-    """Write an address, or a text with addresses in it, without passwords.
-
-    Example:
-        >>> shown("https://me:secret@host/path")
-        'https://***@host/path'
-        >>> shown("postgresql://host/runs?user=me&password=secret")
-        'postgresql://host/runs?user=me&password=***'
-    """
-    text = re.sub(r"//[^/\s]*@", "//***@", text)  # up to the last @: a password may have one
-    return re.sub(r"(?i)((?:password|passwd|pwd|token|secret)=)[^&\s]+", r"\1***", text)
-
-
 @contextmanager
 def reached(uri: str) -> Iterator[None]:
     """Turn whatever MLflow raises into one sentence.
@@ -58,14 +46,14 @@ def reached(uri: str) -> Iterator[None]:
     except TrackingError:
         raise
     except Exception as error:  # requests, sqlalchemy, alembic, mlflow: each has its own tree
-        raise TrackingError(f"MLflow at {shown(uri)} can't be used: {said(error)}") from error
+        raise TrackingError(f"MLflow at {without_secret(uri)} can't be used: {said(error, uri)}") from error
 
 
-def said(error: BaseException) -> str:
+def said(error: BaseException, uri: str) -> str:
     """Give what an error means and what to do, or its first line.
 
     Example:
-        >>> said(OSError("HTTPConnectionPool(host='mlflow', port=5000): ... [Errno 111] Connection refused"))
+        >>> said(OSError("HTTPConnectionPool(host='mlflow', port=5000): ... [Errno 111] Connection refused"), "http://mlflow:5000")
         'nobody answers there, so its server may be down'
     """
     text = str(error).strip() or type(error).__name__
@@ -79,7 +67,7 @@ def said(error: BaseException) -> str:
     for words, meaning in _NO_ANSWER.items():
         if words in text:
             return meaning
-    return shown(text.splitlines()[0])[:_MOST]
+    return f"{type(error).__name__}: {said_of(uri, text.splitlines()[0])}"[:_MOST]
 
 
 def _status(error: BaseException, text: str) -> int | None:

@@ -1,0 +1,127 @@
+"""Addresses of servers, stores and databases without what may be a password in them: to be shown, linked and kept."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+_SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?P<slashes>/*)(?P<rest>.*)", re.DOTALL)
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
+_WEB = ("http", "https")
+# Their first part is a bucket, or a container@account, and what follows may have any character.
+_OBJECTS = ("s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss")
+_OF_FILES = ("sqlite", "file")
+_OF_FOLDERS = ("/", ".", "~")
+# In names of what a query asks: whatever may hold a secret, but for a driver's names of files and ways to log in.
+_SECRET = re.compile(
+    r"pass|pwd|secret|token|key|signature|credential|bearer|jwt|^sig$|^auth(orization)?$", re.I
+)
+_NO_SECRET = {"passfile", "sslkey", "ssl_key", "sslkeylogfile"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """An address taken apart.
+
+    Args:
+        scheme: with its colon and slashes; empty of a path.
+        user: what stands before the host's @; None without one.
+        place: host and path, or the path.
+        query: all behind the first ? or #; None without one.
+    """
+
+    scheme: str
+    user: str | None
+    place: str
+    query: str | None
+
+
+def without_secret(address: str) -> str:
+    """Write an address without anything that could be a password: what is before the last @, and after a ? or #.
+
+    Passwords that aren't quoted may have any of these characters, so the host begins after the last @.
+
+    Example:
+        >>> without_secret("https://me:p@ss@host/path?token=secret"), without_secret("postgresql://me:1/ss@host/db")
+        ('https://***@host/path?***', 'postgresql://***@host/db')
+        >>> without_secret("s3://bucket/a@b"), without_secret("sqlite:////data/a:b@c.db"), without_secret("/a:b@c")
+        ('s3://bucket/a@b', 'sqlite:////data/a:b@c.db', '/a:b@c')
+    """
+    parts = _parts(address)
+    user = "" if parts.user is None else "***@" if parts.place else "***"
+    return f"{parts.scheme}{user}{parts.place}{'' if parts.query is None else '?***'}"
+
+
+def page_of(address: str) -> str:
+    """Give the address that a browser opens: nobody's name, and no query.
+
+    Example:
+        >>> page_of("https://me:p@ss@host/mlflow?token=secret")
+        'https://host/mlflow'
+    """
+    parts = _parts(address)
+    return f"{parts.scheme}{parts.place}"
+
+
+def holds_secret(address: str) -> bool:
+    """Say whether an address has, or may have, a password or a token in it.
+
+    Of a web address that is all before an @ and after a ?: a service may take anything there for a key. A database's
+    may name a user, and ask what isn't called like a secret.
+
+    Example:
+        >>> holds_secret("https://me:secret@host/path"), holds_secret("https://token@host"), holds_secret("http://host/?sig=a")
+        (True, True, True)
+        >>> holds_secret("postgresql://host/db?sslpassword=a"), holds_secret("postgresql://me@host/db?sslmode=require")
+        (True, False)
+        >>> holds_secret("https://host:5000/path"), holds_secret("s3://bucket/studies"), holds_secret("/a:b@c")
+        (False, False, False)
+    """
+    parts = _parts(address)
+    if parts.scheme.lower().startswith(_WEB):
+        return parts.user is not None or parts.query is not None
+    if parts.user is not None and (":" in parts.user or "?" in parts.user or "#" in parts.user):
+        return True
+    asked = {name.lower() for name in re.findall(r"[\w.-]+(?=\s*=)", unquote(parts.query or ""))}
+    return any(_SECRET.search(name) for name in asked - _NO_SECRET)
+
+
+def said_of(address: str, text: str) -> str:
+    """Repeat what a library says of an address, unless that could have a part of a password in it.
+
+    Example:
+        >>> said_of("https://host", "can't parse https://me:secret@other/path")
+        "can't parse https://***@other/path"
+        >>> said_of("https://me:p/ss@host", "can't parse p")
+        "its words aren't repeated, since the address has a user's name or a query, which they may hold"
+    """
+    if without_secret(address) != address:
+        return (
+            "its words aren't repeated, since the address has a user's name or a query, which they may hold"
+        )
+    return _ADDRESS.sub(lambda found: without_secret(found[0]), text)
+
+
+def _parts(address: str) -> _Parts:
+    matched = _SCHEME.fullmatch(address)
+    if matched is None and ("@" not in address or address.startswith(_OF_FOLDERS)):
+        return _Parts("", None, address, None)
+    name, scheme, rest = "", "", address
+    if matched is not None:
+        name, scheme, rest = (
+            matched["scheme"].lower(),
+            f"{matched['scheme']}:{matched['slashes']}",
+            matched["rest"],
+        )
+    if name.startswith(_OF_FILES):
+        place, asks, query = rest.partition("?")
+        return _Parts(scheme, None, place, query if asks else None)
+    user, at, host = rest.rpartition("@")
+    bucket = rest.partition("/")[0]
+    if name in _OBJECTS and ":" not in bucket and ("@" not in bucket or name.startswith("abfs")):
+        user, at, host = "", "", rest
+    if re.search(r"[?#]", user):  # is that @ in the query, or that ? in the password?
+        return _Parts(scheme, rest, "", None)
+    cut = re.split(r"[?#]", host, maxsplit=1)
+    return _Parts(scheme, user if at else None, cut[0], cut[1] if len(cut) > 1 else None)

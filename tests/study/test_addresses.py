@@ -1,0 +1,149 @@
+"""No part of a password or token in an address is ever shown, linked or kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from study.addresses import holds_secret, page_of, said_of, without_secret
+from study.cli import main
+from study.errors import InputError, StudyError, TrackingError
+from study.jobs import parse_address
+from study.jobs.submit import order
+from study.search import storage
+from study.settings import Setting, check_no_secret, confirmed
+from study.store import Store
+from study.tracking.trouble import reached
+
+# Letters that no sentence of ours has in this script, and all that parts an address.
+LETTERS = "ЖЩЪЫЭЮЯ"
+PASSWORDS = st.text(LETTERS + "1@:/?#&=%[]\\ .;,'\"-_", min_size=1, max_size=12).filter(
+    lambda text: set(text) & set(LETTERS)
+)
+WEB = (
+    "https://{user}:{password}@host:5000/path",
+    "https://{password}@host",
+    "http://host/p?token={password}",
+)
+WEB += ("https://host/p#{password}", "https://{user}:{password}@host/p?key={password}&x=a")
+DATABASES = (
+    "postgresql://{user}:{password}@host/db",
+    "postgresql+psycopg://host/db?user=a&password={password}",
+)
+STORES = ("s3://{user}:{password}@bucket/studies", "s3://bucket/studies?key={password}")
+
+
+def addresses(patterns: tuple[str, ...], users: st.SearchStrategy[str] = PASSWORDS) -> st.SearchStrategy[str]:
+    return st.builds(
+        lambda pattern, user, password: pattern.format(user=user, password=password),
+        st.sampled_from(patterns),
+        users,
+        PASSWORDS,
+    )
+
+
+# Ids of keys have no slash; their secrets may.
+OF_STORES = addresses(STORES, st.text(LETTERS, min_size=1, max_size=8))
+
+
+def error_of(act: Callable[[], object]) -> str:
+    with pytest.raises(StudyError) as caught:
+        act()
+    return str(caught.value)
+
+
+def is_clean(text: str) -> bool:
+    return not set(text) & set(LETTERS)
+
+
+@given(addresses((*WEB, *DATABASES)) | OF_STORES)
+def test_what_is_shown_has_nothing_of_a_secret(address):
+    """Whatever a password is made of, what is shown of its address, linked or told has no letter of it."""
+    assert is_clean(without_secret(address))
+    assert is_clean(page_of(address))
+    assert is_clean(said_of(address, f"Failed to parse: {address}"))
+    assert without_secret(without_secret(address)) == without_secret(address)
+    # An address in a library's words ends where a space is, of which a quoted password has none.
+    if not any(c.isspace() for c in address):
+        assert is_clean(said_of("https://host", f"can't parse {address}"))
+
+
+@given(addresses((*WEB, *DATABASES)) | OF_STORES)
+def test_no_error_repeats_a_secret(address):
+    """Every door that refuses an address, or meets a server's trouble, words it without the secret."""
+    assert holds_secret(address)
+    assert is_clean(error_of(lambda: check_no_secret(address, "--tracking-uri")))
+    assert is_clean(error_of(lambda: parse_address(address)))
+    if "@" in address:  # without a scheme, what has none is taken for a folder
+        assert is_clean(error_of(lambda: parse_address("a" + address.partition("//")[2])))
+    assert is_clean(error_of(lambda: order("a", "a", "/a", tracking_uri=address)))
+    assert is_clean(
+        error_of(lambda: confirmed("cluster", Setting(address, Path("study.toml"), confirmed=False)))
+    )
+    with pytest.raises(TrackingError) as caught, reached(address):
+        raise ValueError(f"Failed to parse: {address}")
+    assert is_clean(str(caught.value))
+
+
+@given(OF_STORES)
+def test_no_store_repeats_a_secret(address):
+    """A store's URL with a key in it is refused without a letter of it."""
+    assert is_clean(error_of(lambda: Store(address)))
+
+
+@settings(deadline=None, max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(addresses(DATABASES), st.sampled_from(["report", "ui", "sync"]))
+def test_no_command_repeats_a_secret(tmp_path, address, command):
+    """A command that is given such an address says what must hold, and repeats nothing of it."""
+    words = [
+        command,
+        *([] if command == "ui" else ["nothing"]),
+        "--store",
+        str(tmp_path),
+        "--tracking-uri",
+        address,
+    ]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 2
+    assert is_clean(done.output)
+
+
+def test_an_optuna_storage_repeats_no_secret(tmp_path):
+    """What SQLAlchemy says of a database's address isn't repeated if a password is in the address."""
+    from study.search.record import Record
+    from study.spec import parse_spec
+
+    text = (
+        "{study: s, task: {name: simple}, models: [NMU], seeds: 2, ranges: {hidden_size: {choices: [2, 3]}}, "
+        "search: {objective: success_rate, trials: 60, first_seeds: 1}}"
+    )
+    told: list[str] = []
+    for address in ("ЖЖ://ЩЩ:Ю/Я@host/db", "nodriver://me:ЖЖ@host/db", "postgresql://me:ЖЖ/Я@127.0.0.1:1/db"):
+        assert not storage.write_storage(
+            address, parse_spec(text, source="test"), Record("", ""), told.append
+        )
+    assert len(told) == 3
+    assert all(map(is_clean, told))
+
+
+def test_an_address_without_a_secret_stays_whole():
+    """What names no user and asks nothing is shown as it is."""
+    for address in (
+        "https://host:5000/mlflow",
+        "sqlite:////data/a:b@c#d.db",
+        "s3://bucket/a@b",
+        "abfs://box@account/a",
+        "/a:b@c?d",
+        "studies",
+        "off",
+    ):
+        assert without_secret(address) == address
+        assert page_of(address) == address
+        assert not holds_secret(address)
+    with pytest.raises(InputError, match="got 'head:6379'"):
+        parse_address("head:6379")

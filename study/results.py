@@ -460,8 +460,13 @@ def sync(found: Standing, tracking_uri: str) -> int:
 
 
 def studies(root: str | Path) -> Table:
-    """List the studies of a store; one that can't be read is listed with the reason."""
+    """List the studies of a store; one that can't be read is listed with the reason.
+
+    Raises:
+        InputError: if there is no store at that address.
+    """
     store = Store(root, read_only=True)
+    store.require()
     table = Table(title=f"Studies in {store.where}")
     for column in ("study", "done", "trials", "cells", "question"):
         table.add_column(column, justify="right" if column in ("done", "trials", "cells") else "left")

@@ -161,8 +161,10 @@ def list_(ctx: click.Context, store: str, on_cluster: str | None, as_json: bool)
         return
     if as_json:
         raise InputError("--json goes with --cluster")
-    make_console().print(studies(store))
-    click.echo(f"presets: {', '.join(preset_names())}")
+    try:
+        make_console().print(studies(store))
+    finally:  # a newcomer has no store yet, but presets
+        click.echo(f"presets: {', '.join(preset_names())}")
 
 
 @click.command()
@@ -296,13 +298,15 @@ def sync(name: str, store: str, tracking_uri: str | None) -> None:
 @click.option("--port", type=click.IntRange(0, 65535), default=5000, show_default=True)
 def ui(store: str, tracking_uri: str | None, port: int) -> None:
     """Serve the MLflow dashboard of the store on this machine, until Ctrl-C."""
-    from study.tracking import serve
+    from study.tracking import check_servable, port_for, serve
 
     uri = needed_tracking(tracking_uri, store, "the dashboard")
     if uri.startswith("http"):
         raise InputError(
             f"the dashboard at {without_secret(uri)} is served by its own server; open that address in a browser"
         )
+    check_servable(uri)
+    port = port_for(port)
     click.echo(f"dashboard: http://127.0.0.1:{port} (Ctrl-C ends it)")
     sys.exit(serve(uri, port))
 

@@ -65,6 +65,11 @@ class Folder(ABC):
     def address(self) -> str:
         """Give the address that means the same to a process elsewhere."""
 
+    @property
+    @abstractmethod
+    def is_there(self) -> bool:
+        """Say whether anything has been made at this address; in an object store an empty prefix is none."""
+
     @abstractmethod
     def below(self, name: str) -> Folder:
         """Give the folder of that name right below this one, whether or not it is there.

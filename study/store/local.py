@@ -76,6 +76,12 @@ class LocalFolder(Folder):
         """Give the absolute path."""
         return str(self.path.resolve())
 
+    @property
+    def is_there(self) -> bool:
+        """Look for the folder, which may be empty."""
+        with explained(self.path, "read"):
+            return self.path.is_dir()
+
     def where_is(self, key: str) -> str:
         """Give a file's path."""
         return str(self.path / key)

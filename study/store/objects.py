@@ -124,6 +124,13 @@ class ObjectFolder(Folder):
         """Give the URL."""
         return self.where
 
+    @property
+    def is_there(self) -> bool:
+        """Look for a first object below the prefix."""
+        with self._told("", "list"):
+            first = next(iter(obstore.list(self._store, self._prefix or None, chunk_size=1)), None)
+        return bool(first)
+
     def below(self, name: str) -> ObjectFolder:
         """Give the folder of that name right below this one."""
         if name in ("", ".", "..") or re.search(r"[/\\\x00-\x1f\x7f]", name):

@@ -48,6 +48,28 @@ class Store:
         """Give the address that means the same to a process elsewhere."""
         return self._folder.address
 
+    def require(self) -> None:
+        """Check that there is a store to read: a mistyped address would look like an empty one.
+
+        Raises:
+            InputError: if nothing is at its address.
+
+        Example:
+            >>> Store("no-such-folder").require()
+            Traceback (most recent call last):
+            ...
+            study.errors.InputError: there is no store at no-such-folder: correct --store, or run a study...
+        """
+        if not self._folder.is_there:
+            raise InputError(self._nothing)
+
+    @property
+    def _nothing(self) -> str:
+        return (
+            f"there is no store at {self.where}: correct --store, or run a study there, which makes it "
+            f"(`study run demo --store {self.where}` does)"
+        )
+
     def studies(self) -> list[str]:
         """List the studies by name."""
         return self._folder.holding("spec.yaml")
@@ -68,6 +90,8 @@ class Store:
         """
         study = self.study(name)
         if not study.exists:
+            if not self._folder.is_there:
+                raise UnknownStudyError(f"no study {name!r}: {self._nothing}")
             known = self.studies()
             near = difflib.get_close_matches(name, known, n=3, cutoff=0.5) or known[:5]
             hint = f"; there is {', '.join(near)}" if near else "; the store is empty"

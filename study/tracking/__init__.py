@@ -11,7 +11,7 @@ from study.tracking.packs import Packs
 from study.tracking.publisher import Publisher
 from study.tracking.read import load, published
 from study.tracking.rows import CURVE_POINTS, Point
-from study.tracking.serve import serve
+from study.tracking.serve import check_servable, port_for, serve
 from study.tracking.sync import sync
 
 __all__ = [
@@ -21,9 +21,11 @@ __all__ = [
     "Point",
     "Publisher",
     "check_reachable",
+    "check_servable",
     "default_uri",
     "links",
     "load",
+    "port_for",
     "published",
     "serve",
     "sync",

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import sysconfig
 from contextlib import suppress
 from types import FrameType
 
-from study.tracking.address import ENVIRONMENT, artifacts
+from study.errors import InputError
+from study.tracking.address import ENVIRONMENT, artifacts, database
 
+_HOST = "127.0.0.1"
 _GRACE_S = 10
 _GENTLY = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
-def ui_command(uri: str, port: int = 5000, host: str = "127.0.0.1") -> tuple[list[str], dict[str, str]]:
+def ui_command(uri: str, port: int = 5000, host: str = _HOST) -> tuple[list[str], dict[str, str]]:
     """Give the command, and its whole environment, that serves a database to a browser with two processes.
 
     The database's address is in the environment: as an argument, everybody could read its password.
@@ -50,6 +53,44 @@ def ui_command(uri: str, port: int = 5000, host: str = "127.0.0.1") -> tuple[lis
     }
 
 
+def port_for(port: int) -> int:
+    """Give a port of this machine that nobody listens on.
+
+    Args:
+        port: which; 0 for any.
+
+    Raises:
+        InputError: if it can't be listened on.
+    """
+    with socket.socket() as tried:
+        tried.setsockopt(
+            socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
+        )  # as servers do, so that one just ended is none
+        try:
+            tried.bind((_HOST, port))
+            tried.listen()
+        except OSError as error:
+            raise InputError(
+                f"port {port} of this machine can't be listened on: {error.strerror}; another server may have it: "
+                "give another --port"
+            ) from error
+        return int(tried.getsockname()[1])
+
+
+def check_servable(uri: str) -> None:
+    """Check that a database's folder is there: MLflow would make it, and show nothing.
+
+    Raises:
+        InputError: if it isn't.
+    """
+    path = database(uri)
+    if path is not None and not path.parent.is_dir():
+        raise InputError(
+            f"there is no folder {path.parent}, so no dashboard: correct --store or --tracking-uri, or run a study "
+            "there, which makes it"
+        )
+
+
 def serve(uri: str, port: int) -> int:
     """Serve a database's dashboard until a signal comes; none of its processes is left then.
 
@@ -60,7 +101,7 @@ def serve(uri: str, port: int) -> int:
         port: 1..65535.
 
     Returns:
-        The server's exit code; 0 if it was a signal that ended it.
+        The server's exit code, at least 1; 0 if it was a signal that ended it.
     """
     command, environment = ui_command(uri, port=port)
     asked = False
@@ -88,7 +129,7 @@ def serve(uri: str, port: int) -> int:
         _signal(server, signal.SIGKILL)  # what outlived its parent
         for number, handler in before.items():
             signal.signal(number, handler)
-    return 0 if asked else code
+    return 0 if asked else code or 1
 
 
 def _listen() -> None:

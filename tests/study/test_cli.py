@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from pathlib import Path
 
 import pytest
@@ -155,10 +156,42 @@ def test_from_file_to_report(here):
 
 
 def test_list_of_an_empty_store(here):
-    """Without any study, the presets are listed all the same."""
+    """An empty store is listed as that; without any store that is a mistake; presets are listed either way."""
+    result = said("list")
+    assert result.exit_code == 2
+    assert "there is no store at studies" in result.output
+    assert "hidden-size" in result.output
+    (here / "studies").mkdir()
     result = said("list")
     assert result.exit_code == 0
     assert "hidden-size" in result.output
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("list",), ("show", "x"), ("report", "x"), ("report", "x", "--by", "model"), ("report", "x", "y", "--out", "o"),
+     ("sync", "x"), ("ui",), ("report", "x", "--compare", "y")],
+)  # fmt: skip
+def test_a_mistyped_store_is_told_and_not_made(here, words):
+    """What reads a store that isn't there says so, and leaves nothing behind."""
+    result = said(*words, "--store", "typo")
+    assert result.exit_code == 2, result.output
+    assert "no store at typo" in result.output or "no folder" in result.output
+    assert names(here) == {"little.yaml", "mistaken.yaml"}
+
+
+def test_a_busy_port_is_told(here):
+    """Where another server listens, `study ui` gives no address and exit code 2."""
+    (here / "studies").mkdir()
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        result = said("ui", "--port", str(port))
+    assert result.exit_code == 2
+    assert f"port {port} of this machine can't be listened on" in result.output
+    assert "http://" not in result.output
+    assert not names(here / "studies")
 
 
 def test_schema_is_json(here):

@@ -243,6 +243,17 @@ def test_no_such_bucket(here, s3, words):
     assert "no bucket s3://no-such-bucket; make it first" in result.output
 
 
+@pytest.mark.parametrize("words", [("list",), ("show", "little"), ("report", "little"), ("sync", "little")])
+def test_a_mistyped_prefix_is_told(here, url, words):
+    """A prefix with nothing below it isn't there, for object stores have no empty folders; one with a study is."""
+    uri = ("--tracking-uri", "sqlite:///mlflow.db") if words[0] == "sync" else ()
+    result = said(*words, *uri, "--store", f"{url}/typo")
+    assert result.exit_code == 2
+    assert f"no store at {url}/typo" in result.output
+    Store(url).study("little").write_spec("study: little\n")
+    assert "no store at" not in said(*words, *uri, "--store", url).output
+
+
 @pytest.mark.parametrize("words", [("run", "little.yaml", "--local"), ("list",)])
 def test_no_server(here, s3, monkeypatch, words):
     """A server that doesn't answer is told within seconds."""

@@ -408,6 +408,19 @@ def test_slurm_is_told_in_time() -> None:
     assert "usage: sbatch" in done.stderr
 
 
+def test_slurm_lets_nobody_make_its_folders_first() -> None:
+    """Folders of Ray and the token have names that nobody can guess, and are made anew, for this user alone."""
+    text = (DEPLOY / "slurm" / "study.sbatch").read_text()
+    names = [line for line in text.splitlines() if re.match(r"(private|session)=", line)]
+    assert names == [
+        'private=$(mktemp -d "${STUDY_PRIVATE:-$HOME}/.study-$SLURM_JOB_ID.XXXXXX")',
+        "session=/tmp/ray-$(openssl rand -hex 8)",
+    ]
+    made = text.index('"${on_all_nodes[@]}" mkdir -m 700 "$session"')  # fails where there is one
+    assert made < text.index('--temp-dir="$session"')
+    assert len(re.findall("/tmp/", text)) == 1
+
+
 def started_by_slurm(secrets: Path) -> subprocess.CompletedProcess[str]:
     """Run the script as far as it gets without Slurm."""
     words = [DEPLOY / "slurm" / "study.sbatch", "hidden-size"]

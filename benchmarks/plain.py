@@ -17,7 +17,8 @@ from torch.nn import functional
 from benchmarks.measure import BATCH, Measure
 from study.engine.asked import task_of
 from study.records import Cell
-from tasks import MODELS, Network
+from tasks import MODELS
+from tasks.networks import Network
 from units import Unit
 from units.regularize import LIMITS
 
@@ -98,7 +99,7 @@ def penalty(network: Network) -> Tensor | None:
     """Compute the linear sparsity regulariser of both layers, or None where there is none."""
     found = None
     for layer in network.layers:
-        for name, kind in layer.bounded.items():
+        for name, kind in layer.traits.bounded.items():
             weight = getattr(layer, name)
             size = torch.abs(weight)
             term = torch.minimum(size, torch.abs(1 - (size if kind == "NAU" else weight))).mean()
@@ -118,7 +119,7 @@ def plain_loop(cell: Cell, device: str = "cpu") -> Measure:
     clipped = [
         (getattr(layer, name), *LIMITS[kind])
         for layer in network.layers
-        for name, kind in layer.bounded.items()
+        for name, kind in layer.traits.bounded.items()
     ]
     optimizer = torch.optim.Adam(network.parameters(), lr=cell.learning_rate)
     first, second = torch.from_numpy(task_of(cell).masks(0)).to(device)

@@ -10,12 +10,13 @@ import pytest
 
 from tasks import MODELS, TASKS
 from units import UNITS
+from units.traits import TRAITS
 
 
 @pytest.fixture(autouse=True)
 def _as_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
-    registries: tuple[dict[str, Any], ...] = (UNITS, MODELS, TASKS)
+    registries: tuple[dict[str, Any], ...] = (UNITS, TRAITS, MODELS, TASKS)
     before = [dict(registry) for registry in registries]
     yield
     for registry, entries in zip(registries, before, strict=True):

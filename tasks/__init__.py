@@ -3,13 +3,15 @@
 - stream: the counter-based random stream
 - arithmetic: the arithmetic task and its simple variant
 - threshold: when a trial has solved it
-- networks: the networks that are trained on it
+- models: what is trained on it, by name; networks: the same as torch modules
+
+All but the networks and the stream does without torch.
 """
 
 from collections.abc import Callable
 
 from tasks.arithmetic import OPERATIONS, ArithmeticTask, arithmetic_task, simple_task
-from tasks.networks import MODELS, Model, Network, largest_init_variance
+from tasks.models import MODELS, Model
 
 TASKS: dict[str, Callable[..., ArithmeticTask]] = {
     "arithmetic": arithmetic_task,
@@ -23,8 +25,6 @@ __all__ = [
     "TASKS",
     "ArithmeticTask",
     "Model",
-    "Network",
     "arithmetic_task",
-    "largest_init_variance",
     "simple_task",
 ]

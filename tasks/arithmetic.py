@@ -12,15 +12,18 @@ Performance", 2019.
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import dataclass
 from functools import lru_cache, reduce
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
 
 from tasks.threshold import Range, threshold
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 OPERATIONS = ("add", "sub", "mul", "div", "squared", "root")
 
@@ -158,16 +161,16 @@ class ArithmeticTask:
         first, *others = (sums[..., j : j + 1, :] for j in range(self.subsets))
         match self.operation:
             case "add":
-                return reduce(torch.add, others, first)
+                return reduce(operator.add, others, first)
             case "mul":
-                return reduce(torch.mul, others, first)
+                return reduce(operator.mul, others, first)
             case "sub":
                 return first - others[0]
             case "div":
                 return first / others[0]
             case "squared":
                 return first * first
-        return torch.sqrt(first)
+        return first.sqrt()
 
     def threshold(self, epsilon: float = 1e-5) -> float:
         """Give the test MSE that a trial must undercut; see `tasks.threshold`.

@@ -1,115 +1,13 @@
-"""The networks of the arithmetic task, input -> hidden -> 1: two units and their published schedule."""
+"""The networks of the arithmetic task, input -> hidden -> 1, made of a model's two units."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
+from tasks.models import Model
 from units import UNITS, Unit
 from units.unit import Bounds
-
-
-@dataclass(frozen=True, kw_only=True)
-class Model:
-    """What a network is made of.
-
-    Args:
-        name: key in `MODELS`, plain ASCII.
-        first: unit of the first layer, key in `units.UNITS`.
-        second: unit of the second layer.
-        sparsity_strength: published λ̂; None for a model without the regulariser.
-        sparsity_start: iteration at which λ starts to grow.
-        sparsity_end: iteration at which λ reaches λ̂.
-    """
-
-    name: str
-    first: str
-    second: str
-    sparsity_strength: float | None = None
-    sparsity_start: int | None = None
-    sparsity_end: int | None = None
-
-    @property
-    def units(self) -> tuple[type[Unit], type[Unit]]:
-        """The units of both layers."""
-        return UNITS[self.first], UNITS[self.second]
-
-    @property
-    def has_bounds(self) -> bool:
-        """Say whether any layer has bounded weights, to be clipped or regularised."""
-        return any(unit.bounded for unit in self.units)
-
-    @property
-    def has_sparsity(self) -> bool:
-        """Say whether any layer has a sparsity regulariser: the bounded weights do."""
-        return self.has_bounds
-
-
-def _same(name: str) -> Model:
-    return Model(name=name, first=name, second=name)
-
-
-def _activation(name: str) -> Model:
-    return Model(name=name, first=name, second="linear")
-
-
-def _late(name: str, first: str, second: str) -> Model:
-    schedule = {"sparsity_start": 1_000_000, "sparsity_end": 2_000_000}
-    return Model(name=name, first=first, second=second, sparsity_strength=10.0, **schedule)
-
-
-_ALL = (
-    _late("NMU", "NAU", "NMU"),
-    Model(
-        name="NAU",
-        first="NAU",
-        second="NAU",
-        sparsity_strength=0.01,
-        sparsity_start=5_000,
-        sparsity_end=50_000,
-    ),
-    _same("NALU"),
-    _same("NAC-add"),
-    Model(name="NAC-mul", first="NAC-add", second="NAC-mul"),
-    Model(name="NAC-mul-sigma", first="NAC-add", second="NAC-mul-sigma"),
-    _late("NAC-mul-NMU", "NAU", "NAC-mul-NMU"),
-    _late("gated-NAU-NMU", "gated-NAU-NMU", "gated-NAU-NMU"),
-    _same("linear"),
-    _activation("ReLU"),
-    _activation("ReLU6"),
-    _same("NALU-separate"),
-    _late("NMU-normalized", "NAU", "NMU-normalized"),
-    _activation("tanh"),
-    _activation("sigmoid"),
-    _activation("softsign"),
-    _activation("SELU"),
-    _activation("ELU"),
-)
-
-MODELS: dict[str, Model] = {model.name: model for model in _ALL}
-
-
-def largest_init_variance(model: Model, input_size: int, hidden_size: int) -> float:
-    """Give the largest variance that the initial weights of both layers can have.
-
-    Args:
-        model: one of `MODELS`.
-        input_size: numbers in one input row.
-        hidden_size: hidden units.
-
-    Returns:
-        The smaller of both layers' limits; infinity if neither has one.
-
-    Example:
-        >>> round(largest_init_variance(MODELS["NMU"], 100, 2), 4)
-        0.0833
-    """
-    first, second = model.units
-    return min(
-        first.largest_init_variance(input_size, hidden_size), second.largest_init_variance(hidden_size, 1)
-    )
 
 
 class Network(nn.Module):
@@ -129,6 +27,7 @@ class Network(nn.Module):
         ValueError: if a size is below 1 or the variance is impossible.
 
     Example:
+        >>> from tasks import MODELS
         >>> Network(MODELS["NMU"], 100, 2, trials=3)(torch.ones(128, 100)).shape
         torch.Size([3, 128, 1])
     """
@@ -148,7 +47,7 @@ class Network(nn.Module):
         super().__init__()
         self.model = model
         first, second = (
-            unit(
+            UNITS[unit](
                 *sizes,
                 trials=trials,
                 init_variance=init_variance,
@@ -156,7 +55,7 @@ class Network(nn.Module):
                 generator=generator,
                 dtype=dtype,
             )
-            for unit, sizes in zip(model.units, ((input_size, hidden_size), (hidden_size, 1)), strict=True)
+            for unit, sizes in ((model.first, (input_size, hidden_size)), (model.second, (hidden_size, 1)))
         )
         self.first: Unit = first
         self.second: Unit = second

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
-
 import torch
 from torch import Tensor, nn
 
 from units.initialize import Uniform
 from units.kernels import mix
 from units.nalu import GatedUnit, gate_initial, gate_values
-from units.nau import NAU, nau, nau_initial
-from units.nmu import NMU, nmu, nmu_initial
+from units.nau import nau, nau_initial
+from units.nmu import nmu, nmu_initial
+from units.traits import TRAITS
 
 
 def gated(x: Tensor, weight_add: Tensor, weight_mul: Tensor, gate: Tensor) -> Tensor:
@@ -49,7 +48,7 @@ class GatedNAUNMU(GatedUnit):
         torch.Size([5, 2])
     """
 
-    bounded = MappingProxyType({"weight_add": "NAU", "weight_mul": "NMU"})
+    traits = TRAITS["gated-NAU-NMU"]
     paths = ("NAU", "NMU")
     weight_add: nn.Parameter
     weight_mul: nn.Parameter
@@ -75,10 +74,6 @@ class GatedNAUNMU(GatedUnit):
             "gate": gate_initial(*sizes, uniform(2, shape)),
         }
         return {name: values[name].to(dtype) for name in ("weight_add", "weight_mul", "gate")}
-
-    @classmethod
-    def largest_init_variance(cls, in_features: int, out_features: int) -> float:
-        return min(unit.largest_init_variance(in_features, out_features) for unit in (NAU, NMU))
 
     def effective_weights(self) -> list[Tensor]:
         return [self._within_bounds("weight_add"), self._within_bounds("weight_mul")]

@@ -8,9 +8,10 @@ from abc import abstractmethod
 import torch
 from torch import Tensor, nn
 
-from units.initialize import Uniform, kaiming_reach, require_variance, uniform_reach, within, xavier_reach
+from units.initialize import Uniform, kaiming_reach, uniform_reach, within, xavier_reach
 from units.kernels import contract, elu, sigmoid
 from units.unit import Unit
+from units.variance import require_variance
 
 _SELU_SCALE = 1.0507009873554804934193349852946
 _SELU_ALPHA = 1.6732632423543772848170429916717
@@ -70,10 +71,6 @@ class _Plain(Unit):
             reach = uniform_reach(init_variance)
         weight = within(uniform(0, (out_features, in_features)), 0.0, reach)
         return {"weight": weight.to(dtype), "bias": torch.zeros(out_features, dtype=dtype)}
-
-    @classmethod
-    def largest_init_variance(cls, in_features: int, out_features: int) -> float:
-        return math.inf
 
     def effective_weights(self) -> list[Tensor]:
         return [self.weight]

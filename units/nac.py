@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import math
-from types import MappingProxyType
 
 import torch
 from torch import Tensor, nn
 
-from units.initialize import (
-    Uniform,
+from units.initialize import Uniform, normal, within
+from units.kernels import contract, sigmoid
+from units.nmu import nmu_initial
+from units.traits import TRAITS
+from units.unit import Unit
+from units.variance import (
     largest_nac_variance,
     largest_sigmoid_variance,
     nac_reach,
-    normal,
     require_variance,
     sigmoid_std,
-    within,
 )
-from units.kernels import contract, sigmoid
-from units.nmu import NMU, nmu_initial
-from units.unit import Unit
 
 _EPSILON = 1e-7
 
@@ -132,10 +130,6 @@ class _Accumulator(Unit):
         )
         return {"weight_hat": weight_hat.to(dtype), "mask_hat": mask_hat.to(dtype)}
 
-    @classmethod
-    def largest_init_variance(cls, in_features: int, out_features: int) -> float:
-        return largest_nac_variance()
-
     def effective_weights(self) -> list[Tensor]:
         return [nac_weight(self.weight_hat, self.mask_hat)]
 
@@ -150,6 +144,8 @@ class NACAdd(_Accumulator):
         torch.Size([5, 2])
     """
 
+    traits = TRAITS["NAC-add"]
+
     def forward(self, x: Tensor) -> Tensor:
         return nac_add(x, nac_weight(self.weight_hat, self.mask_hat))
 
@@ -163,6 +159,8 @@ class NACMul(_Accumulator):
         >>> NACMul(3, 2)(torch.ones(5, 3)).shape
         torch.Size([5, 2])
     """
+
+    traits = TRAITS["NAC-mul"]
 
     def forward(self, x: Tensor) -> Tensor:
         return nac_mul(x, nac_weight(self.weight_hat, self.mask_hat))
@@ -180,6 +178,7 @@ class NACMulSigma(Unit):
         torch.Size([5, 2])
     """
 
+    traits = TRAITS["NAC-mul-sigma"]
     weight_hat: nn.Parameter
 
     def forward(self, x: Tensor) -> Tensor:
@@ -201,10 +200,6 @@ class NACMulSigma(Unit):
             std = sigmoid_std(init_variance)
         return {"weight_hat": normal(uniform(0, (out_features, in_features)), std).to(dtype)}
 
-    @classmethod
-    def largest_init_variance(cls, in_features: int, out_features: int) -> float:
-        return largest_sigmoid_variance()
-
     def effective_weights(self) -> list[Tensor]:
         return [sigmoid(self.weight_hat)]
 
@@ -219,7 +214,7 @@ class NACMulNMU(Unit):
         torch.Size([5, 2])
     """
 
-    bounded = MappingProxyType({"weight": "NMU"})
+    traits = TRAITS["NAC-mul-NMU"]
     weight: nn.Parameter
 
     def forward(self, x: Tensor) -> Tensor:
@@ -237,10 +232,6 @@ class NACMulNMU(Unit):
     ) -> dict[str, Tensor]:
         drawn = uniform(0, (out_features, in_features))
         return {"weight": nmu_initial(drawn, init_variance, cls.__name__).to(dtype)}
-
-    @classmethod
-    def largest_init_variance(cls, in_features: int, out_features: int) -> float:
-        return NMU.largest_init_variance(in_features, out_features)
 
     def effective_weights(self) -> list[Tensor]:
         return [self._within_bounds("weight")]

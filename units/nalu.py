@@ -5,9 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from units.initialize import Uniform, largest_nac_variance, within, xavier_reach
+from units.initialize import Uniform, within, xavier_reach
 from units.kernels import contract, mix, sigmoid
 from units.nac import nac_add, nac_initial, nac_mul, nac_weight
+from units.traits import TRAITS
 from units.unit import Unit
 
 
@@ -101,6 +102,7 @@ class NALU(GatedUnit):
         torch.Size([5, 2])
     """
 
+    traits = TRAITS["NALU"]
     weight_hat: nn.Parameter
     mask_hat: nn.Parameter
 
@@ -129,10 +131,6 @@ class NALU(GatedUnit):
         }
         return {name: value.to(dtype) for name, value in values.items()}
 
-    @classmethod
-    def largest_init_variance(cls, in_features: int, out_features: int) -> float:
-        return largest_nac_variance()
-
     def effective_weights(self) -> list[Tensor]:
         return [nac_weight(self.weight_hat, self.mask_hat)]
 
@@ -147,6 +145,7 @@ class SeparateNALU(GatedUnit):
         torch.Size([5, 2])
     """
 
+    traits = TRAITS["NALU-separate"]
     paths = ("NAC₊", "NAC•")
     weight_hat_add: nn.Parameter
     mask_hat_add: nn.Parameter
@@ -178,10 +177,6 @@ class SeparateNALU(GatedUnit):
             "gate": gate_initial(*sizes, uniform(4, shape)),
         }
         return {name: value.to(dtype) for name, value in values.items()}
-
-    @classmethod
-    def largest_init_variance(cls, in_features: int, out_features: int) -> float:
-        return largest_nac_variance()
 
     def effective_weights(self) -> list[Tensor]:
         return [

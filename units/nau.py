@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
-
 import torch
 from torch import Tensor, nn
 
-from units.initialize import Uniform, require_variance, uniform_reach, within, xavier_reach
+from units.initialize import Uniform, uniform_reach, within, xavier_reach
 from units.kernels import contract
+from units.traits import TRAITS
 from units.unit import Unit
-
-_LARGEST_VARIANCE = 1 / 3  # U[-1, 1]
+from units.variance import LARGEST_NAU_VARIANCE, require_variance
 
 
 def nau(x: Tensor, weight: Tensor) -> Tensor:
@@ -54,7 +52,7 @@ def nau_initial(
     """
     if init_variance is None:
         return within(uniform, 0.0, min(0.5, xavier_reach(in_features, out_features)))
-    require_variance(unit, init_variance, _LARGEST_VARIANCE)
+    require_variance(unit, init_variance, LARGEST_NAU_VARIANCE)
     return within(uniform, 0.0, min(1.0, uniform_reach(init_variance)))
 
 
@@ -68,7 +66,7 @@ class NAU(Unit):
         torch.Size([4, 5, 2])
     """
 
-    bounded = MappingProxyType({"weight": "NAU"})
+    traits = TRAITS["NAU"]
     weight: nn.Parameter
 
     def forward(self, x: Tensor) -> Tensor:
@@ -86,10 +84,6 @@ class NAU(Unit):
     ) -> dict[str, Tensor]:
         drawn = uniform(0, (out_features, in_features))
         return {"weight": nau_initial(in_features, out_features, drawn, init_variance).to(dtype)}
-
-    @classmethod
-    def largest_init_variance(cls, in_features: int, out_features: int) -> float:
-        return _LARGEST_VARIANCE
 
     def effective_weights(self) -> list[Tensor]:
         return [self._within_bounds("weight")]

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
-
 import torch
 from torch import Tensor, nn
 
-from units.initialize import Uniform, require_variance, uniform_reach, within
+from units.initialize import Uniform, uniform_reach, within
 from units.product import product
+from units.traits import TRAITS
 from units.unit import Unit
+from units.variance import LARGEST_NMU_VARIANCE, require_variance
 
-_LARGEST_VARIANCE = 1 / 12  # U[0, 1]
 _DEFAULT_REACH = 0.25  # a variance of 1/48
 
 
@@ -79,12 +78,11 @@ def nmu_initial(uniform: Tensor, init_variance: float | None, unit: str = "NMU")
     """
     if init_variance is None:
         return within(uniform, 0.5, _DEFAULT_REACH)
-    require_variance(unit, init_variance, _LARGEST_VARIANCE)
+    require_variance(unit, init_variance, LARGEST_NMU_VARIANCE)
     return within(uniform, 0.5, min(0.5, uniform_reach(init_variance)))
 
 
 class _Multiplying(Unit):
-    bounded = MappingProxyType({"weight": "NMU"})
     weight: nn.Parameter
 
     @classmethod
@@ -100,10 +98,6 @@ class _Multiplying(Unit):
         drawn = uniform(0, (out_features, in_features))
         return {"weight": nmu_initial(drawn, init_variance, cls.__name__).to(dtype)}
 
-    @classmethod
-    def largest_init_variance(cls, in_features: int, out_features: int) -> float:
-        return _LARGEST_VARIANCE
-
     def effective_weights(self) -> list[Tensor]:
         return [self._within_bounds("weight")]
 
@@ -118,6 +112,8 @@ class NMU(_Multiplying):
         torch.Size([4, 5, 2])
     """
 
+    traits = TRAITS["NMU"]
+
     def forward(self, x: Tensor) -> Tensor:
         return nmu(x, self._within_bounds("weight"))
 
@@ -131,6 +127,8 @@ class NormalizedNMU(_Multiplying):
         >>> NormalizedNMU(3, 2)(torch.ones(5, 3)).shape
         torch.Size([5, 2])
     """
+
+    traits = TRAITS["NMU-normalized"]
 
     def forward(self, x: Tensor) -> Tensor:
         return nmu_normalized(x, self._within_bounds("weight"))

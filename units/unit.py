@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
 from units.initialize import Uniform, generator_uniform
-from units.regularize import LIMITS, Kind, Shape, out_of_bounds, sparsity
+from units.regularize import LIMITS, Shape, out_of_bounds, sparsity
 from units.sparsity import sparsity_error
+from units.traits import Traits
 
 Bounds = Literal["clipped", "regularized"]
 
@@ -42,8 +41,8 @@ class Unit(nn.Module, ABC):
         3.0
     """
 
-    bounded: ClassVar[Mapping[str, Kind]] = MappingProxyType({})
-    """Name of each bounded parameter, and of which kind its bounds and regularisers are."""
+    traits: ClassVar[Traits] = Traits()
+    """Which parameters are bounded, and how far initial weights can spread."""
 
     paths: ClassVar[tuple[str, ...]] = ("W",)
     """Names for people of the `effective_weights`, in their order."""
@@ -115,11 +114,6 @@ class Unit(nn.Module, ABC):
             ValueError: if the unit's weights can't have that variance; it names the largest possible.
         """
 
-    @classmethod
-    @abstractmethod
-    def largest_init_variance(cls, in_features: int, out_features: int) -> float:
-        """Give the largest possible `init_variance`; infinity if there is no bound."""
-
     @abstractmethod
     def effective_weights(self) -> list[Tensor]:
         """Give the weights W that the output is made of, each [..., out, in]; gates and biases are none."""
@@ -129,12 +123,12 @@ class Unit(nn.Module, ABC):
         """Parameters to clamp after each optimiser step, with their bounds; empty when ``regularized``."""
         if self.bounds == "regularized":
             return {}
-        return {name: LIMITS[kind] for name, kind in self.bounded.items()}
+        return {name: LIMITS[kind] for name, kind in self.traits.bounded.items()}
 
     @property
     def has_sparsity(self) -> bool:
         """Say whether the unit has bounded weights, and so a sparsity and an out-of-bounds regulariser."""
-        return bool(self.bounded)
+        return bool(self.traits.bounded)
 
     @torch.no_grad()
     def clip_(self) -> None:
@@ -152,7 +146,7 @@ class Unit(nn.Module, ABC):
             Shape [...], one value a trial, without a strength; of a unit with two bounded parameters, their
             sum; None of a unit without.
         """
-        values = [sparsity(self._tensor(name), kind, shape) for name, kind in self.bounded.items()]
+        values = [sparsity(self._tensor(name), kind, shape) for name, kind in self.traits.bounded.items()]
         return sum(values[1:], values[0]) if values else None
 
     def out_of_bounds(self, shape: Shape = "linear") -> Tensor | None:
@@ -164,7 +158,9 @@ class Unit(nn.Module, ABC):
         Returns:
             As for `sparsity`; zero after `clip_`.
         """
-        values = [out_of_bounds(self._tensor(name), kind, shape) for name, kind in self.bounded.items()]
+        values = [
+            out_of_bounds(self._tensor(name), kind, shape) for name, kind in self.traits.bounded.items()
+        ]
         return sum(values[1:], values[0]) if values else None
 
     @torch.no_grad()
@@ -176,7 +172,7 @@ class Unit(nn.Module, ABC):
         """Show the sizes when printed."""
         text = f"{self.in_features}, {self.out_features}"
         text += f", trials={self.trials}" if self.trials is not None else ""
-        return text + (f", bounds={self.bounds!r}" if self.bounded else "")
+        return text + (f", bounds={self.bounds!r}" if self.traits.bounded else "")
 
     def _tensor(self, name: str) -> Tensor:
         # Not get_parameter: under torch.func.functional_call a plain tensor stands in for the parameter.
@@ -185,4 +181,6 @@ class Unit(nn.Module, ABC):
 
     def _within_bounds(self, name: str) -> Tensor:
         parameter = self._tensor(name)
-        return parameter.clamp(*LIMITS[self.bounded[name]]) if self.bounds == "regularized" else parameter
+        return (
+            parameter.clamp(*LIMITS[self.traits.bounded[name]]) if self.bounds == "regularized" else parameter
+        )

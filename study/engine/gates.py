@@ -12,7 +12,8 @@ from torch import Tensor, nn
 
 from study.engine.rows import draw_rows
 from study.records import Cell, Weights
-from tasks import MODELS, Network
+from tasks import MODELS
+from tasks.networks import Network
 from tasks.stream import Purpose
 from units.nalu import GatedUnit
 

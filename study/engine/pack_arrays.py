@@ -80,8 +80,8 @@ class PackArrays:
         codes = []
         for name, unit in zip((model.first, model.second), self._units, strict=True):
             code = CODES[name]
-            if cell.bounds == "regularized" and unit.bounded:
-                low, high = LIMITS[next(iter(unit.bounded.values()))]
+            if cell.bounds == "regularized" and unit.traits.bounded:
+                low, high = LIMITS[next(iter(unit.traits.bounded.values()))]
                 code = code._replace(low=np.float32(low), high=np.float32(high))
             codes.append(_typed(code))
         first = sum(math.prod(shape) for name, shape in self._shapes.items() if name.startswith("first."))
@@ -92,7 +92,7 @@ class PackArrays:
         sizes, share, low, high, of_nau = [], [], [], [], []
         for name, shape in self._shapes.items():
             layer, parameter = name.split(".")
-            kind = self._units[layer == "second"].bounded.get(parameter)
+            kind = self._units[layer == "second"].traits.bounded.get(parameter)
             bounds = LIMITS[kind] if kind and cell.bounds == "clipped" else (-np.inf, np.inf)
             sizes.append(math.prod(shape))
             share.append(1 / sizes[-1] if kind else 0)

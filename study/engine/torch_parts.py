@@ -20,7 +20,8 @@ from study.engine.rows import CHUNK_ROWS, Rows, range_arrays
 from study.engine.schedule import Schedules
 from study.engine.update import Flat, Rule, step_compiled, step_torch
 from study.records import Trial
-from tasks import MODELS, Network
+from tasks import MODELS
+from tasks.networks import Network
 from tasks.stream import Purpose, inputs, uniforms
 from tasks.stream_simd import fill_inputs
 from units.kernels import contract

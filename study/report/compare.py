@@ -302,7 +302,7 @@ def _sparsity(cell: Cell) -> tuple[Any, ...] | None:
 
 def _published_sparsity(cell: Cell, row: Published) -> tuple[Any, ...] | None:
     # only here, since torch takes seconds to import, and tables of files do without
-    from tasks.networks import MODELS
+    from tasks import MODELS
 
     model = MODELS[row.model]
     if not row.sparsity or not model.sparsity_strength or (model.sparsity_start or 0) >= cell.iterations:

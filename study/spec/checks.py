@@ -12,7 +12,7 @@ from study.spec.document import Document, Path
 from study.spec.grid import Level, Settings, levels, model_level, places, points
 from study.spec.search_checks import search_mistakes
 from study.spec.tables import Spec
-from tasks import MODELS, TASKS, largest_init_variance
+from tasks import MODELS, TASKS
 
 _MOST_COMBINATIONS = 20_000
 _BOUNDS = ("bounds", "out_of_bounds_strength", "out_of_bounds_shape")
@@ -159,9 +159,7 @@ def _variance_mistakes(task: str, model: str, values: Values) -> Iterator[Mistak
     variance = values.get("init_variance")
     if variance is None:
         return
-    input_size = values.get("input_size", 4 if task == "simple" else 100)
-    hidden_size = values.get("hidden_size", 2)
-    largest = largest_init_variance(MODELS[model], input_size, hidden_size)
+    largest = MODELS[model].largest_init_variance
     if variance > largest:
         yield (
             ("init_variance",),
@@ -203,7 +201,7 @@ def _success_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake
 _PROTOCOL = ("iterations", "evaluate_every")
 _CHECKS: tuple[tuple[tuple[str, ...], Callable[[str, str, Values], Iterator[Mistake]]], ...] = (
     ((*cells.TASK_NAMES, "success_epsilon", "success_threshold"), _task_mistakes),
-    (("init_variance", "input_size", "hidden_size"), _variance_mistakes),
+    (("init_variance",), _variance_mistakes),
     (_SPARSITY, _schedule_mistakes),
     (_PROTOCOL, _protocol_mistakes),
     (("success_epsilon", "success_threshold"), _success_mistakes),

@@ -40,7 +40,8 @@ from study.slots import Options
 from study.spec import parse_spec
 from study.store import Store
 from study.until import Verdict
-from tasks import MODELS, Network
+from tasks import MODELS
+from tasks.networks import Network
 from tests.servers import postgres_programs
 
 TEXTS = {"model", "engine", "part", "kind", "file", "asked", "what"}

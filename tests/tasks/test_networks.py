@@ -7,7 +7,8 @@ import math
 import pytest
 import torch
 
-from tasks.networks import MODELS, Network, largest_init_variance
+from tasks import MODELS
+from tasks.networks import Network
 from units import UNITS
 
 every_model = pytest.mark.parametrize("name", MODELS)
@@ -71,7 +72,7 @@ def test_network_is_its_layers(name: str) -> None:
 def test_variance_must_suit_both_layers(name: str) -> None:
     """The largest variance of a network is possible in both layers; a larger one is refused."""
     model = MODELS[name]
-    largest = largest_init_variance(model, 6, 3)
+    largest = model.largest_init_variance
     Network(model, 6, 3, init_variance=min(largest, 5.0))
     if largest < math.inf:
         with pytest.raises(ValueError, match="the largest possible"):

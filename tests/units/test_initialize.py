@@ -10,12 +10,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from units.initialize import (
+from units.initialize import normal
+from units.variance import (
     largest_nac_variance,
     largest_sigmoid_variance,
     nac_reach,
     nac_variance,
-    normal,
     sigmoid_std,
     sigmoid_variance,
 )

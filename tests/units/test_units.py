@@ -15,6 +15,7 @@ from units import UNITS, Unit
 from units.initialize import Uniform
 from units.nalu import GatedUnit
 from units.regularize import Shape
+from units.traits import TRAITS
 from units.unit import Bounds
 
 SHAPES = [
@@ -22,7 +23,7 @@ SHAPES = [
     ((4, 3), 7), ((10, 1), 129), ((30, 3), 33), ((100, 4), 1),
 ]  # fmt: skip
 every_unit = pytest.mark.parametrize("name", UNITS)
-bounded_unit = pytest.mark.parametrize("name", [name for name, unit in UNITS.items() if unit.bounded])
+bounded_unit = pytest.mark.parametrize("name", [name for name, unit in UNITS.items() if unit.traits.bounded])
 
 
 def batch_innermost(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -191,7 +192,7 @@ def test_initial_is_a_function_of_its_uniforms(name: str) -> None:
 @every_unit
 def test_initial_is_finite_at_the_ends_of_the_uniforms(name: str) -> None:
     """Uniforms of exactly 0 and just below 1 give finite weights within bounds, whatever the variance."""
-    largest = UNITS[name].largest_init_variance(3, 2)
+    largest = UNITS[name].traits.largest_init_variance
     for variance in (None, min(largest, 2.0)):
         for end in (0.0, math.nextafter(1.0, 0.0)):
             values = UNITS[name].initial(
@@ -204,7 +205,7 @@ def test_initial_is_finite_at_the_ends_of_the_uniforms(name: str) -> None:
             unit.load_state_dict(values)
             assert all(value.isfinite().all() for value in values.values())
             unit.clip_()
-            assert all(torch.equal(unit.get_parameter(key), values[key]) for key in unit.bounded)
+            assert all(torch.equal(unit.get_parameter(key), values[key]) for key in unit.traits.bounded)
 
 
 @every_unit
@@ -240,7 +241,7 @@ def test_default_variance(name: str) -> None:
 @pytest.mark.parametrize("share", [0.02, 0.5, 1.0])
 def test_wanted_variance(name: str, share: float) -> None:
     """The effective weights start with the variance asked for, up to the largest possible."""
-    wanted = share * min(UNITS[name].largest_init_variance(400, 600), 3.0)
+    wanted = share * min(UNITS[name].traits.largest_init_variance, 3.0)
     generator = torch.Generator().manual_seed(0)
     unit = UNITS[name](400, 600, init_variance=wanted, generator=generator, dtype=torch.float64)
     for weight in unit.effective_weights():
@@ -252,7 +253,7 @@ def test_wanted_variance(name: str, share: float) -> None:
 @every_unit
 def test_impossible_variance_is_refused(name: str) -> None:
     """A variance that can't be names what was given and the largest possible."""
-    largest = UNITS[name].largest_init_variance(3, 2)
+    largest = UNITS[name].traits.largest_init_variance
     for variance in (0.0, -1.0, math.nan, math.inf, largest * 1.001):
         with pytest.raises(ValueError, match=f"init_variance={variance:g} was given for") as caught:
             UNITS[name].initial(3, 2, numpy_uniform(0), init_variance=variance)
@@ -271,6 +272,11 @@ def test_nonsense_sizes_are_refused(name: str) -> None:
         UNITS[name](1, 1, bounds="loose")  # type: ignore[arg-type]
 
 
+def test_traits_are_those_of_the_unit() -> None:
+    """What is known of a unit without torch, under its name, is what the unit itself goes by."""
+    assert {name: unit.traits for name, unit in UNITS.items()} == TRAITS
+
+
 @bounded_unit
 def test_clipping_keeps_bounds(name: str) -> None:
     """Clipping clamps exactly the bounded parameters, and only in clipped mode."""
@@ -281,7 +287,7 @@ def test_clipping_keeps_bounds(name: str) -> None:
                 value.copy_(torch.linspace(-3, 3, value.numel()).view_as(value))
         before = copy.deepcopy(unit.state_dict())
         unit.clip_()
-        assert set(unit.limits) == (set(unit.bounded) if bounds == "clipped" else set())
+        assert set(unit.limits) == (set(unit.traits.bounded) if bounds == "clipped" else set())
         for key, value in unit.named_parameters():
             low, high = unit.limits.get(key, (-math.inf, math.inf))
             assert torch.equal(value, before[key].clamp(low, high))
@@ -303,7 +309,7 @@ def test_regularized_clamps_in_the_forward_pass_only(name: str) -> None:
     assert torch.equal(free(x), clipped(x))
     assert torch.equal(free.sparsity_error(), clipped.sparsity_error())
     free(x).sum().backward()
-    for key in free.bounded:
+    for key in free.traits.bounded:
         gradient = free.get_parameter(key).grad
         assert gradient is not None
         assert torch.equal(gradient.ne(0), torch.tensor([[False, True, False], [True, False, False]]))
@@ -340,7 +346,7 @@ def test_only_bounded_units_have_regularisers(name: str) -> None:
     """Units with bounded weights have both regularisers, one value a trial; the others have none."""
     unit = UNITS[name](3, 2, trials=5)
     for value in (unit.sparsity("linear"), unit.sparsity("squared"), unit.out_of_bounds("squared")):
-        assert (value is not None) == unit.has_sparsity == bool(unit.bounded)
+        assert (value is not None) == unit.has_sparsity == bool(unit.traits.bounded)
         assert value is None or value.shape == (5,)
     assert unit.sparsity_error().shape == (5,)
 

@@ -18,7 +18,8 @@ from study.engine.gpu.engine import GpuEngine
 from study.engine.rows import Rows
 from study.errors import DeviceError
 from study.records import Cell, Checkpoint, Outcome, Pack, Result, Trial
-from tasks import MODELS, TASKS, ArithmeticTask, Network, arithmetic_task
+from tasks import MODELS, TASKS, ArithmeticTask, arithmetic_task
+from tasks.networks import Network
 from tasks.stream import Purpose, uniforms
 from units.unit import Bounds
 

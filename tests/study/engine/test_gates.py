@@ -13,7 +13,8 @@ import torch
 from study.engine import ENGINES, effective_weights, mean_gates, stacked
 from study.engine.gates import Arrays
 from study.records import Cell, Pack, Trial, Weights
-from tasks import MODELS, Network
+from tasks import MODELS
+from tasks.networks import Network
 from tasks.stream import EVALUATION_SEED, Purpose
 from tasks.stream_simd import fill_inputs
 

@@ -24,7 +24,7 @@ from study.report import (
     with_published,
 )
 from study.table import results_table
-from tasks.networks import MODELS
+from tasks import MODELS
 
 
 def published_cell(model: str, **changes: Any) -> Cell:

@@ -22,7 +22,7 @@ from study.report import Report, groups, groups_rows, keyed, latex, write_report
 from study.report import summaries_table as terminal_table
 from study.report.files import AS_PUBLISHED_COLUMNS, STATISTICS_COLUMNS
 from study.report.table import summaries_table
-from tasks.networks import MODELS
+from tasks import MODELS
 
 BY = pa.schema([("operation", pa.string()), ("model", pa.string())])
 HOSTILE = '50% of_a & b$ {x} ~^\\ "#|*'

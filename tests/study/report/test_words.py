@@ -8,7 +8,7 @@ import pytest
 
 from study.reference.published import MODEL_NAMES
 from study.report import latex, varying, words
-from tasks.networks import MODELS
+from tasks import MODELS
 
 
 def test_varying_tells_every_cell_apart(demo):

@@ -15,7 +15,7 @@ from study.report.figures import panels
 from study.report.figures.dots import SECONDS
 from study.report.figures.names import KINDS
 from study.report.figures.style import render
-from tasks.networks import MODELS
+from tasks import MODELS
 
 
 def drawn(axes):

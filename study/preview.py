@@ -4,31 +4,22 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import TypeVar
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from study import until
-from study.aggregate import aggregate
 from study.engine import engine_for
-from study.errors import StudyError
+from study.options import Options
+from study.outline import outline
 from study.plan import AtOnce, Plan, shape_key
 from study.plan import loads as make_loads
 from study.plan import packs as make_packs
 from study.progress import duration
 from study.records import Pack
-from study.report import MOST_ROWS, cells
-from study.slots import Options, at_once_on, device_of, passed_over_by
-from study.store import Store, StudyStore, one_a_trial
-from study.table import RESULT_SCHEMA
-
-T = TypeVar("T")
+from study.slots import at_once_on, device_of, passed_over_by
 
 _CALIBRATION_S = 1.0
 
@@ -42,73 +33,15 @@ def preview(plan: Plan, options: Options) -> RenderableType:
         plan: what the study asks for.
         options: where and how it would run.
     """
-    seeds = None
-    if plan.spec.until is not None:
-        plan, seeds = _until_sure(plan, options)
-    done = _done_anywhere(plan, options)
-    pending = [trial for trial in plan.trials if trial.id not in done]
+    found = outline(plan, options.root)
+    plan, pending = found.plan, found.pending
+    if not pending:
+        return Group(*found.parts)
     on_gpu = device_of(options) == "cuda"
     at_once = at_once_on(plan, replace(options, local=True)) if on_gpu else None
     slots = 1 if on_gpu else options.cpus or os.cpu_count() or 1
     packs = make_packs(pending, slots=slots, size=options.pack_size, at_once=at_once)
-    head = Text()
-    head.append(f"{plan.spec.study}: {plan.spec.question}\n", style="bold")
-    head.append(f"{_size(plan)}, {len(done):,} done already\n")
-    if not packs:
-        head.append("nothing is left to do")
-        return head
-    return Group(head, *([seeds] if seeds else []), *_pending(plan, packs, slots, options, at_once))
-
-
-def _size(plan: Plan) -> str:
-    trials = f"{len(plan.trials):,} trials"
-    if plan.spec.until is not None:
-        most = len(plan.cells) * plan.spec.most_seeds
-        return (
-            f"{len(plan.cells):,} cells with up to {plan.spec.most_seeds:,} seeds: about {trials} of {most:,}"
-        )
-    return f"{len(plan.cells):,} cells × {len(plan.spec.first_seeds):,} seeds = {trials}"
-
-
-def _until_sure(plan: Plan, options: Options) -> tuple[Plan, Table]:
-    """Plan the seeds that each cell can be expected to need, and show them."""
-    results = _results_anywhere(plan, options)
-    counts = until.expected(plan, results)
-    summaries = aggregate(results, planned=dict.fromkeys(plan.cells, 0))
-    rows = cells(summaries[: len(plan.cells)], plan.labels)
-    table = Table(title="Seeds that each cell can be expected to need", title_justify="left")
-    for title in ("cell", "seeds so far", "solved", "expected"):
-        table.add_column(title, justify="left" if title == "cell" else "right")
-    for row, summary in enumerate(rows.summaries[:MOST_ROWS]):
-        solved = f"{summary.solved:,}" if summary.finished else ""
-        name = rows.name(row) or plan.cells[row].model
-        table.add_row(name, f"{summary.finished:,}", solved, f"{counts[plan.cells[row].id]:,}")
-    own = {cell.id: range(counts[cell.id]) for cell in plan.cells}
-    return replace(plan, own_seeds=own), table
-
-
-def _results_anywhere(plan: Plan, options: Options) -> pa.Table:
-    """Read what any study of the store knows of the cells."""
-    wanted = pa.array([cell.id for cell in plan.cells], pa.string())
-    read = _of_each_study(plan, options, StudyStore.read_results)
-    found = [table.filter(pc.is_in(table["cell_id"], value_set=wanted)) for table in read]
-    return one_a_trial([RESULT_SCHEMA.empty_table(), *found], [str(i) for i in range(len(found) + 1)])
-
-
-def _done_anywhere(plan: Plan, options: Options) -> set[str]:
-    wanted = {trial.id for trial in plan.trials}
-    return wanted.intersection(set().union(*_of_each_study(plan, options, StudyStore.done)))
-
-
-def _of_each_study(plan: Plan, options: Options, read: Callable[[StudyStore], T]) -> Iterator[T]:
-    """Read something of every study of the store that can be read."""
-    store = Store(options.root, read_only=True)
-    for name in store.studies():
-        try:
-            yield read(store.study(name))
-        except StudyError:  # as when the study runs: nothing is adopted from what can't be read
-            if name == plan.spec.study:
-                raise
+    return Group(*found.parts, *_pending(plan, packs, slots, options, at_once))
 
 
 def _pending(

@@ -9,13 +9,13 @@ from rich.table import Table
 from rich.text import Text
 
 from study.engine import engine_for
+from study.options import Options
+from study.outline import outline_search
 from study.plan import Plan, shape_key
 from study.preview import calibrate
 from study.progress import duration
 from study.records import Cell, Pack, Trial
-from study.search import Record, cost, read_record, rungs
-from study.slots import Options, device_of
-from study.store import Store
+from study.slots import device_of
 
 # Of more shapes, those in between are left out: each takes a second or two.
 _MOST_SHAPES = 8
@@ -30,28 +30,8 @@ def preview_search(plan: Plan, options: Options) -> RenderableType:
     """
     search = plan.spec.search
     assert search is not None
-    head = Text()
-    head.append(f"{plan.spec.study}: {plan.spec.question}\n", style="bold")
-    steps = ", ".join(str(n) for n in rungs(search, plan.spec.most_seeds))
-    a_round = cost(search, plan.spec.most_seeds, search.candidates)
-    head.append(
-        f"{search.trials:,} trials to search with, by {search.sampler}, for {' and '.join(search.objective)}: "
-        f"rounds of {search.candidates} candidates with {steps} seeds, {a_round:,} trials a round\n"
-        f"then {search.confirm_seeds:,} fresh seeds for each candidate of the front, at most "
-        f"{search.confirm_candidates}\n"
-    )
-    record = _record(plan, options)
-    if record is not None:
-        spent = sum(candidate.seeds for candidate in record.told)
-        head.append(f"so far {len(record.told):,} candidates in {spent:,} trials\n")
+    head = outline_search(plan, options.root)
     return Group(head, *_times(plan, options, search.trials + search.confirm_seeds))
-
-
-def _record(plan: Plan, options: Options) -> Record | None:
-    store = Store(options.root, read_only=True)
-    if plan.spec.study not in store.studies():
-        return None
-    return read_record(plan.spec, store.study(plan.spec.study))
 
 
 def _times(plan: Plan, options: Options, trials: int) -> tuple[Table, Text]:

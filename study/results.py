@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from rich.table import Table
 
 from study import tracking, until
 from study.aggregate import CellSummary, aggregate
@@ -256,11 +255,11 @@ def _read(name: str, root: str | Path, tracking_uri: str | None) -> tuple[StudyS
         table = folder.read_results()
     else:
         table, _ = tracking.load(tracking_uri, name)
-    plan = _grown(plan, folder, table)
+    plan = grown_plan(plan, folder, table)
     return folder, plan, _of_plan(table, plan)
 
 
-def _grown(plan: Plan, folder: StudyStore, table: pa.Table) -> Plan:
+def grown_plan(plan: Plan, folder: StudyStore, table: pa.Table) -> Plan:
     """Give what a study asks for by what is known of it."""
     if plan.spec.search is None:
         return until.grown(plan, table)
@@ -457,30 +456,3 @@ def sync(found: Standing, tracking_uri: str) -> int:
             series=found.series,
             files=partial(write_and_keep, found, into, tracking_uri=tracking_uri),
         )
-
-
-def studies(root: str | Path) -> Table:
-    """List the studies of a store; one that can't be read is listed with the reason.
-
-    Raises:
-        InputError: if there is no store at that address.
-    """
-    store = Store(root, read_only=True)
-    store.require()
-    table = Table(title=f"Studies in {store.where}")
-    for column in ("study", "done", "trials", "cells", "question"):
-        table.add_column(column, justify="right" if column in ("done", "trials", "cells") else "left")
-    for name in store.studies():
-        try:
-            table.add_row(name, *_listed(store.study(name)))
-        except StudyError as error:
-            table.add_row(name, "?", "?", "?", f"can't be read: {error}", style="yellow")
-    return table
-
-
-def _listed(folder: StudyStore) -> tuple[str, ...]:
-    plan = make_plan(parse_spec(folder.read_spec(), source=folder.spec_where))
-    if plan.spec.until is not None or plan.spec.search is not None:
-        plan = _grown(plan, folder, folder.read_results())
-    done = len(folder.done() & {trial.id for trial in plan.trials})
-    return f"{done:,}", f"{len(plan.trials):,}", str(len(plan.cells)), plan.spec.question

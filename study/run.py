@@ -17,6 +17,7 @@ from study import cluster, until
 from study.console import Console
 from study.errors import BusyError
 from study.heartbeat import beat
+from study.options import Options
 from study.patience import waited
 from study.plan import AtOnce, Plan, load_share
 from study.plan import loads as make_loads
@@ -24,7 +25,7 @@ from study.plan import packs as make_packs
 from study.publishing import publishing
 from study.records import Event, Pack, PackFailed, Trial
 from study.results import Standing, report_folder, show, standing, write_and_keep
-from study.slots import Options, Slots, at_once_on, engines_of, gpu_share, slots_for, to_tell
+from study.slots import Slots, at_once_on, engines_of, gpu_share, slots_for, to_tell
 from study.store import Held, Store, StudyStore
 from study.tracking import Publisher
 from study.watch import stopping, watching

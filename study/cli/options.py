@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -129,6 +130,33 @@ def training_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(_TRAINING):
         command = option(command)
     return command
+
+
+class _NoPandas:
+    """Finds no pandas, as if it weren't installed."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError("No module named 'pandas'", name=name)
+
+
+def leave_out_pandas() -> None:
+    """Have pyarrow do without pandas in this process; call it before the store is read.
+
+    pyarrow looks for pandas at its first array, whatever that is made of, and importing it takes longer than reading
+    a small store. Nothing here makes use of it; what asks pyarrow for a pandas object still gets one. A library must
+    not decide this for the program that it is part of, but this is the program.
+    """
+    if "pandas" in sys.modules:
+        return
+    import pyarrow as pa  # only here: a mistake in a file is told without it
+
+    finder = _NoPandas()
+    sys.meta_path.insert(0, finder)
+    try:
+        pa.array([])  # pyarrow looks once, and remembers
+    finally:
+        sys.meta_path.remove(finder)
 
 
 CPUS = click.option("--cpus", type=click.IntRange(1), help="Cores of this machine to use. Default: all.")

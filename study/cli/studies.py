@@ -22,6 +22,7 @@ from study.cli.options import (
     TRACKING,
     YES,
     growing,
+    leave_out_pandas,
     make_console,
     needed_tracking,
     planned_study,
@@ -43,22 +44,46 @@ from study.progress import waiting
 @DEVICE
 @CPUS
 @PACK_SIZE
+@click.option("--quick", is_flag=True, help="Leave out what is measured: engines, packs, memory and time.")
 def plan(
-    file: str, store: str, yes: bool, engine: str, device: str, cpus: int | None, pack_size: int | None
+    file: str,
+    store: str,
+    yes: bool,
+    engine: str,
+    device: str,
+    cpus: int | None,
+    pack_size: int | None,
+    quick: bool,
 ) -> None:
     """Say what FILE (a path or a preset's name) asks for, and how long it takes; writes nothing."""
-    from study.preview import preview
-    from study.preview_search import preview_search
-    from study.slots import Options
+    console = make_console()
+    planned = planned_study(file, yes=yes)
+    leave_out_pandas()
+    if quick:
+        from study import outline
+
+        console.print(outline.quick(planned, store))
+        return
+    # Only now, since engines take seconds to import.
+    from study.options import Options
 
     options = Options(
         root=store, tracking_uri=None, engine=engine, device=device, cpus=cpus, pack_size=pack_size
     )
-    console = make_console()
-    planned = planned_study(file, yes=yes)
     with waiting(console, "measuring"):
-        found = (preview if planned.spec.search is None else preview_search)(planned, options)
+        found = _preview(planned, options)
     console.print(found)
+
+
+def _preview(planned: Any, options: Any) -> Any:
+    """Say what running a study would do; a search in its own words."""
+    if planned.spec.search is None:
+        from study.preview import preview
+
+        return preview(planned, options)
+    from study.preview_search import preview_search
+
+    return preview_search(planned, options)
 
 
 _RUNNING = (
@@ -116,10 +141,11 @@ def _run(
 ) -> None:
     console = make_console()
     console.print(f"{planned.spec.study}: {size_of(planned)}")
-    # Only now, since these take seconds to import.
+    leave_out_pandas()
+    # Only now: a mistake in the file is told without what a run needs.
+    from study.options import Options
     from study.run import Ending
     from study.run import run as run_study
-    from study.slots import Options
 
     uri = tracking_address(tracking_uri, store)
     if uri is None and tracking_uri != "off":
@@ -153,14 +179,15 @@ def _run(
 @click.pass_context
 def list_(ctx: click.Context, store: str, on_cluster: str | None, as_json: bool) -> None:
     """List the studies of the store, and the presets; or those of a cluster, whoever submitted them."""
+    from study.listing import studies
     from study.presets import preset_names
-    from study.results import studies
 
     if on_cluster is not None:
         list_cluster(on_cluster or known_cluster(), as_json=as_json)
         return
     if as_json:
         raise InputError("--json goes with --cluster")
+    leave_out_pandas()
     try:
         make_console().print(studies(store))
     finally:  # a newcomer has no store yet, but presets
@@ -174,6 +201,7 @@ def show(name: str, store: str) -> None:
     """Print the table of study NAME as it now stands."""
     from study import results
 
+    leave_out_pandas()
     results.show(results.standing(name, store), make_console())
 
 
@@ -237,6 +265,7 @@ def report(
     """
     from study import tabulate
 
+    leave_out_pandas()
     read_from = _read_from(source, tracking_uri, store)
     console = make_console()
     if (
@@ -285,6 +314,7 @@ def sync(name: str, store: str, tracking_uri: str | None) -> None:
     """Publish to MLflow what it is missing of study NAME, and the report."""
     from study import results
 
+    leave_out_pandas()
     uri = needed_tracking(tracking_uri, store, "sync")
     found = results.standing(name, store)
     results.require_results(found)

@@ -7,11 +7,15 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
 from study.records import Interval
 from study.statistics.checks import Floats, check_count, normal_quantile
 
 Counts = Sequence[int] | npt.NDArray[np.integer]
+
+_TIE = 1e-7
+"""Probabilities whose logarithms differ by less are taken for equal: of a million trials they are known to 1e-8."""
 
 
 def wilson(successes: int, n: int, confidence: float = 0.95) -> Interval:
@@ -109,7 +113,8 @@ def fisher_exact(successes_1: int, n_1: int, successes_2: int, n_2: int) -> floa
     """Test that two success rates are equal: Fisher's exact test, two-sided.
 
     p = the sum of the hypergeometric probabilities, given both margins, that don't exceed the observed one's;
-    Fisher (1935). One where a sample is empty.
+    Fisher (1935). Of i successes in the first sample the probability is proportional to
+    1 / (i! (n₁ - i)! (k - i)! (n₂ - k + i)!), k = k₁ + k₂. One where a sample is empty.
 
     Args:
         successes_1: of the first sample, 0..n_1.
@@ -126,11 +131,13 @@ def fisher_exact(successes_1: int, n_1: int, successes_2: int, n_2: int) -> floa
     """
     check_count(successes_1, n_1)
     check_count(successes_2, n_2)
-    # only here, since it takes as long to import as all else, and tables of rates do without
-    from scipy import stats
-
-    table = [[successes_1, n_1 - successes_1], [successes_2, n_2 - successes_2]]
-    return min(1.0, float(stats.fisher_exact(table).pvalue))
+    # By hand: to import scipy.stats takes longer than all else that prints a table.
+    k = successes_1 + successes_2
+    i = np.arange(max(0, k - n_2), min(k, n_1) + 1)
+    log_weight = -sum(special.gammaln(count + 1.0) for count in (i, n_1 - i, k - i, n_2 - k + i))
+    weight = np.exp(log_weight - log_weight.max())
+    counted = log_weight <= log_weight[successes_1 - i[0]] + _TIE
+    return min(1.0, float(weight[counted].sum() / weight.sum()))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -24,6 +24,7 @@ import numpy as np
 
 from benchmarks.measure import finish, parser, tell
 from study import run as running
+from study import train
 from study.console import Console
 from study.engine import Training
 from study.plan import plan
@@ -114,7 +115,7 @@ class IdleWork(PackWork):
 
 def drive(root: Path, trials: int, pack_size: int) -> None:
     """Run the study, as a driver, and say when what is left is known."""
-    running.PackWork = IdleWork  # type: ignore[misc]
+    train.PackWork = IdleWork  # type: ignore[misc]
     rates = [round(0.001 * (i + 1), 4) for i in range(CELLS // 10)]
     planned = plan(parse_spec(SPEC.format(seeds=trials // CELLS, rates=rates), source="scale"))
     running.run(planned, running.Options(root, None, pack_size=pack_size), Console(width=150))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,7 @@ from study.report import (
     words,
     write_report,
 )
+from study.shown import is_kept, keep_mark, mark
 from study.spec import parse_spec
 from study.store import Store, StudyStore
 from study.summary import WILSON
@@ -105,6 +107,11 @@ class Standing:
     notices: Sequence[str]
     search: Searched | None = None
     asked: Asked | None = None
+
+    @property
+    def name(self) -> str:
+        """Give the study's name."""
+        return self.plan.spec.study
 
     @cached_property
     def rows(self) -> Keyed:
@@ -327,8 +334,15 @@ def write(
         InputError: if there is no such trial, or its weights aren't stored.
         StudyError: if the folder can't be written.
     """
-    folder = folder or own_folder(found.folder)
-    made = report(found, links=tracking.links(tracking_uri, found.plan.spec.study), trial=trial)
+    return _write(
+        found, folder or own_folder(found.folder), formats, tracking.links(tracking_uri, found.name), trial
+    )
+
+
+def _write(
+    found: Standing, folder: Path, formats: Collection[str], links: Links | None, trial: str | None = None
+) -> list[Path]:
+    made = report(found, links=links, trial=trial)
     try:
         return write_report(folder, made, formats)
     except OSError as error:
@@ -340,12 +354,45 @@ def own_folder(folder: StudyStore) -> Path:
     return Path(f"{folder.name}-report") if folder.path is None else folder.path / "report"
 
 
-def write_and_keep(found: Standing, into: Path, *, tracking_uri: str | None) -> list[Path]:
+@dataclass(frozen=True)
+class Written:
+    """A report that was written.
+
+    Args:
+        files: of it.
+        mark: of what it shows.
+    """
+
+    files: Sequence[Path]
+    mark: str
+
+
+def write_and_keep(found: Standing, into: Path, *, tracking_uri: str | None) -> Written:
     """Write a study's report into what `report_folder` gave, and see that the store has it."""
-    files = write(found, into, tracking_uri=tracking_uri)
+    links = tracking.links(tracking_uri, found.name)
+    files = _write(found, into, USUAL, links)
     if found.folder.path is None:
         found.folder.keep_report(files)
-    return files
+    shown = _mark(found, links)
+    keep_mark(found.folder, shown, files)
+    return Written(files, shown)
+
+
+def are_current(found: Standing, tracking_uri: str | None) -> bool:
+    """Say whether the study's report and MLflow are known to show it as it stands.
+
+    Args:
+        found: the study as it stands.
+        tracking_uri: of MLflow; None where nothing is published.
+    """
+    shown = _mark(found, tracking.links(tracking_uri, found.name))
+    published = tracking_uri is None or tracking.shows_all(tracking_uri, found.name, shown)
+    return published and is_kept(found.folder, shown)
+
+
+def _mark(found: Standing, links: Links | None) -> str:
+    origins = sorted(json.dumps(one, sort_keys=True) for one in found.folder.provenances())
+    return mark(found.table, found.plan.spec.text, found.notices, found.search, origins, links)
 
 
 @contextmanager
@@ -454,5 +501,5 @@ def sync(found: Standing, tracking_uri: str) -> int:
             finding=found.headline,
             counts=found.counts,
             series=found.series,
-            files=partial(write_and_keep, found, into, tracking_uri=tracking_uri),
+            files=lambda: write_and_keep(found, into, tracking_uri=tracking_uri).files,
         )

@@ -6,33 +6,27 @@ study.yaml -> spec -> plan (cells, trials, packs) -> [Ray Tune: engine trains pa
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 from enum import Enum
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from study import cluster, until
+from study import until
 from study.console import Console
 from study.errors import BusyError
 from study.heartbeat import beat
 from study.options import Options
 from study.patience import waited
-from study.plan import AtOnce, Plan, load_share
-from study.plan import loads as make_loads
-from study.plan import packs as make_packs
+from study.plan import Plan
 from study.publishing import publishing
-from study.records import Event, Pack, PackFailed, Trial
-from study.results import Standing, report_folder, show, standing, write_and_keep
-from study.slots import Slots, at_once_on, engines_of, gpu_share, slots_for, to_tell
+from study.records import Trial
+from study.results import Standing, are_current, report_folder, show, standing, write_and_keep
 from study.store import Held, Store, StudyStore
 from study.tracking import Publisher
-from study.watch import stopping, watching
-from study.work import PackWork
 
-# A run that is shorter may be over before the last worker has started.
-_TIME_TO_START_S = 60.0
+if TYPE_CHECKING:
+    from study.slots import Engines
 
 
 class Ending(Enum):
@@ -73,37 +67,86 @@ def run(plan: Plan, options: Options, console: Console, grow: Grow = until_sure)
         Whether every trial has a result, Ctrl-C or SIGTERM ended it early, or some trials failed; run again, it
         goes on with what is missing.
     """
-    engines = engines_of(plan, options)
     folder = Store(options.root).study(plan.spec.study)
     tell = partial(console.print, style="yellow")
+    engines = None if _is_trained(plan, folder, grow, tell) else _engines(plan, options)
     with folder.lock(tell) as held:
         attempt = folder.begin_attempt()
         folder.write_spec(plan.spec.text)
-        plan, pending = _next(plan, folder, options, console, grow, set())
-        for reason in to_tell(plan, options) if pending else ():
-            console.print(reason, style="yellow")
+        following = partial(_next, folder=folder, options=options, console=console, grow=grow)
+        plan, pending = following(plan, set())
+        read = partial(waited, partial(standing, plan.spec.study, options.root), tell)
+        if not pending:
+            return _conclude(plan, read(), options, console)
+        from study import (
+            train,  # only here: engines and Ray take seconds, and a study that is done needs neither
+        )
+
+        taken_over = partial(_taken_over, folder, held, attempt, console)
         with (
-            slots_for(plan, options, engines, pending, console) as slots,
+            train.workers(plan, options, engines or _engines(plan, options), console) as slots,
             report_folder(folder) as into,
             publishing(plan, folder, options.tracking_uri, console) as publisher,
         ):
             if publisher is not None:  # an earlier run may have been killed, or had no MLflow
                 publisher.catch_up()
-            finished = not pending or _train(
-                plan, folder, held, attempt, pending, options, slots, publisher, console, grow
+            finished = train.train(
+                plan,
+                pending,
+                folder,
+                options,
+                slots,
+                publisher,
+                console,
+                held=held,
+                attempt=attempt,
+                taken_over=taken_over,
+                following=following,
             )
-            if (taken := _taken_over(folder, held, attempt, console)) is not None:
-                raise BusyError(f"{taken}: this run of it stops")
-            found = waited(partial(standing, plan.spec.study, options.root), tell)
+            if (reason := taken_over()) is not None:
+                raise BusyError(f"{reason}: this run of it stops")
+            found = read()
             beat(plan.spec.study, found.counts, console)
             _report(found, into, publisher, options.tracking_uri, console)
-    if not finished:
-        return Ending.INTERRUPTED
+    return _ending(found) if finished else Ending.INTERRUPTED
+
+
+def _is_trained(plan: Plan, folder: StudyStore, grow: Grow, tell: Callable[[str], None]) -> bool:
+    """Say whether all trials of a study are done already, as far as can be told without writing anything."""
+    if plan.spec.search is not None:
+        return False
+    grown = waited(partial(grow, plan, folder, lambda sentence: None), tell)
+    return {trial.id for trial in grown.trials} <= waited(folder.done, tell)
+
+
+def _engines(plan: Plan, options: Options) -> Engines:
+    from study.slots import engines_of  # only here: a study that is done needs no engine
+
+    return engines_of(plan, options)
+
+
+def _conclude(plan: Plan, found: Standing, options: Options, console: Console) -> Ending:
+    """Report and publish a study that has nothing left to train, if its report or MLflow don't show it yet."""
+    beat(plan.spec.study, found.counts, console)
+    if are_current(found, options.tracking_uri):
+        show(found, console)
+        return _ending(found)
+    with (
+        report_folder(found.folder) as into,
+        publishing(plan, found.folder, options.tracking_uri, console) as publisher,
+    ):
+        if publisher is not None:
+            publisher.catch_up()
+        _report(found, into, publisher, options.tracking_uri, console)
+    return _ending(found)
+
+
+def _ending(found: Standing) -> Ending:
     return Ending.FAILURES if found.counts["failed"] else Ending.FINISHED
 
 
 def _next(
-    plan: Plan, folder: StudyStore, options: Options, console: Console, grow: Grow, tried: set[str]
+    plan: Plan, tried: set[str], *, folder: StudyStore, options: Options, console: Console, grow: Grow
 ) -> tuple[Plan, list[Trial]]:
     """Find what there is to do next, and the plan that it is of; nothing if all is done, or was tried already."""
     tell = partial(console.print, style="yellow")
@@ -131,13 +174,14 @@ def _report(
         return  # interrupted before the first pack was through
     if publisher is not None:
         publisher.wait_for_study()
-    files = write_and_keep(found, into, tracking_uri=tracking_uri)
+    written = write_and_keep(found, into, tracking_uri=tracking_uri)
     if publisher is not None:
         publisher.counts(found.counts)
         publisher.series(found.series)
         publisher.describe(found.headline, found.counts)
-        for file in files:
+        for file in written.files:
             publisher.artifact(file)
+        publisher.shows(written.mark)
     show(found, console)
 
 
@@ -162,108 +206,3 @@ def find_pending(plan: Plan, root: str | Path, console: Console) -> list[Trial]:
     for notice in store.notices + folder.notices:
         console.print(notice, style="yellow")
     return [trial for trial in plan.trials if trial.id not in done]
-
-
-def _train(
-    plan: Plan,
-    folder: StudyStore,
-    held: Held,
-    attempt: str,
-    pending: Sequence[Trial],
-    options: Options,
-    slots: Slots,
-    publisher: Publisher | None,
-    console: Console,
-    grow: Grow,
-) -> bool:
-    work = PackWork(
-        root=Store(options.root).address,
-        study=plan.spec.study,
-        attempt=attempt,
-        engine=options.engine,
-        device=cluster.CPU,
-        checkpoint_every_s=options.checkpoint_every_s,
-    )
-    # Asked now: later, lanes have the GPUs.
-    at_once = at_once_on(plan, options) if cluster.GPU in slots else None
-    form = partial(_form, folder, options, slots, at_once, console)
-    packs, loads, shares = form(pending)
-    tried = {trial.id for trial in pending} if plan.grows else set()
-    # Signals are taken over after Ray has started, since Ray takes them over when it starts.
-    with (
-        stopping(console) as stop,
-        watching(plan, folder, packs, pending, publisher, console, stop) as watch,
-    ):
-
-        def on_event(event: Event) -> None:
-            # Packs also fail because another driver has taken the study over: their failures are not ours to store.
-            if held.lost or (isinstance(event, PackFailed) and _taken_over(folder, held, attempt, console)):
-                stop.set()
-            else:
-                watch(event)
-
-        def more() -> Formed:
-            nonlocal plan
-            watch.wait()
-            if stop.is_set() or _taken_over(folder, held, attempt, console):
-                return [], [], None
-            plan, pending = _next(plan, folder, options, console, grow, tried)
-            if not pending:
-                return [], [], None
-            tried.update(trial.id for trial in pending)
-            formed = form(pending)
-            watch.go_on(plan, formed[0], pending)
-            return formed
-
-        if options.local:
-            (kind,) = slots
-            more_packs = (lambda: more()[0]) if plan.grows else lambda: ()
-            cluster.run_here(packs, replace(work, device=kind), on_event, stop=stop, more=more_packs)
-            return not stop.is_set()
-        lanes = [
-            cluster.Lanes(
-                kind, min(n, plan.most_at_once), replace(work, device=kind), gpu_share(options, kind)
-            )
-            for kind, n in slots.items()
-        ]
-        began = time.monotonic()
-        used = cluster.run_on_tune(
-            loads,
-            lanes,
-            on_event,
-            stop=stop,
-            shares=shares,
-            silent_after_s=options.silent_after_s,
-            more=(lambda: more()[1:]) if plan.grows else None,
-        )
-    took_s, count = time.monotonic() - began, sum(slots.values())
-    if len(used) < min(count, len(loads)) and took_s > _TIME_TO_START_S and not stop.is_set():
-        console.print(f"only {len(used)} of {count} workers were used", style="yellow")
-    return not stop.is_set()
-
-
-Formed = tuple[Sequence[Pack], Sequence[tuple[Pack, ...]], Mapping[str, float] | None]
-"""Packs, the loads that they make, and what each fills of a GPU where that matters."""
-
-
-def _form(
-    folder: StudyStore,
-    options: Options,
-    slots: Slots,
-    at_once: AtOnce | None,
-    console: Console,
-    pending: Sequence[Trial],
-) -> Formed:
-    """Put trials into packs, those with a checkpoint as they were, and packs into loads."""
-    count = sum(slots.values())
-    told = len(folder.notices)
-    kept = [trial_ids for _, trial_ids, _ in folder.checkpoints()]
-    for notice in folder.notices[told:]:
-        console.print(notice, style="yellow")
-    # Where both kinds of device take what they can, packs are as cores like them, and fill a GPU together.
-    both = len(slots) > 1
-    sized_by = None if both else at_once
-    packs = make_packs(pending, slots=count, size=options.pack_size, kept=kept, at_once=sized_by)
-    loads = make_loads(packs, slots=count, at_once=sized_by)
-    shares = {p.id: load_share(p.trials, at_once) for p in packs} if both and at_once else None
-    return packs, loads, shares

@@ -17,7 +17,7 @@ from study.options import Options
 from study.plan import AtOnce, Plan, shape_key
 from study.prepare import prepare, preparing
 from study.progress import waiting
-from study.records import Cell, Trial
+from study.records import Cell
 
 # There when the driver is loaded.
 _GPU_DRIVER = Path("/dev/nvidiactl")
@@ -30,7 +30,11 @@ def device_of(options: Options) -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def engines_of(plan: Plan, options: Options) -> list[tuple[Engine, Cell]]:
+Engines = Sequence[tuple[Engine, Cell]]
+"""Engines, each with one of the cells that it trains."""
+
+
+def engines_of(plan: Plan, options: Options) -> Engines:
     """Find the engines that take the cells, each with one of its cells, before anything is started or written.
 
     Raises:
@@ -76,22 +80,9 @@ Slots = Mapping[str, int]
 
 
 @contextmanager
-def slots_for(
-    plan: Plan,
-    options: Options,
-    engines: Sequence[tuple[Engine, Cell]],
-    pending: Sequence[Trial],
-    console: Console,
-) -> Iterator[Slots]:
-    """Start or join the cluster, if there is anything to train on it; give what it has room for.
-
-    Meanwhile the engines are prepared. The cluster outlives the publisher: Ray ends the process if another thread
-    touches what is left of it.
-    """
+def slots_for(plan: Plan, options: Options, engines: Engines, console: Console) -> Iterator[Slots]:
+    """Start or join the cluster, and give what it has room for; meanwhile the engines are prepared."""
     device = device_of(options)
-    if not pending:
-        yield {device: 1}
-        return
     names = " and the ".join(engine.name for engine, _ in engines)
     console.print(f"preparing the {names} engine: the first time on a machine, up to half a minute")
     if options.local:

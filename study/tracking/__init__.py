@@ -6,6 +6,7 @@ changes nothing.
 """
 
 from study.tracking.address import check_reachable, default_uri
+from study.tracking.complete import shows_all
 from study.tracking.dashboard import Links, links
 from study.tracking.packs import Packs
 from study.tracking.publisher import Publisher
@@ -28,5 +29,6 @@ __all__ = [
     "port_for",
     "published",
     "serve",
+    "shows_all",
     "sync",
 ]

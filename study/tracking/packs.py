@@ -22,6 +22,8 @@ WRITING = "mlflow.study.writing"
 """Tag of the study's run: the pack that is being written; its runs may be half there."""
 CHECKED = "mlflow.study.checked"
 """Tag of the study's run: a trial's run is of a marked pack or of the one being written, or it is unfinished."""
+SHOWS = "mlflow.study.shows"
+"""Tag of the study's run: the mark of what it shows, while nobody writes to it and nothing is missing."""
 _LENGTH = 11  # letters of a mark: 66 bits
 _MARKS_A_TAG = 450  # MLflow allows 8000 characters, 5000 on some databases
 

@@ -76,6 +76,7 @@ class Publisher:
         self._closing = self._give_up = False
         self._failures, self._failing_since, self._again_at = 0, 0.0, 0.0
         self._was_reached = False
+        self._mark: str | None = None
         self._tried = threading.Event()
         self._thread = threading.Thread(target=self._write, name="publisher", daemon=True)
 
@@ -125,6 +126,10 @@ class Publisher:
     def artifact(self, path: Path) -> None:
         """Queue a file or folder of the report."""
         self._put(_Job(lambda experiment: experiment.study.artifact(path), kind=f"file {path}"))
+
+    def shows(self, mark: str) -> None:
+        """Have the study's run say, once all that is queued is published, that it shows what has this mark."""
+        self._mark = mark
 
     def close(self, timeout_s: float = 60.0) -> int:
         """Wait for what is queued, at most so long, and stop. Closing again only counts again.
@@ -187,6 +192,8 @@ class Publisher:
             self._tried.set()
         if experiment is not None and not self._give_up:
             try:
+                if self._mark is not None and not self._lost:
+                    experiment.study.shows(self._mark)
                 experiment.finish()
             except Exception as error:
                 self.trouble = f"MLflow at {without_secret(self._uri)}: {said(error, self._uri)}"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import yaml
 
 from study.tracking.address import can_keep_files, user
-from study.tracking.packs import CHECKED
+from study.tracking.packs import CHECKED, SHOWS
 from study.tracking.pages import experiment_tags, study_note
 from study.tracking.rows import KIND, Point, metric_name
 
@@ -60,7 +60,7 @@ class StudyRun:
         self.tags: Mapping[str, str] = dict(run.data.tags)
         self._keeps_files = can_keep_files(uri, run.info.artifact_uri)
         told = {} if runs and _NOTE in self.tags else {_NOTE: study_note(question)}
-        self.tag(told | _spec_tags(spec))
+        self.tag(told | {SHOWS: ""} | _spec_tags(spec))
         self._tell(experiment_tags(question), only_new=True)
         if spec and self._keeps_files:
             client.log_text(self.run_id, spec, "spec.yaml")
@@ -111,6 +111,10 @@ class StudyRun:
             self._client.log_artifacts(self.run_id, str(path), f"report/{path.name}")
         else:
             self._client.log_artifact(self.run_id, str(path), "report")
+
+    def shows(self, mark: str) -> None:
+        """Say that all of what has this mark is published; whoever opens the run again takes it back."""
+        self.tag({SHOWS: mark})
 
     def finish(self) -> None:
         """Say that nobody is writing any more."""

@@ -1,0 +1,44 @@
+"""Whether MLflow shows all of a study already, asked of a database without importing MLflow, which takes seconds."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+
+from study.tracking.address import database
+from study.tracking.packs import SHOWS
+from study.tracking.rows import KIND
+
+_TIMEOUT_S = 5.0
+_QUERY = """
+    SELECT COUNT(*) FROM experiments
+    JOIN runs USING (experiment_id)
+    JOIN tags AS kind ON kind.run_uuid = runs.run_uuid AND kind.key = ? AND kind.value = 'study'
+    JOIN tags AS shows ON shows.run_uuid = runs.run_uuid AND shows.key = ? AND shows.value = ?
+    WHERE experiments.name = ? AND experiments.lifecycle_stage = 'active'
+    AND runs.lifecycle_stage = 'active' AND runs.status = 'FINISHED'
+"""
+
+
+def shows_all(uri: str, study: str, mark: str) -> bool:
+    """Say whether a study is known to be published as it stands.
+
+    Args:
+        uri: of MLflow.
+        study: its name.
+        mark: of what is to be shown, as `Publisher.shows` was given it.
+
+    Returns:
+        False also where that isn't known: of a server, or if the database can't be read. Then it is published again,
+        which changes nothing that is there.
+    """
+    path = database(uri)
+    if path is None:
+        return False
+    read_only = f"{path.absolute().as_uri()}?mode=ro"
+    try:
+        with closing(sqlite3.connect(read_only, uri=True, timeout=_TIMEOUT_S)) as connection:
+            (count,) = connection.execute(_QUERY, [KIND, SHOWS, mark, study]).fetchone()
+    except sqlite3.Error:
+        return False
+    return bool(count)

@@ -54,6 +54,7 @@ benchmark: install-dev  ## measure speed and coverage, and put the figures into 
 	$(BIN)/python -m benchmarks.floor --out benchmarks/results/floor.csv
 	$(BIN)/python -m benchmarks.scaling --out benchmarks/results/scaling.csv
 	$(BIN)/python -m benchmarks.coverage --out benchmarks/results/coverage.csv
+	$(BIN)/python -m benchmarks.restricted --out benchmarks/results/restricted.csv
 	$(BIN)/python -m benchmarks.looks --out benchmarks/results/looks.csv
 	$(BIN)/python -m benchmarks.aggregate --out benchmarks/results/aggregate.csv
 	$(BIN)/python -m benchmarks.report --out benchmarks/results/report.csv

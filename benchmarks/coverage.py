@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import integrate, stats
+from scipy import stats
 
 from benchmarks.measure import finish, tell
 from study import statistics
@@ -127,22 +127,6 @@ def share_unsolved(draw: Callable[..., Any], unsolved: float) -> Study:
     return study
 
 
-def restricted(success_rate: float) -> Study:
-    """Bound the mean time, counted up to the trials' end."""
-    until = float(SUCCESS.ppf(success_rate))
-
-    def study(rng: Rng, n: int) -> Interval | None:
-        found = statistics.restricted_mean(*cut(success_rate, rng, n), until)
-        return found.interval if found else None
-
-    return study
-
-
-def restricted_truth(success_rate: float) -> float:
-    """Give the area under the law's survival."""
-    return float(integrate.quad(SUCCESS.sf, 0, SUCCESS.ppf(success_rate), epsabs=1e-12)[0])
-
-
 # --- sparsity error ---------------------------------------------------------------------------------------------
 
 
@@ -201,13 +185,6 @@ def cases() -> Iterator[tuple[str, str, Study, float]]:
         law = f"{success_rate:.0%} solved, at {unsolved:.0%} unsolved"
         yield "kaplan_meier", law, share_unsolved(partial(cut, success_rate), unsolved), unsolved
     yield "kaplan_meier", "cut off at random, at 50% unsolved", share_unsolved(interrupted, 0.5), 0.5
-    for success_rate in (0.9, 0.5, 0.1):
-        yield (
-            "restricted_mean",
-            f"{success_rate:.0%} solved",
-            restricted(success_rate),
-            restricted_truth(success_rate),
-        )
     sparse = statistics.beta_mean_interval
     for mean, precision in ((0.45, 10), (0.35, 5), (1e-4, 5e3)):
         law = f"beta, mean {mean:g}, precision {precision:g}"

@@ -193,6 +193,20 @@ def _coverage(row: Row) -> str:
     return f"{share:.1f}" if round(known) == 100 else f"{share:.1f} (of {known:.0f}%)"
 
 
+def restricted_table(rows: Sequence[Row]) -> str:
+    """Give one line a law and an interval: its coverage by the number of seeds, and its width with few and many."""
+    sizes = list(dict.fromkeys(row["n"] for row in rows))
+    lines: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        lines.setdefault((row["law"], row["interval"]), []).append(row)
+    texts = [
+        [law, _as_code(interval), *map(_coverage, some), *(number(some[place]["width"]) for place in (1, -1))]
+        for (law, interval), some in lines.items()
+    ]
+    head = ["law", "interval", *(f"{n} seeds" for n in sizes), f"width, {sizes[1]}", f"width, {sizes[-1]}"]
+    return markdown(head, texts, 2)
+
+
 def looks_table(rows: Sequence[Row]) -> str:
     """Give a line a rate, then one two rates, with a share and the seeds used by each way."""
     return "\n\n".join(
@@ -273,7 +287,7 @@ def search_table(rows: Sequence[Row]) -> str:
 
 TABLES = {
     "engine": engine_table, "compiling": compiling_table, "floor": floor_table, "scaling": scaling_table,
-    "coverage": coverage_table, "looks": looks_table,
+    "coverage": coverage_table, "restricted": restricted_table, "looks": looks_table,
     "aggregate": aggregate_table,
     "report": report_table,
     "scale": scale_table,

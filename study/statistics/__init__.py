@@ -6,6 +6,7 @@
     trends            success rates over hyperparameters
     solved_at         median and mean of iterations (or seconds) to success
     survival          the same with unsolved trials counted as censored
+    restricted_mean   mean time to success up to a given time, unsolved trials counted as censored
     sparsity_error    mean of numbers in [0, 1/2]
     upper_mean        bound of a mean cost, where trials that failed cost the most
     published         the published estimators, faults included, to repeat published numbers
@@ -18,6 +19,12 @@ or from values outside the law's support. What can't be an observation (NaN, a n
 from study.statistics.fixed_width import FixedWidth, looks
 from study.statistics.published import AsPublished, as_published
 from study.statistics.rates import fisher_exact, holm, newcombe, wilson, wilsons
+from study.statistics.restricted_mean import (
+    RestrictedMean,
+    RestrictedMeans,
+    restricted_mean,
+    restricted_means,
+)
 from study.statistics.sequential import anytime, anytime_sign_test
 from study.statistics.solved_at import (
     gamma_mean_interval,
@@ -30,16 +37,7 @@ from study.statistics.solved_at import (
     medians,
 )
 from study.statistics.sparsity_error import beta_mean_interval, beta_mean_intervals
-from study.statistics.survival import (
-    LogRank,
-    RestrictedMean,
-    RestrictedMeans,
-    SurvivalCurve,
-    kaplan_meier,
-    log_rank,
-    restricted_mean,
-    restricted_means,
-)
+from study.statistics.survival import LogRank, SurvivalCurve, kaplan_meier, log_rank
 from study.statistics.trends import Coefficient, LogisticFit, Trend, cochran_armitage, logistic_regression
 from study.statistics.upper_mean import upper_mean
 

@@ -15,10 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from study.records import Interval
-from study.statistics import samples
 from study.statistics.checks import Flags, Floats, Values, finite, normal_quantile
-from study.statistics.samples import Ints, Sizes
+from study.statistics.samples import Ints
 
 Bools = npt.NDArray[np.bool_]
 
@@ -53,36 +51,6 @@ class SurvivalCurve:
         """
         reached = np.flatnonzero(self.survival <= 0.5 + 1e-12)
         return float(self.times[reached[0]]) if reached.size else None
-
-
-@dataclass(frozen=True, kw_only=True)
-class RestrictedMean:
-    """The mean time to success, each trial counted for no longer than a given time.
-
-    Args:
-        mean: area under the survival curve up to that time.
-        standard_error: by Greenwood's formula; None where no trial was solved by then.
-        interval: mean ± z standard errors, no further than from zero to that time; None likewise.
-    """
-
-    mean: float
-    standard_error: float | None
-    interval: Interval | None
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class RestrictedMeans:
-    """The same of many samples; NaN where there is no such number.
-
-    Args:
-        mean: shape [samples].
-        standard_error: shape [samples].
-        interval: shape [samples, 2], low and high.
-    """
-
-    mean: Floats
-    standard_error: Floats
-    interval: Floats
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +93,7 @@ def kaplan_meier(times: Values, solved: Flags, confidence: float = 0.95) -> Surv
         ([0.8, 0.6, 0.3, 0.3], [0.2, 0.13, 0.01, 0.01])
     """
     z = normal_quantile(confidence)
-    t, is_solved = _observed(times, solved)
+    t, is_solved = checked_trials(times, solved)
     if not t.size:
         return None
     moments, at_risk, events = _counts(t, is_solved)
@@ -138,95 +106,6 @@ def kaplan_meier(times: Values, solved: Flags, confidence: float = 0.95) -> Surv
     return SurvivalCurve(
         times=moments, at_risk=at_risk, solved=events, survival=survival, low=ends[0], high=ends[1]
     )
-
-
-def restricted_mean(
-    times: Values, solved: Flags, until: float, confidence: float = 0.95
-) -> RestrictedMean | None:
-    """Estimate the mean of min(time to success, until).
-
-    The area A(0) under the Kaplan-Meier curve, where A(t) is that from t to `until`, with the variance
-    Σ A(t_i)² d_i/(n_i (n_i - d_i)). Klein & Moeschberger, Survival Analysis (2003), 4.5. Without trials censored before
-    `until` these are the sample mean of min(time, until), and the mean squared deviation from it over n.
-
-    Args:
-        times: shape [n], >= 0: solved at, or censored at.
-        solved: shape [n]: which of both.
-        until: > 0; the same for all cells that are compared.
-        confidence: in (0, 1).
-
-    Returns:
-        None of no trials, and where the curve is not known up to `until`: the trials end before, and not all are
-        solved.
-
-    Raises:
-        ValueError: if a time is negative or not finite, `until` is not positive, or lengths differ.
-
-    Example:
-        >>> found = restricted_mean([10, 20, 30, 50, 50], [True, True, True, False, False], until=50)
-        >>> found.mean, round(found.standard_error, 2)
-        (32.0, 7.16)
-    """
-    found = restricted_means(times, solved, [len(times)], until, confidence)
-    [mean], [error] = samples.numbers(found.mean), samples.numbers(found.standard_error)
-    if mean is None:
-        return None
-    return RestrictedMean(mean=mean, standard_error=error, interval=samples.intervals(found.interval)[0])
-
-
-def restricted_means(
-    times: Values, solved: Flags, sizes: Sizes, until: float | Values, confidence: float = 0.95
-) -> RestrictedMeans:
-    """Estimate the mean of min(time to success, until) of each of many samples, as `restricted_mean` does for one.
-
-    Args:
-        times: of the samples, one after another; >= 0.
-        solved: as many.
-        sizes: trials of each sample.
-        until: > 0; one for all, or one a sample.
-        confidence: in (0, 1).
-
-    Raises:
-        ValueError: as for one sample, or if sizes don't add up to the times.
-
-    Example:
-        >>> times, solved = [10, 20, 30, 50, 50, 40], [True, True, True, False, False, True]
-        >>> found = restricted_means(times, solved, [5, 1], until=50)
-        >>> found.mean.round(2).tolist(), found.standard_error.round(2).tolist()
-        ([32.0, 40.0], [7.16, 0.0])
-    """
-    z = normal_quantile(confidence)
-    t, is_solved = _observed(times, solved)
-    n = samples.checked_sizes(t, sizes)
-    ends = np.broadcast_to(np.asarray(until, dtype=np.float64), n.shape)
-    if not np.all((ends > 0) & (ends < math.inf)):
-        raise ValueError(f"0 < until must hold, but got {until}")
-    mean, error = np.full((2, n.size), math.nan)
-    # complex numbers sort as trials must: by time, and of one time the solved first, where the others are still at risk
-    for places, rows in samples.padded(np.where(is_solved, t, t + 1j), n, math.inf):
-        rows.sort(axis=1)
-        mean[places], error[places] = _restricted(rows.real, rows.imag == 0, n[places], ends[places])
-    low, high = np.maximum(0.0, mean - z * error), np.minimum(ends, mean + z * error)
-    interval = np.where(error[:, None] > 0, np.column_stack([low, high]), math.nan)
-    return RestrictedMeans(mean=mean, standard_error=error, interval=interval)
-
-
-def _restricted(times: Floats, solved: Bools, n: Ints, until: Floats) -> tuple[Floats, Floats]:
-    """Give area and standard error of rows of trials in order, n in each; NaN where there is none."""
-    row = np.arange(n.size)
-    is_known = (times[row, n - 1] >= until) | solved[row, n - 1]
-    event = solved & (times < until[:, None])
-    # a trial at a time, since the factors of trials of one time multiply to theirs
-    at_risk = np.maximum(n[:, None] - np.arange(times.shape[1]), 1)
-    survival = np.cumprod(np.where(event, (at_risk - 1) / at_risk, 1.0), axis=1)
-    edges = np.column_stack([np.zeros(n.size), np.minimum(times, until[:, None]), until])
-    areas = np.column_stack([np.ones(n.size), survival]) * np.diff(edges, axis=1)
-    to_come = np.cumsum(areas[:, ::-1], axis=1)[:, ::-1]
-    # where the last is solved nothing is to come, whatever was before
-    greenwood = np.where(event, to_come[:, 1:] ** 2 / (at_risk * np.maximum(at_risk - 1, 1)), 0.0)
-    variance = np.cumsum(greenwood, axis=1)[:, -1]  # one by one, so that the row's width changes no bit
-    error = np.where(event.any(axis=1), np.sqrt(variance), math.nan)
-    return np.where(is_known, to_come[:, 0], math.nan), np.where(is_known, error, math.nan)
 
 
 def log_rank(samples: Sequence[tuple[Values, Flags]]) -> LogRank | None:
@@ -252,7 +131,7 @@ def log_rank(samples: Sequence[tuple[Values, Flags]]) -> LogRank | None:
         >>> found.degrees_of_freedom, round(found.p_value, 4)
         (1, 0.0021)
     """
-    observed = [_observed(times, solved) for times, solved in samples]
+    observed = [checked_trials(times, solved) for times, solved in samples]
     if not observed or not any(t.size for t, _ in observed):
         return None
     moments, total, events = _counts(*(np.concatenate(part) for part in zip(*observed, strict=True)))
@@ -274,7 +153,8 @@ def log_rank(samples: Sequence[tuple[Values, Flags]]) -> LogRank | None:
     )
 
 
-def _observed(times: Values, solved: Flags) -> tuple[Floats, Bools]:
+def checked_trials(times: Values, solved: Flags) -> tuple[Floats, Bools]:
+    """Give times and flags as arrays, after refusing what can be neither."""
     t, is_solved = finite(times), np.asarray(solved)
     if t.shape != is_solved.shape:
         raise ValueError(

@@ -23,6 +23,7 @@ from benchmarks import (
     floor,
     looks,
     report,
+    restricted,
     scale,
     scaling,
     tables,
@@ -216,6 +217,47 @@ def test_coverage_counts_what_it_says(rate):
     assert float(found["coverage"]) == pytest.approx(rate, abs=0.04)
     assert float(found["all_above"]) == pytest.approx(1 - rate, abs=0.04)
     assert float(found["all_below"]) == 0
+
+
+def test_restricted_means_are_counted_again_alike(tmp_path, monkeypatch):
+    """Each law has a line for each interval and size; the same seed gives the same file, and another another."""
+    monkeypatch.setattr(restricted, "SIZES", (5, 10))
+    files = []
+    for number, seed in enumerate("778"):
+        out = tmp_path / f"{number}.csv"
+        restricted.main(["--studies", "20", "--seed", seed, "--out", str(out)])
+        files.append(out.read_text())
+    assert files[0] == files[1] != files[2]
+    rows = list(csv.DictReader(files[0].splitlines()))
+    laws, sizes, intervals = [*restricted.cases(), restricted.LEAST], restricted.SIZES, restricted.INTERVALS
+    assert len(rows) == len(laws) * len(sizes) * len(intervals)
+    assert all(0 <= float(row["coverage"]) <= 1 for row in rows if row["coverage"])
+    assert tables.restricted_table(rows).count("\n") == 1 + len(laws) * len(intervals)
+
+
+@pytest.mark.parametrize("name", restricted.LAWS)
+def test_laws_have_the_means_that_they_say(name):
+    """The mean of min(time, 1) over a million drawn times is the law's, within five standard errors."""
+    law, truth = restricted.LAWS[name]
+    times = np.minimum(law(np.random.default_rng(1), (1000, 1000)), 1.0)
+    assert abs(times.mean() - truth) <= 5e-3 * times.std() + 1e-9
+
+
+def test_the_least_coverage_is_that_of_the_hardest_law():
+    """An interval that misses where all trials are alike is worst where one value comes in 99% of trials."""
+
+    def bound(times, solved):
+        return np.where(np.ptp(times, axis=1)[:, None] > 0, [[0.0, 1.0]], [[2.0, 2.0]])
+
+    assert restricted.least_coverage(bound, 5) == pytest.approx(1 - 0.99**5 - 0.01**5)
+
+
+@pytest.mark.parametrize("solved", [0, 3, 20])
+def test_the_score_interval_is_wilsons_where_a_success_saves_all(solved):
+    """Solved at once or never: the interval of the time saved is Wilson's of the success rate."""
+    times = np.array([[0.0] * solved + [1.0] * (20 - solved)])
+    bounds = 1 - restricted.score(times, times < 1)[0, ::-1]
+    assert bounds == pytest.approx(statistics.wilson(solved, 20), abs=1e-12)
 
 
 def test_looks_are_counted_again_alike(tmp_path, monkeypatch):

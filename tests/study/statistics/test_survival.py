@@ -11,7 +11,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from lifelines import KaplanMeierFitter
 from lifelines.statistics import multivariate_logrank_test
-from lifelines.utils import restricted_mean_survival_time
 from scipy import stats
 from statsmodels.duration.survfunc import SurvfuncRight, survdiff
 
@@ -78,45 +77,6 @@ def test_kaplan_meier_ends_at_the_share_unsolved(ends):
     times, solved = [float(min(t, 20)) for t in ends], [t < 20 for t in ends]
     curve = statistics.kaplan_meier(times, solved)
     assert curve.survival[-1] == pytest.approx(1 - sum(solved) / len(solved), abs=1e-12)
-
-
-@given(TRIALS)
-def test_restricted_mean_is_lifelines_area(trials):
-    """The restricted mean is the area under lifelines' curve."""
-    times, solved = columns(trials)
-    until = max(times)
-    found = statistics.restricted_mean(times, solved, until)
-    theirs = restricted_mean_survival_time(KaplanMeierFitter().fit(times, solved), t=until)
-    assert found.mean == pytest.approx(theirs, abs=1e-9)
-
-
-@given(CENSORED_AT_END, st.integers(5, 30))
-def test_restricted_mean_without_early_censoring_is_the_sample_mean(ends, until):
-    """With no trial censored before, it is the mean of the cut times, with the plain standard error of a mean."""
-    cut = np.minimum(np.array(ends, dtype=float), until)
-    found = statistics.restricted_mean(cut, np.array(ends) <= until, until)
-    assert found.mean == pytest.approx(cut.mean(), abs=1e-9)
-    if np.all(cut == until):
-        assert (found.standard_error, found.interval) == (None, None)
-        return
-    error = cut.std() / math.sqrt(len(cut))
-    assert found.standard_error == pytest.approx(error, abs=1e-9)
-    if found.interval:
-        expected = (max(0, cut.mean() - 1.96 * error), min(until, cut.mean() + 1.96 * error))
-        assert found.interval == pytest.approx(expected, abs=1e-3 * until)
-
-
-def test_restricted_mean_has_the_error_that_it_says():
-    """Over 2000 studies with trials censored at random the standard error is the estimates' scatter within 5%."""
-    rng = np.random.default_rng(2)
-    found = []
-    for _ in range(2000):
-        success, end = rng.gamma(4, 5, 60), rng.uniform(5, 60, 60)
-        found.append(statistics.restricted_mean(np.minimum(success, end), success <= end, 25))
-    known = [f for f in found if f is not None]
-    assert len(known) > 1900
-    errors = [f.standard_error for f in known]
-    assert np.mean(errors) == pytest.approx(np.std([f.mean for f in known]), rel=0.05)
 
 
 @given(st.lists(TRIALS, min_size=2, max_size=4))
@@ -215,24 +175,6 @@ def test_kaplan_meier_of_degenerate_samples():
     for curve in (one, unsolved, at_once):
         assert np.isnan(curve.low).all()
         assert np.isnan(curve.high).all()
-
-
-def test_restricted_mean_of_degenerate_samples():
-    """It is None where the curve isn't known so far; none solved has no error, all at once no interval."""
-    assert statistics.restricted_mean([], [], 10) is None
-    assert statistics.restricted_mean([5.0, 3.0], [False, True], 10) is None
-    assert statistics.restricted_mean([5.0, 3.0], [True, True], 10).mean == 4.0
-    none = statistics.restricted_mean([10.0] * 3, [False] * 3, 10)
-    assert (none.mean, none.standard_error, none.interval) == (10.0, None, None)
-    at_once = statistics.restricted_mean([4.0] * 3, [True] * 3, 10)
-    assert (at_once.mean, at_once.standard_error, at_once.interval) == (4.0, 0.0, None)
-
-
-@pytest.mark.parametrize("until", [0.0, -1.0, math.nan, math.inf])
-def test_restricted_mean_needs_an_end(until):
-    """An end that is not a positive number is refused."""
-    with pytest.raises(ValueError, match="until"):
-        statistics.restricted_mean([1.0], [True], until)
 
 
 def test_flags_must_be_flags():

@@ -1,0 +1,223 @@
+"""The mean time to success up to a given time, with the unsolved trials in it, and an interval for any law of it.
+
+Its interval assumes nothing of the law but that times are >= 0. That matters: where most trials are solved just before
+the end, and a few long before, a standard error of ten trials that happens to see none of the few is next to nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from study.records import Interval
+from study.statistics import samples
+from study.statistics.checks import Flags, Floats, Values, check_confidence
+from study.statistics.samples import Ints, Sizes
+from study.statistics.survival import Bools, checked_trials
+
+Moments = tuple[Floats, Floats]
+"""Means and variances of independent variables."""
+
+_ONE = (1.0, 0.0)
+"""Those of what is always 1."""
+
+_LEAST_RANGE = 1e-12
+"""As a share of its greater end: rounding leaves no law to a narrower range."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RestrictedMean:
+    """The mean time to success, each trial counted for no longer than a given time.
+
+    Args:
+        mean: area under the survival curve up to that time.
+        standard_error: by Greenwood's formula; None where no trial was solved by then.
+        interval: of the law's mean, whatever the law; within zero and that time.
+    """
+
+    mean: float
+    standard_error: float | None
+    interval: Interval
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RestrictedMeans:
+    """The same of many samples; NaN where there is no such number.
+
+    Args:
+        mean: shape [samples].
+        standard_error: shape [samples].
+        interval: shape [samples, 2], low and high.
+    """
+
+    mean: Floats
+    standard_error: Floats
+    interval: Floats
+
+
+def restricted_mean(
+    times: Values, solved: Flags, until: float, confidence: float = 0.95
+) -> RestrictedMean | None:
+    """Estimate the mean of min(time to success, until).
+
+    The area A(0) under the Kaplan-Meier curve, where A(t) is that from t to `until`, with the variance
+    Σ A(t_i)² d_i/(n_i (n_i - d_i)). Klein & Moeschberger, Survival Analysis (2003), 4.5. Without trials censored before
+    `until` these are the sample mean of min(time, until), and the mean squared deviation from it over n.
+
+    The interval goes from a quantile of ∫ S_low to one of ∫ S_high, both from 0 to `until`. S_high begins at 1, and at
+    each success of one of n trials at risk is multiplied by a Beta(n, 1) variable; S_low(t) is S_high(t) times another,
+    of as many trials as are at risk after t. At any t these are the beta products of Fay, Brittain & Proschan,
+    Biostatistics 14 (2013) 723-736. Without trials censored before `until`, ∫ S_high is the mean of the times and
+    `until`, weighted by uniform spacings, and ∫ S_low that of the times and 0: the bounds of Gaffke, Mathematical
+    Methods of Statistics 14 (2005) 451-467. Where all are solved at 0 or not at all they are Clopper & Pearson's.
+    Quantiles are those of the beta law with the same mean, variance and ends, which is exact in the latter case.
+
+    Args:
+        times: shape [n], >= 0: solved at, or censored at.
+        solved: shape [n]: which of both.
+        until: > 0; the same for all cells that are compared.
+        confidence: in (0, 1).
+
+    Returns:
+        None of no trials, and where the curve is not known up to `until`: the trials end before, and not all are
+        solved.
+
+    Raises:
+        ValueError: if a time is negative or not finite, `until` is not positive, or lengths differ.
+
+    Example:
+        >>> estimate = restricted_mean([10, 20, 30, 50, 50], [True, True, True, False, False], until=50)
+        >>> estimate.mean, round(estimate.standard_error, 2), [round(end, 1) for end in estimate.interval]
+        (32.0, 7.16, [12.7, 45.5])
+    """
+    estimates = restricted_means(times, solved, [len(times)], until, confidence)
+    [mean], [error] = samples.numbers(estimates.mean), samples.numbers(estimates.standard_error)
+    [interval] = samples.intervals(estimates.interval)
+    if mean is None or interval is None:
+        return None
+    return RestrictedMean(mean=mean, standard_error=error, interval=interval)
+
+
+def restricted_means(
+    times: Values, solved: Flags, sizes: Sizes, until: float | Values, confidence: float = 0.95
+) -> RestrictedMeans:
+    """Estimate the mean of min(time to success, until) of each of many samples, as `restricted_mean` does for one.
+
+    Args:
+        times: of the samples, one after another; >= 0.
+        solved: as many.
+        sizes: trials of each sample.
+        until: > 0; one for all, or one a sample.
+        confidence: in (0, 1).
+
+    Raises:
+        ValueError: as for one sample, or if sizes don't add up to the times.
+
+    Example:
+        >>> times, solved = [10, 20, 30, 50, 50, 40], [True, True, True, False, False, True]
+        >>> estimates = restricted_means(times, solved, [5, 1], until=50)
+        >>> estimates.mean.round(2).tolist(), estimates.standard_error.round(2).tolist()
+        ([32.0, 40.0], [7.16, 0.0])
+    """
+    check_confidence(confidence)
+    t, is_solved = checked_trials(times, solved)
+    n = samples.checked_sizes(t, sizes)
+    ends = np.broadcast_to(np.asarray(until, dtype=np.float64), n.shape)
+    if not np.all((ends > 0) & (ends < math.inf)):
+        raise ValueError(f"0 < until must hold, but got {until}")
+    found = np.full((n.size, 4), math.nan)
+    # complex numbers sort as trials must: by time, and of one time the solved first, where the others are still at risk
+    for places, rows in samples.padded(np.where(is_solved, t, t + 1j), n, math.inf):
+        rows.sort(axis=1)
+        found[places] = _estimates(rows.real, rows.imag == 0, n[places], ends[places], (1 - confidence) / 2)
+    return RestrictedMeans(mean=found[:, 0], standard_error=found[:, 1], interval=found[:, 2:])
+
+
+def _estimates(times: Floats, solved: Bools, n: Ints, until: Floats, tail: float) -> Floats:
+    """Give mean, standard error, low and high of rows of trials in order, n in each; NaN where there is none."""
+    row = np.arange(n.size)
+    is_known = (times[row, n - 1] >= until) | solved[row, n - 1]
+    is_watched = times < until[:, None]
+    is_event = solved & is_watched
+    # a trial at a time, since the factors of trials of one time multiply to theirs
+    at_risk = np.maximum(n[:, None] - np.arange(times.shape[1]), 1).astype(np.float64)
+    times = np.minimum(times, until[:, None])
+    gaps = np.diff(np.column_stack([np.zeros(n.size), times, until]), axis=1)
+
+    survival = _curve(np.where(is_event, (at_risk - 1) / at_risk, 1.0))
+    to_come = _to_come(survival * gaps)
+    # where the last is solved nothing is to come, whatever was before
+    terms = np.where(is_event, to_come[:, 1:] ** 2 / (at_risk * np.maximum(at_risk - 1, 1)), 0.0)
+    mean = np.minimum(to_come[:, 0], until)  # many gaps may add up to a last bit more
+    error = np.where(is_event.any(axis=1), np.sqrt(_total(terms)), math.nan)
+
+    factors = _where(is_event, _beta(at_risk), _ONE)
+    first = np.min(times, axis=1, where=is_event, initial=math.inf)
+    high = _quantile(1 - tail, *_area_law(gaps, *factors), np.minimum(first, until), until)
+    # The one factor more: a success uses it up, and brings the next.
+    factors = _where(is_event, _beta(at_risk - 1), _where(is_watched, _beta_ratio(at_risk), _ONE))
+    begun = [np.column_stack(pair) for pair in zip(_beta(n.astype(np.float64)), factors, strict=True)]
+    gaps = np.column_stack([np.zeros(n.size), gaps])
+    last = np.where(survival[:, -1] > 0, until, times[row, n - 1])
+    low = _quantile(tail, *_area_law(gaps, *begun), np.zeros(n.size), last)
+    # at a confidence near zero a quantile may lie beyond the mean
+    low, high = np.minimum(low, mean), np.clip(high, mean, until)
+    found = np.column_stack([mean, error, low, high])
+    return np.where(is_known[:, None], found, math.nan)
+
+
+def _where(which: Bools, these: Moments, others: Moments | tuple[float, float]) -> Moments:
+    """Choose between two kinds of factors."""
+    return np.where(which, these[0], others[0]), np.where(which, these[1], others[1])
+
+
+def _beta(n: Floats) -> Moments:
+    """Give the moments of Beta(n, 1); of none, 0."""
+    return n / (n + 1), n / ((n + 1) ** 2 * (n + 2))
+
+
+def _beta_ratio(n: Floats) -> Moments:
+    """Give the moments of what makes Beta(n - 1, 1) of Beta(n, 1): 1 in a share (n - 1)/n, else Beta(n - 1, 1)."""
+    return (n - 1) * (n + 1) / n**2, (n - 1) * (2 * n + 1) / (n**4 * (n + 1))
+
+
+def _curve(factors: Floats) -> Floats:
+    """Multiply up: 1 at the start, then after each factor."""
+    return np.column_stack([np.ones(len(factors)), np.cumprod(factors, axis=1)])
+
+
+def _to_come(areas: Floats) -> Floats:
+    """Add up from each to the last: from the right, so that what fills a row up changes no bit."""
+    return np.cumsum(areas[:, ::-1], axis=1)[:, ::-1]
+
+
+def _total(terms: Floats) -> Floats:
+    """Add up each row: one by one, so that its width changes no bit."""
+    return np.cumsum(terms, axis=1)[:, -1]
+
+
+def _area_law(gaps: Floats, means: Floats, variances: Floats) -> Moments:
+    """Give mean and variance of the area under each curve that is multiplied by a random factor after each gap.
+
+    With R_i what is to come after factor i on a curve that is 1 there, Var(B R) = E(B²) Var(R) + Var(B) E(R)².
+    """
+    curve = _curve(means)
+    to_come = _to_come(curve * gaps)
+    ahead = np.divide(to_come[:, 1:], curve[:, 1:], out=np.zeros_like(means), where=curve[:, 1:] > 0)
+    squares = _curve(means**2 + variances)[:, :-1]
+    return to_come[:, 0], _total(squares * variances * ahead**2)
+
+
+def _quantile(share: float, mean: Floats, variance: Floats, least: Floats, greatest: Floats) -> Floats:
+    """Give a quantile of the beta laws on these ranges with these moments; the mean, where there is no range."""
+    extent = greatest - least
+    is_law = (extent > _LEAST_RANGE * greatest) & (variance >= np.finfo(np.float64).tiny)
+    extent, place = np.where(is_law, extent, 1.0), np.where(is_law, mean - least, 0.5)
+    place = place / extent
+    spread = np.where(is_law, variance, 0.0625) / extent**2
+    precision = place * (1 - place) / spread - 1
+    found = least + extent * special.betaincinv(place * precision, (1 - place) * precision, share)
+    return np.where(is_law, found, mean)

@@ -1,11 +1,14 @@
 """Building blocks whose results don't depend on what else is in the pack.
 
 A trial must come out bit for bit the same alone and in a pack, so an element's value may not depend on its
-place in memory. Most of torch's operations keep to that on the CPU; those that don't are replaced here.
+place in memory. Most of torch's operations keep to that on the CPU; those that don't are replaced here. None does on
+several threads: whoever wants the same bits computes within `one_thread`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -13,6 +16,26 @@ from torch import Tensor, nn
 
 # BLAS rounds by where a matrix begins in memory. Trials all begin alike if their rows fill whole cache lines.
 _ALIGNED_ROWS = 16
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Keep torch to one thread, meanwhile, and give it back what it had.
+
+    Several threads share a product out by its size, and so round a trial's numbers otherwise in a pack than alone.
+    Many small products on several threads wait for each other most of the time, too.
+
+    Example:
+        >>> with one_thread():
+        ...     torch.get_num_threads()
+        1
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def contract(weight: Tensor, x: Tensor) -> Tensor:

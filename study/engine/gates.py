@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +14,7 @@ from study.records import Cell, Weights
 from tasks import MODELS
 from tasks.networks import Network
 from tasks.stream import Purpose
+from units.kernels import one_thread
 from units.nalu import GatedUnit
 
 Arrays = Mapping[str, npt.NDArray[np.float32]]
@@ -107,7 +107,7 @@ def mean_gates(cell: Cell, arrays: Arrays, rows: int | None = None) -> dict[str,
     trials = len(next(iter(arrays.values())))
     size = max(1, _HIDDEN_VALUES // (_ROWS * cell.hidden_size))
     found = []
-    with _one_thread(), torch.no_grad():
+    with one_thread(), torch.no_grad():
         for first in range(0, trials, size):
             _bind(network, {name: array[first : first + size] for name, array in arrays.items()})
             found.append(_sums(network, x))
@@ -160,14 +160,3 @@ def _parameters(network: Network) -> Iterator[tuple[str, nn.Parameter]]:
     for number, layer in enumerate(network.layers, start=1):
         for name, parameter in layer.named_parameters():
             yield f"layer_{number}.{name}", parameter
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Keep torch to one thread, meanwhile: many small products on several wait for each other most of the time."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)

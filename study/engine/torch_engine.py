@@ -4,7 +4,7 @@ One Python step an iteration serves the whole pack: trials are the leading axis 
 
 What keeps a trial's bits independent of its pack: every matrix product is batched over trials (a plain product over
 stacked rows is not the same for every number of rows), elementwise operations don't look at their neighbours, and
-torch runs on one thread. Packs go to cores, not threads.
+torch runs on one thread while a pack trains, whatever the process gives it else. Packs go to cores, not threads.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from study.engine.sliced import Arrays, Looked, SlicedTraining
 from study.engine.torch_parts import Parts
 from study.errors import DeviceError
 from study.records import Cell, Checkpoint, Pack, Progress, Trial
+from units.kernels import one_thread
 
 
 def check_device(device: str) -> None:
@@ -68,8 +69,7 @@ class TorchEngine(Engine):
     def start(self, pack: Pack, *, device: str, checkpoint: Checkpoint | None = None) -> Training:
         """Begin a pack, or go on from a checkpoint of these very trials."""
         check_device(device)
-        torch.set_num_threads(1)
-        with room_for(pack, self.memory_mb(pack)):
+        with one_thread(), room_for(pack, self.memory_mb(pack)):
             return TorchTraining(self.name, pack, device, checkpoint, self.memory_mb(pack))
 
 
@@ -84,7 +84,7 @@ class TorchTraining(SlicedTraining):
 
     def advance(self, for_s: float) -> Progress:
         """Train for about that many seconds, at least one update."""
-        with room_for(self._pack, self._memory_mb):
+        with one_thread(), room_for(self._pack, self._memory_mb):
             return super().advance(for_s)
 
     def _begin(self, arrays: Arrays | None) -> None:

@@ -11,9 +11,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
-from rich.console import Console
-
 from study import cluster
+from study.console import Console
 from study.options import Options
 from study.plan import AtOnce, Plan, load_share
 from study.plan import loads as make_loads

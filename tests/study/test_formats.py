@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from rich.console import Console
 
 from study import table
 from study.cli.options import growing
+from study.console import Console
 from study.engine import ENGINES, Training
 from study.engine.fused_engine import FusedEngine
 from study.errors import InputError, StoreError

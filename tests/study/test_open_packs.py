@@ -9,9 +9,9 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rich.console import Console
 
 from study.cluster.listener import listener
+from study.console import Console
 from study.plan import Plan, plan
 from study.publishing import StoredPacks
 from study.records import (

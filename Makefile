@@ -16,12 +16,12 @@ install-dev: $(VENV)/installed-dev  ## and what tests, checks and the compilatio
 # Every file is checked against the hash in the lock; nothing is resolved here, and the package is built by what was installed.
 LOCK := deploy/lock
 PIP_INSTALL := $(BIN)/pip install --quiet --no-deps --no-build-isolation
-IS_CPU_TORCH := from importlib.metadata import requires; raise SystemExit(any("cuda" in need for need in requires("torch")))
 
-$(VENV)/installed: pyproject.toml $(LOCK)/base.txt $(LOCK)/cuda.txt
+# torch's CPU build where pip is set up to find it, else PyPI's, which for Linux brings gigabytes of CUDA.
+$(VENV)/installed: pyproject.toml $(LOCK)/base.txt $(LOCK)/torch.txt $(LOCK)/torch-cpu.txt
 	$(PYTHON) -m venv $(VENV)
 	$(PIP_INSTALL) --require-hashes --requirement $(LOCK)/base.txt
-	$(BIN)/python -c '$(IS_CPU_TORCH)' || $(PIP_INSTALL) --require-hashes --requirement $(LOCK)/cuda.txt
+	$(PIP_INSTALL) --require-hashes --requirement $(LOCK)/torch-cpu.txt 2>/dev/null || $(PIP_INSTALL) --require-hashes --requirement $(LOCK)/torch.txt
 	$(PIP_INSTALL) --editable .
 	touch $@
 

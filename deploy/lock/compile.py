@@ -7,8 +7,8 @@ uv resolves; this file shares the packages out among the locks, so that a machin
 
 - `base.txt` runs the service and builds its package;
 - `server.txt`, `gpu.txt` and `dev.txt` are what these extras add;
-- `cuda.txt` is what torch needs where its build is CUDA's, as the one that PyPI has for Linux is;
-- `torch-cpu.txt` is written by hand: hashes of the CPU builds, which PyPI doesn't have. They go into `base.txt`.
+- `torch.txt` is PyPI's torch, with the CUDA libraries that its builds for Linux need;
+- `torch-cpu.txt` is written by hand: torch's CPU builds, which PyPI doesn't have.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 EXTRAS = ("server", "gpu", "dev")
-LOCKS = (*(f"{name}.txt" for name in ("base", *EXTRAS)), "cuda.txt")
-_ONLY_CUDA = re.compile(r"nvidia-|cuda-|triton$")
+LOCKS = ("base", "torch", *EXTRAS)
+_TORCH = re.compile(r"torch$|nvidia-|cuda-|triton$")
 _OPTIONS = (
     *("--quiet", "--universal", "--python-version=3.11", "--fork-strategy=fewest"),
     *("--generate-hashes", "--no-header", "--no-annotate"),
@@ -52,7 +52,11 @@ def main() -> None:
     own = "\n".join([*project["project"]["dependencies"], *project["build-system"]["requires"], "editables"])
     extras = {name: "\n".join(project["project"]["optional-dependencies"][name]) for name in EXTRAS}
     versions, excluded = HERE / "versions.tmp", HERE / "excluded.tmp"
-    pins = {} if "--upgrade" in sys.argv else _merged(*(parse((HERE / name).read_text()) for name in LOCKS))
+    pins = (
+        {}
+        if "--upgrade" in sys.argv
+        else _merged(*(parse((HERE / f"{name}.txt").read_text()) for name in LOCKS))
+    )
     try:
         excluded.write_text("torch\n")
         versions.write_text(_without_hashes(pins))
@@ -60,24 +64,23 @@ def main() -> None:
         versions.write_text(_without_hashes(everything))
         locked, no_torch = f"--constraint={versions}", f"--excludes={excluded}"
         base = resolve(own, locked)
-        cuda = {name: pin for name, pin in resolve("torch", locked).items() if _ONLY_CUDA.match(name)}
+        torch = {name: pin for name, pin in resolve("torch", locked).items() if _TORCH.match(name)}
         alone = resolve(own, locked, no_torch)
         locks = {name: _less(resolve(f"{own}\n{extras[name]}", locked, no_torch), alone) for name in EXTRAS}
     finally:
         versions.unlink(missing_ok=True)
         excluded.unlink(missing_ok=True)
-    base["torch"] += " \\\n" + " \\\n".join(_cpu_hashes(base["torch"]))
-    for name, lock in (locks | {"base": _less(base, cuda), "cuda": cuda}).items():
+    _check_cpu_build(torch["torch"])
+    for name, lock in (locks | {"base": _less(base, torch), "torch": torch}).items():
         header = "# Written by `make lock`.\n"
         (HERE / f"{name}.txt").write_text(header + "".join(f"{pin}\n" for pin in lock.values()))
 
 
-def _cpu_hashes(pin: str) -> list[str]:
-    builds = parse((HERE / "torch-cpu.txt").read_text())["torch"]
+def _check_cpu_build(pin: str) -> None:
+    [build] = parse((HERE / "torch-cpu.txt").read_text()).values()
     version = pin.partition(" ")[0]
-    if not builds.startswith(f"{version} "):
-        raise SystemExit(f"torch-cpu.txt must have the hashes of {version}'s CPU builds, but has: {builds}")
-    return re.findall(r" +--hash=\S+", builds)
+    if not build.startswith(f"{version}+cpu "):
+        raise SystemExit(f"torch-cpu.txt must pin {version}+cpu, by hand, but has: {build}")
 
 
 def _without_hashes(lock: Lock) -> str:

@@ -51,7 +51,7 @@ def code(path: Path) -> str:
 
 LOCKS = sorted((DEPLOY / "lock").glob("*.txt"))
 PIN = re.compile(r"([a-z0-9.-]+)==(\S+?)(?: ; .*?)?((?: +--hash=sha256:[0-9a-f]{64})+)")
-LOCK = {name: version for path in LOCKS for name, version, _ in PIN.findall(code(path))}
+LOCK = {name: version.removesuffix("+cpu") for path in LOCKS for name, version, _ in PIN.findall(code(path))}
 
 
 def scalars(node: Any) -> Iterator[str]:

@@ -149,6 +149,26 @@ class ArithmeticTask:
             masks[j, start : start + self.subset_size] = 1
         return masks
 
+    def pieces(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
+        """Give the masks with neighbours that are in the same subsets put together, whatever the input size.
+
+        Returns:
+            0 or 1, float32 [subsets, pieces], and how many numbers each piece has, int64 [pieces].
+
+        Example:
+            >>> task = arithmetic_task(operation="mul", input_size=8, subset_ratio=0.5, overlap_ratio=0.5)
+            >>> masks, widths = task.pieces()
+            >>> masks.astype(int).tolist(), widths.tolist()
+            ([[1, 1, 0, 0], [0, 1, 1, 0]], [2, 2, 2, 2])
+        """
+        if self.simple:
+            return self.masks(0), np.ones(self.input_size, np.int64)
+        starts = np.arange(self.subsets, dtype=np.int64) * (self.subset_size - self.overlap)
+        ends = starts + self.subset_size
+        edges = np.unique(np.concatenate([starts, ends, [0, self.input_size]]))
+        inside = (starts[:, None] <= edges[:-1]) & (edges[:-1] < ends[:, None])
+        return inside.astype(np.float32), np.diff(edges)
+
     def target(self, sums: Tensor) -> Tensor:
         """Combine the sums.
 
@@ -279,4 +299,15 @@ def _floor(value: float) -> int:
 
 @lru_cache(maxsize=4096)
 def _threshold(task: ArithmeticTask, epsilon: float) -> float:
-    return threshold(task.operation, task.masks(0), task.extrapolation_range, epsilon)
+    masks, widths = task.pieces()
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = threshold(task.operation, masks, task.extrapolation_range, epsilon, widths)
+    except ArithmeticError:  # a square that no float holds, or an interval that none can cut
+        found = math.nan
+    if not math.isfinite(found):
+        raise ValueError(
+            f"operation {task.operation!r} has no finite success threshold over extrapolation_range "
+            f"{task.extrapolation_range}; take numbers of another size, or give success.threshold"
+        )
+    return found

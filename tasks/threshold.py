@@ -30,10 +30,17 @@ _Integers = npt.NDArray[np.int64]
 
 _NODES = 16
 _MOST_POINTS = 2**22
+_MOST_NODES = 128  # of a rule, whose nodes take the cube of their count: 0.5 s
 _DIGITS = 100
 
 
-def threshold(operation: str, masks: npt.NDArray[np.float32], range_: Range, epsilon: float) -> float:
+def threshold(
+    operation: str,
+    masks: npt.NDArray[np.float32],
+    range_: Range,
+    epsilon: float,
+    widths: npt.NDArray[np.int64] | None = None,
+) -> float:
     """Give the test MSE that a trial must undercut.
 
     Args:
@@ -41,6 +48,7 @@ def threshold(operation: str, masks: npt.NDArray[np.float32], range_: Range, eps
         masks: 1 where a number belongs to a subset, else 0, [subsets, n].
         range_: where the numbers are drawn.
         epsilon: 0 < ε < 1/2.
+        widths: how many numbers each column of the masks stands for, int64 [n]; None for one each.
 
     Raises:
         ValueError: if there is no such mean (``div`` where the divisor can be 0), or it takes too long to
@@ -54,7 +62,9 @@ def threshold(operation: str, masks: npt.NDArray[np.float32], range_: Range, eps
         raise ValueError(f"0 < epsilon < 0.5 must hold, but got {epsilon}")
     alone = operation in ("squared", "root")
     kept = (masks[:1] if alone else masks).astype(np.int64)
-    groups, counts = np.unique(kept, axis=1, return_counts=True)
+    groups, group_of = np.unique(kept, axis=1, return_inverse=True)
+    weights = None if widths is None else widths.astype(np.float64)  # exact below 2**53
+    counts = np.bincount(group_of.ravel(), weights).astype(np.int64)
     if operation in ("add", "sub"):
         return epsilon**2 * _linear_mean(operation, groups, counts, range_)
     if operation == "div" and not _one_sided(range_):
@@ -63,7 +73,7 @@ def threshold(operation: str, masks: npt.NDArray[np.float32], range_: Range, eps
             "extrapolation_range on one side of 0, or give success.threshold"
         )
     nodes = {"mul": len(groups) + 1, "squared": 3}.get(operation, _NODES)
-    if nodes ** len(counts) > _MOST_POINTS:
+    if nodes > _MOST_NODES or nodes ** len(counts) > _MOST_POINTS:
         raise ValueError(
             f"the success threshold of {operation!r} with {len(groups)} overlapping subsets takes too long "
             "to compute; take fewer subsets or overlap_ratio 0, or give success.threshold"

@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any
 
 from study.errors import Problem
+from study.records import Cell
 from study.spec import cells
 from study.spec.document import Document, Path
 from study.spec.grid import Level, Settings, levels, model_level, places, points
@@ -198,11 +199,49 @@ def _success_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake
         )
 
 
+def trial_bytes(cell: Cell) -> int:
+    """Estimate, from above, what one trial alone takes: weights, a batch, rows to evaluate on, masks and its curve.
+
+    Example:
+        >>> trial_bytes(cells.canonical_cell("arithmetic", "NMU", {})) / 2**20
+        8.171...
+    """
+    weights = 12 * cell.hidden_size * (cell.input_size + 1)
+    batch = 3 * cell.batch_size * (cell.input_size + 8 * cell.hidden_size)
+    rows = 2 * cell.evaluation_rows * (cell.input_size + 4)
+    return _NUMBER_BYTES * (weights + batch + rows + cell.subsets * cell.input_size + 3 * cell.evaluations)
+
+
+def _memory_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]:
+    try:
+        cell = cells.canonical_cell(
+            task, model, {name: values[name] for name in _OF_MEMORY if name in values}
+        )
+    except ValueError:  # which `_task_mistakes` tells
+        return
+    needed = trial_bytes(cell)
+    if needed > _MOST_TRIAL_BYTES:
+        blamed = sorted(_SIZES, key=lambda name: int(getattr(cell, name)), reverse=True)
+        given = ", ".join(
+            f"{name} {getattr(cell, name)}" for name in (*_SIZES, "iterations", "evaluate_every")
+        )
+        yield (
+            (*blamed, "iterations"),
+            f"one trial must fit into {_MOST_TRIAL_BYTES / 2**30:g} GiB of memory, but takes about "
+            f"{needed / 2**30:,.0f} GiB with {given}",
+        )
+
+
 _PROTOCOL = ("iterations", "evaluate_every")
+_SIZES = ("input_size", "hidden_size", "batch_size", "evaluation_rows")
+_OF_MEMORY = (*_SIZES, "subsets", *_PROTOCOL)
+_NUMBER_BYTES = 4
+_MOST_TRIAL_BYTES = 16 * 2**30
 _CHECKS: tuple[tuple[tuple[str, ...], Callable[[str, str, Values], Iterator[Mistake]]], ...] = (
     ((*cells.TASK_NAMES, "success_epsilon", "success_threshold"), _task_mistakes),
     (("init_variance",), _variance_mistakes),
     (_SPARSITY, _schedule_mistakes),
     (_PROTOCOL, _protocol_mistakes),
+    (_OF_MEMORY, _memory_mistakes),
     (("success_epsilon", "success_threshold"), _success_mistakes),
 )

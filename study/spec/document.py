@@ -28,6 +28,7 @@ _FALSE = re.compile(r"false|False|FALSE")
 _WHOLE = re.compile(r"[-+]?[0-9][0-9_]*")
 _REAL = re.compile(r"[-+]?(\.[0-9]+|[0-9][0-9_]*(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _INFINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.nan|\.NaN|\.NAN")
+_HALF = re.compile(r"[\ud800-\udfff]")
 _MOST_DIGITS = 400
 
 
@@ -120,6 +121,11 @@ def _find_danger(text: str) -> tuple[str, int | None] | None:
         tag = getattr(event, "tag", None)
         if tag is not None:
             return f"tags aren't allowed, but got {tag!r}", line
+        if isinstance(event, yaml.ScalarEvent) and _HALF.search(event.value):
+            return (
+                "must be text, but has half of a character: \\ud800 to \\udfff come in pairs, as \\U0001f600",
+                line,
+            )
         if isinstance(event, yaml.DocumentStartEvent):
             documents += 1
             if documents > 1:

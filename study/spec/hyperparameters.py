@@ -35,6 +35,8 @@ def _number(value: object) -> float | int:
         )
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"must be a number, but got {shown(value)}")
+    if isinstance(value, int) and abs(value) >= 2**63:
+        raise ValueError(f"must fit into 64 bits, but got {shown(value)}")
     if not math.isfinite(value):
         raise ValueError(f"must be a finite number, but got {value}")
     return value
@@ -84,6 +86,9 @@ def _float32(value: float) -> float:
     return value
 
 
+# Beyond that, `mul` of numbers above 1 is infinite, and the layer is wider than any that is trained.
+_MOST_SUBSETS = 1000
+Subsets = Annotated[int, Field(ge=1, le=_MOST_SUBSETS), BeforeValidator(_whole)]
 Count = Annotated[int, Field(ge=1, le=_MOST), BeforeValidator(_whole)]
 Iteration = Annotated[int, Field(ge=0, le=_MOST_ITERATIONS), BeforeValidator(_whole)]
 Positive = Annotated[float, Field(gt=0), BeforeValidator(_number), AfterValidator(_float32)]
@@ -111,7 +116,7 @@ TASK: dict[str, Any] = {
     "input_size": Count,
     "subset_ratio": Share,
     "overlap_ratio": ShareOrNone,
-    "subsets": Count,
+    "subsets": Subsets,
     "interpolation_range": NumberRange,
     "extrapolation_range": NumberRange,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -219,6 +220,48 @@ def test_names_stay_in_the_store(name: str) -> None:
 def test_files_that_are_no_study_are_refused(content: bytes, message: str) -> None:
     """What isn't a YAML table, or is a trap, is named and never built."""
     assert message in " ".join(problem.message for problem in problems(content))
+
+
+HUGE = "9" * 399
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (f"protocol: {{iterations: {HUGE}}}", "must fit into 64 bits, but got 999"),
+        (f"grid: {{learning_rate: [{HUGE}]}}", "must fit into 64 bits, but got 999"),
+        (f"fixed: {{init_variance: -{HUGE}}}", "must fit into 64 bits, but got -999"),
+        (f"seeds: {HUGE}", "below 2**63"),
+        (
+            "task: {name: arithmetic, input_size: 2147483647}",
+            "fit into 16 GiB of memory, but takes about ",
+        ),
+        ("fixed: {hidden_size: 2147483647}", "one trial must fit into 16 GiB of memory"),
+        ("fixed: {batch_size: 2147483647}", "one trial must fit into 16 GiB of memory"),
+        ("protocol: {evaluation_rows: 2147483647}", "one trial must fit into 16 GiB of memory"),
+        ("protocol: {iterations: 4294967294, evaluate_every: 1}", "iterations 4294967294, evaluate_every 1"),
+        ("task: {name: arithmetic, subsets: 2000000000}", "must be <= 1000, but got 2e+09"),
+        ("task: {name: arithmetic, subsets: 2000000000, overlap_ratio: 1}", "must be <= 1000"),
+        ("task: {name: arithmetic, subsets: 1000, overlap_ratio: 1}", "takes too long"),
+        ("task: {name: arithmetic, extrapolation_range: [0, 1e308]}", "has no finite success threshold"),
+        (
+            "task: {name: arithmetic, extrapolation_range: [1e-320, 1e-310]}",
+            "has no finite success threshold",
+        ),
+        ('task: {name: arithmetic, extrapolation_range: [1, 1], "\\ud800": 2}', "half of a character"),
+    ],
+)
+def test_mean_numbers_are_refused_before_anything_is_made_of_them(given: str, message: str) -> None:
+    """A number that no machine or format holds is one mistake, found without an array of that size."""
+    keys = {"study": "s", "task": "{name: arithmetic}", "models": "[NMU]", "seeds": "1"}
+    keys |= dict([given.split(": ", 1)])
+    text = "\n".join(f"{key}: {value}" for key, value in keys.items())
+    tracemalloc.start()
+    found = problems(text)
+    assert tracemalloc.get_traced_memory()[1] < 200e6
+    tracemalloc.stop()
+    assert len(found) == 1
+    assert message in found[0].message
 
 
 def test_keys_given_twice_are_told() -> None:

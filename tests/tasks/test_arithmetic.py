@@ -6,6 +6,7 @@ import csv
 import itertools
 import math
 import re
+import tracemalloc
 from importlib import resources
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tasks import OPERATIONS, TASKS, ArithmeticTask, arithmetic_task, simple_task
@@ -225,3 +226,42 @@ def test_thresholds_that_do_not_exist_are_refused() -> None:
         arithmetic_task(operation="mul", subsets=6, subset_ratio=0.1).threshold()
     with pytest.raises(ValueError, match=r"0 < epsilon < 0\.5"):
         arithmetic_task().threshold(0.0)
+
+
+@given(
+    st.sampled_from(["add", "sub", "mul", "div", "squared", "root"]),
+    st.integers(4, 60),
+    st.floats(0.05, 0.5),
+    st.sampled_from([0.0, 0.3, 0.5, 1.0]),
+    st.integers(2, 4),
+)
+def test_the_threshold_of_pieces_is_that_of_all_numbers(
+    operation, input_size, subset_ratio, overlap_ratio, subsets
+):
+    """Numbers in the same subsets can be put together: the threshold is the same to the last bit."""
+    subsets = subsets if operation in ("add", "mul") else 2
+    try:
+        task = arithmetic_task(
+            operation=operation,
+            input_size=input_size,
+            subset_ratio=subset_ratio,
+            overlap_ratio=overlap_ratio,
+            subsets=subsets,
+        )
+    except ValueError:
+        assume(False)
+    masks, widths = task.pieces()
+    assert widths.min() >= 1
+    assert np.array_equal(np.repeat(masks, widths, axis=1), task.masks(0))
+    assert task.threshold() == threshold_file.threshold(
+        operation, task.masks(0), task.extrapolation_range, 1e-5
+    )
+
+
+def test_a_threshold_needs_no_room_for_the_numbers():
+    """A task of a million numbers has its threshold without an array of them."""
+    task = arithmetic_task(operation="mul", input_size=10**9)
+    tracemalloc.start()
+    assert math.isfinite(task.threshold())
+    assert tracemalloc.get_traced_memory()[1] < 2**24
+    tracemalloc.stop()

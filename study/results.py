@@ -344,7 +344,8 @@ def _write(
 ) -> list[Path]:
     made = report(found, links=links, trial=trial)
     try:
-        return write_report(folder, made, formats)
+        is_ours = found.folder.path is not None and folder == own_folder(found.folder)
+        return write_report(folder, made, formats, is_ours=is_ours)
     except OSError as error:
         raise StudyError(f"can't write the report into {folder}: {error.strerror or error}") from error
 

@@ -41,11 +41,13 @@ class Tabulated:
         report: one row a group.
         folder: where its files go.
         formats: of `study.report.FORMATS`.
+        is_ours: whether the folder is the store's.
     """
 
     report: Report
     folder: Path
     formats: Collection[str]
+    is_ours: bool = False
 
 
 def is_file(name: str) -> bool:
@@ -112,7 +114,8 @@ def tabulate(
         against=against,
         notes=[*told, *outcomes.notices],
     )
-    return Tabulated(report, folder, formats or USUAL)
+    is_ours = out is None and not any(map(is_file, names)) and Store(root).study(names[0]).path is not None
+    return Tabulated(report, folder, formats or USUAL, is_ours)
 
 
 def _outcomes(
@@ -154,7 +157,7 @@ def write(found: Tabulated) -> list[Path]:
         StudyError: if the folder can't be written.
     """
     try:
-        return write_report(found.folder, found.report, found.formats)
+        return write_report(found.folder, found.report, found.formats, is_ours=found.is_ours)
     except OSError as error:
         raise StudyError(f"can't write the report into {found.folder}: {error.strerror or error}") from error
 

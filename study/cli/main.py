@@ -29,6 +29,11 @@ class _Group(click.Group):
         except KeyboardInterrupt:
             click.echo("\nstudy: interrupted", err=True)
             ctx.exit(INTERRUPTED)
+        except MemoryError as error:
+            click.echo(
+                f"study: this machine has no memory left for that: {error or 'it gave no reason'}", err=True
+            )
+            ctx.exit(1)
         except BrokenPipeError:
             # The reader has gone (study ... | head): nothing to tell, and no second error at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from study.errors import InputError
 from study.outcomes.columns import MEASURED, NUMBERS, from_mlflow, own_name
+from study.outcomes.text_cells import MARKED, from_text
 from study.store import formats
 from study.store.files import UNREADABLE, UnbelievableError, is_ours, version_of
 
@@ -101,7 +102,17 @@ def _read_csv(path: Path) -> pa.Table:
     )
     if odd:
         _refuse(path, odd)
-    return table.rename_columns([name.strip() for name in table.column_names])
+    unmarked = [_unmarked(column) for column in table.columns]
+    return pa.table(unmarked, names=[from_text(name.strip()) for name in table.column_names])
+
+
+def _unmarked(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Take off the marks of cells that begin like a formula."""
+    if pa.types.is_dictionary(column.type):
+        marked = any(pc.any(pc.match_substring_regex(c.dictionary, MARKED)).as_py() for c in column.chunks)
+        # Decoded, for what it stands for may be there already.
+        return _unmarked(column.cast(pa.string())).dictionary_encode() if marked else column
+    return pc.replace_substring_regex(column, MARKED, r"\1")
 
 
 def _refuse(path: Path, odd: Sequence[pacsv.InvalidRow]) -> None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from study.aggregate import CellSummary, GroupSummary
+from study.outcomes.text_cells import as_text
 from study.records import CELL_FIELDS, Interval, Outcome, format_range
 from study.reference.published import SOURCE
 from study.report.compare import Against, Comparison
@@ -29,6 +30,7 @@ from study.report.table import (
 from study.report.words import Labels
 from study.summary import Summary
 from study.table import RESULT_SCHEMA
+from study.visible import visible
 
 if TYPE_CHECKING:
     from study.report.figures.style import Drawn
@@ -276,14 +278,16 @@ def _ends(name: str, interval: Interval | None) -> dict[str, float | None]:
 
 def _csv(header: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
     buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, header, restval="", lineterminator="\n")
-    writer.writeheader()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow([_plain(name) for name in header])
     for row in rows:
-        writer.writerow({name: _plain(value) for name, value in row.items()})
+        writer.writerow([_plain(row.get(name)) for name in header])
     return buffer.getvalue()
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, str):
+        return as_text(visible(value))
     return str(value).lower() if isinstance(value, bool) else value
 
 

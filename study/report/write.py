@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from study.errors import InputError
 from study.report import files, latex, search_table
 from study.report.content import Report
 from study.report.figures.names import KINDS, NAMES
@@ -28,19 +31,27 @@ USUAL = tuple(kind for kind in FORMATS if kind != "pdf")
 """What is written unless asked otherwise: PDFs, with their fonts, take as long as all else, and papers need a few."""
 
 
-def write_report(folder: Path, report: Report, formats: Collection[str] = USUAL) -> list[Path]:
+_LIST = ".report.json"
+"""What a report has written into a folder, by name, each with the digest of its content."""
+
+
+def write_report(
+    folder: Path, report: Report, formats: Collection[str] = USUAL, *, is_ours: bool = False
+) -> list[Path]:
     """Write a report's files.
 
     Args:
-        folder: where; made if it isn't there. Files of an earlier report are replaced.
+        folder: where; made if it isn't there. Files that an earlier report wrote there are replaced.
         report: at least one row.
         formats: those of `FORMATS` to write; files of others are left as they are.
+        is_ours: whether the folder is the store's, so that what is called like a report's file is one, listed or not.
 
     Returns:
         The files written.
 
     Raises:
         ValueError: if there is no row to report.
+        InputError: if a file would be written over that no report has written.
     """
     if not report.rows.summaries:
         raise ValueError("a report needs at least one row, but got none: run the study first")
@@ -60,7 +71,7 @@ def write_report(folder: Path, report: Report, formats: Collection[str] = USUAL)
     if report.contrasts.has_any:
         contents["tests.csv"] = lambda: files.tests_csv(report.contrasts)
     names = [name for kind in FORMATS if kind in formats for name in FORMATS[kind]]
-    return _write_all(folder, names, contents)
+    return _write_all(folder, names, contents, is_ours=is_ours)
 
 
 def _with_figures(report: Report) -> dict[str, Callable[[], bytes | str]]:
@@ -79,18 +90,42 @@ def _with_figures(report: Report) -> dict[str, Callable[[], bytes | str]]:
 
 
 def _write_all(
-    folder: Path, names: Sequence[str], contents: Mapping[str, Callable[[], bytes | str]]
+    folder: Path, names: Sequence[str], contents: Mapping[str, Callable[[], bytes | str]], *, is_ours: bool
 ) -> list[Path]:
-    """Write what there is of some files, and take away what an earlier report left of them.
-
-    Only where a report has been: elsewhere a file of such a name is somebody's.
-    """
+    """Write what there is of some files, and take away what an earlier report left of them; nobody else's file is."""
     made = {name: _shown(contents[name]()) for name in names if name in contents}
+    before = _listed(folder)
+    if before is None and is_ours:  # a report from when there was no list
+        before = {name: _digest(folder / name) for name in names}
+    before = before or {}
+    others = [name for name in made if name not in before and (folder / name).exists() and not is_ours]
+    if others:
+        raise InputError(
+            f"{folder} has {', '.join(others)}, which no report listed in its {_LIST} has written: nothing was changed "
+            "there; give another --out, or move what is there"
+        )
     folder.mkdir(parents=True, exist_ok=True)
-    if any((folder / name).exists() for name in made):
-        for stale in set(names) - set(made):
-            (folder / stale).unlink(missing_ok=True)
-    return [_write(folder / name, content) for name, content in made.items()]
+    listed = before | {name: hashlib.sha256(data).hexdigest() for name, data in made.items()}
+    stale = [name for name in names if name not in made and before.get(name) == _digest(folder / name)]
+    # First, so that what a kill leaves is known to be ours.
+    _write(folder / _LIST, json.dumps({"files": listed}, indent=1, sort_keys=True).encode())
+    for name in stale:
+        (folder / name).unlink(missing_ok=True)
+    return [_write(folder / name, data) for name, data in made.items()]
+
+
+def _listed(folder: Path) -> dict[str, str] | None:
+    """Read the list of a folder; None if there is none that can be believed."""
+    try:
+        found = json.loads((folder / _LIST).read_bytes())["files"]
+        return {str(name): str(digest) for name, digest in found.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def _digest(path: Path) -> str:
+    """Give the digest of a file; nothing of what isn't one."""
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 
 def _shown(content: bytes | str) -> bytes:

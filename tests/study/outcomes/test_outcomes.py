@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import itertools
+import math
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +13,8 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from study import reference
 from study.aggregate import aggregate, aggregate_by
@@ -16,6 +22,8 @@ from study.errors import InputError
 from study.outcomes import OUTCOME_SCHEMA, Outcomes, gather, read_source
 from study.outcomes.columns import MEASURED, from_mlflow
 from study.records import CELL_FIELDS, Cell, Outcome, Result, Trial
+from study.report.content import Rows
+from study.report.files import to_csv
 from study.table import RESULT_SCHEMA, results_table
 
 SEEDS = Path(reference.__file__).with_name("static_seeds.csv")
@@ -371,3 +379,37 @@ def test_nothing_among_numbers_is_nothing(tmp_path):
     rows = [row for i, row in enumerate(rows) if i % 9 < 3 or i >= 27]
     text = "model,lam,seed,solved,solved_at,sparsity_error\n" + "\n".join(rows[6:])
     assert read(file(tmp_path, text)).table["lam"].unique().to_pylist() == [None, 0.1, 10.0]
+
+
+CELLS = st.text(st.sampled_from("=+-@'\t＝＠a1.e, \"\n"), min_size=1, max_size=6).map(str.strip).filter(
+    bool
+) | st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=6)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.lists(CELLS, min_size=1, max_size=8), CELLS)
+def test_a_csv_of_ours_is_text_to_a_spreadsheet_and_the_same_to_us(tmp_path, texts, name):
+    """No cell but a number begins like a formula, and what is read back of it is what was written."""
+    schema = pa.schema([("seed", pa.int64()), ("x" + name, pa.string()), ("change", pa.float64())])
+    written = to_csv(Rows(schema, [{"seed": i, "x" + name: t, "change": -0.5} for i, t in enumerate(texts)]))
+    cells = list(csv.reader(io.StringIO(written)))
+    for cell in itertools.chain.from_iterable(cells):
+        assert cell[0] not in "=+-@\t\r＝＋－＠" or math.isfinite(float(cell))
+    assert {row[2] for row in cells[1:]} == {"-0.5"}
+    path = tmp_path / "ours.csv"
+    path.write_text(written)
+    table = read_source(path).table
+    assert table.column_names[1] == "x" + name
+    assert table[1].to_pylist() == texts
+    assert table[2].to_pylist() == ["-0.5"] * len(texts)
+
+
+def test_a_header_that_begins_like_a_formula_is_text(tmp_path):
+    """Names of columns are marked and read as cells are."""
+    written = to_csv(
+        Rows(pa.schema([("=1+1", pa.string()), ("seed", pa.int64())]), [{"=1+1": "\x1b[2J", "seed": 1}])
+    )
+    assert written == "'=1+1,seed\n\\x1b[2J,1\n"
+    path = tmp_path / "ours.csv"
+    path.write_text(written)
+    assert read_source(path).table.column_names == ["=1+1", "seed"]

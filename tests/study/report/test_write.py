@@ -17,6 +17,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from study.console import Console
+from study.errors import InputError
 from study.records import CELL_FIELDS
 from study.report import (
     FORMATS,
@@ -54,12 +55,12 @@ class Page(HTMLParser):
 def _write(demo, tmp_path, report_of):
     """Write the demo's report, or that of other summaries."""
 
-    def write(folder="report", summaries=None, labels=None, formats=tuple(FORMATS), **changes):
+    def write(folder="report", summaries=None, labels=None, formats=tuple(FORMATS), is_ours=False, **changes):
         given = demo if summaries is None else (summaries, labels or {})
         if labels is not None:
             given = (given[0], labels)
         report = report_of(*given, **changes)
-        return {path.name: path for path in write_report(tmp_path / folder, report, formats)}
+        return {path.name: path for path in write_report(tmp_path / folder, report, formats, is_ours=is_ours)}
 
     return write
 
@@ -70,7 +71,7 @@ def test_the_report_is_the_files_it_names(write, tmp_path):
     assert set(files) <= {name for kind in FORMATS.values() for name in kind} - {"comparison.csv"}
     tables = {"report.html", "report.md", "cells.csv", "cells.parquet", "cells.tex", "tests.csv"}
     assert set(files) >= tables | {f"figure.{kind}" for kind in ("png", "svg")}
-    assert {path.name for path in (tmp_path / "report").iterdir()} == set(files)
+    assert {path.name for path in (tmp_path / "report").iterdir()} == {*files, ".report.json"}
     assert all(path.stat().st_mode & stat.S_IRUSR and path.stat().st_size for path in files.values())
 
 
@@ -119,6 +120,42 @@ def test_a_comparison_adds_a_file_and_a_later_report_takes_it_away(write, publis
     assert "ICLR 2020" in text
     assert "comparison.csv" not in write()
     assert not files["comparison.csv"].exists()
+
+
+def test_files_of_others_are_neither_replaced_nor_removed(write, tmp_path, published_cell, summaries_of):
+    """A report changes what a report is listed to have written, and nothing else that is called alike."""
+    folder = tmp_path / "results"
+    folder.mkdir()
+    (folder / "cells.csv").write_text("mine")
+    with pytest.raises(InputError, match=r"has cells\.csv, which no report listed"):
+        write("results", formats=["csv"])
+    assert {path.name: path.read_text() for path in folder.iterdir()} == {"cells.csv": "mine"}
+    (folder / "cells.csv").unlink()
+    write("results", formats=["csv"])
+    (folder / "comparison.csv").write_text("mine")
+    write("results", formats=["csv"])
+    assert (folder / "comparison.csv").read_text() == "mine"
+    summaries = summaries_of((published_cell("NMU"), {"solved": 50, "unsolved": 50}))
+    with pytest.raises(InputError, match=r"comparison\.csv"):
+        write("results", formats=["csv"], summaries=summaries)
+    (folder / "comparison.csv").unlink()
+    assert "comparison.csv" in write("results", formats=["csv"], summaries=summaries)
+    (folder / "comparison.csv").write_text("changed by hand")
+    write("results", formats=["csv"])
+    assert (folder / "comparison.csv").read_text() == "changed by hand"
+
+
+def test_a_folder_of_the_store_takes_a_report_of_before(write, tmp_path):
+    """A report from when there was no list is replaced where the store keeps it."""
+    folder = tmp_path / "old"
+    write("old", formats=["csv"])
+    (folder / ".report.json").unlink()
+    (folder / "comparison.csv").write_text("stale")
+    with pytest.raises(InputError):
+        write("old", formats=["csv"])
+    write("old", formats=["csv"], is_ours=True)
+    assert not (folder / "comparison.csv").exists()
+    write("old", formats=["csv"])
 
 
 def test_the_page_needs_nothing_else(write):
@@ -286,4 +323,5 @@ def test_a_report_that_fails_leaves_the_old_one(write, monkeypatch):
     with pytest.raises(OSError, match="disk full"):
         write(question="another")
     assert files["report.html"].read_bytes() == before
-    assert not [path for path in files["report.html"].parent.iterdir() if path.name.startswith(".")]
+    hidden = {path.name for path in files["report.html"].parent.iterdir() if path.name.startswith(".")}
+    assert hidden == {".report.json"}

@@ -1,0 +1,33 @@
+"""Texts in CSV files that a spreadsheet would compute: an apostrophe before them says that they are text."""
+
+from __future__ import annotations
+
+import re
+
+# What a spreadsheet takes for the start of a formula, after any apostrophes: those are ours, or are to stay.
+_FORMULA = "'*[=+\\-@\t\r\uff1d\uff0b\uff0d\uff20]"  # also Arrow reads it, which knows no \\u
+_STARTS = re.compile(_FORMULA)
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-](inf|nan)")
+
+MARKED = rf"^'({_FORMULA})"
+"""A cell that `as_text` marked; the group is what it stands for."""
+
+
+def as_text(value: str) -> str:
+    """Mark a text that begins like a formula; numbers stay numbers.
+
+    Example:
+        >>> as_text("=1+1"), as_text("-0.5"), as_text("-late"), as_text("'=1"), as_text("late")
+        ("'=1+1", '-0.5', "'-late", "''=1", 'late')
+    """
+    return f"'{value}" if _STARTS.match(value) and not _NUMBER.fullmatch(value) else value
+
+
+def from_text(value: str) -> str:
+    """Take the mark off again.
+
+    Example:
+        >>> [from_text(as_text(text)) for text in ("=1+1", "-0.5", "'=1", "'late'")]
+        ['=1+1', '-0.5', "'=1", "'late'"]
+    """
+    return re.sub(MARKED, r"\1", value)

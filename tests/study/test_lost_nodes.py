@@ -27,6 +27,7 @@ class EndsItsNode:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # four nodes start one after another
 def test_a_pack_that_ends_three_nodes_fails_and_the_next_is_done(small_pack):
     """The failure says what happened, the other pack is done, and the run ends."""
     from ray.cluster_utils import Cluster

@@ -74,9 +74,8 @@ def connection(address: str | None, cpus: int | None) -> Iterator[None]:
     """
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
-    os.environ["PYTHONSAFEPATH"] = (
-        "1"  # nothing that lies in the working folder is imported by what is started here
-    )
+    # Nothing that lies in the working folder is imported by what is started from here.
+    os.environ["PYTHONSAFEPATH"] = "1"
     import ray
 
     if address is not None:

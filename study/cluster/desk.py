@@ -76,9 +76,8 @@ class Desk:
             kind: ``cpu`` or ``cuda``.
             node: id of the node that it is on.
         """
-        self.lost(
-            lane, blame=False
-        )  # what it had and said nothing of: whom to tell of a failure isn't known here
+        # What it had and said nothing of is taken back; whom to tell of a failure isn't known here.
+        self.lost(lane, blame=False)
         self._kinds[lane], self._nodes[lane] = kind, node
         beside = [other for other, at in self._nodes.items() if at == node and self._held.get(other)]
         packs: tuple[Pack, ...] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,11 +11,22 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from study import questions
 from study.errors import InputError
+from study.questions import Labels
 from study.records import CELL_FIELDS, Cell, Outcome, parse_range
 from study.statistics import AsPublished
 from study.statistics import as_published as as_published_of
-from study.summary import COLUMNS, WILSON, Columns, RateIntervals, Summary, solved_values, summarise
+from study.summary import (
+    COLUMNS,
+    WILSON,
+    Columns,
+    RateIntervals,
+    Summary,
+    meant_to_run,
+    solved_values,
+    summarise,
+)
 from study.summary import columns as columns_of
 
 _RANGES = ("interpolation_range", "extrapolation_range")
@@ -55,7 +66,11 @@ class GroupSummary(Summary):
 
 
 def aggregate(
-    results: pa.Table, *, planned: Mapping[Cell, int] | None = None, rates: RateIntervals = WILSON
+    results: pa.Table,
+    *,
+    planned: Mapping[Cell, int] | None = None,
+    rates: RateIntervals = WILSON,
+    labels: Labels | None = None,
 ) -> list[CellSummary]:
     """Summarise each cell's trials.
 
@@ -63,6 +78,7 @@ def aggregate(
         results: columns of `study.table.RESULT_SCHEMA`, one row a trial, in any order.
         planned: seeds of each planned cell, so that what is pending is counted; None: nothing is pending.
         rates: how success rates are bounded.
+        labels: what people call points on axes of the grid, which tell a question from the methods it compares.
 
     Returns:
         The planned cells in the order planned, then other cells in the order first seen.
@@ -80,13 +96,26 @@ def aggregate(
     ids = results["cell_id"].combine_chunks().dictionary_encode()
     codes = np.asarray(ids.indices)
     found = _cells(results, codes, ids.dictionary.to_pylist())
-    fields = summarise(columns_of(results), rows_by(codes, len(found)), rates)
-    summaries = {cell.id: CellSummary(cell=cell, **of) for cell, of in zip(found, fields, strict=True)}
     wanted = dict(planned) if planned is not None else {}
     order = {cell.id: cell for cell in [*wanted, *found]}
+    until = _untils(list(order.values()), labels or {})
+    untils = np.array([until[cell.id] for cell in found])
+    fields = summarise(columns_of(results), rows_by(codes, len(found)), untils, rates)
+    summaries = {cell.id: CellSummary(cell=cell, **of) for cell, of in zip(found, fields, strict=True)}
     seeds = {cell.id: count for cell, count in wanted.items()}
     empty = {cell_id: CellSummary(cell=cell, seeds=0) for cell_id, cell in order.items()}
     return [_count_pending(summaries.get(i, empty[i]), seeds.get(i, 0)) for i in order]
+
+
+def _untils(cells: Sequence[Cell], labels: Labels) -> dict[str, float]:
+    """Give of each cell the least iterations of a cell of its question."""
+    iterations = [cell.iterations for cell in cells]
+    # what a question is takes long to find for thousands of cells, and mostly makes no difference
+    asked = questions.of_cells(cells, labels) if len(set(iterations)) > 1 else [()] * len(cells)
+    least: dict[Hashable, float] = {}
+    for question, of_cell in zip(asked, iterations, strict=True):
+        least[question] = float(min(of_cell, least.get(question, of_cell)))
+    return {cell.id: least[question] for cell, question in zip(cells, asked, strict=True)}
 
 
 def aggregate_by(outcomes: pa.Table, by: Sequence[str], *, as_published: bool = False) -> list[GroupSummary]:
@@ -117,7 +146,8 @@ def aggregate_by(outcomes: pa.Table, by: Sequence[str], *, as_published: bool = 
     values = [outcomes[name].take(pa.array(first)).to_pylist() for name in by]
     columns = columns_of(outcomes)
     rows = rows_by(codes, count)
-    fields = summarise(columns, rows)
+    asked = questions.questions(by, list(zip(*values, strict=True)) or [()] * count, questions.methods(by))
+    fields = summarise(columns, rows, meant_to_run(columns, rows, asked))
     return [
         GroupSummary(
             values=tuple(column[code] for column in values),

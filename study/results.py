@@ -44,6 +44,7 @@ from study.report import (
     search_headline,
     show_search,
     show_summaries,
+    times_notes,
     verdicts_table,
     with_published,
     with_study,
@@ -132,6 +133,11 @@ class Standing:
         """Say where seeds that were added until sure are enough."""
         return until.verdicts(self.plan, self.table)
 
+    @cached_property
+    def notes(self) -> Sequence[str]:
+        """List what the reader must know: of files that weren't believed, and of trials that ended early."""
+        return [*self.notices, *times_notes(self.rows)]
+
     @property
     def headline(self) -> str:
         """Say what was found, in a sentence."""
@@ -217,7 +223,8 @@ def _hinted(against: Against, *plans: Plan) -> Against:
 
 def _summaries(plan: Plan, table: pa.Table) -> list[CellSummary]:
     rates = WILSON if plan.spec.until is None else until.rate_intervals(plan.spec.until)
-    return aggregate(table, planned={cell: len(plan.seeds(cell)) for cell in plan.cells}, rates=rates)
+    planned = {cell: len(plan.seeds(cell)) for cell in plan.cells}
+    return aggregate(table, planned=planned, rates=rates, labels=plan.labels)
 
 
 def outcomes_of(
@@ -309,7 +316,7 @@ def show(found: Standing, console: Console) -> None:
         console.print(verdicts_table(found.rows, found.verdicts))
     if found.against.comparisons:
         console.print(comparisons_table(found.rows, found.against))
-    for notice in [*found.notices, *found.against.notes]:
+    for notice in [*found.notes, *found.against.notes]:
         console.print(notice, style="yellow")
 
 
@@ -423,7 +430,7 @@ def report(found: Standing, *, links: Links | None = None, trial: str | None = N
         against=found.against,
         verdicts=found.verdicts,
         search=found.search,
-        notes=list(found.notices),
+        notes=found.notes,
         protocol=_protocol(found.summaries),
         spec=spec.text,
         provenance=_distinct(found.folder.provenances()),

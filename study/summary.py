@@ -4,11 +4,14 @@ Who enters: the success rate is of the trials that finished (solved, unsolved, d
 solved-at, and the sparsity error, are of the solved ones. Times to success are of all that finished: a trial that was
 not solved was watched until its last iteration, and one that diverged, which will never be solved, until the last
 iteration that its cell's trials run to; in a file that doesn't say it, until that of the file's longest trial.
+
+Their mean is restricted to what the rows of a question were meant to run to, so that it can be compared between them. A
+trial that ended before says no more than that, and changes nothing for others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +22,7 @@ import pyarrow.compute as pc
 
 from study import statistics
 from study.records import Interval, Outcome
-from study.statistics.samples import intervals, numbers
+from study.statistics.samples import intervals, numbers, sums
 
 Floats = npt.NDArray[np.float64]
 Columns = Mapping[str, npt.NDArray[Any]]
@@ -92,13 +95,15 @@ class Summary:
         sparsity_error_interval: of the mean of a beta law on [0, 1/2], 95%, by profile likelihood.
         time_to_success_mean: iterations; restricted mean: of min(time to success, `time_to_success_until`), of all that
             finished.
-        time_to_success_interval: 95%, by Greenwood's formula.
-        time_to_success_until: iterations; the last iteration of the trial that has the least in the table.
+        time_to_success_interval: 95%, whatever the law.
+        time_to_success_until: iterations; what the rows of its question were meant to run to. The mean is None where
+            this is known and the row's trials weren't watched so long, and aren't all solved.
         training_s_mean: seconds of training of a finished trial.
         solved_at_s_median: seconds of training until solved; of the solved trials, as are the next two.
         solved_at_s_mean: the sample mean.
         solved_at_s_interval: of the gamma law's mean, 95%, by profile likelihood.
         stopped_early: trials that `stop: when_decided` ended.
+        ended_early: trials that ended unsolved before `time_to_success_until`, where they might still have been solved.
         times: what survival curves are made of; takes no part in comparisons of summaries.
     """
 
@@ -125,6 +130,7 @@ class Summary:
     solved_at_s_mean: float | None = None
     solved_at_s_interval: Interval | None = None
     stopped_early: int = 0
+    ended_early: int = 0
     times: Times | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -141,9 +147,10 @@ class Summary:
 def columns(results: pa.Table) -> Columns:
     """Take the columns of `COLUMNS` as arrays: numbers with NaN for null, an outcome that is null as ''.
 
-    Two are added: `last_iteration`, which a trial that is never solved runs to (the cell's if the table says it,
-    else its own, and of one that diverged or was stopped early that of the longest trial of the table), and `until_s`,
-    the seconds until it was solved or until then.
+    Three are added. `planned_iterations` is what the cell's trials run to, NaN where the table doesn't say it.
+    `last_iteration` is that until which a trial that isn't solved was watched: its own, and of one that diverged or was
+    stopped early, which can't be solved any more, the planned, or that of the longest trial of the table. `until_s` is
+    the seconds until it was solved, or until then.
     """
     outcome = results["outcome"].combine_chunks().dictionary_encode()
     names = np.asarray([*outcome.dictionary.to_pylist(), ""], dtype=object)
@@ -157,26 +164,28 @@ def columns(results: pa.Table) -> Columns:
 
 def _watched(columns: Columns, results: pa.Table) -> dict[str, Floats]:
     outcome, trained = columns["outcome"], columns["trained_iterations"]
+    planned = np.full(len(outcome), np.nan)
     if "iterations" in results.column_names and _is_number(results.schema.field("iterations").type):
-        last = np.asarray(pc.fill_null(pc.cast(results["iterations"], pa.float64()), np.nan))
-    else:
-        longest = np.max(trained, initial=-np.inf, where=np.isfinite(trained))
-        # what was stopped early without success can't succeed any more
-        is_lost = columns["stopped_early"] & (outcome == str(Outcome.UNSOLVED))
-        is_lost |= outcome == str(Outcome.DIVERGED)
-        last = np.where(is_lost & np.isfinite(longest), longest, trained)
+        planned = np.asarray(pc.fill_null(pc.cast(results["iterations"], pa.float64()), np.nan))
+    longest = np.max(trained, initial=-np.inf, where=np.isfinite(trained))
+    whole = np.where(np.isfinite(planned), planned, longest)
+    own = np.where(np.isfinite(trained), trained, planned)
+    last = np.where(is_lost(columns) & np.isfinite(whole), whole, own)
     # A pack's trials take part in every iteration alike, so seconds grow with iterations.
     until = np.where(outcome == str(Outcome.SOLVED), columns["solved_at_iteration"], last)
     share = np.divide(until, trained, out=np.full(len(until), np.nan), where=trained > 0)
-    return {"last_iteration": last, "until_s": columns["training_s"] * share}
+    return {"planned_iterations": planned, "last_iteration": last, "until_s": columns["training_s"] * share}
+
+
+def is_lost(columns: Columns) -> npt.NDArray[np.bool_]:
+    """Say which trials can't be solved any more: those that diverged, or were stopped early without success."""
+    outcome = columns["outcome"]
+    stopped = columns["stopped_early"] & (outcome == str(Outcome.UNSOLVED))
+    return np.asarray(stopped | (outcome == str(Outcome.DIVERGED)), bool)
 
 
 def _is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
-
-
-def _finished(outcome: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    return np.asarray((outcome != str(Outcome.FAILED)) & (outcome != ""), bool)
 
 
 def solved_values(columns: Columns, rows: npt.NDArray[np.int64]) -> tuple[Floats, ...]:
@@ -185,14 +194,55 @@ def solved_values(columns: Columns, rows: npt.NDArray[np.int64]) -> tuple[Floats
     return tuple(_present(columns[name][solved]) for name in ("solved_at_iteration", "sparsity_error"))
 
 
+def meant_to_run(
+    columns: Columns, groups: Sequence[npt.NDArray[np.int64]], questions: Sequence[Hashable]
+) -> Floats:
+    """Find what the rows of a question were meant to run to: what their times to success are restricted to.
+
+    The least that is planned for any of them. Where the table doesn't say what is planned, a row's longest unsolved
+    trial tells it, and the question's is the lower median of its rows: neither one trial nor one row that ended early,
+    or ran on, sets the measure for the others. Solved trials don't tell, for training may have ended with success.
+
+    Args:
+        columns: what `columns` gave.
+        groups: of each row, indices into them.
+        questions: of each row, what it answers.
+
+    Returns:
+        Of each row its question's; NaN where nobody knows.
+    """
+    can_tell = (columns["outcome"] == str(Outcome.UNSOLVED)) & ~is_lost(columns)
+    of: dict[Hashable, list[int]] = {}
+    for row, question in enumerate(questions):
+        of.setdefault(question, []).append(row)
+    found = np.full(len(groups), np.nan)
+    for rows in of.values():
+        trials = np.concatenate([groups[row] for row in rows])
+        planned = _present(columns["planned_iterations"][trials])
+        if planned.size:
+            found[rows] = planned.min()
+            continue
+        unsolved = [_present(columns["trained_iterations"][groups[r][can_tell[groups[r]]]]) for r in rows]
+        longest = sorted(values.max() for values in unsolved if values.size)
+        if longest:
+            found[rows] = longest[(len(longest) - 1) // 2]
+        else:
+            found[rows] = np.max(_present(columns["last_iteration"][trials]), initial=-np.inf)
+    return np.where(found > 0, found, np.nan)
+
+
 def summarise(
-    columns: Columns, groups: Sequence[npt.NDArray[np.int64]], rates: RateIntervals = WILSON
+    columns: Columns,
+    groups: Sequence[npt.NDArray[np.int64]],
+    untils: Floats,
+    rates: RateIntervals = WILSON,
 ) -> list[dict[str, Any]]:
     """Compute the fields of a `Summary` of each of many groups of rows, all groups at once.
 
     Args:
         columns: what `columns` gave.
         groups: of each, indices into them; an outcome of '' is a pending trial.
+        untils: of each, the iterations that its times to success are restricted to; NaN where that isn't known.
         rates: how success rates are bounded.
     """
     if not groups:
@@ -234,7 +284,7 @@ def summarise(
         "solved_at_interval": intervals(statistics.gamma_mean_intervals(*solved_at)),
         "sparsity_error_mean": numbers(statistics.means(*error)),
         "sparsity_error_interval": intervals(statistics.beta_mean_intervals(*error)),
-        **_time_to_success(watched, _horizon(columns)),
+        **_time_to_success(watched, untils),
         "training_s_mean": numbers(statistics.means(*present("training_s", is_finished))),
         "solved_at_s_median": numbers(statistics.medians(*solved_at_s)),
         "solved_at_s_mean": numbers(statistics.means(*solved_at_s)),
@@ -256,25 +306,22 @@ def _watched_times(
     return [Times(iterations=i, seconds=s, solved=f) for i, s, f in zip(*parts, strict=True)]
 
 
-def _horizon(columns: Columns) -> float | None:
-    """Find the least last iteration of any trial that finished: up to there all of them were watched."""
-    last = columns["last_iteration"][_finished(columns["outcome"])]
-    return float(last.min()) if last.size and np.all(np.isfinite(last) & (last > 0)) else None
-
-
-def _time_to_success(watched: Sequence[Times], until: float | None) -> dict[str, list[Any]]:
-    names = ("time_to_success_mean", "time_to_success_interval", "time_to_success_until")
-    if until is None or any(t.solved.size and t.known("iterations") is None for t in watched):
-        return {name: [None] * len(watched) for name in names}
-    found = statistics.restricted_means(
-        np.concatenate([t.iterations for t in watched]),
-        np.concatenate([t.solved for t in watched]),
-        [t.solved.size for t in watched],
-        until,
-    )
-    means = numbers(found.mean)
-    untils = [None if mean is None else until for mean in means]
-    return dict(zip(names, (means, intervals(found.interval), untils), strict=True))
+def _time_to_success(watched: Sequence[Times], untils: Floats) -> dict[str, list[Any]]:
+    known = [row for row, t in enumerate(watched) if untils[row] > 0 and t.known("iterations") is not None]
+    means, bounds, early, shown = ([absent] * len(watched) for absent in (None, None, 0, None))
+    if known:
+        times = np.concatenate([watched[row].iterations for row in known])
+        solved = np.concatenate([watched[row].solved for row in known])
+        sizes = np.array([watched[row].solved.size for row in known])
+        until = untils[known]
+        found = statistics.restricted_means(times, solved, sizes, until)
+        is_early = ~solved & (times < np.repeat(until, sizes))
+        counts = sums(is_early.astype(np.float64), sizes).astype(int)
+        values = numbers(found.mean), intervals(found.interval), counts.tolist(), until.tolist()
+        for row, *of_row in zip(known, *values, strict=True):
+            means[row], bounds[row], early[row], shown[row] = of_row
+    names = ("time_to_success_mean", "time_to_success_interval", "ended_early", "time_to_success_until")
+    return dict(zip(names, (means, bounds, early, shown), strict=True))
 
 
 def _present(values: Floats) -> Floats:

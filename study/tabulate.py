@@ -27,6 +27,7 @@ from study.report import (
     groups_rows,
     headline,
     show_summaries,
+    times_notes,
     with_groups,
     write_report,
 )
@@ -112,7 +113,7 @@ def tabulate(
         headline=headline(rows, contrasted),
         contrasts=contrasted,
         against=against,
-        notes=[*told, *outcomes.notices],
+        notes=[*told, *outcomes.notices, *times_notes(rows)],
     )
     is_ours = out is None and not any(map(is_file, names)) and Store(root).study(names[0]).path is not None
     return Tabulated(report, folder, formats or USUAL, is_ours)

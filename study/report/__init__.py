@@ -5,12 +5,14 @@ Report                               what a report says, with Rows for other pro
 cells, groups                        summaries with what tells them apart: `Keyed`
 summaries_table, comparisons_table   tables in a terminal; show_search prints a search's
 with_published, with_study, with_groups   rows beside others
+times_notes                          rows of which trials ended early
 contrasts, headline                  trends and tests between rows, and the finding in a sentence
 varying                              the hyperparameters that tell the cells apart
 chart_series                         points for a chart drawn elsewhere
 write_report, FORMATS, USUAL         the files
 """
 
+from study.questions import Labels, varying
 from study.report.compare import PUBLISHED, Against, Comparison, with_groups, with_published, with_study
 from study.report.content import (
     Chosen,
@@ -28,6 +30,7 @@ from study.report.contrasts import Contrasts, contrasts
 from study.report.files import cells_rows, groups_rows
 from study.report.headline import headline, search_headline
 from study.report.keyed import Keyed, cells, groups
+from study.report.notes import times_notes
 from study.report.series import chart_series
 from study.report.terminal import (
     MOST_ROWS,
@@ -37,7 +40,6 @@ from study.report.terminal import (
     summaries_table,
     verdicts_table,
 )
-from study.report.words import Labels, varying
 from study.report.write import FORMATS, USUAL, write_report
 
 __all__ = [
@@ -72,6 +74,7 @@ __all__ = [
     "show_search",
     "show_summaries",
     "summaries_table",
+    "times_notes",
     "varying",
     "verdicts_table",
     "with_groups",

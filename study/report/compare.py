@@ -9,6 +9,7 @@ from typing import Any
 from study import statistics
 from study.aggregate import CellSummary
 from study.errors import InputError
+from study.questions import varying
 from study.records import CELL_FIELDS, Cell, Interval
 from study.reference.published import SOURCE, Published, published
 from study.report import keyed, words
@@ -146,7 +147,7 @@ def with_study(summaries: Sequence[CellSummary], others: Sequence[CellSummary], 
         InputError: if no cell of the other study has a counterpart here, or one has several.
     """
     cells, their_cells = [s.cell for s in summaries], [s.cell for s in others]
-    swept = dict.fromkeys([*words.varying(cells), *words.varying(their_cells)])
+    swept = dict.fromkeys([*varying(cells), *varying(their_cells)])
     same = {cell.id for cell in cells} & {cell.id for cell in their_cells}
     keys = CELL_FIELDS if same else tuple(dict.fromkeys(["model", *swept]))
     here, there = (_by(group, keys) for group in (summaries, others))

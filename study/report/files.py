@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from study.aggregate import CellSummary, GroupSummary
 from study.outcomes.text_cells import as_text
+from study.questions import Labels
 from study.records import CELL_FIELDS, Interval, Outcome, format_range
 from study.reference.published import SOURCE
 from study.report.compare import Against, Comparison
@@ -27,7 +28,6 @@ from study.report.table import (
     verdicts_note,
     verdicts_table,
 )
-from study.report.words import Labels
 from study.summary import Summary
 from study.table import RESULT_SCHEMA
 from study.visible import visible
@@ -56,15 +56,16 @@ STATISTICS_COLUMNS: Mapping[str, str] = {
     "sparsity_error_lower": "beta law on [0, 1/2], its mean, profile likelihood, 95%",
     "sparsity_error_upper": "beta law on [0, 1/2], its mean, profile likelihood, 95%",
     "time_to_success_mean": "iterations; mean of min(time to success, time_to_success_until) of all that finished",
-    "time_to_success_lower": "Greenwood, 95%",
-    "time_to_success_upper": "Greenwood, 95%",
-    "time_to_success_until": "iterations that it is restricted to: the least that any finished trial ran to",
+    "time_to_success_lower": "its interval, at least 95%, whatever the law",
+    "time_to_success_upper": "its interval, at least 95%, whatever the law",
+    "time_to_success_until": "iterations that it is restricted to: what the rows of its question were meant to run to",
     "training_s_mean": "seconds of training a finished trial",
     "solved_at_s_median": "seconds of training until solved; median over the solved trials",
     "solved_at_s_mean": "seconds of training until solved; mean over the solved trials",
     "solved_at_s_lower": "gamma law's mean, profile likelihood, 95%",
     "solved_at_s_upper": "gamma law's mean, profile likelihood, 95%",
     "stopped_early": "trials that stop: when_decided ended",
+    "ended_early": "trials that ended unsolved before time_to_success_until, and are censored there",
 }
 """The columns of cells.csv after cell_id, the labels (label_...) and every field of `study.records.Cell`."""
 
@@ -79,7 +80,7 @@ AS_PUBLISHED_COLUMNS: Mapping[str, str] = {
 """With `--as-published`, the columns after these. The success rate and the median were published right."""
 
 _TYPES = {
-    **dict.fromkeys(("seeds", *Outcome, "pending", "stopped_early"), pa.int64()),
+    **dict.fromkeys(("seeds", *Outcome, "pending", "stopped_early", "ended_early"), pa.int64()),
     "complete": pa.bool_(),
 }
 

@@ -7,18 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from study import questions
 from study.aggregate import CellSummary, GroupSummary
+from study.questions import Labels
 from study.report import words
-from study.report.words import Labels
 from study.statistics import AsPublished
 from study.summary import Summary
 
 _UNNUMBERED = ("model", "operation", "interpolation_range", "extrapolation_range")
-_METHOD = (
-    "model", "init_variance", "bounds", "out_of_bounds_strength", "out_of_bounds_shape", "sparsity_strength",
-    "sparsity_start", "sparsity_end", "sparsity_shape", "sparsity_scaling", "optimizer", "learning_rate",
-    "momentum", "batch_size",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -90,26 +86,23 @@ class Keyed:
 
     def questions(self) -> list[tuple[Any, ...]]:
         """Give of each summary what it answers: summaries of one question are compared with each other."""
-        kept = [key not in self.methods for key in self.keys]
-        return [tuple(v for v, keep in zip(row, kept, strict=True) if keep) for row in self.values]
+        return questions.questions(self.keys, self.values, self.methods)
 
 
 def cells(summaries: Sequence[CellSummary], labels: Labels) -> Keyed:
     """Tell cells apart by the fewest hyperparameters, the model always among them."""
     found = [summary.cell for summary in summaries]
-    keys = words.varying(found, labels)
-    if "model" not in keys:
-        keys = ["model", *keys]
-    axes = [key for key in keys if is_axis(key, labels)]
-    values = [[words.value(cell, key, labels) for cell in found] for key in keys]
+    keys = questions.keys(found, labels)
+    axes = questions.axes(keys, labels)
+    values = [[questions.value(cell, key, labels) for cell in found] for key in keys]
     return Keyed(
-        keys=tuple(keys),
+        keys=keys,
         values=tuple(zip(*values, strict=True)),
         summaries=summaries,
         is_number=tuple(
             key not in axes and _are_numbers(column) for key, column in zip(keys, values, strict=True)
         ),
-        methods=_methods(keys, axes),
+        methods=questions.methods(keys, axes),
     )
 
 
@@ -121,7 +114,7 @@ def groups(summaries: Sequence[GroupSummary], by: Sequence[str]) -> Keyed:
         values=tuple(s.values for s in summaries),
         summaries=summaries,
         is_number=tuple(_are_numbers([s.values[i] for s in summaries]) for i in range(len(by))),
-        methods=_methods(by),
+        methods=questions.methods(by),
         as_published=published if len(published) == len(summaries) > 0 else None,
         is_plain=True,
     )
@@ -154,16 +147,5 @@ def best(rows: Keyed, name: str, show: Callable[[Any], str]) -> list[int]:
     return found
 
 
-def is_axis(key: str, labels: Labels) -> bool:
-    """Say whether a key is an axis of the grid, on which points have names."""
-    return any(key in axes for axes in labels.values())
-
-
 def _are_numbers(values: Sequence[Any]) -> bool:
     return all(v is None or (isinstance(v, int | float) and not isinstance(v, bool)) for v in values)
-
-
-def _methods(keys: Sequence[str], axes: Sequence[str] = ()) -> frozenset[str]:
-    """Tell what is compared from what it is compared in; where nobody knows, the last column is compared."""
-    known = [key for key in keys if key in _METHOD or key in axes]
-    return frozenset(known or keys[-1:])

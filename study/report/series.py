@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from study.aggregate import CellSummary
+from study.questions import Labels
 from study.report import keyed
 from study.report.keyed import Keyed
-from study.report.words import Labels
 
 MOST_CURVES = 8
 """Curves one panel can carry; more are split into facets."""

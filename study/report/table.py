@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from study.aggregate import CellSummary
@@ -82,19 +82,8 @@ def summaries_table(rows: Keyed, *, is_narrow: bool = False, most: int | None = 
         ),
         *_published(rows, most, "solved_at", words.iterations, of_times),
     ]
-    until = next((s.time_to_success_until for s in some if s.time_to_success_until is not None), None)
-    if not is_narrow and until is not None and any(s.solved < s.finished for s in some):
-        columns.append(
-            _estimates(
-                rows,
-                most,
-                f"time to success, mean up to {words.iterations(until)}",
-                "time_to_success_mean",
-                words.iterations,
-                of_times,
-                "time_to_success_interval",
-            )
-        )
+    if not is_narrow and any(s.solved < s.finished for s in some):
+        columns += _times_to_success(rows, most)
     columns.append(
         _estimates(
             rows,
@@ -147,6 +136,30 @@ def _estimates(
     best: Collection[int] = keyed.best(rows, name, show) if name in _BEST else ()
     texts = tuple(_pair(show(v), show_interval(i)) for v, i in zip(values, intervals, strict=True))
     return Column(title, texts, values, best=frozenset(best))
+
+
+def _times_to_success(rows: Keyed, most: int | None) -> list[Column]:
+    """Lay out restricted means, with what they are restricted to: over them, or beside each if questions differ."""
+    untils = [s.time_to_success_until for s in rows.summaries[:most]]
+    known = {until for until in untils if until is not None}
+    if not known:
+        return []
+    up_to = f" up to {words.iterations(*known)}" if len(known) == 1 else ""
+    of_times = _interval_of(words.iterations)
+    column = _estimates(
+        rows,
+        most,
+        f"time to success, mean{up_to}",
+        "time_to_success_mean",
+        words.iterations,
+        of_times,
+        "time_to_success_interval",
+    )
+    if up_to:
+        return [column]
+    texts = zip(column.texts, column.values, untils, strict=True)
+    beside = (t if v is None else f"{t} up to {words.iterations(until)}" for t, v, until in texts)
+    return [replace(column, texts=tuple(beside))]
 
 
 def _published(

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
-from study.records import CELL_FIELDS, Cell, Interval, format_range
+from study.questions import Labels, value
+from study.records import Cell, Interval, format_range
 from study.reference.published import MODEL_NAMES
-
-Labels = Mapping[str, Mapping[str, str]]
-"""Names of points that several hyperparameters share: by cell id, then by axis of the grid."""
 
 NONE = "–"
 
@@ -74,11 +71,6 @@ def title(key: str) -> str:
     return _NAMES.get(key, key.replace("_", " "))
 
 
-def value(cell: Cell, key: str, labels: Labels) -> Any:
-    """Give a cell's value of a hyperparameter, or its label on an axis of the grid."""
-    return getattr(cell, key) if key in CELL_FIELDS else labels.get(cell.id, {}).get(key)
-
-
 def show(cell: Cell, key: str, labels: Labels) -> str:
     """Write a cell's value of a hyperparameter, or its label on an axis, for people."""
     return show_value(key, value(cell, key, labels))
@@ -105,30 +97,6 @@ def show_value(key: str, given: Any) -> str:
         short = f"{given:g}"
         return short if float(short) == given else repr(given)
     return f"{given:,}" if isinstance(given, int) else str(given)
-
-
-def varying(cells: Sequence[Cell], labels: Labels | None = None) -> list[str]:
-    """List the fewest hyperparameters, in order, that tell the cells apart.
-
-    A label on an axis stands for the several hyperparameters that move together there, and the model for
-    those that it prescribes: what follows from the names before it isn't listed.
-
-    Example:
-        >>> cell = dict(task="simple", operation="mul", input_size=4, subset_ratio=None, overlap_ratio=None,
-        ...     subsets=2, interpolation_range=((1, 2),), extrapolation_range=((2, 6),), model="NMU")
-        >>> varying([Cell(**cell, hidden_size=2), Cell(**cell, hidden_size=3)])
-        ['hidden_size']
-    """
-    labels = labels or {}
-    axes = list(dict.fromkeys(axis for cell in cells for axis in labels.get(cell.id, {})))
-    first = ["model", *axes, "hidden_size", "operation"]
-    kept: list[str] = []
-    for key in dict.fromkeys([*first, *CELL_FIELDS]):
-        told_apart = {tuple(value(cell, k, labels) for k in kept) for cell in cells}
-        with_it = {tuple(value(cell, k, labels) for k in [*kept, key]) for cell in cells}
-        if len(with_it) > len(told_apart):
-            kept.append(key)
-    return kept
 
 
 def iterations(number: float | None) -> str:

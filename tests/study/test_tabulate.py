@@ -168,3 +168,37 @@ def test_studies_are_tabulated_by_columns_with_what_is_pending(here):
     sources = [row["source"] for row in rows(here / "both" / "cells.csv")]
     assert sources.count("little") == 2
     assert sources.count("seeds") == 10
+
+
+def outcomes_of(widths: dict[int, list[int]]) -> str:
+    """Write outcomes of two models at some widths: a trial solved at 5000, and unsolved ones that end at these."""
+    lines = ["model,hidden_size,seed,solved,solved_at,sparsity_error,iterations"]
+    for model in ("NMU", "NAU"):
+        for width, ends in widths.items():
+            lines.append(f"{model},{width},0,true,5000,1e-6,{max(ends)}")
+            lines += [f"{model},{width},{seed},false,,,{end}" for seed, end in enumerate(ends, start=1)]
+    return "\n".join(lines) + "\n"
+
+
+def test_one_short_trial_among_forty_rows_is_named_and_nothing_else(here):
+    """Of forty rows one has a trial of nine evaluations: it is named, and all other rows are as before."""
+    widths = {width: [200_000, 200_000] for width in range(2, 22)}
+    (here / "whole.csv").write_text(outcomes_of(widths))
+    short = outcomes_of(widths).replace("NAU,7,2,false,,,200000", "NAU,7,2,false,,,8000")
+    (here / "short.csv").write_text(short)
+    whole, found = (
+        said("report", name, "--format", "csv", "--format", "md") for name in ("whole.csv", "short.csv")
+    )
+    assert (whole.exit_code, found.exit_code) == (0, 0)
+    before, after = (rows(here / f"{name}-report" / "cells.csv") for name in ("whole", "short"))
+    assert len(before) == len(after) == 40
+    assert {row["time_to_success_until"] for row in after} == {"200000.0"}
+    changed = [row for row, old in zip(after, before, strict=True) if row != old]
+    assert [(row["model"], row["hidden_size"], row["ended_early"]) for row in changed] == [("NAU", "7", "1")]
+    told = "1 trial ended unsolved before"
+    text = (here / "short-report" / "report.md").read_text(encoding="utf-8")
+    for shown in (" ".join(found.output.split()), text):
+        assert told in shown
+        assert "NAU, hidden units 7 (1 of 3)" in shown
+    assert told not in whole.output
+    assert "time to success, mean up to 200k" in text

@@ -7,38 +7,8 @@ from functools import partial
 import pytest
 
 from study.reference.published import MODEL_NAMES
-from study.report import latex, varying, words
+from study.report import latex, words
 from tasks import MODELS
-
-
-def test_varying_tells_every_cell_apart(demo):
-    """No two cells have the same values of what varies."""
-    summaries, labels = demo
-    cells = [s.cell for s in summaries]
-    for given in (labels, {}):
-        keys = varying(cells, given)
-        assert len({tuple(words.value(cell, key, given) for key in keys) for cell in cells}) == len(cells)
-
-
-def test_a_label_stands_for_the_hyperparameters_that_move_together(demo):
-    """With labels, the schedule is one column; without, the strength tells it apart."""
-    summaries, labels = demo
-    cells = [s.cell for s in summaries]
-    assert varying(cells, labels) == ["model", "schedule", "hidden_size"]
-    assert varying(cells) == ["model", "hidden_size", "sparsity_strength"]
-
-
-def test_what_the_model_prescribes_does_not_vary(published_cell):
-    """A schedule and bounds that come with the model are no hyperparameters of the study."""
-    assert varying([published_cell("NMU"), published_cell("NAU"), published_cell("NALU")]) == ["model"]
-    assert varying([published_cell("NMU")]) == []
-
-
-def test_a_default_beside_a_value_varies(published_cell):
-    """None is a value: the default initial variance and a given one are two points."""
-    cells = [published_cell("NMU"), published_cell("NMU", init_variance=0.01)]
-    assert varying(cells) == ["init_variance"]
-    assert [words.show(cell, "init_variance", {}) for cell in cells] == ["default", "0.01"]
 
 
 def test_models_carry_the_fields_symbols():

@@ -1,0 +1,37 @@
+"""What a reader must know of a table's rows beside their numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from study.report.keyed import Keyed
+
+_MOST_NAMES = 8
+
+
+def times_notes(rows: Keyed) -> list[str]:
+    """Name the rows of which trials ended unsolved before what times to success are counted up to."""
+    early = [(row, s) for row, s in enumerate(rows.summaries) if s.ended_early]
+    if not early:
+        return []
+    trials = sum(s.ended_early for _, s in early)
+    plural = "s" if trials > 1 else ""
+    counts = [f"{rows.name(row) or 'all'} ({s.ended_early:,} of {s.finished:,})" for row, s in early]
+    told = (
+        f"{trials:,} trial{plural} ended unsolved before the iterations up to which times to success are averaged, and "
+        f"count{'' if plural else 's'} as censored there: {_listed(counts)}"
+    )
+    without = [rows.name(row) or "all" for row, s in early if s.time_to_success_mean is None]
+    return [
+        told,
+        *(
+            [f"no mean time to success, since no trial was watched so long: {_listed(without)}"]
+            if without
+            else []
+        ),
+    ]
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = "; ".join(names[:_MOST_NAMES])
+    return shown if len(names) <= _MOST_NAMES else f"{shown}; and {len(names) - _MOST_NAMES:,} more rows"

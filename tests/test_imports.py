@@ -1,0 +1,87 @@
+"""What each command imports: what it has no use for takes seconds, and whoever types it waits for that."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from study.cli import main
+
+# Warnings of MLflow and what it imports are theirs to mend.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+SPEC = """
+study: little
+task: {name: simple}
+models: [NMU, NAC-mul]
+grid: {hidden_size: [2, 3]}
+seeds: 3
+fixed: {batch_size: 16}
+protocol: {iterations: 40, evaluate_every: 10, evaluation_rows: 50}
+"""
+MISTAKEN = "{study: wrong, task: {name: simple}, models: [NMUU], seeds: 0}"
+
+TRAINING = {
+    "torch", "numba", "ray", "scipy.stats", "scipy.optimize", "pandas", "matplotlib", "mlflow", "sqlalchemy",
+    "optuna", "obstore",
+}  # fmt: skip
+"""What training, tests between many rows, drawing, publishing and searching need, and takes longest to import."""
+
+FORBIDDEN = {
+    "--help": TRAINING | {"scipy", "pyarrow", "numpy", "pydantic", "yaml"},
+    "plan wrong.yaml": TRAINING | {"scipy", "pyarrow"},
+    "run wrong.yaml": TRAINING | {"scipy", "pyarrow"},
+    "submit wrong.yaml --cluster http://127.0.0.1:9": TRAINING | {"scipy", "pyarrow"},
+    "schema": TRAINING | {"scipy", "pyarrow"},
+    "list": TRAINING | {"scipy"},
+    "plan little.yaml --quick": TRAINING | {"scipy"},
+    "show little": TRAINING,
+    "run little.yaml": TRAINING,
+}
+"""Commands, and what they have no use for."""
+
+_CHILD = """
+import atexit, sys
+from pathlib import Path
+atexit.register(lambda: Path(sys.argv[1]).write_text("\\n".join(sys.modules)))
+from study.cli import main
+main(sys.argv[2:])
+"""
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a folder with a study that is done, reported and published, and with a file that has mistakes."""
+    folder = tmp_path_factory.mktemp("here")
+    (folder / "little.yaml").write_text(SPEC)
+    (folder / "wrong.yaml").write_text(MISTAKEN)
+    words = [
+        "run",
+        str(folder / "little.yaml"),
+        "--store",
+        str(folder / "studies"),
+        "--local",
+        "--engine",
+        "torch",
+    ]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0, done.output
+    return folder
+
+
+@pytest.mark.parametrize("command", FORBIDDEN)
+def test_a_command_imports_what_it_uses(here: Path, tmp_path: Path, command: str) -> None:
+    """No command imports a package that it has no use for."""
+    listed = tmp_path / "imported"
+    environment = {
+        key: value for key, value in os.environ.items() if key not in ("STUDY_STORE", "MLFLOW_TRACKING_URI")
+    }
+    words = [sys.executable, "-c", _CHILD, str(listed), *command.split()]
+    done = subprocess.run(words, cwd=here, env=environment, capture_output=True, text=True)
+    assert done.returncode == (2 if "wrong" in command else 0), done.stdout + done.stderr
+    assert set(listed.read_text().split()) & FORBIDDEN[command] == set()

@@ -118,6 +118,14 @@ def aggregate_table(rows: Sequence[Row]) -> str:
     return markdown(head, lines, 1)
 
 
+def commands_table(rows: Sequence[Row]) -> str:
+    """Give one line a command."""
+    columns = ("whole_s", "cpu_s", "times_nothing", "times_arrays")
+    lines = [[row["command"], *(number(row[name]) for name in columns)] for row in rows]
+    head = ["command", "whole, s", "CPU, s", "times an empty process", "times `import numpy, pyarrow`"]
+    return markdown(head, lines, 1)
+
+
 def report_table(rows: Sequence[Row]) -> str:
     """Give one line what is asked for."""
     lines = [
@@ -289,6 +297,7 @@ TABLES = {
     "engine": engine_table, "compiling": compiling_table, "floor": floor_table, "scaling": scaling_table,
     "coverage": coverage_table, "restricted": restricted_table, "looks": looks_table,
     "aggregate": aggregate_table,
+    "commands": commands_table,
     "report": report_table,
     "scale": scale_table,
     "tracking": tracking_table,

@@ -17,6 +17,7 @@ import torch
 
 from benchmarks import (
     aggregate,
+    commands,
     compiling,
     coverage,
     engine,
@@ -45,7 +46,7 @@ from tasks import MODELS
 from tasks.networks import Network
 from tests.servers import postgres_programs
 
-TEXTS = {"model", "engine", "part", "kind", "file", "asked", "what"}
+TEXTS = {"model", "engine", "part", "kind", "file", "asked", "what", "command"}
 MAY_BE_NONE = {"packs"}
 
 
@@ -123,6 +124,17 @@ def test_tables_of_many_outcomes_are_measured(tmp_path):
     rows = measured(aggregate.main, tmp_path, *["--trials", "400", "--cells", "4", "--rounds", "1"])
     assert [(row["file"], row["cells"]) for row in rows] == [(aggregate.FEW, "4"), (aggregate.ALL, "4")]
     assert tables.aggregate_table(rows).count("\n") == 3
+
+
+@pytest.mark.slow
+def test_commands_are_measured(tmp_path, monkeypatch):
+    """Every command is run as a process of its own, beside one that does nothing."""
+    few = ("study --help", "study list")
+    monkeypatch.setattr(commands, "COMMANDS", {name: commands.COMMANDS[name] for name in few})
+    rows = measured(commands.main, tmp_path, "--rounds", "1")
+    assert [row["command"] for row in rows] == [commands.NOTHING, commands.ARRAYS, *few]
+    assert [rows[0]["times_nothing"], rows[1]["times_arrays"]] == ["1.0", "1.00"]
+    assert tables.commands_table(rows).count("\n") == len(rows) + 1
 
 
 def test_reports_of_large_studies_are_measured(tmp_path):

@@ -96,7 +96,7 @@ def test_a_report_that_is_not_as_written_is_not_believed(here, name, content):
 
 
 def test_another_report_in_its_place_is_written_over(here):
-    """What `study report --compare` left in the study's folder is, after the next run, the study's report to the byte."""
+    """What `study report --compare` left in the study's folder is replaced by the next run, to the byte."""
     before = bytes_of(written(here))
     words = ["report", "little", "--compare", "little", "--store", str(here / "studies")]
     assert CliRunner().invoke(main, words).exit_code == 0

@@ -1,0 +1,109 @@
+"""Time from a command to its prompt: processes of `study`, beside an empty one and one that imports numpy and pyarrow.
+
+python -m benchmarks.commands [--rounds N] [--out FILE.csv]
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from benchmarks.measure import finish, in_turns, parser, ratio, tell
+
+SPEC = """
+study: little
+question: What does a command cost?
+task: {name: simple}
+models: [NMU, NAC-mul]
+grid: {hidden_size: [2, 3]}
+seeds: 10
+fixed: {batch_size: 16}
+protocol: {iterations: 2000, evaluate_every: 500}
+"""
+MISTAKEN = "{study: wrong, task: {name: simple}, models: [NMUU], seeds: 0}"
+
+NOTHING, ARRAYS = "an empty process", "import numpy, pyarrow"
+COMMANDS = {
+    "study --help": ["--help"],
+    "study plan FILE, with mistakes": ["plan", "wrong.yaml"],
+    "study list": ["list"],
+    "study plan FILE --quick": ["plan", "little.yaml", "--quick"],
+    "study plan FILE": ["plan", "little.yaml"],
+    "study show NAME": ["show", "little"],
+    "study run FILE, nothing to do": ["run", "little.yaml"],
+    "study report NAME": ["report", "little"],
+}
+"""Commands on a store in which the study is done, reported and published."""
+
+Used = tuple[float, float]
+"""Seconds: whole, and of CPU."""
+
+
+def environment() -> dict[str, str]:
+    """Give this process's environment without the settings of a store and an MLflow of one's own."""
+    own = ("STUDY_STORE", "MLFLOW_TRACKING_URI")
+    return {name: value for name, value in os.environ.items() if name not in own}
+
+
+def used(folder: Path, words: Sequence[str], seconds: float) -> Used:
+    """Run Python as a process in a folder, and give the time that it took; how it ends is its own affair."""
+    began = time.perf_counter()
+    process = subprocess.Popen(
+        [sys.executable, *words],
+        cwd=folder,
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return time.perf_counter() - began, usage.ru_utime + usage.ru_stime
+
+
+def row(name: str, measured: Mapping[str, Sequence[Used]]) -> dict[str, str]:
+    """Give a command's medians, and its CPU time beside that of both processes that do nothing."""
+    whole_s, cpu_s = (list(column) for column in zip(*measured[name], strict=True))
+    beside = {other: [cpu for _, cpu in measured[other]] for other in (NOTHING, ARRAYS)}
+    tell(f"{name}: {statistics.median(whole_s):.2f} s")
+    return {
+        "command": name,
+        "whole_s": f"{statistics.median(whole_s):.3f}",
+        "cpu_s": f"{statistics.median(cpu_s):.3f}",
+        "times_nothing": f"{ratio(cpu_s, beside[NOTHING]):.1f}",
+        "times_arrays": f"{ratio(cpu_s, beside[ARRAYS]):.2f}",
+    }
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Measure."""
+    arguments = parser(__doc__, rounds=7, seconds=0).parse_args(words)
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        (folder / "little.yaml").write_text(SPEC)
+        (folder / "wrong.yaml").write_text(MISTAKEN)
+        prepare = ["run", "little.yaml", "--local", "--engine", "torch"]
+        subprocess.run(
+            [sys.executable, "-m", "study", *prepare],
+            cwd=folder,
+            env=environment(),
+            check=True,
+            stdout=sys.stderr,
+        )
+        measures: dict[str, Callable[[float], Used]] = {
+            NOTHING: partial(used, folder, ["-c", "pass"]),
+            ARRAYS: partial(used, folder, ["-c", "import numpy, pyarrow"]),
+        }
+        measures |= {name: partial(used, folder, ["-m", "study", *asked]) for name, asked in COMMANDS.items()}
+        measured = in_turns(measures, rounds=arguments.rounds, seconds=0)
+    finish([row(name, measured) for name in measured], arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -20,7 +20,7 @@ from study import tracking, until
 from study.aggregate import CellSummary, aggregate
 from study.console import Console
 from study.errors import InputError, StudyError
-from study.exhibits import exhibits
+from study.exhibits import Exhibits, exhibits
 from study.outcomes import Source
 from study.plan import Plan
 from study.plan import plan as make_plan
@@ -40,6 +40,7 @@ from study.report import (
     chart_series,
     comparisons_table,
     contrasts,
+    draws,
     headline,
     search_headline,
     show_search,
@@ -349,7 +350,8 @@ def write(
 def _write(
     found: Standing, folder: Path, formats: Collection[str], links: Links | None, trial: str | None = None
 ) -> list[Path]:
-    made = report(found, links=links, trial=trial)
+    # Curves and weights take torch, and tables do without; a trial that was asked for must be there in any case.
+    made = report(found, links=links, trial=trial, with_trials=draws(formats) or trial is not None)
     try:
         is_ours = found.folder.path is not None and folder == own_folder(found.folder)
         return write_report(folder, made, formats, is_ours=is_ours)
@@ -413,12 +415,21 @@ def report_folder(folder: StudyStore) -> Iterator[Path]:
         yield Path(scratch, "report")
 
 
-def report(found: Standing, *, links: Links | None = None, trial: str | None = None) -> Report:
-    """Put together what the report of a study says; arguments are as for `write`."""
+def report(
+    found: Standing, *, links: Links | None = None, trial: str | None = None, with_trials: bool = True
+) -> Report:
+    """Put together what the report of a study says; arguments are as for `write`.
+
+    Without `with_trials`, learning curves, gates and weights are left out.
+    """
     spec = found.plan.spec
     versus = [] if found.against.is_published else ["--compare", found.against.name]
     asked = [] if trial is None else ["--trial", trial]
-    shown = exhibits(found.folder, found.summaries, found.rows, found.table, trial)
+    shown = (
+        exhibits(found.folder, found.summaries, found.rows, found.table, trial)
+        if with_trials
+        else Exhibits((), (), None)
+    )
     return Report(
         name=spec.study,
         question=spec.question,

@@ -115,8 +115,11 @@ def _is_trained(plan: Plan, folder: StudyStore, grow: Grow, tell: Callable[[str]
     """Say whether all trials of a study are done already, as far as can be told without writing anything."""
     if plan.spec.search is not None:
         return False
+    done = waited(folder.done, tell)
+    if len(done) < plan.trials_count:
+        return False
     grown = waited(partial(grow, plan, folder, lambda sentence: None), tell)
-    return {trial.id for trial in grown.trials} <= waited(folder.done, tell)
+    return {trial.id for trial in grown.trials} <= done
 
 
 def _engines(plan: Plan, options: Options) -> Engines:

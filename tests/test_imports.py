@@ -42,6 +42,7 @@ FORBIDDEN = {
     "plan little.yaml --quick": TRAINING | {"scipy"},
     "show little": TRAINING,
     "run little.yaml": TRAINING,
+    "report little --format csv --out tables": TRAINING - {"scipy.optimize"},
 }
 """Commands, and what they have no use for."""
 

@@ -40,7 +40,7 @@ from study.report.terminal import (
     summaries_table,
     verdicts_table,
 )
-from study.report.write import FORMATS, USUAL, write_report
+from study.report.write import FORMATS, USUAL, draws, write_report
 
 __all__ = [
     "FORMATS",
@@ -67,6 +67,7 @@ __all__ = [
     "chart_series",
     "comparisons_table",
     "contrasts",
+    "draws",
     "groups",
     "groups_rows",
     "headline",

@@ -35,6 +35,11 @@ _LIST = ".report.json"
 """What a report has written into a folder, by name, each with the digest of its content."""
 
 
+def draws(formats: Collection[str]) -> bool:
+    """Say whether a report in these formats has figures, and so shows curves and weights of single trials."""
+    return not {"html", "md", *KINDS}.isdisjoint(formats)
+
+
 def write_report(
     folder: Path, report: Report, formats: Collection[str] = USUAL, *, is_ours: bool = False
 ) -> list[Path]:
@@ -60,7 +65,7 @@ def write_report(
         "cells.parquet": lambda: files.to_parquet(report.data),
         "cells.tex": lambda: latex.latex(report.rows, command=report.command),
     }
-    if {"html", "md", *KINDS} & set(formats):
+    if draws(formats):
         contents |= _with_figures(report)
     if (against := report.against) is not None and against.comparisons:
         contents["comparison.csv"] = lambda: files.comparison_csv(report.rows, against)

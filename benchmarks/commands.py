@@ -25,7 +25,7 @@ models: [NMU, NAC-mul]
 grid: {hidden_size: [2, 3]}
 seeds: 10
 fixed: {batch_size: 16}
-protocol: {iterations: 2000, evaluate_every: 500}
+protocol: {iterations: 100, evaluate_every: 50, evaluation_rows: 100}
 """
 MISTAKEN = "{study: wrong, task: {name: simple}, models: [NMUU], seeds: 0}"
 

@@ -11,6 +11,7 @@ from typing import Any
 import llvmlite.binding as llvm  # type: ignore[import-untyped]
 import numba as nb
 from numba.core import codegen, compiler
+from numba.core.caching import IndexDataCacheFile
 
 Decorator = Callable[[Callable[..., Any]], Any]
 # Its types know fewer options than it takes; the others have none that fit.
@@ -58,7 +59,7 @@ class IntoLibrary(_compiler.Compiler):  # type: ignore[misc]
 _STAMP = digest([Path(__file__)])
 
 
-def cached(stamp: str, **options: Any) -> Decorator:
+def cached(stamp: str, *, made_for: object = None, **options: Any) -> Decorator:
     """Compile a function with numba, and use what is on disk only if it has the same stamp.
 
     numba itself looks at the function's own file alone, and would go on with what the function calls as it was. The
@@ -66,12 +67,19 @@ def cached(stamp: str, **options: Any) -> Decorator:
 
     Args:
         stamp: a `digest` of all files that the function is made of; this one is added.
+        made_for: what tells apart the functions that a factory makes; its text must be the same in every process. numba
+            would tell them apart by the compiled functions they call, which are others in every process.
         options: of `numba.njit`.
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
         dispatcher = _njit(cache=True, **{"pipeline_class": IntoLibrary} | options)(function)
-        dispatcher._cache._cache_file._source_stamp = stamp + _STAMP
+        cache = dispatcher._cache
+        if made_for is not None:
+            name = f"{cache._impl.filename_base}.{hashlib.sha256(repr(made_for).encode()).hexdigest()[:16]}"
+            cache._cache_file = IndexDataCacheFile(cache.cache_path, name, stamp)
+            cache._index_key = lambda signature, codegen: (signature, codegen.magic_tuple())
+        cache._cache_file._source_stamp = stamp + _STAMP
         return dispatcher
 
     return decorate

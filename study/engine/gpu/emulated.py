@@ -7,13 +7,14 @@ those of a GPU: both compile the same phases, and neither may contract a product
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+import tasks.stream
 from study.engine.fused_loop import ADAM
 from study.engine.gpu.draw import Drawing
 from study.engine.gpu.layout import EVALUATED_ROWS, Layout, Shape, factors, new_layout, parameters
@@ -35,9 +36,12 @@ from study.engine.gpu.parts import (
 from study.engine.gpu.phases import new_phases
 from study.engine.gpu.row import ZERO
 from study.engine.gpu.weight import Step, sparsity_strength
+from tasks.compile import cached, digest
 from tasks.stream import ROUNDS
 
-_njit: Any = nb.njit
+_HERE = Path(__file__).parent
+_SOURCES = (*sorted(_HERE.glob("*.py")), *sorted(_HERE.parent.glob("*.py")), Path(tasks.stream.__file__))
+_compiled = partial(cached, digest(_SOURCES), error_model="numpy", _nrt=False)
 
 
 class Threads(NamedTuple):
@@ -92,7 +96,7 @@ def _train(layout: Layout) -> Any:
     parameters_, span = np.uint64(layout.parameters), np.uint64(2 * layout.shape.subsets)
     passes, row_sums, products, hidden = layout.passes, layout.row_sums, layout.products, layout.shape.hidden
 
-    @_njit(error_model="numpy", _nrt=False)
+    @_compiled(made_for=(layout.shape, layout.rows))
     def train(
         order, own_arrays, choices, which, iteration, count, keys, spans, start, numbers, corrections, weight,
         first, second_moment
@@ -160,7 +164,7 @@ def _look(layout: Layout) -> Any:
     distance, furthest, threads = phases.distance, phases.furthest, layout.threads
     quads, planes, chunk = layout.quads, 1 + layout.logs, np.uint64(EVALUATED_ROWS)
 
-    @_njit(error_model="numpy", _nrt=False)
+    @_compiled(made_for=(layout.shape, layout.rows))
     def look_all(
         order, own_arrays, choices, which, sets, evaluated, spans, weight, rows, errors, found
     ):  # fmt: skip

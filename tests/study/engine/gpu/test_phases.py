@@ -41,7 +41,13 @@ def cell_of(name: str, small_cell: Any) -> Cell:
     return found
 
 
-@pytest.fixture(params=CELLS)
+# Each shape is compiled, for eight seconds: `make test` has each family of a first layer, and two passes over a batch.
+_COMPILED_FIRST = {"NMU, hidden 10", "NALU-separate", "gated-NAU-NMU", "NAC-mul-sigma"}
+
+
+@pytest.fixture(
+    params=[pytest.param(name, marks=() if name in _COMPILED_FIRST else pytest.mark.slow) for name in CELLS]
+)
 def cell(request: pytest.FixtureRequest, small_cell: Any) -> Cell:
     """Give a cell of each kind in turn."""
     return cell_of(request.param, small_cell)

@@ -4,7 +4,10 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo install install-dev test test-faults smoke lint benchmark lock clean
+# Two workers take whole files, those that take longest first (tests/conftest.py): what a file's tests share is made once.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+
+.PHONY: demo install install-dev test test-slow test-all test-faults smoke lint benchmark lock clean
 
 demo: install  ## run a small real study, print its table, name the report and the dashboard
 	$(BIN)/study run demo
@@ -32,8 +35,14 @@ $(VENV)/installed-dev: $(VENV)/installed $(EXTRA_LOCKS)
 	$(BIN)/pip check --quiet
 	touch $@
 
-test: install-dev  ## run every test
-	$(BIN)/python -m pytest
+test: install-dev  ## test every law, and a real study end to end, in some minutes
+	$(PYTEST) -m "not slow and not faults"
+
+test-slow: install-dev  ## run the rest: real clusters, servers, browsers, benchmarks, all shapes of the contract
+	$(PYTEST) -m "slow and not faults"
+
+test-all: install-dev  ## run every test but the faults
+	$(PYTEST) -m "not faults"
 
 smoke: install-dev  ## bring the whole service up on this machine, and run a small study through submit, kill, resume and report
 	PYTHON=$(abspath $(BIN))/python deploy/smoke.sh

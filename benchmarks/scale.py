@@ -2,13 +2,14 @@
 
 python -m benchmarks.scale [--trials N] [--pack-size N] [--out FILE.csv]
 
-A driver of its own runs the study with `study.run.run`, as `study run` does, with MLflow off. Its memory is read while
-it runs. When half of the packs are stored it is killed (kill -9) and started again; at the end it is started once
-more, with nothing left to do.
+A driver of its own runs the study with `study.run.run`, as `study run` does, with MLflow off, and notes what it holds
+whenever it hears of a pack that is done. When it has heard of half of them it kills itself (kill -9), and is started
+again; at the end it is started once more, with nothing left to do. When packs were stored is read from their files.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import signal
@@ -16,7 +17,9 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +31,10 @@ from study import train
 from study.console import Console
 from study.engine import Training
 from study.plan import plan
-from study.records import Checkpoint, Curve, Outcome, Pack, Progress, Result, Weights
+from study.records import Checkpoint, Curve, Event, Outcome, Pack, PackDone, Progress, Result, Weights
 from study.spec import parse_spec
 from study.store import Store
+from study.watch import Watch
 from study.work import PackWork
 
 NAME = "nothing"
@@ -48,9 +52,10 @@ COLUMNS = (
     *("what", "trials", "pack_size", "packs", "whole_s", "first_pack_s", "ms_a_pack"),
     *("memory_at_the_start_mib", "memory_at_the_end_mib", "memory_with_report_mib"),
 )
-_STATUS = "/proc/{}/status"
+_PROC = Path("/proc")
 _DEADLINE_S = 3600.0
-_QUIET_S = 10.0
+_RUN = "STUDY_BENCHMARK_RUN"
+"""Names a driver's run in the environment of all its processes, by which they are found."""
 
 
 class Idle(Training):
@@ -113,72 +118,97 @@ class IdleWork(PackWork):
         return Idle(pack)
 
 
-def drive(root: Path, trials: int, pack_size: int) -> None:
-    """Run the study, as a driver, and say when what is left is known."""
+def drive(root: Path, trials: int, pack_size: int, notes: Path, kill_at: int | None) -> None:
+    """Run the study, as a driver.
+
+    Args:
+        root: the store.
+        trials: of the study.
+        pack_size: of its packs.
+        notes: gets a line with the memory held, in MiB, for each pack that is heard of as done, and one at the end.
+        kill_at: how many packs are heard of when this process and its group are killed; None to let it end.
+    """
     train.PackWork = IdleWork  # type: ignore[misc]
     rates = [round(0.001 * (i + 1), 4) for i in range(CELLS // 10)]
     planned = plan(parse_spec(SPEC.format(seeds=trials // CELLS, rates=rates), source="scale"))
-    running.run(planned, running.Options(root, None, pack_size=pack_size), Console(width=150))
+    with notes.open("w", buffering=1) as out:
+        heard, take = itertools.count(1), Watch.__call__
+
+        def noted(watch: Watch, event: Event) -> None:
+            take(watch, event)
+            if isinstance(event, PackDone):
+                print(_memory_mib("VmRSS"), file=out)
+                if next(heard) == kill_at:
+                    os.killpg(0, signal.SIGKILL)
+
+        Watch.__call__ = noted  # type: ignore[method-assign]
+        running.run(planned, running.Options(root, None, pack_size=pack_size), Console(width=150))
+        print(_memory_mib("VmHWM"), file=out)
 
 
-def _start(root: Path, trials: int, pack_size: int) -> subprocess.Popen[bytes]:
-    words = ["--drive", str(root), "--trials", str(trials), "--pack-size", str(pack_size)]
-    command = [sys.executable, "-m", "benchmarks.scale", *words]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
-
-
-def _memory_mib(process: int) -> float:
-    """Read how much memory a process holds."""
-    status = Path(_STATUS.format(process)).read_text()
-    found = re.search(r"VmRSS:\s+(\d+)", status)
+def _memory_mib(kind: str) -> float:
+    """Read how much memory this process holds (VmRSS), or held at most (VmHWM)."""
+    found = re.search(rf"{kind}:\s+(\d+)", (_PROC / "self" / "status").read_text())
     return int(found[1]) / 1024 if found else 0.0
 
 
-def _packs_stored(root: Path) -> int:
+def _stored_at(root: Path) -> list[float]:
+    """List when packs were stored, in seconds since 1970, the first one first."""
     folder = root / NAME / "results"
-    return sum(1 for _ in os.scandir(folder)) if folder.is_dir() else 0
+    return sorted(entry.stat().st_mtime for entry in os.scandir(folder)) if folder.is_dir() else []
 
 
-def _settled(root: Path) -> int:
-    """Count the packs once no worker of a driver that was killed stores any more."""
-    stored, since = _packs_stored(root), time.monotonic()
-    while time.monotonic() - since < _QUIET_S:
+def _wait_for_the_last_of(run: str) -> None:
+    """Wait until no process of a run is left: workers outlive a driver that was killed, and may store a pack meanwhile.
+
+    Raises:
+        TimeoutError: if one stays.
+    """
+    word, deadline = f"{_RUN}={run}".encode(), time.monotonic() + _DEADLINE_S
+    while left := [entry.name for entry in _PROC.glob("[0-9]*") if _has(entry / "environ", word)]:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"processes {', '.join(left)} outlived their driver by {_DEADLINE_S:.0f} s")
         time.sleep(0.25)
-        if (now := _packs_stored(root)) != stored:
-            stored, since = now, time.monotonic()
-    return stored
 
 
-def _watched(root: Path, trials: int, pack_size: int, until: int | None) -> dict[str, float]:
-    """Run a driver to its end, or kill it when so many packs are stored; say how long it took, and what it held."""
-    had, began = _settled(root), time.monotonic()
-    driver = _start(root, trials, pack_size)
-    first_s, last_s, memory = None, 0.0, []
-    while driver.poll() is None:
-        stored = _packs_stored(root)
-        if first_s is None and stored > had:
-            first_s, first_at = time.monotonic() - began, stored
-        if memory and stored > memory[-1][0]:
-            last_s = time.monotonic() - began
-        if first_s is not None:
-            memory.append((stored, _memory_mib(driver.pid) if Path(f"/proc/{driver.pid}").exists() else 0.0))
-        if until is not None and stored >= until:
-            os.killpg(driver.pid, signal.SIGKILL)
-        assert time.monotonic() - began < _DEADLINE_S
-        time.sleep(0.25)
-    whole_s, stored = time.monotonic() - began, _packs_stored(root)
-    found: dict[str, float] = {"whole_s": whole_s, "packs": stored - had}
-    if first_s is not None:
-        held = [(packs, mib) for packs, mib in memory if mib]
-        training = [mib for packs, mib in held if packs < stored] or [held[0][1]]
+def _has(environment: Path, word: bytes) -> bool:
+    with suppress(OSError):  # it has ended, or is another user's
+        return word in environment.read_bytes().split(b"\0")
+    return False
+
+
+def _driven(root: Path, trials: int, pack_size: int, kill_at: int | None) -> dict[str, float]:
+    """Run a driver to its end, or to half; say how long it took, and what it held."""
+    run, notes, had = uuid.uuid4().hex, root.with_name("notes"), len(_stored_at(root))
+    words = ["--drive", str(root), "--trials", str(trials), "--pack-size", str(pack_size)]
+    words += ["--notes", str(notes), *(() if kill_at is None else ("--kill-at", str(kill_at)))]
+    command = [sys.executable, "-m", "benchmarks.scale", *words]
+    began, began_at = time.monotonic(), time.time()
+    ended = subprocess.run(
+        command,
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+        env=os.environ | {_RUN: run},
+        timeout=_DEADLINE_S,
+        check=False,
+    )
+    whole_s = time.monotonic() - began
+    expected = 0 if kill_at is None else -signal.SIGKILL
+    assert ended.returncode == expected, f"the driver ended with {ended.returncode}"
+    _wait_for_the_last_of(run)
+    stored = _stored_at(root)[had:]
+    held = [float(line) for line in notes.read_text().split()]
+    at_packs = held if kill_at is not None else held[:-1]
+    found: dict[str, float] = {"whole_s": whole_s, "packs": len(stored)}
+    if stored:
         found |= {
-            "first_pack_s": first_s,
-            "ms_a_pack": 1e3 * (last_s - first_s) / max(1, stored - first_at),
-            "memory_at_the_start_mib": training[0],
-            "memory_at_the_end_mib": max(training),
+            "first_pack_s": stored[0] - began_at,
+            "ms_a_pack": 1e3 * (stored[-1] - stored[0]) / max(1, len(stored) - 1),
+            "memory_at_the_start_mib": at_packs[0],
+            "memory_at_the_end_mib": max(at_packs),
         }
-        if until is None:
-            found["memory_with_report_mib"] = max(mib for _, mib in held)
+        if kill_at is None:
+            found["memory_with_report_mib"] = held[-1]
     return found
 
 
@@ -190,9 +220,9 @@ def _rows(trials: int, pack_size: int) -> Iterator[dict[str, str]]:
     packs = 10 * -(-(trials // 10) // pack_size)
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "studies"
-        for what, until in (("killed at half", packs // 2), ("run again", None), ("nothing left", None)):
+        for what, kill_at in (("killed at half", packs // 2), ("run again", None), ("nothing left", None)):
             found: dict[str, Any] = {"what": what, "trials": trials, "pack_size": pack_size}
-            found |= _watched(root, trials, pack_size, until)
+            found |= _driven(root, trials, pack_size, kill_at)
             tell(", ".join(f"{name} {value}" for name, value in found.items()))
             yield {name: _text(found.get(name, "")) for name in COLUMNS}
         done = len(Store(root, read_only=True).study(NAME).done())
@@ -205,9 +235,11 @@ def main(words: Sequence[str] | None = None) -> None:
     options.add_argument("--trials", type=int, default=1_000_000)
     options.add_argument("--pack-size", type=int, default=256)
     options.add_argument("--drive", type=Path, help="be the driver, with this store")
+    options.add_argument("--notes", type=Path, help="where the driver notes what it holds")
+    options.add_argument("--kill-at", type=int, help="after how many packs the driver kills itself")
     arguments = options.parse_args(words)
     if arguments.drive is not None:
-        drive(arguments.drive, arguments.trials, arguments.pack_size)
+        drive(arguments.drive, arguments.trials, arguments.pack_size, arguments.notes, arguments.kill_at)
         return
     finish(list(_rows(arguments.trials, arguments.pack_size)), arguments)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -10,16 +11,49 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-DEADLINE_S = 120
+DEADLINE_S = 600
+"""When a process is taken to hang; no test waits for time to pass."""
 STUDY = (sys.executable, "-m", "study")
+
+CHECKPOINT = "study.store.ledger:StudyStore.save_checkpoint"
+PACK_STORED = "study.store.ledger:StudyStore.write_pack"
+PROGRESS_HEARD = "study.progress:Board.progress"
+PACK_HEARD = "study.progress:Board.done"
+"""What a blow may wait for: the first two happen where a pack trains, the others in the driver."""
 
 Process = subprocess.Popen[str]
 Start = Callable[..., Process]
 
 
+def blow(
+    marker: Path, method: str, number: signal.Signals, *, count: int = 1, group: bool = False
+) -> dict[str, str]:
+    """Give the environment of a process that sends itself a signal at a counted event, once.
+
+    Args:
+        marker: a file that is made at the blow.
+        method: that is counted, as `CHECKPOINT`.
+        number: of the signal.
+        count: of the call after which it strikes.
+        group: whether its whole process group gets the signal, as Ctrl-C in a terminal does.
+    """
+    asked = {"method": method, "count": count, "number": number, "group": group, "marker": str(marker)}
+    paths = [str(Path(__file__).parent / "blows"), os.environ.get("PYTHONPATH", "")]
+    return {"STUDY_TEST_BLOW": json.dumps(asked), "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+
+def stopped(process: Process) -> None:
+    """Wait until a process has been stopped by a signal, and is still there."""
+    ended = os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+    assert ended is not None
+    assert ended.si_code == os.CLD_STOPPED, f"it ended before it could be stopped: {process.communicate()[0]}"
+
+
 @contextmanager
 def starting(folder: Path, **environment: str) -> Iterator[Start]:
-    """Give what starts `study` with some words in a folder; whatever still runs at the end is killed.
+    """Give what starts `study` with some words in a folder, and more of an environment if need be.
+
+    Whatever still runs at the end is killed.
 
     Args:
         folder: to work in.
@@ -27,11 +61,11 @@ def starting(folder: Path, **environment: str) -> Iterator[Start]:
     """
     started: list[Process] = []
 
-    def start(*words: str) -> Process:
+    def start(*words: str, **more: str) -> Process:
         process = subprocess.Popen(
             [*STUDY, *words],
             cwd=folder,
-            env=os.environ | environment,
+            env=os.environ | environment | more,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -1,4 +1,4 @@
-"""A real browser, for tests of pages; where there is none, they are skipped. A real S3 server, for tests of stores."""
+"""What tests share: a browser, an S3 server, an empty database of MLflow's; which are slow, and which come first."""
 
 from __future__ import annotations
 
@@ -11,9 +11,54 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, Request
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, expect
 
 from docs.pictures import BROWSERS, SIZES, browser_path, opened
+
+# Two workers take whole files, in this order: what takes longest comes first, so that both end at about the same time.
+LONGEST_FIRST = (
+    "tests/study/engine/test_contract.py",
+    "tests/study/test_cluster.py",
+    "tests/study/test_faults.py",
+    "tests/study/jobs/test_on_a_cluster.py",
+    "tests/study/tracking/test_server.py",
+    "tests/study/engine/gpu/test_phases.py",
+    "tests/study/test_search_run.py",
+    "tests/study/test_object_store.py",
+    "tests/benchmarks/test_benchmarks.py",
+    "tests/benchmarks/test_gpu.py",
+    "tests/study/report/test_page_in_browser.py",
+    "tests/study/test_run_until.py",
+)
+PATIENCE_MS = 240_000
+"""How long a page may take to show what is expected of it, on a machine that is busy with other things."""
+
+# A browser starts for each file, and PostgreSQL with MLflow's server for the session: whatever needs these is slow.
+SLOW_FIXTURES = {"browser", "running_service"}
+_QUICK = pytest.StashKey[dict[str, bool]]()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what is slow by what it needs, note which files have tests that aren't, and put the longest files first."""
+    places = {name: place for place, name in enumerate(LONGEST_FIRST)}
+    quick = config.stash[_QUICK] = {}
+    for item in items:
+        if SLOW_FIXTURES.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.slow)
+        is_quick = item.get_closest_marker("slow") is None
+        quick[_file_of(item)] = quick.get(_file_of(item), False) or is_quick
+    items.sort(key=lambda item: places.get(_file_of(item), len(places)))
+
+
+def _file_of(item: pytest.Item) -> str:
+    return item.nodeid.partition("::")[0]
+
+
+@pytest.fixture
+def is_only_slow(request: pytest.FixtureRequest) -> Callable[[str], bool]:
+    """Give what says whether a file was collected and all of its tests are slow."""
+    return lambda file: not request.config.stash[_QUICK].get(file, True)
 
 
 @dataclass
@@ -37,6 +82,7 @@ def browser() -> Iterator[Browser]:
     executable = browser_path()
     if executable is None:
         pytest.skip(f"no browser on PATH: one of {', '.join(BROWSERS)} is needed")
+    expect.set_options(timeout=PATIENCE_MS)
     with opened(executable) as found:
         yield found
 
@@ -49,6 +95,7 @@ def visit(browser: Browser) -> Iterator[Callable[..., Visit]]:
     def open_page(page: Path | str, width: int = 1280, scheme: str = "light") -> Visit:
         viewport = {"width": width, "height": SIZES[width]}
         context = browser.new_context(viewport=viewport, color_scheme=scheme)
+        context.set_default_timeout(PATIENCE_MS)
         contexts.append(context)
         found = Visit(context.new_page())
         address = page.resolve().as_uri() if isinstance(page, Path) else page
@@ -70,6 +117,26 @@ def visit(browser: Browser) -> Iterator[Callable[..., Visit]]:
     yield open_page
     for context in contexts:
         context.close()
+
+
+@pytest.fixture(scope="session")
+def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make an empty database of MLflow's, once: making it takes seconds, copying it does not."""
+    from study.tracking import default_uri
+    from study.tracking.address import connect  # MLflow takes seconds to import, and few tests need it
+
+    folder = tmp_path_factory.mktemp("empty")
+    connect(default_uri(folder))
+    return folder / "mlflow.db"
+
+
+@pytest.fixture
+def uri(empty_database: Path, tmp_path: Path) -> str:
+    """Give the tracking address of a store in this test's folder."""
+    from study.tracking import default_uri
+
+    (tmp_path / "mlflow.db").write_bytes(empty_database.read_bytes())
+    return default_uri(tmp_path)
 
 
 # moto's, which honours conditional writes; it serves until its standard input ends, and so no longer than this process.

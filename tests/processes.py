@@ -85,9 +85,18 @@ class Server:
         """End it gently; by SIGKILL what is left of it."""
         if self.process is not None:
             self.process.send_signal(self.stop_signal)
+            self.go_on()  # a process that is paused hears nothing
             with suppress(subprocess.TimeoutExpired):
                 self.process.wait(20)
         self.kill()
+
+    def pause(self) -> None:
+        """Let it and all its processes answer nobody, until it goes on."""
+        self._signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """End a pause, if there is one."""
+        self._signal(signal.SIGCONT)
 
     def _begin(self) -> None:
         identity = {"user": self.user, "group": self.user, "extra_groups": []} if self.user else {}
@@ -112,7 +121,11 @@ class Server:
 
     def _end(self, number: signal.Signals) -> None:
         if self.process is not None:
-            with suppress(ProcessLookupError):
-                os.killpg(self.process.pid, number)
+            self._signal(number)
             self.process.wait()
             self.process = None
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self.process is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, number)

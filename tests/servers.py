@@ -210,6 +210,23 @@ class MLflow(Server):
         }
 
 
+@contextmanager
+def dashboard(uri: str, folder: Path) -> Iterator[str]:
+    """Serve a database of MLflow's as `study ui` does, and give the server's address."""
+    from study.tracking.serve import ui_command
+
+    port = free_port()
+    command, environment = ui_command(uri, port=port)
+    address = f"http://127.0.0.1:{port}"
+    ready = partial(answers, f"{address}/health")
+    server = Server("MLflow", command, ready, folder / "mlflow.log", environment)
+    try:
+        server.start()
+        yield address
+    finally:
+        server.stop()
+
+
 @dataclass(frozen=True)
 class Service:
     """The servers of a tracking service, all running.

@@ -145,6 +145,14 @@ def test_tests_that_are_named_exist() -> None:
         assert named <= functions, path
 
 
+def test_no_law_has_slow_tests_only(is_only_slow) -> None:
+    """Of the files that the map names beside its laws, `make test` runs something, but of the fault campaign."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"\]\(\.\./(tests/[\w/]+\.py)\)", text))
+    assert len(named) > 20
+    assert [name for name in sorted(named) if is_only_slow(name) and "/faults/" not in name] == []
+
+
 @pytest.mark.parametrize(("text", "error"), YAML_BLOCKS.values(), ids=YAML_BLOCKS)
 def test_study_files_in_documents_are_what_they_seem(text: str, error: str | None) -> None:
     """A study file in a document loads and has trials, or has just the mistakes shown below it."""

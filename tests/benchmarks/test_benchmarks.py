@@ -51,7 +51,7 @@ MAY_BE_NONE = {"packs"}
 
 
 def measured(main: Callable[[list[str]], None], folder: Path, *words: str) -> list[dict[str, str]]:
-    """Run a benchmark and read what it wrote, after checking that every number is one and positive."""
+    """Run a benchmark and read what it wrote, after checking that every number is one and none is negative."""
     out = folder / "out.csv"
     main([*words, "--out", str(out)])
     assert json.loads(out.with_suffix(".json").read_text())["packages"]
@@ -59,10 +59,13 @@ def measured(main: Callable[[list[str]], None], folder: Path, *words: str) -> li
         rows = list(csv.DictReader(lines))
     numbers = [text for row in rows for name, text in row.items() if name not in TEXTS | MAY_BE_NONE and text]
     assert numbers
-    assert min(float(text) for text in numbers) > 0
+    assert (
+        min(float(text) for text in numbers) >= 0
+    )  # how fast a machine is, or how busy, is no test's business
     return rows
 
 
+@pytest.mark.slow
 def test_the_engines_are_measured_beside_the_plain_loop(tmp_path):
     """Each shape has the plain loop and both engines in each pack, and afterwards all cores are free again."""
     before = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
@@ -107,6 +110,7 @@ def test_the_floor_is_stream_and_multiply_adds(tmp_path):
 
 
 # Warnings of Ray and what it imports are theirs to mend.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_threads_and_packs_are_measured(tmp_path):
     """Threads have a rate; a study, with and without Ray, has its parts too, which make up the whole."""
@@ -119,6 +123,7 @@ def test_threads_and_packs_are_measured(tmp_path):
     assert tables.scaling_table(rows).count("\n") == 4
 
 
+@pytest.mark.slow
 def test_tables_of_many_outcomes_are_measured(tmp_path):
     """Each kind of file is made into tables for each number of cells, in seconds and memory."""
     rows = measured(aggregate.main, tmp_path, *["--trials", "400", "--cells", "4", "--rounds", "1"])
@@ -145,11 +150,13 @@ def test_reports_of_large_studies_are_measured(tmp_path):
 
 
 # Warnings of Ray and what it imports are theirs to mend.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_the_service_alone_is_measured(tmp_path):
     """A driver is killed at half, run again, and run with nothing left; in the end every trial is stored once."""
     rows = measured(scale.main, tmp_path, *["--trials", "2000", "--pack-size", "20"])
     assert [row["what"] for row in rows] == ["killed at half", "run again", "nothing left"]
+    assert int(rows[0]["packs"]) >= 50
     assert sum(int(row["packs"]) for row in rows) == 100
     assert rows[2]["ms_a_pack"] == ""
     assert float(rows[0]["memory_at_the_end_mib"]) > 100
@@ -157,6 +164,7 @@ def test_the_service_alone_is_measured(tmp_path):
 
 
 # What MLflow and its libraries deprecate is not ours to mend.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.skipif(postgres_programs() is None, reason="PostgreSQL isn't installed")
 def test_publishing_is_measured(tmp_path, monkeypatch):
@@ -199,6 +207,7 @@ def test_the_plain_loop_computes_what_the_network_does(model):
         torch.testing.assert_close(given, expected)
 
 
+@pytest.mark.slow
 def test_coverage_is_counted_again_alike(tmp_path):
     """Each interval has a line for each number of seeds; the same seed gives the same file, and another another."""
     files = []
@@ -231,6 +240,7 @@ def test_coverage_counts_what_it_says(rate):
     assert float(found["all_below"]) == 0
 
 
+@pytest.mark.slow
 def test_restricted_means_are_counted_again_alike(tmp_path, monkeypatch):
     """Each law has a line for each interval and size; the same seed gives the same file, and another another."""
     monkeypatch.setattr(restricted, "SIZES", (5, 10))
@@ -272,6 +282,7 @@ def test_the_score_interval_is_wilsons_where_a_success_saves_all(solved):
     assert bounds == pytest.approx(statistics.wilson(solved, 20), abs=1e-12)
 
 
+@pytest.mark.slow
 def test_looks_are_counted_again_alike(tmp_path, monkeypatch):
     """Each way has a line for each rate; the same seed gives the same file, and another another."""
     monkeypatch.setattr(looks, "FINE", np.array([0.1, 0.4]))
@@ -288,6 +299,7 @@ def test_looks_are_counted_again_alike(tmp_path, monkeypatch):
     assert tables.looks_table(rows).count("\n") == 1 + len(looks.RATES) + 1 + 2 + 1 + len(looks.PAIRS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [0.09, 0.5])
 def test_studies_that_are_drawn_come_to_what_is_computed(rate):
     """Drawing studies and going through every number of solved seeds give the same coverage and mean of seeds."""
@@ -324,6 +336,7 @@ def run_small(name: str, seeds: str, root: Path) -> set[str]:
     return Store(root).study(name).done()
 
 
+@pytest.mark.slow
 def test_a_study_played_again_asks_for_what_a_run_asks_for(tmp_path):
     """By both rules, the trials revealed are those that `study run` trains, and their number is told."""
     every = run_small("every", "24", tmp_path / "every")

@@ -23,6 +23,7 @@ def size(png: bytes) -> tuple[int, int]:
     return width, height
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(browser_path() is None, reason="no browser on PATH")
 @pytest.mark.parametrize("whole", [False, True])
 def test_a_picture_of_each_width_and_scheme(tmp_path: Path, whole: bool) -> None:

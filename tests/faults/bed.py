@@ -328,11 +328,15 @@ class Bed:
         return Driver(process, path)
 
     def mend(self) -> None:
-        """Start again whatever has ended, and end what is left of earlier studies."""
+        """End what is left of earlier studies, and bring back whatever they found ended, paused, cut off or full."""
         while self.studies:
             self.studies.pop().end()
+        while self.disks:
+            self.disks.pop().remove()
+        self.network.go_on()
         for server in (self.service.postgres, self.service.mlflow, self.s3):
-            if server.process is None:
+            if server.process is None or server.process.poll() is not None:
+                server.kill()
                 server.start()
         self.nodes.mend()
 
@@ -374,6 +378,7 @@ def opened(*, own_clock: bool = False) -> Iterator[Bed]:
         nodes = Nodes(network, folder, s3_environment | ({} if clock is None else clock.environment))
         bed = Bed(folder, network, nodes, service, s3, s3_environment, clock)
         stack.callback(lambda: [disk.remove() for disk in bed.disks])
+        stack.callback(lambda: [study.end() for study in bed.studies])
         nodes.start_all()
         yield bed
 

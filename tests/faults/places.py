@@ -120,6 +120,13 @@ class Network:
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
 
+    def go_on(self) -> None:
+        """Let everybody go on who was paused, in every place."""
+        for number in (1, *self._places):
+            for process in self.processes(number):
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGCONT)
+
     def _ended(self) -> bool:
         left = [process for number in (1, *self._places) for process in self._living(number)]
         for process in left:

@@ -12,12 +12,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.faults.bed import Bed, Study
+from tests.faults.bed import DEADLINE_S, Bed, Study
 from tests.faults.nodes import WORKERS
 from tests.processes import wait_for
 
 AN_HOUR_S = 3600
 GO_ON = "its packs go on from their checkpoints"
+# Whether a checkpoint or a result meets the silence first: each says so.
+_NO_ANSWER = "no answer from the server at"
 
 
 def worker_killed(study: Study) -> None:
@@ -127,26 +129,30 @@ def disk_full(study: Study) -> None:
     """Fill the disk until the user has been told."""
     with study.struck():
         study.disk.fill()
-    _until_told(study, "the disk is full")
-    study.disk.free()
+    try:
+        _until_told(study, "the disk is full")
+    finally:
+        study.disk.free()
 
 
 def store_read_only(study: Study) -> None:
     """Close the file system to writers until the user has been told."""
     with study.struck():
         study.disk.close_to_writers()
-    _until_told(study, "is read-only")
-    study.disk.reopen()
+    try:
+        _until_told(study, "is read-only")
+    finally:
+        study.disk.reopen()
 
 
-def object_store_killed(study: Study) -> None:
+def object_store_paused(study: Study) -> None:
     """Pause the object store until the user has been told: what is in it must live on."""
-    server = study.bed.s3.process
-    assert server is not None
     with study.struck():
-        server.send_signal(signal.SIGSTOP)
-    _until_told(study, "Trying again")
-    server.send_signal(signal.SIGCONT)
+        study.bed.s3.pause()
+    try:
+        _until_told(study, _NO_ANSWER)
+    finally:
+        study.bed.s3.go_on()
 
 
 def result_torn(study: Study) -> None:
@@ -188,7 +194,7 @@ def _until_told(study: Study, phrase: str) -> None:
         assert study.drivers[-1].runs, study.drivers[-1].told[-3000:]
         return phrase in study.drivers[-1].told
 
-    wait_for(told, f"the user to read {phrase!r}")
+    wait_for(told, f"the user to read {phrase!r}", DEADLINE_S)
 
 
 @dataclass(frozen=True)
@@ -275,7 +281,7 @@ FAULTS: Mapping[str, Fault] = {
         store="disk",
     ),
     "object store hangs": Fault(
-        "the object store hangs for a while", object_store_killed, ("Trying again", "is back"), store="s3"
+        "the object store hangs for a while", object_store_paused, (_NO_ANSWER, "is back"), store="s3"
     ),
     "result torn": Fault("a result file torn in half; run again", result_torn, ("was set aside",)),
     "two drivers": Fault("two drivers on one study, its store in a folder", two_drivers, _SECOND),

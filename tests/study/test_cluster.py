@@ -21,6 +21,7 @@ from study.records import Event, Notice, Pack, PackCrashed, PackDone, PackFailed
 from study.store import Store, StudyStore
 from study.table import table_results
 from study.work import PackWork
+from tests.processes import wait_for
 
 SLOTS = 2
 
@@ -235,17 +236,32 @@ def test_no_pack_is_blamed_for_another_on_the_same_device(tmp_path, small_pack):
     assert not [e for e in events if isinstance(e, Notice)]
 
 
-class DiesOnce:
-    """Does the work of all packs, but takes its whole process along when it first comes to one of them."""
+class StruckOnce:
+    """Does the work of all packs, but for a blow to its own process at one of them.
 
-    def __init__(self, work: PackWork, deadly: str, marker: Path) -> None:
-        self._work, self._deadly, self._marker = work, deadly, marker
+    Args:
+        work: what else is done.
+        pack: that it is struck at.
+        marker: a file made at the blow, with the process in it; none strikes once it is there.
+        number: of the signal.
+        after: how many events of the pack have come by then; 0 before its work begins.
+    """
+
+    def __init__(
+        self, work: PackWork, pack: str, marker: Path, number: signal.Signals = signal.SIGKILL, after: int = 0
+    ) -> None:
+        self._work, self._pack, self._marker, self._number, self._after = work, pack, marker, number, after
 
     def __call__(self, pack: Pack) -> Iterator[Event]:
-        if pack.id == self._deadly and not self._marker.exists():
-            self._marker.touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-        yield from self._work(pack)
+        self._strike(pack, 0)
+        for count, event in enumerate(self._work(pack), start=1):
+            self._strike(pack, count)
+            yield event
+
+    def _strike(self, pack: Pack, count: int) -> None:
+        if pack.id == self._pack and count == self._after and not self._marker.exists():
+            self._marker.write_text(str(os.getpid()))
+            os.kill(os.getpid(), self._number)
 
 
 def test_a_pack_whose_end_was_told_to_the_desk_only_is_not_lost(tmp_path, small_pack):
@@ -253,27 +269,29 @@ def test_a_pack_whose_end_was_told_to_the_desk_only_is_not_lost(tmp_path, small_
     packs = [small_pack(0), small_pack(1)]
     folder, work = work_in(tmp_path / "store")
     events: list[Event] = []
-    on_tune(packs, DiesOnce(work, packs[1].id, tmp_path / "died"), events.append, lanes=1)
+    on_tune(packs, StruckOnce(work, packs[1].id, tmp_path / "died"), events.append, lanes=1)
     assert (tmp_path / "died").exists()
     assert sorted(e.pack_id for e in events if isinstance(e, PackDone)) == sorted(pack.id for pack in packs)
     assert len(folder.done()) == 2
 
 
-def test_workers_are_not_blamed_for_a_busy_driver(tmp_path, small_pack):
-    """A driver that hears nothing for long, since it waits itself, ends none of its workers for it."""
-    pack = small_pack(*range(4), iterations=6000, evaluate_every=500)
-    folder, work = work_in(tmp_path)
+def test_workers_are_not_blamed_for_a_busy_driver(small_pack, monkeypatch):
+    """A driver that hears nothing since it waits itself ends none of its workers for it; one that listens does."""
     told: list[Event] = []
-    busy = threading.Event()
-
-    def on_event(event: Event) -> None:
-        if isinstance(event, Progress) and not [e for e in told if isinstance(e, Progress)]:
-            busy.wait(4)  # nobody sets it: a driver in a long wait
-        told.append(event)
-
-    on_tune([pack], work, on_event, silent_after_s=2)
+    now = 0.0
+    monkeypatch.setattr("study.cluster.listener.time.monotonic", lambda: now)
+    heard = listener([(small_pack(0),)], told.append, threading.Event(), silent_after_s=2.0)
+    lane = SimpleNamespace(config={"lane": 0}, temporary_state=SimpleNamespace(ray_actor=None))
+    heard.on_trial_start(1, [], lane)
+    heard.on_trial_result(1, [], lane, {"worker": "w", "node": "n", "events": [], "idle": False})
+    now = 1000.0  # the driver was in a long wait
+    heard.on_step_end(1, [])
     assert not [event for event in told if isinstance(event, Notice)]
-    assert len(folder.done()) == 4
+    for _ in range(4):
+        now += 0.9  # it listens, and hears nothing
+        heard.on_step_end(1, [])
+    (notice,) = [event.text for event in told if isinstance(event, Notice)]
+    assert "worker w hasn't been heard of for 3 s, and is ended" in notice
 
 
 def test_what_the_driver_raises_stays_what_it_is(tmp_path, small_pack):
@@ -316,42 +334,52 @@ def test_a_worker_answers():
 
 
 def test_every_lane_is_used_and_every_pack_done_once(tmp_path, small_pack):
-    """Packs that last as long as a worker's start use all workers, and give the bits of a run in this process."""
-    packs = [small_pack(seed, seed + 100, iterations=6000, evaluate_every=500) for seed in range(8)]
+    """Packs that can't be done by fewer use all workers, and give the bits of a run in this process."""
+    packs = [small_pack(seed, seed + 100, iterations=1000, evaluate_every=500) for seed in range(8)]
     folder, work = work_in(tmp_path / "tune")
     events: list[Event] = []
-    used = on_tune(packs, work, events.append)
+    used = on_tune(packs, Together(work, tmp_path / "here", SLOTS), events.append)
     assert len(used) == SLOTS
     assert sorted(e.pack_id for e in events if isinstance(e, PackDone)) == sorted(pack.id for pack in packs)
     assert not [e for e in events if isinstance(e, PackFailed)]
 
-    here, work = work_in(tmp_path / "here")
+    here, work = work_in(tmp_path / "alone")
     cluster.run_here(packs, work, events.append, stop=threading.Event())
     assert bits(here) == bits(folder)
 
 
+class Together:
+    """Does the work of a pack once enough processes are at work.
+
+    Args:
+        work: what is done.
+        folder: where each process that has begun has a file.
+        count: of the processes.
+    """
+
+    def __init__(self, work: PackWork, folder: Path, count: int) -> None:
+        self._work, self._folder, self._count = work, folder, count
+        folder.mkdir()
+
+    def __call__(self, pack: Pack) -> Iterator[Event]:
+        (self._folder / str(os.getpid())).touch()
+        wait_for(lambda: len(list(self._folder.iterdir())) >= self._count, "the other workers")
+        yield from self._work(pack)
+
+
 def test_a_silent_worker_is_ended_and_its_pack_goes_on(tmp_path, small_pack):
     """A worker that is paused for good is given up, in words, and its pack goes on to the undisturbed bits."""
-    pack = small_pack(*range(4), iterations=6000, evaluate_every=500)
+    pack = small_pack(*range(4), iterations=2000, evaluate_every=500)
     folder, work = work_in(tmp_path / "paused")
-    paused: list[int] = []
+    work, marker = replace(work, checkpoint_every_s=0.0), tmp_path / "struck"
     told: list[Event] = []
-
-    def on_event(event: Event) -> None:
-        told.append(event)
-        if isinstance(event, Progress) and not paused and folder.checkpoints():
-            paused.extend(workers())
-            for process in paused:
-                os.kill(process, signal.SIGSTOP)
-
-    on_tune([pack], work, on_event, silent_after_s=3)
-    assert paused
-    (notice,) = [event.text for event in told if isinstance(event, Notice)]
-    assert "hasn't been heard of" in notice
+    paused = StruckOnce(work, pack.id, marker, signal.SIGSTOP, after=1)
+    on_tune([pack], paused, told.append, silent_after_s=6)
+    assert any("hasn't been heard of" in event.text for event in told if isinstance(event, Notice))
     here, work = work_in(tmp_path / "undisturbed")
     cluster.run_here([pack], work, lambda event: None, stop=threading.Event())
     assert bits(folder) == bits(here)
-    assert paused[0] not in workers()
+    wait_for(lambda: int(marker.read_text()) not in workers(), "the silent worker's end")
 
 
 def test_a_worker_of_another_version_is_not_used(small_pack, monkeypatch):
@@ -372,21 +400,11 @@ def test_a_killed_worker_loses_at_most_a_checkpoint_interval(tmp_path, small_pac
     """After kill -9 of a worker in mid-pack, the pack goes on from its checkpoint to the same bits."""
     pack = small_pack(*range(4), iterations=6000, evaluate_every=500)
     folder, work = work_in(tmp_path / "killed")
-    killed: list[int] = []
-    seen: list[Progress] = []
-
-    def on_event(event: Event) -> None:
-        if isinstance(event, Progress):
-            seen.append(event)
-            if not killed and folder.checkpoints():
-                killed.extend(workers())
-                for process in killed:
-                    os.kill(process, signal.SIGKILL)
-
-    on_tune([pack], work, on_event)
-    assert killed
-    after = [e.iteration for e in seen]
-    assert all(b > 0 for b in after)
+    work, marker = replace(work, checkpoint_every_s=0.0), tmp_path / "struck"
+    seen: list[Event] = []
+    on_tune([pack], StruckOnce(work, pack.id, marker, after=1), seen.append)
+    assert marker.exists()
+    assert any("died" in event.text for event in seen if isinstance(event, Notice))
     here, work = work_in(tmp_path / "undisturbed")
     cluster.run_here([pack], work, lambda event: None, stop=threading.Event())
     assert bits(folder) == bits(here)

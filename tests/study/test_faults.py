@@ -5,7 +5,6 @@ Each study runs in processes of its own, as a user's does. The undisturbed run t
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import threading
@@ -20,12 +19,18 @@ from study import cluster
 from study.plan import packs as make_packs
 from study.plan import plan as make_plan
 from study.records import Result
+from study.results import standing
 from study.spec import parse_spec
 from study.store import Store, StudyStore
 from study.table import table_results
+from study.tracking.rows import TRIAL_ID
 from study.work import PackWork
-from tests.commands import DEADLINE_S, Start, starting
-from tests.processes import wait_for
+from tests.commands import CHECKPOINT, DEADLINE_S, PACK_HEARD, PROGRESS_HEARD, Start, blow, starting, stopped
+from tests.servers import dashboard
+from tests.study.tracking.made import runs_of
+
+# Warnings of MLflow and what it imports are theirs to mend.
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 NAME = "disturbed"
 SPEC = f"""
@@ -73,7 +78,6 @@ def bits(folder: StudyStore) -> list[Result]:
 @pytest.fixture
 def study(tmp_path: Path) -> Iterator[Start]:
     """Give what starts `study run` on a store of its own."""
-    # The slower engine, so that there is time to disturb it.
     (tmp_path / "disturbed.yaml").write_text(SPEC)
     words = (
         "run",
@@ -83,32 +87,57 @@ def study(tmp_path: Path) -> Iterator[Start]:
         "--tracking-uri",
         "off",
         "--checkpoint-every-s",
-        "0.2",
+        "0",  # with each progress: the engine says one about every second
     )
     with starting(tmp_path) as start:
         yield partial(start, *words)
 
 
+def test_the_whole_path_through_kill_9(study, uri, tmp_path, undisturbed):
+    """On Ray's workers, published to MLflow, killed and run again: all is there once, and MLflow has what the store has."""
+    folder, root = Store(tmp_path / "studies").study(NAME), tmp_path / "studies"
+    with dashboard(uri, tmp_path) as address:
+        driver = study("--tracking-uri", address, **blow(tmp_path / "struck", PACK_HEARD, signal.SIGKILL))
+        told, _ = driver.communicate(timeout=DEADLINE_S)
+        assert driver.returncode == -signal.SIGKILL, told
+        assert folder.done()
+
+        again = study("--tracking-uri", address)
+        told, _ = again.communicate(timeout=DEADLINE_S)
+        assert again.returncode == 0, told
+        assert "ended without a word, as if it was killed" in " ".join(told.split())
+        assert bits(folder) == undisturbed
+        assert not folder.checkpoints()
+        runs = runs_of(address, study=NAME)
+        assert {run.data.tags[TRIAL_ID] for run in runs} == {result.trial.id for result in undisturbed}
+        assert [run.info.status for run in runs] == ["FINISHED"] * len(undisturbed)
+        ours, theirs = standing(NAME, root), standing(NAME, root, tracking_uri=address)
+        assert ours.summaries == theirs.summaries
+    assert "NMU" in (root / NAME / "report" / "report.html").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(
-    ("how", "number"), [("ray", signal.SIGINT), ("ray", signal.SIGKILL), ("local", signal.SIGTERM)]
+    ("how", "number"),
+    [
+        pytest.param("ray", signal.SIGINT, marks=pytest.mark.slow),
+        pytest.param("ray", signal.SIGKILL, marks=pytest.mark.slow),
+        ("local", signal.SIGTERM),
+    ],
 )
 def test_a_disturbed_driver(how, number, study, tmp_path, undisturbed):
     """Ctrl-C, kill -9 and SIGTERM of the driver in mid-study: run again, it goes on to the undisturbed bits."""
-    more = ["--local"] if how == "local" else []
+    more, event = (["--local"], CHECKPOINT) if how == "local" else ([], PROGRESS_HEARD)
     folder = Store(tmp_path / "studies").study(NAME)
-    driver = study(*more)
-    wait_for(lambda: folder.checkpoints() or driver.poll() is not None, "a checkpoint")
-    assert driver.poll() is None, driver.communicate()[0]
     # A terminal sends Ctrl-C to all of the driver's process group, its workers included.
-    (os.killpg if number == signal.SIGINT else os.kill)(driver.pid, number)
+    driver = study(*more, **blow(tmp_path / "struck", event, number, group=number == signal.SIGINT))
     told, _ = driver.communicate(timeout=DEADLINE_S)
+    assert (tmp_path / "struck").exists(), told
     if number == signal.SIGKILL:
         assert driver.returncode == -signal.SIGKILL
     else:
         assert driver.returncode == 130
         assert "interrupted: `study run disturbed.yaml` goes on" in told
-    kept = folder.checkpoints()
-    assert kept or folder.done()
+    assert folder.checkpoints() or folder.done()
 
     again = study(*more)
     told, _ = again.communicate(timeout=DEADLINE_S)
@@ -123,10 +152,8 @@ def test_a_disturbed_driver(how, number, study, tmp_path, undisturbed):
 def test_two_drivers_on_one_study(study, tmp_path, undisturbed):
     """A second driver of a running study is refused in words, and the first is not disturbed."""
     folder = Store(tmp_path / "studies").study(NAME)
-    first = study("--local")
-    wait_for(lambda: folder.checkpoints() or first.poll() is not None, "a checkpoint")
-    first.send_signal(signal.SIGSTOP)  # so that it isn't done before the second has started
-    assert first.poll() is None
+    first = study("--local", **blow(tmp_path / "struck", CHECKPOINT, signal.SIGSTOP))
+    stopped(first)
     second = study("--local")
     told, _ = second.communicate(timeout=DEADLINE_S)
     first.send_signal(signal.SIGCONT)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -14,15 +13,15 @@ import pytest
 from study.heartbeat import read
 from study.keep import keep
 from study.store import Store
-from tests.commands import Start, starting
-from tests.ray_clusters import DEADLINE_S, ROOT, SPEC, bits, undisturbed, until
+from tests.commands import CHECKPOINT, DEADLINE_S, Start, blow, starting
+from tests.ray_clusters import SPEC, bits, undisturbed
 
 
 @pytest.fixture
 def kept(tmp_path: Path) -> Iterator[Start]:
     """Give what starts `study keep` on a store of its own."""
     (tmp_path / "kept.yaml").write_text(SPEC.replace("NAME", "kept").replace("30000", "6000"))
-    with starting(tmp_path, STUDY_JOB="1", PYTHONPATH=str(ROOT), PYTHONUNBUFFERED="1") as start:
+    with starting(tmp_path, STUDY_JOB="1", PYTHONUNBUFFERED="1") as start:
         yield partial(start, "keep", "--")
 
 
@@ -30,18 +29,10 @@ def run(*more: str) -> tuple[str, ...]:
     return ("run", "kept.yaml", "--local", "--engine", "torch", "--tracking-uri", "off", *more)
 
 
-def children(process_id: int) -> list[int]:
-    """List the processes that a process has started."""
-    return [int(one) for one in Path(f"/proc/{process_id}/task/{process_id}/children").read_text().split()]
-
-
 def test_killed_in_mid_study_it_goes_on(kept, tmp_path, tmp_path_factory):
     """Killed with -9 in mid-study, a driver is started again, says so, and ends with undisturbed bits and code 0."""
-    folder = Store(tmp_path / "studies").study("kept")
-    parent = kept(*run("--checkpoint-every-s", "0.2"))
-    until(lambda: folder.checkpoints() or parent.poll() is not None, "a checkpoint")
-    (driver,) = children(parent.pid)
-    os.kill(driver, signal.SIGKILL)
+    strikes = blow(tmp_path / "struck", CHECKPOINT, signal.SIGKILL)
+    parent = kept(*run("--checkpoint-every-s", "0"), **strikes)
     told, _ = parent.communicate(timeout=DEADLINE_S)
     assert parent.returncode == 0, told
     assert told.count("the driver was killed by SIGKILL") == 1
@@ -57,10 +48,8 @@ def test_killed_in_mid_study_it_goes_on(kept, tmp_path, tmp_path_factory):
 def test_asked_to_end_it_ends_once(kept, tmp_path):
     """SIGTERM to both, as Ray sends it: the driver keeps its checkpoint, isn't started again, and the code is 130."""
     folder = Store(tmp_path / "studies").study("kept")
-    parent = kept(*run("--checkpoint-every-s", "0.2"))
-    until(lambda: folder.checkpoints() or parent.poll() is not None, "a checkpoint")
-    for process_id in (parent.pid, *children(parent.pid)):
-        os.kill(process_id, signal.SIGTERM)
+    strikes = blow(tmp_path / "struck", CHECKPOINT, signal.SIGTERM, group=True)
+    parent = kept(*run("--checkpoint-every-s", "0"), **strikes)
     told, _ = parent.communicate(timeout=DEADLINE_S)
     assert parent.returncode == 130, told
     assert "interrupted: `study resume kept` goes on" in told

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import io
-import threading
-import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,11 +18,11 @@ from study.plan import Plan
 from study.plan import plan as make_plan
 from study.records import Pack
 from study.results import standing, sync, write
-from study.run import Ending, run
+from study.run import Ending, Grow, run, until_sure
 from study.slots import Options, Slots, slots_of_cluster
 from study.spec import parse_spec
-from study.store import Store
-from study.tracking import default_uri, published
+from study.store import Store, StudyStore
+from study.tracking import published
 from tests.study.crashing import Crashing
 
 # Warnings of MLflow and what it imports are theirs to mend.
@@ -49,17 +48,18 @@ def planned(text: str = SPEC) -> Plan:
     return make_plan(parse_spec(text, source="test"))
 
 
-def run_here(plan: Plan, root: Path, tracking_uri: str | None = None) -> tuple[Ending, str]:
+def run_here(
+    plan: Plan, root: Path, tracking_uri: str | None = None, grow: Grow = until_sure
+) -> tuple[Ending, str]:
     told = io.StringIO()
-    ending = run(
-        plan, Options(root=root, tracking_uri=tracking_uri, local=True), Console(file=told, width=150)
-    )
+    options = Options(root=root, tracking_uri=tracking_uri, local=True)
+    ending = run(plan, options, Console(file=told, width=150), grow)
     return ending, told.getvalue()
 
 
-def test_the_report_is_the_same_from_store_and_from_mlflow(tmp_path):
+def test_the_report_is_the_same_from_store_and_from_mlflow(tmp_path, uri):
     """Results read back from MLflow give the store's cells to the last bit, and the same report, byte for byte."""
-    plan, uri = planned(), default_uri(tmp_path)
+    plan = planned()
     ending, told = run_here(plan, tmp_path, uri)
     assert ending == Ending.FINISHED, told
     ours, theirs = standing("whole", tmp_path), standing("whole", tmp_path, tracking_uri=uri)
@@ -72,9 +72,8 @@ def test_the_report_is_the_same_from_store_and_from_mlflow(tmp_path):
     assert sync(ours, uri) == 0
 
 
-def test_more_seeds_and_adopted_trials_are_published(tmp_path):
+def test_more_seeds_and_adopted_trials_are_published(tmp_path, uri):
     """A study that finds its trials done in another one trains nothing, and MLflow has them all the same."""
-    uri = default_uri(tmp_path)
     run_here(planned(), tmp_path)
     other = planned(SPEC.replace("study: whole", "study: other"))
     ending, told = run_here(other, tmp_path, uri)
@@ -83,32 +82,30 @@ def test_more_seeds_and_adopted_trials_are_published(tmp_path):
     assert published(uri, "other") == {trial.id for trial in other.trials}
 
 
-def test_an_earlier_run_without_mlflow_is_made_up_for(tmp_path):
+def test_an_earlier_run_without_mlflow_is_made_up_for(tmp_path, uri):
     """What was trained while nothing was published is published by the next run."""
-    plan, uri = planned(), default_uri(tmp_path)
+    plan = planned()
     run_here(plan, tmp_path)
     ending, told = run_here(plan, tmp_path, uri)
     assert ending == Ending.FINISHED, told
     assert published(uri, "whole") == {trial.id for trial in plan.trials}
 
 
-def test_mlflow_down_costs_nothing(tmp_path):
+def test_mlflow_down_costs_nothing(tmp_path, uri):
     """With MLflow out of reach the study finishes, says what isn't published, and sync makes up for it."""
     plan = planned()
     ending, told = run_here(plan, tmp_path, "http://127.0.0.1:9")
     assert ending == Ending.FINISHED
     assert "study sync whole" in told
-    uri = default_uri(tmp_path)
     found = standing("whole", tmp_path)
     assert sync(found, uri) == len(plan.trials)
     assert published(uri, "whole") == {trial.id for trial in plan.trials}
 
 
-def test_crashed_packs_are_failed_trials_and_are_tried_again(tmp_path, monkeypatch):
+def test_crashed_packs_are_failed_trials_and_are_tried_again(tmp_path, uri, monkeypatch):
     """A pack that crashes gives failed trials, shown and counted; run again, they get their results."""
     plan = planned()
     monkeypatch.setattr("study.engine.registry.ENGINES", {"crashing": Crashing()})
-    uri = default_uri(tmp_path)
     ending, told = run_here(plan, tmp_path, uri)
     assert ending == Ending.FAILURES
     assert "no NMU today" in told
@@ -210,17 +207,12 @@ def test_lanes_of_a_cluster():
 
 def test_a_driver_that_was_replaced_stops_in_words(tmp_path):
     """When another driver has taken the study over, the first stores no failures and says what happened."""
-    plan = planned(SPEC.replace("iterations: 100", "iterations: 20000"))
-    folder = Store(tmp_path).study("whole")
+    plan = planned()
 
-    def take_over() -> None:
-        while (first := folder.attempt()) is None:
-            time.sleep(0.01)
-        assert folder.begin_attempt() != first
+    def take_over(plan: Plan, folder: StudyStore, tell: Callable[[str], None]) -> Plan:
+        folder.begin_attempt()  # as another driver would, after the first has begun and before it trains
+        return plan
 
-    other = threading.Thread(target=take_over)
-    other.start()
     with pytest.raises(BusyError, match="'whole' was taken over by another run"):
-        run_here(plan, tmp_path)
-    other.join()
-    assert not folder.pack_ids()
+        run_here(plan, tmp_path, grow=take_over)
+    assert not Store(tmp_path).study("whole").pack_ids()

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 import re
 import signal
-import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -30,10 +28,10 @@ from study.slots import Options
 from study.spec import parse_spec
 from study.store import Store
 from study.table import table_results
-from study.tracking import default_uri, published
+from study.tracking import published
 from study.tracking.rows import TRIAL_ID
 from study.until import grown
-from tests.commands import DEADLINE_S, Start, starting
+from tests.commands import DEADLINE_S, PACK_STORED, Start, blow, starting
 from tests.study.crashing import Crashing
 
 # Warnings of MLflow and what it imports are theirs to mend.
@@ -51,7 +49,7 @@ protocol: {iterations: 4000, evaluate_every: 100, evaluation_rows: 50}
 success: {threshold: 0.1}
 """
 APART = SPEC.replace("half_width: 0.2", "different_from: linear")
-# A second longer, and with many more rounds, so that there is time to disturb it.
+# With many more rounds.
 LONG = (
     SPEC.replace("0.01", "0.001")
     .replace("4000", "20000")
@@ -159,16 +157,12 @@ def test_killed_midway_and_run_again_it_is_the_same(study, tmp_path):
     undisturbed = bits(tmp_path / "undisturbed")
     root = tmp_path / "studies"
     folder = Store(root).study("sure")
-    driver = study("--pack-size", "1")
-    deadline = time.monotonic() + DEADLINE_S
     # More results than the first batches have: the plan has grown, and isn't done.
-    while len(folder.pack_ids()) <= 12 and driver.poll() is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-    os.kill(driver.pid, signal.SIGKILL)
+    strikes = blow(tmp_path / "struck", PACK_STORED, signal.SIGKILL, count=13)
+    driver = study("--pack-size", "1", **strikes)
     told, _ = driver.communicate(timeout=DEADLINE_S)
     assert driver.returncode == -signal.SIGKILL, told
-    assert 12 < len(folder.done()) < len(undisturbed)
+    assert len(folder.done()) == 13 < len(undisturbed)
 
     again = study()
     told, _ = again.communicate(timeout=DEADLINE_S)
@@ -239,9 +233,8 @@ def test_packs_that_crash_end_the_run(tmp_path, undisturbed, monkeypatch):
     assert standing("sure", tmp_path).verdicts == standing("sure", undisturbed).verdicts
 
 
-def test_mlflow_has_one_run_a_trial(tmp_path):
+def test_mlflow_has_one_run_a_trial(tmp_path, uri):
     """However many rounds it takes, each trial is published once, and nothing is left to publish."""
-    uri = default_uri(tmp_path)
     ending, told = run_here(tmp_path, tracking_uri=uri)
     assert ending == Ending.FINISHED, told
     done = {result.trial.id for result in bits(tmp_path)}

@@ -20,8 +20,7 @@ from study.results import standing
 from study.search.record import NAME as RECORD
 from study.spec import parse_spec
 from study.store import Store
-from tests.commands import DEADLINE_S, STUDY, Process, Start, starting
-from tests.processes import wait_for
+from tests.commands import DEADLINE_S, PACK_HEARD, STUDY, Process, Start, blow, starting
 from tests.servers import Postgres, postgres_programs
 
 # Warnings of MLflow and of Optuna's dashboard are theirs to mend.
@@ -49,9 +48,9 @@ def search(tmp_path: Path) -> Iterator[Start]:
     """Give what starts `study search` of a file, on a store of its own."""
     with starting(tmp_path) as start:
 
-        def start_search(*more: str, text: str = SPEC, store: str = "studies") -> Process:
+        def start_search(*more: str, text: str = SPEC, store: str = "studies", **set_: str) -> Process:
             (tmp_path / "sought.yaml").write_text(text)
-            return start("search", "sought.yaml", "--store", store, "--tracking-uri", "off", *more)
+            return start("search", "sought.yaml", "--store", store, "--tracking-uri", "off", *more, **set_)
 
         yield start_search
 
@@ -87,12 +86,9 @@ def test_killed_or_spread_over_workers_it_finds_the_same(search, tmp_path):
     ended(search("--local", "--optuna-storage", "off", store="whole"))
     whole = record_of(tmp_path / "whole")
 
-    driver = search("--cpus", "2", "--engine", "torch")  # the slower engine, so that there is time
-    folder = tmp_path / "studies" / NAME
-    wait_for(lambda: (folder / "results").exists() or driver.poll() is not None, "results")
-    assert driver.poll() is None, driver.communicate()[0]
-    os.kill(driver.pid, signal.SIGKILL)
-    driver.communicate(timeout=DEADLINE_S)
+    driver = search("--cpus", "2", **blow(tmp_path / "struck", PACK_HEARD, signal.SIGKILL))
+    told, _ = driver.communicate(timeout=DEADLINE_S)
+    assert driver.returncode == -signal.SIGKILL, told
     begun = record_of(tmp_path / "studies")
     assert begun["candidates"] == whole["candidates"][: len(begun["candidates"])] or not all(
         one["values"] for one in begun["candidates"]

@@ -36,7 +36,7 @@ from tests.ray_clusters import (
 )
 
 # Warnings of Ray and what it imports are theirs to mend.
-pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
@@ -105,10 +105,9 @@ def test_the_life_of_a_study(two_nodes, tmp_path, expected):
     resumed = study("resume", "disturbed", environment=user, cwd=tmp_path)
     assert resumed.returncode == 0, resumed.stdout
     assert "as study-disturbed-1" in resumed.stdout
-    until(lambda: driver_of(store), "the driver")
-    process_id = driver_of(store)
-    assert process_id is not None
-    os.kill(process_id, signal.SIGKILL)
+    found_driver: list[int | None] = []
+    until(lambda: found_driver.append(driver_of(store)) or found_driver[-1], "the driver")
+    os.kill(found_driver[-1], signal.SIGKILL)
     log = study("logs", "disturbed", "--follow", environment=user, cwd=tmp_path)
     assert log.returncode == 0
     assert "the driver was killed by SIGKILL (perhaps the machine ran out of memory)" in log.stdout

@@ -1,29 +1,12 @@
-"""MLflow's database in a file, and its server on PostgreSQL and S3."""
+"""MLflow's server on PostgreSQL and S3."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from study.tracking import default_uri
-from study.tracking.address import connect
 from tests.servers import Service, postgres_programs, tracking_service
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make an empty database once; making it takes seconds, copying it does not."""
-    folder = tmp_path_factory.mktemp("template")
-    connect(default_uri(folder))
-    return folder / "mlflow.db"
-
-
-@pytest.fixture
-def uri(template: Path, tmp_path: Path) -> str:
-    (tmp_path / "mlflow.db").write_bytes(template.read_bytes())
-    return default_uri(tmp_path)
 
 
 @pytest.fixture(scope="session")

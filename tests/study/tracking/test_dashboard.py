@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,26 +16,13 @@ from study.records import Outcome, Trial
 from study.tracking import Publisher, links, sync
 from study.tracking.address import connect
 from study.tracking.pages import TRIALS
-from study.tracking.serve import ui_command
-from tests.processes import Server, answers, free_port
+from tests.processes import free_port
+from tests.servers import dashboard
 from tests.study.tracking.made import CELL, Made, curve, failed, solved
 from tests.traps import MODULES, lay_traps
 
 # What MLflow and its libraries deprecate is not ours to mend.
 pytestmark = pytest.mark.filterwarnings("ignore")
-
-
-@contextmanager
-def server(uri: str, port: int, folder: Path) -> Iterator[None]:
-    """Serve a database as `study ui` does."""
-    command, environment = ui_command(uri, port=port)
-    ready = partial(answers, f"http://127.0.0.1:{port}/health")
-    dashboard = Server("MLflow", command, ready, folder / "mlflow.log", environment)
-    try:
-        dashboard.start()
-        yield
-    finally:
-        dashboard.stop()
 
 
 def test_without_mlflow_there_are_no_links(uri: str, tmp_path: Path) -> None:
@@ -85,7 +70,7 @@ def shown_runs(page: Page, *names: str) -> None:
     """Wait until the dashboard's table has a row of each name, and no other."""
     rows = page.locator("a[href*='/runs/']")
     for name in names:
-        expect(rows.filter(has_text=re.compile(f"^{name}$"))).to_have_count(1, timeout=60_000)
+        expect(rows.filter(has_text=re.compile(f"^{name}$"))).to_have_count(1)
     expect(rows).to_have_count(len(names))
 
 
@@ -96,13 +81,11 @@ def test_the_view_of_trials_has_columns_worth_seeing(
     results = [solved(0), solved(1, outcome=Outcome.UNSOLVED, solved_at_iteration=None)]
     counts = {"trials": 2, "done": 2, "solved": 1}
     sync(uri, "demo", Made(results), question="Which is solved?", finding="One.", counts=counts)
-    port = free_port()
-    address = f"http://127.0.0.1:{port}"
-    with server(uri, port, tmp_path):
+    with dashboard(uri, tmp_path) as address:
         found = links(uri, "demo", address=address)
         assert found is not None
         page = visit(f"{address}/#/experiments", width=1280).page
-        expect(page.get_by_text("Which is solved?")).to_be_visible(timeout=60_000)
+        expect(page.get_by_text("Which is solved?")).to_be_visible()
         expect(page.get_by_text("2 of 2, 1 solved")).to_be_visible()
         page.goto(f"{found.study}&viewStateShareKey={TRIALS}")
         shown_runs(page, "NMU h4 seed 0", "NMU h4 seed 1")
@@ -118,12 +101,10 @@ def test_links_lead_to_just_these_runs(uri: str, tmp_path: Path, visit: Callable
     results = [*(solved(seed) for seed in range(3)), solved(7, trial=Trial(other, 7)), failed(4)]
     sync(uri, "first", Made([solved(1)], []))
     sync(uri, "demo", Made(results, [curve(1)]))
-    port = free_port()
-    address = f"http://127.0.0.1:{port}"
-    with server(uri, port, tmp_path):
+    with dashboard(uri, tmp_path) as address:
         found = links(uri, "demo", address=address)
         assert found is not None
-        assert found == links(f"http://me:secret@127.0.0.1:{port}/", "demo")
+        assert found == links(f"{address.replace('//', '//me:secret@')}/", "demo")
         page = visit(found.trial(results[1].trial.id)).page
         shown_runs(page, "NMU h4 seed 1")
         page.goto(found.cell(CELL.id))
@@ -131,6 +112,6 @@ def test_links_lead_to_just_these_runs(uri: str, tmp_path: Path, visit: Callable
         page.goto(found.cell(other.id))
         shown_runs(page, "NMU h2 seed 7")
         page.goto(found.trial("none"))
-        expect(page.get_by_text("0 matching runs")).to_be_visible(timeout=60_000)
+        expect(page.get_by_text("0 matching runs")).to_be_visible()
         page.goto(found.study)
         shown_runs(page, "demo")

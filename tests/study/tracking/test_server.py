@@ -33,18 +33,28 @@ from tests.servers import Service
 from tests.study.tracking.made import Made, curve, publish_all, runs_of, solved
 
 # What MLflow and its libraries deprecate is not ours to mend.
-pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(300)]
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 RESULTS = [solved(seed) for seed in range(12)]
 PACKS = Made(RESULTS, [curve(seed) for seed in range(12)], size=3)
 
 
-def once_each(service: Service, study: str) -> None:
+@pytest.fixture(params=["a file", pytest.param("a server", marks=pytest.mark.slow)])
+def addresses(request: pytest.FixtureRequest) -> tuple[str, str]:
+    """Give two addresses of the same runs: those of a database in a file, and a server's and its database's."""
+    if request.param == "a file":
+        uri: str = request.getfixturevalue("uri")
+        return uri, uri
+    service: Service = request.getfixturevalue("service")
+    return service.mlflow.address, service.direct
+
+
+def once_each(uri: str, study: str) -> None:
     """Check that every trial has one run, finished and exact, and the study's run is finished too."""
-    runs = runs_of(service.direct, study=study)
+    runs = runs_of(uri, study=study)
     assert len(runs) == len(RESULTS)
-    assert {run.info.status for run in runs + runs_of(service.direct, "study", study)} == {"FINISHED"}
-    assert load(service.direct, study, with_curves=False)[0].equals(
+    assert {run.info.status for run in runs + runs_of(uri, "study", study)} == {"FINISHED"}
+    assert load(uri, study, with_curves=False)[0].equals(
         results_table(RESULTS).sort_by([("cell_id", "ascending"), ("seed", "ascending")])
     )
 
@@ -56,7 +66,7 @@ def test_a_study_on_a_server_with_passwords(service: Service, tmp_path: Path) ->
     uri = service.mlflow.address
     assert sync(uri, "first", PACKS, spec="study: first\n", files=lambda: [page]) == len(RESULTS)
     assert sync(uri, "first", PACKS) == 0
-    once_each(service, "first")
+    once_each(service.direct, "first")
     found = links(uri, "first")
     assert found is not None
     assert found.study.startswith(uri)
@@ -71,7 +81,7 @@ def test_past_the_server_into_its_database(service: Service, tmp_path: Path) -> 
     page = tmp_path / "report.html"
     page.write_text("<html>")
     assert sync(service.direct, "direct", PACKS, spec="study: direct\n", files=lambda: [page]) == len(RESULTS)
-    once_each(service, "direct")
+    once_each(service.direct, "direct")
     assert not list(tmp_path.glob("mlruns"))
 
 
@@ -148,18 +158,18 @@ def test_a_server_killed_and_back_within_a_study(which: str, service: Service) -
             server.start()
     assert publisher.trouble is None
     assert len(told) == 2, told
-    once_each(service, study)
+    once_each(service.direct, study)
     assert sync(uri, study, PACKS) == 0
 
 
-def test_two_publishers_at_once(service: Service) -> None:
+def test_two_publishers_at_once(addresses: tuple[str, str]) -> None:
     """Both write the same packs to the same study: in the end each trial has one run."""
-    uri = service.mlflow.address
-    with Publisher(uri, "both", PACKS) as one, Publisher(service.direct, "both", PACKS) as other:
+    uri, direct = addresses
+    with Publisher(uri, "both", PACKS) as one, Publisher(direct, "both", PACKS) as other:
         publish_all(one, PACKS)
         publish_all(other, PACKS)
     assert sync(uri, "both", PACKS) == 0
-    once_each(service, "both")
+    once_each(direct, "both")
 
 
 def test_what_was_written_although_the_answer_came_too_late(
@@ -185,10 +195,10 @@ def test_what_was_written_although_the_answer_came_too_late(
         publish_all(publisher, PACKS)
         wait_for(lambda: publisher.waiting == 0, "all to be published")
     assert min(sent[kind] for kind in ("runs/create", "runs/log-batch", "runs/update")) > 2
-    once_each(service, "late")
+    once_each(service.direct, "late")
 
 
-def test_a_killed_driver_leaves_nothing_running(service: Service) -> None:
+def test_a_killed_driver_leaves_nothing_running(addresses: tuple[str, str]) -> None:
     """SIGKILL of a process that publishes: the next publisher completes its runs and the study's."""
     script = (
         "import sys; from study.tracking.experiment import Experiment\n"
@@ -201,7 +211,7 @@ def test_a_killed_driver_leaves_nothing_running(service: Service) -> None:
         "experiment._write('pack-3', half); experiment._begin('pack-3', other)\n"
         "print('ready', flush=True); sys.stdin.read()\n"
     )
-    uri = service.mlflow.address
+    uri, direct = addresses
     with subprocess.Popen(
         [sys.executable, "-c", script, uri], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=Path.cwd()
     ) as driver:
@@ -213,7 +223,7 @@ def test_a_killed_driver_leaves_nothing_running(service: Service) -> None:
     with Publisher(uri, "driver", PACKS) as publisher:
         publisher.catch_up()
     assert publisher.trouble is None
-    once_each(service, "driver")
+    once_each(direct, "driver")
 
 
 def test_the_dashboard_ends_with_all_its_processes(uri: str, tmp_path: Path) -> None:
@@ -258,6 +268,7 @@ def certificate(folder: Path) -> tuple[Path, Path]:
     return folder / "key.pem", folder / "certificate.pem"
 
 
+@pytest.mark.slow
 def test_a_certificate_of_ones_own(uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Over TLS, an authority that isn't trusted is told in words; named in MLflow's own variable, it is trusted."""
     key, public = certificate(tmp_path)

@@ -1,0 +1,85 @@
+"""A blow at a counted event: the n-th time that a method has done its work, its process sends itself a signal.
+
+So it strikes at the same point of the work however busy the machine is. Python imports this file by itself in each
+process that has its folder on PYTHONPATH; `tests.commands.blow` makes the environment that asks for it. Nothing else
+of the process is touched, and processes that it starts, workers on Ray too, inherit the blow; one of them strikes.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import itertools
+import json
+import os
+import sys
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+BLOW = "STUDY_TEST_BLOW"
+
+
+class Blow(MetaPathFinder):
+    """Waits for a module to be imported, and arms one of its methods.
+
+    Args:
+        method: ``package.module:Class.method``.
+        count: of the call after which it strikes.
+        number: of the signal.
+        group: whether the whole process group gets it.
+        marker: a file that is made at the blow; no process strikes once it is there.
+    """
+
+    def __init__(self, method: str, count: int, number: int, group: bool, marker: str) -> None:
+        self._module, _, path = method.partition(":")
+        self._class, _, self._method = path.partition(".")
+        self._count, self._number, self._group, self._marker = count, number, group, Path(marker)
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Find the module as it would be found without this, and arm it once it has been executed."""
+        if name != self._module:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        assert spec is not None
+        loader: Any = spec.loader
+        execute = loader.exec_module
+
+        def execute_and_arm(module: ModuleType) -> None:
+            execute(module)
+            self._arm(getattr(module, self._class))
+
+        loader.exec_module = execute_and_arm
+        return spec
+
+    def _arm(self, owner: type) -> None:
+        act, calls = getattr(owner, self._method), itertools.count(1)
+
+        @functools.wraps(act)
+        def armed(*args: Any, **named: Any) -> Any:
+            done = act(*args, **named)
+            if next(calls) == self._count:
+                self._strike()
+            return done
+
+        setattr(owner, self._method, armed)
+
+    def _strike(self) -> None:
+        try:
+            self._marker.touch(exist_ok=False)
+        except FileExistsError:
+            return
+        if self._group:
+            os.killpg(0, self._number)
+        else:
+            os.kill(os.getpid(), self._number)
+
+
+if BLOW in os.environ:
+    sys.meta_path.insert(0, Blow(**json.loads(os.environ[BLOW])))

@@ -13,8 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-READY_S = 120.0
-"""How long a server may take until it answers."""
+READY_S = 300.0
+"""How long a server may take until it answers; longer than the busiest machine needs."""
 
 
 def free_port() -> int:

@@ -12,10 +12,11 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from study import cluster
 from study.jobs import Client, parse_address
@@ -27,7 +28,7 @@ from study.store import Store
 from study.table import table_results
 from study.work import PackWork
 
-DEADLINE_S = 180
+DEADLINE_S = 600
 ROOT = Path(__file__).resolve().parents[1]
 SPEC = """
 study: NAME
@@ -77,8 +78,16 @@ def free_port() -> int:
 
 
 @contextmanager
-def ray_cluster(nodes: int, token: str | None) -> Iterator[RayCluster]:
-    """Start a cluster of nodes with a core each, and end exactly its processes."""
+def ray_cluster(
+    nodes: int, token: str | None, more: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[RayCluster]:
+    """Start a cluster of nodes with a core each, and end exactly its processes.
+
+    Args:
+        nodes: how many.
+        token: that it asks for; None for none.
+        more: set in the environment of all its processes.
+    """
     # Sockets need short paths; nodes that shared a folder would replace each other's copy of a working folder.
     folder = tempfile.mkdtemp(prefix="r")
     auth = (
@@ -87,9 +96,9 @@ def ray_cluster(nodes: int, token: str | None) -> Iterator[RayCluster]:
         else {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token}
     )
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")} | auth
-    environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), environment.get("PYTHONPATH", "")]).rstrip(
-        os.pathsep
-    )
+    environment |= more
+    paths = [str(ROOT), environment.get("PYTHONPATH", "")]
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])
     started: list[subprocess.Popen[bytes]] = []
 

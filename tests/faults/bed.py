@@ -344,6 +344,11 @@ class Bed:
         """Find the processes that train packs."""
         return [p for number in WORKERS for p in self.network.processes(number, "Trainable.train")]
 
+    def trainer(self) -> int:
+        """Find one of them, once there is one."""
+        wait_for(self.trainers, "a process that trains")
+        return self.trainers()[0]
+
     def runs_of(self, study: str) -> Counter[tuple[str | None, str]]:
         """Count the runs that MLflow has of a study, by trial (None for the study's own) and state."""
         client = MlflowClient(self.service.mlflow.address)

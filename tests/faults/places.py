@@ -116,16 +116,18 @@ class Network:
 
     def kill(self, number: int, word: str = "") -> None:
         """End processes in a place by SIGKILL."""
+        self.send(number, word, signal.SIGKILL)
+
+    def send(self, number: int, word: str, what: signal.Signals) -> None:
+        """Send the processes in a place whose command has that word a signal."""
         for process in self.processes(number, word):
             with suppress(ProcessLookupError):
-                os.kill(process, signal.SIGKILL)
+                os.kill(process, what)
 
     def go_on(self) -> None:
         """Let everybody go on who was paused, in every place."""
         for number in (1, *self._places):
-            for process in self.processes(number):
-                with suppress(ProcessLookupError):
-                    os.kill(process, signal.SIGCONT)
+            self.send(number, "", signal.SIGCONT)
 
     def _ended(self) -> bool:
         left = [process for number in (1, *self._places) for process in self._living(number)]

@@ -25,7 +25,7 @@ _NO_ANSWER = "no answer from the server at"
 def worker_killed(study: Study) -> None:
     """Kill the process of a lane."""
     with study.struck(GO_ON):
-        os.kill(study.bed.trainers()[0], signal.SIGKILL)
+        os.kill(study.bed.trainer(), signal.SIGKILL)
 
 
 def raylet_killed(study: Study) -> None:
@@ -82,6 +82,7 @@ def mlflow_killed(study: Study) -> None:
     """Kill MLflow's server; its supervisor starts it again."""
     with study.struck():
         study.bed.service.mlflow.kill()
+    _until_told(study, _PUBLISHED_LATER[0])
     study.until_progress()
     study.bed.service.mlflow.start()
 
@@ -98,6 +99,7 @@ def postgres_killed(study: Study) -> None:
     """Kill PostgreSQL; its supervisor starts it again."""
     with study.struck():
         study.bed.service.postgres.kill()
+    _until_told(study, _PUBLISHED_LATER[0])
     study.until_progress()
     study.bed.service.postgres.start()
 
@@ -122,7 +124,7 @@ def node_cut_off_for_a_moment(study: Study) -> None:
 def worker_paused(study: Study) -> None:
     """Pause a lane's process for good."""
     with study.struck(GO_ON):
-        os.kill(study.bed.trainers()[0], signal.SIGSTOP)
+        os.kill(study.bed.trainer(), signal.SIGSTOP)
 
 
 def disk_full(study: Study) -> None:
@@ -168,10 +170,15 @@ def result_torn(study: Study) -> None:
 
 
 def two_drivers(study: Study) -> None:
-    """Run the study once more while it runs."""
-    with study.struck():
-        second = study.run()
-    assert second.wait() == 1, second.told[-3000:]
+    """Run the study once more while it runs, its workers paused so that it isn't through by then."""
+    for number in WORKERS:
+        study.bed.network.send(number, "PackTrainable", signal.SIGSTOP)
+    try:
+        with study.struck():
+            second = study.run()
+        assert second.wait() == 1, second.told[-3000:]
+    finally:
+        study.bed.network.go_on()
     study.drivers.reverse()
 
 

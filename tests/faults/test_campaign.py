@@ -9,7 +9,7 @@ from tests.faults.laws import check
 from tests.faults.strikes import FAULTS
 from tests.faults.table import keep
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800)]
 
 
 def _named(*, own_clock: bool) -> list[str]:

@@ -94,7 +94,7 @@ def study(tmp_path: Path) -> Iterator[Start]:
 
 
 def test_the_whole_path_through_kill_9(study, uri, tmp_path, undisturbed):
-    """On Ray's workers, published to MLflow, killed and run again: all is there once, and MLflow has what the store has."""
+    """On Ray's workers, published to MLflow, killed and run again: all is there once, in MLflow as in the store."""
     folder, root = Store(tmp_path / "studies").study(NAME), tmp_path / "studies"
     with dashboard(uri, tmp_path) as address:
         driver = study("--tracking-uri", address, **blow(tmp_path / "struck", PACK_HEARD, signal.SIGKILL))

@@ -13,7 +13,7 @@ from study import prepare as the_module
 from study.engine import ENGINES
 from study.prepare import prepare, preparing
 
-DEADLINE_S = 180
+DEADLINE_S = 600
 
 
 @pytest.fixture(autouse=True)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import shlex
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -22,6 +24,7 @@ from study.errors import ClusterError, InputError
 from study.jobs import Order, connect_to_run, standing, standings, submit
 from study.jobs.submit import _away_from_head
 from study.store import Store
+from tests.commands import PROGRESS_HEARD, blow
 from tests.ray_clusters import (
     DEADLINE_S,
     SPEC,
@@ -40,9 +43,15 @@ pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
-def two_nodes() -> Iterator[RayCluster]:
+def struck(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Name a file: the first driver that hears of progress while it isn't there makes it, and stops itself."""
+    return tmp_path_factory.mktemp("struck") / "struck"
+
+
+@pytest.fixture(scope="module")
+def two_nodes(struck: Path) -> Iterator[RayCluster]:
     """Give a cluster of a head and another node, which asks for a token."""
-    with ray_cluster(2, secrets.token_hex(32)) as found:
+    with ray_cluster(2, secrets.token_hex(32), blow(struck, PROGRESS_HEARD, signal.SIGSTOP)) as found:
         yield found
 
 
@@ -56,7 +65,7 @@ def order(store: Path | str, name: str, file: Path) -> list[str]:
     """Write a study file, and give the words that submit it."""
     file.write_text(SPEC.replace("NAME", name))
     words = ["submit", str(file), "--store", str(store), "--tracking-uri", "off", "--engine", "torch"]
-    return [*words, "--checkpoint-every-s", "0.2"]
+    return [*words, "--checkpoint-every-s", "0"]
 
 
 def driver_of(store: Path) -> int | None:
@@ -69,7 +78,33 @@ def driver_of(store: Path) -> int | None:
     return None
 
 
-def test_the_life_of_a_study(two_nodes, tmp_path, expected):
+def stopped_driver_of(store: Path) -> int:
+    """Wait until the process that drives a study of a store has stopped itself."""
+    stopped: list[int] = []
+
+    def has_stopped() -> bool:
+        driver = driver_of(store)
+        if driver is not None and "\nState:\tT" in Path(f"/proc/{driver}/status").read_text():
+            stopped.append(driver)
+        return bool(stopped)
+
+    until(has_stopped, "the driver to stop itself")
+    return stopped[0]
+
+
+def go_on_once_asked_to_end(process_id: int) -> None:
+    """Wait until a process that has stopped has a SIGTERM before it, and let it go on."""
+
+    def is_asked() -> int:
+        pending = re.search(r"ShdPnd:\t(\w+)", Path(f"/proc/{process_id}/status").read_text())
+        assert pending is not None
+        return int(pending[1], 16) & 1 << (signal.SIGTERM - 1)
+
+    until(is_asked, "the request to end")
+    os.kill(process_id, signal.SIGCONT)
+
+
+def test_the_life_of_a_study(two_nodes, struck, tmp_path, expected):
     """Submitted twice at once, stopped, resumed, its driver killed with -9: it runs once, to the undisturbed bits."""
     user, store = as_user(tmp_path, two_nodes), tmp_path / "studies"
     folder = Store(store).study("disturbed")
@@ -88,11 +123,14 @@ def test_the_life_of_a_study(two_nodes, tmp_path, expected):
             assert word in text
     (tmp_path / "d.yaml").unlink()  # nothing but the cluster is needed from here on
 
-    until(folder.checkpoints, "a checkpoint")
+    driver = stopped_driver_of(store)  # its workers wait for it: the study can't be through before it goes on
+    assert folder.checkpoints()
     other = submit(two_nodes.client, Order("disturbed", "another file", str(store)), print)
     assert (other.job_id, other.before is None, other.same_file) == ("study-disturbed-0", False, False)
-    # In this process, which has imported all it needs: the study would be through before another had.
+    go_on = threading.Thread(target=go_on_once_asked_to_end, args=(driver,))
+    go_on.start()
     stopped = CliRunner(env=user).invoke(main, ["stop", "disturbed"])
+    go_on.join()
     assert stopped.exit_code == 0
     assert "disturbed has stopped, with checkpoints. `study resume disturbed` goes on" in stopped.output, (
         two_nodes.client.tail(two_nodes.client.job("study-disturbed-0"), 100)
@@ -102,12 +140,11 @@ def test_the_life_of_a_study(two_nodes, tmp_path, expected):
     assert any("interrupted" in line for line in found["said"])
     assert folder.checkpoints() or folder.done()
 
+    struck.unlink()
     resumed = study("resume", "disturbed", environment=user, cwd=tmp_path)
     assert resumed.returncode == 0, resumed.stdout
     assert "as study-disturbed-1" in resumed.stdout
-    found_driver: list[int | None] = []
-    until(lambda: found_driver.append(driver_of(store)) or found_driver[-1], "the driver")
-    os.kill(found_driver[-1], signal.SIGKILL)
+    os.kill(stopped_driver_of(store), signal.SIGKILL)
     log = study("logs", "disturbed", "--follow", environment=user, cwd=tmp_path)
     assert log.returncode == 0
     assert "the driver was killed by SIGKILL (perhaps the machine ran out of memory)" in log.stdout
@@ -135,7 +172,7 @@ def test_a_stopped_job_has_its_time(two_nodes, tmp_path):
     client = two_nodes.client
     late = "import signal, sys, time; signal.signal(15, lambda *_: (time.sleep(5), print('by itself'), sys.exit(130)))"
     ready = tmp_path / "ready"
-    entrypoint = shlex.join(["python", "-c", f"{late}; open({str(ready)!r}, 'w').close(); time.sleep(60)"])
+    entrypoint = shlex.join(["python", "-c", f"{late}; open({str(ready)!r}, 'w').close(); signal.pause()"])
     client.submit("slow-to-stop", entrypoint, metadata={}, environment={"RAY_JOB_STOP_WAIT_TIME_S": "120"})
     until(ready.exists, "the job")
     assert client.stop("slow-to-stop")
@@ -155,7 +192,7 @@ def test_a_study_that_does_not_stop_is_killed(two_nodes, tmp_path, monkeypatch):
     )
     until(ready.exists, "the job")
     # Of the package, `follow` is the function.
-    monkeypatch.setattr(sys.modules["study.jobs.follow"], "STOP_WAIT_S", 1)
+    monkeypatch.setattr(sys.modules["study.jobs.follow"], "STOP_WAIT_S", 0)  # so it counts as used up
     stopped = CliRunner(env=as_user(tmp_path, two_nodes)).invoke(main, ["stop", "stubborn"])
     assert stopped.exit_code == 0, stopped.output
     assert "stubborn took too long and was killed: what it trained since its last checkpoints is lost" in (

@@ -62,7 +62,7 @@ def test_a_study_can_be_linked_to_once_its_publisher_has_begun(uri: str) -> None
 def test_a_dashboard_imports_nothing_of_the_working_folder(uri: str, tmp_path: Path) -> None:
     """Whatever lies where `study ui` is called: neither MLflow nor what it starts takes it for a module."""
     trapped = lay_traps(tmp_path, *MODULES)
-    with server(uri, free_port(), tmp_path):
+    with dashboard(uri, tmp_path):
         assert trapped() == []
 
 

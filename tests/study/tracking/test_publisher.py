@@ -16,7 +16,7 @@ from study.tracking import Publisher, default_uri, load, published, sync
 from study.tracking.experiment import Experiment
 from study.tracking.packs import mark_of
 from study.tracking.rows import TRIAL_ID
-from tests.processes import free_port
+from tests.processes import READY_S, free_port
 from tests.study.tracking.made import CURVES, RESULTS, Made, failed, publish_all, runs_of, solved
 
 # What MLflow and its libraries deprecate is not ours to mend.
@@ -32,7 +32,7 @@ def test_the_publisher_writes_what_sync_would(uri: str) -> None:
             publisher.publish(name, 1)
             publisher.counts({"trials_done": number})
         publisher.describe("Nothing.")
-        assert publisher.close(60) == 0
+        assert publisher.close(READY_S) == 0
     assert publisher.trouble is None
     assert sync(uri, "demo", packs) == 0
     (study,) = runs_of(uri, "study")
@@ -108,7 +108,7 @@ def test_a_pack_that_cannot_be_read_holds_nothing_up(uri: str) -> None:
     with Publisher(uri, "demo", Torn([solved(seed) for seed in range(10)])) as publisher:
         for name, trials in (("pack-0", 4), ("pack-4", 4), ("pack-8", 2)):
             publisher.publish(name, trials)
-        assert publisher.close(60) == 4
+        assert publisher.close(READY_S) == 4
     assert len(published(uri, "demo")) == 6
     assert publisher.trouble == "no readable results of pack pack-4"
 
@@ -129,7 +129,7 @@ def test_a_store_that_is_away_for_a_moment_costs_nothing(uri: str) -> None:
     """It is asked again, as MLflow would be."""
     with Publisher(uri, "demo", Away([solved(seed) for seed in range(10)])) as publisher:
         publisher.catch_up()
-        assert publisher.close(60) == 0
+        assert publisher.close(READY_S) == 0
     assert publisher.trouble is None
     assert len(published(uri, "demo")) == 10
 
@@ -141,12 +141,12 @@ def test_a_catching_up_that_is_cut_short_says_what_is_left(uri: str) -> None:
     class Slow(Made):
         def curves(self, name: str) -> list[Curve]:
             begun.set()
-            go_on.wait(60)
+            go_on.wait(READY_S)
             return super().curves(name)
 
     publisher = Publisher(uri, "demo", Slow([solved(seed) for seed in range(10)])).__enter__()
     publisher.catch_up()
-    assert begun.wait(60)
+    assert begun.wait(READY_S)
     assert publisher.close(0.0) == 10
     go_on.set()
     publisher.close(60)
@@ -170,7 +170,7 @@ def test_a_database_in_a_file_plans_by_its_rows(tmp_path: Path) -> None:
     uri = default_uri(tmp_path)
     with Publisher(uri, "demo", TEN) as publisher:
         publish_all(publisher, TEN)
-        assert publisher.close(60) == 0
+        assert publisher.close(READY_S) == 0
     with closing(sqlite3.connect(tmp_path / "mlflow.db")) as database:
         counted = dict(database.execute("SELECT tbl, stat FROM sqlite_stat1 WHERE tbl = 'latest_metrics'"))
     assert int(counted["latest_metrics"].split()[0]) >= 10

@@ -28,7 +28,7 @@ from study.tracking import Publisher, links, load, published, sync
 from study.tracking.address import connect
 from study.tracking.experiment import Experiment
 from study.tracking.serve import ui_command
-from tests.processes import Server, answers, free_port, wait_for
+from tests.processes import READY_S, Server, answers, free_port, wait_for
 from tests.servers import Service
 from tests.study.tracking.made import Made, curve, publish_all, runs_of, solved
 
@@ -148,11 +148,11 @@ def test_a_server_killed_and_back_within_a_study(which: str, service: Service) -
             for name in others:
                 publisher.publish(name, 3)
             server.kill()
-            assert went.wait(120)
+            assert went.wait(READY_S)
             assert publisher.waiting
             server.start()
-            assert is_back.wait(120)
-            assert publisher.close(120) == 0
+            assert is_back.wait(READY_S)
+            assert publisher.close(READY_S) == 0
     finally:
         if server.process is None:
             server.start()
@@ -235,7 +235,7 @@ def test_the_dashboard_ends_with_all_its_processes(uri: str, tmp_path: Path) -> 
     dashboard.start()
     assert dashboard.process is not None
     os.kill(dashboard.process.pid, signal.SIGTERM)
-    assert dashboard.process.wait(30) == 0
+    assert dashboard.process.wait(READY_S) == 0
     assert not ready()
     left = [path for path in Path("/proc").glob("[0-9]*/cmdline") if _says(path, str(port))]
     assert not left

@@ -37,7 +37,7 @@ task: {name: simple}
 models: [NMU, linear]
 seeds: 2
 fixed: {batch_size: 16, sparsity_start: 1000, sparsity_end: 3000}
-protocol: {iterations: 30000, evaluate_every: 500, evaluation_rows: 50}
+protocol: {iterations: 10000, evaluate_every: 500, evaluation_rows: 50}
 """
 
 

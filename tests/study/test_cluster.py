@@ -224,7 +224,7 @@ def test_a_load_fails_for_the_pack_that_crashes_alone(tmp_path, small_pack):
 
 def test_no_pack_is_blamed_for_another_on_the_same_device(tmp_path, small_pack):
     """A lane with a GPU begins anew after a crash; what trained beside it goes on as if nothing had been."""
-    packs = [small_pack(seed, iterations=6000, evaluate_every=500) for seed in range(3)]
+    packs = [small_pack(seed, iterations=2000, evaluate_every=500) for seed in range(3)]
     _, work = work_in(tmp_path)
     events: list[Event] = []
     lanes = [cluster.Lanes(cluster.GPU, 1, BreaksOne(work, packs[1].id))]
@@ -398,7 +398,7 @@ def test_a_worker_of_another_version_is_not_used(small_pack, monkeypatch):
 
 def test_a_killed_worker_loses_at_most_a_checkpoint_interval(tmp_path, small_pack):
     """After kill -9 of a worker in mid-pack, the pack goes on from its checkpoint to the same bits."""
-    pack = small_pack(*range(4), iterations=6000, evaluate_every=500)
+    pack = small_pack(*range(4), iterations=2000, evaluate_every=500)
     folder, work = work_in(tmp_path / "killed")
     work, marker = replace(work, checkpoint_every_s=0.0), tmp_path / "struck"
     seen: list[Event] = []

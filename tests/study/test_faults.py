@@ -40,7 +40,7 @@ task: {{name: simple}}
 models: [NMU, linear]
 seeds: 4
 fixed: {{batch_size: 16, sparsity_start: 1000, sparsity_end: 3000}}
-protocol: {{iterations: 8000, evaluate_every: 500, evaluation_rows: 50}}
+protocol: {{iterations: 3000, evaluate_every: 500, evaluation_rows: 50}}
 """
 
 

@@ -20,7 +20,7 @@ from tests.ray_clusters import SPEC, bits, undisturbed
 @pytest.fixture
 def kept(tmp_path: Path) -> Iterator[Start]:
     """Give what starts `study keep` on a store of its own."""
-    (tmp_path / "kept.yaml").write_text(SPEC.replace("NAME", "kept").replace("30000", "6000"))
+    (tmp_path / "kept.yaml").write_text(SPEC.replace("NAME", "kept").replace("10000", "3000"))
     with starting(tmp_path, STUDY_JOB="1", PYTHONUNBUFFERED="1") as start:
         yield partial(start, "keep", "--")
 
@@ -41,7 +41,7 @@ def test_killed_in_mid_study_it_goes_on(kept, tmp_path, tmp_path_factory):
     assert last is not None
     assert (last.study, last.done, last.trials) == ("kept", 4, 4)
     assert bits(tmp_path / "studies", "kept") == undisturbed(
-        tmp_path_factory.mktemp("undisturbed"), SPEC.replace("30000", "6000")
+        tmp_path_factory.mktemp("undisturbed"), SPEC.replace("10000", "3000")
     )
 
 

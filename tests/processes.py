@@ -37,6 +37,16 @@ def wait_for(condition: Callable[[], object], what: str, timeout_s: float = READ
         time.sleep(0.05)
 
 
+def below(process_id: int) -> list[int]:
+    """List the processes that a process has started, and theirs."""
+    found = []
+    for thread in Path(f"/proc/{process_id}/task").glob("*/children"):
+        with suppress(OSError):  # it has ended meanwhile
+            for child in map(int, thread.read_text().split()):
+                found += [*below(child), child]
+    return found
+
+
 def answers(address: str) -> bool:
     """Say whether an HTTP server answers an address with 200."""
     with suppress(OSError), urllib.request.urlopen(address, timeout=5) as reply:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tests.faults.places import Network
-from tests.processes import wait_for
+from tests.processes import below, wait_for
 
 WORKERS = (2, 3)
 ROOT = Path(__file__).resolve().parents[2]
@@ -108,7 +108,7 @@ class Nodes:
     def kill(self, number: int) -> None:
         """End all processes of a node."""
         if number == 1:
-            for process in [*_below(self._roots[1].pid), self._roots[1].pid]:
+            for process in [*below(self._roots[1].pid), self._roots[1].pid]:
                 with suppress(ProcessLookupError):
                     os.kill(process, signal.SIGKILL)
         else:
@@ -125,13 +125,3 @@ class Nodes:
             check=False,
         )
         return int(done.stdout) if done.returncode == 0 else 0
-
-
-def _below(process: int) -> list[int]:
-    """List the processes that a process has started, and theirs."""
-    found = []
-    for thread in Path(f"/proc/{process}/task").glob("*/children"):
-        with suppress(OSError):
-            for child in map(int, thread.read_text().split()):
-                found += [*_below(child), child]
-    return found

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,7 +22,7 @@ from study.records import Event, Notice, Pack, PackCrashed, PackDone, PackFailed
 from study.store import Store, StudyStore
 from study.table import table_results
 from study.work import PackWork
-from tests.processes import wait_for
+from tests.processes import below, wait_for
 
 SLOTS = 2
 
@@ -64,15 +65,13 @@ def bits(folder: StudyStore) -> list[Result]:
     )
 
 
-def workers() -> set[int]:
-    """Find the processes of Ray's workers that train packs."""
+def actors(name: str) -> set[int]:
+    """Find the processes of this test's Ray that an actor of a class lives in."""
     found = set()
-    for entry in Path("/proc").iterdir():
-        try:
-            if entry.name.isdigit() and b"PackTrainable" in (entry / "cmdline").read_bytes():
-                found.add(int(entry.name))
-        except OSError:  # it has ended in the meantime
-            continue
+    for process_id in below(os.getpid()):
+        with suppress(OSError):  # it has ended in the meantime
+            if name.encode() in Path(f"/proc/{process_id}/cmdline").read_bytes():
+                found.add(process_id)
     return found
 
 
@@ -165,24 +164,13 @@ def test_a_desk_that_dies_while_a_study_grows_forgets_nothing(tmp_path, small_pa
     def on_event(event: Event) -> None:
         told.append(event)
         if isinstance(event, Progress) and event.pack_id in {p.id for p in batches[1]} and not killed:
-            killed.append(the_desk())
+            killed.extend(actors("OpenDesk"))
             os.kill(killed[0], signal.SIGKILL)
 
     _, more = grown_on_tune(batches, folder, work, on_event)
     assert killed
     assert more.done == [1, 4, 5]
     assert any("died and was started again" in e.text for e in told if isinstance(e, Notice))
-
-
-def the_desk() -> int:
-    """Find the process that hands out packs."""
-    for entry in Path("/proc").iterdir():
-        try:
-            if entry.name.isdigit() and b"OpenDesk" in (entry / "cmdline").read_bytes():
-                return int(entry.name)
-        except OSError:  # it has ended in the meantime
-            continue
-    raise AssertionError("there is no desk")
 
 
 def test_what_is_raised_when_asked_for_more_stays_what_it_is(tmp_path, small_pack):
@@ -369,17 +357,25 @@ class Together:
 
 def test_a_silent_worker_is_ended_and_its_pack_goes_on(tmp_path, small_pack):
     """A worker that is paused for good is given up, in words, and its pack goes on to the undisturbed bits."""
-    pack = small_pack(*range(4), iterations=2000, evaluate_every=500)
+    packs = [small_pack(*range(4 * n, 4 * n + 4), iterations=6000, evaluate_every=500) for n in range(3)]
     folder, work = work_in(tmp_path / "paused")
-    work, marker = replace(work, checkpoint_every_s=0.0), tmp_path / "struck"
+    paused: set[int] = set()
     told: list[Event] = []
-    paused = StruckOnce(work, pack.id, marker, signal.SIGSTOP, after=1)
-    on_tune([pack], paused, told.append, silent_after_s=6)
+
+    def on_event(event: Event) -> None:
+        told.append(event)
+        if isinstance(event, Progress) and not paused:  # the worker waits for what it is asked next
+            paused.update(actors("PackTrainable"))
+            for process_id in paused:
+                os.kill(process_id, signal.SIGSTOP)
+
+    on_tune(packs, replace(work, checkpoint_every_s=0.0), on_event, lanes=1, silent_after_s=6)
+    assert paused
     assert any("hasn't been heard of" in event.text for event in told if isinstance(event, Notice))
     here, work = work_in(tmp_path / "undisturbed")
-    cluster.run_here([pack], work, lambda event: None, stop=threading.Event())
+    cluster.run_here(packs, work, lambda event: None, stop=threading.Event())
     assert bits(folder) == bits(here)
-    wait_for(lambda: int(marker.read_text()) not in workers(), "the silent worker's end")
+    wait_for(lambda: not paused & actors("PackTrainable"), "the silent worker's end")
 
 
 def test_a_worker_of_another_version_is_not_used(small_pack, monkeypatch):

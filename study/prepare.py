@@ -8,16 +8,17 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from study.engine import ENGINES, Engine
-from study.records import Cell
+from study.records import Cell, Preparing
 
 _prepared: set[str] = set()
 
@@ -31,16 +32,41 @@ def prepare(engine: Engine, cell: Cell) -> None:
         engine: as it is registered in `ENGINES`.
         cell: one that it takes.
     """
+    for _ in prepared(engine, cell):
+        pass
+
+
+def prepared(engine: Engine, cell: Cell) -> Iterator[Preparing]:
+    """Do what `prepare` does, and tell what takes long: before it begins, and when the engine is ready."""
     if engine.name in _prepared:
         return
+    told, waited = False, False
     with _lock_file(engine) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            fcntl.flock(file, fcntl.LOCK_SH)  # shared: they all go on at once
-        else:
+            waited = True
+            if (step := first_step(engine, cell)) is not None:
+                told = True
+                yield replace(step, doing="waiting")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        # Whoever was waited for may have died in the middle of it, or compiled other sources than these.
+        if not waited or engine.is_compiled(cell) is False:
+            if (step := first_step(engine, cell)) is not None:
+                told = True
+                yield step
             engine.prepare(cell)
     _prepared.add(engine.name)
+    if told:
+        yield Preparing(engine.name, socket.gethostname(), "ready")
+
+
+def first_step(engine: Engine, cell: Cell) -> Preparing | None:
+    """Say what `prepare` would begin with here; None if it has nothing to do that takes long."""
+    compiled = engine.is_compiled(cell)
+    if compiled:
+        return None
+    return Preparing(engine.name, socket.gethostname(), "preparing" if compiled is None else "compiling")
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections import deque
@@ -12,7 +13,7 @@ from rich.live import Live
 from rich.text import Text
 
 from study.console import Console
-from study.records import Outcome, Pack, PackFailed, Progress, Result
+from study.records import Outcome, Pack, PackFailed, Preparing, Progress, Result
 
 _RATE_WINDOW_S = 30.0
 _PLAIN_EVERY_S = 4.0
@@ -40,6 +41,8 @@ class Board:
         self._total = sum(already.values()) + sum(len(pack.trials) for pack in packs)
         self._ended = dict.fromkeys(Outcome, 0) | dict(already)
         self._running: dict[str, Progress] = {}
+        self._preparing: dict[str, Preparing] = {}
+        self._preparing_since = self._began
         self._work = {pack.id: _trial_iterations(pack) for pack in packs}
         self._left = sum(self._work.values())
         self._seen: deque[tuple[float, int]] = deque([(self._began, 0)])
@@ -50,6 +53,7 @@ class Board:
         self._total = sum(already.values()) + sum(len(pack.trials) for pack in packs)
         self._ended = dict.fromkeys(Outcome, 0) | dict(already)
         self._running.clear()
+        self._preparing.clear()
         self._work = {pack.id: _trial_iterations(pack) for pack in packs}
         self._left = sum(self._work.values())
 
@@ -73,6 +77,7 @@ class Board:
 
     def progress(self, progress: Progress) -> None:
         """Take in how far a pack has come; one that has ended, or trains elsewhere as several, is not waited for."""
+        self._preparing.pop(progress.pack_id, None)
         if progress.pack_id not in self._work:
             return
         if not self._made and not self._running:
@@ -87,8 +92,24 @@ class Board:
         else:
             self._count((progress.iteration - start) * progress.trials)
 
+    def preparing(self, step: Preparing) -> None:
+        """Take in what is done before a pack can train."""
+        self._preparing.pop(step.pack_id, None)
+        if step.doing != "ready":
+            if not self._preparing:
+                self._preparing_since = self._clock()
+            self._preparing[step.pack_id] = step
+
+    def _preparing_words(self) -> str:
+        steps = self._preparing.values()
+        names = " and the ".join(sorted({step.engine for step in steps}))
+        who = "others wait" if self._running else "workers wait"
+        took = duration(self._clock() - self._preparing_since)
+        return f"{who} until the {names} engine is compiled, once on each machine: {took}"
+
     def done(self, pack_id: str, results: Sequence[Result]) -> None:
         """Take in a pack's results."""
+        self._preparing.pop(pack_id, None)
         last = self._running.pop(pack_id, None)
         self._count(self._work.pop(pack_id) - (last.iteration * last.trials if last else 0))
         for result in results:
@@ -96,6 +117,7 @@ class Board:
 
     def split(self, pack_id: str, parts: Sequence[Pack]) -> None:
         """Take in that a pack trains as several."""
+        self._preparing.pop(pack_id, None)
         last = self._running.pop(pack_id, None)
         self._left += last.iteration * last.trials if last else 0
         del self._work[pack_id]
@@ -103,6 +125,7 @@ class Board:
 
     def failed(self, failure: PackFailed, trials: int) -> None:
         """Take in that a pack crashed for good."""
+        self._preparing.pop(failure.pack_id, None)
         last = self._running.pop(failure.pack_id, None)
         self._left -= self._work.pop(failure.pack_id) - (last.iteration * last.trials if last else 0)
         self._ended[Outcome.FAILED] += trials
@@ -125,7 +148,9 @@ class Board:
             parts.append(
                 f"training {trials} in {len(self._running)} packs ({ahead} below the threshold so far)"
             )
-        elif not self._made and self._left > 0:
+        if self._preparing:
+            parts.append(self._preparing_words())
+        elif not self._running and not self._made and self._left > 0:
             parts.append(f"workers are starting: {duration(self._clock() - self._began)}")
         if rate:
             parts.append(f"{rate:,.0f} trial-iterations/s")
@@ -200,6 +225,27 @@ def duration(seconds: float) -> str:
     if s < 86400:
         return f"{s // 3600} h {s % 3600 // 60} min"
     return f"{s // 86400} d {s % 86400 // 3600} h"
+
+
+def said(step: Preparing) -> str:
+    """Say what is done on a machine before an engine can train there.
+
+    Example:
+        >>> said(Preparing("fused", "node-7", "compiling"))
+        'compiling the fused engine, once on node-7: half a minute of a core, longer where others use it too'
+        >>> said(Preparing("fused", socket.gethostname(), "ready"))
+        'the fused engine is compiled on this machine'
+    """
+    where = "this machine" if step.machine == socket.gethostname() else step.machine
+    match step.doing:
+        case "compiling":
+            often, core = f"once on {where}", "half a minute of a core, longer where others use it too"
+            return f"compiling the {step.engine} engine, {often}: {core}"
+        case "preparing":
+            return f"loading the {step.engine} engine on {where}, or compiling it the first time"
+        case "waiting":
+            return f"waiting for another process, which is compiling the {step.engine} engine on {where}"
+    return f"the {step.engine} engine is compiled on {where}"
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     import numpy as np
@@ -236,7 +236,25 @@ class Notice:
     text: str
 
 
-Event = Progress | PackDone | PackCrashed | PackSplit | PackFailed | Tick | Notice
+@dataclass(frozen=True)
+class Preparing:
+    """What is done once on a machine before an engine trains there: a process compiles it, and others wait.
+
+    Args:
+        engine: its name.
+        machine: its host name.
+        doing: ``compiling``, ``preparing`` if what is needed may be on disk already, ``waiting`` for another process
+            that does either, or ``ready``.
+        pack_id: the pack that is to train then; empty if it isn't for one.
+    """
+
+    engine: str
+    machine: str
+    doing: Literal["compiling", "preparing", "waiting", "ready"]
+    pack_id: str = ""
+
+
+Event = Progress | PackDone | PackCrashed | PackSplit | PackFailed | Tick | Notice | Preparing
 """What the scheduling of packs tells, as it happens."""
 
 

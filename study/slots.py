@@ -15,8 +15,8 @@ from study.engine import Engine, check_device, engine_for, passed_over, trials_a
 from study.errors import ClusterError, InputError
 from study.options import Options
 from study.plan import AtOnce, Plan, shape_key
-from study.prepare import prepare, preparing
-from study.progress import waiting
+from study.prepare import first_step, prepared, preparing
+from study.progress import said, waiting
 from study.records import Cell
 
 # There when the driver is loaded.
@@ -83,12 +83,9 @@ Slots = Mapping[str, int]
 def slots_for(plan: Plan, options: Options, engines: Engines, console: Console) -> Iterator[Slots]:
     """Start or join the cluster, and give what it has room for; meanwhile the engines are prepared."""
     device = device_of(options)
-    names = " and the ".join(engine.name for engine, _ in engines)
-    console.print(f"preparing the {names} engine: the first time on a machine, up to half a minute")
     if options.local:
-        with waiting(console, f"preparing the {names} engine"):
-            for engine, cell in engines:
-                prepare(engine, cell)
+        for engine, cell in engines:
+            _prepare_here(engine, cell, console)
         yield {device: 1}
         return
     if options.address is not None:  # its workers prepare their engines themselves
@@ -99,7 +96,12 @@ def slots_for(plan: Plan, options: Options, engines: Engines, console: Console) 
                 cluster.check_versions()
             yield slots_of_cluster(plan, options, cluster.capacity())
         return
-    with preparing(engines), ExitStack() as stack:
+    with ExitStack() as stack:
+        first_steps = {one: step for one in engines if (step := first_step(*one)) is not None}
+        if first_steps:
+            for step in first_steps.values():
+                console.print(said(step))
+            stack.enter_context(preparing(list(first_steps)))
         with waiting(console, "starting Ray"):
             stack.enter_context(cluster.connection(None, options.cpus))
         has = cluster.capacity()
@@ -107,6 +109,16 @@ def slots_for(plan: Plan, options: Options, engines: Engines, console: Console) 
         if count < 1:
             raise ClusterError(_too_small(has, device))
         yield {device: count}
+
+
+def _prepare_here(engine: Engine, cell: Cell, console: Console) -> None:
+    """Prepare an engine in this process, and say so if it takes long."""
+    with ExitStack() as shown:
+        for step in prepared(engine, cell):
+            shown.close()
+            console.print(said(step))
+            if step.doing != "ready":
+                shown.enter_context(waiting(console, f"{step.doing} the {engine.name} engine"))
 
 
 def slots_of_cluster(plan: Plan, options: Options, has: cluster.Capacity) -> Slots:

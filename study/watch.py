@@ -18,7 +18,7 @@ from study.heartbeat import beating, in_job
 from study.open_packs import OpenPacks
 from study.patience import Later
 from study.plan import Plan
-from study.progress import Board, Clock, duration, shown
+from study.progress import Board, Clock, duration, said, shown
 from study.provenance import provenance
 from study.publishing import FAILED
 from study.records import (
@@ -30,6 +30,7 @@ from study.records import (
     PackDone,
     PackFailed,
     PackSplit,
+    Preparing,
     Progress,
     Result,
     Trial,
@@ -60,6 +61,7 @@ class Watch:
         self._folder, self._publisher, self._console, self._stop = folder, publisher, console, stop
         self.board = Board(packs, _done_before(folder, plan, pending))
         self._open = OpenPacks(packs)
+        self._said: set[str] = set()
         self._tell = partial(console.print, style="yellow")
         self._clock, self._later = Clock(), Later(self._tell)
         self.show: Callable[[], None] = lambda: None
@@ -88,6 +90,9 @@ class Watch:
                 self.board.progress(event)
             case Notice(text):
                 self._tell(text)
+            case Preparing():
+                self.board.preparing(event)
+                self._say_once(event)
             case PackCrashed(pack_id, error):
                 self._tell(f"pack {pack_id} crashed, and is tried again: {last_line(error)}")
             case PackSplit(pack_id, parts):
@@ -99,6 +104,12 @@ class Watch:
                 self._later.do(partial(self._count_failed, pack_id, error))
         self._later.go_on()
         self.show()
+
+    def _say_once(self, step: Preparing) -> None:
+        """Say what is done on a machine, once, whoever waits for it; that, the board shows."""
+        if step.doing != "waiting" and (words := said(step)) not in self._said:
+            self._said.add(words)
+            self._console.print(words)
 
     def _count(self, pack_id: str) -> None:
         ending = self._open.ending_with(pack_id)

@@ -14,7 +14,7 @@ from typing import TypeVar
 from study.engine import Training, engine_for
 from study.errors import BusyError, DeviceMemoryError, StoreAwayError
 from study.patience import PATIENCE_S, patiently
-from study.prepare import prepare
+from study.prepare import prepared
 from study.provenance import provenance
 from study.records import Checkpoint, Curve, Event, Notice, Pack, PackDone, PackSplit, Result, Weights
 from study.store import Store, StudyStore
@@ -103,10 +103,11 @@ class PackWork:
     def _patiently(self, act: Callable[[], T]) -> Generator[Event, None, T]:
         return patiently(act, self.patience_s)
 
-    def _start(self, pack: Pack, kept: Checkpoint | None) -> Training:
+    def _start(self, pack: Pack, kept: Checkpoint | None) -> Generator[Event, None, Training]:
         cell = pack.trials[0].cell
         engine = engine_for(self.engine, cell, self.device)
-        prepare(engine, cell)
+        for step in prepared(engine, cell):
+            yield replace(step, pack_id=pack.id)
         if kept is not None and kept.engine != engine.name:
             kept = None
         return engine.start(pack, device=self.device, checkpoint=kept)
@@ -118,7 +119,7 @@ class PackWork:
 
         Say, too, whether the store was away when it was last asked.
         """
-        training = self._start(pack, kept)
+        training = yield from self._start(pack, kept)
         kept_at, is_away = time.monotonic(), False
         try:
             while not training.done:

@@ -83,3 +83,13 @@ def cached(stamp: str, *, made_for: object = None, **options: Any) -> Decorator:
         return dispatcher
 
     return decorate
+
+
+def is_kept(function: Any) -> bool:
+    """Say whether a compiled function is on disk, made of its sources as they are, for this processor.
+
+    Args:
+        function: that `cached` made, or numba with ``cache=True``.
+    """
+    this_processor = function.targetctx.codegen().magic_tuple()
+    return any(processor == this_processor for _, processor, _ in function._cache._cache_file._load_index())

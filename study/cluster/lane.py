@@ -11,7 +11,7 @@ from study import versions
 from study.abreast import abreast
 from study.cluster.desk import GPU
 from study.errors import ClusterError
-from study.records import Event, Notice, PackCrashed, PackDone, PackFailed
+from study.records import Event, Notice, PackCrashed, PackDone, PackFailed, Preparing
 
 if TYPE_CHECKING:
     from study.cluster.lanes import Lanes
@@ -79,6 +79,8 @@ def trainable() -> type:
                     self._steps = None
                 else:
                     events += [self._settled(event) for event in told]
+                    if any(isinstance(event, Preparing) for event in told):
+                        break  # heard before the worker is silent for as long as compiling takes
             self._crashed = self._crashed and self._kind == GPU
             return {"events": events, "done": False, "idle": False, **self._where}
 

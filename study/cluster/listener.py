@@ -15,12 +15,12 @@ from study.cluster.desk import NODES
 from study.cluster.lane import BEGIN_ANEW
 from study.errors import last_line
 from study.open_packs import OpenPacks
-from study.records import Event, Notice, Pack, PackCrashed, PackDone, PackFailed, PackSplit, Tick
+from study.records import Event, Notice, Pack, PackCrashed, PackDone, PackFailed, PackSplit, Preparing, Tick
 
 # A lane whose worker dies again and again before it has said a word can't work where it is.
 _MOST_DEATHS_UNHEARD = 3
-# A lane prepares its engine before its first word.
-_FIRST_WORD_S = 300.0
+# A lane is silent while it starts, and while it prepares its engine.
+_PREPARED_S = 300.0
 # Tune calls more often than that, unless the driver itself was busy, or asleep.
 _USUAL_PAUSE_S = 1.0
 _OUT_OF_MEMORY = ("running low on memory", "OutOfMemory")
@@ -134,14 +134,18 @@ def listener(
         def on_trial_start(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
             lane = _lane(trial)
             self._trials[lane] = trial
-            self._heard_at[lane] = time.monotonic() + max(0.0, _FIRST_WORD_S - silent_after_s)
+            self._heard_at[lane] = time.monotonic() + max(0.0, _PREPARED_S - silent_after_s)
 
         def on_trial_result(self, iteration: int, trials: Any, trial: Any, result: Any, **info: Any) -> None:
             lane = _lane(trial)
             self.spoke = True
             self.workers.add(result["worker"])
             self._where[lane] = {name: result[name] for name in ("worker", "node")}
-            self._heard_at[lane] = time.monotonic()
+            silent = any(
+                isinstance(event, Preparing) and event.doing != "ready" for event in result["events"]
+            )
+            grace_s = max(0.0, _PREPARED_S - silent_after_s) if silent else 0.0
+            self._heard_at[lane] = time.monotonic() + grace_s
             for event in result["events"]:
                 self._take(event)
             (self._idle.add if result["idle"] else self._idle.discard)(lane)

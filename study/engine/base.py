@@ -57,6 +57,10 @@ class Engine(ABC):
         """Do what is done once on a machine, such as compiling, by training a trial of the cell for a moment."""
         self.start(Pack((Trial(cell, 0),)), device="cpu").advance(0.0)
 
+    def is_compiled(self, cell: Cell) -> bool | None:
+        """Say whether `prepare` finds on disk what it would compile; None if that isn't known before. Here, it does."""
+        return True
+
     def refuses(self, cell: Cell) -> str | None:
         """Say why this engine can't train the cell, or None if it can; here, whether it knows the task's class."""
         if self.tasks is None or (asked := type(task_of(cell))) in self.tasks:

@@ -16,11 +16,13 @@ import numpy.typing as npt
 
 from study.engine.base import Engine, Training
 from study.engine.fused_layers import no_gradient
+from study.engine.fused_loop import train
 from study.engine.fused_parts import Parts
 from study.engine.sliced import Arrays, Looked, SlicedTraining
 from study.errors import DeviceError
 from study.records import Cell, Checkpoint, Pack
 from tasks import ArithmeticTask
+from tasks.compile import is_kept
 
 _Found = TypeVar("_Found")
 
@@ -41,6 +43,10 @@ class FusedEngine(Engine):
 
     def __init__(self, threads: int = 1) -> None:
         self._threads = threads
+
+    def is_compiled(self, cell: Cell) -> bool:
+        """Say whether the loops are on disk: the one that is compiled last."""
+        return is_kept(train)
 
     def refuses(self, cell: Cell) -> str | None:
         """Say why this engine can't train the cell, or None if it can."""

@@ -19,8 +19,10 @@ from study.engine.base import Engine, Training
 from study.engine.memory import room_for, trials_that_fit
 from study.engine.sliced import Arrays, Looked, SlicedTraining
 from study.engine.torch_parts import Parts
+from study.engine.update import compiled_step
 from study.errors import DeviceError
 from study.records import Cell, Checkpoint, Pack, Progress, Trial
+from tasks.compile import is_kept
 from units.kernels import one_thread
 
 
@@ -42,6 +44,10 @@ class TorchEngine(Engine):
     name = "torch"
     devices = ("cpu", "cuda")
     tasks = None
+
+    def is_compiled(self, cell: Cell) -> bool:
+        """Say whether the optimiser's step is on disk, which is compiled last; a GPU takes torch's own."""
+        return is_kept(compiled_step)
 
     def memory_mb(self, pack: Pack) -> float:
         """Estimate from what `Parts` holds: activations three times over, targets, weights four times over."""

@@ -87,7 +87,7 @@ def _sparsity_slope(w, squared):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(cache=True, nogil=True)
-def _step(  # type: ignore[no-untyped-def]
+def compiled_step(  # type: ignore[no-untyped-def]
     kind, weight, gradient, first, second, sizes, share, low, high, rate, strength, squared, momentum, c1, c2
 ):
     trials = len(rate)
@@ -131,7 +131,7 @@ def step_compiled(rule: Rule, flat: Flat, iteration: int, strength: npt.NDArray[
         strength: λ of the sparsity regulariser now, float32 [trials].
     """
     c1, c2 = corrections(iteration)
-    _step(
+    compiled_step(
         _KINDS[rule.optimizer],
         flat.weight.numpy(),
         flat.gradient.numpy(),

@@ -18,7 +18,18 @@ from study.abreast import Work
 from study.cluster.desk import RETRIES
 from study.cluster.listener import listener
 from study.errors import ClusterError, InputError, StoreAwayError
-from study.records import Event, Notice, Pack, PackCrashed, PackDone, PackFailed, PackSplit, Progress, Result
+from study.records import (
+    Event,
+    Notice,
+    Pack,
+    PackCrashed,
+    PackDone,
+    PackFailed,
+    PackSplit,
+    Preparing,
+    Progress,
+    Result,
+)
 from study.store import Store, StudyStore
 from study.table import table_results
 from study.work import PackWork
@@ -437,3 +448,24 @@ def test_stopping_keeps_checkpoints(tmp_path, small_pack):
     here, work = work_in(tmp_path / "undisturbed")
     cluster.run_here(packs, work, lambda event: None, stop=threading.Event())
     assert bits(folder) == bits(here)
+
+
+def test_a_worker_is_heard_before_it_compiles(tmp_path, small_pack):
+    """That a worker compiles, the driver hears while it does, not when it is over."""
+    heard = tmp_path / "heard"
+
+    def work(pack: Pack) -> Iterator[Event]:
+        yield Preparing("fused", "here", "compiling", pack.id)
+        wait_for(heard.exists, "the driver to hear of it", timeout_s=60)
+
+    def on_event(event: Event) -> None:
+        events.append(event)
+        if isinstance(event, Preparing):
+            heard.touch()
+
+    events: list[Event] = []
+    pack = small_pack(0)
+    on_tune([pack], work, on_event)
+    assert [event for event in events if isinstance(event, PackDone | PackCrashed | PackFailed)] == [
+        PackDone(pack.id)
+    ]

@@ -11,7 +11,7 @@ import pytest
 
 from study import prepare as the_module
 from study.engine import ENGINES
-from study.prepare import prepare, preparing
+from study.prepare import prepare, prepared, preparing
 
 DEADLINE_S = 600
 
@@ -53,6 +53,7 @@ def test_the_first_prepares_and_others_wait(tmp_path, small_pack, monkeypatch):
     engine, cell = ENGINES["fused"], small_pack(0).trials[0].cell
     done: list[str] = []
     monkeypatch.setattr(type(engine), "prepare", lambda self, cell: done.append(self.name))
+    monkeypatch.setattr(type(engine), "is_compiled", lambda self, cell: bool(done))
     prepare(engine, cell)
     prepare(engine, cell)
     assert done == ["fused"]
@@ -69,3 +70,32 @@ def test_the_first_prepares_and_others_wait(tmp_path, small_pack, monkeypatch):
     assert not other.is_alive()
     assert done == ["fused"]
     assert the_module._prepared == {"fused"}
+
+
+@pytest.mark.parametrize(("compiled", "doing"), [(False, "compiling"), (None, "preparing"), (True, None)])
+def test_what_takes_long_is_said_before_it_begins(compiled, doing, small_pack, monkeypatch):
+    """That an engine is compiled is said before it is, and when it is over; nothing is said if it is on disk."""
+    engine, cell = ENGINES["fused"], small_pack(0).trials[0].cell
+    done: list[str] = []
+    monkeypatch.setattr(type(engine), "prepare", lambda self, cell: done.append(self.name))
+    monkeypatch.setattr(type(engine), "is_compiled", lambda self, cell: compiled)
+    heard = [(step.doing, len(done)) for step in prepared(engine, cell)]
+    assert heard == ([] if doing is None else [(doing, 0), ("ready", 1)])
+    assert done == ["fused"]
+
+
+@pytest.mark.parametrize("died", [True, False])
+def test_who_waited_compiles_what_the_other_did_not(died, tmp_path, small_pack, monkeypatch):
+    """Who waits says so; afterwards it compiles only if the process it waited for has died, or compiled other code."""
+    engine, cell = ENGINES["fused"], small_pack(0).trials[0].cell
+    done: list[str] = []
+    monkeypatch.setattr(type(engine), "prepare", lambda self, cell: done.append(self.name))
+    monkeypatch.setattr(type(engine), "is_compiled", lambda self, cell: bool(done))
+    with the_module._lock_file(engine) as holder:
+        fcntl.flock(holder, fcntl.LOCK_EX)
+        steps = prepared(engine, cell)
+        assert next(steps).doing == "waiting"
+        if not died:
+            done.append("by the other")
+    assert [step.doing for step in steps] == (["compiling", "ready"] if died else ["ready"])
+    assert done == (["fused"] if died else ["by the other"])

@@ -6,7 +6,7 @@ import io
 
 from study.console import Console
 from study.progress import Board, waiting
-from study.records import Outcome, Progress, Result
+from study.records import Outcome, Preparing, Progress, Result
 
 
 def test_the_line_moves_before_anything_trains(small_pack):
@@ -20,6 +20,26 @@ def test_the_line_moves_before_anything_trains(small_pack):
     board.progress(Progress(pack.id, 10, 100, trials=2, solved=0, diverged=0))
     assert "starting" not in board.line()
     assert "training 2 in 1 packs" in board.line()
+
+
+def test_compiling_is_not_told_as_starting(small_pack):
+    """While a pack's worker compiles, or waits for one that does, the line says so and for how long; then it trains."""
+    now = [0.0]
+    packs = [small_pack(0, 1), small_pack(2, 3)]
+    board = Board(packs, {}, clock=lambda: now[0])
+    now[0] = 5.0
+    board.preparing(Preparing("fused", "here", "compiling", packs[0].id))
+    now[0] = 8.0
+    board.preparing(Preparing("fused", "here", "waiting", packs[1].id))
+    now[0] = 17.0
+    compiling = "until the fused engine is compiled, once on each machine: 12 s"
+    assert board.line().endswith(f"workers wait {compiling}")
+    assert "starting" not in board.line()
+    board.preparing(Preparing("fused", "here", "ready", packs[0].id))
+    board.progress(Progress(packs[0].id, 10, 100, trials=2, solved=0, diverged=0))
+    assert f"training 2 in 1 packs (0 below the threshold so far) · others wait {compiling}" in board.line()
+    board.progress(Progress(packs[1].id, 10, 100, trials=2, solved=0, diverged=0))
+    assert "compiled" not in board.line()
 
 
 def test_the_rate_is_of_training_alone(small_pack):

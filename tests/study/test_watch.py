@@ -14,7 +14,17 @@ from study import patience
 from study.console import Console
 from study.errors import StoreAwayError
 from study.plan import Plan, plan
-from study.records import Event, Outcome, Pack, PackCrashed, PackDone, PackFailed, PackSplit, Result
+from study.records import (
+    Event,
+    Outcome,
+    Pack,
+    PackCrashed,
+    PackDone,
+    PackFailed,
+    PackSplit,
+    Preparing,
+    Result,
+)
 from study.spec import parse_spec
 from study.store import Store, StudyStore
 from study.watch import watching
@@ -70,6 +80,22 @@ def test_a_split_pack_is_counted_by_its_parts(watched):
             watch(PackDone(pack.id))
     assert "20/20 trials" in watched.told[-1]
     assert "20 unsolved" in watched.told[-1]
+
+
+def test_compiling_is_told_once_a_machine(watched):
+    """That an engine is being compiled, and when that is over, is told once of each machine, whoever waits there."""
+    with watched.watching() as watch:
+        for machine in ("node-1", "node-2"):
+            watch(Preparing("fused", machine, "compiling", watched.pack.id))
+            for doing in ("waiting", "ready", "ready"):
+                watch(Preparing("fused", machine, doing, "another"))
+    told = [line for line in watched.told if "node-" in line]
+    assert [line.split(":")[0] for line in told] == [
+        "compiling the fused engine, once on node-1",
+        "the fused engine is compiled on node-1",
+        "compiling the fused engine, once on node-2",
+        "the fused engine is compiled on node-2",
+    ]
 
 
 def test_a_rough_error_is_told_as_it_is(watched):

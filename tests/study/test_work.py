@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -25,6 +26,7 @@ from study.records import (
     Pack,
     PackDone,
     PackSplit,
+    Preparing,
     Progress,
     Result,
     Tick,
@@ -270,3 +272,17 @@ def test_a_worker_of_an_earlier_driver_stops_at_once(tmp_path, small_pack):
     with pytest.raises(BusyError, match="taken over by another driver"):
         list(work(small_pack(0)))
     assert not folder.done()
+
+
+def test_compiling_is_told_before_a_pack_trains(tmp_path, small_pack, monkeypatch):
+    """A worker that has to compile says so, naming the pack that waits, and when it is over; later it says nothing."""
+    monkeypatch.setattr(prepare, "_prepared", set())
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(type(ENGINES["torch"]), "is_compiled", lambda self, cell: False)
+    folder = Store(tmp_path).study("s")
+    work = PackWork(str(tmp_path), "s", folder.begin_attempt(), "torch", "cpu")
+    for pack, expected in ((small_pack(0), ["compiling", "ready"]), (small_pack(1), [])):
+        told = [event for event in work(pack) if isinstance(event, Preparing)]
+        assert [(event.doing, event.engine, event.pack_id) for event in told] == [
+            (doing, "torch", pack.id) for doing in expected
+        ]

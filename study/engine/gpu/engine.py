@@ -74,6 +74,10 @@ class GpuEngine(Engine):
 
         return blocks_at_once(_layout(cell))
 
+    def is_compiled(self, cell: Cell) -> bool | None:
+        """Say that it isn't known, since kernels are of a shape; without a device there is nothing to compile."""
+        return None if torch.cuda.is_available() and not self._emulated else True
+
     def prepare(self, cell: Cell) -> None:
         """Compile the cell's kernels, if there is a device for them here."""
         if self._emulated or torch.cuda.is_available():

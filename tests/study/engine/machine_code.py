@@ -11,6 +11,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from study.engine.fused_compile import entry, internal
+from tasks.compile import is_kept
 
 _BYTES = 128
 
@@ -39,10 +40,11 @@ def whole(x):  # type: ignore[no-untyped-def]
 
 
 def main() -> None:
-    """Print it, with zeros where it names its own place, and whether it was compiled just now."""
+    """Print whether it was on disk, whether it was loaded from there, and it, with zeros where it names its place."""
+    kept = is_kept(whole)
     address = whole(np.ones(1, np.float32))
     code = ctypes.string_at(address, _BYTES).replace(address.to_bytes(8, "little"), bytes(8))
-    print("loaded" if whole.stats.cache_hits else "compiled", code.hex())
+    print("kept" if kept else "new", "loaded" if whole.stats.cache_hits else "compiled", code.hex())
 
 
 if __name__ == "__main__":

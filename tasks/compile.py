@@ -10,12 +10,12 @@ from typing import Any
 
 import llvmlite.binding as llvm  # type: ignore[import-untyped]
 import numba as nb
-from numba.core import codegen, compiler
-from numba.core.caching import IndexDataCacheFile
+from numba.core import caching, codegen, compiler
 
 Decorator = Callable[[Callable[..., Any]], Any]
 # Its types know fewer options than it takes; the others have none that fit.
 _njit: Any = nb.njit
+_caching: Any = caching
 _codegen: Any = codegen
 _compiler: Any = compiler
 _numbers = itertools.count()
@@ -77,7 +77,7 @@ def cached(stamp: str, *, made_for: object = None, **options: Any) -> Decorator:
         cache = dispatcher._cache
         if made_for is not None:
             name = f"{cache._impl.filename_base}.{hashlib.sha256(repr(made_for).encode()).hexdigest()[:16]}"
-            cache._cache_file = IndexDataCacheFile(cache.cache_path, name, stamp)
+            cache._cache_file = _caching.IndexDataCacheFile(cache.cache_path, name, stamp)
             cache._index_key = lambda signature, codegen: (signature, codegen.magic_tuple())
         cache._cache_file._source_stamp = stamp + _STAMP
         return dispatcher
@@ -92,4 +92,4 @@ def is_kept(function: Any) -> bool:
         function: that `cached` made, or numba with ``cache=True``.
     """
     this_processor = function.targetctx.codegen().magic_tuple()
-    return any(processor == this_processor for _, processor, _ in function._cache._cache_file._load_index())
+    return any(key[1] == this_processor for key in function._cache._cache_file._load_index())

@@ -65,6 +65,10 @@ class StoreAwayError(StoreError):
     """The store can't be reached, or takes nothing, for now: a full disk, a server that is down. Waiting may help."""
 
 
+class StudyGoneError(StoreAwayError):
+    """The study isn't in the store any more: removed, renamed, or on a file system that isn't mounted just now."""
+
+
 class ConflictError(StoreError):
     """Two files of the store contradict each other: a person must say which is wrong."""
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from study.patience import PATIENCE_S
+
 
 @dataclass(frozen=True)
 class Options:
@@ -23,6 +25,7 @@ class Options:
         pack_size: trials in a pack; None to choose.
         checkpoint_every_s: seconds of training between checkpoints.
         silent_after_s: seconds without a word after which a worker is given up.
+        patience_s: seconds that the store may be away, or the study gone from it.
     """
 
     root: str | Path
@@ -37,3 +40,4 @@ class Options:
     pack_size: int | None = None
     checkpoint_every_s: float = 60.0
     silent_after_s: float = 300.0
+    patience_s: float = PATIENCE_S

@@ -107,7 +107,7 @@ class Later:
 
     Args:
         tell: told when the store is found away and when it is back.
-        patience_s: seconds until its error is believed.
+        patience_s: seconds until its error is believed; 0 to try once.
 
     Example:
         >>> later = Later(print)
@@ -157,12 +157,14 @@ class Later:
 
     def _put_off(self, error: StoreAwayError) -> None:
         now = time.monotonic()
+        since = now if self._away_since is None else self._away_since
+        left_s = since + self._patience_s - now
+        if left_s <= 0:
+            raise error
         if self._away_since is None:
             self._away_since, self._pause_s = now, _FIRST_PAUSE_S
             self._tell(_away(error, self._patience_s))
-        elif now - self._away_since > self._patience_s:
-            raise error
-        self._again_at = now + self._pause_s
+        self._again_at = now + min(self._pause_s, left_s)
         self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
 
 

@@ -377,14 +377,15 @@ class Written:
     mark: str
 
 
-def write_and_keep(found: Standing, into: Path, *, tracking_uri: str | None) -> Written:
-    """Write a study's report into what `report_folder` gave, and see that the store has it."""
+def write_and_keep(found: Standing, into: Path, folder: StudyStore, *, tracking_uri: str | None) -> Written:
+    """Write a study's report into what `report_folder` gave, and see that the store has it, in the study's folder."""
+    folder.check()
     links = tracking.links(tracking_uri, found.name)
     files = _write(found, into, USUAL, links)
-    if found.folder.path is None:
-        found.folder.keep_report(files)
+    if folder.path is None:
+        folder.keep_report(files)
     shown = _mark(found, links)
-    keep_mark(found.folder, shown, files)
+    keep_mark(folder, shown, files)
     return Written(files, shown)
 
 
@@ -520,5 +521,5 @@ def sync(found: Standing, tracking_uri: str) -> int:
             finding=found.headline,
             counts=found.counts,
             series=found.series,
-            files=lambda: write_and_keep(found, into, tracking_uri=tracking_uri).files,
+            files=lambda: write_and_keep(found, into, found.folder, tracking_uri=tracking_uri).files,
         )

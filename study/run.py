@@ -69,20 +69,24 @@ def run(plan: Plan, options: Options, console: Console, grow: Grow = until_sure)
     """
     folder = Store(options.root).study(plan.spec.study)
     tell = partial(console.print, style="yellow")
-    engines = None if _is_trained(plan, folder, grow, tell) else _engines(plan, options)
+    looking = Store(options.root, read_only=True).study(
+        plan.spec.study
+    )  # it isn't ours yet: nothing is set aside
+    engines = None if _is_trained(plan, looking, grow, tell) else _engines(plan, options)
     with folder.lock(tell) as held:
         attempt = folder.begin_attempt()
+        folder = folder.of_attempt(attempt)
         folder.write_spec(plan.spec.text)
         following = partial(_next, folder=folder, options=options, console=console, grow=grow)
         plan, pending = following(plan, set())
-        read = partial(waited, partial(standing, plan.spec.study, options.root), tell)
+        read = partial(waited, partial(_standing, folder, options), tell)
         if not pending:
-            return _conclude(plan, read(), options, console)
+            return _conclude(plan, read(options.patience_s), folder, options, console)
         from study import (
             train,  # only here: engines and Ray take seconds, and a study that is done needs neither
         )
 
-        taken_over = partial(_taken_over, folder, held, attempt, console)
+        taken_over = partial(_taken_over, folder, held, tell)
         with (
             train.workers(plan, options, engines or _engines(plan, options), console) as slots,
             report_folder(folder) as into,
@@ -103,11 +107,12 @@ def run(plan: Plan, options: Options, console: Console, grow: Grow = until_sure)
                 taken_over=taken_over,
                 following=following,
             )
-            if (reason := taken_over()) is not None:
+            patience_s = options.patience_s if finished else 0.0  # asked to stop, it waits for no store
+            if (reason := taken_over(patience_s)) is not None:
                 raise BusyError(f"{reason}: this run of it stops")
-            found = read()
+            found = read(patience_s)
             beat(plan.spec.study, found.counts, console)
-            _report(found, into, publisher, options.tracking_uri, console)
+            _report(found, into, folder, publisher, options.tracking_uri, console)
     return _ending(found) if finished else Ending.INTERRUPTED
 
 
@@ -128,7 +133,7 @@ def _engines(plan: Plan, options: Options) -> Engines:
     return engines_of(plan, options)
 
 
-def _conclude(plan: Plan, found: Standing, options: Options, console: Console) -> Ending:
+def _conclude(plan: Plan, found: Standing, folder: StudyStore, options: Options, console: Console) -> Ending:
     """Report and publish a study that has nothing left to train, if its report or MLflow don't show it yet."""
     beat(plan.spec.study, found.counts, console)
     if are_current(found, options.tracking_uri):
@@ -140,7 +145,7 @@ def _conclude(plan: Plan, found: Standing, options: Options, console: Console) -
     ):
         if publisher is not None:
             publisher.catch_up()
-        _report(found, into, publisher, options.tracking_uri, console)
+        _report(found, into, folder, publisher, options.tracking_uri, console)
     return _ending(found)
 
 
@@ -154,30 +159,49 @@ def _next(
     """Find what there is to do next, and the plan that it is of; nothing if all is done, or was tried already."""
     tell = partial(console.print, style="yellow")
     while True:
-        grown = waited(partial(grow, plan, folder, console.print), tell)
-        missing = waited(partial(find_pending, grown, options.root, console), tell)
+        grown = waited(partial(grow, plan, folder, console.print), tell, options.patience_s)
+        missing = waited(
+            partial(find_pending, grown, folder, options.root, console), tell, options.patience_s
+        )
         pending = [trial for trial in missing if trial.id not in tried]
         if pending or grown is plan:
             return grown, pending
         plan = grown  # what other studies of the store have done may be enough to ask for more
 
 
-def _taken_over(folder: StudyStore, held: Held, attempt: str, console: Console) -> str | None:
-    """Say so if another driver has taken the study over."""
+def _taken_over(folder: StudyStore, held: Held, tell: Callable[[str], None], patience_s: float) -> str | None:
+    """Say so if another driver has taken the study over.
+
+    Raises:
+        StoreAwayError: if the store stays away, or the study gone from it, until patience is over.
+    """
     if held.lost is not None:
         return held.lost
-    latest = waited(folder.attempt, partial(console.print, style="yellow"))
-    return None if latest in (attempt, None) else f"study {folder.name!r} was taken over by another run"
+    try:
+        waited(folder.check, tell, patience_s)
+    except BusyError as error:
+        return str(error)
+    return None
+
+
+def _standing(folder: StudyStore, options: Options) -> Standing:
+    folder.check()
+    return standing(folder.name, options.root)
 
 
 def _report(
-    found: Standing, into: Path, publisher: Publisher | None, tracking_uri: str | None, console: Console
+    found: Standing,
+    into: Path,
+    folder: StudyStore,
+    publisher: Publisher | None,
+    tracking_uri: str | None,
+    console: Console,
 ) -> None:
     if not found.counts["done"]:
         return  # interrupted before the first pack was through
     if publisher is not None:
         publisher.wait_for_study()
-    written = write_and_keep(found, into, tracking_uri=tracking_uri)
+    written = write_and_keep(found, into, folder, tracking_uri=tracking_uri)
     if publisher is not None:
         publisher.counts(found.counts)
         publisher.series(found.series)
@@ -188,24 +212,28 @@ def _report(
     show(found, console)
 
 
-def find_pending(plan: Plan, root: str | Path, console: Console) -> list[Trial]:
+def find_pending(plan: Plan, folder: StudyStore, root: str | Path, console: Console) -> list[Trial]:
     """Find the trials without a result, after taking over those that other studies of the store have.
 
     Args:
         plan: what the study asks for.
+        folder: its part of the store.
         root: the store's folder, or its URL.
         console: told what was taken over.
+
+    Raises:
+        StoreAwayError: if the study is gone from the store: what is done isn't known.
     """
-    store = Store(root)
-    folder = store.study(plan.spec.study)
+    store, told = Store(root), len(folder.notices)
     done, planned = folder.done(), {trial.id for trial in plan.trials}
-    adopted = store.adopt(plan.spec.study, planned - done) if planned - done else 0
+    adopted = store.adopt(plan.spec.study, planned - done, folder) if planned - done else 0
     if adopted:
         console.print(f"{adopted} trials are done already in other studies of this store")
         done = folder.done()
     unasked = len(done - planned)
     if unasked:
         console.print(f"{unasked} stored trials are not in this file any more: they are kept, and not shown")
-    for notice in store.notices + folder.notices:
+    folder.check()
+    for notice in [*store.notices, *folder.notices[told:]]:
         console.print(notice, style="yellow")
     return [trial for trial in plan.trials if trial.id not in done]

@@ -13,6 +13,7 @@ from functools import partial
 
 from study import cluster
 from study.console import Console
+from study.errors import BusyError, StoreAwayError
 from study.options import Options
 from study.plan import AtOnce, Plan, load_share
 from study.plan import loads as make_loads
@@ -57,7 +58,7 @@ def train(
     *,
     held: Held,
     attempt: str,
-    taken_over: Callable[[], str | None],
+    taken_over: Callable[[float], str | None],
     following: Following,
 ) -> bool:
     """Train trials, store them and hand them to the publisher as they come.
@@ -72,7 +73,7 @@ def train(
         console: where progress is shown.
         held: the study's lock.
         attempt: this driver's.
-        taken_over: says so if another driver has taken the study over.
+        taken_over: says so if another driver has taken the study over, with so many seconds' patience.
         following: asked for more, if the study may grow, once all this is stored.
 
     Returns:
@@ -85,6 +86,7 @@ def train(
         engine=options.engine,
         device=cluster.CPU,
         checkpoint_every_s=options.checkpoint_every_s,
+        patience_s=options.patience_s,
     )
     # Asked now: later, lanes have the GPUs.
     at_once = at_once_on(plan, options) if cluster.GPU in slots else None
@@ -94,12 +96,12 @@ def train(
     # Signals are taken over after Ray has started, since Ray takes them over when it starts.
     with (
         stopping(console) as stop,
-        watching(plan, folder, packs, pending, publisher, console, stop) as watch,
+        watching(plan, folder, packs, pending, publisher, console, stop, options.patience_s) as watch,
     ):
 
         def on_event(event: Event) -> None:
             # Packs also fail because another driver has taken the study over: their failures are not ours to store.
-            if held.lost or (isinstance(event, PackFailed) and taken_over()):
+            if held.lost or (isinstance(event, PackFailed) and not _is_ours(folder)):
                 stop.set()
             else:
                 watch(event)
@@ -107,7 +109,7 @@ def train(
         def more() -> Formed:
             nonlocal plan
             watch.wait()
-            if stop.is_set() or taken_over():
+            if stop.is_set() or taken_over(options.patience_s):
                 return [], [], None
             plan, pending = following(plan, tried)
             if not pending:
@@ -142,6 +144,17 @@ def train(
     if len(used) < min(count, len(loads)) and took_s > _TIME_TO_START_S and not stop.is_set():
         console.print(f"only {len(used)} of {count} workers were used", style="yellow")
     return not stop.is_set()
+
+
+def _is_ours(folder: StudyStore) -> bool:
+    """Say whether no other driver has the study, as far as can be seen: for a store that is away, the watch waits."""
+    try:
+        folder.check()
+    except BusyError:
+        return False
+    except StoreAwayError:
+        return True
+    return True
 
 
 def _form(

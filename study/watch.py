@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from study.console import Console
-from study.errors import last_line
+from study.errors import BusyError, StoreAwayError, StoreError, StudyGoneError, last_line
 from study.heartbeat import beating, in_job
 from study.open_packs import OpenPacks
-from study.patience import Later
+from study.patience import PATIENCE_S, Later
 from study.plan import Plan
 from study.progress import Board, Clock, duration, said, shown
 from study.provenance import provenance
@@ -57,13 +57,14 @@ class Watch:
         publisher: Publisher | None,
         console: Console,
         stop: threading.Event,
+        patience_s: float,
     ) -> None:
         self._folder, self._publisher, self._console, self._stop = folder, publisher, console, stop
         self.board = Board(packs, _done_before(folder, plan, pending))
         self._open = OpenPacks(packs)
         self._said: set[str] = set()
         self._tell = partial(console.print, style="yellow")
-        self._clock, self._later = Clock(), Later(self._tell)
+        self._clock, self._later = Clock(), Later(self._tell, patience_s)
         self.show: Callable[[], None] = lambda: None
 
     def go_on(self, plan: Plan, packs: Sequence[Pack], pending: Sequence[Trial]) -> None:
@@ -90,11 +91,13 @@ class Watch:
                 self.board.progress(event)
             case Notice(text):
                 self._tell(text)
+                self._later.do(self._look)
             case Preparing():
                 self.board.preparing(event)
                 self._say_once(event)
             case PackCrashed(pack_id, error):
                 self._tell(f"pack {pack_id} crashed, and is tried again: {last_line(error)}")
+                self._later.do(self._look)
             case PackSplit(pack_id, parts):
                 if self._open.split(event):
                     self.board.split(pack_id, parts)
@@ -111,10 +114,22 @@ class Watch:
             self._said.add(words)
             self._console.print(words)
 
+    def _look(self) -> None:
+        """Look after the study when a worker tells something: then patience with one that is gone ends with theirs.
+
+        A store that can't be reached is no reason to end: workers train on, and it matters only when they are through.
+        """
+        try:
+            self._folder.check()
+        except StudyGoneError:
+            raise
+        except (StoreAwayError, BusyError):
+            return
+
     def _count(self, pack_id: str) -> None:
         ending = self._open.ending_with(pack_id)
         if ending:
-            table, _ = self._folder.read_pack(pack_id, with_curves=False)
+            table = self._read(pack_id)
             results = {result.trial.id: result for result in table_results(table)}
             ids = {trial.id for part in ending for trial in part.trials}
             if self._publisher is not None:  # without those that were published with a part
@@ -136,6 +151,13 @@ class Watch:
         self._open.end(pack_id)
         self._tell_counts()
 
+    def _read(self, pack_id: str) -> pa.Table:
+        try:
+            return self._folder.read_pack(pack_id, with_curves=False)[0]
+        except StoreError:
+            self._folder.check()  # what went with the whole study may come back with it
+            raise
+
     def _tell_counts(self) -> None:
         if self._publisher is not None:
             self._publisher.counts(self.board.counts)
@@ -150,9 +172,10 @@ def watching(
     publisher: Publisher | None,
     console: Console,
     stop: threading.Event,
+    patience_s: float = PATIENCE_S,
 ) -> Iterator[Watch]:
     """Show, store and publish what happens to the packs; what the store couldn't take is waited for at the end."""
-    watch = Watch(plan, folder, packs, pending, publisher, console, stop)
+    watch = Watch(plan, folder, packs, pending, publisher, console, stop, patience_s)
     with beating(watch.board, plan.spec.study, console) if in_job() else shown(watch.board, console) as show:
         watch.show = show
         show()

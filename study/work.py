@@ -57,8 +57,8 @@ class PackWork:
         away, it trains on without checkpoints, and waits with what it has trained. Whatever another worker has stored
         meanwhile stays as it is.
         """
-        folder = Store(self.root).study(self.study)
-        yield from self._patiently(lambda: self._check_attempt(folder))
+        folder = Store(self.root).study(self.study).of_attempt(self.attempt)
+        yield from self._patiently(folder.check)
         if not (yield from self._patiently(lambda: folder.has_pack(pack.id))):
             halves = _halves(pack)
             if (yield from self._patiently(lambda: any(folder.has_pack(half.id) for half in halves))):
@@ -129,7 +129,7 @@ class PackWork:
                     try:
                         if folder.has_pack(pack.id):
                             return None, False
-                        self._keep(folder, training)
+                        folder.save_checkpoint(training.checkpoint())
                         is_away, told = False, _BACK
                     except StoreAwayError as error:
                         is_away, told = True, f"no checkpoint was kept, and training goes on: {error}"
@@ -140,25 +140,14 @@ class PackWork:
         except GeneratorExit:
             with suppress(BusyError):  # another driver's workers keep their own
                 if not folder.has_pack(pack.id):  # another worker may have been quicker
-                    self._keep(folder, training)
+                    folder.save_checkpoint(training.checkpoint())
             raise
         return training.finish(), is_away
 
-    def _keep(self, folder: StudyStore, training: Training) -> None:
-        self._check_attempt(folder)
-        folder.save_checkpoint(training.checkpoint())
-
     def _store(self, folder: StudyStore, pack: Pack, trained: Trained) -> None:
-        self._check_attempt(folder)
+        folder.check()  # nothing is done in a place that is empty because it isn't mounted
         if not folder.has_pack(pack.id):
             folder.write_pack(pack.id, *trained, provenance(self.device))
-
-    def _check_attempt(self, folder: StudyStore) -> None:
-        attempt = folder.attempt()
-        if attempt is None:  # what isn't mounted is an empty folder: nothing must be written there
-            raise StoreAwayError(f"study {self.study!r} is not in the store at {self.root} just now")
-        if attempt != self.attempt:
-            raise BusyError(f"study {self.study!r} was taken over by another driver; this worker stops")
 
 
 def _halves(pack: Pack) -> tuple[Pack, ...]:

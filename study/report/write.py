@@ -109,7 +109,7 @@ def _write_all(
             f"{folder} has {', '.join(others)}, which no report listed in its {_LIST} has written: nothing was changed "
             "there; give another --out, or move what is there"
         )
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=not is_ours, exist_ok=True)  # a study that is gone is not begun anew by its report
     listed = before | {name: hashlib.sha256(data).hexdigest() for name, data in made.items()}
     stale = [name for name in names if name not in made and before.get(name) == _digest(folder / name)]
     # First, so that what a kill leaves is known to be ours.

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from study.errors import InputError, StoreError
+from study.errors import BusyError, InputError, StoreError, StudyGoneError
 from study.records import Checkpoint, Curve, Outcome, Result, Weights
 from study.store.believe import Believed, key_of, pack_of
 from study.store.files import npz, parquet, provenance_of
@@ -41,10 +41,12 @@ class StudyStore:
     Args:
         folder: where it lies.
         read_only: leave every file where it is, also the bad ones.
+        attempt: whose driver or worker writes: see `of_attempt`; None for anybody.
     """
 
-    def __init__(self, folder: Folder, read_only: bool = False) -> None:
+    def __init__(self, folder: Folder, read_only: bool = False, attempt: str | None = None) -> None:
         self._folder = folder
+        self._attempt = attempt
         self._files = Believed(folder, read_only)
 
     @property
@@ -74,7 +76,8 @@ class StudyStore:
 
     def write_spec(self, text: str) -> None:
         """Keep the study's file as it was given."""
-        self._folder.write(_SPEC, text.encode())
+        self.check()
+        self._put(_SPEC, text.encode())
 
     def read_spec(self) -> str:
         """Give back the study's file."""
@@ -97,7 +100,8 @@ class StudyStore:
 
     def keep(self, name: str, data: bytes) -> None:
         """Put a file beside the results, in place of the last one of that name."""
-        self._folder.write(name, data)
+        self.check()
+        self._put(name, data)
 
     def kept(self, name: str) -> bytes | None:
         """Give a file that was kept; None if there is none."""
@@ -116,8 +120,9 @@ class StudyStore:
 
     def keep_report(self, files: Sequence[Path]) -> None:
         """Put a report's files, which lie elsewhere, in place of the last report."""
+        self.check()
         for file in files:
-            self._folder.write(f"{_REPORT}/{file.name}", file.read_bytes())
+            self._put(f"{_REPORT}/{file.name}", file.read_bytes())
         for stale in set(self._folder.names(_REPORT, "")) - {file.name for file in files}:
             self._folder.remove(f"{_REPORT}/{stale}")
 
@@ -141,7 +146,7 @@ class StudyStore:
             provenance: where they come from; must be JSON.
 
         Raises:
-            StoreError: if the disk is full or closed to us; what was stored before is untouched.
+            StoreError: if the disk is full or closed to us, or `check` fails; what was stored before is untouched.
         """
         failed = {result.trial.id for result in results if result.outcome is Outcome.FAILED}
         self._write_tables(
@@ -160,6 +165,7 @@ class StudyStore:
         weights: pa.Table,
         provenance: Mapping[str, Any],
     ) -> None:
+        self.check()
         # Results go last: they are what makes a pack done, and then its weights and curves must be there.
         files = {
             "weights": parquet(weights, provenance, compression="zstd", **_WEIGHTS_ENCODING),
@@ -167,7 +173,7 @@ class StudyStore:
             "results": parquet(results, provenance, compression="snappy"),
         }
         for kind, data in files.items():
-            self._folder.write(key_of(kind, pack_id), data)
+            self._put(key_of(kind, pack_id), data)
 
     def pack_ids(self) -> set[str]:
         """Name the packs that have a file of results, believed or not."""
@@ -326,7 +332,8 @@ class StudyStore:
             StoreError: if the disk is full or closed to us; the last checkpoint is untouched.
             ValueError: if an array would need pickle.
         """
-        self._folder.write(key_of("checkpoints", checkpoint.pack_id), npz(checkpoint))
+        self.check()
+        self._put(key_of("checkpoints", checkpoint.pack_id), npz(checkpoint))
 
     def load_checkpoint(self, pack_id: str) -> Checkpoint | None:
         """Give a pack's last checkpoint, or None if it has none that can be believed."""
@@ -366,12 +373,47 @@ class StudyStore:
 
         Call it with the lock held. Also removes what a kill left half-written.
         """
-        self._folder.clean()
         attempt = uuid.uuid4().hex
         self._folder.write("attempt", attempt.encode())
+        self._folder.clean()  # only now: whoever misses what it was writing must read why
         return attempt
 
     def attempt(self) -> str | None:
         """Give the id of the latest attempt, or None if there was none."""
         data = self._folder.read("attempt")
         return None if data is None else data.decode()
+
+    def of_attempt(self, attempt: str) -> StudyStore:
+        """Give the study as the driver and the workers of an attempt have it.
+
+        Whatever they write, they `check` before; and no write makes the study's folder anew where it was.
+
+        Args:
+            attempt: what `begin_attempt` gave.
+        """
+        return StudyStore(self._folder.as_it_is(), attempt=attempt)
+
+    def check(self) -> None:
+        """Check that the study is in the store, and still this attempt's; of no attempt, check nothing.
+
+        Raises:
+            StudyGoneError: if it isn't there: an empty place may be where its file system will be mounted again.
+            BusyError: if another driver has taken it over.
+        """
+        if self._attempt is None:
+            return
+        latest = self.attempt()
+        if latest is None:
+            raise StudyGoneError(
+                f"study {self.name!r} is not in the store at {self.where} just now: it was removed or renamed, or its "
+                "file system isn't mounted"
+            )
+        if latest != self._attempt:
+            raise BusyError(f"study {self.name!r} was taken over by another run")
+
+    def _put(self, key: str, data: bytes) -> None:
+        try:
+            self._folder.write(key, data)
+        except StoreError:
+            self.check()  # another driver that begins removes what is half written
+            raise

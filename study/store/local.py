@@ -224,6 +224,8 @@ class LocalFolder(Folder):
         try:
             yield
         except FileNotFoundError as error:
+            if self.path.is_dir():
+                raise
             raise StoreAwayError(
                 f"{self.path} isn't there just now: it was removed or renamed, or its file system isn't mounted"
             ) from error

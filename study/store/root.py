@@ -98,17 +98,18 @@ class Store:
             raise UnknownStudyError(f"no study {name!r} in {self.where}{hint}")
         return study
 
-    def adopt(self, name: str, trial_ids: Collection[str]) -> int:
+    def adopt(self, name: str, trial_ids: Collection[str], into: StudyStore | None = None) -> int:
         """Copy results that other studies of this store already have into this one.
 
         Args:
             name: the study that wants them.
             trial_ids: what it wants; what it has is left alone.
+            into: the study as its driver has it, which keeps notices of its own; None for anybody.
 
         Returns:
             How many trials were adopted.
         """
-        study, others = self.study(name), [other for other in self.studies() if other != name]
+        study, others = into or self.study(name), [other for other in self.studies() if other != name]
         wanted = set(trial_ids) - study.done() if others else set()
         adopted = 0
         for other_name in others:
@@ -118,7 +119,8 @@ class Store:
                 self.notices += other.notices
                 wanted -= found
                 adopted += len(found)
-        self.notices += study.notices
+        if into is None:
+            self.notices += study.notices
         return adopted
 
 

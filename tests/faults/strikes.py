@@ -169,6 +169,20 @@ def result_torn(study: Study) -> None:
     study.run_again()
 
 
+def checkpoint_flipped(study: Study) -> None:
+    """Flip a bit in what describes an array of each checkpoint while no driver runs; the user runs the study again."""
+    study.drivers[-1].signal(signal.SIGTERM)
+    assert study.drivers[-1].wait() == 130
+    folder = study.folder.path
+    assert folder is not None
+    with study.struck():
+        for checkpoint in (folder / "checkpoints").iterdir():
+            content = bytearray(checkpoint.read_bytes())
+            content[content.index(b"{'descr'") + 1] ^= 1
+            checkpoint.write_bytes(content)
+    study.run_again()
+
+
 def two_drivers(study: Study) -> None:
     """Run the study once more while it runs, its workers paused so that it isn't through by then."""
     for number in WORKERS:
@@ -291,6 +305,9 @@ FAULTS: Mapping[str, Fault] = {
         "the object store hangs for a while", object_store_paused, (_NO_ANSWER, "is back"), store="s3"
     ),
     "result torn": Fault("a result file torn in half; run again", result_torn, ("was set aside",)),
+    "checkpoint flipped": Fault(
+        "a bit of each checkpoint flipped; run again", checkpoint_flipped, ("was set aside",)
+    ),
     "two drivers": Fault("two drivers on one study, its store in a folder", two_drivers, _SECOND),
     "two drivers on S3": Fault("two drivers on one study, its store on S3", two_drivers, _SECOND, store="s3"),
     "clock set back": Fault(

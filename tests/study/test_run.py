@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import io
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import obstore
 import pytest
 import torch
 
 from study.cluster import Capacity
 from study.console import Console
-from study.engine import ENGINES
-from study.errors import BusyError, ClusterError, InputError
+from study.engine import ENGINES, Training
+from study.engine.torch_engine import TorchEngine
+from study.errors import BusyError, ClusterError, InputError, StudyError, StudyGoneError
 from study.plan import Plan
 from study.plan import plan as make_plan
 from study.records import Pack
@@ -21,7 +26,7 @@ from study.results import standing, sync, write
 from study.run import Ending, Grow, run, until_sure
 from study.slots import Options, Slots, slots_of_cluster
 from study.spec import parse_spec
-from study.store import Store, StudyStore
+from study.store import Store
 from study.tracking import published
 from tests.study.crashing import Crashing
 
@@ -205,14 +210,90 @@ def test_lanes_of_a_cluster():
         slots(mixed, device="cuda", engine="fused")
 
 
-def test_a_driver_that_was_replaced_stops_in_words(tmp_path):
+def renamed(root: Path) -> None:
+    (root / "whole").rename(root / "elsewhere")
+
+
+def removed(root: Path) -> None:
+    shutil.rmtree(root / "whole")
+
+
+def unmounted(root: Path) -> None:
+    root.rename(root.with_name("elsewhere"))
+    root.mkdir()
+
+
+def striking_second(monkeypatch: pytest.MonkeyPatch, strike: Callable[[], None]) -> list[str]:
+    """Strike when the second pack is begun; give the packs that are begun."""
+    begun: list[str] = []
+
+    class Striking(TorchEngine):
+        def start(self, pack: Pack, **given: Any) -> Training:
+            begun.append(pack.id)
+            if len(begun) == 2:
+                strike()
+            return super().start(pack, **given)
+
+        def prepare(self, cell: object) -> None:
+            """Begin nothing."""
+
+    monkeypatch.setattr("study.engine.registry.ENGINES", {"torch": Striking()})
+    return begun
+
+
+def run_pack_by_pack(root: str | Path) -> Ending:
+    options = Options(root=root, tracking_uri=None, local=True, pack_size=1, patience_s=0.0)
+    return run(planned(), options, Console(file=io.StringIO()))
+
+
+@pytest.mark.parametrize("strike", [renamed, removed, unmounted])
+def test_a_study_that_goes_in_mid_run_ends_it(tmp_path, monkeypatch, strike):
+    """Patience over, it ends with what happened: no other pack is trained, and nothing is written where it was."""
+    root = tmp_path / "studies"
+    begun = striking_second(monkeypatch, partial(strike, root))
+    with pytest.raises(StudyGoneError, match=r"'whole' is not in the store at .* just now: it was removed"):
+        run_pack_by_pack(root)
+    assert len(begun) == 2
+    assert not (root / "whole").exists()
+    assert {path.name for path in root.iterdir()} == ({"elsewhere"} if strike is renamed else set())
+    stored = [path.stem for path in tmp_path.rglob("results/*")]
+    assert stored == ([] if strike is removed else begun[:1])
+
+
+def test_a_study_that_goes_from_an_object_store_in_mid_run_ends_it(s3, monkeypatch):
+    """The same where no folder could be gone: no object comes back."""
+    url = f"{s3.bucket()}/studies"
+    whole = Store(url).study("whole")._folder
+
+    def objects() -> list[str]:
+        return [entry["path"] for entries in obstore.list(whole._store) for entry in entries]
+
+    def strike() -> None:
+        assert objects()
+        obstore.delete(whole._store, objects())
+
+    begun = striking_second(monkeypatch, strike)
+    with pytest.raises(StudyGoneError, match=r"'whole' is not in the store at s3://"):
+        run_pack_by_pack(url)
+    assert len(begun) == 2
+    assert objects() == []
+
+
+def test_a_report_begins_no_study_anew(tmp_path):
+    """A study that is renamed while its report is drawn gets no folder where it was."""
+    run_here(planned(), tmp_path)
+    found = standing("whole", tmp_path)
+    renamed(tmp_path)
+    with pytest.raises(StudyError, match="can't write the report"):
+        write(found, formats=["csv"])
+    assert not (tmp_path / "whole").exists()
+
+
+def test_a_driver_that_was_replaced_stops_in_words(tmp_path, monkeypatch):
     """When another driver has taken the study over, the first stores no failures and says what happened."""
-    plan = planned()
-
-    def take_over(plan: Plan, folder: StudyStore, tell: Callable[[str], None]) -> Plan:
-        folder.begin_attempt()  # as another driver would, after the first has begun and before it trains
-        return plan
-
-    with pytest.raises(BusyError, match="'whole' was taken over by another run"):
-        run_here(plan, tmp_path, grow=take_over)
-    assert not Store(tmp_path).study("whole").pack_ids()
+    folder = Store(tmp_path).study("whole")
+    begun = striking_second(monkeypatch, folder.begin_attempt)
+    with pytest.raises(BusyError, match="'whole' was taken over by another run: this run of it stops"):
+        run_pack_by_pack(tmp_path)
+    assert len(begun) == 2
+    assert folder.pack_ids() == {begun[0]}

@@ -23,7 +23,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from study.errors import BusyError, InputError, StoreAwayError, StoreError, UnknownStudyError
+from study.errors import (
+    BusyError,
+    InputError,
+    StoreAwayError,
+    StoreError,
+    StudyGoneError,
+    UnknownStudyError,
+)
 from study.records import Cell, Checkpoint, Curve, Outcome, Result, Trial, Weights
 from study.store import SCHEMA_VERSION, Store, StudyStore, files, formats, is_url
 from study.store.believe import key_of
@@ -685,6 +692,56 @@ def test_a_lock_that_is_no_file_is_told(local: StudyStore, make: Callable[[Path]
     with pytest.raises(StoreError, match=r"lock: it is a.*move it away"), local.lock():
         pass
     assert sorted(local.path.iterdir()) == before
+
+
+WRITES: dict[str, Callable[[StudyStore], None]] = {
+    "spec": lambda study: study.write_spec("name: demo\n"),
+    "record": lambda study: study.keep("search.json", b"{}"),
+    "results": lambda study: fill(study, PACK, [solved(1)]),
+    "checkpoint": lambda study: study.save_checkpoint(checkpoint()),
+    "report": lambda study: study.keep_report([]),
+}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+def test_an_attempt_writes_nothing_where_its_study_was(
+    study: StudyStore, write: Callable[[StudyStore], None]
+) -> None:
+    """Gone from the store, a study is not begun anew by what its driver and workers still have to write."""
+    ours = study.of_attempt(study.begin_attempt())
+    write(ours)
+    for key in ("attempt", "spec.yaml", "search.json"):
+        place(study).remove(key)
+    if study.path is not None:
+        shutil.rmtree(study.path)
+    before = [*place(study).names("results", ""), *place(study).names("checkpoints", "")]
+    with pytest.raises(StudyGoneError, match="'demo' is not in the store at"):
+        write(ours)
+    assert [*place(study).names("results", ""), *place(study).names("checkpoints", "")] == before
+    assert not study.exists
+    assert study.path is None or not study.path.exists()
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+def test_an_attempt_writes_nothing_into_anothers(
+    study: StudyStore, write: Callable[[StudyStore], None]
+) -> None:
+    """What another driver has taken over is its own."""
+    ours = study.of_attempt(study.begin_attempt())
+    study.begin_attempt()
+    with pytest.raises(BusyError, match="'demo' was taken over by another run"):
+        write(ours)
+
+
+@pytest.mark.parametrize("key", ["search.json", "results/00aa.parquet"])
+def test_a_folder_that_goes_before_a_write_is_not_made_by_it(local: StudyStore, key: str) -> None:
+    """Also between the look and the write."""
+    folder = local._folder.as_it_is()
+    folder.write(key, b"there")
+    shutil.rmtree(local.path)
+    with pytest.raises(StoreAwayError, match="isn't there just now"):
+        folder.write(key, b"gone")
+    assert not local.path.exists()
 
 
 def test_each_attempt_has_its_own_id(study: StudyStore) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -12,10 +13,11 @@ import pytest
 
 from study import patience
 from study.console import Console
-from study.errors import StoreAwayError
+from study.errors import StoreAwayError, StudyGoneError
 from study.plan import Plan, plan
 from study.records import (
     Event,
+    Notice,
     Outcome,
     Pack,
     PackCrashed,
@@ -43,9 +45,14 @@ class Watched:
         self.stop = threading.Event()
         self._out = io.StringIO()
 
-    def watching(self) -> AbstractContextManager[Watch]:
+    def begin(self) -> None:
+        """Begin an attempt, and have the study as its driver has it."""
+        self.folder = self.folder.of_attempt(self.folder.begin_attempt())
+
+    def watching(self, patience_s: float = 600.0) -> AbstractContextManager[Watch]:
         console = Console(file=self._out, width=1000)
-        return watching(self.plan, self.folder, [self.pack], self.plan.trials, None, console, self.stop)
+        packs, trials = [self.pack], self.plan.trials
+        return watching(self.plan, self.folder, packs, trials, None, console, self.stop, patience_s)
 
     def store(self, pack: Pack) -> None:
         results = [Result(trial=trial, outcome=Outcome.UNSOLVED, iterations=1) for trial in pack.trials]
@@ -181,13 +188,58 @@ def test_a_stopped_driver_does_not_wait_for_its_store(watched, away):
 
 def test_patience_ends(watched, away, monkeypatch):
     """A store that stays away ends the run with its own words."""
-    monkeypatch.setattr("study.watch.Later", lambda tell: patience.Later(tell, patience_s=-1.0))
+    monkeypatch.setattr("study.watch.Later", lambda tell, patience_s: patience.Later(tell, 0.0))
     watched.store(watched.pack)
     away.set()
     with watched.watching() as watch:
         with pytest.raises(StoreAwayError, match="on holiday"):
             watch(PackDone(watched.pack.id))
         watched.stop.set()
+
+
+@pytest.mark.parametrize(
+    "event",
+    [Notice("the study is gone"), PackCrashed("00aa", "it is gone"), PackFailed("00aa", "it is gone")],
+)
+def test_a_study_that_is_gone_ends_the_run_when_a_worker_tells_of_it(watched, event):
+    """With the first word of it the driver's patience begins; when that is over, it ends, and has written nothing."""
+    watched.begin()
+    event = PackFailed(watched.pack.id, event.error) if isinstance(event, PackFailed) else event
+    with watched.watching(patience_s=0.0) as watch:
+        shutil.rmtree(watched.folder.path)
+        with pytest.raises(StudyGoneError, match=r"'s' is not in the store at .* just now: it was removed"):
+            watch(event)
+        watched.stop.set()
+    assert not watched.folder.path.exists()
+
+
+def test_a_study_that_comes_back_is_watched_on(watched, monkeypatch):
+    """While patience lasts, a renamed study costs nothing: what it missed is counted when it is back."""
+    monkeypatch.setattr(patience, "_FIRST_PAUSE_S", 0.0)
+    watched.begin()
+    elsewhere = watched.folder.path.with_name("elsewhere")
+    with watched.watching() as watch:
+        watched.store(watched.pack)
+        watched.folder.path.rename(elsewhere)
+        watch(Notice("the study is gone"))
+        watch(PackDone(watched.pack.id))
+        assert not watched.folder.path.exists()
+        elsewhere.rename(watched.folder.path)
+    assert "20/20 trials" in watched.told[-1]
+    assert _told_of(watched.told, "Trying again") == _told_of(watched.told, "the store is back") == 1
+
+
+def test_a_store_that_is_away_for_workers_alone_ends_nothing(watched, monkeypatch):
+    """Workers train on without it, so what they tell of it is no reason for the driver to lose patience."""
+    watched.begin()
+
+    def away(folder: StudyStore) -> None:
+        raise StoreAwayError("the store is on holiday")
+
+    monkeypatch.setattr(StudyStore, "check", away)
+    with watched.watching(patience_s=0.0) as watch:
+        watch(Notice("no checkpoint was kept, and training goes on"))
+    assert _told_of(watched.told, "Trying again") == 0
 
 
 def test_a_study_that_grows_is_watched_on(watched):

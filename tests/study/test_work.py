@@ -269,7 +269,7 @@ def test_a_worker_of_an_earlier_driver_stops_at_once(tmp_path, small_pack):
     folder = Store(tmp_path).study("s")
     work = PackWork(str(tmp_path), "s", folder.begin_attempt(), "torch", "cpu")
     folder.begin_attempt()
-    with pytest.raises(BusyError, match="taken over by another driver"):
+    with pytest.raises(BusyError, match="taken over by another run"):
         list(work(small_pack(0)))
     assert not folder.done()
 

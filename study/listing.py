@@ -34,9 +34,8 @@ def studies(root: str | Path) -> Table:
 def _listed(folder: StudyStore) -> tuple[str, ...]:
     plan = make_plan(parse_spec(folder.read_spec(), source=folder.spec_where))
     if plan.grows:
-        from study.results import (
-            grown_plan,  # only here: statistics and reports take longer than all else here
-        )
+        # Only here: statistics and reports take longer than all else here.
+        from study.results import grown_plan
 
         plan = grown_plan(plan, folder, folder.read_results())
     done = len(folder.done() & {trial.id for trial in plan.trials})

@@ -69,9 +69,8 @@ def run(plan: Plan, options: Options, console: Console, grow: Grow = until_sure)
     """
     folder = Store(options.root).study(plan.spec.study)
     tell = partial(console.print, style="yellow")
-    looking = Store(options.root, read_only=True).study(
-        plan.spec.study
-    )  # it isn't ours yet: nothing is set aside
+    # It isn't ours yet: nothing is set aside.
+    looking = Store(options.root, read_only=True).study(plan.spec.study)
     engines = None if _is_trained(plan, looking, grow, tell) else _engines(plan, options)
     with folder.lock(tell) as held:
         attempt = folder.begin_attempt()
@@ -82,9 +81,8 @@ def run(plan: Plan, options: Options, console: Console, grow: Grow = until_sure)
         read = partial(waited, partial(_standing, folder, options), tell)
         if not pending:
             return _conclude(plan, read(options.patience_s), folder, options, console)
-        from study import (
-            train,  # only here: engines and Ray take seconds, and a study that is done needs neither
-        )
+        # Only here: engines and Ray take seconds, and a study that is done needs neither.
+        from study import train
 
         taken_over = partial(_taken_over, folder, held, tell)
         with (

@@ -71,7 +71,7 @@ def run(plan: Plan, options: Options, console: Console, grow: Grow = until_sure)
     tell = partial(console.print, style="yellow")
     # It isn't ours yet: nothing is set aside.
     looking = Store(options.root, read_only=True).study(plan.spec.study)
-    engines = None if _is_trained(plan, looking, grow, tell) else _engines(plan, options)
+    engines = None if _is_trained(plan, looking, grow) else _engines(plan, options)
     with folder.lock(tell) as held:
         attempt = folder.begin_attempt()
         folder = folder.of_attempt(attempt)
@@ -114,14 +114,17 @@ def run(plan: Plan, options: Options, console: Console, grow: Grow = until_sure)
     return _ending(found) if finished else Ending.INTERRUPTED
 
 
-def _is_trained(plan: Plan, folder: StudyStore, grow: Grow, tell: Callable[[str], None]) -> bool:
-    """Say whether all trials of a study are done already, as far as can be told without writing anything."""
+def _is_trained(plan: Plan, folder: StudyStore, grow: Grow) -> bool:
+    """Say whether all trials of a study are done already, as far as can be told without writing anything.
+
+    Nothing has started yet: a store that is away is an error at once, and not waited for.
+    """
     if plan.spec.search is not None:
         return False
-    done = waited(folder.done, tell)
+    done = folder.done()
     if len(done) < plan.trials_count:
         return False
-    grown = waited(partial(grow, plan, folder, lambda sentence: None), tell)
+    grown = grow(plan, folder, lambda sentence: None)
     return {trial.id for trial in grown.trials} <= done
 
 

@@ -263,6 +263,7 @@ def test_no_server(here, s3, monkeypatch, words):
     result = said(*words, "--store", "s3://bucket/studies")
     assert result.exit_code == 1
     assert "no answer from the server at 127.0.0.1:9" in result.output
+    assert "Trying again" not in result.output
 
 
 def test_wrong_keys(here, own_s3, monkeypatch):

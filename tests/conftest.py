@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import urllib.request
@@ -36,6 +37,12 @@ PATIENCE_MS = 240_000
 # A browser starts for each file, and PostgreSQL with MLflow's server for the session: whatever needs these is slow.
 SLOW_FIXTURES = {"browser", "running_service"}
 _QUICK = pytest.StashKey[dict[str, bool]]()
+
+
+def pytest_configure() -> None:
+    """Forget the size of a terminal that isn't there: pytest-xdist sets one for its workers, and tables are cut to it."""
+    for name in ("COLUMNS", "LINES"):
+        os.environ.pop(name, None)
 
 
 @pytest.hookimpl(tryfirst=True)

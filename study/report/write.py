@@ -110,12 +110,13 @@ def _write_all(
             "there; give another --out, or move what is there"
         )
     folder.mkdir(parents=not is_ours, exist_ok=True)  # a study that is gone is not begun anew by its report
-    listed = before | {name: hashlib.sha256(data).hexdigest() for name, data in made.items()}
-    stale = [name for name in names if name not in made and before.get(name) == _digest(folder / name)]
-    # First, so that what a kill leaves is known to be ours.
+    for name in names:
+        if name not in made and before.get(name) == _digest(folder / name):
+            (folder / name).unlink(missing_ok=True)
+    listed = {name: digest for name, digest in before.items() if (folder / name).exists()}
+    listed |= {name: hashlib.sha256(data).hexdigest() for name, data in made.items()}
+    # Before the files, so that what a kill leaves is known to be ours.
     _write(folder / _LIST, json.dumps({"files": listed}, indent=1, sort_keys=True).encode())
-    for name in stale:
-        (folder / name).unlink(missing_ok=True)
     return [_write(folder / name, data) for name, data in made.items()]
 
 

@@ -142,6 +142,7 @@ def test_commands_are_measured(tmp_path, monkeypatch):
     assert tables.commands_table(rows).count("\n") == len(rows) + 1
 
 
+@pytest.mark.slow
 def test_reports_of_large_studies_are_measured(tmp_path):
     """A made-up study is stored and reported in each way, in seconds and memory."""
     rows = measured(report.main, tmp_path, *["--cells", "4", "--seeds", "3", "--rounds", "1"])
@@ -266,12 +267,12 @@ def test_laws_have_the_means_that_they_say(name):
 
 
 def test_the_least_coverage_is_that_of_the_hardest_law():
-    """An interval that misses where all trials are alike is worst where one value comes in 99% of trials."""
+    """An interval that misses where all trials are alike is worst where one value comes in 99.8% of trials."""
 
     def bound(times, solved):
         return np.where(np.ptp(times, axis=1)[:, None] > 0, [[0.0, 1.0]], [[2.0, 2.0]])
 
-    assert restricted.least_coverage(bound, 5) == pytest.approx(1 - 0.99**5 - 0.01**5)
+    assert restricted.least_coverage(bound, 5) == pytest.approx(1 - 0.998**5 - 0.002**5)
 
 
 @pytest.mark.parametrize("solved", [0, 3, 20])

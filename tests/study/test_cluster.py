@@ -107,6 +107,7 @@ def test_credentials_of_the_driver_stay_there(tmp_path, small_pack, monkeypatch)
     assert not any(secret in log for log in logs)
 
 
+@pytest.mark.slow
 def test_packs_of_a_load_share_a_worker(tmp_path, small_pack):
     """Each pack of a load is told done once, and comes out as in this process."""
     packs = [small_pack(seed, seed + 100) for seed in range(6)]
@@ -165,6 +166,7 @@ def test_lanes_wait_for_more(tmp_path, small_pack):
     )
 
 
+@pytest.mark.slow
 def test_a_desk_that_dies_while_a_study_grows_forgets_nothing(tmp_path, small_pack):
     """After kill -9 of the desk, what was added since it opened is handed out again, and the run ends."""
     batches = [[small_pack(0)], [small_pack(seed, iterations=20_000) for seed in (1, 2, 3)], [small_pack(4)]]
@@ -184,6 +186,7 @@ def test_a_desk_that_dies_while_a_study_grows_forgets_nothing(tmp_path, small_pa
     assert any("died and was started again" in e.text for e in told if isinstance(e, Notice))
 
 
+@pytest.mark.slow
 def test_what_is_raised_when_asked_for_more_stays_what_it_is(tmp_path, small_pack):
     """An error of whoever is asked for more ends the run, and comes out as it was raised."""
     _, work = work_in(tmp_path)
@@ -221,6 +224,7 @@ def test_a_load_fails_for_the_pack_that_crashes_alone(tmp_path, small_pack):
     assert len(folder.done()) == 2
 
 
+@pytest.mark.slow
 def test_no_pack_is_blamed_for_another_on_the_same_device(tmp_path, small_pack):
     """A lane with a GPU begins anew after a crash; what trained beside it goes on as if nothing had been."""
     packs = [small_pack(seed, iterations=2000, evaluate_every=500) for seed in range(3)]
@@ -263,6 +267,7 @@ class StruckOnce:
             os.kill(os.getpid(), self._number)
 
 
+@pytest.mark.slow
 def test_a_pack_whose_end_was_told_to_the_desk_only_is_not_lost(tmp_path, small_pack):
     """A worker that dies between telling the desk and telling the driver leaves nothing undone, and nobody waiting."""
     packs = [small_pack(0), small_pack(1)]
@@ -293,6 +298,7 @@ def test_workers_are_not_blamed_for_a_busy_driver(small_pack, monkeypatch):
     assert "worker w hasn't been heard of for 3 s, and is ended" in notice
 
 
+@pytest.mark.slow
 def test_what_the_driver_raises_stays_what_it_is(tmp_path, small_pack):
     """An error of the driver's own comes through Tune as it was raised, after the workers have kept checkpoints."""
     folder, work = work_in(tmp_path)
@@ -366,6 +372,7 @@ class Together:
         yield from self._work(pack)
 
 
+@pytest.mark.slow
 def test_a_silent_worker_is_ended_and_its_pack_goes_on(tmp_path, small_pack):
     """A worker that is paused for good is given up, in words, and its pack goes on to the undisturbed bits."""
     packs = [small_pack(*range(4 * n, 4 * n + 4), iterations=6000, evaluate_every=500) for n in range(3)]
@@ -389,6 +396,7 @@ def test_a_silent_worker_is_ended_and_its_pack_goes_on(tmp_path, small_pack):
     wait_for(lambda: not paused & actors("PackTrainable"), "the silent worker's end")
 
 
+@pytest.mark.slow
 def test_a_worker_of_another_version_is_not_used(small_pack, monkeypatch):
     """Where workers run something else nothing is trained, and the error names both versions."""
     theirs = versions.versions()
@@ -430,6 +438,7 @@ def test_a_pack_that_always_crashes_fails_alone(tmp_path, small_pack):
     assert folder.done() == {good.trials[0].id}
 
 
+@pytest.mark.slow
 def test_stopping_keeps_checkpoints(tmp_path, small_pack):
     """Told to stop, running packs keep a checkpoint and end; run again, they end with the undisturbed bits."""
     packs = [small_pack(seed, iterations=20_000, evaluate_every=5000) for seed in range(SLOTS)]

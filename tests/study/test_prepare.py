@@ -27,6 +27,7 @@ def own_folders(tmp_path, monkeypatch):
     monkeypatch.setattr(the_module, "_prepared", set())
 
 
+@pytest.mark.slow
 def test_a_process_compiles_for_all(tmp_path, small_pack):
     """When the process is done, what it compiled is on disk."""
     with preparing([(ENGINES["fused"], small_pack(0).trials[0].cell)]) as process:

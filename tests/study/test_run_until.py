@@ -151,6 +151,7 @@ def study(tmp_path: Path) -> Iterator[Start]:
         yield partial(start, "run", "sure.yaml", "--local", "--tracking-uri", "off")
 
 
+@pytest.mark.slow
 def test_killed_midway_and_run_again_it_is_the_same(study, tmp_path):
     """After SIGKILL once more had been asked for, a second run comes to the undisturbed trials, bits and cells."""
     assert run_here(tmp_path / "undisturbed", LONG)[0] == Ending.FINISHED

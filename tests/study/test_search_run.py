@@ -81,6 +81,7 @@ def report_of(root: Path) -> list[Any]:
     return [*found.summaries, found.headline]
 
 
+@pytest.mark.slow
 def test_killed_or_spread_over_workers_it_finds_the_same(search, tmp_path):
     """Through kill -9 of the driver on Ray's workers, a search comes to what one process finds in one go."""
     ended(search("--local", "--optuna-storage", "off", store="whole"))
@@ -122,6 +123,7 @@ def test_run_again_it_trains_nothing(search, tmp_path):
     assert "with fresh seeds" in page
 
 
+@pytest.mark.slow
 def test_optuna_and_its_dashboard_open_the_storage(search, tmp_path):
     """The database in the study's folder is a study of Optuna's with every suggestion, and its dashboard serves it."""
     ended(search("--local"))
@@ -140,6 +142,7 @@ def test_optuna_and_its_dashboard_open_the_storage(search, tmp_path):
     assert NAME in body.decode()
 
 
+@pytest.mark.slow
 def test_a_storage_that_is_away_costs_the_search_nothing(search, tmp_path):
     """With its database out of reach, the search finds what it finds, says so, and a later run writes it all."""
     told = ended(search("--local", "--optuna-storage", f"sqlite:///{tmp_path}/missing/optuna.db"))
@@ -151,6 +154,7 @@ def test_a_storage_that_is_away_costs_the_search_nothing(search, tmp_path):
         assert len(study.trials) == len(record_of(tmp_path / "studies")["candidates"])
 
 
+@pytest.mark.slow
 def test_a_search_is_written_to_postgresql(search, monkeypatch):
     """On PostgreSQL the storage is what it is on sqlite, with the password in a file of its own."""
     if postgres_programs() is None:

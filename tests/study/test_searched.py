@@ -100,4 +100,4 @@ def test_a_search_that_goes_on_reports_its_candidates_so(here):
         assert found.rows.value(row, "candidate") == f"#{tried[summary.cell_id]}"
     result = said("report", "little", "--format", "html", "--format", "yaml", "--out", "out")
     assert result.exit_code == 0, result.output
-    assert {path.name for path in (here / "out").iterdir()} == {"report.html"}
+    assert {path.name for path in (here / "out").iterdir()} == {"report.html", ".report.json"}

@@ -50,6 +50,7 @@ def test_a_study_file_names_no_code(text, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_nobody_joins_without_the_token():
     """Ray listens on every interface: a process that has no token, or another one, is turned away."""
     import ray

@@ -33,7 +33,7 @@ def test_the_order_of_strength(here, monkeypatch):
 
     def store(*words: str) -> str:
         told = CliRunner().invoke(main, ["show", "nothing", *words]).output
-        return told.split("no study 'nothing' in ")[1].split(";")[0]
+        return told.split("there is no store at ")[1].split(": ")[0]
 
     assert store() == "studies"
     user_file().write_text(f"store = '{here}/users'\ntracking_uri = 'off'")

@@ -250,7 +250,7 @@ def test_a_cluster_without_a_token_has_to_be_meant(here, server: Start):
         ),
         ("off", "tracking:  off: nothing is published"),
         ("http://127.0.0.1:9", "tracking:  http://127.0.0.1:9\n"),
-        ("postgresql://me@db/mlflow", "tracking:  postgresql://me@db/mlflow, a database:"),
+        ("postgresql://me@db/mlflow", "tracking:  postgresql://***@db/mlflow, a database:"),
     ],
 )
 def test_submit_says_where_it_is_tracked(server: Start, uri, told):

@@ -226,6 +226,7 @@ def test_a_killed_driver_leaves_nothing_running(addresses: tuple[str, str]) -> N
     once_each(direct, "driver")
 
 
+@pytest.mark.slow
 def test_the_dashboard_ends_with_all_its_processes(uri: str, tmp_path: Path) -> None:
     """`study ui` asked to end leaves no server behind, and its port is free."""
     port = free_port()

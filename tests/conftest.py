@@ -40,7 +40,7 @@ _QUICK = pytest.StashKey[dict[str, bool]]()
 
 
 def pytest_configure() -> None:
-    """Forget the terminal that isn't there: pytest-xdist gives its workers the size of one, and tables are cut to it."""
+    """Forget the terminal that isn't there: pytest-xdist gives its workers the size of one, and it cuts tables."""
     for name in ("COLUMNS", "LINES"):
         os.environ.pop(name, None)
 

@@ -24,12 +24,16 @@ LONGEST_FIRST = (
     "tests/study/jobs/test_on_a_cluster.py",
     "tests/study/tracking/test_server.py",
     "tests/study/engine/gpu/test_phases.py",
+    "tests/study/test_security.py",
     "tests/study/test_search_run.py",
+    "tests/study/test_run_until.py",
+    "tests/study/test_run.py",
+    "tests/study/test_working_folder.py",
+    "tests/study/engine/gpu/test_kernels.py",
     "tests/study/test_object_store.py",
     "tests/benchmarks/test_benchmarks.py",
     "tests/benchmarks/test_gpu.py",
     "tests/study/report/test_page_in_browser.py",
-    "tests/study/test_run_until.py",
 )
 PATIENCE_MS = 240_000
 """How long a page may take to show what is expected of it, on a machine that is busy with other things."""

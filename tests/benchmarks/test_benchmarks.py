@@ -98,6 +98,7 @@ def test_compiling_is_measured_beside_loading(tmp_path):
     assert tables.compiling_table(rows).count("\n") == 3
 
 
+@pytest.mark.slow
 def test_the_floor_is_stream_and_multiply_adds(tmp_path):
     """All parts are measured beside the engine, and the floor is one of itself."""
     rows = measured(floor.main, tmp_path, "--hidden", "2", "--rounds", "1", "--seconds", "0.01")

@@ -169,7 +169,7 @@ def test_lanes_wait_for_more(tmp_path, small_pack):
 @pytest.mark.slow
 def test_a_desk_that_dies_while_a_study_grows_forgets_nothing(tmp_path, small_pack):
     """After kill -9 of the desk, what was added since it opened is handed out again, and the run ends."""
-    batches = [[small_pack(0)], [small_pack(seed, iterations=20_000) for seed in (1, 2, 3)], [small_pack(4)]]
+    batches = [[small_pack(0)], [small_pack(seed, iterations=4000) for seed in (1, 2, 3)], [small_pack(4)]]
     folder, work = work_in(tmp_path)
     killed: list[int] = []
     told: list[Event] = []
@@ -340,7 +340,7 @@ def test_a_worker_answers():
 
 def test_every_lane_is_used_and_every_pack_done_once(tmp_path, small_pack):
     """Packs that can't be done by fewer use all workers, and give the bits of a run in this process."""
-    packs = [small_pack(seed, seed + 100, iterations=1000, evaluate_every=500) for seed in range(8)]
+    packs = [small_pack(seed, seed + 100, iterations=500) for seed in range(2 * SLOTS)]
     folder, work = work_in(tmp_path / "tune")
     events: list[Event] = []
     used = on_tune(packs, Together(work, tmp_path / "here", SLOTS), events.append)
@@ -375,7 +375,7 @@ class Together:
 @pytest.mark.slow
 def test_a_silent_worker_is_ended_and_its_pack_goes_on(tmp_path, small_pack):
     """A worker that is paused for good is given up, in words, and its pack goes on to the undisturbed bits."""
-    packs = [small_pack(*range(4 * n, 4 * n + 4), iterations=6000, evaluate_every=500) for n in range(3)]
+    packs = [small_pack(seed, iterations=6000, evaluate_every=500) for seed in range(2)]
     folder, work = work_in(tmp_path / "paused")
     paused: set[int] = set()
     told: list[Event] = []
@@ -441,7 +441,7 @@ def test_a_pack_that_always_crashes_fails_alone(tmp_path, small_pack):
 @pytest.mark.slow
 def test_stopping_keeps_checkpoints(tmp_path, small_pack):
     """Told to stop, running packs keep a checkpoint and end; run again, they end with the undisturbed bits."""
-    packs = [small_pack(seed, iterations=20_000, evaluate_every=5000) for seed in range(SLOTS)]
+    packs = [small_pack(seed, iterations=10_000, evaluate_every=5000) for seed in range(SLOTS)]
     folder, work = work_in(tmp_path / "stopped")
     work = replace(work, checkpoint_every_s=1e9)
     stop = threading.Event()

@@ -41,7 +41,14 @@ def capability(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) 
     return capability
 
 
-@pytest.mark.parametrize(("model", "capability"), _MODELS.items(), indirect=["capability"])
+@pytest.mark.parametrize(
+    ("model", "capability"),
+    [
+        pytest.param(*pair, marks=() if pair[0] in ("NMU", "NALU") else pytest.mark.slow)
+        for pair in _MODELS.items()
+    ],
+    indirect=["capability"],
+)
 def test_kernels_compile_to_what_the_cpu_computes(model, capability, small_cell):
     """No product and sum become one, nothing is called, and training uses no float64."""
     shape, choices = asked(small_cell(model))

@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -114,7 +114,8 @@ class Idle(Training):
 class IdleWork(PackWork):
     """Does with a pack what `PackWork` does, but for the training."""
 
-    def _start(self, pack: Pack, kept: Checkpoint | None) -> Training:
+    def _start(self, pack: Pack, kept: Checkpoint | None) -> Generator[Event, None, Training]:
+        yield from ()
         return Idle(pack)
 
 

@@ -240,7 +240,7 @@ def test_several_stores_and_unknown_names(two_nodes, tmp_path):
         standing(client, "twofold", "/c")
     one = standing(client, "twofold", "/a")
     assert one.heartbeat is None
-    assert one.said == ('@study {"study": 1}',)
+    assert one.said == ('\\x1b[2J@study {"study": 1}',)
     assert "`study submit` the file" in one.next
     user = as_user(tmp_path, two_nodes)
     refused = study("resume", "twofold", "--store", "/b", environment=user, cwd=tmp_path)

@@ -378,9 +378,11 @@ def opened(*, own_clock: bool = False) -> Iterator[Bed]:
         service = stack.enter_context(tracking_service())
         s3, s3_environment = _object_store(network.address(1), folder)
         s3.start()
+        stack.callback(s3.kill)
         stack.enter_context(patch.dict(os.environ, s3_environment | service.mlflow.client_environment))
         clock = Clock(folder) if own_clock else None
         nodes = Nodes(network, folder, s3_environment | ({} if clock is None else clock.environment))
+        stack.callback(nodes.end)
         bed = Bed(folder, network, nodes, service, s3, s3_environment, clock)
         stack.callback(lambda: [disk.remove() for disk in bed.disks])
         stack.callback(lambda: [study.end() for study in bed.studies])

@@ -17,8 +17,8 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from benchmarks.measure import command, finish, parser, published_cell, tell
+from study.arrow import RESULT_SCHEMA, result_row
 from study.records import Result, Trial
-from study.table import RESULT_SCHEMA, result_row
 
 FEW, ALL = "csv, 8 columns", f"parquet, {len(RESULT_SCHEMA)} columns"
 """A file as anybody writes it, and one with every column of a study's results."""

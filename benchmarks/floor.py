@@ -36,7 +36,7 @@ from benchmarks.measure import (
     training,
 )
 from study.engine import ENGINES
-from study.engine.asked import task_of
+from study.engine.task import task_of
 from study.records import Cell
 from tasks.stream import Purpose
 from tasks.stream_simd import fill_inputs
@@ -60,8 +60,8 @@ def engine_stream(cell: Cell) -> Work:
     The only place here that knows the engine's inside. Compiled afresh each time: a cached copy would not notice when
     what it calls changes.
     """
-    from study.engine.fused_loop import draw
-    from study.engine.fused_parts import Parts
+    from study.engine.cpu.arrays import Parts
+    from study.engine.cpu.loop import draw
 
     parts = Parts(new_pack(cell, 1).trials)
     source, scratch = parts._source, parts._new_scratch(parts._block).x

@@ -19,7 +19,7 @@ import llvmlite.binding
 import torch
 
 from study.engine import Engine
-from study.provenance import provenance
+from study.environment import provenance
 from study.records import Cell, Pack, Trial
 from study.spec.cells import canonical_cell
 

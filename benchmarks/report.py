@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.measure import command, finish, parser, tell
-from study.plan import Plan, plan
+from study.plan.plan import Plan, plan
 from study.records import Cell, Curve, Outcome, Result, Trial, Weights
 from study.report import FORMATS
 from study.spec import parse_spec

@@ -27,15 +27,15 @@ import numpy as np
 
 from benchmarks.measure import finish, parser, tell
 from study import run as running
-from study import train
 from study.console import Console
+from study.driver import train
+from study.driver.monitor import Watch
 from study.engine import Training
-from study.plan import plan
+from study.plan.plan import plan
 from study.records import Checkpoint, Curve, Event, Outcome, Pack, PackDone, Progress, Result, Weights
 from study.spec import parse_spec
 from study.store import Store
-from study.watch import Watch
-from study.work import PackWork
+from study.worker.pack_work import PackWork
 
 NAME = "nothing"
 SPEC = """

@@ -31,7 +31,7 @@ from benchmarks.measure import (
     tell,
     training,
 )
-from study.engine.fused_engine import FusedEngine
+from study.engine.cpu.engine import FusedEngine
 from study.records import Cell
 from study.store import Store
 

@@ -24,18 +24,19 @@ from matplotlib.figure import Figure
 from benchmarks.measure import finish, tell
 from study import statistics
 from study.console import Console
+from study.driver.resources import Options
 from study.engine import engine_for
-from study.plan import Plan, packs
-from study.plan import plan as make_plan
+from study.plan.packs import packs
+from study.plan.plan import Plan
+from study.plan.plan import plan as make_plan
 from study.records import Cell, Outcome, Trial
 from study.report.figures.style import INK, PALETTE, STYLE, WIDTH_IN
-from study.results import standing
+from study.results.load import standing
 from study.run import Ending, run
 from study.search import Searching, found, read_record
 from study.search.evidence import Evidence
 from study.search.space import Space
 from study.search.suggest import Suggestions, distribution
-from study.slots import Options
 from study.spec import Spec, load_spec, parse_spec
 from study.store import Store
 

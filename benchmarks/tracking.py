@@ -35,7 +35,7 @@ from benchmarks.measure import Measure, finish, new_pack, parser, published_cell
 from benchmarks.report import made_up_plan, store
 from docs.pictures import browser_path, opened
 from study.engine import ENGINES
-from study.publishing import StoredPacks
+from study.results.stored_packs import StoredPacks
 from study.store import Store, StudyStore
 from study.tracking import Publisher, default_uri, sync
 from study.tracking.address import connect, count_rows

@@ -17,15 +17,15 @@ import pyarrow as pa
 
 from benchmarks.measure import finish, tell
 from study import statistics
-from study.aggregate import CellSummary, aggregate
-from study.plan import Plan
-from study.plan import plan as make_plan
+from study.analysis.aggregate import CellSummary, aggregate
+from study.plan.plan import Plan
+from study.plan.plan import plan as make_plan
+from study.plan.until import CONFIDENCE, Verdict, expected, grown, verdicts
 from study.records import Interval
 from study.report import cells
 from study.spec import parse_spec
 from study.spec.tables import SeedsTable, Spec
 from study.store import Store
-from study.until import CONFIDENCE, Verdict, expected, grown, verdicts
 
 NARROW, APART = "half-width", "different-from"
 

@@ -104,7 +104,7 @@ def kill(what: str, *words: str) -> None:
 
 def planned() -> set[str]:
     """Give the ids of the trials that the study asks for."""
-    from study.plan import plan
+    from study.plan.plan import plan
     from study.spec import load_spec
 
     return {trial.id for trial in plan(load_spec(str(STUDY_FILE))).trials}

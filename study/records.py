@@ -377,3 +377,12 @@ def parse_range(text: str) -> Range:
     """
     pairs = [part.strip("[]").split(",") for part in text.split("|")]
     return tuple((float(low), float(high)) for low, high in pairs)
+
+
+Labels = Mapping[str, Mapping[str, str]]
+"""Names of points that several hyperparameters share: by cell id, then by axis of the grid."""
+
+
+def value(cell: Cell, key: str, labels: Labels) -> Any:
+    """Give a cell's value of a hyperparameter, or its label on an axis of the grid."""
+    return getattr(cell, key) if key in CELL_FIELDS else labels.get(cell.id, {}).get(key)

@@ -12,21 +12,22 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from study import until
 from study.console import Console
+from study.driver.heartbeat import beat
+from study.driver.options import Options
+from study.driver.publishing import publishing
 from study.errors import BusyError
-from study.heartbeat import beat
-from study.options import Options
-from study.patience import waited
-from study.plan import Plan
-from study.publishing import publishing
+from study.plan import until
+from study.plan.plan import Plan
 from study.records import Trial
-from study.results import Standing, are_current, report_folder, show, standing, write_and_keep
+from study.results.load import Standing, standing
+from study.results.study import are_current, report_folder, show, write_and_keep
 from study.store import Held, Store, StudyStore
+from study.store.retry import waited
 from study.tracking import Publisher
 
 if TYPE_CHECKING:
-    from study.slots import Engines
+    from study.driver.resources import Engines
 
 
 class Ending(Enum):
@@ -82,7 +83,7 @@ def run(plan: Plan, options: Options, console: Console, grow: Grow = until_sure)
         if not pending:
             return _conclude(plan, read(options.patience_s), folder, options, console)
         # Only here: engines and Ray take seconds, and a study that is done needs neither.
-        from study import train
+        from study.driver import train
 
         taken_over = partial(_taken_over, folder, held, tell)
         with (
@@ -129,7 +130,7 @@ def _is_trained(plan: Plan, folder: StudyStore, grow: Grow) -> bool:
 
 
 def _engines(plan: Plan, options: Options) -> Engines:
-    from study.slots import engines_of  # only here: a study that is done needs no engine
+    from study.driver.resources import engines_of  # only here: a study that is done needs no engine
 
     return engines_of(plan, options)
 

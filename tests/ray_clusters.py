@@ -19,14 +19,14 @@ from pathlib import Path
 from types import MappingProxyType
 
 from study import cluster
+from study.arrow import table_results
 from study.jobs import Client, parse_address
-from study.plan import packs as make_packs
-from study.plan import plan as make_plan
+from study.plan.packs import packs as make_packs
+from study.plan.plan import plan as make_plan
 from study.records import Result
 from study.spec import parse_spec
 from study.store import Store
-from study.table import table_results
-from study.work import PackWork
+from study.worker.pack_work import PackWork
 
 DEADLINE_S = 600
 ROOT = Path(__file__).resolve().parents[1]

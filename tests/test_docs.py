@@ -12,7 +12,7 @@ import pytest
 
 from study.cli import main
 from study.errors import SpecError
-from study.plan import plan
+from study.plan.plan import plan
 from study.spec import parse_spec
 from study.spec.hyperparameters import HYPERPARAMETERS
 

@@ -21,16 +21,28 @@ KINDS: dict[str, type[Contract]] = {
 }
 BREACHES = {
     "units <- tasks <- study": [("units.nmu", "tasks.stream"), ("tasks.networks", "study.records")],
-    "Pure files import only pure files": [("study.records", "study.store"), ("study.plan", "study.engine")],
+    "Pure files import only pure files": [
+        ("study.records", "study.store"),
+        ("study.plan.plan", "study.engine"),
+    ],
     "Files that touch the world don't know each other": [
-        ("study.store.ledger", "study.tracking.rows"),
+        ("study.store.study_store", "study.tracking.rows"),
         ("study.report.page", "study.search.record"),
     ],
-    "Only cluster/ and jobs/client.py import Ray": [("study.preview", "ray"), ("study.jobs.submit", "ray")],
-    "Only tracking/ imports MLflow": [("study.preview", "mlflow"), ("study.report.write", "mlflow")],
-    "Only report/figures/ imports matplotlib": [("study.preview", "matplotlib"), ("units.nmu", "matplotlib")],
-    "Only store/objects.py imports obstore": [("study.doctor", "obstore"), ("study.store.local", "obstore")],
-    "Only search/ imports Optuna": [("study.preview_search", "optuna"), ("tasks.networks", "optuna")],
+    "Only cluster/ and jobs/client.py import Ray": [
+        ("study.driver.estimate", "ray"),
+        ("study.jobs.submit", "ray"),
+    ],
+    "Only tracking/ imports MLflow": [("study.driver.estimate", "mlflow"), ("study.report.write", "mlflow")],
+    "Only report/figures/ imports matplotlib": [
+        ("study.driver.estimate", "matplotlib"),
+        ("units.nmu", "matplotlib"),
+    ],
+    "Only store/objects.py imports obstore": [
+        ("study.doctor.examine", "obstore"),
+        ("study.store.local", "obstore"),
+    ],
+    "Only search/ imports Optuna": [("study.driver.estimate_search", "optuna"), ("tasks.networks", "optuna")],
 }
 
 

@@ -33,7 +33,7 @@ from benchmarks.gpu import checks, figure, floor, machine, sizes, speed
 from benchmarks.gpu.machine import Machine
 from benchmarks.gpu.sizes import Sizes
 from benchmarks.measure import cores, finish, parser, published_cell, tell
-from study.provenance import provenance
+from study.environment import provenance
 
 FIGURE = "figure"
 PARTS = ("checks", "models", "packs", "floor", "registers")

@@ -13,9 +13,9 @@ from benchmarks.gpu.machine import Machine, each, spread
 from benchmarks.gpu.sizes import Model, Sizes
 from benchmarks.measure import cores, new_pack, tell
 from study.engine import Training
-from study.engine.fused_engine import FusedEngine
+from study.engine.cpu.engine import FusedEngine
+from study.engine.gpu.arrays import Devices, Parts
 from study.engine.gpu.emulated import EmulatedBlocks
-from study.engine.gpu.parts import Devices, Parts
 from study.records import Cell, Outcome, Trial
 from study.statistics import fisher_exact
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import tell
-from study.provenance import provenance
+from study.environment import provenance
 from study.spec import load_spec
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -31,9 +31,9 @@ from benchmarks.gpu.machine import LEAST_SLOTS, SLOTS, Machine, each, smi
 from benchmarks.gpu.sizes import Model, Sizes
 from benchmarks.gpu.speed import laps
 from benchmarks.measure import Measure, in_turns, new_pack, published_cell, tell
+from study.engine.gpu.arrays import round_keys
 from study.engine.gpu.engine import _layout
 from study.engine.gpu.layout import Layout
-from study.engine.gpu.parts import round_keys
 from study.records import Cell
 from tasks.stream import ROUNDS
 

@@ -17,9 +17,9 @@ import torch
 
 from benchmarks.measure import published_cell, tell
 from study.engine import Training
+from study.engine.gpu.arrays import Devices, Parts
 from study.engine.gpu.emulated import EmulatedBlocks
 from study.engine.gpu.engine import GpuEngine, GpuTraining, _layout
-from study.engine.gpu.parts import Devices, Parts
 from study.records import Cell, Pack, Trial
 
 Task = TypeVar("Task")

@@ -15,8 +15,8 @@ from benchmarks.gpu.machine import LEAST_SLOTS, SLOTS, Machine, each
 from benchmarks.gpu.sizes import Model, Sizes
 from benchmarks.measure import PACK, in_turns, new_pack, published_cell, tell, training
 from study.engine import Training
-from study.engine.fused_engine import FusedEngine
-from study.engine.torch_engine import TorchEngine
+from study.engine.cpu.engine import FusedEngine
+from study.engine.torch.engine import TorchEngine
 from study.records import Cell
 
 WANTED = (25e6, 60e6)

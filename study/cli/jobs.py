@@ -22,8 +22,8 @@ from study.cli.options import (
 )
 from study.cli.standings import busy_line, checks_table, detail, listing, studies_table
 from study.console import Console
+from study.driver.progress import waiting
 from study.errors import ClusterError, InputError
-from study.progress import waiting
 from study.settings import find_setting
 from study.visible import visible
 
@@ -102,7 +102,7 @@ def resume(
 ) -> None:
     """Go on with study NAME on a cluster: as it was submitted last but for --workers, from what is stored."""
     from study.jobs import again, connect_to_run, standing
-    from study.plan import plan
+    from study.plan.plan import plan
     from study.spec import check_size, parse_spec
 
     url, console = _cluster(cluster), make_console()
@@ -206,8 +206,8 @@ def stop(name: str, cluster: str | None, only_store: str | None) -> None:
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="-- run FILE ...")
 def keep(arguments: tuple[str, ...]) -> None:
     """Run another command of this program, and start it again whenever it is killed; jobs on a cluster do that."""
-    from study.keep import driver
-    from study.keep import keep as keep_running
+    from study.driver.supervise import driver
+    from study.driver.supervise import keep as keep_running
 
     if not arguments:
         raise InputError("keep needs the command to run: study keep -- run FILE")
@@ -230,7 +230,7 @@ def doctor(
     as_json: bool,
 ) -> None:
     """Check settings, store, tracking and GPUs from here, and with a cluster each of its nodes; say what to mend."""
-    from study import doctor as checks
+    from study.doctor import examine as checks
 
     console = make_console()
     # Settings that aren't given on the command line or in the environment are read by the checks themselves.

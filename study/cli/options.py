@@ -245,7 +245,7 @@ def growing(planned: Any, store: str, optuna_storage: str | None) -> Any:
 
 def planned_study(file: str, *, yes: bool) -> Any:
     """Plan the study of a file."""
-    from study.plan import plan
+    from study.plan.plan import plan
     from study.spec import check_size, load_spec
 
     spec = load_spec(file)

@@ -10,11 +10,11 @@ from rich.table import Table
 from rich.text import Text
 
 from study.addresses import without_secret
-from study.progress import duration
+from study.words import duration
 
 if TYPE_CHECKING:
+    from study.doctor.nodes import Check
     from study.jobs import Standing, Usage
-    from study.judge import Check
 
 
 def studies_table(found: Sequence[Standing]) -> Table:

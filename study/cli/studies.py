@@ -31,9 +31,9 @@ from study.cli.options import (
     tracking_address,
     training_options,
 )
+from study.driver.heartbeat import in_job
+from study.driver.progress import waiting
 from study.errors import InputError
-from study.heartbeat import in_job
-from study.progress import waiting
 
 
 @click.command()
@@ -60,12 +60,12 @@ def plan(
     planned = planned_study(file, yes=yes)
     leave_out_pandas()
     if quick:
-        from study import outline
+        from study.driver import outline
 
         console.print(outline.quick(planned, store))
         return
     # Only now, since engines take seconds to import.
-    from study.options import Options
+    from study.driver.options import Options
 
     options = Options(
         root=store, tracking_uri=None, engine=engine, device=device, cpus=cpus, pack_size=pack_size
@@ -78,10 +78,10 @@ def plan(
 def _preview(planned: Any, options: Any) -> Any:
     """Say what running a study would do; a search in its own words."""
     if planned.spec.search is None:
-        from study.preview import preview
+        from study.driver.estimate import preview
 
         return preview(planned, options)
-    from study.preview_search import preview_search
+    from study.driver.estimate import preview_search
 
     return preview_search(planned, options)
 
@@ -143,7 +143,7 @@ def _run(
     console.print(f"{planned.spec.study}: {size_of(planned)}")
     leave_out_pandas()
     # Only now: a mistake in the file is told without what a run needs.
-    from study.options import Options
+    from study.driver.options import Options
     from study.run import Ending
     from study.run import run as run_study
 
@@ -179,8 +179,8 @@ def _run(
 @click.pass_context
 def list_(ctx: click.Context, store: str, on_cluster: str | None, as_json: bool) -> None:
     """List the studies of the store, and the presets; or those of a cluster, whoever submitted them."""
-    from study.listing import studies
     from study.presets import preset_names
+    from study.results.listing import studies
 
     if on_cluster is not None:
         list_cluster(on_cluster or known_cluster(), as_json=as_json)
@@ -199,10 +199,11 @@ def list_(ctx: click.Context, store: str, on_cluster: str | None, as_json: bool)
 @STORE
 def show(name: str, store: str) -> None:
     """Print the table of study NAME as it now stands."""
-    from study import results
+    from study.results import load
+    from study.results import study as study_results
 
     leave_out_pandas()
-    results.show(results.standing(name, store), make_console())
+    study_results.show(load.standing(name, store), make_console())
 
 
 def _read_from(source: str, tracking_uri: str | None, store: str) -> str | None:
@@ -263,7 +264,7 @@ def report(
 
     With FILE.csv or FILE.parquet of outcomes, with several studies, or with --by: one row a group.
     """
-    from study import tabulate
+    from study.results import groups as results_of_groups
 
     leave_out_pandas()
     read_from = _read_from(source, tracking_uri, store)
@@ -272,11 +273,11 @@ def report(
         len(names) > 1
         or by is not None
         or as_published
-        or any(map(tabulate.is_file, [*names, compare or ""]))
+        or any(map(results_of_groups.is_file, [*names, compare or ""]))
     ):
         if trial is not None:
             raise InputError("--trial: weights are those of one study's trial; leave out files and --by")
-        found = tabulate.tabulate(
+        found = results_of_groups.tabulate(
             names,
             store,
             None if by is None else [name.strip() for name in by.split(",") if name.strip()],
@@ -286,23 +287,24 @@ def report(
             out=out,
             formats=formats,
         )
-        tabulate.show(found, console)
-        tabulate.write(found)
+        results_of_groups.show(found, console)
+        results_of_groups.write(found)
         console.print(f"report:    {found.folder}", soft_wrap=True, highlight=False)
         return
-    from study import results
     from study.report import PUBLISHED, USUAL
+    from study.results import load
+    from study.results import study as study_results
 
     (name,) = names
-    standing = results.standing(name, store, tracking_uri=read_from, compare=compare or PUBLISHED)
-    results.show(standing, console)
+    standing = load.standing(name, store, tracking_uri=read_from, compare=compare or PUBLISHED)
+    study_results.show(standing, console)
     uri = tracking_address(tracking_uri, store)
-    written = results.write(standing, out, formats or USUAL, tracking_uri=uri, trial=trial)
+    written = study_results.write(standing, out, formats or USUAL, tracking_uri=uri, trial=trial)
     in_store = out is None and standing.folder.path is not None
     if in_store and any(path.name == "report.html" for path in written):
         tell_where(name, store, uri, console)
     else:
-        folder = out or results.own_folder(standing.folder)
+        folder = out or study_results.own_folder(standing.folder)
         console.print(f"report:    {folder}", soft_wrap=True, highlight=False)
 
 
@@ -312,13 +314,14 @@ def report(
 @TRACKING
 def sync(name: str, store: str, tracking_uri: str | None) -> None:
     """Publish to MLflow what it is missing of study NAME, and the report."""
-    from study import results
+    from study.results import load
+    from study.results import study as study_results
 
     leave_out_pandas()
     uri = needed_tracking(tracking_uri, store, "sync")
-    found = results.standing(name, store)
-    results.require_results(found)
-    published = results.sync(found, uri)
+    found = load.standing(name, store)
+    load.require_results(found)
+    published = study_results.sync(found, uri)
     click.echo(f"{published} trials published")
 
 

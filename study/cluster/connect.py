@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from study import versions
+from study import environment
 from study.errors import ClusterError, StudyError
 
 _Answer = TypeVar("_Answer")
@@ -221,15 +221,15 @@ def check_versions() -> None:
     Raises:
         ClusterError: naming the nodes and both versions, if one doesn't.
     """
-    ours = versions.versions()
+    ours = environment.versions()
     names = {
         node["NodeID"]: f"{node['NodeManagerHostname']} ({node['NodeManagerAddress']})" for node in _nodes()
     }
     wrong = []
-    for node_id, theirs in ask_each(lambda: versions.versions(), _ANSWER_TIMEOUT_S):
+    for node_id, theirs in ask_each(lambda: environment.versions(), _ANSWER_TIMEOUT_S):
         if isinstance(theirs, ClusterError):
             wrong.append(f"{names.get(node_id, node_id)} can't run this package: {theirs}")
-        elif (apart := versions.difference(ours, theirs)) is not None:
+        elif (apart := environment.difference(ours, theirs)) is not None:
             wrong.append(f"{names.get(node_id, node_id)} doesn't run what the driver runs: {apart}")
     if wrong:
         raise ClusterError(f"{'; '.join(wrong)}. Nothing was started: install the driver's versions there")

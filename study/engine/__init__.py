@@ -4,9 +4,9 @@
 """
 
 from study.engine.base import Engine, Training
+from study.engine.device import check_device
 from study.engine.gates import effective_weights, mean_gates, stacked
 from study.engine.registry import ENGINES, engine_for, passed_over, trials_at_once
-from study.engine.torch_engine import check_device
 
 __all__ = [
     "ENGINES",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from study.engine.asked import task_of
+from study.engine.task import task_of
 from study.records import Cell, Checkpoint, Curve, Pack, Progress, Result, Trial, Weights
 
 

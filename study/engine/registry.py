@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from study.engine.base import Engine
-from study.engine.fused_engine import FusedEngine
+from study.engine.cpu.engine import FusedEngine
 from study.engine.gpu.engine import GpuEngine
-from study.engine.torch_engine import TorchEngine
+from study.engine.torch.engine import TorchEngine
 from study.errors import InputError
 from study.records import Cell
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
+from study.driver.heartbeat import IN_JOB
 from study.errors import ClusterError, InputError, UnknownStudyError, nearest
-from study.heartbeat import IN_JOB
 from study.jobs.address import parse_address, token
 from study.jobs.client import Client, TakenError, connect
 from study.jobs.rows import Job, Node

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
+from study.arrow import RESULT_SCHEMA
 from study.records import CELL_FIELDS
-from study.table import RESULT_SCHEMA
 
 OUTCOME_SCHEMA = pa.schema(
     [

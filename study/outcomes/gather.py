@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from study.aggregate import all_differ, group_codes
+from study.analysis.aggregate import all_differ, group_codes
 from study.errors import InputError
 from study.outcomes.checks import MISSING, checked
 from study.outcomes.columns import ALIASES, MEASURED, OUTCOME_SCHEMA

@@ -12,26 +12,19 @@ chart_series                         points for a chart drawn elsewhere
 write_report, FORMATS, USUAL         the files
 """
 
-from study.questions import Labels, varying
-from study.report.compare import PUBLISHED, Against, Comparison, with_groups, with_published, with_study
-from study.report.content import (
-    Chosen,
-    Gates,
-    LearningCurve,
-    Links,
-    Report,
-    Rows,
-    Searched,
-    Sought,
-    TrialWeights,
-    Tried,
-)
-from study.report.contrasts import Contrasts, contrasts
+from study.analysis.comparison import PUBLISHED, Against, Comparison, with_groups, with_published, with_study
+from study.analysis.contrasts import Contrasts, contrasts
+from study.analysis.headline import headline, search_headline
+from study.analysis.learning import LearningCurve
+from study.analysis.questions import varying
+from study.analysis.rows import Keyed, cells, groups
+from study.analysis.search import Chosen, Searched, Sought, Tried
+from study.analysis.series import chart_series
+from study.analysis.trial_details import Gates, TrialWeights
+from study.records import Labels
+from study.report.content import Links, Report, Rows
 from study.report.files import cells_rows, groups_rows
-from study.report.headline import headline, search_headline
-from study.report.keyed import Keyed, cells, groups
 from study.report.notes import times_notes
-from study.report.series import chart_series
 from study.report.terminal import (
     MOST_ROWS,
     comparisons_table,

@@ -6,21 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from study.report.compare import Against
-from study.report.contrasts import Contrasts
-from study.report.keyed import Keyed
+from study.analysis.comparison import Against
+from study.analysis.contrasts import Contrasts
+from study.analysis.learning import LearningCurve
+from study.analysis.rows import Keyed
+from study.analysis.search import Searched
+from study.analysis.trial_details import Gates, TrialWeights
 
 if TYPE_CHECKING:
-    from study.until import Verdict  # what it imports takes long, and tables of files do without
-
-Floats = npt.NDArray[np.float64]
-
-QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-"""Of learning curves: the median, and the ends of a wide and a narrow band."""
+    from study.plan.until import Verdict  # what it imports takes long, and tables of files do without
 
 
 @dataclass(frozen=True)
@@ -44,158 +40,6 @@ class Links(Protocol):
 
     def cell(self, cell_id: str) -> str:
         """Give the page that lists a cell's trials."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class LearningCurve:
-    """How a row's trials learned.
-
-    Args:
-        row: which row.
-        trials: how many trials it is made of: all that have a curve, or the first of them.
-        of: how many there are.
-        iteration: shape [evaluations].
-        quantiles: by measure (``validation_mse``, ``test_mse``, ``sparsity_error``), shape [`QUANTILES`, evaluations];
-            infinite where so many trials have diverged.
-        threshold: test MSE to undercut; None if the trials' differ.
-    """
-
-    row: int
-    trials: int
-    of: int
-    iteration: npt.NDArray[np.int64]
-    quantiles: Mapping[str, Floats]
-    threshold: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Gates:
-    """How far open the gates of a row's trials are when training ends.
-
-    Args:
-        row: which row.
-        layer: name of the gated layer.
-        trials: how many trials they are of: all that have weights, or the first of them.
-        of: how many there are.
-        validation_rows: how many rows each is the mean over, the first.
-        values: mean gates, shape [trials × outputs]; 1 is the addition's path alone.
-        solved: of each value, whether its trial was solved.
-    """
-
-    row: int
-    layer: str
-    trials: int
-    of: int
-    validation_rows: int
-    values: Floats
-    solved: npt.NDArray[np.bool_]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class TrialWeights:
-    """The weights of one trial when training ended.
-
-    Args:
-        row: which row the trial is of.
-        seed: which trial.
-        outcome: how it ended.
-        iteration: updates made.
-        matrices: effective weights by name, shape [out, in], in the order of the data's path.
-    """
-
-    row: int
-    seed: int
-    outcome: str
-    iteration: int
-    matrices: Mapping[str, npt.NDArray[np.float32]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Chosen:
-    """What a search could choose.
-
-    Args:
-        name: the hyperparameter's, perhaps with a model's before it and a dot between.
-        choices: to choose from; empty for a number between ends.
-        low: its least value.
-        high: its greatest value.
-        is_log: whether factors count alike.
-    """
-
-    name: str
-    choices: tuple[Any, ...] = ()
-    low: float = 0.0
-    high: float = 0.0
-    is_log: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sought:
-    """An objective of a search.
-
-    Args:
-        name: as in the study's file.
-        title: what its values are, for people.
-        is_sought_high: whether more is better.
-    """
-
-    name: str
-    title: str
-    is_sought_high: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class Tried:
-    """A candidate of a search.
-
-    Args:
-        number: in the order of suggestion, from 0.
-        round: of candidates that were compared, from 0.
-        params: what was chosen, by the names of `Chosen`; what doesn't apply is left out.
-        seeds: that it earned.
-        values: what it was worth by these, one an objective: the end of an interval at which it looks worst.
-        is_front: whether no other is better in all respects.
-        row: of the report, if it was confirmed with fresh seeds; None if not.
-    """
-
-    number: int
-    round: int
-    params: Mapping[str, Any]
-    seeds: int
-    values: tuple[float, ...]
-    is_front: bool = False
-    row: int | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Searched:
-    """What a search did: the report's rows are then of fresh seeds alone.
-
-    Args:
-        objectives: what was sought.
-        parameters: what could be chosen.
-        candidates: what was tried, in order.
-        importance: of each parameter, by objective: shares that add up to 1; empty where it can't be told.
-        trials: that the candidates took.
-        budget: that they could take.
-        fresh: seeds that each confirmed candidate got.
-        impossible: suggestions that no cell has.
-        sampler: what suggested them.
-        is_over: whether the candidates of the rows are confirmed; else the search goes on.
-        file: the study's file of the first confirmed candidate.
-    """
-
-    objectives: tuple[Sought, ...]
-    parameters: tuple[Chosen, ...]
-    candidates: tuple[Tried, ...]
-    importance: Mapping[str, Mapping[str, float]]
-    trials: int
-    budget: int
-    fresh: int
-    impossible: int
-    sampler: str
-    is_over: bool
-    file: str
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

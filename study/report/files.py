@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from study.aggregate import CellSummary, GroupSummary
+from study.analysis.aggregate import CellSummary, GroupSummary
+from study.analysis.comparison import Against, Comparison
+from study.analysis.contrasts import Contrasts
+from study.analysis.published import SOURCE
+from study.analysis.rows import Keyed
+from study.analysis.search import Searched
+from study.analysis.summary import Summary
+from study.arrow import RESULT_SCHEMA
 from study.outcomes.text_cells import as_text
-from study.questions import Labels
-from study.records import CELL_FIELDS, Interval, Outcome, format_range
-from study.reference.published import SOURCE
-from study.report.compare import Against, Comparison
-from study.report.content import Report, Rows, Searched
-from study.report.contrasts import Contrasts
-from study.report.keyed import Keyed
-from study.report.search_table import importance_line, told, winners_table
-from study.report.sought import confirmed, told_apart
+from study.records import CELL_FIELDS, Interval, Labels, Outcome, format_range
+from study.report.content import Report, Rows
+from study.report.search.names import confirmed, told_apart
+from study.report.search.tables import importance_line, told, winners_table
 from study.report.table import (
     TextTable,
     comparison_table,
@@ -28,8 +30,6 @@ from study.report.table import (
     verdicts_note,
     verdicts_table,
 )
-from study.summary import Summary
-from study.table import RESULT_SCHEMA
 from study.visible import visible
 
 if TYPE_CHECKING:

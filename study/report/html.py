@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from study.report import words
+from study import words
 from study.report.figures import style
 from study.report.figures.style import Drawn, render
 from study.report.table import Column, TextTable

@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
+from study import words
+from study.analysis import rows as result_rows
+from study.analysis.rows import Keyed
+from study.analysis.summary import Summary
 from study.records import Interval
-from study.report import keyed, words
-from study.report.keyed import Keyed
-from study.summary import Summary
 
 _NONE = "--"
 _TITLES = {
@@ -148,7 +149,7 @@ def _columns(rows: Keyed) -> list[list[str]]:
     def estimates(
         name: str, show: Callable[[float], str], interval: str | None, of: Sequence[Any] | None = None
     ) -> list[str]:
-        bold = set() if of else set(keyed.best(rows, name, show))
+        bold = set() if of else set(result_rows.best(rows, name, show))
         return [
             _estimate(getattr(s, name), getattr(s, interval) if interval else None, show, row in bold)
             for row, s in enumerate(of or some)

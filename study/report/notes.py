@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from study.report.keyed import Keyed
+from study.analysis.rows import Keyed
 
 _MOST_NAMES = 8
 

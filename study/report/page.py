@@ -13,15 +13,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from study.aggregate import CellSummary
-from study.report import html, search_page, words
-from study.report.compare import LEVEL, Against, Comparison
+from study import words
+from study.analysis.aggregate import CellSummary
+from study.analysis.comparison import LEVEL, Against, Comparison
+from study.analysis.contrasts import Contrasts
+from study.analysis.headline import count_of
+from study.analysis.rows import Keyed
+from study.analysis.summary import Summary
+from study.report import html
 from study.report.content import Links, Report
-from study.report.contrasts import Contrasts
 from study.report.figures.style import Drawn
 from study.report.files import STATISTICS_COLUMNS
-from study.report.headline import count_of
-from study.report.keyed import Keyed
+from study.report.search import page as search_page
 from study.report.table import (
     comparison_table,
     pairs_table,
@@ -32,7 +35,6 @@ from study.report.table import (
     verdicts_note,
     verdicts_table,
 )
-from study.summary import Summary
 
 MOST_SENTENCES = 12
 """Compared rows told one by one; of more, those that differ."""

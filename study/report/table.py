@@ -6,16 +6,17 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from study.aggregate import CellSummary
+from study import words
+from study.analysis import rows as result_rows
+from study.analysis.aggregate import CellSummary
+from study.analysis.comparison import Against
+from study.analysis.contrasts import Contrasts
+from study.analysis.rows import Keyed
 from study.records import Cell, Interval
-from study.report import keyed, words
-from study.report.compare import Against
-from study.report.contrasts import Contrasts
-from study.report.keyed import Keyed
 from study.statistics import AsPublished
 
 if TYPE_CHECKING:
-    from study.until import Verdict  # what it imports takes long, and tables of files do without
+    from study.plan.until import Verdict  # what it imports takes long, and tables of files do without
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,7 @@ def _estimates(
     some = rows.summaries[:most]
     values = tuple(getattr(s, name) for s in some)
     intervals = [getattr(s, interval or f"{name}_interval", None) for s in some]
-    best: Collection[int] = keyed.best(rows, name, show) if name in _BEST else ()
+    best: Collection[int] = result_rows.best(rows, name, show) if name in _BEST else ()
     texts = tuple(_pair(show(v), show_interval(i)) for v, i in zip(values, intervals, strict=True))
     return Column(title, texts, values, best=frozenset(best))
 

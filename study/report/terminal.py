@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
+from study.analysis.comparison import Against
+from study.analysis.rows import Keyed
+from study.analysis.search import Searched
 from study.console import Console
-from study.report import search_table, sought, table
-from study.report.compare import Against
-from study.report.content import Searched
-from study.report.keyed import Keyed
+from study.report import table
+from study.report.search import names as search_names
+from study.report.search import tables as search_tables
 from study.report.table import TextTable
 
 if TYPE_CHECKING:
-    from study.until import Verdict  # what it imports takes long, and tables of files do without
+    from study.plan.until import Verdict  # what it imports takes long, and tables of files do without
 
 MOST_ROWS = 200
 """Rows that a terminal shows: nobody reads more there, and a thousand take seconds to lay out."""
@@ -63,9 +65,9 @@ def verdicts_table(rows: Keyed, verdicts: Sequence[Verdict]) -> Table:
 
 def show_search(console: Console, search: Searched, rows: Keyed) -> None:
     """Print the candidates that were confirmed, and what mattered."""
-    if sought.confirmed(search):
-        console.print(_upright(search_table.winners_table(search, rows), "Confirmed with fresh seeds"))
-    line = search_table.importance_line(search)
+    if search_names.confirmed(search):
+        console.print(_upright(search_tables.winners_table(search, rows), "Confirmed with fresh seeds"))
+    line = search_tables.importance_line(search)
     if line:
         console.print(line)
 

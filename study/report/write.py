@@ -11,9 +11,10 @@ from functools import partial
 from pathlib import Path
 
 from study.errors import InputError
-from study.report import files, latex, search_table
+from study.report import files, latex
 from study.report.content import Report
 from study.report.figures.names import KINDS, NAMES
+from study.report.search import tables as search_tables
 from study.visible import visible
 
 FORMATS: Mapping[str, Sequence[str]] = {
@@ -70,7 +71,7 @@ def write_report(
     if (against := report.against) is not None and against.comparisons:
         contents["comparison.csv"] = lambda: files.comparison_csv(report.rows, against)
     if (search := report.search) is not None and search.candidates:
-        contents["candidates.csv"] = lambda: files.to_csv(search_table.candidates_rows(search))
+        contents["candidates.csv"] = lambda: files.to_csv(search_tables.candidates_rows(search))
     if search is not None and search.file:
         contents["winner.yaml"] = lambda: search.file
     if report.contrasts.has_any:

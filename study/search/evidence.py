@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from study.aggregate import CellSummary, aggregate, rows_by
+from study.analysis.aggregate import CellSummary, aggregate, rows_by
 from study.records import Cell, Outcome
 from study.search.objectives import Floats, Sample, Value, value_of
 
@@ -17,7 +17,7 @@ class Evidence:
     """Results of a search's trials.
 
     Args:
-        results: columns of `study.table.RESULT_SCHEMA`, one row a trial; of other trials, too.
+        results: columns of `study.arrow.RESULT_SCHEMA`, one row a trial; of other trials, too.
     """
 
     def __init__(self, results: pa.Table) -> None:

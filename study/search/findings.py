@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
-import optuna
 import yaml
 
-from study.aggregate import CellSummary
+from study.analysis.aggregate import CellSummary
 from study.records import Cell
 from study.search.evidence import Evidence
+from study.search.importance import _FEWEST_FOR_IMPORTANCE, _importance
 from study.search.objectives import OBJECTIVES, Objective, front
 from study.search.record import Candidate, Record
 from study.search.searching import planned_seeds
 from study.search.space import Parameter, Space
-from study.search.suggest import directions, distribution, frozen, quietly
 from study.spec import Spec
-
-_FEWEST_FOR_IMPORTANCE = 8
 
 
 @dataclass(frozen=True)
@@ -131,30 +127,3 @@ def winners_file(spec: Spec, winner: Candidate) -> str:
 def _plain(value: Any) -> Any:
     """Turn a range's tuples into lists."""
     return [_plain(one) for one in value] if isinstance(value, tuple) else value
-
-
-def _importance(spec: Spec, told: Sequence[Candidate]) -> dict[str, dict[str, float]]:
-    """Measure by PED-ANOVA how much what the best tenth has chosen differs from what all have chosen."""
-    assert spec.search is not None
-    distributions = {key: distribution(p) for key, p in Space(spec).parameters.items()}
-    with quietly():
-        study = optuna.create_study(directions=directions(spec.search))
-        study.add_trials([frozen(candidate, distributions) for candidate in told])
-        shares = {
-            name: _shares(study, partial(_loss_of, i, OBJECTIVES[name]))
-            for i, name in enumerate(spec.search.objective)
-        }
-    return {name: found for name, found in shares.items() if found}
-
-
-def _loss_of(place: int, objective: Objective, trial: optuna.trial.FrozenTrial) -> float:
-    return objective.loss(trial.values[place])
-
-
-def _shares(study: optuna.Study, target: Callable[[optuna.trial.FrozenTrial], float]) -> dict[str, float]:
-    evaluator = optuna.importance.PedAnovaImportanceEvaluator()
-    try:
-        found = optuna.importance.get_param_importances(study, evaluator=evaluator, target=target)
-    except (ValueError, RuntimeError):  # as where all have the same value
-        return {}
-    return {key: float(share) for key, share in found.items()}

@@ -11,10 +11,10 @@
 A file appears whole or not at all, so a kill at any moment loses at most what wasn't written yet.
 """
 
+from study.store.deduplicate import one_a_trial
 from study.store.folder import Held, is_url
 from study.store.formats import SCHEMA_VERSION
-from study.store.ledger import StudyStore
-from study.store.once import one_a_trial
-from study.store.root import Store, folder_at
+from study.store.store import Store, folder_at
+from study.store.study_store import StudyStore
 
 __all__ = ["SCHEMA_VERSION", "Held", "Store", "StudyStore", "folder_at", "is_url", "one_a_trial"]

@@ -5,7 +5,7 @@ an earlier package stored is never written again, moved or trained anew because 
 
 Whoever changes a column, or what a checkpoint holds, leaves the formats before as they are, gives the last of them its
 upgrades, adds one more, and commits a store of it beside ``tests/study/stores/version-1``. A new column that earlier
-files can't fill also belongs into what may differ between two results of a trial (`study.store.once`).
+files can't fill also belongs into what may differ between two results of a trial (`study.store.deduplicate`).
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
+from study.arrow import result_row
 from study.records import Curve, Result
-from study.table import result_row
 from study.tracking.rows import row_digest
 
 # The dashboard shows no tag that begins like this.

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from study.arrow import CURVE_SCHEMA, RESULT_SCHEMA, result_row
 from study.records import CELL_FIELDS, Curve, Outcome, Result
-from study.table import CURVE_SCHEMA, RESULT_SCHEMA, result_row
 
 CURVE_POINTS = 50
 """Points of a learning curve in MLflow; writing takes about 0.1 ms a point. The store has the whole curve."""

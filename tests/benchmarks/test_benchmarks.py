@@ -34,14 +34,14 @@ from benchmarks import (
 from benchmarks.measure import published_cell
 from benchmarks.plain import output, penalty
 from study import statistics
-from study.aggregate import CellSummary
+from study.analysis.aggregate import CellSummary
 from study.console import Console
-from study.plan import plan as make_plan
+from study.driver.resources import Options
+from study.plan.plan import plan as make_plan
+from study.plan.until import Verdict
 from study.run import Ending, run
-from study.slots import Options
 from study.spec import parse_spec
 from study.store import Store
-from study.until import Verdict
 from tasks import MODELS
 from tasks.networks import Network
 from tests.servers import postgres_programs

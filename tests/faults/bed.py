@@ -22,15 +22,15 @@ from mlflow import MlflowClient
 from mlflow.entities import ViewType
 
 from study import cluster
+from study.arrow import table_results
 from study.errors import StudyError
-from study.plan import packs as make_packs
-from study.plan import plan as make_plan
+from study.plan.packs import packs as make_packs
+from study.plan.plan import plan as make_plan
 from study.records import Result
 from study.spec import parse_spec
 from study.store import Store, StudyStore
-from study.table import table_results
 from study.tracking.rows import TRIAL_ID
-from study.work import PackWork
+from study.worker.pack_work import PackWork
 from tests.faults.nodes import ROOT, WORKERS, Nodes
 from tests.faults.places import Clock, Disk, Network, own_folder
 from tests.processes import Server, answers, wait_for

@@ -8,9 +8,9 @@ from collections import Counter
 from dataclasses import dataclass
 from socket import gethostname
 
+from study.arrow import table_results
 from study.records import Outcome
 from study.store import Store
-from study.table import table_results
 from tests.faults.bed import TRIALS, Bed, Study, bits, undisturbed
 from tests.faults.strikes import Fault
 

@@ -16,8 +16,8 @@ from rich.text import Text
 from study.cli import main
 from study.cli.standings import checks_table
 from study.console import Console
-from study.judge import Check
-from study.progress import waiting
+from study.doctor.nodes import Check
+from study.driver.progress import waiting
 from study.store import Store
 from study.visible import visible
 

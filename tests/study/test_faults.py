@@ -16,15 +16,15 @@ from pathlib import Path
 import pytest
 
 from study import cluster
-from study.plan import packs as make_packs
-from study.plan import plan as make_plan
+from study.arrow import table_results
+from study.plan.packs import packs as make_packs
+from study.plan.plan import plan as make_plan
 from study.records import Result
-from study.results import standing
+from study.results.load import standing
 from study.spec import parse_spec
 from study.store import Store, StudyStore
-from study.table import table_results
 from study.tracking.rows import TRIAL_ID
-from study.work import PackWork
+from study.worker.pack_work import PackWork
 from tests.commands import CHECKPOINT, DEADLINE_S, PACK_HEARD, PROGRESS_HEARD, Start, blow, starting, stopped
 from tests.servers import dashboard
 from tests.study.tracking.made import runs_of

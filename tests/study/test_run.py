@@ -16,19 +16,20 @@ import torch
 
 from study.cluster import Capacity
 from study.console import Console
+from study.driver.resources import Options, Slots, slots_of_cluster
 from study.engine import ENGINES, Training
-from study.engine.torch_engine import TorchEngine
+from study.engine.torch.engine import TorchEngine
 from study.errors import BusyError, ClusterError, InputError, StudyError, StudyGoneError
-from study.plan import Plan
-from study.plan import plan as make_plan
+from study.plan.plan import Plan
+from study.plan.plan import plan as make_plan
 from study.records import Pack
-from study.results import standing, sync, write
+from study.results.load import standing
+from study.results.study import sync, write
 from study.run import Ending, Grow, run, until_sure
-from study.slots import Options, Slots, slots_of_cluster
 from study.spec import parse_spec
 from study.store import Store
 from study.tracking import published
-from tests.study.crashing import Crashing
+from tests.study.cluster.crashing import Crashing
 
 # Warnings of MLflow and what it imports are theirs to mend.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -173,7 +174,7 @@ def test_a_gpu_that_torch_cannot_use_is_told_of(tmp_path, monkeypatch, there):
     driver = tmp_path / "nvidiactl"
     if there:
         driver.touch()
-    monkeypatch.setattr("study.slots._GPU_DRIVER", driver)
+    monkeypatch.setattr("study.driver.resources._GPU_DRIVER", driver)
     _, told = run_here(planned(), tmp_path / "store")
     assert ("there is an NVIDIA GPU here that torch can't use" in told) == there
 

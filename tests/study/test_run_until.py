@@ -16,23 +16,24 @@ import mlflow
 import pytest
 
 from study import statistics
+from study.arrow import table_results
 from study.console import Console
+from study.driver.estimate import preview
+from study.driver.resources import Options
 from study.engine import ENGINES
-from study.plan import Plan
-from study.plan import plan as make_plan
-from study.preview import preview
+from study.plan.plan import Plan
+from study.plan.plan import plan as make_plan
+from study.plan.until import grown
 from study.records import Result
-from study.results import standing, sync, write
+from study.results.load import standing
+from study.results.study import sync, write
 from study.run import Ending, run
-from study.slots import Options
 from study.spec import parse_spec
 from study.store import Store
-from study.table import table_results
 from study.tracking import published
 from study.tracking.rows import TRIAL_ID
-from study.until import grown
 from tests.commands import DEADLINE_S, PACK_STORED, Start, blow, starting
-from tests.study.crashing import Crashing
+from tests.study.cluster.crashing import Crashing
 
 # Warnings of MLflow and what it imports are theirs to mend.
 pytestmark = pytest.mark.filterwarnings("ignore")

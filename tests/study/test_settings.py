@@ -10,10 +10,10 @@ from click.testing import CliRunner
 
 from study.addresses import holds_secret, without_secret
 from study.cli import main
+from study.driver.resources import Options
 from study.errors import InputError
 from study.jobs import Order
 from study.settings import check_no_secret, load_settings, user_file
-from study.slots import Options
 
 
 @pytest.fixture(autouse=True)

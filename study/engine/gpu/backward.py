@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from study.engine.formulas import ADD, MUL, asked, fold
+from study.engine.compiled.formulas import ADD, MUL, asked, fold
 from study.engine.gpu.compile import inline
 from study.engine.gpu.draw import new_sums
 from study.engine.gpu.instructions import load4
 from study.engine.gpu.layout import Layout
-from study.engine.gpu.row import ONE, ZERO, first_rows, second_rows
+from study.engine.gpu.row_math import ONE, ZERO, first_rows, second_rows
 
 _ONE = np.uint64(1)
 

@@ -23,9 +23,9 @@ from cuda.core import Device, Kernel, LaunchConfig, ObjectCode, Stream, launch
 from cuda.core.utils import FileStreamProgramCache
 
 import tasks.stream
+from study.engine.gpu.arrays import Blocks, Choices, Looked, Tables, chunks
 from study.engine.gpu.kernels import compile_kernels
 from study.engine.gpu.layout import Layout, Shape, new_layout
-from study.engine.gpu.parts import Blocks, Choices, Looked, Tables, chunks
 from study.errors import DeviceError
 from tasks.compile import digest
 

@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from study.engine.formulas import logarithm
+from study.engine.compiled.formulas import logarithm
+from study.engine.compiled.intrinsics import multiply_add
 from study.engine.gpu.compile import inline
 from study.engine.gpu.instructions import load4, product, store4
 from study.engine.gpu.layout import Layout
-from study.engine.gpu.row import ONE, ZERO
-from study.engine.numbers import multiply_add
+from study.engine.gpu.row_math import ONE, ZERO
 from tasks.stream import MULTIPLIERS, ROUNDS
 
 _M0, _M1 = (np.uint32(factor) for factor in MULTIPLIERS)

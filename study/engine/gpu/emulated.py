@@ -15,10 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 import tasks.stream
-from study.engine.fused_loop import ADAM
-from study.engine.gpu.draw import Drawing
-from study.engine.gpu.layout import EVALUATED_ROWS, Layout, Shape, factors, new_layout, parameters
-from study.engine.gpu.parts import (
+from study.engine.compiled.codes import ADAM
+from study.engine.gpu.arrays import (
     INTERVAL,
     LENGTH,
     NUMBERS,
@@ -33,14 +31,21 @@ from study.engine.gpu.parts import (
     Tables,
     chunks,
 )
+from study.engine.gpu.draw import Drawing
+from study.engine.gpu.layout import EVALUATED_ROWS, Layout, Shape, factors, new_layout, parameters
 from study.engine.gpu.phases import new_phases
-from study.engine.gpu.row import ZERO
-from study.engine.gpu.weight import Step, sparsity_strength
+from study.engine.gpu.row_math import ZERO
+from study.engine.gpu.weight_update import Step, sparsity_strength
 from tasks.compile import cached, digest
 from tasks.stream import ROUNDS
 
 _HERE = Path(__file__).parent
-_SOURCES = (*sorted(_HERE.glob("*.py")), *sorted(_HERE.parent.glob("*.py")), Path(tasks.stream.__file__))
+_SOURCES = (
+    *sorted(_HERE.glob("*.py")),
+    *sorted((_HERE.parent / "compiled").glob("*.py")),
+    *sorted((_HERE.parent / "cpu").glob("*.py")),
+    Path(tasks.stream.__file__),
+)
 _compiled = partial(cached, digest(_SOURCES), error_model="numpy", _nrt=False)
 
 

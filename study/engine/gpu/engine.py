@@ -16,12 +16,11 @@ import numpy.typing as npt
 import torch
 
 from study.engine.base import Engine, Training
-from study.engine.fused_layers import CODES, no_gradient
+from study.engine.compiled.codes import CODES, no_gradient
+from study.engine.device import check_device, room_for
+from study.engine.gpu.arrays import Devices, Parts
 from study.engine.gpu.layout import Layout, Shape, new_layout, refusal
-from study.engine.gpu.parts import Devices, Parts
-from study.engine.memory import room_for
-from study.engine.sliced import Arrays, Looked, SlicedTraining
-from study.engine.torch_engine import check_device
+from study.engine.training import Arrays, Looked, SlicedTraining
 from study.errors import DeviceError
 from study.records import Cell, Checkpoint, Pack, Trial
 from tasks import MODELS, ArithmeticTask

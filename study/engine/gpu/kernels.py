@@ -16,10 +16,8 @@ from numba import cuda, float32, float64, int64, types, uint32, uint64
 from numba.cuda import compiler as cuda_compiler
 from numba.cuda.cudadrv import nvvm
 
-from study.engine.fused_loop import ADAM
-from study.engine.gpu.draw import Drawing
-from study.engine.gpu.layout import EVALUATED_ROWS, Layout, factors, parameters
-from study.engine.gpu.parts import (
+from study.engine.compiled.codes import ADAM
+from study.engine.gpu.arrays import (
     INTERVAL,
     LENGTH,
     NUMBERS,
@@ -30,9 +28,11 @@ from study.engine.gpu.parts import (
     STRENGTH,
     Choices,
 )
+from study.engine.gpu.draw import Drawing
+from study.engine.gpu.layout import EVALUATED_ROWS, Layout, factors, parameters
 from study.engine.gpu.phases import new_phases
-from study.engine.gpu.row import ZERO
-from study.engine.gpu.weight import Step, sparsity_strength
+from study.engine.gpu.row_math import ZERO
+from study.engine.gpu.weight_update import Step, sparsity_strength
 from tasks.stream import ROUNDS
 
 # mypy takes numba's own, older module for this one.

@@ -19,9 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from study.engine.formulas import PLAIN
-from study.engine.fused_layers import AFFINE, GATED, NAC, NALU, SQUASHED, Code
-from study.engine.fused_loop import Moves, Network
+from study.engine.compiled.codes import AFFINE, GATED, NAC, NALU, SQUASHED, Code, Moves, Network
+from study.engine.compiled.formulas import PLAIN
 from tasks.stream_simd import padded
 
 # Four warps a block, so that many blocks share a multiprocessor and hide each other's barriers.

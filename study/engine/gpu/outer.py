@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from study.engine.compiled.intrinsics import multiply_add
 from study.engine.gpu.compile import inline
 from study.engine.gpu.instructions import load4, store4
 from study.engine.gpu.layout import Layout
-from study.engine.gpu.row import ONE, ZERO
-from study.engine.numbers import multiply_add
+from study.engine.gpu.row_math import ONE, ZERO
 
 _U1, _U2, _U3, _U4 = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 

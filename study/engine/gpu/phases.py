@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 from study.engine.gpu.backward import new_rows
 from study.engine.gpu.draw import new_draw
+from study.engine.gpu.evaluate import new_distances, new_squares
 from study.engine.gpu.layout import Layout
-from study.engine.gpu.look import new_distances, new_squares
 from study.engine.gpu.outer import new_outer, new_products
-from study.engine.gpu.owners import new_owners
+from study.engine.gpu.weights import new_owners
 
 
 class Phases(NamedTuple):

@@ -3,21 +3,10 @@
 from __future__ import annotations
 
 from study.report.content import Report
-from study.report.figures import (
-    gates,
-    heat_map,
-    learning_curves,
-    panels,
-    search_contour,
-    search_front,
-    search_history,
-    search_importance,
-    search_slices,
-    survival,
-    weights,
-)
+from study.report.figures import gates, heat_map, learning_curves, panels, survival, weights
 from study.report.figures.dots import SECONDS
 from study.report.figures.style import Drawn
+from study.report.search.figures import contour, front, history, importance, slices
 
 
 def draw(report: Report) -> list[Drawn]:
@@ -27,11 +16,11 @@ def draw(report: Report) -> list[Drawn]:
     """
     rows, search = report.rows, report.search
     found = [
-        search_history.draw(search, rows),
-        search_front.draw(search, rows),
-        search_importance.draw(search),
-        search_slices.draw(search, rows),
-        search_contour.draw(search),
+        history.draw(search, rows),
+        front.draw(search, rows),
+        importance.draw(search),
+        slices.draw(search, rows),
+        contour.draw(search),
     ]
     if search is None or search.is_over:
         has_seconds = any(s.solved_at_s_mean is not None for s in rows.summaries)

@@ -17,11 +17,12 @@ from matplotlib.lines import Line2D
 from matplotlib.textpath import text_to_path
 from matplotlib.ticker import NullLocator
 
-from study.report import series, words
-from study.report.compare import Beside
+from study import words
+from study.analysis import series
+from study.analysis.comparison import Beside
+from study.analysis.rows import Keyed
+from study.analysis.summary import Summary
 from study.report.figures.style import INK, MARKERS, PALETTE, PAPER, STYLE, WIDTH_IN, plain
-from study.report.keyed import Keyed
-from study.summary import Summary
 
 Units = tuple[tuple[float, str], ...]
 """From large to small: so many, and their name."""

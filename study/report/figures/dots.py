@@ -7,15 +7,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from study import words
+from study.analysis import series
+from study.analysis.comparison import Against, Beside
+from study.analysis.rows import Keyed
+from study.analysis.summary import Summary
 from study.records import Interval
-from study.report import series, words
-from study.report.compare import Against, Beside
 from study.report.figures import axes as axes_of
 from study.report.figures.axes import Across, Units
 from study.report.figures.multiples import MOST_CURVES
 from study.report.figures.style import PAPER
-from study.report.keyed import Keyed
-from study.summary import Summary
 
 _BESIDE: dict[str, Any] = {
     "linestyle": (0, (3, 2)),

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.patches import Patch
 
-from study.report.content import Gates
+from study.analysis.rows import Keyed
+from study.analysis.trial_details import Gates
 from study.report.figures.multiples import MOST_PANELS, MOST_TIPS, label, left_out, panels, part_of, sampled
 from study.report.figures.style import PALETTE, STYLE, Drawn, Tips
-from study.report.keyed import Keyed
 
 _BINS = 20
 _OUTCOMES = ((True, "solved", PALETTE[0]), (False, "not solved", PALETTE[1]))

@@ -11,7 +11,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from study.report import series, words
+from study import words
+from study.analysis import series
+from study.analysis.rows import Keyed
+from study.analysis.summary import Summary
 from study.report.figures.axes import count, width_pt
 from study.report.figures.multiples import (
     MOST_PANELS,
@@ -26,8 +29,6 @@ from study.report.figures.multiples import (
     title_in,
 )
 from study.report.figures.style import INK, PAPER, STYLE, WIDTH_IN, Drawn, Tips, plain, text_on
-from study.report.keyed import Keyed
-from study.summary import Summary
 
 _COLOURS = "viridis"
 _WRITTEN_PT = 6.0

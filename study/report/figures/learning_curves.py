@@ -13,12 +13,12 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from study.report import words
-from study.report.content import QUANTILES, LearningCurve
+from study import words
+from study.analysis.learning import QUANTILES, LearningCurve
+from study.analysis.rows import Keyed
 from study.report.figures import axes as axes_of
 from study.report.figures.multiples import MOST_PANELS, MOST_TIPS, label, panels, part_of, sampled
 from study.report.figures.style import INK, PALETTE, STYLE, Drawn, Tips
-from study.report.keyed import Keyed
 
 Floats = npt.NDArray[np.float64]
 

@@ -14,9 +14,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 
+from study.analysis.rows import Keyed
 from study.report.figures import axes as axes_of
 from study.report.figures.style import STYLE, WIDTH_IN, plain
-from study.report.keyed import Keyed
 
 Floats = npt.NDArray[np.floating]
 

@@ -13,9 +13,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from study import words
+from study.analysis.comparison import Against
+from study.analysis.rows import Keyed
+from study.analysis.summary import Summary
 from study.records import Interval
-from study.report import words
-from study.report.compare import Against
 from study.report.figures import axes as axes_of
 from study.report.figures.dots import (
     ERROR_PANEL,
@@ -32,8 +34,6 @@ from study.report.figures.dots import (
 )
 from study.report.figures.multiples import MOST_TIPS, heading, left_out
 from study.report.figures.style import INK, STYLE, WIDTH_IN, Drawn, Tips
-from study.report.keyed import Keyed
-from study.summary import Summary
 
 _HEIGHTS_IN = ((2, 2.0), (4, 1.6), (MOST_FACETS, 1.3))
 """Of a facet, where there are so many at most."""

@@ -13,13 +13,14 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from study.report import series, words
+from study import words
+from study.analysis import series
+from study.analysis.rows import Keyed
+from study.analysis.summary import Summary
 from study.report.figures import axes as axes_of
 from study.report.figures.multiples import MOST_CURVES, MOST_PANELS, MOST_TIPS, label, left_out, panels
 from study.report.figures.style import INK, RULE, STYLE, Drawn, Tips, plain
-from study.report.keyed import Keyed
 from study.statistics import kaplan_meier
-from study.summary import Summary
 
 Floats = npt.NDArray[np.float64]
 

@@ -12,12 +12,12 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Normalize, to_rgb
 from matplotlib.figure import Figure
 
-from study.aggregate import CellSummary
-from study.report import words
-from study.report.content import TrialWeights
+from study import words
+from study.analysis.aggregate import CellSummary
+from study.analysis.rows import Keyed
+from study.analysis.trial_details import TrialWeights
 from study.report.figures.multiples import MOST_TIPS, colour_scale, fields, heading, place
 from study.report.figures.style import RULE, STYLE, WIDTH_IN, Drawn, Tips, text_on
-from study.report.keyed import Keyed
 
 Matrix = npt.NDArray[np.float32]
 

@@ -10,7 +10,7 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.extending import intrinsic
 
-from study.engine.fused_compile import entry, internal
+from study.engine.compiled.cache import entry, internal
 from tasks.compile import is_kept
 
 _BYTES = 128

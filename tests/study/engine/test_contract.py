@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from study.engine import ENGINES, Engine
-from study.engine.asked import task_of
+from study.engine.evaluation_rows import Rows
 from study.engine.gpu.engine import GpuEngine
-from study.engine.rows import Rows
+from study.engine.task import task_of
 from study.errors import DeviceError
 from study.records import Cell, Checkpoint, Outcome, Pack, Result, Trial
 from tasks import MODELS, TASKS, ArithmeticTask, arithmetic_task

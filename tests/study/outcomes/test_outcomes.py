@@ -17,14 +17,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from study import reference
-from study.aggregate import aggregate, aggregate_by
+from study.analysis.aggregate import aggregate, aggregate_by
+from study.arrow import RESULT_SCHEMA, results_table
 from study.errors import InputError
 from study.outcomes import OUTCOME_SCHEMA, Outcomes, gather, read_source
 from study.outcomes.columns import MEASURED, from_mlflow
 from study.records import CELL_FIELDS, Cell, Outcome, Result, Trial
 from study.report.content import Rows
 from study.report.files import to_csv
-from study.table import RESULT_SCHEMA, results_table
 
 SEEDS = Path(reference.__file__).with_name("static_seeds.csv")
 HEAD = "model,hidden_size,seed,solved,solved_at,sparsity_error\n"

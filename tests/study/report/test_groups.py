@@ -14,14 +14,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from study import reference
-from study.aggregate import GroupSummary, aggregate_by
+from study.analysis import rows as result_rows
+from study.analysis.aggregate import GroupSummary, aggregate_by
 from study.console import Console
 from study.outcomes import gather, read_source
-from study.reference.published import MODEL_NAMES
-from study.report import Report, groups, groups_rows, keyed, latex, write_report
+from study.report import Report, groups, groups_rows, latex, write_report
 from study.report import summaries_table as terminal_table
 from study.report.files import AS_PUBLISHED_COLUMNS, STATISTICS_COLUMNS
 from study.report.table import summaries_table
+from study.words import MODEL_NAMES
 from tasks import MODELS
 
 BY = pa.schema([("operation", pa.string()), ("model", pa.string())])
@@ -138,7 +139,7 @@ def test_the_best_value_of_each_operation_is_bold(tmp_path):
     rows = groups(given, BY.names)
     models = [group.values for group in given]
     best = {
-        name: [models[i] for i in keyed.best(rows, name, str)]
+        name: [models[i] for i in result_rows.best(rows, name, str)]
         for name in ("success_rate", "solved_at_median")
     }
     assert best["success_rate"] == [("add", m) for m in ("Linear", "NAC+", "NAU")] + [("mul", "NAC•,σ")]
@@ -171,7 +172,7 @@ def test_one_row_has_no_best():
         }
     )
     by = ["width", "rate"]
-    assert keyed.best(groups(aggregate_by(table, by), by), "solved_at_median", str) == [0]
+    assert result_rows.best(groups(aggregate_by(table, by), by), "solved_at_median", str) == [0]
 
 
 def test_incomplete_groups_are_marked_everywhere(tmp_path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from study.aggregate import aggregate_by
+from study.analysis.aggregate import aggregate_by
 from study.report import groups
 from study.report.notes import times_notes
 from study.report.table import summaries_table

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pytest
 from matplotlib.figure import Figure
 
+from study.analysis import contrasts
 from study.console import Console
 from study.errors import InputError
 from study.records import CELL_FIELDS
@@ -23,7 +24,6 @@ from study.report import (
     FORMATS,
     cells,
     comparisons_table,
-    contrasts,
     html,
     summaries_table,
     with_published,

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from study.plan import Plan
-from study.plan import plan as make_plan
+from study.arrow import results_table
+from study.plan.plan import Plan
+from study.plan.plan import plan as make_plan
 from study.records import Outcome, Result, Trial
 from study.search import Searching
 from study.spec import Spec, parse_spec
-from study.table import results_table
 
 SPEC = """
 study: sought

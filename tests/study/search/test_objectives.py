@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from study.aggregate import aggregate
+from study.analysis.aggregate import aggregate
+from study.arrow import results_table
 from study.records import Outcome, Result, Trial
 from study.search import Evidence
 from study.search.objectives import OBJECTIVES, Sample, front, ranked, spread, value_of
-from study.table import results_table
 from tests.study.conftest import small_cell
 
 NAMES = list(OBJECTIVES)

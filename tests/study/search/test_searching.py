@@ -6,8 +6,9 @@ import json
 
 import pytest
 
+from study.arrow import results_table
 from study.errors import InputError, StoreAwayError, StoreError
-from study.plan import plan as make_plan
+from study.plan.plan import plan as make_plan
 from study.records import Outcome, Result
 from study.search import Evidence, Searching, found, plan_of, planned_seeds, read_record
 from study.search.objectives import OBJECTIVES
@@ -15,7 +16,6 @@ from study.search.record import NAME
 from study.search.searching import _MOST_ASKED, asked
 from study.search.space import Space
 from study.spec import parse_spec
-from study.table import results_table
 from tests.study.search.made import SPEC, Kept, search, spec_of, true_rate
 
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from study.plan import plan
+from study.plan.plan import plan
 from study.search.findings import winners_file
 from study.search.record import Candidate
 from study.search.searching import planned_seeds

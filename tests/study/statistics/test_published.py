@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from study import statistics
-from study.reference.published import MODEL_NAMES, rows
+from study.analysis.published import rows
+from study.words import MODEL_NAMES
 
 PRINTED = {(row["operation"], row["model"]): row for row in rows("static_summary")}
 ENOUGH = [key for key, row in PRINTED.items() if float(row["success_rate_mean"]) >= 0.1]

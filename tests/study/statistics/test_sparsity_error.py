@@ -12,7 +12,7 @@ from scipy import optimize
 from scipy.special import betaln
 
 from study import statistics
-from study.reference.published import published, rows
+from study.analysis.published import published, rows
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from study.arrow import results_table
 from study.errors import TrackingError
-from study.table import results_table
 from study.tracking import Publisher, links, load, published, sync
 from study.tracking.address import connect
 from study.tracking.experiment import Experiment

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from study.arrow import results_table
 from study.errors import TrackingError
 from study.records import Curve
-from study.table import results_table
 from study.tracking import CURVE_POINTS, Publisher, load, published, sync
 from study.tracking.address import connect
 from study.tracking.experiment import Experiment

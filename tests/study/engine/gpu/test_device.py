@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from study.engine import ENGINES
+from study.engine.gpu.arrays import Parts
 from study.engine.gpu.device import CudaBlocks
 from study.engine.gpu.emulated import EmulatedBlocks
-from study.engine.gpu.parts import Parts
 from study.errors import DeviceError
 from study.records import Pack, Trial
 from tasks import MODELS

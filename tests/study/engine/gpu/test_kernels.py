@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from study.engine.gpu import device, emulated, kernels
+from study.engine.gpu.arrays import Choices, Parts
 from study.engine.gpu.emulated import EmulatedBlocks
 from study.engine.gpu.layout import Shape, new_layout
-from study.engine.gpu.parts import Choices, Parts
 from study.records import Trial
 
 # Each with another family of units, half of them for the oldest device.

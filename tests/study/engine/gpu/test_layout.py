@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from study.engine.fused_layers import CODES
+from study.engine.compiled.codes import CODES
 from study.engine.gpu.engine import GpuEngine
 from study.engine.gpu.layout import MOST_HIDDEN, MOST_INPUTS, Layout, Shape, new_layout, refusal
 from tasks import MODELS

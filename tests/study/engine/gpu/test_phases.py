@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import torch
 
-from study.engine.fused_parts import Parts as FusedParts
+from study.engine.cpu.arrays import Parts as FusedParts
+from study.engine.gpu.arrays import Parts, round_keys
 from study.engine.gpu.draw import Drawing, new_draw
 from study.engine.gpu.emulated import EmulatedBlocks
 from study.engine.gpu.layout import Layout, Shape, new_layout
-from study.engine.gpu.parts import Parts, round_keys
-from study.engine.gpu.weight import sparsity_strength
+from study.engine.gpu.weight_update import sparsity_strength
 from study.engine.schedule import Schedules
 from study.records import Cell, Trial
 from tasks.stream import Purpose, inputs

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from study.aggregate import GroupSummary
+from study.analysis.aggregate import GroupSummary
+from study.analysis.trial_details import Gates
 from study.report import groups
-from study.report.content import Gates
 from study.report.figures import gates
 from study.report.figures.names import KINDS
 from study.report.figures.style import PALETTE, render

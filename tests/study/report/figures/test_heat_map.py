@@ -6,7 +6,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
-from study.aggregate import GroupSummary
+from study.analysis.aggregate import GroupSummary
 from study.report import cells, groups
 from study.report.figures import heat_map
 from study.report.figures.names import KINDS

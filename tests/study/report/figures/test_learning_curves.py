@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from study.aggregate import GroupSummary
+from study.analysis.aggregate import GroupSummary
+from study.analysis.learning import LearningCurve
 from study.report import groups
-from study.report.content import LearningCurve
 from study.report.figures import learning_curves
 from study.report.figures.names import KINDS
 from study.report.figures.style import INK, PALETTE, render

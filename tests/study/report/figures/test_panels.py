@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from matplotlib.collections import LineCollection
 
-from study.aggregate import GroupSummary
+from study.analysis.aggregate import GroupSummary
 from study.report import cells, groups, with_published
 from study.report.figures import panels
 from study.report.figures.dots import SECONDS

@@ -16,16 +16,17 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from study.aggregate import GroupSummary
+from study.analysis.aggregate import GroupSummary
+from study.analysis.learning import LearningCurve
+from study.analysis.summary import Times
+from study.analysis.trial_details import Gates, TrialWeights
 from study.report import Report, Rows, groups
-from study.report.content import Gates, LearningCurve, TrialWeights
 from study.report.figures import all as all_figures
 from study.report.figures import names as names_of_figures
 from study.report.figures import panels
 from study.report.figures.multiples import heading
 from study.report.figures.names import KINDS
 from study.report.figures.style import INK, PALETTE, PAPER, RULE, Drawn, Tips, plain, render
-from study.summary import Times
 
 NAMES = ("$x^2$", "_hidden", "<b>&", "a" * 300, "ünï 统", "bell\x07", "one, two, three, four, five, six", "")
 

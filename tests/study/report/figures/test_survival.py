@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from study.aggregate import GroupSummary
+from study.analysis.aggregate import GroupSummary
+from study.analysis.summary import Times
 from study.report import cells, groups
 from study.report.figures import survival
 from study.report.figures.names import KINDS
 from study.report.figures.style import INK, PALETTE, RULE, render
 from study.statistics import kaplan_meier
-from study.summary import Times
 
 
 def curves(axes, colour=None):

@@ -6,10 +6,10 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
-from study.aggregate import GroupSummary
+from study.analysis.aggregate import GroupSummary
+from study.analysis.trial_details import TrialWeights
 from study.records import Outcome
 from study.report import cells, groups
-from study.report.content import TrialWeights
 from study.report.figures import weights
 from study.report.figures.names import KINDS
 from study.report.figures.style import render

@@ -1,0 +1,1 @@
+"""What a report says, computed: rows, comparisons, contrasts, headlines. Nothing is written here."""

@@ -1,0 +1,272 @@
+"""From one row a trial to one row a cell, or a group of trials."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from study.analysis import questions
+from study.analysis.summary import (
+    COLUMNS,
+    WILSON,
+    Columns,
+    RateIntervals,
+    Summary,
+    meant_to_run,
+    solved_values,
+    summarise,
+)
+from study.analysis.summary import columns as columns_of
+from study.errors import InputError
+from study.records import CELL_FIELDS, Cell, Labels, Outcome, parse_range
+from study.statistics import AsPublished
+from study.statistics import as_published as as_published_of
+
+_RANGES = ("interpolation_range", "extrapolation_range")
+_MOST_CODES = 2**62
+"""Combinations of several columns' values; for more, which may not fit into 64 bits, rows are numbered anew before."""
+
+_NEEDED = ("trial_id", "cell_id", *CELL_FIELDS, *COLUMNS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellSummary(Summary):
+    """What a cell's trials came to.
+
+    Args:
+        cell: which cell.
+    """
+
+    cell: Cell
+
+    @property
+    def cell_id(self) -> str:
+        """Name the cell."""
+        return self.cell.id
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupSummary(Summary):
+    """What the trials came to that have equal values in some columns.
+
+    Args:
+        values: theirs, in the order of the columns; None where there is none.
+        as_published: the same by the published estimators, if asked for.
+    """
+
+    values: tuple[Any, ...]
+    as_published: AsPublished | None = None
+
+
+def aggregate(
+    results: pa.Table,
+    *,
+    planned: Mapping[Cell, int] | None = None,
+    rates: RateIntervals = WILSON,
+    labels: Labels | None = None,
+) -> list[CellSummary]:
+    """Summarise each cell's trials.
+
+    Args:
+        results: columns of `study.arrow.RESULT_SCHEMA`, one row a trial, in any order.
+        planned: seeds of each planned cell, so that what is pending is counted; None: nothing is pending.
+        rates: how success rates are bounded.
+        labels: what people call points on axes of the grid, which tell a question from the methods it compares.
+
+    Returns:
+        The planned cells in the order planned, then other cells in the order first seen.
+
+    Raises:
+        InputError: if a column is missing, a trial has two rows or an outcome is none of `Outcome`, or a
+            cell's id isn't that of its columns.
+
+    Example:
+        >>> from study.arrow import results_table
+        >>> aggregate(results_table([]))
+        []
+    """
+    _check(results)
+    ids = results["cell_id"].combine_chunks().dictionary_encode()
+    codes = np.asarray(ids.indices)
+    found = _cells(results, codes, ids.dictionary.to_pylist())
+    wanted = dict(planned) if planned is not None else {}
+    order = {cell.id: cell for cell in [*wanted, *found]}
+    until = _untils(list(order.values()), labels or {})
+    untils = np.array([until[cell.id] for cell in found])
+    fields = summarise(columns_of(results), rows_by(codes, len(found)), untils, rates)
+    summaries = {cell.id: CellSummary(cell=cell, **of) for cell, of in zip(found, fields, strict=True)}
+    seeds = {cell.id: count for cell, count in wanted.items()}
+    empty = {cell_id: CellSummary(cell=cell, seeds=0) for cell_id, cell in order.items()}
+    return [_count_pending(summaries.get(i, empty[i]), seeds.get(i, 0)) for i in order]
+
+
+def _untils(cells: Sequence[Cell], labels: Labels) -> dict[str, float]:
+    """Give of each cell the least iterations of a cell of its question."""
+    iterations = [cell.iterations for cell in cells]
+    # what a question is takes long to find for thousands of cells, and mostly makes no difference
+    asked = questions.of_cells(cells, labels) if len(set(iterations)) > 1 else [()] * len(cells)
+    least: dict[Hashable, float] = {}
+    for question, of_cell in zip(asked, iterations, strict=True):
+        least[question] = float(min(of_cell, least.get(question, of_cell)))
+    return {cell.id: least[question] for cell, question in zip(cells, asked, strict=True)}
+
+
+def aggregate_by(outcomes: pa.Table, by: Sequence[str], *, as_published: bool = False) -> list[GroupSummary]:
+    """Summarise the trials of each group: those with equal values in the columns `by`.
+
+    Args:
+        outcomes: columns of `study.outcomes.OUTCOME_SCHEMA` and those of `by`, one row a trial, in any order;
+            an outcome of null is a pending trial.
+        by: columns; none makes one group of all.
+        as_published: apply the published estimators, too.
+
+    Returns:
+        The groups in the order of their columns: numbers ascending, all else in the order first seen.
+
+    Raises:
+        InputError: if the published estimators lack a solved trial's solved-at or sparsity error.
+
+    Example:
+        >>> table = pa.table({"model": ["NMU", "NMU", "NAU"], "outcome": ["solved", "unsolved", "solved"],
+        ...     "solved_at_iteration": [7000, None, 9000], "sparsity_error": [1e-6, None, 2e-6],
+        ...     "training_s": [None] * 3, "trained_iterations": [None] * 3, "stopped_early": [None] * 3})
+        >>> [(group.values, group.solved, group.seeds) for group in aggregate_by(table, ["model"])]
+        [(('NMU',), 1, 2), (('NAU',), 1, 1)]
+    """
+    codes = group_codes(outcomes, by)
+    count = int(codes.max()) + 1 if codes.size else 0
+    first = np.unique(codes, return_index=True)[1]
+    values = [outcomes[name].take(pa.array(first)).to_pylist() for name in by]
+    columns = columns_of(outcomes)
+    rows = rows_by(codes, count)
+    asked = questions.questions(by, list(zip(*values, strict=True)) or [()] * count, questions.methods(by))
+    fields = summarise(columns, rows, meant_to_run(columns, rows, asked))
+    return [
+        GroupSummary(
+            values=tuple(column[code] for column in values),
+            as_published=_published(columns, rows[code]) if as_published else None,
+            **fields[code],
+        )
+        for code in _order(values, count)
+    ]
+
+
+def _order(values: Sequence[Sequence[Any]], count: int) -> Sequence[int]:
+    ranks = [_ranks(column) for column in values]
+    return sorted(
+        range(count),
+        key=lambda code: [rank[column[code]] for rank, column in zip(ranks, values, strict=True)],
+    )
+
+
+def _ranks(column: Sequence[Any]) -> dict[Any, int]:
+    """Rank a column's different values, None first among numbers."""
+    seen = list(dict.fromkeys(column))
+    if all(value is None or isinstance(value, int | float) for value in seen):
+        seen.sort(key=lambda value: -np.inf if value is None else value)
+    return {value: rank for rank, value in enumerate(seen)}
+
+
+def group_codes(table: pa.Table, by: Sequence[str]) -> npt.NDArray[np.int64]:
+    """Number the rows so that equal ones in the columns `by`, and only these, have equal numbers.
+
+    Returns:
+        0, 1, ... in the order first seen.
+
+    Example:
+        >>> group_codes(pa.table({"a": [5, 5, None, 5], "b": ["x", "y", "x", "x"]}), ["a", "b"]).tolist()
+        [0, 1, 2, 0]
+    """
+    return _numbered(_combined(table, by))
+
+
+def all_differ(table: pa.Table, by: Sequence[str]) -> bool:
+    """Say whether no two rows are equal in the columns `by`.
+
+    Example:
+        >>> all_differ(pa.table({"a": [5, 5, None], "b": ["x", "y", "x"]}), ["a", "b"])
+        True
+    """
+    codes = np.sort(_combined(table, by))  # ten times as fast as numbering a million rows that differ
+    return bool(np.all(codes[1:] != codes[:-1]))
+
+
+def _combined(table: pa.Table, by: Sequence[str]) -> npt.NDArray[np.int64]:
+    """Make one number of each row's values."""
+    codes, most = np.zeros(table.num_rows, np.int64), 1
+    for name in by:
+        column = table[name].combine_chunks().dictionary_encode(null_encoding="encode")
+        different = max(1, len(column.dictionary))
+        if most * different > _MOST_CODES:
+            codes, most = _numbered(codes), table.num_rows
+        codes, most = codes * different + np.asarray(column.indices), most * different
+    return codes
+
+
+def _numbered(codes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    return np.asarray(pa.array(codes).dictionary_encode().indices).astype(np.int64)
+
+
+def _published(columns: Columns, rows: npt.NDArray[np.int64]) -> AsPublished:
+    outcome = columns["outcome"][rows]
+    solved_at, sparsity_error = solved_values(columns, rows)
+    if not len(solved_at) == len(sparsity_error) == np.count_nonzero(outcome == str(Outcome.SOLVED)):
+        raise InputError(
+            "the published estimators need the solved_at and the sparsity_error of every solved trial, but some "
+            "have none: leave out --as-published"
+        )
+    finished = np.count_nonzero((outcome != str(Outcome.FAILED)) & (outcome != ""))
+    return as_published_of(solved_at, sparsity_error, int(finished))
+
+
+def _check(results: pa.Table) -> None:
+    missing = [name for name in _NEEDED if name not in results.column_names]
+    if missing:
+        raise InputError(
+            f"results lack the column{'s' if len(missing) > 1 else ''} {', '.join(missing)}; "
+            f"a table of results must have every column of study.table.RESULT_SCHEMA"
+        )
+    outcomes = set(pc.unique(results["outcome"]).to_pylist())
+    if foreign := outcomes - {str(outcome) for outcome in Outcome}:
+        raise InputError(
+            f"an outcome must be one of {', '.join(Outcome)}, but results have "
+            f"{', '.join(sorted(repr(name) for name in foreign))}"
+        )
+    if pc.count_distinct(results["trial_id"]).as_py() != results.num_rows:
+        counts = pc.value_counts(results["trial_id"].combine_chunks())
+        twice = counts.filter(pc.greater(counts.field("counts"), 1))[0].as_py()
+        raise InputError(
+            f"trial {twice['values']!r} has {twice['counts']} rows, but a trial must have one: "
+            f"keep the row of its last attempt"
+        )
+
+
+def _cells(results: pa.Table, codes: npt.NDArray[np.int32], ids: list[str]) -> list[Cell]:
+    """Read each cell from its first row."""
+    first = np.unique(codes, return_index=True)[1]
+    rows = results.select(list(CELL_FIELDS)).take(pa.array(first)).to_pylist()
+    cells = [Cell(**(row | {name: parse_range(row[name]) for name in _RANGES})) for row in rows]
+    for written, cell in zip(ids, cells, strict=True):
+        if written != cell.id:
+            raise InputError(
+                f"results name a cell {written!r}, but its columns make it {cell.id!r}: they were written by "
+                f"another version, or changed by hand; run the study again or use the version that wrote them"
+            )
+    return cells
+
+
+def rows_by(codes: npt.NDArray[np.integer], count: int) -> list[npt.NDArray[np.int64]]:
+    """List the rows of each code, in the order given."""
+    order = np.argsort(codes, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(codes, minlength=count))[:-1]) if count else []
+
+
+def _count_pending(summary: CellSummary, planned: int) -> CellSummary:
+    seeds = max(planned, summary.seeds)
+    return replace(summary, seeds=seeds, pending=seeds - summary.seeds)

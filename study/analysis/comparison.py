@@ -1,0 +1,317 @@
+"""Set a report's rows beside the published cells they repeat, or beside the rows of another study."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from study import statistics, words
+from study.analysis import rows as result_rows
+from study.analysis.aggregate import CellSummary
+from study.analysis.published import SOURCE, Published, published
+from study.analysis.questions import varying
+from study.analysis.rows import Keyed
+from study.analysis.summary import Summary
+from study.errors import InputError
+from study.records import CELL_FIELDS, Cell, Interval
+
+LEVEL = 0.05
+"""Chance of any false 'differs' in one comparison."""
+
+PUBLISHED = "published"
+
+_PROTOCOL: dict[str, Any] = {
+    "subsets": 2,
+    "interpolation_range": ((1.0, 2.0),),
+    "extrapolation_range": ((2.0, 6.0),),
+    "init_variance": None,
+    "optimizer": "adam",
+    "learning_rate": 1e-3,
+    "batch_size": 128,
+    "evaluate_every": 1000,
+    "evaluation_rows": 10_000,
+    "success_epsilon": 1e-5,
+    "success_threshold": None,
+}
+_TASKS: dict[str, dict[str, Any]] = {
+    "simple": {"input_size": 4, "iterations": 200_000},
+    "arithmetic": {
+        "input_size": 100,
+        "subset_ratio": 0.25,
+        "overlap_ratio": 0.5,
+        "iterations": 5_000_000,
+    },
+}
+_BEST_STEP_WINDOW = 5000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beside:
+    """What a row is set beside. None means that there is no such number.
+
+    Args:
+        source: the published table, or the study or file.
+        solved: trials that solved the task.
+        finished: of so many.
+        success_rate: solved of finished.
+        success_rate_interval: Wilson, 95%.
+        solved_at_median: iterations; of the solved trials, as are the next four.
+        solved_at_mean: iterations.
+        solved_at_interval: of the mean, 95%.
+        sparsity_error_mean: of the solved trials.
+        sparsity_error_interval: of the mean, 95%.
+        complete: whether no trial is failed or pending there.
+    """
+
+    source: str
+    solved: int
+    finished: int
+    success_rate: float
+    success_rate_interval: Interval
+    solved_at_median: float | None = None
+    solved_at_mean: float | None = None
+    solved_at_interval: Interval | None = None
+    sparsity_error_mean: float | None = None
+    sparsity_error_interval: Interval | None = None
+    complete: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """A row beside another.
+
+    Args:
+        row: which row of the report.
+        summary: what its trials came to.
+        beside: the other.
+        difference: of the success rates, here minus there.
+        difference_interval: Newcombe, 95%.
+        p_value: Fisher's exact test of equal success rates, two-sided.
+        p_adjusted: the same after Holm, over all rows compared.
+        verdict: ``differs`` if `p_adjusted` is below `LEVEL`, else ``agrees``: no difference was detected.
+        log_rank_p: log-rank test of equal times to success, after Holm; None where the other's aren't known.
+    """
+
+    row: int
+    summary: Summary
+    beside: Beside
+    difference: float
+    difference_interval: Interval
+    p_value: float
+    p_adjusted: float
+    verdict: str
+    log_rank_p: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Against:
+    """A report's rows beside others.
+
+    Args:
+        name: ``published``, or of the study or file.
+        source: where the others come from, for people.
+        comparisons: one a row that has another; may be empty.
+        notes: sentences the reader must know.
+    """
+
+    name: str
+    source: str
+    comparisons: tuple[Comparison, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_published(self) -> bool:
+        """Say whether the others are the published cells."""
+        return self.name == PUBLISHED
+
+
+def with_published(summaries: Sequence[CellSummary]) -> Against:
+    """Compare each cell that repeats a published one, and has a finished trial, with it.
+
+    Where several published cells have the same protocol, a study that sweeps the hidden size is compared with
+    the published sweeps (the NMU with the ablation's, of 50 seeds), and one that doesn't with the seeds.
+    """
+    pairs = [
+        (row, summary, _beside(found.table, found, found.seeds))
+        for row, summary in enumerate(summaries)
+        if summary.finished and (found := _choose(summary.cell, summaries)) is not None
+    ]
+    return Against(name=PUBLISHED, source=SOURCE, comparisons=_compared(pairs))
+
+
+def with_study(summaries: Sequence[CellSummary], others: Sequence[CellSummary], name: str) -> Against:
+    """Compare each cell with that of another study that has its values in all that either study sweeps.
+
+    Raises:
+        InputError: if no cell of the other study has a counterpart here, or one has several.
+    """
+    cells, their_cells = [s.cell for s in summaries], [s.cell for s in others]
+    swept = dict.fromkeys([*varying(cells), *varying(their_cells)])
+    same = {cell.id for cell in cells} & {cell.id for cell in their_cells}
+    keys = CELL_FIELDS if same else tuple(dict.fromkeys(["model", *swept]))
+    here, there = (_by(group, keys) for group in (summaries, others))
+    notes = [] if same else _differences(cells, their_cells, keys, name)
+    return _with_rows(here, there, name, notes)
+
+
+def _differences(
+    cells: Sequence[Cell], their_cells: Sequence[Cell], keys: Sequence[str], name: str
+) -> list[str]:
+    """Say of each hyperparameter that isn't matched in which values the studies differ."""
+    notes = []
+    for key in CELL_FIELDS:
+        here, there = (dict.fromkeys(getattr(cell, key) for cell in some) for some in (cells, their_cells))
+        if key not in keys and set(here) != set(there):
+            values = [", ".join(words.show_value(key, value) for value in some) for some in (here, there)]
+            notes.append(f"{words.title(key)}: {values[0]} here, {values[1]} in {name}")
+    return notes
+
+
+def with_groups(rows: Keyed, others: Keyed, name: str) -> Against:
+    """Compare each group with that of another file or study which has its values in the same columns.
+
+    Raises:
+        InputError: if no group has a counterpart.
+    """
+    return _with_rows(rows, others, name, [])
+
+
+def _by(summaries: Sequence[CellSummary], keys: Sequence[str]) -> Keyed:
+    """Tell cells apart by some of their fields."""
+    values = tuple(tuple(getattr(s.cell, key) for key in keys) for s in summaries)
+    return replace(result_rows.cells(summaries, {}), keys=tuple(keys), values=values)
+
+
+def _with_rows(rows: Keyed, others: Keyed, name: str, notes: Sequence[str]) -> Against:
+    there: dict[tuple[Any, ...], Summary] = {}
+    for values, summary in zip(others.values, others.summaries, strict=True):
+        if there.setdefault(values, summary) is not summary:
+            raise InputError(
+                f"--compare {name}: several of its cells have one value of {', '.join(rows.keys)}; "
+                "compare with a study in which these tell the cells apart"
+            )
+    found = [
+        (row, s, there[v])
+        for row, (v, s) in enumerate(zip(rows.values, rows.summaries, strict=True))
+        if v in there
+    ]
+    if not found:
+        raise InputError(
+            f"--compare {name}: none of its cells has the values of a cell here in {', '.join(rows.keys)}"
+        )
+    pairs = [(row, s, other) for row, s, other in found if s.finished and other.finished]
+    alone = len(rows.summaries) - len(pairs)
+    told = (
+        [f"{alone} of {len(rows.summaries)} {rows.noun}s have nothing finished to be compared with"]
+        if alone
+        else []
+    )
+    compared = _compared(
+        [(row, s, _beside(name, other, other.finished, complete=other.complete)) for row, s, other in pairs]
+    )
+    tested = [_log_rank(s, other) for _, s, other in pairs]
+    adjusted = iter(statistics.holm([p for p in tested if p is not None]))
+    timed = tuple(
+        replace(c, log_rank_p=None if p is None else next(adjusted))
+        for c, p in zip(compared, tested, strict=True)
+    )
+    return Against(name=name, source=name, comparisons=timed, notes=(*notes, *told))
+
+
+def _log_rank(here: Summary, there: Summary) -> float | None:
+    known = [s.times.known("iterations") if s.times else None for s in (here, there)]
+    if any(k is None for k in known):
+        return None
+    found = statistics.log_rank([k for k in known if k is not None])
+    return None if found is None else found.p_value
+
+
+def _compared(pairs: Sequence[tuple[int, Summary, Beside]]) -> tuple[Comparison, ...]:
+    p_values = [statistics.fisher_exact(s.solved, s.finished, b.solved, b.finished) for _, s, b in pairs]
+    adjusted = statistics.holm(p_values)
+    return tuple(
+        Comparison(
+            row=row,
+            summary=summary,
+            beside=beside,
+            difference=summary.solved / summary.finished - beside.success_rate,
+            difference_interval=statistics.newcombe(
+                summary.solved, summary.finished, beside.solved, beside.finished
+            ),
+            p_value=p_value,
+            p_adjusted=p_adjusted,
+            verdict="differs" if p_adjusted < LEVEL else "agrees",
+        )
+        for (row, summary, beside), p_value, p_adjusted in zip(pairs, p_values, adjusted, strict=True)
+    )
+
+
+def _beside(source: str, of: Summary | Published, finished: int, *, complete: bool = True) -> Beside:
+    return Beside(
+        source=source,
+        solved=of.solved,
+        finished=finished,
+        success_rate=of.solved / finished,
+        success_rate_interval=statistics.wilson(of.solved, finished),
+        solved_at_median=of.solved_at_median,
+        solved_at_mean=of.solved_at_mean,
+        solved_at_interval=of.solved_at_interval,
+        sparsity_error_mean=of.sparsity_error_mean,
+        sparsity_error_interval=of.sparsity_error_interval,
+        complete=complete,
+    )
+
+
+def matches(cell: Cell, row: Published) -> bool:
+    """Say whether a cell repeats a published one in everything that the published protocol fixes.
+
+    A sparsity schedule that starts after the last iteration is one that is off; a best-step window longer
+    than the run is the whole run; `stop: when_decided` changes no outcome.
+    """
+    fixed = {
+        **_PROTOCOL,
+        **_TASKS[row.task],
+        "task": row.task,
+        "operation": row.operation,
+        "model": row.model,
+        "hidden_size": row.hidden_size,
+    }
+    return (
+        all(getattr(cell, name) == value for name, value in fixed.items())
+        and min(cell.best_step_window, cell.evaluations) == min(_BEST_STEP_WINDOW, cell.evaluations)
+        and _sparsity(cell) == _published_sparsity(cell, row)
+        and _bounds_match(cell, row)
+    )
+
+
+def _choose(cell: Cell, summaries: Iterable[CellSummary]) -> Published | None:
+    candidates = [row for row in published() if matches(cell, row)]
+    swept = len({s.cell.hidden_size for s in summaries if s.cell.model == cell.model}) > 1
+    first = ("hidden_size_ablation", "hidden_size") if swept else ("static_seeds", "hidden_size_ablation")
+    ranks = {table: rank for rank, table in enumerate(first)}
+    return min(candidates, key=lambda row: ranks.get(row.table, len(ranks)), default=None)
+
+
+def _sparsity(cell: Cell) -> tuple[Any, ...] | None:
+    """Give the schedule of the sparsity regulariser; None if it is never on."""
+    if not cell.sparsity_strength or (cell.sparsity_start or 0) >= cell.iterations:
+        return None
+    shape, scaling = cell.sparsity_shape, cell.sparsity_scaling
+    return (cell.sparsity_strength, cell.sparsity_start, cell.sparsity_end, shape, scaling)
+
+
+def _published_sparsity(cell: Cell, row: Published) -> tuple[Any, ...] | None:
+    # only here, since torch takes seconds to import, and tables of files do without
+    from tasks import MODELS
+
+    model = MODELS[row.model]
+    if not row.sparsity or not model.sparsity_strength or (model.sparsity_start or 0) >= cell.iterations:
+        return None
+    return (model.sparsity_strength, model.sparsity_start, model.sparsity_end, "linear", "linear")
+
+
+def _bounds_match(cell: Cell, row: Published) -> bool:
+    if row.clipped:
+        return cell.bounds in (None, "clipped")
+    return cell.bounds == "regularized" and not cell.out_of_bounds_strength

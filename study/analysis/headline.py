@@ -1,0 +1,214 @@
+"""The finding in a sentence, computed from the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from study import statistics, words
+from study.analysis import series
+from study.analysis.contrasts import Contrasts, Trend
+from study.analysis.rows import Keyed
+from study.analysis.search import Searched
+from study.analysis.summary import Summary
+
+LEVEL = 0.05
+"""A trend whose adjusted p-value is below is told as one."""
+
+_MOST_QUESTIONS = 4
+
+
+@dataclass(frozen=True)
+class _Method:
+    """Rows that differ in what is swept alone, by its ascending values; some of them are compared."""
+
+    name: str
+    rows: tuple[int, ...]
+    solved: int
+    finished: int
+
+    @property
+    def rate(self) -> float:
+        return self.solved / self.finished
+
+    @property
+    def called(self) -> str:
+        """Set what tells rows of one model apart in brackets: commas stand between methods here."""
+        first, comma, rest = self.name.partition(", ")
+        return f"{first} ({rest})" if comma else self.name
+
+
+def headline(rows: Keyed, contrasts: Contrasts) -> str:
+    """Say which method succeeds most often, and how its success and its time change with what is swept.
+
+    Methods are compared within a question (an operation, a range, ...), over the swept values at which all of them
+    have finished trials.
+
+    Args:
+        rows: what the trials came to.
+        contrasts: their trends.
+    """
+    finished = rows.finished()
+    if not finished:
+        return "No trial has finished yet."
+    if not any(rows.summaries[row].solved for row in finished):
+        return (
+            f"None of {count_of(sum(rows.summaries[row].finished for row in finished), 'trial')} was solved."
+        )
+    x = series.x_axis(rows)
+    if x not in rows.keys or not rows.is_number[rows.keys.index(x)]:
+        x = "model"  # names aren't swept: they ask another question, or are another method
+    asked = [key for key in rows.varying() if key not in rows.methods and key != x]
+    questions = rows.alike(asked, finished)
+    if len(questions) == 1:
+        parts = _in_full(rows, finished, x, contrasts)
+    else:
+        shown = list(questions.values())[:_MOST_QUESTIONS]
+        parts = [
+            f"at {rows.name(some[0], asked)}, {_most_often(_methods(rows, some, x, asked))}" for some in shown
+        ]
+        more = len(questions) - len(shown)
+        parts += [f"and {more} questions more"] if more else []
+        parts[0] = parts[0][0].upper() + parts[0][1:]
+    lacking = sum(not s.complete for s in rows.summaries)
+    if lacking:
+        parts.append(f"incomplete: {lacking} of {count_of(len(rows.summaries), rows.noun)}")
+    return "; ".join(part for part in parts if part) + "."
+
+
+def search_headline(search: Searched, rows: Sequence[Summary]) -> str:
+    """Say what a search found, and how good the best of it is by fresh seeds alone.
+
+    Args:
+        search: what was tried.
+        rows: of the candidates that were confirmed, the best first.
+    """
+    tried = f"{len(search.candidates)} candidates in {search.trials:,} trials"
+    if not search.is_over:
+        return f"The search goes on: {tried} so far, of {search.budget:,}."
+    best = rows[0]
+    if best.success_rate is None or best.success_rate_interval is None:
+        return f"The best of {tried} is yet to be confirmed with fresh seeds."
+    low, high = best.success_rate_interval
+    parts = [
+        f"The best of {tried} solves {best.solved} of {best.finished} ({words.rate(best.success_rate)}, {low:.2f} to "
+        f"{high:.2f}) with fresh seeds"
+    ]
+    parts += [] if best.complete else [f"incomplete: {best.seeds - best.finished} of them are missing"]
+    parts += [f"{len(rows)} candidates of its front were confirmed"] if len(rows) > 1 else []
+    return "; ".join(parts) + "."
+
+
+def count_of(number: int, noun: str) -> str:
+    """Count something.
+
+    Example:
+        >>> count_of(1, "trial"), count_of(1200, "trial")
+        ('1 trial', '1,200 trials')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _in_full(rows: Keyed, finished: Sequence[int], x: str, contrasts: Contrasts) -> list[str]:
+    methods = _methods(rows, finished, x, ())
+    parts = [_most_often(methods)]
+    best = _best(methods)
+    if len(best) != 1:
+        return parts
+    (first,) = best
+    if len(first.rows) == 1:
+        return [*parts, _solved_at(rows.summaries[first.rows[0]])]
+    trend = next((t for t in contrasts.trends if t.key == x and t.name == first.name), None)
+    return [*parts, _changes(rows, first.rows, x, trend), _time(rows, first.rows, x)]
+
+
+def _methods(rows: Keyed, finished: Sequence[int], x: str, asked: Sequence[str]) -> list[_Method]:
+    """Put rows together that differ in x alone, and count over the values of x that all of them have."""
+    rest = [key for key in rows.varying() if key not in asked and (key != x or x == "model")]
+    rank = {level: i for i, level in enumerate(series.levels(rows, x))}
+    groups = rows.alike(rest, finished)
+    for members in groups.values():
+        members.sort(key=lambda row: rank.get(rows.value(row, x), 0))
+    compared = _shared(rows, groups, x) if x != "model" else groups
+    return [
+        _Method(
+            name=rows.name(members[0], rest),
+            rows=tuple(members),
+            solved=sum(rows.summaries[row].solved for row in compared[key]),
+            finished=sum(rows.summaries[row].finished for row in compared[key]),
+        )
+        for key, members in groups.items()
+        if compared[key]
+    ]
+
+
+def _shared(
+    rows: Keyed, groups: Mapping[tuple[Any, ...], Sequence[int]], x: str
+) -> dict[tuple[Any, ...], list[int]]:
+    """Keep the rows at values of x that all groups have; where there is none, nothing can be compared."""
+    levels = [{rows.value(row, x) for row in members} for members in groups.values()]
+    common = set.intersection(*levels)
+    return {key: [row for row in members if rows.value(row, x) in common] for key, members in groups.items()}
+
+
+def _best(methods: Sequence[_Method]) -> list[_Method]:
+    most = max((method.rate for method in methods), default=0.0)
+    return [method for method in methods if method.rate == most > 0]
+
+
+def _most_often(methods: Sequence[_Method]) -> str:
+    if not methods:
+        return "no two methods were tried at the same values of what is swept"
+    best = _best(methods)
+    if not best:
+        return "nothing was solved"
+    first = best[0]
+    rate = f"{first.solved:,} of {first.finished:,} trials ({words.percent(first.rate)})"
+    if len(methods) == 1:
+        return f"{first.called}: {rate} were solved" if first.name else f"{rate} were solved"
+    others = sorted((method for method in methods if method not in best), key=lambda method: -method.rate)
+    if len(best) > 1:
+        number = "both" if len(best) == 2 else "all"
+        return f"{_and([m.called for m in best])} {number} solved {words.percent(first.rate)} of their trials"
+    second = others[0]
+    low, _ = statistics.newcombe(first.solved, first.finished, second.solved, second.finished)
+    chance = " (which may be chance)" if low <= 0 else ""
+    told = [f"{method.called} {words.percent(method.rate)}" for method in others[:2]]
+    told += [count_of(len(others) - 2, "other") + " less"] if len(others) > 2 else []
+    return f"{first.called} succeeds most often{chance}, in {rate}, {_and(told)}"
+
+
+def _and(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _changes(rows: Keyed, members: Sequence[int], x: str, trend: Trend | None) -> str:
+    first, last = (rows.summaries[row] for row in (members[0], members[-1]))
+    here, there = (words.percent(s.solved / s.finished) for s in (first, last))
+    at_first, at_last = (words.show_value(x, rows.value(row, x)) for row in (members[0], members[-1]))
+    name = words.title(x)
+    if trend is None:
+        return f"its success rate is {here} at {name} {at_first} and {there} at {at_last}"
+    p = words.p_value(trend.p_adjusted)
+    told = f"trend p {p if p.startswith('<') else f'= {p}'} after Holm"
+    if trend.p_adjusted >= LEVEL:
+        return f"no trend with {name} was detected ({here} at {at_first}, {there} at {at_last}; {told})"
+    verb = "grows" if trend.z > 0 else "falls"
+    return f"its success rate {verb} with {name}, from {here} at {at_first} to {there} at {at_last} ({told})"
+
+
+def _time(rows: Keyed, members: Sequence[int], x: str) -> str:
+    there = [row for row in members if rows.summaries[row].solved_at_mean is not None]
+    if len(there) < 2:
+        return ""
+    first, last = there[0], there[-1]
+    at = [words.show_value(x, rows.value(row, x)) for row in (first, last)]
+    means = [words.iterations(rows.summaries[row].solved_at_mean) for row in (first, last)]
+    return f"solved trials take {means[0]} iterations on average at {at[0]} and {means[1]} at {at[1]}"
+
+
+def _solved_at(summary: Summary) -> str:
+    if summary.solved_at_mean is None:
+        return ""
+    return f"solved trials take {words.iterations(summary.solved_at_mean)} iterations on average"

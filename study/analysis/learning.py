@@ -1,0 +1,130 @@
+"""How the trials of a cell learned: quantiles of their learning curves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Floats = npt.NDArray[np.float64]
+
+MOST_POINTS = 200
+"""Evaluations of a curve that are kept: a figure shows no more."""
+_MEASURES = ("validation_mse", "test_mse", "sparsity_error")
+
+
+def learning_curve(
+    row: int,
+    curves: pa.Table,
+    *,
+    of: int | None = None,
+    threshold: float | None = None,
+    most_points: int = MOST_POINTS,
+) -> LearningCurve | None:
+    """Compute quantiles over trials at each of some evaluations.
+
+    The quantile q of n trials is the least of their values that at least n q of them don't exceed: always a value
+    that was seen. A trial that was stopped early keeps its last value; NaN, of one that diverged, counts as
+    infinite. The evaluations are those of the trial that went on longest, at equal steps, the first and the last among
+    them; where these aren't another trial's, what it had by then counts.
+
+    Args:
+        row: of the report.
+        curves: columns of `study.arrow.CURVE_SCHEMA`: the curves of trials of one cell.
+        of: how many trials have one; None: these are all.
+        threshold: test MSE to undercut; None if the trials' differ.
+        most_points: evaluations kept, >= 2.
+
+    Returns:
+        None if no trial was evaluated.
+
+    Raises:
+        ValueError: if a trial's measures are more or fewer than its evaluations.
+
+    Example:
+        >>> from study.records import Curve
+        >>> from study.arrow import curves_table
+        >>> mse = np.float32([[9, 4, 2], [9, 3, np.nan], [9, 1, 0.5]])
+        >>> table = curves_table(Curve(name, np.arange(3) * 100, one, one, one) for name, one in zip("abc", mse))
+        >>> curve = learning_curve(0, table)
+        >>> curve.iteration.tolist(), curve.quantiles["test_mse"][2].tolist()
+        ([0, 100, 200], [9.0, 3.0, 2.0])
+    """
+    iteration, first, length = _flat(curves, "iteration")
+    first, length = first[length > 0], length[length > 0]
+    if not first.size:
+        return None
+    last = first + length
+    longest = int(np.argmax(iteration[last - 1]))
+    kept = _thinned(int(length[longest]), most_points)
+    at = iteration[first[longest] + kept]
+    by_then = np.stack(
+        [np.searchsorted(iteration[a:b], at, side="right") for a, b in zip(first, last, strict=True)]
+    )
+    taken = first[:, None] + np.maximum(by_then - 1, 0)
+    quantiles = {}
+    for name in _MEASURES:
+        values, starts, counts = _flat(curves, name)
+        if not np.array_equal(counts[counts > 0], length) or not np.array_equal(starts[counts > 0], first):
+            raise ValueError(f"a curve must have a value of {name} at each of its evaluations, and no other")
+        quantiles[name] = _quantiles(values[taken].astype(np.float64))
+    trials = len(first)
+    return LearningCurve(
+        row=row,
+        trials=trials,
+        of=trials if of is None else of,
+        iteration=at,
+        quantiles=quantiles,
+        threshold=threshold,
+    )
+
+
+def _flat(
+    curves: pa.Table, name: str
+) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Give a column of lists as one array, and where each list begins and how long it is."""
+    column = curves[name].combine_chunks()
+    lists = pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
+    offsets = np.asarray(lists.offsets).astype(np.int64)
+    return lists.values.to_numpy(zero_copy_only=False), offsets[:-1], np.diff(offsets)
+
+
+def _thinned(count: int, most: int) -> npt.NDArray[np.int64]:
+    """Choose at most so many of `count` things, the first and the last among them."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.int64))
+
+
+def _quantiles(values: Floats) -> Floats:
+    """Give the `QUANTILES` of each column of [trials, points]."""
+    ascending = np.sort(np.where(np.isnan(values), np.inf, values), axis=0)
+    ranks = [max(0, int(np.ceil(q * len(values) - 1e-9)) - 1) for q in QUANTILES]
+    return ascending[ranks]
+
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+"""Of learning curves: the median, and the ends of a wide and a narrow band."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LearningCurve:
+    """How a row's trials learned.
+
+    Args:
+        row: which row.
+        trials: how many trials it is made of: all that have a curve, or the first of them.
+        of: how many there are.
+        iteration: shape [evaluations].
+        quantiles: by measure (``validation_mse``, ``test_mse``, ``sparsity_error``), shape [`QUANTILES`, evaluations];
+            infinite where so many trials have diverged.
+        threshold: test MSE to undercut; None if the trials' differ.
+    """
+
+    row: int
+    trials: int
+    of: int
+    iteration: npt.NDArray[np.int64]
+    quantiles: Mapping[str, Floats]
+    threshold: float | None = None

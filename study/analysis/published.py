@@ -1,0 +1,143 @@
+"""Published results: one row a cell, read from the CSV files beside this file."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from itertools import groupby
+
+from study import statistics
+from study.records import Interval
+from study.words import MODEL_NAMES
+
+SOURCE = "Madsen & Johansen, Neural Arithmetic Units, ICLR 2020"
+
+
+Row = dict[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Published:
+    """One published cell. None means that there was no such number.
+
+    Args:
+        table: which file, without ``.csv``.
+        task: ``simple`` or ``arithmetic``.
+        operation: ``add`` or ``mul``.
+        model: name as in study files.
+        hidden_size: hidden units.
+        sparsity: whether the sparsity regulariser was used as the model prescribes.
+        clipped: whether weights were clipped; otherwise bounded in the forward pass, without a regulariser.
+        solved: seeds that solved the task.
+        seeds: all seeds.
+        solved_at_median: iterations.
+        solved_at_mean: iterations.
+        solved_at_interval: of the mean, 95%.
+        sparsity_error_mean: of the solved seeds.
+        sparsity_error_interval: of the mean, 95%.
+    """
+
+    table: str
+    task: str
+    operation: str
+    model: str
+    hidden_size: int
+    sparsity: bool = True
+    clipped: bool = True
+    solved: int
+    seeds: int
+    solved_at_median: float | None = None
+    solved_at_mean: float | None = None
+    solved_at_interval: Interval | None = None
+    sparsity_error_mean: float | None = None
+    sparsity_error_interval: Interval | None = None
+
+
+@cache
+def published() -> tuple[Published, ...]:
+    """Read every published cell.
+
+    Example:
+        >>> [(row.solved, row.seeds) for row in published() if row.task == "simple" and row.model == "NMU"]
+        [(94, 100)]
+    """
+    return (*_simple(), *_static(), *_hidden_size("hidden_size"), *_hidden_size("hidden_size_ablation"))
+
+
+def rows(table: str) -> list[Row]:
+    """Read a file's rows as written."""
+    text = resources.files("study.reference").joinpath(f"{table}.csv").read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))
+
+
+def _simple() -> Iterator[Published]:
+    for row in rows("simple_summary"):
+        yield Published(
+            table="simple_summary",
+            task="simple",
+            operation=row["operation"],
+            model=MODEL_NAMES[row["model"]],
+            hidden_size=2,
+            solved=int(row["solved"]),
+            seeds=int(row["seeds"]),
+            solved_at_median=_number(row, "solved_at_median"),
+            solved_at_mean=_number(row, "solved_at_mean"),
+            solved_at_interval=_interval(row, "solved_at"),
+            sparsity_error_mean=_number(row, "sparsity_error_mean"),
+        )
+
+
+def _static() -> Iterator[Published]:
+    for (operation, model), group in groupby(
+        rows("static_seeds"), lambda row: (row["operation"], row["model"])
+    ):
+        seeds = list(group)
+        solved = [row for row in seeds if row["solved"] == "True"]
+        solved_at = [float(row["solved_at"]) for row in solved]
+        sparsity_error = [float(row["sparsity_error"]) for row in solved]
+        yield Published(
+            table="static_seeds",
+            task="arithmetic",
+            operation=operation,
+            model=MODEL_NAMES[model],
+            hidden_size=2,
+            solved=len(solved),
+            seeds=len(seeds),
+            solved_at_median=statistics.median(solved_at),
+            solved_at_mean=statistics.mean(solved_at),
+            solved_at_interval=statistics.gamma_mean_interval(solved_at),
+            sparsity_error_mean=statistics.mean(sparsity_error),
+            sparsity_error_interval=statistics.beta_mean_interval(sparsity_error),
+        )
+
+
+def _hidden_size(table: str) -> Iterator[Published]:
+    for row in rows(table):
+        model, *without = row["model"].split(", no ")
+        yield Published(
+            table=table,
+            task="arithmetic",
+            operation="mul",
+            model=MODEL_NAMES[model],
+            hidden_size=int(row["hidden_size"]),
+            sparsity="Rsparse" not in without,
+            clipped="W-clamp" not in without,
+            solved=int(row["solved"]),
+            seeds=int(row["seeds"]),
+            solved_at_mean=_number(row, "solved_at_mean"),
+            solved_at_interval=_interval(row, "solved_at"),
+            sparsity_error_mean=_number(row, "sparsity_error_mean"),
+            sparsity_error_interval=_interval(row, "sparsity_error"),
+        )
+
+
+def _number(row: Row, column: str) -> float | None:
+    return float(row[column]) if row[column] else None
+
+
+def _interval(row: Row, name: str) -> Interval | None:
+    low, high = _number(row, f"{name}_lower"), _number(row, f"{name}_upper")
+    return (low, high) if low is not None and high is not None else None

@@ -1,0 +1,97 @@
+"""Rows as curves: what figures and MLflow's own chart draw."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from study.analysis import rows as result_rows
+from study.analysis.aggregate import CellSummary
+from study.analysis.rows import Keyed
+from study.records import Labels
+
+MOST_CURVES = 8
+"""Curves one panel can carry; more are split into facets."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """One curve.
+
+    Args:
+        name: for the legend; empty if it is the only one.
+        facet: name of the row of panels it belongs to; empty if there is one row.
+        rows: its points, by ascending x.
+    """
+
+    name: str
+    facet: str
+    rows: tuple[int, ...]
+
+
+def x_axis(rows: Keyed) -> str:
+    """Choose what the rows are drawn against: hidden units, else the key with most values, numbers before names."""
+    keys = rows.varying()
+    if "hidden_size" in keys:
+        return "hidden_size"
+    swept = [key for key in keys if key != "model"]
+    return max(
+        swept, key=lambda k: (rows.is_number[rows.keys.index(k)], len(levels(rows, k))), default="model"
+    )
+
+
+def levels(rows: Keyed, key: str) -> list[Any]:
+    """List the values of a key: None first, numbers by size, others as first seen."""
+    seen = list(dict.fromkeys(rows.value(row, key) for row in range(len(rows.summaries))))
+    numbers = [level for level in seen if isinstance(level, int | float) and not isinstance(level, bool)]
+    if len(numbers) + seen.count(None) == len(seen):
+        return [*([None] if None in seen else []), *sorted(numbers)]
+    return seen
+
+
+def split(rows: Keyed, x: str, most: int = MOST_CURVES) -> list[Series]:
+    """Split rows into curves over x: a curve for each combination of the other keys that vary.
+
+    More curves than a panel can carry are split into facets: the first keys (the model leads) make the curves, as
+    many as fit, and each combination of the rest a facet.
+
+    Args:
+        rows: the rows.
+        x: a key.
+        most: curves in one facet.
+    """
+    everyone = range(len(rows.summaries))
+    keys = sorted((key for key in rows.varying() if key != x), key=lambda key: key != "model")
+    curve_keys = keys[:1]
+    for key in keys[1:]:
+        if len({tuple(rows.value(row, k) for k in [*curve_keys, key]) for row in everyone}) <= most:
+            curve_keys.append(key)
+    facet_keys = [key for key in keys if key not in curve_keys]
+    rank = {level: i for i, level in enumerate(levels(rows, x))}
+    groups = rows.alike([*curve_keys, *facet_keys], everyone)  # by value: two names may read alike
+    return [
+        Series(
+            rows.name(group[0], curve_keys),
+            rows.name(group[0], facet_keys),
+            tuple(sorted(group, key=lambda row: rank[rows.value(row, x)])),
+        )
+        for group in groups.values()
+    ]
+
+
+def chart_series(
+    summaries: Sequence[CellSummary], labels: Labels | None = None
+) -> list[tuple[str, int, float, float | None]]:
+    """List the points of success rate and solved-at against hidden units, for a chart drawn elsewhere.
+
+    Returns:
+        (name of the curve, hidden units, success rate, median of solved-at in iterations or None) of each
+        cell with a finished trial.
+    """
+    drawn = [summary for summary in summaries if summary.finished]
+    return [
+        (series.name or "all", s.cell.hidden_size, s.solved / s.finished, s.solved_at_median)
+        for series in split(result_rows.cells(drawn, labels or {}), "hidden_size")
+        for s in (drawn[row] for row in series.rows)
+    ]

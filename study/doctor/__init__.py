@@ -1,0 +1,1 @@
+"""Whether machines, stores and servers are fit for a study."""

@@ -1,0 +1,253 @@
+"""Check all that a study needs, from here to the last node of a cluster, and say what to do about each failure."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from study.addresses import without_secret
+from study.doctor.node import Answer, read
+from study.doctor.nodes import LEAST_FREE_BYTES, Check, judge
+from study.doctor.probe import free_bytes, gpus_seen, probe_store, probe_tracking
+from study.environment import versions
+from study.errors import ClusterError, InputError, StudyError
+from study.jobs import Client, connect, parse_address
+from study.settings import (
+    ENVIRONMENT,
+    FILE,
+    Setting,
+    check_no_secret,
+    confirmed,
+    load_settings,
+    user_file,
+)
+from study.store import is_url
+
+_GPU_DRIVER = Path("/dev/nvidiactl")
+_JOB_S = 300.0
+_POLL_S = 0.5
+_DEFAULTS = {"store": "studies"}
+# What is asked here and of the nodes.
+_ON_NODES = {
+    "store": "store on nodes",
+    "tracking": "tracking on nodes",
+    "GPU here": "GPUs on nodes",
+    "room here": "room on nodes",
+}
+_NOT_FROM_HERE = (
+    "studies on the cluster don't need it: its nodes are fine (below). What is run or read here does"
+)
+
+
+def examine(given: Mapping[str, str | None], *, without_token: bool = False) -> Iterator[Check]:
+    """Check settings, versions, store, tracking and GPUs from here, then the cluster and its nodes if there is one.
+
+    Args:
+        given: values of the command line or the environment by name of the setting; None for those of the files.
+        without_token: a cluster that asks for no token is meant.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     checks = list(examine({"store": folder, "tracking_uri": "off", "cluster": None}))
+        >>> [check.state for check in checks if check.name == "store"]
+        ['ok']
+    """
+    settings, check = _settings(given)
+    yield check
+    values = {name: setting.value for name, setting in settings.items()} | {
+        name: value for name, value in given.items() if value is not None
+    }
+    cluster, store = values.get("cluster"), values.get("store", _DEFAULTS["store"])
+    tracking_uri = values.get("tracking_uri")
+    if tracking_uri == "off":
+        tracking_uri = None
+    here = [
+        Check("versions here", "ok", _listed(versions())),
+        _store(store, far=cluster is not None),
+        _tracking(tracking_uri),
+        _gpu(),
+        _room("room here", free_bytes()),
+    ]
+    if cluster is None:
+        yield from here
+        yield Check("cluster", "skipped", "none is set", "--cluster URL checks one")
+        return
+    there = list(_cluster(cluster, store, tracking_uri, without_token=without_token))
+    yield from (eased(check, there) for check in here)
+    yield from there
+
+
+def eased(check: Check, there: Sequence[Check]) -> Check:
+    """Take a failure on this machine for a warning, if the nodes of a cluster, which train, are fine.
+
+    Args:
+        check: what was found here.
+        there: what was found of the cluster.
+
+    Example:
+        >>> eased(Check("store", "failed", "no route"), [Check("store on nodes", "ok", "it can be written")]).state
+        'warning'
+        >>> eased(Check("store", "failed", "no route"), [Check("nodes", "failed", "nobody answers")]).state
+        'failed'
+    """
+    fine = {found.name for found in there if found.state == "ok"}
+    if check.state != "failed" or _ON_NODES.get(check.name) not in fine:
+        return check
+    return replace(check, state="warning", mend=_NOT_FROM_HERE)
+
+
+def _settings(given: Mapping[str, str | None]) -> tuple[dict[str, Setting], Check]:
+    try:
+        settings = load_settings()
+    except InputError as error:
+        return {}, Check("settings", "failed", str(error), "mend the file")
+    problems = []
+    for name, from_file in settings.items():
+        try:
+            if given.get(name) is None:
+                confirmed(name, from_file)
+        except InputError as error:
+            problems.append(str(error))
+    if problems:
+        usable = {name: setting for name, setting in settings.items() if setting.confirmed}
+        return usable, Check("settings", "failed", "; ".join(problems), "what is checked below goes without")
+    told = []
+    for name, variable in ENVIRONMENT.items():
+        value, setting = given.get(name), settings.get(name)
+        if value is not None:
+            where = variable if os.environ.get(variable) == value else "the command line"
+            told.append(f"{name} = {without_secret(value)} ({where})")
+        elif setting is not None:
+            told.append(f"{name} = {without_secret(setting.value)} ({setting.source})")
+        else:
+            told.append(f"{name} is not set")
+    files = [str(path) for path in (Path(FILE), user_file()) if path.is_file()]
+    return settings, Check("settings", "ok", f"files: {', '.join(files) or 'none'}; {'; '.join(told)}")
+
+
+def _store(store: str, *, far: bool) -> Check:
+    if not is_url(store) and far and not Path(store).is_dir():
+        return Check("store", "skipped", f"{store} isn't seen from here; the cluster's nodes are asked below")
+    problem = _sentence(lambda: probe_store(store))
+    if problem is None:
+        return Check("store", "ok", f"{store} can be written and read")
+    return Check("store", "failed", problem, "choose another with --store, or allow this user to write there")
+
+
+def _tracking(uri: str | None) -> Check:
+    if uri is None:
+        return Check("tracking", "skipped", "no server is set: results are published inside the store")
+    problem = _sentence(lambda: probe_tracking(uri))
+    if problem is None:
+        found = f"{without_secret(uri)} answers, and accepts the credentials of this environment"
+        return Check("tracking", "ok", found)
+    mend = "is it running? Its credentials are MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD"
+    return Check("tracking", "failed", problem, mend)
+
+
+def _gpu() -> Check:
+    seen = gpus_seen()
+    if seen:
+        return Check("GPU here", "ok", ", ".join(seen))
+    if _GPU_DRIVER.exists():
+        found = "there is an NVIDIA GPU here that torch can't use"
+        return Check("GPU here", "failed", found, "docs/operations.md says what to install")
+    return Check("GPU here", "skipped", "there is none: the CPU trains")
+
+
+def _room(name: str, free: int, where: str = "") -> Check:
+    found = f"{where}{free / 1e9:.1f} GB are free for temporary files"
+    if free >= LEAST_FREE_BYTES:
+        return Check(name, "ok", found)
+    return Check(name, "failed", found, "free some space there, or set TMPDIR")
+
+
+def _cluster(url: str, store: str, tracking_uri: str | None, *, without_token: bool) -> Iterator[Check]:
+    try:
+        client = connect(parse_address(url))
+    except StudyError as error:
+        yield Check("cluster", "failed", str(error))
+        return
+    yield Check("cluster", "ok", f"Ray's dashboard answers at {url}")
+    yield from _guards(client, without_token=without_token)
+    here = versions()["ray"]
+    if client.ray_version == here:
+        yield Check("Ray", "ok", f"{here} here and on the cluster")
+    else:
+        found = f"Ray {here} here, {client.ray_version} on the cluster"
+        mend = "they understand each other; best install the same version on both sides (deploy/lock)"
+        yield Check("Ray", "warning", found, mend)
+    if not is_url(store) and not Path(store).is_absolute():
+        found = f"{store!r} is a relative path"
+        yield Check("nodes", "failed", found, "a cluster needs a URL or an absolute path: --store")
+        return
+    try:
+        for address in (store, tracking_uri or ""):
+            check_no_secret(address, "an address that nodes are told")
+    except InputError as error:
+        yield Check("nodes", "failed", str(error), "leave the password out")
+        return
+    try:
+        answers = _ask_nodes(client, store, tracking_uri)
+    except StudyError as error:
+        yield Check("nodes", "failed", str(error), "`python` on the cluster's PATH must have this package")
+        return
+    yield from judge(client.nodes(), answers, store, tracking_uri)
+
+
+def _guards(client: Client, *, without_token: bool) -> Iterator[Check]:
+    address = client.address
+    if not client.asks_for_token():
+        state = "warning" if address.is_loopback or without_token else "failed"
+        found = "the cluster asks for no token: anyone who reaches it can run code there"
+        yield Check("token", state, found, "start it with RAY_AUTH_MODE=token")
+    else:  # there is one here, or the cluster would not have answered
+        yield Check("token", "ok", "it is accepted, and without it the cluster refuses")
+    if not address.is_loopback and not address.encrypted:
+        found = "http:// over a network: the token can be read on the way"
+        yield Check("encryption", "warning", found, "use https, or a tunnel (ssh -L)")
+
+
+def _ask_nodes(client: Client, store: str, tracking_uri: str | None) -> list[Answer]:
+    """Run the checks of nodes as a job.
+
+    Raises:
+        ClusterError: if it can't be run.
+    """
+    words = ["python", "-P", "-m", "study.doctor.node", "--store", store]
+    words += [] if tracking_uri is None else ["--tracking-uri", tracking_uri]
+    job_id = f"doctor-{uuid.uuid4().hex[:12]}"
+    client.submit(job_id, shlex.join(words), metadata={}, environment={})
+    deadline = time.monotonic() + _JOB_S
+    while not (job := client.job(job_id)).ended:
+        if time.monotonic() > deadline:
+            client.stop(job_id)
+            raise ClusterError(
+                f"job {job_id} took longer than {_JOB_S:.0f} s: the cluster may be full or overloaded"
+            )
+        time.sleep(_POLL_S)
+    log = client.tail(job, 10_000)
+    answers = read(log)
+    if job.status != "SUCCEEDED" or not answers:
+        last = [line for line in (log or job.message).splitlines() if line.strip()][-3:]
+        raise ClusterError("the job that asks the nodes failed: " + " / ".join(last))
+    return answers
+
+
+def _sentence(probe: Callable[[], Any]) -> str | None:
+    try:
+        found: str | None = probe()
+    except StudyError as error:
+        return str(error)
+    return found
+
+
+def _listed(found: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in found.items())

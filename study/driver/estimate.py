@@ -1,0 +1,150 @@
+"""What a study would do: cells, trials, packs, what is done already, memory, and time from a short calibration."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from study.driver.options import Options
+from study.driver.outline import outline, outline_search
+from study.driver.resources import at_once_on, device_of, passed_over_by
+from study.engine import engine_for
+from study.plan.packs import AtOnce, shape_key
+from study.plan.packs import loads as make_loads
+from study.plan.packs import packs as make_packs
+from study.plan.plan import Plan
+from study.records import Cell, Pack, Trial
+from study.words import duration
+
+_CALIBRATION_S = 1.0
+
+
+def preview(plan: Plan, options: Options) -> RenderableType:
+    """Describe what running a study would do; nothing is written.
+
+    The time is measured: the largest pack of each shape trains for about a second here.
+
+    Args:
+        plan: what the study asks for.
+        options: where and how it would run.
+    """
+    found = outline(plan, options.root)
+    plan, pending = found.plan, found.pending
+    if not pending:
+        return Group(*found.parts)
+    on_gpu = device_of(options) == "cuda"
+    at_once = at_once_on(plan, replace(options, local=True)) if on_gpu else None
+    slots = 1 if on_gpu else options.cpus or os.cpu_count() or 1
+    packs = make_packs(pending, slots=slots, size=options.pack_size, at_once=at_once)
+    return Group(*found.parts, *_pending(plan, packs, slots, options, at_once))
+
+
+def _pending(
+    plan: Plan, packs: list[Pack], slots: int, options: Options, at_once: AtOnce | None
+) -> Iterable[RenderableType]:
+    device = device_of(options)
+    table = Table(title=f"{sum(len(p.trials) for p in packs):,} trials in {len(packs):,} packs on {device}")
+    for column in ("model", "hidden", "engine"):
+        table.add_column(column)
+    for column in ("packs", "trials", "memory", "µs per trial-iteration", "core time"):
+        table.add_column(column, justify="right")
+    shapes = Counter(shape_key(pack.trials[0].cell) for pack in packs)
+    seconds: dict[str, float] = {}
+    for shape, count in shapes.items():
+        of_shape = [pack for pack in packs if shape_key(pack.trials[0].cell) == shape]
+        largest = max(of_shape, key=lambda pack: len(pack.trials))
+        cell = largest.trials[0].cell
+        engine = engine_for(options.engine, cell, device)
+        trial_iteration_s = calibrate(largest, options, device)
+        trials = sum(len(pack.trials) for pack in of_shape)
+        trial_s = trial_iteration_s * (cell.iterations + 1)
+        seconds |= {pack.id: trial_s * len(pack.trials) for pack in of_shape}
+        table.add_row(
+            cell.model,
+            str(cell.hidden_size),
+            engine.name,
+            f"{count:,}",
+            f"{trials:,}",
+            f"{engine.memory_mb(largest):,.0f} MiB",
+            f"{trial_iteration_s * 1e6:.1f}",
+            duration(trial_s * trials),
+        )
+    yield table
+    for reason in passed_over_by(plan, options):
+        yield Text(reason)
+    # On a GPU the packs of a load train side by side, and the longest lasts as long as all.
+    loads = make_loads(packs, slots=slots, at_once=at_once)
+    total_s = sum(max(seconds[pack.id] for pack in load) for load in loads)
+    busy = min(slots, len(loads))
+    where = "one GPU" if at_once else f"{busy} cores"
+    yield Text(f"about {duration(total_s / busy)} on {where}, by a calibration of a second a shape")
+
+
+def calibrate(pack: Pack, options: Options, device: str) -> float:
+    """Measure a pack's seconds per trial-iteration, evaluation included.
+
+    Args:
+        pack: what to train for about a second.
+        options: names the engine.
+        device: ``cpu`` or ``cuda``.
+    """
+    cell = pack.trials[0].cell
+    engine = engine_for(options.engine, cell, device)
+    engine.start(pack, device=device).advance(0.0)  # compiles, where there is something to compile
+    training = engine.start(pack, device=device)
+    training.advance(0.0)
+    first = training.checkpoint()  # after one evaluation and one update
+    training.advance(_CALIBRATION_S)
+    last = training.checkpoint()
+    update_s = (last.training_s - first.training_s) / max(1, last.iteration - first.iteration)
+    evaluation_s = max(0.0, first.training_s - update_s) / cell.evaluate_every
+    return (update_s + evaluation_s) / len(pack.trials)
+
+
+# Of more shapes, those in between are left out: each takes a second or two.
+_MOST_SHAPES = 8
+
+
+def preview_search(plan: Plan, options: Options) -> RenderableType:
+    """Describe what a search would do; nothing is written.
+
+    Args:
+        plan: what the search begins with: cells at the ends of its ranges.
+        options: where and how it would run.
+    """
+    search = plan.spec.search
+    assert search is not None
+    head = outline_search(plan, options.root)
+    return Group(head, *_times(plan, options, search.trials + search.confirm_seeds))
+
+
+def _times(plan: Plan, options: Options, trials: int) -> tuple[Table, Text]:
+    device = device_of(options)
+    shapes: dict[object, Cell] = {shape_key(cell): cell for cell in plan.cells}
+    found = list(shapes.values())
+    some = found if len(found) <= _MOST_SHAPES else [*found[: _MOST_SHAPES - 1], found[-1]]
+    table = Table(title="at the ends of the ranges", title_justify="left")
+    for column in ("model", "hidden", "engine"):
+        table.add_column(column)
+    for column in ("µs per trial-iteration", "core time a trial"):
+        table.add_column(column, justify="right")
+    seconds = []
+    for cell in some:
+        pack = Pack(tuple(Trial(cell, seed) for seed in plan.spec.first_seeds[:16]))
+        trial_iteration_s = calibrate(pack, options, device)
+        seconds.append(trial_iteration_s * (cell.iterations + 1))
+        engine = engine_for(options.engine, cell, device)
+        row = (cell.model, str(cell.hidden_size), engine.name, f"{trial_iteration_s * 1e6:.1f}")
+        table.add_row(*row, f"{seconds[-1]:.3g} s")
+    slots = 1 if device == "cuda" else options.cpus or os.cpu_count() or 1
+    where = "one GPU" if device == "cuda" else f"{slots} cores"
+    low, high = (duration(trials * s / slots) for s in (min(seconds), max(seconds)))
+    span = low if low == high else f"{low} to {high}"
+    told = f"about {span} on {where} for {trials:,} trials, one candidate's confirmation among them"
+    return table, Text(f"{told}; by a calibration of a second a shape")

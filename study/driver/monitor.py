@@ -1,0 +1,220 @@
+"""What surrounds the training of a study: it is watched, stored and published as it comes, and stopped gently."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from types import FrameType
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from study.arrow import table_results
+from study.console import Console
+from study.driver.heartbeat import beating, in_job
+from study.driver.progress import Board, Clock, said, shown
+from study.environment import provenance
+from study.errors import BusyError, StoreAwayError, StoreError, StudyGoneError, last_line
+from study.plan.open_packs import OpenPacks
+from study.plan.plan import Plan
+from study.records import (
+    Event,
+    Notice,
+    Outcome,
+    Pack,
+    PackCrashed,
+    PackDone,
+    PackFailed,
+    PackSplit,
+    Preparing,
+    Progress,
+    Result,
+    Trial,
+)
+from study.store import StudyStore
+from study.store.retry import PATIENCE_S, Later
+from study.store.validated import FAILED
+from study.tracking import Publisher
+from study.words import duration
+
+_LOOK_AGAIN_S = 0.5
+
+
+class Watch:
+    """Shows, stores and publishes what happens to packs; called with each event.
+
+    While the store is away, workers go on: what the driver has to do there is done when it is back, or when it must be.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        folder: StudyStore,
+        packs: Sequence[Pack],
+        pending: Sequence[Trial],
+        publisher: Publisher | None,
+        console: Console,
+        stop: threading.Event,
+        patience_s: float,
+    ) -> None:
+        self._folder, self._publisher, self._console, self._stop = folder, publisher, console, stop
+        self.board = Board(packs, _done_before(folder, plan, pending))
+        self._open = OpenPacks(packs)
+        self._said: set[str] = set()
+        self._tell = partial(console.print, style="yellow")
+        self._clock, self._later = Clock(), Later(self._tell, patience_s)
+        self.show: Callable[[], None] = lambda: None
+
+    def go_on(self, plan: Plan, packs: Sequence[Pack], pending: Sequence[Trial]) -> None:
+        """Take in that more packs are to run, now that the others are done; arguments are as at the start."""
+        self._open.add(packs)
+        self.board.go_on(packs, _done_before(self._folder, plan, pending))
+        self.show()
+
+    def wait(self) -> None:
+        """Wait until all is stored and counted; not if it is to stop, for then the next run finds what is left."""
+        while self._later.waiting and not self._stop.wait(_LOOK_AGAIN_S):
+            self._later.go_on()
+            self.show()
+
+    def __call__(self, event: Event) -> None:
+        """Take in an event."""
+        if (jump_s := self._clock.jump_s()) is not None:
+            self._tell(
+                f"this machine's clock was set {'ahead' if jump_s > 0 else 'back'} by {duration(abs(jump_s))}: "
+                "no result depends on it, but times that are shown do"
+            )
+        match event:
+            case Progress():
+                self.board.progress(event)
+            case Notice(text):
+                self._tell(text)
+                self._later.do(self._look)
+            case Preparing():
+                self.board.preparing(event)
+                self._say_once(event)
+            case PackCrashed(pack_id, error):
+                self._tell(f"pack {pack_id} crashed, and is tried again: {last_line(error)}")
+                self._later.do(self._look)
+            case PackSplit(pack_id, parts):
+                if self._open.split(event):
+                    self.board.split(pack_id, parts)
+            case PackDone(pack_id):
+                self._later.do(partial(self._count, pack_id))
+            case PackFailed(pack_id, error):
+                self._later.do(partial(self._count_failed, pack_id, error))
+        self._later.go_on()
+        self.show()
+
+    def _say_once(self, step: Preparing) -> None:
+        """Say what is done on a machine, once, whoever waits for it; that, the board shows."""
+        if step.doing != "waiting" and (words := said(step)) not in self._said:
+            self._said.add(words)
+            self._console.print(words)
+
+    def _look(self) -> None:
+        """Look after the study when a worker tells something: then patience with one that is gone ends with theirs.
+
+        A store that can't be reached is no reason to end: workers train on, and it matters only when they are through.
+        """
+        try:
+            self._folder.check()
+        except StudyGoneError:
+            raise
+        except (StoreAwayError, BusyError):
+            return
+
+    def _count(self, pack_id: str) -> None:
+        ending = self._open.ending_with(pack_id)
+        if ending:
+            table = self._read(pack_id)
+            results = {result.trial.id: result for result in table_results(table)}
+            ids = {trial.id for part in ending for trial in part.trials}
+            if self._publisher is not None:  # without those that were published with a part
+                self._publisher.publish(pack_id, len(ids), without=results.keys() - ids)
+            for part in ending:
+                self.board.done(part.id, [results[t.id] for t in part.trials if t.id in results])
+        self._open.end(pack_id)
+        self._tell_counts()
+
+    def _count_failed(self, pack_id: str, error: str) -> None:
+        for part in self._open.ending_with(pack_id):
+            failed, name = _failed(part, error), f"{part.id}{FAILED}"
+            self._folder.write_pack(name, failed, [], [], provenance("cpu"))
+            if self._publisher is not None:
+                self._publisher.publish(name, len(failed))
+            self.board.failed(PackFailed(part.id, error), len(failed))
+            self._open.end(part.id)
+            self._console.print(f"pack {part.id} failed: {last_line(error)}", style="red")
+        self._open.end(pack_id)
+        self._tell_counts()
+
+    def _read(self, pack_id: str) -> pa.Table:
+        try:
+            return self._folder.read_pack(pack_id, with_curves=False)[0]
+        except StoreError:
+            self._folder.check()  # what went with the whole study may come back with it
+            raise
+
+    def _tell_counts(self) -> None:
+        if self._publisher is not None:
+            self._publisher.counts(self.board.counts)
+
+
+@contextmanager
+def watching(
+    plan: Plan,
+    folder: StudyStore,
+    packs: Sequence[Pack],
+    pending: Sequence[Trial],
+    publisher: Publisher | None,
+    console: Console,
+    stop: threading.Event,
+    patience_s: float = PATIENCE_S,
+) -> Iterator[Watch]:
+    """Show, store and publish what happens to the packs; what the store couldn't take is waited for at the end."""
+    watch = Watch(plan, folder, packs, pending, publisher, console, stop, patience_s)
+    with beating(watch.board, plan.spec.study, console) if in_job() else shown(watch.board, console) as show:
+        watch.show = show
+        show()
+        yield watch
+        watch.wait()
+
+
+def _done_before(folder: StudyStore, plan: Plan, pending: Sequence[Trial]) -> dict[Outcome, int]:
+    missing = {trial.id for trial in pending}
+    return _counted(folder, {trial.id for trial in plan.trials} - missing)
+
+
+def _counted(folder: StudyStore, trial_ids: Collection[str]) -> dict[Outcome, int]:
+    """Count what these trials came to before."""
+    rows = folder.outcomes()
+    kept = rows.filter(pc.is_in(rows["trial_id"], pa.array(list(trial_ids), pa.string())))
+    return {Outcome(one["values"]): one["counts"] for one in pc.value_counts(kept["outcome"]).to_pylist()}
+
+
+def _failed(pack: Pack, error: str) -> list[Result]:
+    return [Result(trial=trial, outcome=Outcome.FAILED, error=error) for trial in pack.trials]
+
+
+@contextmanager
+def stopping(console: Console) -> Iterator[threading.Event]:
+    """Turn the first SIGINT or SIGTERM into a gentle stop; the second acts as ever."""
+    stop = threading.Event()
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        stop.set()
+        signal.signal(number, before[signal.Signals(number)])
+        console.print("\nstopping: keeping checkpoints; once more to stop at once", style="yellow")
+
+    for number in before:
+        signal.signal(number, on_signal)
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

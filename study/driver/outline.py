@@ -1,0 +1,181 @@
+"""What a study asks for and what is left of it: cells, seeds and trials, without training anything to know its time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from study.arrow import RESULT_SCHEMA
+from study.errors import StudyError
+from study.plan.plan import Plan
+from study.records import Trial
+from study.store import Store, StudyStore, one_a_trial
+
+T = TypeVar("T")
+
+_LEFT_OUT = (
+    "--quick leaves out what takes a calibration: engines, packs, memory and time; "
+    "`study plan` without it measures them, for a second or two of each shape"
+)
+
+
+@dataclass(frozen=True)
+class Outline:
+    """What a study asks for, and how far it is.
+
+    Args:
+        plan: with the seeds that can be expected, where they are added until there are enough.
+        pending: trials without a result in any study of the store.
+        parts: what to print of it.
+    """
+
+    plan: Plan
+    pending: Sequence[Trial]
+    parts: Sequence[RenderableType]
+
+
+def outline(plan: Plan, root: str | Path) -> Outline:
+    """Describe a study by its file and by the store; nothing is written, and no engine is asked.
+
+    Args:
+        plan: what the study asks for.
+        root: the store's folder, or its URL.
+    """
+    seeds: list[RenderableType] = []
+    if plan.spec.until is not None:
+        plan, table = _until_sure(plan, root)
+        seeds = [table]
+    done = _done_anywhere(plan, root)
+    pending = [trial for trial in plan.trials if trial.id not in done]
+    head = Text()
+    head.append(f"{plan.spec.study}: {plan.spec.question}\n", style="bold")
+    head.append(f"{_size(plan)}, {len(done):,} done already\n")
+    if not pending:
+        head.append("nothing is left to do")
+        return Outline(plan, pending, [head])
+    return Outline(plan, pending, [head, *seeds])
+
+
+def quick(plan: Plan, root: str | Path) -> RenderableType:
+    """Describe a study without a calibration, in what time its file and the store take to read.
+
+    Args:
+        plan: what the study asks for, or what a search begins with.
+        root: the store's folder, or its URL.
+    """
+    if plan.spec.search is not None:
+        return Group(outline_search(plan, root), Text(_LEFT_OUT))
+    found = outline(plan, root)
+    if not found.pending:
+        return Group(*found.parts)
+    return Group(*found.parts, _left(found.pending), Text(_LEFT_OUT))
+
+
+def outline_search(plan: Plan, root: str | Path) -> Text:
+    """Describe a search by its file and by the store.
+
+    Args:
+        plan: what the search begins with.
+        root: the store's folder, or its URL.
+    """
+    # only here: Optuna takes long to import, and most studies do without
+    from study.search import cost, read_record, rungs
+
+    search = plan.spec.search
+    assert search is not None
+    head = Text()
+    head.append(f"{plan.spec.study}: {plan.spec.question}\n", style="bold")
+    steps = ", ".join(str(n) for n in rungs(search, plan.spec.most_seeds))
+    a_round = cost(search, plan.spec.most_seeds, search.candidates)
+    head.append(
+        f"{search.trials:,} trials to search with, by {search.sampler}, for {' and '.join(search.objective)}: "
+        f"rounds of {search.candidates} candidates with {steps} seeds, {a_round:,} trials a round\n"
+        f"then {search.confirm_seeds:,} fresh seeds for each candidate of the front, at most "
+        f"{search.confirm_candidates}\n"
+    )
+    store = Store(root, read_only=True)
+    known = plan.spec.study in store.studies()
+    record = read_record(plan.spec, store.study(plan.spec.study)) if known else None
+    if record is not None:
+        spent = sum(candidate.seeds for candidate in record.told)
+        head.append(f"so far {len(record.told):,} candidates in {spent:,} trials\n")
+    return head
+
+
+def _left(pending: Sequence[Trial]) -> Table:
+    """Count the trials that are left by model and hidden units."""
+    table = Table(title=f"{len(pending):,} trials are left", title_justify="left")
+    for title in ("model", "hidden", "iterations", "cells", "trials"):
+        table.add_column(title, justify="left" if title in ("model", "hidden") else "right")
+    trials = Counter(trial.cell for trial in pending)
+    kinds: dict[tuple[str, int, int], list[int]] = {}
+    for cell, count in trials.items():
+        kinds.setdefault((cell.model, cell.hidden_size, cell.iterations), []).append(count)
+    for (model, hidden_size, iterations), counts in kinds.items():
+        table.add_row(model, str(hidden_size), f"{iterations:,}", f"{len(counts):,}", f"{sum(counts):,}")
+    return table
+
+
+def _size(plan: Plan) -> str:
+    trials = f"{len(plan.trials):,} trials"
+    if plan.spec.until is not None:
+        most = len(plan.cells) * plan.spec.most_seeds
+        return (
+            f"{len(plan.cells):,} cells with up to {plan.spec.most_seeds:,} seeds: about {trials} of {most:,}"
+        )
+    return f"{len(plan.cells):,} cells × {len(plan.spec.first_seeds):,} seeds = {trials}"
+
+
+def _until_sure(plan: Plan, root: str | Path) -> tuple[Plan, Table]:
+    """Plan the seeds that each cell can be expected to need, and show them."""
+    # only here: statistics and reports take as long to import as all else
+    from study.analysis.aggregate import aggregate
+    from study.plan import until
+    from study.report import MOST_ROWS, cells
+
+    results = _results_anywhere(plan, root)
+    counts = until.expected(plan, results)
+    summaries = aggregate(results, planned=dict.fromkeys(plan.cells, 0))
+    rows = cells(summaries[: len(plan.cells)], plan.labels)
+    table = Table(title="Seeds that each cell can be expected to need", title_justify="left")
+    for title in ("cell", "seeds so far", "solved", "expected"):
+        table.add_column(title, justify="left" if title == "cell" else "right")
+    for row, summary in enumerate(rows.summaries[:MOST_ROWS]):
+        solved = f"{summary.solved:,}" if summary.finished else ""
+        name = rows.name(row) or plan.cells[row].model
+        table.add_row(name, f"{summary.finished:,}", solved, f"{counts[plan.cells[row].id]:,}")
+    own = {cell.id: range(counts[cell.id]) for cell in plan.cells}
+    return replace(plan, own_seeds=own), table
+
+
+def _results_anywhere(plan: Plan, root: str | Path) -> pa.Table:
+    """Read what any study of the store knows of the cells."""
+    wanted = pa.array([cell.id for cell in plan.cells], pa.string())
+    read = _of_each_study(plan, root, StudyStore.read_results)
+    found = [table.filter(pc.is_in(table["cell_id"], value_set=wanted)) for table in read]
+    return one_a_trial([RESULT_SCHEMA.empty_table(), *found], [str(i) for i in range(len(found) + 1)])
+
+
+def _done_anywhere(plan: Plan, root: str | Path) -> set[str]:
+    wanted = {trial.id for trial in plan.trials}
+    return wanted.intersection(set().union(*_of_each_study(plan, root, StudyStore.done)))
+
+
+def _of_each_study(plan: Plan, root: str | Path, read: Callable[[StudyStore], T]) -> Iterator[T]:
+    """Read something of every study of the store that can be read."""
+    store = Store(root, read_only=True)
+    for name in store.studies():
+        try:
+            yield read(store.study(name))
+        except StudyError:  # as when the study runs: nothing is adopted from what can't be read
+            if name == plan.spec.study:
+                raise

@@ -1,0 +1,282 @@
+"""What a person sees while a study runs: trials done, outcomes, iterations a second, time left."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from rich.live import Live
+from rich.text import Text
+
+from study.console import Console
+from study.records import Outcome, Pack, PackFailed, Preparing, Progress, Result
+from study.words import duration
+
+_RATE_WINDOW_S = 30.0
+_PLAIN_EVERY_S = 4.0
+# A clock is corrected by less all the time.
+_JUMP_S = 30.0
+
+
+class Board:
+    """The running count of a study.
+
+    Args:
+        packs: what is to run now.
+        already: how many trials were done before, by outcome.
+        clock: seconds, from any origin.
+    """
+
+    def __init__(
+        self,
+        packs: Sequence[Pack],
+        already: Mapping[Outcome, int],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clock = clock
+        self._began = clock()
+        self._total = sum(already.values()) + sum(len(pack.trials) for pack in packs)
+        self._ended = dict.fromkeys(Outcome, 0) | dict(already)
+        self._running: dict[str, Progress] = {}
+        self._preparing: dict[str, Preparing] = {}
+        self._preparing_since = self._began
+        self._work = {pack.id: _trial_iterations(pack) for pack in packs}
+        self._left = sum(self._work.values())
+        self._seen: deque[tuple[float, int]] = deque([(self._began, 0)])
+        self._made = 0
+
+    def go_on(self, packs: Sequence[Pack], already: Mapping[Outcome, int]) -> None:
+        """Take in that more packs are to run when the others are done; arguments are as at the start."""
+        self._total = sum(already.values()) + sum(len(pack.trials) for pack in packs)
+        self._ended = dict.fromkeys(Outcome, 0) | dict(already)
+        self._running.clear()
+        self._preparing.clear()
+        self._work = {pack.id: _trial_iterations(pack) for pack in packs}
+        self._left = sum(self._work.values())
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Count trials: by outcome, done and pending."""
+        done = sum(self._ended.values())
+        named = {str(outcome): count for outcome, count in self._ended.items()}
+        return {"trials": self._total, "done": done, "pending": self._total - done, **named}
+
+    @property
+    def running(self) -> int:
+        """Count the packs that train now."""
+        return len(self._running)
+
+    @property
+    def left_s(self) -> float | None:
+        """Estimate the seconds until all is done; None while no rate is known."""
+        rate = self._rate()
+        return max(self._left, 0) / rate if rate else None
+
+    def progress(self, progress: Progress) -> None:
+        """Take in how far a pack has come; one that has ended, or trains elsewhere as several, is not waited for."""
+        self._preparing.pop(progress.pack_id, None)
+        if progress.pack_id not in self._work:
+            return
+        if not self._made and not self._running:
+            self._seen = deque(
+                [(self._clock(), 0)]
+            )  # the start of Ray, and compiling, say nothing of the rate
+        before = self._running.get(progress.pack_id)
+        start = progress.iteration if before is None else before.iteration
+        self._running[progress.pack_id] = progress
+        if before is None:  # resumed from a checkpoint: what it brought along was not made now
+            self._left -= progress.iteration * progress.trials
+        else:
+            self._count((progress.iteration - start) * progress.trials)
+
+    def preparing(self, step: Preparing) -> None:
+        """Take in what is done before a pack can train."""
+        self._preparing.pop(step.pack_id, None)
+        if step.doing != "ready":
+            if not self._preparing:
+                self._preparing_since = self._clock()
+            self._preparing[step.pack_id] = step
+
+    def _preparing_words(self) -> str:
+        steps = self._preparing.values()
+        names = " and the ".join(sorted({step.engine for step in steps}))
+        who = "others wait" if self._running else "workers wait"
+        took = duration(self._clock() - self._preparing_since)
+        return f"{who} until the {names} engine is compiled, once on each machine: {took}"
+
+    def done(self, pack_id: str, results: Sequence[Result]) -> None:
+        """Take in a pack's results."""
+        self._preparing.pop(pack_id, None)
+        last = self._running.pop(pack_id, None)
+        self._count(self._work.pop(pack_id) - (last.iteration * last.trials if last else 0))
+        for result in results:
+            self._ended[result.outcome] += 1
+
+    def split(self, pack_id: str, parts: Sequence[Pack]) -> None:
+        """Take in that a pack trains as several."""
+        self._preparing.pop(pack_id, None)
+        last = self._running.pop(pack_id, None)
+        self._left += last.iteration * last.trials if last else 0
+        del self._work[pack_id]
+        self._work |= {part.id: _trial_iterations(part) for part in parts}
+
+    def failed(self, failure: PackFailed, trials: int) -> None:
+        """Take in that a pack crashed for good."""
+        self._preparing.pop(failure.pack_id, None)
+        last = self._running.pop(failure.pack_id, None)
+        self._left -= self._work.pop(failure.pack_id) - (last.iteration * last.trials if last else 0)
+        self._ended[Outcome.FAILED] += trials
+
+    def line(self) -> str:
+        """Say it in one line."""
+        solved = self._ended[Outcome.SOLVED]
+        ended = self.counts
+        rate = self._rate()
+        parts = [
+            f"{ended['done']}/{self._total} trials",
+            f"{solved} solved",
+            f"{self._ended[Outcome.UNSOLVED]} unsolved",
+            f"{self._ended[Outcome.DIVERGED]} diverged",
+            f"{self._ended[Outcome.FAILED]} failed",
+        ]
+        if self._running:
+            trials = sum(p.trials for p in self._running.values())
+            ahead = sum(p.solved for p in self._running.values())
+            parts.append(
+                f"training {trials} in {len(self._running)} packs ({ahead} below the threshold so far)"
+            )
+        if self._preparing:
+            parts.append(self._preparing_words())
+        elif not self._running and not self._made and self._left > 0:
+            parts.append(f"workers are starting: {duration(self._clock() - self._began)}")
+        if rate:
+            parts.append(f"{rate:,.0f} trial-iterations/s")
+            if self._left > 0:
+                parts.append(f"{duration(self._left / rate)} left")
+        return " · ".join(parts)
+
+    def _count(self, trial_iterations: int) -> None:
+        # A retried pack goes back to its checkpoint; what it makes again counts as left again.
+        self._left -= trial_iterations
+        self._made += max(trial_iterations, 0)
+        now = self._clock()
+        self._seen.append((now, self._made))
+        while len(self._seen) > 2 and now - self._seen[0][0] > _RATE_WINDOW_S:
+            self._seen.popleft()
+
+    def _rate(self) -> float:
+        (first, made_first), (last, made_last) = self._seen[0], self._seen[-1]
+        return (made_last - made_first) / (last - first) if last > first else 0.0
+
+
+def _steady_s() -> float:
+    """Count seconds, those of a suspended machine among them where the system can."""
+    if hasattr(time, "CLOCK_BOOTTIME"):
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return time.monotonic()
+
+
+class Clock:
+    """Notices when the time of day is set.
+
+    Args:
+        time_of_day: seconds, of the clock that may be set.
+        steady: seconds, of one that can't.
+
+    Example:
+        >>> day = iter([100.0, 101.0, 42.0, 43.0])
+        >>> clock = Clock(time_of_day=lambda: next(day), steady=iter([0.0, 1.0, 2.0, 3.0]).__next__)
+        >>> clock.jump_s(), clock.jump_s(), clock.jump_s()
+        (None, -60.0, None)
+    """
+
+    def __init__(
+        self, time_of_day: Callable[[], float] = time.time, steady: Callable[[], float] = _steady_s
+    ) -> None:
+        self._time_of_day, self._steady = time_of_day, steady
+        self._apart_s = time_of_day() - steady()
+
+    def jump_s(self) -> float | None:
+        """Give by how many seconds the clock was set since the last look; None if it wasn't, or by little."""
+        apart_s = self._time_of_day() - self._steady()
+        jump_s, self._apart_s = apart_s - self._apart_s, apart_s
+        return jump_s if abs(jump_s) >= _JUMP_S else None
+
+
+def _trial_iterations(pack: Pack) -> int:
+    return len(pack.trials) * (pack.trials[0].cell.iterations + 1)
+
+
+def said(step: Preparing) -> str:
+    """Say what is done on a machine before an engine can train there.
+
+    Example:
+        >>> said(Preparing("fused", "node-7", "compiling"))
+        'compiling the fused engine, once on node-7: half a minute of a core, longer where others use it too'
+        >>> said(Preparing("fused", socket.gethostname(), "ready"))
+        'the fused engine is compiled on this machine'
+    """
+    where = "this machine" if step.machine == socket.gethostname() else step.machine
+    match step.doing:
+        case "compiling":
+            often, core = f"once on {where}", "half a minute of a core, longer where others use it too"
+            return f"compiling the {step.engine} engine, {often}: {core}"
+        case "preparing":
+            return f"loading the {step.engine} engine on {where}, or compiling it the first time"
+        case "waiting":
+            return f"waiting for another process, which is compiling the {step.engine} engine on {where}"
+    return f"the {step.engine} engine is compiled on {where}"
+
+
+@contextmanager
+def shown(board: Board, console: Console) -> Iterator[Callable[[], None]]:
+    """Show a board while it changes: in place on a terminal, else as a line every few seconds.
+
+    Yields:
+        What to call after each change.
+    """
+    if console.is_terminal:
+        with Live(Text(board.line()), console=console, refresh_per_second=4) as live:
+            yield lambda: live.update(Text(board.line()))
+        return
+    last = -_PLAIN_EVERY_S
+
+    def show() -> None:
+        nonlocal last
+        if time.monotonic() - last >= _PLAIN_EVERY_S:
+            last = time.monotonic()
+            console.print(board.line(), soft_wrap=True)
+
+    yield show
+    console.print(board.line(), soft_wrap=True)
+
+
+@contextmanager
+def waiting(console: Console, what: str) -> Iterator[None]:
+    """Say what is being waited for while it lasts: in place on a terminal, else as a line every few seconds.
+
+    Args:
+        console: where.
+        what: that takes long.
+    """
+    if console.is_terminal:
+        with console.status(Text(what)):  # rich takes a str for markup here
+            yield
+        return
+    began, over = time.monotonic(), threading.Event()
+
+    def tell() -> None:
+        while not over.wait(_PLAIN_EVERY_S):
+            console.print(f"{what}: {duration(time.monotonic() - began)}", soft_wrap=True)
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        over.set()
+        teller.join()

@@ -1,0 +1,1 @@
+"""What both compiled engines share."""

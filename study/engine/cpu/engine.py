@@ -1,0 +1,120 @@
+"""The fused engine: the arithmetic task on the CPU, compiled; one trial at a time, without Python in its iterations.
+
+What keeps a trial's bits independent of its pack: each trial is computed alone, by the same compiled loop, whose sums
+have an order of their own (`fused_simd`). What a slice of time decides is only how many iterations one call makes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from study.engine.base import Engine, Training
+from study.engine.compiled.codes import no_gradient
+from study.engine.cpu.arrays import Parts
+from study.engine.cpu.loop import train
+from study.engine.training import Arrays, Looked, SlicedTraining
+from study.errors import DeviceError
+from study.records import Cell, Checkpoint, Pack
+from tasks import ArithmeticTask
+from tasks.compile import is_kept
+
+_Found = TypeVar("_Found")
+
+# Seconds of one compiled call: it can't be interrupted.
+_CALL_S = 0.5
+
+
+class FusedEngine(Engine):
+    """Trains the arithmetic task on the CPU.
+
+    Args:
+        threads: among which a pack's trials are dealt out; packs themselves go to processes.
+    """
+
+    name = "fused"
+    devices = ("cpu",)
+    tasks = (ArithmeticTask,)
+
+    def __init__(self, threads: int = 1) -> None:
+        self._threads = threads
+
+    def is_compiled(self, cell: Cell) -> bool:
+        """Say whether the loops are on disk: the one that is compiled last."""
+        return is_kept(train)
+
+    def refuses(self, cell: Cell) -> str | None:
+        """Say why this engine can't train the cell, or None if it can."""
+        return super().refuses(cell) or no_gradient(cell.model)
+
+    def memory_mb(self, pack: Pack) -> float:
+        """Estimate from what `Parts` holds: parameters three times over, evaluation rows of each range."""
+        cell, trials = pack.trials[0].cell, len(pack.trials)
+        parameters = 5 * cell.hidden_size * (cell.input_size + 1)
+        ranges = {r for t in pack.trials for r in (t.cell.interpolation_range, t.cell.extrapolation_range)}
+        shared = max(2, len(ranges)) * cell.evaluation_rows * (cell.input_size + 4)
+        return 4 * (trials * 3 * parameters + shared) / 2**20
+
+    def start(self, pack: Pack, *, device: str, checkpoint: Checkpoint | None = None) -> Training:
+        """Begin a pack, or go on from a checkpoint of these very trials."""
+        if device != "cpu":
+            raise DeviceError(
+                f"device: the fused engine runs on the CPU only, but got {device!r}; use --engine torch"
+            )
+        return FusedTraining(pack, checkpoint, self._threads)
+
+
+class FusedTraining(SlicedTraining):
+    """One pack being trained by compiled code."""
+
+    def __init__(self, pack: Pack, checkpoint: Checkpoint | None, threads: int = 1) -> None:
+        self._threads = threads
+        self._calls = 0
+        self._update_s = 0.0
+        super().__init__(FusedEngine.name, pack, "cpu", checkpoint)
+
+    def _begin(self, arrays: Arrays | None) -> None:
+        self._parts = Parts(self._pack.trials, arrays)
+
+    def _which(self) -> npt.NDArray[np.int64]:
+        """Give the places of the trials that still train."""
+        return np.flatnonzero(self._scores.active)
+
+    def _each(self, work: Callable[[npt.NDArray[np.int64]], _Found]) -> list[_Found]:
+        """Do some work for all trials that still train, on as many threads as were asked for."""
+        shares = [share for share in np.array_split(self._which(), self._threads) if len(share)]
+        if len(shares) == 1:
+            return [work(shares[0])]
+        with ThreadPoolExecutor(len(shares)) as pool:
+            return list(pool.map(work, shares))
+
+    def _evaluate(self) -> Looked:
+        found = self._each(self._parts.evaluate)
+        whole = {name: np.concatenate([part[name] for part in found]) for name in found[0]}
+        return lambda: whole
+
+    def _lost(self) -> npt.NDArray[np.bool_]:
+        return self._parts.lost(self._which())
+
+    def _update(self, most: int, for_s: float) -> int:
+        count = min(most, self._fitting(for_s))
+        began = time.perf_counter()
+        self._each(lambda which: self._parts.update(which, self._iteration, count))
+        took_s = time.perf_counter() - began
+        self._calls += 1
+        # The first call compiles, or loads what was compiled: it says nothing of the next.
+        self._update_s = took_s / count if self._calls > 1 else 0.0
+        return count
+
+    def _fitting(self, for_s: float) -> int:
+        if not self._update_s:
+            return 1 if self._calls == 0 else 16
+        return max(1, int(min(for_s, _CALL_S) / self._update_s))
+
+    def _state(self) -> dict[str, npt.NDArray[Any]]:
+        return self._parts.state()

@@ -1,0 +1,453 @@
+"""The units of the fused engine: each computes its output and, by hand, its gradients.
+
+One pair of functions a unit, `*_forward` and `*_backward`. Everything lies batch-innermost: x [in, batch],
+y [out, batch], W [out, in]; the batch is a multiple of `fused_simd.LANES`. What a forward function leaves in its
+scratch arguments, its backward function reads. Gradients are added to, those of weights because a batch may come in
+blocks; that of the inputs may have no rows, if it isn't wanted. The same code runs in float32 and float64. Below, ȳ
+stands for dL/dy.
+"""
+
+from __future__ import annotations
+
+from study.engine.compiled.cache import compiled, inlined, internal
+from study.engine.compiled.formulas import (
+    ELU,
+    LINEAR,
+    PLAIN,
+    RELU,
+    RELU6,
+    SELU,
+    SIGMOID,
+    SOFTSIGN,
+    TANH,
+    activate,
+    activate_back,
+    clamp,
+    clamp_back,
+    gate,
+    logarithm,
+    logarithm_back,
+    mix,
+    mix_back,
+    nac_factors,
+    nac_weight_back,
+    squash,
+    squash_back,
+)
+from study.engine.compiled.math import exp
+from study.engine.cpu.simd import add_outer, add_sums, multiply
+
+# --- effective weights; all arguments have one dimension -----------------------------------------------------
+
+
+@compiled
+def nac_weight_forward(weight_hat, mask_hat, size, mask, w):  # type: ignore[no-untyped-def]
+    """Compute W = tanh(Ŵ) ⊙ σ(M̂), and leave the factors in `size` and `mask`."""
+    for k in range(len(w)):
+        size[k], mask[k] = nac_factors(weight_hat[k], mask_hat[k])
+        w[k] = size[k] * mask[k]
+
+
+@compiled
+def nac_weight_backward(size, mask, w_grad, weight_hat_grad, mask_hat_grad):  # type: ignore[no-untyped-def]
+    """Differentiate W by its factors' arguments: dL/dŴ = W̄ (1 - tanh²(Ŵ)) σ(M̂),  dL/dM̂ = W̄ tanh(Ŵ) σ(M̂) (1 - σ(M̂)).
+
+    Both are written.
+    """
+    for k in range(len(w_grad)):
+        weight_hat_grad[k], mask_hat_grad[k] = nac_weight_back(size[k], mask[k], w_grad[k])
+
+
+@compiled
+def sigmoid_weight_forward(weight_hat, w):  # type: ignore[no-untyped-def]
+    """Compute W = σ(Ŵ)."""
+    for k in range(len(w)):
+        w[k] = squash(weight_hat[k])
+
+
+@compiled
+def sigmoid_weight_backward(w, w_grad, weight_hat_grad):  # type: ignore[no-untyped-def]
+    """Differentiate W: dL/dŴ = W̄ W (1 - W), written."""
+    for k in range(len(w)):
+        weight_hat_grad[k] = squash_back(w[k], w_grad[k])
+
+
+@compiled
+def clamp_weight_forward(weight, low, high, w):  # type: ignore[no-untyped-def]
+    """Compute W clamped to [low, high]; NaN stays NaN."""
+    for k in range(len(w)):
+        w[k] = clamp(weight[k], low, high)
+
+
+@compiled
+def clamp_weight_backward(weight, low, high, w_grad, weight_grad):  # type: ignore[no-untyped-def]
+    """Differentiate the clamp: W̄ within the bounds and on them, 0 outside; written."""
+    for k in range(len(w_grad)):
+        weight_grad[k] = clamp_back(weight[k], low, high, w_grad[k])
+
+
+# --- NAU, NAC+, linear and its activations -------------------------------------------------------------------
+
+
+# Each activation has a loop of its own. In one loop with the choice inside, all of them would be computed for each
+# number, or none in vectors: 208 rows of ReLU took five to ten times as long.
+
+
+@inlined
+def _activate(z, y, activation):  # type: ignore[no-untyped-def]
+    if activation == LINEAR:
+        _activate_each(z, y, LINEAR)
+    elif activation == RELU:
+        _activate_each(z, y, RELU)
+    elif activation == RELU6:
+        _activate_each(z, y, RELU6)
+    elif activation == TANH:
+        _activate_each(z, y, TANH)
+    elif activation == SIGMOID:
+        _activate_each(z, y, SIGMOID)
+    elif activation == SOFTSIGN:
+        _activate_each(z, y, SOFTSIGN)
+    elif activation == SELU:
+        _activate_each(z, y, SELU)
+    elif activation == ELU:
+        _activate_each(z, y, ELU)
+
+
+@inlined
+def _activate_each(z, y, activation):  # type: ignore[no-untyped-def]
+    for b in range(len(z)):
+        y[b] = activate(z[b], activation)
+
+
+@inlined
+def _activate_back(z, y, y_grad, activation):  # type: ignore[no-untyped-def]
+    """Turn ȳ into z̄, in z."""
+    if activation == LINEAR:
+        _activate_back_each(z, y, y_grad, LINEAR)
+    elif activation == RELU:
+        _activate_back_each(z, y, y_grad, RELU)
+    elif activation == RELU6:
+        _activate_back_each(z, y, y_grad, RELU6)
+    elif activation == TANH:
+        _activate_back_each(z, y, y_grad, TANH)
+    elif activation == SIGMOID:
+        _activate_back_each(z, y, y_grad, SIGMOID)
+    elif activation == SOFTSIGN:
+        _activate_back_each(z, y, y_grad, SOFTSIGN)
+    elif activation == SELU:
+        _activate_back_each(z, y, y_grad, SELU)
+    elif activation == ELU:
+        _activate_back_each(z, y, y_grad, ELU)
+
+
+@inlined
+def _activate_back_each(z, y, y_grad, activation):  # type: ignore[no-untyped-def]
+    for b in range(len(z)):
+        z[b] = activate_back(z[b], y[b], y_grad[b], activation)
+
+
+@compiled
+def affine_forward(w, bias, activation, x, z, y):  # type: ignore[no-untyped-def]
+    """Compute y = f(Wx + b); for PLAIN, y = Wx: NAU and, with its weights, NAC+.
+
+    Args:
+        w: [out, in].
+        bias: [1, out].
+        activation: f.
+        x: [in or more, batch].
+        z: scratch, [out, batch].
+        y: written, [out, batch].
+    """
+    if activation == PLAIN:
+        multiply(y, w, x, 0, w.shape[1])
+        return
+    multiply(z, w, x, 0, w.shape[1])
+    for o in range(w.shape[0]):
+        row, shift = z[o], bias[0, o]
+        for b in range(len(row)):
+            row[b] += shift
+        _activate(row, y[o], activation)
+
+
+@compiled
+def affine_backward(w, activation, x, z, y, y_grad, ones, w_grad, bias_grad, x_grad):  # type: ignore[no-untyped-def]
+    """Differentiate y = f(z), z = Wx + b: z̄ = ȳ f'(z), dL/dW = z̄ xᵀ, dL/db = sum z̄, dL/dx = Wᵀ z̄.
+
+    Args:
+        w: [out, in].
+        activation: f.
+        x: as given to `affine_forward`.
+        z: from there; overwritten.
+        y: from there.
+        y_grad: ȳ, [out, batch].
+        ones: [1, batch].
+        w_grad: added to, [out, in].
+        bias_grad: added to, [1, out].
+        x_grad: added to, [in, batch]; [0, batch] if it isn't wanted.
+    """
+    z_grad = y_grad
+    if activation != PLAIN:
+        for o in range(w.shape[0]):
+            _activate_back(z[o], y[o], y_grad[o], activation)
+        z_grad = z
+        add_sums(bias_grad, 0, ones, z_grad)
+    add_outer(w_grad, z_grad, x)
+    _back_to_inputs(w, z_grad, x_grad)
+
+
+@internal
+def _back_to_inputs(w, z_grad, x_grad):  # type: ignore[no-untyped-def]
+    """Add Wᵀ z̄."""
+    for i in range(x_grad.shape[0]):
+        to = x_grad[i]
+        for o in range(w.shape[0]):
+            row, weight = z_grad[o], w[o, i]
+            for b in range(len(to)):
+                to[b] += weight * row[b]
+
+
+# --- NMU --------------------------------------------------------------------------------------------------------
+
+
+@compiled
+def nmu_forward(w, x, before, y):  # type: ignore[no-untyped-def]
+    """Compute y_o = prod_i z_oi, z_oi = W_oi (x_i - 1) + 1.
+
+    Args:
+        w: [out, in].
+        x: [in or more, batch].
+        before: scratch, [in, batch].
+        y: written, [out, batch].
+    """
+    for o in range(w.shape[0]):
+        _products(w, o, x, before, y[o])
+
+
+@inlined
+def _products(w, o, x, before, product):  # type: ignore[no-untyped-def]
+    """Leave in `before` the products of the factors 0..i-1, and in `product` that of all."""
+    one = w.dtype.type(1)
+    product[:] = one
+    for i in range(w.shape[1]):
+        row, left, weight = x[i], before[i], w[o, i]
+        for b in range(len(product)):
+            left[b] = product[b]
+            product[b] = product[b] * (weight * (row[b] - one) + one)
+
+
+@compiled
+def nmu_backward(w, x, before, y, y_grad, ones, after, others, w_grad, x_grad):  # type: ignore[no-untyped-def]
+    """Differentiate the product by the products of the factors before and after each: right at z = 0 too.
+
+        dL/dW_oi = sum_b ȳ_o (x_i - 1) prod_{j != i} z_oj,   dL/dx_i = sum_o ȳ_o W_oi prod_{j != i} z_oj
+
+    Args:
+        w: [out, in].
+        x: as given to `nmu_forward`.
+        before: from there.
+        y: from there; overwritten by the same numbers.
+        y_grad: ȳ, [out, batch].
+        ones: [1, batch].
+        after: scratch, [1, batch].
+        others: scratch, [in, batch].
+        w_grad: added to, [out, in].
+        x_grad: added to, [in, batch]; [0, batch] if it isn't wanted.
+    """
+    one = w.dtype.type(1)
+    outputs, features = w.shape
+    wanted = x_grad.shape[0] > 0
+    right = after[0]
+    for o in range(outputs):
+        if outputs > 1:
+            _products(w, o, x, before, y[o])
+        slope = y_grad[o]
+        for b in range(len(right)):
+            right[b] = slope[b]
+        for i in range(features - 1, -1, -1):
+            row, left, result, weight = x[i], before[i], others[i], w[o, i]
+            to = x_grad[i if wanted else 0]
+            for b in range(len(right)):
+                shifted = row[b] - one
+                other = left[b] * right[b]
+                result[b] = other * shifted
+                right[b] = right[b] * (weight * shifted + one)
+                if wanted:
+                    to[b] += other * weight
+        add_sums(w_grad, o, ones, others)
+
+
+# --- NAC•, NAC•,σ, NAC•,NMU -------------------------------------------------------------------------------------
+
+
+@inlined
+def _logarithms(x, features, logs):  # type: ignore[no-untyped-def]
+    for i in range(features):
+        row, to = x[i], logs[i]
+        for b in range(len(row)):
+            to[b] = logarithm(row[b])
+
+
+@inlined
+def _logarithms_back(x, w, z_grad, spare, x_grad):  # type: ignore[no-untyped-def]
+    """Add Wᵀ z̄ sign(x) / (|x| + ε)."""
+    spare[:] = 0
+    _back_to_inputs(w, z_grad, spare)
+    for i in range(x_grad.shape[0]):
+        row, slope, to = x[i], spare[i], x_grad[i]
+        for b in range(len(row)):
+            to[b] += logarithm_back(row[b], slope[b])
+
+
+@compiled
+def nac_mul_forward(w, x, known, logs, y):  # type: ignore[no-untyped-def]
+    """Compute y = exp(Wl), l = log(|x| + 1e-7).
+
+    Args:
+        w: [out, in].
+        x: [in or more, batch].
+        known: whether `logs` holds those of this very x.
+        logs: l, scratch, [in, batch].
+        y: written, [out, batch].
+    """
+    if not known:
+        _logarithms(x, w.shape[1], logs)
+    multiply(y, w, logs, 0, w.shape[1])
+    for o in range(w.shape[0]):
+        row = y[o]
+        for b in range(len(row)):
+            row[b] = exp(row[b])
+
+
+@compiled
+def nac_mul_backward(w, x, logs, y, y_grad, z_grad, spare, w_grad, x_grad):  # type: ignore[no-untyped-def]
+    """Differentiate y = exp(z), z = Wl: z̄ = ȳ y, dL/dW = z̄ lᵀ, dL/dx = Wᵀ z̄ sign(x) / (|x| + 1e-7).
+
+    Args:
+        w: [out, in].
+        x: as given to `nac_mul_forward`.
+        logs: from there.
+        y: from there.
+        y_grad: ȳ, [out, batch].
+        z_grad: scratch, [out, batch].
+        spare: scratch, [in, batch].
+        w_grad: added to, [out, in].
+        x_grad: added to, [in, batch]; [0, batch] if it isn't wanted.
+    """
+    for o in range(w.shape[0]):
+        to, slope, row = z_grad[o], y_grad[o], y[o]
+        for b in range(len(to)):
+            to[b] = slope[b] * row[b]
+    add_outer(w_grad, z_grad, logs)
+    if x_grad.shape[0]:
+        _logarithms_back(x, w, z_grad, spare, x_grad)
+
+
+# --- gates: NALU, gated NAU/NMU -----------------------------------------------------------------------------------
+
+
+@inlined
+def _mix(w_gate, x, sums, products, gates, y):  # type: ignore[no-untyped-def]
+    multiply(gates, w_gate, x, 0, w_gate.shape[1])
+    for o in range(y.shape[0]):
+        g, a, m, to = gates[o], sums[o], products[o], y[o]
+        for b in range(len(g)):
+            g[b] = gate(g[b])
+        for b in range(len(g)):
+            to[b] = mix(g[b], a[b], m[b])
+
+
+@inlined
+def _mix_back(y_grad, sums, products, gates, a_grad, m_grad):  # type: ignore[no-untyped-def]
+    """Write ā = ȳ g and m̄ = ȳ (1 - g), and overwrite g by dL/d(Gx) = ȳ (a - m) g (1 - g)."""
+    for o in range(y_grad.shape[0]):
+        slope, a, m, g, to_a, to_m = y_grad[o], sums[o], products[o], gates[o], a_grad[o], m_grad[o]
+        for b in range(len(slope)):
+            to_a[b], to_m[b], g[b] = mix_back(slope[b], a[b], m[b], g[b])
+
+
+@compiled
+def nalu_forward(w_add, w_mul, w_gate, x, known, logs, sums, products, gates, y):  # type: ignore[no-untyped-def]
+    """Compute y = g ⊙ a + (1 - g) ⊙ m,  a = Ax,  m = exp(Ml),  l = log(|x| + 1e-7),  g = σ(Gx).
+
+    Args:
+        w_add: A, [out, in].
+        w_mul: M, [out, in]; the very same array as A in the original unit.
+        w_gate: G, [out, in].
+        x: [in or more, batch].
+        known: whether `logs` holds those of this very x.
+        logs: l, scratch, [in, batch].
+        sums: a, scratch, [out, batch].
+        products: m, scratch, [out, batch].
+        gates: g, scratch, [out, batch].
+        y: written, [out, batch].
+    """
+    multiply(sums, w_add, x, 0, w_add.shape[1])
+    nac_mul_forward(w_mul, x, known, logs, products)
+    _mix(w_gate, x, sums, products, gates, y)
+
+
+@compiled
+def nalu_backward(  # type: ignore[no-untyped-def]
+    w_add, w_mul, w_gate, x, logs, sums, products, gates, y_grad, a_grad, m_grad, spare, add_grad, mul_grad,
+    gate_grad, x_grad
+):  # fmt: skip
+    """Differentiate a NALU: ā = ȳ g,  m̄ = ȳ (1 - g),  ḡ = ȳ (a - m); then as NAC+, NAC• and a sigmoid.
+
+    Args:
+        w_add: as given to `nalu_forward`, as are the next three.
+        w_mul: see there.
+        w_gate: see there.
+        x: see there.
+        logs: from there, as are the next three.
+        sums: see there.
+        products: see there.
+        gates: overwritten.
+        y_grad: ȳ, [out, batch].
+        a_grad: scratch, [out, batch].
+        m_grad: scratch, [out, batch].
+        spare: scratch, [in, batch].
+        add_grad: dL/dA, added to, [out, in].
+        mul_grad: dL/dM, added to; the very same array as dL/dA if M is A.
+        gate_grad: dL/dG, added to.
+        x_grad: added to, [in, batch]; [0, batch] if it isn't wanted.
+    """
+    _mix_back(y_grad, sums, products, gates, a_grad, m_grad)
+    add_outer(add_grad, a_grad, x)
+    add_outer(gate_grad, gates, x)
+    _back_to_inputs(w_add, a_grad, x_grad)
+    _back_to_inputs(w_gate, gates, x_grad)
+    for o in range(m_grad.shape[0]):
+        row, m = m_grad[o], products[o]
+        for b in range(len(row)):
+            row[b] *= m[b]
+    add_outer(mul_grad, m_grad, logs)
+    if x_grad.shape[0]:
+        _logarithms_back(x, w_mul, m_grad, spare, x_grad)
+
+
+@compiled
+def gated_forward(w_add, w_mul, w_gate, x, before, sums, products, gates, y):  # type: ignore[no-untyped-def]
+    """Compute y = g ⊙ NAU(x) + (1 - g) ⊙ NMU(x),  g = σ(Gx).
+
+    Args: as for `nalu_forward`, with `before` as for `nmu_forward`.
+    """
+    multiply(sums, w_add, x, 0, w_add.shape[1])
+    nmu_forward(w_mul, x, before, products)
+    _mix(w_gate, x, sums, products, gates, y)
+
+
+@compiled
+def gated_backward(  # type: ignore[no-untyped-def]
+    w_add, w_mul, w_gate, x, before, sums, products, gates, y_grad, ones, a_grad, m_grad, after, others,
+    add_grad, mul_grad, gate_grad, x_grad
+):  # fmt: skip
+    """Differentiate a gated NAU/NMU: ā = ȳ g,  m̄ = ȳ (1 - g),  ḡ = ȳ (a - m); then as its units and a sigmoid.
+
+    Args: as for `nalu_backward`, with `before`, `ones`, `after` and `others` as for `nmu_backward`.
+    """
+    _mix_back(y_grad, sums, products, gates, a_grad, m_grad)
+    nmu_backward(w_mul, x, before, products, m_grad, ones, after, others, mul_grad, x_grad)
+    add_outer(add_grad, a_grad, x)
+    add_outer(gate_grad, gates, x)
+    _back_to_inputs(w_add, a_grad, x_grad)
+    _back_to_inputs(w_gate, gates, x_grad)

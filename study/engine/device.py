@@ -1,0 +1,67 @@
+"""A device that trains: whether it is there, and whether a pack fits into its memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+
+from study.errors import DeviceError, DeviceMemoryError
+from study.records import Pack
+
+# Of what is free: the rest is for fragments, and for what others take meanwhile.
+_SHARE = 0.8
+_FEW, _MORE = 4, 20
+
+
+@contextmanager
+def room_for(pack: Pack, memory_mb: float) -> Iterator[None]:
+    """Turn torch's running out of a GPU's memory into ours.
+
+    Args:
+        pack: what is to be trained.
+        memory_mb: what it is estimated to need, in MiB.
+
+    Raises:
+        DeviceMemoryError: if the device runs out of memory meanwhile.
+    """
+    try:
+        yield
+    except torch.cuda.OutOfMemoryError as error:
+        raise DeviceMemoryError(
+            f"device: the GPU has no room for a pack of {len(pack.trials)} trials "
+            f"({memory_mb:,.0f} MiB): make room on it, or use --pack-size or --device cpu"
+        ) from error
+
+
+def trials_that_fit(peak_bytes: Callable[[int], int], free_bytes: int) -> int:
+    """Count the trials that fit into a device's memory, by what a few and some more of them take.
+
+    Args:
+        peak_bytes: trains a pack of so many trials for a moment, and gives the most it took.
+        free_bytes: of the device.
+
+    Returns:
+        At least 1.
+
+    Example:
+        >>> trials_that_fit(lambda trials: 1000 + 50 * trials, free_bytes=10_000)
+        140
+    """
+    few, more = peak_bytes(_FEW), peak_bytes(_MORE)
+    each = max(1.0, (more - few) / (_MORE - _FEW))
+    shared = max(0.0, few - _FEW * each)
+    return max(1, int((_SHARE * free_bytes - shared) / each))
+
+
+def check_device(device: str) -> None:
+    """Check that the device is here.
+
+    Raises:
+        DeviceError: if ``cuda`` is asked for and torch sees no GPU.
+    """
+    if device == "cuda" and not torch.cuda.is_available():
+        raise DeviceError(
+            "device: 'cuda' was asked for, but torch sees no GPU here; use --device cpu or --device auto"
+        )

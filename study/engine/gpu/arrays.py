@@ -1,0 +1,245 @@
+"""The arrays of the fused GPU engine, and what it asks of the device: to train, to look, to give the state back."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from study.engine.compiled.cache import entry
+from study.engine.compiled.codes import NALU, SETTLED
+from study.engine.compiled.formulas import BETA_1, BETA_2, logarithm
+from study.engine.compiled.pack import Arrays, PackArrays
+from study.engine.evaluation_rows import range_arrays
+from study.engine.gpu.layout import EVALUATED_ROWS, Shape, new_shape
+from study.records import Range, Trial
+from tasks.stream import EVALUATION_SEED, ROUNDS, WEYL, Purpose
+from tasks.stream_simd import fill_inputs, padded
+
+# Places in a trial's row of numbers.
+INTERVAL, SECOND_INTERVAL, SCALE, RATE, STRENGTH, LENGTH, OUT_STRENGTH, NUMBERS = range(8)
+
+_LOW_WORD = 0xFFFFFFFF
+
+
+class Choices(NamedTuple):
+    """What is the same for all trials of a pack, and doesn't change how a block is laid out."""
+
+    operation: int
+    two: bool
+    exponential: bool
+    optimizer: int
+    momentum: np.float32
+    squared: bool
+    out_squared: bool
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What a device reads of the trials, flat, a row a trial.
+
+    Args:
+        keys: round keys, uint32 [trials, 2, 10].
+        spans: where each subset starts and stops, uint64 [trials, subsets, 2].
+        start: iteration at which λ starts to grow, uint64 [trials].
+        numbers: float32 [trials, NUMBERS].
+        corrections: Adam's, from the first iteration until they are 1, float32 [iterations, 2].
+        evaluated: evaluation rows, float32 [sets, planes, features / 4, rows, 4]; a second plane holds logarithms.
+        sets: which of them validate and which test a trial, uint64 [trials, 2].
+    """
+
+    keys: npt.NDArray[np.uint32]
+    spans: npt.NDArray[np.uint64]
+    start: npt.NDArray[np.uint64]
+    numbers: npt.NDArray[np.float32]
+    corrections: npt.NDArray[np.float32]
+    evaluated: npt.NDArray[np.float32]
+    sets: npt.NDArray[np.uint64]
+
+    @property
+    def bytes(self) -> int:
+        """Count the bytes of all of them."""
+        return sum(getattr(self, field.name).nbytes for field in fields(self))
+
+
+class Looked(NamedTuple):
+    """What an evaluation finds of each trial asked for.
+
+    Args:
+        errors: squared errors of each chunk of the validation and of the test rows, float64 [trials, 2, chunks].
+        found: sparsity error, and 1 if a parameter is NaN, else 0; float32 [trials, 2].
+    """
+
+    errors: npt.NDArray[np.float64]
+    found: npt.NDArray[np.float32]
+
+
+class Blocks(ABC):
+    """A pack's trials on a device, each in a block of threads of its own. Calls return before the work is done."""
+
+    @abstractmethod
+    def train(self, which: npt.NDArray[np.uint64], iteration: int, count: int) -> None:
+        """Make `count` updates of the trials at some places, from `iteration` on."""
+
+    @abstractmethod
+    def look(self, which: npt.NDArray[np.uint64]) -> Callable[[], Looked]:
+        """Evaluate the trials at some places as they are now; the result waits for it."""
+
+    @abstractmethod
+    def read(self) -> list[npt.NDArray[np.float32]]:
+        """Copy weights and both moments out, each [trials, parameters]."""
+
+    @abstractmethod
+    def wait(self, left: int) -> None:
+        """Wait until so many calls of `train`, at most, aren't done."""
+
+
+Devices = Callable[[Shape, Choices, Tables, Sequence[npt.NDArray[np.float32]]], Blocks]
+"""What makes a pack's blocks: of its shape, choices, tables, and its weights and moments, each [trials, parameters]."""
+
+
+class Parts(PackArrays):
+    """A pack's trials on a device.
+
+    Args:
+        trials: of equal tensor shape.
+        state: what `state` gave of these trials; None to draw initial weights.
+        new_blocks: of the device.
+    """
+
+    def __init__(self, trials: Sequence[Trial], state: Arrays | None, new_blocks: Devices) -> None:
+        super().__init__(trials, state)
+        shape = new_shape(self._network, self._moves, self._cell.batch_size, self._question.starts.shape[1])
+        self._blocks = new_blocks(shape, self._new_choices(), self._new_tables(), list(self._arrays.values()))
+
+    # --- building -----------------------------------------------------------------------------------------
+
+    def _new_choices(self) -> Choices:
+        moves = self._moves
+        two = any(len(cell.interpolation_range) > 1 for cell in self._cells)
+        return Choices(
+            self._question.operation, two, bool(moves.exponential.any()), moves.optimizer, moves.momentum,
+            bool(moves.squared), bool(moves.out_squared),
+        )  # fmt: skip
+
+    def _new_tables(self) -> Tables:
+        moves, question = self._moves, self._question
+        evaluated, sets = self._new_rows()
+        return Tables(
+            keys=round_keys(self._seeds),
+            spans=np.stack([question.starts, question.stops], -1).astype(np.uint64),
+            start=moves.start.astype(np.uint64),
+            numbers=self._new_numbers(),
+            corrections=corrections(self._cell.iterations + 1),
+            evaluated=evaluated,
+            sets=sets,
+        )
+
+    def _new_numbers(self) -> npt.NDArray[np.float32]:
+        source, moves = self._source, self._moves
+        numbers = np.zeros((len(self._cells), NUMBERS), np.float32)
+        numbers[:, INTERVAL], numbers[:, SECOND_INTERVAL] = source.low.T
+        # The 24 bits of a number and its interval's width at once: a power of two moves the exponent only.
+        numbers[:, SCALE] = source.width * np.float32(2.0**-24)
+        numbers[:, RATE], numbers[:, OUT_STRENGTH] = moves.rate, moves.out_strength
+        numbers[:, STRENGTH], numbers[:, LENGTH] = moves.strength, 1 / moves.length
+        return numbers
+
+    def _new_rows(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.uint64]]:
+        """Draw each set of evaluation rows that occurs, and say which are whose."""
+        asked = [
+            ((cell.interpolation_range, Purpose.VALIDATION), (cell.extrapolation_range, Purpose.TEST))
+            for cell in self._cells
+        ]
+        distinct = list(dict.fromkeys(one for both in asked for one in both))
+        x = np.stack([self._draw_rows(*one) for one in distinct])
+        planes = [x, logarithms(x)] if self._network.first.family == NALU else [x]
+        return np.stack(planes, 1), np.array(
+            [[distinct.index(one) for one in both] for both in asked], np.uint64
+        )
+
+    def _draw_rows(self, range_: Range, purpose: Purpose) -> npt.NDArray[np.float32]:
+        quads, rows = padded(self._cell.input_size, 4) // 4, self._cell.evaluation_rows
+        x = np.empty((1, 4 * quads, rows), np.float32)
+        fill_inputs(x, np.array([EVALUATION_SEED], np.uint64), *range_arrays([range_]), 0, purpose)
+        return x.reshape(quads, 4, rows).transpose(0, 2, 1)
+
+    # --- working ------------------------------------------------------------------------------------------
+
+    def update(self, which: npt.NDArray[np.int64], iteration: int, count: int) -> None:
+        """Start `count` updates of the trials at some places, from `iteration` on."""
+        self._blocks.train(which.astype(np.uint64), iteration, count)
+
+    def wait(self, left: int = 0) -> None:
+        """Wait until so many calls of `update`, at most, aren't done."""
+        self._blocks.wait(left)
+
+    def evaluate(self, which: npt.NDArray[np.int64]) -> Callable[[], dict[str, npt.NDArray[np.float32]]]:
+        """Start an evaluation of the trials at some places; the result waits for it.
+
+        Returns:
+            Validation MSE, test MSE, sparsity error, and whether a parameter is NaN; each [which].
+        """
+        looked, rows = self._blocks.look(which.astype(np.uint64)), self._cell.evaluation_rows
+
+        def result() -> dict[str, npt.NDArray[np.float32]]:
+            errors, found = looked()
+            mean = (errors.sum(-1) / rows).astype(np.float32)
+            return {
+                "validation_mse": mean[:, 0], "test_mse": mean[:, 1], "sparsity_error": found[:, 0],
+                "lost": found[:, 1],
+            }  # fmt: skip
+
+        return result
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """Copy weights and optimiser state out; each array's first axis is the trial."""
+        for array, read in zip(self._arrays.values(), self._blocks.read(), strict=True):
+            array[:] = read
+        return super().state()
+
+
+def round_keys(seeds: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint32]:
+    """Give Philox's keys of all rounds, uint32 [trials, 2, 10].
+
+    Example:
+        >>> [hex(key) for key in round_keys(np.array([7], np.uint64))[0, :, 1]]
+        ['0x9e3779c0', '0xbb67ae85']
+    """
+    halves = np.stack([seeds & np.uint64(_LOW_WORD), seeds >> np.uint64(32)], 1)
+    steps = np.array(WEYL, np.uint64)[:, None] * np.arange(ROUNDS, dtype=np.uint64)
+    return (halves[:, :, None] + steps).astype(np.uint32)  # modulo 2**32
+
+
+def corrections(iterations: int) -> npt.NDArray[np.float32]:
+    """Give Adam's bias corrections of the first iterations, until they are 1, [iterations, 2].
+
+    Example:
+        >>> corrections(5_000_001)[[0, -1]].tolist()
+        [[10.0, 31.622776...], [1.0, 1.0]]
+    """
+    t = np.arange(1, min(iterations, SETTLED) + 1, dtype=np.float64)
+    found = np.stack([1 / (1 - BETA_1**t), 1 / np.sqrt(1 - BETA_2**t)], 1)
+    return found.astype(np.float32)
+
+
+def chunks(rows: int) -> int:
+    """Count the parts that evaluation rows are cut into, a block of threads each."""
+    return -(-rows // EVALUATED_ROWS)
+
+
+@entry
+def _logarithms(x, found):  # type: ignore[no-untyped-def]
+    for k in range(len(x)):
+        found[k] = logarithm(x[k])
+
+
+def logarithms(x: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Compute log(|x| + 1e-7) as the engines' units do."""
+    found = np.empty(x.size, np.float32)
+    _logarithms(x.reshape(-1), found)
+    return found.reshape(x.shape)

@@ -1,0 +1,259 @@
+"""Both layers of the fused GPU engine as functions of a row of the batch.
+
+What `gradients` computes for whole blocks of rows, with the same formulas for single numbers. A function is made for
+one unit and one layout; its numbers lie in small arrays of the thread, which become registers, and in shared memory x.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from study.engine.compiled.codes import AFFINE, GATED, NAC_MUL, NALU, NMU
+from study.engine.compiled.formulas import (
+    activate,
+    activate_back,
+    gate,
+    logarithm,
+    logarithm_back,
+    mix,
+    mix_back,
+)
+from study.engine.compiled.intrinsics import multiply_add
+from study.engine.compiled.math import exp
+from study.engine.gpu.compile import inline
+from study.engine.gpu.layout import Layout, has_bias
+
+ONE, ZERO = np.float32(1), np.float32(0)
+
+
+# --- between the first layer's sums and the hidden units ------------------------------------------------------
+
+
+class Rows(NamedTuple):
+    """What a thread does with its row in one layer."""
+
+    forward: Any
+    backward: Any
+
+
+def first_rows(layout: Layout) -> Rows:
+    """Make the first layer's part of a row.
+
+        forward(x, a, u, m, g)               from sums a to hidden units u
+        backward(x, row, a, u, u_grad, m, g, z)
+
+    `backward` writes the gradients of the sums into shared memory, and adds those of the biases to z.
+    """
+    code, hidden = layout.shape.first, layout.shape.hidden
+    at_slopes, stride, log_slopes = layout.at_slopes, layout.slope_stride, layout.log_slopes
+    if code.family == AFFINE:
+        return _affine_first(layout)
+    gates, mixed, is_product = layout.gates, layout.input_sums, code.family == GATED
+    product_slopes = layout.outputs * layout.groups
+
+    @inline
+    def forward(x, a, u, m, g):
+        for o in range(hidden):
+            m[o] = a[mixed + o] if is_product else exp(a[mixed + o])
+            g[o] = gate(a[gates + o])
+            u[o] = mix(g[o], a[o], m[o])
+
+    @inline
+    def backward(x, row, a, u, u_grad, m, g, z):
+        to = np.uint64(at_slopes) + row * np.uint64(stride)
+        for o in range(hidden):
+            a_grad, m_grad, gate_grad = mix_back(u_grad[o], a[o], m[o], g[o])
+            x[to + np.uint64(o)] = a_grad
+            x[to + np.uint64(hidden + o)] = gate_grad
+            if is_product:
+                x[to + np.uint64(product_slopes + o)] = m_grad
+            else:
+                x[to + np.uint64(log_slopes + o)] = m_grad * m[o]
+
+    return Rows(forward, backward)
+
+
+def _affine_first(layout: Layout) -> Rows:
+    code, hidden = layout.shape.first, layout.shape.hidden
+    at_slopes, stride = layout.at_slopes, layout.slope_stride
+    biased, activation = has_bias(code), code.activation
+    at_bias, bias_sum = layout.at_first_bias, layout.first_bias
+
+    @inline
+    def forward(x, a, u, m, g):
+        for o in range(hidden):
+            if biased:
+                a[o] = a[o] + x[np.uint64(at_bias + o)]
+                u[o] = activate(a[o], activation)
+            else:
+                u[o] = a[o]
+
+    @inline
+    def backward(x, row, a, u, u_grad, m, g, z):
+        to = np.uint64(at_slopes) + row * np.uint64(stride)
+        for o in range(hidden):
+            if biased:
+                slope = activate_back(a[o], u[o], u_grad[o], activation)
+                z[bias_sum + o] += slope
+                x[to + np.uint64(o)] = slope
+            else:
+                x[to + np.uint64(o)] = u_grad[o]
+
+    return Rows(forward, backward)
+
+
+# --- the second layer -----------------------------------------------------------------------------------------
+
+
+def second_rows(layout: Layout) -> Rows:
+    """Make the second layer's part of a row: one output.
+
+        forward(x, u, left) -> y, sum, product, gate
+        backward(x, u, left, slope, y, sum, product, gate, u_grad, z)
+
+    `left` is scratch that the second reads. `backward` writes the gradients of the hidden units, and adds those of
+    the weights, and of the bias, to z.
+    """
+    family = layout.shape.second.family
+    return {AFFINE: _affine_second, NMU: _nmu_second, NAC_MUL: _nac_mul_second}.get(family, _gated_second)(
+        layout
+    )
+
+
+def _affine_second(layout: Layout) -> Rows:
+    code, hidden, at = layout.shape.second, layout.shape.hidden, layout.at_second
+    biased, activation = has_bias(code), code.activation
+    at_bias, bias_sum = layout.at_second_bias, layout.second_bias
+
+    @inline
+    def forward(x, u, left):
+        total = ZERO
+        for o in range(hidden):
+            total = multiply_add(x[np.uint64(at + o)], u[o], total)
+        if biased:
+            total = total + x[np.uint64(at_bias)]
+            return activate(total, activation), total, ZERO, ZERO
+        return total, total, ZERO, ZERO
+
+    @inline
+    def backward(x, u, left, slope, y, total, product, share, u_grad, z):
+        if biased:
+            slope = activate_back(total, y, slope, activation)
+            z[bias_sum] += slope
+        for o in range(hidden):
+            z[o] = multiply_add(slope, u[o], z[o])
+            u_grad[o] = x[np.uint64(at + o)] * slope
+
+    return Rows(forward, backward)
+
+
+def _nmu_second(layout: Layout) -> Rows:
+    forward_product, backward_product = _product(layout.shape.hidden, layout.at_second, 0, add=False)
+
+    @inline
+    def forward(x, u, left):
+        y = forward_product(x, u, left)
+        return y, ZERO, y, ZERO
+
+    @inline
+    def backward(x, u, left, slope, y, total, product, share, u_grad, z):
+        backward_product(x, u, left, slope, u_grad, z)
+
+    return Rows(forward, backward)
+
+
+def _product(hidden: int, at: int, at_z: int, *, add: bool) -> tuple[Any, Any]:
+    """Make prod_o (w_o (u_o - 1) + 1), and its gradient by the products before and after each factor."""
+
+    @inline
+    def forward(x, u, left):
+        product = ONE
+        for o in range(hidden):
+            left[o] = product
+            product = product * multiply_add(x[np.uint64(at + o)], u[o] - ONE, ONE)
+        return product
+
+    @inline
+    def backward(x, u, left, slope, u_grad, z):
+        right = slope
+        for k in range(hidden):
+            o = hidden - 1 - k
+            shifted, weight = u[o] - ONE, x[np.uint64(at + o)]
+            others = left[o] * right
+            z[at_z + o] = multiply_add(others, shifted, z[at_z + o])
+            if add:
+                u_grad[o] = multiply_add(others, weight, u_grad[o])
+            else:
+                u_grad[o] = others * weight
+            right = right * multiply_add(weight, shifted, ONE)
+
+    return forward, backward
+
+
+def _power(hidden: int, at: int, at_z: int, *, add: bool) -> tuple[Any, Any]:
+    """Make exp(sum_o w_o log(|u_o| + 1e-7)), and its gradient."""
+
+    @inline
+    def forward(x, u, left):
+        total = ZERO
+        for o in range(hidden):
+            left[o] = logarithm(u[o])
+            total = multiply_add(x[np.uint64(at + o)], left[o], total)
+        return exp(total)
+
+    @inline
+    def backward(x, u, left, slope, u_grad, z):
+        """`slope` is that of the exponent."""
+        for o in range(hidden):
+            z[at_z + o] = multiply_add(slope, left[o], z[at_z + o])
+            back = logarithm_back(u[o], x[np.uint64(at + o)] * slope)
+            u_grad[o] = u_grad[o] + back if add else back
+
+    return forward, backward
+
+
+def _nac_mul_second(layout: Layout) -> Rows:
+    forward_power, backward_power = _power(layout.shape.hidden, layout.at_second, 0, add=False)
+
+    @inline
+    def forward(x, u, left):
+        y = forward_power(x, u, left)
+        return y, ZERO, y, ZERO
+
+    @inline
+    def backward(x, u, left, slope, y, total, product, share, u_grad, z):
+        backward_power(x, u, left, slope * y, u_grad, z)
+
+    return Rows(forward, backward)
+
+
+def _gated_second(layout: Layout) -> Rows:
+    """Make a NALU or a gated NAU/NMU: y = g a + (1 - g) m."""
+    code, hidden, at = layout.shape.second, layout.shape.hidden, layout.at_second
+    is_power = code.family == NALU
+    # A NALU that shares its weights multiplies with those it adds with.
+    of_product = 0 if is_power and code.shared else 2 * hidden
+    make = _power if is_power else _product
+    forward_product, backward_product = make(hidden, at + of_product, of_product, add=True)
+
+    @inline
+    def forward(x, u, left):
+        total, gates = ZERO, ZERO
+        for o in range(hidden):
+            total = multiply_add(x[np.uint64(at + o)], u[o], total)
+            gates = multiply_add(x[np.uint64(at + hidden + o)], u[o], gates)
+        product, share = forward_product(x, u, left), gate(gates)
+        return mix(share, total, product), total, product, share
+
+    @inline
+    def backward(x, u, left, slope, y, total, product, share, u_grad, z):
+        a_grad, m_grad, gate_grad = mix_back(slope, total, product, share)
+        for o in range(hidden):
+            z[o] = multiply_add(a_grad, u[o], z[o])
+            z[hidden + o] = multiply_add(gate_grad, u[o], z[hidden + o])
+            u_grad[o] = multiply_add(x[np.uint64(at + o)], a_grad, x[np.uint64(at + hidden + o)] * gate_grad)
+        backward_product(x, u, left, m_grad * product if is_power else m_grad, u_grad, z)
+
+    return Rows(forward, backward)

@@ -1,0 +1,1 @@
+"""The engine on PyTorch: any unit, on any device."""

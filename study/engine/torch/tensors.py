@@ -1,0 +1,241 @@
+"""The tensors of the torch engine: trials that train side by side, one Python step an iteration for all of them.
+
+Inputs lie batch-innermost, [trials, features, batch], so that sums over features run along whole cache lines; units see
+the transposed view. Parameters, gradients and optimiser state are flat arrays of which the network's tensors are views.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from study.engine.evaluation_rows import CHUNK_ROWS, Rows, range_arrays
+from study.engine.initial_weights import initial_weights
+from study.engine.schedule import Schedules
+from study.engine.task import task_of
+from study.engine.torch.step import Flat, Rule, step_compiled, step_torch
+from study.records import Trial
+from tasks import MODELS
+from tasks.networks import Network
+from tasks.stream import Purpose, inputs, uniforms
+from tasks.stream_simd import fill_inputs
+from units.kernels import contract
+from units.regularize import Shape
+
+# Hidden values of one evaluation chunk: about half of a core's second-level cache.
+_CHUNK_NUMBERS = 64 * 1024
+_KINDS = ("weight", "first", "second")
+
+
+def _shape(name: str | None) -> Shape:
+    return "squared" if name == "squared" else "linear"
+
+
+class Parts:
+    """The tensors of some trials.
+
+    Args:
+        trials: of equal tensor shape.
+        device: ``cpu`` or ``cuda``.
+        state: what `state` gave of these trials; None to draw initial weights.
+    """
+
+    PREFIX = "part/"
+
+    def __init__(
+        self, trials: Sequence[Trial], device: str, state: Mapping[str, npt.NDArray[Any]] | None = None
+    ) -> None:
+        self.trials = tuple(trials)
+        self._cells = [trial.cell for trial in trials]
+        self._cell = self._cells[0]
+        self._model = MODELS[self._cell.model]
+        self._task = task_of(self._cell)
+        self._seeds = np.array([trial.seed for trial in trials], np.uint64)
+        self._device = torch.device(device)
+        self._on_cpu = device == "cpu"
+        self._network = self._new_network(len(trials))
+        self._flat = self._bind()
+        self._load(self._initial() if state is None else state)
+        self._rule = self._new_rule()
+        self._schedules = Schedules(self._cells)
+        self._prepare_inputs()
+        self._validation = self._rows("interpolation_range", Purpose.VALIDATION)
+        self._test = self._rows("extrapolation_range", Purpose.TEST)
+        self._chunks = self._new_chunks()
+
+    # --- building -----------------------------------------------------------------------------------------
+
+    def _new_network(self, trials: int) -> Network:
+        cell = self._cell
+        return Network(
+            self._model,
+            cell.input_size,
+            cell.hidden_size,
+            trials=trials,
+            bounds="regularized" if cell.bounds == "regularized" else "clipped",
+        )
+
+    def _bind(self) -> Flat:
+        """Make the network's parameters views of one flat array, and their gradients of another."""
+        total = sum(p.numel() for p in self._network.parameters())
+        flat = Flat(*(torch.zeros(total, device=self._device) for _ in range(4)))
+        at = 0
+        for p in self._network.parameters():
+            p.data = flat.weight[at : at + p.numel()].view(p.shape)
+            p.grad = flat.gradient[at : at + p.numel()].view(p.shape)
+            at += p.numel()
+        return flat
+
+    def _views(self) -> dict[str, Tensor]:
+        views, at = {}, 0
+        for name, p in self._network.named_parameters():
+            for kind in _KINDS:
+                flat: Tensor = getattr(self._flat, kind)
+                views[f"{self.PREFIX}{kind}/{name}"] = flat[at : at + p.numel()].view(p.shape)
+            at += p.numel()
+        return views
+
+    def _initial(self) -> dict[str, npt.NDArray[Any]]:
+        layers = [
+            (name, type(unit), (unit.in_features, unit.out_features))
+            for name, unit in zip(("first", "second"), self._network.layers, strict=True)
+        ]
+        weights = initial_weights(layers, self._seeds, [cell.init_variance for cell in self._cells])
+        return {
+            f"{self.PREFIX}{kind}/{name}": weight if kind == "weight" else np.zeros_like(weight)
+            for name, weight in weights.items()
+            for kind in _KINDS
+        }
+
+    def _load(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+        for name, view in self._views().items():
+            view.copy_(torch.from_numpy(np.ascontiguousarray(state[name])))
+
+    def _new_rule(self) -> Rule:
+        cell, trials = self._cell, len(self.trials)
+        sizes, share, low, high = [], [], [], []
+        for layer in self._network.layers:
+            limits = layer.limits if cell.bounds == "clipped" else {}
+            for name, p in layer.named_parameters():
+                size = p.numel() // trials
+                bounded = name in limits
+                sizes.append(size)
+                share.append(1 / size if bounded and self._model.has_sparsity else 0)
+                low.append(limits[name][0] if bounded else -np.inf)
+                high.append(limits[name][1] if bounded else np.inf)
+        return Rule(
+            optimizer=cell.optimizer,
+            momentum=cell.momentum or 0.0,
+            squared=any(cell.sparsity_shape == "squared" for cell in self._cells),
+            sizes=tuple(sizes),
+            share=np.array(share, np.float32),
+            low=np.array(low, np.float32),
+            high=np.array(high, np.float32),
+            learning_rate=np.array([cell.learning_rate for cell in self._cells], np.float32),
+        )
+
+    def _prepare_inputs(self) -> None:
+        cell = self._cell
+        self._low, self._width = range_arrays([cell.interpolation_range for cell in self._cells])
+        places = uniforms(self._seeds, 1, 0, Purpose.OFFSET)[:, 0]
+        masks = np.stack([self._task.masks(self._task.offset(float(place))) for place in places])
+        self._masks = torch.from_numpy(masks).to(self._device)
+        if self._on_cpu:
+            self._x_array = np.empty((len(self.trials), cell.input_size, cell.batch_size), np.float32)
+            self._x = torch.from_numpy(self._x_array)
+        else:
+            self._device_seeds = torch.from_numpy(self._seeds.astype(np.int64)).to(self._device)
+            self._device_low = torch.from_numpy(self._low).to(self._device)
+            self._device_width = torch.from_numpy(self._width).to(self._device)
+
+    def _rows(self, range_: str, purpose: Purpose) -> Rows:
+        ranges = [getattr(cell, range_) for cell in self._cells]
+        return Rows(ranges, self._cell, purpose, self._task, self._masks)
+
+    def _new_chunks(self) -> list[tuple[slice, Network]]:
+        """Cut the trials into groups whose evaluation fits into the cache, each with a network of views."""
+        trials, groups = len(self.trials), []
+        size = max(1, _CHUNK_NUMBERS // (CHUNK_ROWS * self._cell.hidden_size)) if self._on_cpu else trials
+        for first in range(0, trials, size):
+            some = slice(first, min(first + size, trials))
+            network = self._new_network(some.stop - some.start)
+            for mine, whole in zip(network.parameters(), self._network.parameters(), strict=True):
+                mine.data = whole.data[some]
+            groups.append((some, network))
+        return groups
+
+    # --- training -----------------------------------------------------------------------------------------
+
+    def _inputs(self, iteration: int) -> Tensor:
+        """Draw [trials, features, batch]."""
+        if self._on_cpu:
+            fill_inputs(self._x_array, self._seeds, self._low, self._width, iteration, Purpose.TRAIN)
+            return self._x
+        cell = self._cell
+        ranges = (self._device_low, self._device_width)
+        return inputs(self._device_seeds, *ranges, cell.input_size, cell.batch_size, iteration, Purpose.TRAIN)
+
+    def update(self, iteration: int) -> None:
+        """Make one update of every trial."""
+        x = self._inputs(iteration)
+        prediction = self._network(x.mT)
+        with torch.no_grad():
+            target = self._task.target(contract(self._masks, x.mT).mT).mT
+            # Of the loss, the mean squared error over the batch, training needs the gradient only.
+            slope = (prediction - target).mul_(2 / self._cell.batch_size)
+        outputs, slopes = [prediction], [slope]
+        strength = self._schedules.strength(iteration)
+        if self._cell.bounds == "regularized":
+            for penalty, weight in self._penalties(strength):
+                outputs.append(penalty)
+                slopes.append(weight)
+        torch.autograd.backward(outputs, slopes)
+        step = step_compiled if self._on_cpu else step_torch
+        step(self._rule, self._flat, iteration, strength)
+
+    def _penalties(self, strength: npt.NDArray[np.float32]) -> list[tuple[Tensor, Tensor]]:
+        """Give the regularisers of weights that are clamped in the forward pass only, and their strengths."""
+        cell = self._cell
+        found: list[tuple[Tensor | None, Tensor]] = []
+        sparsity = torch.from_numpy(strength).to(self._device)
+        out = torch.full_like(sparsity, cell.out_of_bounds_strength or 0.0)
+        shape = _shape("squared" if self._rule.squared else "linear")
+        for layer in self._network.layers:
+            if strength.any():
+                found.append((layer.sparsity(shape), sparsity))
+            found.append((layer.out_of_bounds(_shape(cell.out_of_bounds_shape)), out))
+        return [(penalty, weight) for penalty, weight in found if penalty is not None]
+
+    # --- looking ------------------------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def evaluate(self) -> dict[str, npt.NDArray[np.float32]]:
+        """Give validation MSE, test MSE and sparsity error of every trial, float32 [trials]."""
+        sparsity = torch.stack([layer.sparsity_error() for layer in self._network.layers]).amax(0)
+        return {
+            "validation_mse": self._mse(self._validation),
+            "test_mse": self._mse(self._test),
+            "sparsity_error": sparsity.cpu().numpy(),
+        }
+
+    def _mse(self, rows: Rows) -> npt.NDArray[np.float32]:
+        total = torch.zeros(len(self.trials), dtype=torch.float64, device=self._device)
+        for some, network in self._chunks:
+            for x, target in rows.chunks(some):
+                error = network(x.mT).mT.sub_(target).square_()
+                total[some] += error.sum((-1, -2)).double()
+        return (total / self._cell.evaluation_rows).to("cpu", torch.float32).numpy()
+
+    def lost(self) -> npt.NDArray[np.bool_]:
+        """Say of each trial whether a weight is NaN."""
+        nan = [p.detach().isnan().flatten(1).any(1) for p in self._network.parameters()]
+        return torch.stack(nan).any(0).cpu().numpy()
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """Copy weights and optimiser state out; each array's first axis is the trial."""
+        return {name: view.cpu().numpy().copy() for name, view in self._views().items()}

@@ -1,0 +1,169 @@
+"""What the engines' trainings share: slices of time, evaluations, scores and checkpoints of a pack."""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from study.engine.base import Training
+from study.engine.score import Scores
+from study.engine.task import threshold_of
+from study.records import Checkpoint, Curve, Pack, Progress, Result, Weights
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+Looked = Callable[[], dict[str, npt.NDArray[np.float32]]]
+"""Gives validation MSE, test MSE and sparsity error of the trials that were evaluated."""
+
+_WEIGHT = "part/weight/"
+_LAYERS = {"first": "layer_1", "second": "layer_2"}
+
+
+class SlicedTraining(Training):
+    """A pack that an engine trains between evaluations.
+
+    Args:
+        engine: name of the engine.
+        pack: what to train.
+        device: ``cpu`` or ``cuda``.
+        checkpoint: to go on from, or None.
+
+    Raises:
+        ValueError: if the checkpoint is of other trials or of another engine.
+    """
+
+    def __init__(self, engine: str, pack: Pack, device: str, checkpoint: Checkpoint | None) -> None:
+        self._engine = engine
+        self._pack = pack
+        self._device = device
+        self._cell = pack.trials[0].cell
+        thresholds = {cell: threshold_of(cell) for cell in {trial.cell for trial in pack.trials}}
+        self._scores = Scores(self._cell, np.array([thresholds[trial.cell] for trial in pack.trials]))
+        self._iteration = 0
+        self._training_s = 0.0
+        self._looked: Looked | None = None
+        if checkpoint is not None:
+            self._take_over(checkpoint)
+        self._begin(None if checkpoint is None else checkpoint.arrays)
+
+    @abstractmethod
+    def _begin(self, arrays: Arrays | None) -> None:
+        """Lay out the trials' state: what `_state` gave, or the start."""
+
+    @abstractmethod
+    def _update(self, most: int, for_s: float) -> int:
+        """Make updates of the trials that still train: at least one, at most so many, in about so many seconds."""
+
+    @abstractmethod
+    def _evaluate(self) -> Looked:
+        """Evaluate the trials that still train as they are now, or begin to: the result may wait for it."""
+
+    @abstractmethod
+    def _lost(self) -> npt.NDArray[np.bool_]:
+        """Say of each trial that still trains whether a weight is NaN."""
+
+    @abstractmethod
+    def _state(self) -> dict[str, npt.NDArray[Any]]:
+        """Copy out every trial's weights and optimiser state; an ended trial's as they were at its end.
+
+        Weights are called ``part/weight/LAYER.PARAMETER``, the layers ``first`` and ``second``.
+        """
+
+    def _rest(self) -> None:  # an engine may have nothing under way
+        """Wait until everything begun is done: a slice of time ends."""
+
+    def _ended(self) -> None:  # an engine may go on with all of them
+        """Take note that some trials, not all, have just ended."""
+
+    def _take_over(self, checkpoint: Checkpoint) -> None:
+        if checkpoint.engine != self._engine:
+            raise ValueError(f"checkpoint.engine must be {self._engine!r}, but got {checkpoint.engine!r}")
+        if checkpoint.trial_ids != tuple(trial.id for trial in self._pack.trials):
+            raise ValueError(
+                f"the checkpoint of pack {checkpoint.pack_id} is of other trials than pack {self._pack.id}"
+            )
+        self._iteration = checkpoint.iteration
+        self._training_s = checkpoint.training_s
+        self._scores.restore(checkpoint.arrays)
+
+    @property
+    def done(self) -> bool:
+        """Say whether every update has been made, or every trial has been decided."""
+        return self._iteration > self._cell.iterations or not self._scores.active.any()
+
+    def advance(self, for_s: float) -> Progress:
+        """Train for about that many seconds, at least one update."""
+        every, began = self._cell.evaluate_every, time.perf_counter()
+        while not self.done:
+            if self._iteration % every == 0:
+                self._look()
+            if self.done:
+                break
+            most = min(every - self._iteration % every, self._cell.iterations + 1 - self._iteration)
+            self._iteration += self._update(most, for_s - (time.perf_counter() - began))
+            if time.perf_counter() - began >= for_s:
+                break
+        self._rest()
+        self._record()
+        self._training_s += time.perf_counter() - began
+        return Progress(
+            pack_id=self._pack.id,
+            iteration=self._iteration,
+            iterations=self._cell.iterations + 1,
+            trials=len(self._pack.trials),
+            solved=self._scores.solved,
+            diverged=self._scores.diverged,
+        )
+
+    def _look(self) -> None:
+        self._record()
+        self._looked = self._evaluate()
+        if self._cell.stop != "when_decided":
+            return  # what comes of it is recorded later: a device goes on meanwhile
+        self._record()
+        before = int(self._scores.active.sum())
+        self._scores.end_decided(self._lost())
+        if 0 < int(self._scores.active.sum()) < before:
+            self._ended()
+
+    def _record(self) -> None:
+        """Take in the last evaluation, unless that has been done."""
+        if self._looked is not None:
+            self._scores.record(**self._looked())
+            self._looked = None
+
+    def checkpoint(self) -> Checkpoint:
+        """Copy out weights, optimiser state and running scores."""
+        return Checkpoint(
+            pack_id=self._pack.id,
+            trial_ids=tuple(trial.id for trial in self._pack.trials),
+            iteration=self._iteration,
+            arrays=self._state() | self._scores.state(),
+            training_s=self._training_s,
+            engine=self._engine,
+        )
+
+    def finish(self) -> tuple[list[Result], list[Curve], list[Weights]]:
+        """Give each trial's result, curve and weights."""
+        if not self.done:
+            raise ValueError(f"pack {self._pack.id} must be done, but is at iteration {self._iteration}")
+        results = self._scores.results(
+            self._pack.trials, training_s=self._training_s, engine=self._engine, device=self._device
+        )
+        return results, self._scores.curves(self._pack.trials), self._weights()
+
+    def _weights(self) -> list[Weights]:
+        arrays = {_public(name): array for name, array in self._state().items() if name.startswith(_WEIGHT)}
+        return [
+            Weights(trial.id, int(updates), {name: array[i].copy() for name, array in arrays.items()})
+            for i, (trial, updates) in enumerate(zip(self._pack.trials, self._scores.updates(), strict=True))
+        ]
+
+
+def _public(name: str) -> str:
+    layer, parameter = name.removeprefix(_WEIGHT).split(".")
+    return f"{_LAYERS[layer]}.{parameter}"

@@ -1,0 +1,125 @@
+"""Where results come from, and what must be equal among the machines that make them: code, packages and machine."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import subprocess
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+_PACKAGES_TO_TELL = ("seeded-study", "torch", "numpy", "numba", "ray", "mlflow")
+
+
+def provenance(device: str) -> dict[str, Any]:
+    """Tell where a result made here and now comes from.
+
+    Args:
+        device: ``cpu`` or ``cuda``.
+
+    Returns:
+        Git commit and whether the tree was dirty (None outside a checkout), versions, device and UTC time.
+    """
+    return _source() | {
+        "device": _device_name(device),
+        "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+@cache
+def _source() -> dict[str, Any]:
+    commit = _git("rev-parse", "HEAD")
+    return {
+        "git_commit": commit,
+        "git_dirty": bool(_git("status", "--porcelain", "--untracked-files=no")) if commit else None,
+        "packages": {name: version(name) for name in _PACKAGES_TO_TELL},
+        "python": platform.python_version(),
+    }
+
+
+def _git(*words: str) -> str | None:
+    here = Path(__file__).resolve().parent
+    if not (here.parent / ".git").exists():  # installed: a checkout around it is somebody else's
+        return None
+    try:
+        done = subprocess.run(
+            ["git", *words], cwd=here, capture_output=True, text=True, timeout=10, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
+
+
+@cache
+def _device_name(device: str) -> str:
+    if device == "cuda":
+        import torch
+
+        return str(torch.cuda.get_device_name())
+    return f"{platform.machine()}, {os.cpu_count()} cores"
+
+
+_PACKAGES_TO_MATCH = ("ray", "torch", "numpy", "numba", "llvmlite")
+_CODE = ("study", "units", "tasks")
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Name the versions of all that has a part in a result, or in its way to the store.
+
+    ``study`` is this package's version, ``code`` a digest of its Python files, which tells two checkouts of one version
+    apart. A build's label (``+cpu``) isn't part of a version: nodes with and without GPUs work together.
+
+    Example:
+        >>> sorted(versions())
+        ['code', 'llvmlite', 'numba', 'numpy', 'python', 'ray', 'study', 'torch']
+    """
+    found = {"study": _release("seeded-study"), "code": _digest(), "python": platform.python_version()}
+    return found | {name: _release(name) for name in _PACKAGES_TO_MATCH}
+
+
+def difference(ours: Mapping[str, str], theirs: Mapping[str, str]) -> str | None:
+    """Say in what two machines' versions differ, naming both; None if they are equal.
+
+    Args:
+        ours: from `versions`, of this side.
+        theirs: of the other side.
+
+    Example:
+        >>> difference({"ray": "2.60.0", "numba": "0.68.0"}, {"ray": "2.61.1", "numba": "0.68.0"})
+        'ray 2.60.0 here, 2.61.1 there'
+        >>> difference({"ray": "2.60.0"}, {"ray": "2.60.0"}) is None
+        True
+    """
+    names = [*ours, *(name for name in theirs if name not in ours)]
+    told = [
+        f"{name} {ours.get(name, 'missing')} here, {theirs.get(name, 'missing')} there"
+        for name in names
+        if ours.get(name) != theirs.get(name)
+    ]
+    return "; ".join(told) or None
+
+
+def _release(package: str) -> str:
+    try:
+        return version(package).partition("+")[0]
+    except PackageNotFoundError:
+        return "missing"
+
+
+def _digest() -> str:
+    """Digest the Python files of this package: 5 ms for 200 of them."""
+    above = Path(__file__).resolve().parents[1]
+    digest = hashlib.sha256()
+    for folder in _CODE:
+        for path in sorted((above / folder).rglob("*.py")):
+            name = path.relative_to(above).as_posix()
+            content = path.read_bytes()
+            digest.update(f"{name}\0{len(content)}\0".encode())
+            digest.update(content)
+    return digest.hexdigest()[:16]

@@ -1,0 +1,60 @@
+"""Which cells of two models ask the same, so that their seeds can be compared one by one; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from study.errors import InputError
+from study.records import CELL_FIELDS, Cell
+
+Pair = tuple[Cell, Cell]
+
+
+def pairs(cells: Sequence[Cell], model: str) -> list[Pair]:
+    """Pair each cell of the other models with those of one model that differ in nothing that is swept.
+
+    What doesn't apply to one of both (a sparsity schedule, to a model without one) tells no cells apart.
+
+    Args:
+        cells: of a study.
+        model: whose cells are the second ones.
+
+    Raises:
+        InputError: if a cell has no counterpart.
+
+    Example:
+        >>> from study.plan.plan import cells
+        >>> from study.spec import load_spec
+        >>> found = pairs(cells(load_spec("demo")), "NAC-mul")
+        >>> len(found), {(a.model, b.model, a.hidden_size == b.hidden_size) for a, b in found}
+        (15, {('NMU', 'NAC-mul', True)})
+    """
+    swept = _swept(cells)
+    seconds = [cell for cell in cells if cell.model == model]
+    found = []
+    for cell in cells:
+        if cell.model != model:
+            counterparts = [(cell, second) for second in seconds if _alike(cell, second, swept)]
+            if not counterparts:
+                told = ", ".join(f"{name} {getattr(cell, name)}" for name in swept if name != "model")
+                raise InputError(
+                    f"different_from: {cell.model} with {told} has no counterpart among the cells of {model}: "
+                    "put what both are to be tried at where it holds for all models"
+                )
+            found += counterparts
+    return found
+
+
+def _swept(cells: Sequence[Cell]) -> list[str]:
+    """Name the fields that differ among the cells of any one model."""
+    models = dict.fromkeys(cell.model for cell in cells)
+    return [
+        name
+        for name in CELL_FIELDS
+        if any(len({getattr(c, name) for c in cells if c.model == model}) > 1 for model in models)
+    ]
+
+
+def _alike(one: Cell, other: Cell, names: Sequence[str]) -> bool:
+    values = [(getattr(one, name), getattr(other, name)) for name in names]
+    return all(a == b or a is None or b is None for a, b in values)

@@ -1,0 +1,108 @@
+"""spec -> cells -> trials -> packs: what there is to do, and what trains together; pure."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from study.plan.pairs import pairs
+from study.records import Cell, Trial
+from study.spec.cells import canonical_cell
+from study.spec.grid import model_level, points
+from study.spec.tables import Spec
+
+# Cells at the ends of a search's ranges that are looked at: enough to see what kinds there are.
+_MOST_ENDS = 512
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a study asks for.
+
+    Args:
+        spec: the study as written.
+        cells: all different, in the file's order.
+        labels: what people call a cell's point on a zip axis, by cell id and axis; takes no part in ids.
+        own_seeds: of each cell that doesn't have the seeds of all, by its id.
+    """
+
+    spec: Spec
+    cells: tuple[Cell, ...]
+    labels: Mapping[str, Mapping[str, str]]
+    own_seeds: Mapping[str, Sequence[int]] = field(default_factory=dict)
+
+    @cached_property
+    def trials(self) -> tuple[Trial, ...]:
+        """Every cell with each of its seeds."""
+        return tuple(Trial(cell, seed) for cell in self.cells for seed in self.seeds(cell))
+
+    @property
+    def trials_count(self) -> int:
+        """Count the trials without making them."""
+        return sum(len(self.seeds(cell)) for cell in self.cells)
+
+    @property
+    def grows(self) -> bool:
+        """Say whether more may be asked for once all of this is done."""
+        return self.spec.until is not None or self.spec.search is not None
+
+    @property
+    def most_at_once(self) -> int:
+        """Count the trials, at most, that are asked for at once."""
+        if (search := self.spec.search) is not None:
+            confirmed = search.confirm_seeds * search.confirm_candidates
+            return max(search.candidates * self.spec.most_seeds, confirmed)
+        return len(self.cells) * len(self.spec.first_seeds) if self.grows else self.trials_count
+
+    def seeds(self, cell: Cell) -> Sequence[int]:
+        """Give a cell's seeds."""
+        return self.own_seeds.get(cell.id, self.spec.first_seeds) if self.own_seeds else self.spec.first_seeds
+
+
+def plan(spec: Spec) -> Plan:
+    """Plan a study; see `study.spec.check_size` for what it may ask for.
+
+    Args:
+        spec: the study as written.
+
+    Raises:
+        InputError: if seeds are to be added until cells differ that have no counterpart.
+
+    Example:
+        >>> from study.spec import parse_spec
+        >>> text = "{study: a, task: {name: simple}, models: [NMU], grid: {hidden_size: [2, 3]}, seeds: 5}"
+        >>> planned = plan(parse_spec(text, source="a.yaml"))
+        >>> len(planned.cells), planned.trials_count
+        (2, 10)
+    """
+    if spec.search is not None:
+        return _begun(spec)
+    labels: dict[Cell, dict[str, str]] = {}
+    for index, model in enumerate(spec.models):
+        for point in points(model_level(spec, index)):
+            values = {name: setting.value for name, setting in point.settings.items()}
+            cell = canonical_cell(spec.task.name, model.name, values)
+            # Where points of different labels come to one cell, the axis doesn't tell it from others.
+            before = labels.get(cell, point.labels)
+            labels[cell] = {axis: text for axis, text in before.items() if point.labels.get(axis) == text}
+    named = {cell.id: axes for cell, axes in labels.items() if axes}
+    if spec.until is not None and spec.until.different_from is not None:
+        pairs(tuple(labels), spec.until.different_from)  # refuses what can't be compared
+    return Plan(spec, tuple(labels), named)
+
+
+def _begun(spec: Spec) -> Plan:
+    """Plan a search before anything is suggested: cells at the ends of its ranges, without seeds."""
+    found: dict[Cell, None] = {}
+    for index, model in enumerate(spec.models):
+        for point in itertools.islice(points(model_level(spec, index)), _MOST_ENDS):
+            values = {name: setting.value for name, setting in point.settings.items()}
+            found[canonical_cell(spec.task.name, model.name, values)] = None
+    return Plan(spec, tuple(found), {}, {cell.id: () for cell in found})
+
+
+def cells(spec: Spec) -> list[Cell]:
+    """Give a study's cells, all different, in the file's order."""
+    return list(plan(spec).cells)

@@ -1,0 +1,196 @@
+"""What candidates were worth over the two numbers that mattered most."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.colors import Colormap
+from matplotlib.figure import Figure
+from matplotlib.tri import Triangulation
+
+from study.analysis.search import Chosen, Searched, Tried
+from study.report.figures import axes as axes_of
+from study.report.figures.multiples import MOST_TIPS, colour_scale, place
+from study.report.figures.style import STYLE, WIDTH_IN, Drawn, Tips, text_on
+from study.report.search import names as search_names
+from study.report.search.figures import axes as search_axes
+from study.report.search.figures.axes import CAUTION, Scale, objective_scale, parameter_scale
+
+Floats = npt.NDArray[np.float64]
+
+_FEWEST = 10
+_MOST = 800
+"""Candidates of a field: more can't be told apart, and a field of them is megabytes."""
+_SHARE = 0.5
+"""Of the candidates that must have both numbers."""
+_LEAST_AREA = 0.01
+"""Of a panel, that the candidates must span: else they lie in a line."""
+_LEVELS = 12
+_MOST_PANELS = 2
+_BETWEEN_IN, _ABOVE_IN, _BELOW_IN = 0.1, 0.1, 0.4
+_ALONE_IN, _BESIDE_IN, _SCALE_IN, _GAP_IN = 2.9, 2.2, 0.56, 0.12
+_DARK, _LIGHT = text_on((1.0, 1.0, 1.0)), text_on((0.0, 0.0, 0.0))
+"""Dots on a map, whose colours stay as they are on a dark page."""
+
+
+@dataclass(frozen=True)
+class _Field:
+    """Values of an objective over two numbers; all arrays have shape [candidates]."""
+
+    x: Floats
+    y: Floats
+    z: Floats
+    triangles: Triangulation
+
+
+def draw(search: Searched | None) -> Drawn | None:
+    """Draw each objective as a coloured field over two numbers, with the candidates as dots; a panel an objective.
+
+    Args:
+        search: what was tried.
+
+    Returns:
+        None where there are fewer than two numbers, too few candidates that have both, or they lie in a line.
+    """
+    pair = None if search is None else _pair(search)
+    if search is None or pair is None:
+        return None
+    across, up = map(parameter_scale, pair)
+    some = [c for c in search_names.selected(search, _MOST) if all(p.name in c.params for p in pair)]
+    found = [
+        (i, field)
+        for i in range(len(search.objectives))
+        if (field := _field(search, i, some, pair, across, up)) is not None
+    ][:_MOST_PANELS]
+    if not found:
+        return None
+    height = _ALONE_IN if len(found) == 1 else _BESIDE_IN
+    before = search_axes.left_in([up], height)
+    each = (WIDTH_IN - before) / len(found)
+    titles = [_scale(search, i).lines(height) for i, _ in found]
+    beside = _SCALE_IN + search_axes.LINE_IN * max(map(len, titles))
+    width = each - beside - (_BETWEEN_IN if len(found) > 1 else 0)
+    handles = [search_axes.seen_handle()] if any(c.row is not None for c in some) else []
+    tips = Tips()
+    with mpl.rc_context(STYLE):
+        tall = _ABOVE_IN + height + _BELOW_IN + axes_of.legend_in(handles)
+        figure = Figure(figsize=(WIDTH_IN, tall))
+        for panel, (i, field) in enumerate(found):
+            left = before + panel * each
+            axes = place(figure, left, _ABOVE_IN, width, height)
+            bar = place(figure, left + width + _GAP_IN, _ABOVE_IN, 0.09, height)
+            _draw_field(axes, bar, search, i, field, "\n".join(titles[panel]))
+            _draw_dots(axes, some, field)
+            across.across(axes)
+            up.up(axes, height)
+            if panel:
+                axes.set_ylabel("")
+                axes.tick_params(labelleft=False)
+            most = MOST_TIPS // len(found)
+            for candidate, x, y in list(zip(some, field.x, field.y, strict=True))[-most:]:
+                tips.add(axes, float(x), float(y), search_names.described(search, candidate))
+        axes_of.legend(figure, handles)
+    names = " and ".join(search_names.title(parameter.name) for parameter in pair)
+    caption = _caption(search, len(some), has_importance=bool(search.importance))
+    return Drawn("search-contour", f"What candidates were worth, over {names}", caption, figure, tips)
+
+
+def _pair(search: Searched) -> tuple[Chosen, Chosen] | None:
+    """Choose the two most important numbers that most candidates have; of equals the first."""
+    least = max(_FEWEST, _SHARE * len(search.candidates))
+    numbers = [
+        parameter
+        for parameter in search.parameters
+        if not parameter.choices and sum(parameter.name in c.params for c in search.candidates) >= least
+    ]
+    ranked = sorted(numbers, key=lambda parameter: -search_names.importance(search, parameter.name))
+    pairs = [(a, b) for i, b in enumerate(ranked) for a in ranked[:i]]
+    return next(
+        (
+            (a, b)
+            for a, b in pairs
+            if sum(a.name in c.params and b.name in c.params for c in search.candidates) >= least
+        ),
+        None,
+    )
+
+
+def _field(
+    search: Searched, i: int, some: Sequence[Tried], pair: tuple[Chosen, Chosen], across: Scale, up: Scale
+) -> _Field | None:
+    """Lay triangles between candidates; None where there are none, or all are worth the same."""
+    scale = _scale(search, i)
+    x = np.array([across.at(c.params[pair[0].name]) for c in some])
+    y = np.array([up.at(c.params[pair[1].name]) for c in some])
+    z = np.array([scale.at(c.values[i]) for c in some])
+    if len(some) < _FEWEST or np.ptp(z) == 0:
+        return None
+    # In units of the axes, so that neither decides alone which candidates are neighbours.
+    unit_x = (x - across.low) / (across.high - across.low)
+    unit_y = (y - up.low) / (up.high - up.low)
+    try:
+        triangles = Triangulation(unit_x, unit_y)
+    except (RuntimeError, ValueError):  # all in a line
+        return None
+    if _area(triangles) < _LEAST_AREA:
+        return None
+    return _Field(x, y, z, Triangulation(x, y, triangles.triangles))
+
+
+def _area(of: Triangulation) -> float:
+    x, y = of.x[of.triangles], of.y[of.triangles]
+    across, up = x[:, 1:] - x[:, :1], y[:, 1:] - y[:, :1]
+    return float(np.abs(across[:, 0] * up[:, 1] - across[:, 1] * up[:, 0]).sum() / 2)
+
+
+def _scale(search: Searched, i: int) -> Scale:
+    return objective_scale(search.objectives[i], [candidate.values[i] for candidate in search.candidates])
+
+
+def _draw_field(axes: Axes, bar: Axes, search: Searched, i: int, field: _Field, title: str) -> None:
+    colours = _colours(is_sought_high=search.objectives[i].is_sought_high)
+    low, high = float(field.z.min()), float(field.z.max())
+    room = 1e-6 * (high - low)  # what is as high as the highest level isn't filled
+    drawn = axes.tricontourf(
+        field.triangles, field.z, levels=np.linspace(low - room, high + room, _LEVELS + 1), cmap=colours
+    )
+    drawn.set(edgecolor="face", linewidth=0.3)  # else what is behind shines through between levels
+    axes.grid(visible=False)
+    colour_scale(bar, colours, (low, high), title)
+    if _scale(search, i).is_log:
+        ticks = [f"{10.0**place:.1e}".replace("e-0", "e-") for place in (low, (low + high) / 2, high)]
+        bar.set_yticks(bar.get_yticks(), ticks)
+
+
+def _colours(*, is_sought_high: bool) -> Colormap:
+    """Give colours that are bright where a candidate is good."""
+    return mpl.colormaps["viridis" if is_sought_high else "viridis_r"]
+
+
+def _draw_dots(axes: Axes, some: Sequence[Tried], field: _Field) -> None:
+    style: Any = {"linestyle": "none", "marker": "o", "markeredgecolor": _LIGHT, "markeredgewidth": 0.4}
+    axes.plot(field.x, field.y, color=_DARK, markersize=2.8, zorder=3, **style)
+    found = [k for k, candidate in enumerate(some) if candidate.row is not None]
+    if found:
+        search_axes.seen(axes, list(field.x[found]), list(field.y[found]))
+
+
+def _caption(search: Searched, shown: int, *, has_importance: bool) -> str:
+    why = "The two numbers that mattered most, of" if has_importance else "The first two numbers, of"
+    sentences = [
+        f"{why} those that most candidates have; the brighter, the better. Colours are linear between neighbouring "
+        "candidates (Delaunay), the dots: they show what was seen of noisy values, with all else varying, and are no "
+        "prediction; outside the dots nothing is known.",
+        CAUTION,
+    ]
+    if shown < len(search.candidates):
+        sentences.append(f"{shown:,} of {len(search.candidates):,} candidates are shown.")
+    if len(search.objectives) > _MOST_PANELS:
+        sentences.append(f"The first {_MOST_PANELS} of {len(search.objectives)} objectives are shown.")
+    return " ".join(sentences)

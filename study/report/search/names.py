@@ -1,0 +1,162 @@
+"""How a report says what a search sought, chose and found: names and numbers to read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from study import words
+from study.analysis.search import Searched, Sought, Tried
+from study.analysis.summary import Summary
+from study.records import Interval
+
+_ITERATIONS = ("sparsity_start", "sparsity_end")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What fresh seeds say of an objective.
+
+    Args:
+        title: what the number is, for people.
+        estimate: the summary's field.
+        interval: its field of the 95% interval.
+        write: writes a number of it.
+    """
+
+    title: str
+    estimate: str
+    interval: str
+    write: Callable[[float | None], str]
+
+    def of(self, summary: Summary) -> tuple[float | None, Interval | None]:
+        """Give the estimate and its 95% interval; None where there is none."""
+        return getattr(summary, self.estimate), getattr(summary, self.interval)
+
+    def text(self, summary: Summary) -> str:
+        """Write the estimate with its interval."""
+        value, interval = self.of(summary)
+        return f"{self.write(value)} {words.interval(interval, self.write)}".rstrip()
+
+
+MEASURED: Mapping[str, Measured] = {
+    "success_rate": Measured("success rate", "success_rate", "success_rate_interval", words.rate),
+    "solved_at": Measured(
+        "solved at, median", "solved_at_median", "solved_at_median_interval", words.iterations
+    ),
+    "time_to_success": Measured(
+        "time to success, mean", "time_to_success_mean", "time_to_success_interval", words.iterations
+    ),
+    "sparsity_error": Measured(
+        "sparsity error", "sparsity_error_mean", "sparsity_error_interval", words.error
+    ),
+}
+"""What the report's tables have of an objective's kind, by objective."""
+
+_OF_SOLVED = ("solved_at", "sparsity_error")
+"""Objectives that are of all trials in the search, and of the solved ones in the report's tables."""
+
+
+def title(parameter: str) -> str:
+    """Name a parameter for people: one model's own with the model before it.
+
+    Example:
+        >>> title("learning_rate"), title("NAC-mul.init_variance")
+        ('learning rate', 'NAC•: init variance')
+    """
+    model, _, name = parameter.rpartition(".")
+    return f"{words.symbol(model)}: {words.title(name)}" if model else words.title(name)
+
+
+def unit(parameter: str) -> str:
+    """Give what a parameter is counted in; empty for a plain number."""
+    return "iterations" if parameter.rpartition(".")[2] in _ITERATIONS else ""
+
+
+def value(parameter: str, given: Any) -> str:
+    """Write what was chosen of a parameter, a number to three digits.
+
+    Example:
+        >>> [value("sparsity_strength", given) for given in (0.144234, 12.0, 1.2345e-05, 12345.6)]
+        ['0.144', '12', '1.23e-5', '12,346']
+        >>> value("sparsity_start", 12345), value("model", "NAC-mul"), value("momentum", None)
+        ('12,345', 'NAC•', '')
+    """
+    if given is None:
+        return ""
+    if isinstance(given, float):
+        return f"{given:,.0f}" if abs(given) >= 999.5 else f"{given:.3g}".replace("e-0", "e-")
+    return words.show_value(parameter.rpartition(".")[2], given)
+
+
+def told_apart(search: Searched) -> str:
+    """Say where the search and what fresh seeds say are of different trials; empty where they aren't."""
+    names = [words.title(objective.name) for objective in search.objectives if objective.name in _OF_SOLVED]
+    if not names:
+        return ""
+    return (
+        f"For {' and '.join(names)} the search takes the geometric mean of all trials, those that were not solved at "
+        "the worst; what fresh seeds say is of the solved trials alone."
+    )
+
+
+def choices(params: Mapping[str, Any]) -> str:
+    """Write all that a candidate chose, in a line."""
+    return ", ".join(
+        value(name, given) if name == "model" else f"{title(name)} {value(name, given)}"
+        for name, given in params.items()
+    )
+
+
+def worth(sought: Sought, given: float) -> str:
+    """Write what a candidate was worth in the search.
+
+    Example:
+        >>> worth(Sought(name="success_rate", title="success rate, lower end", is_sought_high=True), 0.7701)
+        '0.77'
+    """
+    return MEASURED[sought.name].write(given)
+
+
+def described(search: Searched, candidate: Tried) -> str:
+    """Say what a candidate was worth, by how many seeds, and what it chose."""
+    told = ", ".join(
+        f"{sought.title} {worth(sought, given)}"
+        for sought, given in zip(search.objectives, candidate.values, strict=True)
+    )
+    return f"#{candidate.number}: {told}, {candidate.seeds} seeds; {choices(candidate.params)}"
+
+
+def confirmed(search: Searched) -> list[tuple[Tried, int]]:
+    """List the candidates that were run with fresh seeds, each with its row of the report, in the rows' order."""
+    found = [(candidate, candidate.row) for candidate in search.candidates if candidate.row is not None]
+    return sorted(found, key=lambda pair: pair[1])
+
+
+def by_importance(search: Searched) -> list[str]:
+    """List the parameters whose importance is known, the most important first, over all objectives."""
+    names = {name for shares in search.importance.values() for name in shares}
+    order = [parameter.name for parameter in search.parameters if parameter.name in names]
+    return sorted(order, key=lambda name: -importance(search, name))
+
+
+def importance(search: Searched, parameter: str) -> float:
+    """Give a parameter's importance, the mean over the objectives; 0 where it isn't known."""
+    shares = [of.get(parameter, 0.0) for of in search.importance.values()]
+    return sum(shares) / len(shares) if shares else 0.0
+
+
+def selected(search: Searched, most: int) -> Sequence[Tried]:
+    """Choose at most so many candidates to show: the front and those confirmed, and others evenly between.
+
+    Returns:
+        In order of suggestion.
+    """
+    if len(search.candidates) <= most:
+        return search.candidates
+    kept = [c for c in search.candidates if c.is_front or c.row is not None][:most]
+    others = [c for c in search.candidates if not c.is_front and c.row is None]
+    room = most - len(kept)
+    kept += [others[i * len(others) // room] for i in range(room)]
+    return sorted(kept, key=lambda candidate: candidate.number)

@@ -1,0 +1,186 @@
+"""A search's tables, once: those that were confirmed, all that was tried, and the same for other programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from study import words
+from study.analysis.headline import count_of
+from study.analysis.rows import Keyed
+from study.analysis.search import Chosen, Searched, Tried
+from study.report.content import Rows
+from study.report.search import names as search_names
+from study.report.table import Column, TextTable, text_column
+
+MOST_CANDIDATES = 500
+"""Rows of the table of candidates: beyond, the page is slow, and candidates.csv has all."""
+_MOST_NAMED = 6
+CAUTION = (
+    "Candidates were chosen by what the search saw, the end of a 95% interval: only fresh seeds say how good they are. "
+    "Where several were confirmed, to pick the best of these is a choice again."
+)
+
+
+def winners_table(search: Searched, rows: Keyed) -> TextTable:
+    """Lay out one row a confirmed candidate: what it chose, what the search saw, what fresh seeds say.
+
+    Args:
+        search: what was tried.
+        rows: of the report.
+    """
+    found = search_names.confirmed(search)
+    some = [candidate for candidate, _ in found]
+    summaries = [rows.summaries[row] for _, row in found]
+    names = ("success_rate", *(o.name for o in search.objectives if o.name != "success_rate"))
+    measured = [search_names.MEASURED[name] for name in names]
+    return TextTable(
+        (
+            text_column("candidate", [(f"#{c.number}", c.number) for c in some]),
+            *_parameters(search, some),
+            *_seen(search, some),
+            *(
+                Column(
+                    f"by fresh seeds: {one.title}",
+                    tuple(one.text(summary) for summary in summaries),
+                    tuple(one.of(summary)[0] for summary in summaries),
+                )
+                for one in measured
+            ),
+            Column(
+                "fresh seeds",
+                tuple(f"{s.finished}" if s.complete else f"{s.finished}/{s.seeds}" for s in summaries),
+                tuple(s.finished for s in summaries),
+            ),
+        )
+    )
+
+
+def candidates_table(search: Searched) -> TextTable:
+    """Lay out one row a candidate, in order; of very many the front and others evenly between."""
+    some = search_names.selected(search, MOST_CANDIDATES)
+    return TextTable(
+        (
+            text_column("candidate", [(f"#{c.number}", c.number) for c in some]),
+            text_column("round", [(str(c.round + 1), c.round + 1) for c in some]),
+            *_parameters(search, some),
+            text_column("seeds", [(str(c.seeds), c.seeds) for c in some]),
+            *_values(search, some),
+            text_column("front", [(word := _standing(c), word) for c in some], is_number=False),
+        )
+    )
+
+
+def candidates_rows(search: Searched) -> Rows:
+    """Give one row a candidate: number, round, what it chose, its seeds, its values, whether it was confirmed."""
+    names = [parameter.name for parameter in search.parameters]
+    objectives = [f"value_{objective.name}" for objective in search.objectives]
+    types: list[tuple[str, pa.DataType]] = [
+        ("candidate", pa.int64()),
+        ("round", pa.int64()),
+        *((p.name, pa.float64() if _is_number(p) else pa.string()) for p in search.parameters),
+        ("seeds", pa.int64()),
+        *((name, pa.float64()) for name in objectives),
+        ("front", pa.bool_()),
+        ("confirmed", pa.bool_()),
+    ]
+    return Rows(
+        pa.schema(types),
+        [
+            {"candidate": c.number, "round": c.round + 1, "seeds": c.seeds}
+            | {name: c.params.get(name) for name in names}
+            | dict(zip(objectives, c.values, strict=True))
+            | {"front": c.is_front, "confirmed": c.row is not None}
+            for c in search.candidates
+        ],
+    )
+
+
+def told(search: Searched) -> str:
+    """Say in words how the search went."""
+    seeds = [candidate.seeds for candidate in search.candidates]
+    rounds = len({candidate.round for candidate in search.candidates})
+    parts = [
+        f"{search.sampler} suggested {count_of(len(seeds), 'candidate')} in {count_of(rounds, 'round')}"
+        + (f", and {count_of(search.impossible, 'setting')} that can't be." if search.impossible else ".")
+    ]
+    if seeds:
+        each = f"{min(seeds)}" if min(seeds) == max(seeds) else f"{min(seeds)} to {max(seeds)}"
+        parts.append(f"They took {search.trials:,} of {search.budget:,} trials, {each} seeds each.")
+    fresh = count_of(search.fresh, "fresh seed")
+    if search.is_over:
+        found = len(search_names.confirmed(search))
+        who = "1 of them was" if found == 1 else f"{found} of them were"
+        each = "it is" if found == 1 else "they are"
+        parts.append(
+            f"{who} run again with {fresh}{'' if found == 1 else ' each'}, on which no decision of the search depends: "
+            f"only these say how good {each}."
+        )
+    else:
+        parts.append(f"The search goes on; what it finds is run again with {fresh} each at its end.")
+    return " ".join(parts)
+
+
+def importance_line(search: Searched) -> str:
+    """Name what mattered, the most important first, in a line; empty where nobody knows."""
+    found = search_names.by_importance(search)
+    if not found:
+        return ""
+    shares = [
+        f"{search_names.title(name)} {search_names.importance(search, name):.2f}"
+        for name in found[:_MOST_NAMED]
+    ]
+    more = f", and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
+    over = "" if len(search.importance) == 1 else ", mean over the objectives"
+    return f"What mattered (PED-ANOVA{over}): {', '.join(shares)}{more}."
+
+
+def _standing(candidate: Tried) -> str:
+    if candidate.row is not None:
+        return "confirmed"
+    return "front" if candidate.is_front else ""
+
+
+def _is_number(parameter: Chosen) -> bool:
+    given = parameter.choices
+    return all(isinstance(one, int | float) and not isinstance(one, bool) for one in given)
+
+
+def _parameters(search: Searched, some: Sequence[Tried]) -> list[Column]:
+    """Give a column a parameter that any of some candidates has."""
+    return [
+        Column(
+            search_names.title(parameter.name),
+            tuple(
+                search_names.value(parameter.name, c.params.get(parameter.name)) or words.NONE for c in some
+            ),
+            tuple(c.params.get(parameter.name) for c in some),
+            _is_number(parameter),
+        )
+        for parameter in search.parameters
+        if any(parameter.name in c.params for c in some)
+    ]
+
+
+def _seen(search: Searched, some: Sequence[Tried]) -> list[Column]:
+    """Give what the search saw, with the seeds by which it did."""
+    return [
+        Column(
+            f"in the search: {column.title}",
+            tuple(f"{text}, {count_of(c.seeds, 'seed')}" for text, c in zip(column.texts, some, strict=True)),
+            column.values,
+        )
+        for column in _values(search, some)
+    ]
+
+
+def _values(search: Searched, some: Sequence[Tried]) -> list[Column]:
+    return [
+        Column(
+            objective.title,
+            tuple(search_names.worth(objective, c.values[i]) for c in some),
+            tuple(c.values[i] for c in some),
+        )
+        for i, objective in enumerate(search.objectives)
+    ]

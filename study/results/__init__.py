@@ -1,0 +1,1 @@
+"""The way back: from what is stored to tables, reports and lists."""

@@ -1,0 +1,182 @@
+"""Reports of outcomes by any columns: from files and studies to one row a group.
+
+files, studies -> outcomes -> groups -> terminal, page, figures, Markdown, CSV, Parquet, LaTeX
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from study.analysis.aggregate import aggregate_by
+from study.analysis.contrasts import contrasts
+from study.analysis.headline import headline
+from study.console import Console
+from study.errors import InputError, StudyError
+from study.outcomes import SUFFIXES, Outcomes, Source, gather, read_source
+from study.report import (
+    FORMATS,
+    PUBLISHED,
+    USUAL,
+    Report,
+    comparisons_table,
+    groups,
+    groups_rows,
+    show_summaries,
+    times_notes,
+    with_groups,
+    write_report,
+)
+from study.store import Store
+
+
+@dataclass(frozen=True)
+class Tabulated:
+    """A report of groups of trials, and where it goes.
+
+    Args:
+        report: one row a group.
+        folder: where its files go.
+        formats: of `study.report.FORMATS`.
+        is_ours: whether the folder is the store's.
+    """
+
+    report: Report
+    folder: Path
+    formats: Collection[str]
+    is_ours: bool = False
+
+
+def is_file(name: str) -> bool:
+    """Say whether a name is that of a file of outcomes, and not of a study."""
+    return name.lower().endswith(SUFFIXES)
+
+
+def tabulate(
+    names: Sequence[str],
+    root: str | Path,
+    by: Sequence[str] | None = None,
+    *,
+    tracking_uri: str | None = None,
+    as_published: bool = False,
+    compare: str | None = None,
+    out: Path | None = None,
+    formats: Collection[str] = (),
+) -> Tabulated:
+    """Summarise the outcomes of files and studies; nothing is written.
+
+    Args:
+        names: paths of files that end in one of `study.outcomes.SUFFIXES`, and names of studies.
+        root: the store's folder, or its URL.
+        by: columns that tell groups apart; None for those that vary.
+        tracking_uri: read the results of studies from this MLflow server instead of the store.
+        as_published: apply the published estimators, too.
+        compare: a file or study to set the groups beside; None for nothing.
+        out: where the report shall go; None for a folder beside the first file, or in the study's; here, if the study
+            is in an object store.
+        formats: of `study.report.FORMATS`; none for the usual ones.
+
+    Raises:
+        InputError: if a file or a study isn't there or can't be used, or files can't go where they shall.
+    """
+    if compare == PUBLISHED:
+        raise InputError(
+            "--compare published: only a study's cells say which protocol they had, and these are groups by "
+            "columns; compare with a file or a study, or report the study without --by"
+        )
+    folder = out or _folder(names, root)
+    _check_folder(folder, [Path(name) for name in [*names, *([compare] if compare else [])] if is_file(name)])
+    outcomes, told = _outcomes(names, root, by, tracking_uri)
+    summaries = aggregate_by(outcomes.table, outcomes.by, as_published=as_published)
+    rows = groups(summaries, outcomes.by)
+    against, versus = None, []
+    if compare is not None:
+        others, told_there = _outcomes([compare], root, outcomes.by, tracking_uri)
+        told += [f"{Path(compare).name}: {notice}" for notice in [*told_there, *others.notices]]
+        beside = groups(aggregate_by(others.table, outcomes.by), outcomes.by)
+        against = with_groups(rows, beside, Path(compare).name)
+        versus = ["--compare", Path(compare).name]
+    short = [Path(name).name for name in names]
+    by_words = ["--by", ",".join(outcomes.by)] if outcomes.by else []
+    published = ["--as-published"] if as_published else []
+    contrasted = contrasts(rows)
+    report = Report(
+        name=", ".join(short) + (f" by {', '.join(outcomes.by)}" if outcomes.by else ""),
+        question="",
+        rows=rows,
+        data=groups_rows(summaries, pa.schema([outcomes.table.schema.field(n) for n in outcomes.by])),
+        command=shlex.join(["study", "report", *short, *by_words, *published, *versus]),
+        headline=headline(rows, contrasted),
+        contrasts=contrasted,
+        against=against,
+        notes=[*told, *outcomes.notices, *times_notes(rows)],
+    )
+    is_ours = out is None and not any(map(is_file, names)) and Store(root).study(names[0]).path is not None
+    return Tabulated(report, folder, formats or USUAL, is_ours)
+
+
+def _outcomes(
+    names: Sequence[str], root: str | Path, by: Sequence[str] | None, tracking_uri: str | None
+) -> tuple[Outcomes, list[str]]:
+    """Read files and studies, and what must be told of them."""
+    sources: list[Source] = []
+    notices: list[str] = []
+    for name in names:
+        if is_file(name):
+            sources.append(read_source(Path(name), also=by or ()))
+        else:
+            # only here, since MLflow takes seconds to import
+            from study.results import load
+
+            source, told = load.outcomes_of(name, root, tracking_uri=tracking_uri)
+            sources.append(source)
+            notices += told
+    return gather(sources, by), notices
+
+
+def show(found: Tabulated, console: Console) -> None:
+    """Print the table, the comparison, and what the reader must know."""
+    report = found.report
+    show_summaries(console, report.rows, report.name)
+    console.print(report.headline)
+    notes = list(report.notes)
+    if report.against is not None:
+        console.print(comparisons_table(report.rows, report.against))
+        notes += report.against.notes
+    for notice in notes:
+        console.print(notice, style="yellow")
+
+
+def write(found: Tabulated) -> list[Path]:
+    """Write the report, and give its files.
+
+    Raises:
+        StudyError: if the folder can't be written.
+    """
+    try:
+        return write_report(found.folder, found.report, found.formats, is_ours=found.is_ours)
+    except OSError as error:
+        raise StudyError(f"can't write the report into {found.folder}: {error.strerror or error}") from error
+
+
+def _folder(names: Sequence[str], root: str | Path) -> Path:
+    files = [Path(name) for name in names if is_file(name)]
+    if files:
+        return files[0].with_name(f"{files[0].stem}-report")
+    if len(names) > 1:
+        raise InputError("a report of several studies needs a folder to go to: give --out")
+    own = Store(root).study(names[0]).path
+    return Path(f"{names[0]}-tables") if own is None else own / "tables"
+
+
+def _check_folder(folder: Path, files: Sequence[Path]) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file, but must be a folder to write to: give another --out")
+    written = {(folder / name).resolve() for names in FORMATS.values() for name in names}
+    for file in files:
+        if file.resolve() in written:
+            raise InputError(f"{file} would be written over by its own report: give another --out")

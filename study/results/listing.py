@@ -1,0 +1,42 @@
+"""The studies of a store, listed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.table import Table
+
+from study.errors import StudyError
+from study.plan.plan import plan as make_plan
+from study.spec import parse_spec
+from study.store import Store, StudyStore
+
+
+def studies(root: str | Path) -> Table:
+    """List the studies of a store; one that can't be read is listed with the reason.
+
+    Raises:
+        InputError: if there is no store at that address.
+    """
+    store = Store(root, read_only=True)
+    store.require()
+    table = Table(title=f"Studies in {store.where}")
+    for column in ("study", "done", "trials", "cells", "question"):
+        table.add_column(column, justify="right" if column in ("done", "trials", "cells") else "left")
+    for name in store.studies():
+        try:
+            table.add_row(name, *_listed(store.study(name)))
+        except StudyError as error:
+            table.add_row(name, "?", "?", "?", f"can't be read: {error}", style="yellow")
+    return table
+
+
+def _listed(folder: StudyStore) -> tuple[str, ...]:
+    plan = make_plan(parse_spec(folder.read_spec(), source=folder.spec_where))
+    if plan.grows:
+        # Only here: statistics and reports take longer than all else here.
+        from study.results.load import grown_plan
+
+        plan = grown_plan(plan, folder, folder.read_results())
+    done = len(folder.done() & {trial.id for trial in plan.trials})
+    return f"{done:,}", f"{len(plan.trials):,}", str(len(plan.cells)), plan.spec.question

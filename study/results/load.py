@@ -1,0 +1,288 @@
+"""What is stored of a study, or published, as it stands: plan, results, rows, contrasts and headline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from study import tracking
+from study.analysis.aggregate import CellSummary, aggregate
+from study.analysis.contrasts import contrasts
+from study.analysis.headline import headline
+from study.analysis.summary import WILSON
+from study.arrow import RESULT_SCHEMA, trial_row
+from study.errors import InputError
+from study.outcomes import Source
+from study.plan import until
+from study.plan.plan import Plan
+from study.plan.plan import plan as make_plan
+from study.plan.until import Verdict
+from study.report import (
+    PUBLISHED,
+    Against,
+    Contrasts,
+    Keyed,
+    Searched,
+    cells,
+    chart_series,
+    search_headline,
+    times_notes,
+    with_published,
+    with_study,
+)
+from study.spec import parse_spec
+from study.store import Store, StudyStore
+
+_NOT_TESTED = (
+    "Trends and tests between rows take the number of seeds as fixed in advance. Here it depends on what came of "
+    "them, so they are left out."
+)
+
+
+_ONLY_A_HINT = (
+    "Seeds were added until there were enough, and tests beside others take their number as fixed in advance: take "
+    "their p-values as a hint."
+)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """All that a search has asked for.
+
+    Args:
+        plan: the cells of its candidates, and their seeds.
+        summaries: of these.
+    """
+
+    plan: Plan
+    summaries: Sequence[CellSummary]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A study as it stands.
+
+    Args:
+        plan: what it asks for.
+        folder: its part of the store.
+        table: its trials' results.
+        summaries: one a cell, planned order.
+        against: the published numbers where it repeats them, or another study.
+        notices: sentences about files that weren't believed.
+        search: what was tried, of a search.
+        asked: all that a search has asked for, if that is more than what is shown.
+    """
+
+    plan: Plan
+    folder: StudyStore
+    table: pa.Table
+    summaries: Sequence[CellSummary]
+    against: Against
+    notices: Sequence[str]
+    search: Searched | None = None
+    asked: Asked | None = None
+
+    @property
+    def name(self) -> str:
+        """Give the study's name."""
+        return self.plan.spec.study
+
+    @cached_property
+    def rows(self) -> Keyed:
+        """Tell the cells apart."""
+        return cells(self.summaries, self.plan.labels)
+
+    @cached_property
+    def contrasts(self) -> Contrasts:
+        """Test what can be tested between cells."""
+        if self.search is not None:
+            return Contrasts()
+        if self.plan.spec.until is not None:
+            return Contrasts(notes=(_NOT_TESTED,))
+        return contrasts(self.rows)
+
+    @cached_property
+    def verdicts(self) -> Sequence[Verdict]:
+        """Say where seeds that were added until sure are enough."""
+        return until.verdicts(self.plan, self.table)
+
+    @cached_property
+    def notes(self) -> Sequence[str]:
+        """List what the reader must know: of files that weren't believed, and of trials that ended early."""
+        return [*self.notices, *times_notes(self.rows)]
+
+    @property
+    def headline(self) -> str:
+        """Say what was found, in a sentence."""
+        if self.search is not None:
+            return search_headline(self.search, self.summaries)
+        return headline(self.rows, self.contrasts)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Count trials by state."""
+        names = ("solved", "unsolved", "diverged", "failed", "pending")
+        summaries = self.summaries if self.asked is None else self.asked.summaries
+        counted = {name: sum(getattr(s, name) for s in summaries) for name in names}
+        trials = sum(s.seeds for s in summaries)
+        return {"trials": trials, "done": trials - counted["pending"], **counted}
+
+    @property
+    def series(self) -> Sequence[tracking.Point]:
+        """Success rate and solved-at against hidden units, for MLflow's own charts."""
+        return chart_series(self.summaries, self.plan.labels)
+
+
+def standing(
+    name: str, root: str | Path, *, tracking_uri: str | None = None, compare: str = PUBLISHED
+) -> Standing:
+    """Read how a study stands.
+
+    Args:
+        name: of the study.
+        root: the store's folder, or its URL.
+        tracking_uri: read the results from this MLflow server instead of the store.
+        compare: ``published``, or a study of the store to compare with.
+
+    Raises:
+        UnknownStudyError: if the store has no such study.
+        InputError: if the study to compare with has no results, or no cell with a counterpart here.
+    """
+    folder, plan, table = _read(name, root, tracking_uri)
+    if plan.spec.search is None:
+        return _standing(folder, plan, table, root, tracking_uri, compare)
+    from study.results import (
+        search as results_of_search,  # only here: Optuna takes long to import, and most studies do without
+    )
+    from study.search import read_record
+
+    record = read_record(plan.spec, folder)
+    if record is None:
+        return _standing(folder, plan, table, root, tracking_uri, compare)
+    shown = results_of_search.shown(plan, record)
+    found = _standing(folder, shown, _of_plan(table, shown), root, tracking_uri, compare)
+    search = results_of_search.searched(plan, record, table, found.summaries)
+    more = [] if search.is_over else [results_of_search.NOT_CONFIRMED]
+    asked = Asked(plan, _summaries(plan, table))
+    return replace(found, search=search, asked=asked, notices=[*found.notices, *more])
+
+
+def _standing(
+    folder: StudyStore,
+    plan: Plan,
+    table: pa.Table,
+    root: str | Path,
+    tracking_uri: str | None,
+    compare: str,
+) -> Standing:
+    summaries = _summaries(plan, table)
+    if compare == PUBLISHED:
+        against = _hinted(with_published(summaries), plan)
+        return Standing(plan, folder, table, summaries, against, folder.notices)
+    other_folder, other_plan, other_table = _read(compare, root, tracking_uri)
+    if not other_table.num_rows:
+        raise InputError(f"--compare {compare}: that study has no results yet; `study run` makes them")
+    against = _hinted(with_study(summaries, _summaries(other_plan, other_table), compare), plan, other_plan)
+    shared = int(pc.sum(pc.is_in(table["trial_id"], value_set=other_table["trial_id"])).as_py() or 0)
+    if shared:
+        told = f"{shared:,} trials are in both studies, and tests take them for independent samples"
+        against = replace(against, notes=(*against.notes, told))
+    return Standing(plan, folder, table, summaries, against, [*folder.notices, *other_folder.notices])
+
+
+def _hinted(against: Against, *plans: Plan) -> Against:
+    if not against.comparisons or all(plan.spec.until is None for plan in plans):
+        return against
+    return replace(against, notes=(*against.notes, _ONLY_A_HINT))
+
+
+def _summaries(plan: Plan, table: pa.Table) -> list[CellSummary]:
+    rates = WILSON if plan.spec.until is None else until.rate_intervals(plan.spec.until)
+    planned = {cell: len(plan.seeds(cell)) for cell in plan.cells}
+    return aggregate(table, planned=planned, rates=rates, labels=plan.labels)
+
+
+def outcomes_of(
+    name: str, root: str | Path, *, tracking_uri: str | None = None
+) -> tuple[Source, Sequence[str]]:
+    """Read a study's trials as `study.outcomes` takes them, those that are pending among them.
+
+    Args:
+        name: of the study.
+        root: the store's folder, or its URL.
+        tracking_uri: read the results from this MLflow server instead of the store.
+
+    Returns:
+        The rows, and sentences about files that weren't believed.
+
+    Raises:
+        UnknownStudyError: if the store has no such study.
+        InputError: if it has no results yet.
+    """
+    folder, plan, done = _read(name, root, tracking_uri)
+    if not done.num_rows:
+        raise InputError(f"study {name!r} has no results yet; `study run` makes them")
+    there = set(done["trial_id"].to_pylist())
+    pending = [trial_row(trial) for trial in plan.trials if trial.id not in there]
+    table = pa.concat_tables([done, pa.Table.from_pylist(pending, RESULT_SCHEMA)])
+    notices = list(folder.notices)
+    if plan.spec.search is not None:
+        notices.append(
+            f"study {name!r} is a search: its rows are also of candidates that were chosen by these trials"
+        )
+    elif plan.spec.until is not None:
+        notices.append(
+            f"study {name!r} added seeds until there were enough: intervals here don't allow for that"
+        )
+    return Source(name, table, np.arange(1, table.num_rows + 1), has_pending=True), notices
+
+
+def _read(name: str, root: str | Path, tracking_uri: str | None) -> tuple[StudyStore, Plan, pa.Table]:
+    folder = Store(root, read_only=True).open(name)
+    plan = make_plan(parse_spec(folder.read_spec(), source=folder.spec_where))
+    if tracking_uri is None:
+        table = folder.read_results()
+    else:
+        table, _ = tracking.load(tracking_uri, name)
+    plan = grown_plan(plan, folder, table)
+    return folder, plan, _of_plan(table, plan)
+
+
+def grown_plan(plan: Plan, folder: StudyStore, table: pa.Table) -> Plan:
+    """Give what a study asks for by what is known of it."""
+    if plan.spec.search is None:
+        return until.grown(plan, table)
+    from study.results import (
+        search as results_of_search,  # only here: Optuna takes long to import, and most studies do without
+    )
+
+    return results_of_search.planned(plan, folder, table)
+
+
+def _of_plan(table: pa.Table, plan: Plan) -> pa.Table:
+    """Keep the rows of planned trials: a study's file may have asked for others before."""
+    if plan.own_seeds:
+        wanted = {cell.id: set(plan.seeds(cell)) for cell in plan.cells}
+        rows = zip(table["cell_id"].to_pylist(), table["seed"].to_pylist(), strict=True)
+        return table.filter(pa.array([seed in wanted.get(cell, ()) for cell, seed in rows], pa.bool_()))
+    cells = pa.array([cell.id for cell in plan.cells], pa.string())
+    seeds = pa.array(list(plan.spec.first_seeds), pa.int64())
+    # every cell has every seed; ids of a million trials would take a minute
+    planned = pc.and_(pc.is_in(table["cell_id"], value_set=cells), pc.is_in(table["seed"], value_set=seeds))
+    return table if pc.all(planned).as_py() else table.filter(planned)
+
+
+def require_results(found: Standing) -> None:
+    """Check that a study has anything to show.
+
+    Raises:
+        InputError: if it has no results yet.
+    """
+    if not found.counts["done"]:
+        raise InputError(f"study {found.plan.spec.study!r} has no results yet; `study run` makes them")

@@ -1,0 +1,174 @@
+"""What a report shows of single trials: how some of them learned, their gates, the weights of one.
+
+Curves and weights are large, and a figure holds few panels: a few rows are chosen, and a few trials of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from study.analysis import series
+from study.analysis.aggregate import CellSummary
+from study.analysis.learning import learning_curve
+from study.arrow import table_weights
+from study.errors import InputError
+from study.records import Outcome
+from study.report import Gates, Keyed, LearningCurve, TrialWeights
+from study.store import StudyStore
+
+MOST_ROWS = 12
+"""Rows of which learning curves and gates are shown."""
+MOST_TRIALS = 50
+"""Trials of a row that learning curves and gates are made of."""
+_GATE_ROWS = 1000
+"""Validation rows that gates are averaged over: all 10,000 take ten times as long and move a gate by 0.01 at most."""
+
+
+@dataclass(frozen=True)
+class Exhibits:
+    """What is shown of single trials; each may be empty.
+
+    Args:
+        learning: learning curves of some rows.
+        gates: of some rows with gated units.
+        weights: of one trial; None if none has any.
+    """
+
+    learning: Sequence[LearningCurve]
+    gates: Sequence[Gates]
+    weights: TrialWeights | None
+
+
+def exhibits(
+    folder: StudyStore,
+    summaries: Sequence[CellSummary],
+    rows: Keyed,
+    table: pa.Table,
+    trial_id: str | None = None,
+) -> Exhibits:
+    """Choose what to show, and read it from the store.
+
+    Args:
+        folder: where curves and weights are.
+        summaries: of the cells.
+        rows: the same, with what tells them apart.
+        table: the trials' results.
+        trial_id: whose weights to show, or the first letters of its id; None for that of a typical solved trial: of
+            the cell that succeeds most often, the one whose solved-at is the median.
+
+    Raises:
+        InputError: if no trial, or more than one, has that id, or its weights aren't stored.
+    """
+    chosen = _chosen_rows(rows)
+    cells = [s.cell_id for s in summaries]
+    trials = {row: _of_cell(table, cells[row]) for row in chosen}
+    shown = _shown_trial(summaries, table, trial_id)
+    wanted = {i for some in trials.values() for i in some["trial_id"].to_pylist()}
+    curves = folder.read_curves(wanted)
+    weights = folder.read_weights(wanted | ({shown} if shown else set()))
+    if trial_id is not None and shown not in weights["trial_id"].to_pylist():
+        raise InputError(
+            f"--trial {trial_id}: its weights aren't in the store; those trained by an earlier version are gone"
+        )
+    return Exhibits(
+        learning=[c for row, some in trials.items() if (c := _learning(row, rows, some, curves)) is not None],
+        gates=[g for row, some in trials.items() for g in _gates(row, summaries[row], some, weights)],
+        weights=_weights(summaries, table, weights, shown),
+    )
+
+
+def _chosen_rows(rows: Keyed) -> list[int]:
+    """Take all rows if they are few, else the ends of each curve, and of these every so many."""
+    everyone = rows.finished()
+    if len(everyone) <= MOST_ROWS:
+        return everyone
+    curves = series.split(rows, series.x_axis(rows))
+    ends = sorted({end for curve in curves for end in (curve.rows[0], curve.rows[-1])} & set(everyone))
+    kept = np.unique(np.linspace(0, len(ends) - 1, min(len(ends), MOST_ROWS)).round().astype(int))
+    return [ends[i] for i in kept]
+
+
+def _of_cell(table: pa.Table, cell_id: str) -> pa.Table:
+    """Give the first trials of a cell that ran to a result."""
+    own = table.filter(
+        pc.and_(pc.equal(table["cell_id"], cell_id), pc.not_equal(table["outcome"], str(Outcome.FAILED)))
+    )
+    return own.sort_by("seed").slice(0, MOST_TRIALS)
+
+
+def _only(table: pa.Table, trials: pa.Table) -> pa.Table:
+    return table.filter(pc.is_in(table["trial_id"], trials["trial_id"].combine_chunks()))
+
+
+def _learning(row: int, rows: Keyed, trials: pa.Table, curves: pa.Table) -> LearningCurve | None:
+    thresholds = set(trials["threshold"].to_pylist())
+    return learning_curve(
+        row,
+        _only(curves, trials),
+        of=rows.summaries[row].finished,
+        threshold=thresholds.pop() if len(thresholds) == 1 else None,
+    )
+
+
+def _gates(row: int, summary: CellSummary, trials: pa.Table, weights: pa.Table) -> list[Gates]:
+    own = table_weights(_only(weights, trials))
+    if not own:
+        return []
+    # only here, since torch takes seconds to import
+    from study.engine import mean_gates, stacked
+
+    solved = dict(zip(trials["trial_id"].to_pylist(), trials["outcome"].to_pylist(), strict=True))
+    flags = np.array([solved[one.trial_id] == str(Outcome.SOLVED) for one in own])
+    found = mean_gates(summary.cell, stacked(own), _GATE_ROWS)
+    return [
+        Gates(
+            row=row,
+            layer=layer,
+            trials=len(own),
+            of=summary.finished,
+            validation_rows=_GATE_ROWS,
+            values=values.astype(np.float64).ravel(),
+            solved=np.repeat(flags, values.shape[1]),
+        )
+        for layer, values in found.items()
+    ]
+
+
+def _shown_trial(summaries: Sequence[CellSummary], table: pa.Table, trial_id: str | None) -> str | None:
+    if trial_id is not None:
+        found = [i for i in table["trial_id"].to_pylist() if i.startswith(trial_id)]
+        if len(found) != 1:
+            raise InputError(
+                f"--trial {trial_id}: {'several trials have' if found else 'no trial of this study has'} that id; "
+                "the page's lists, results and MLflow's tag study.trial_id say it"
+            )
+        return str(found[0])
+    best = max(summaries, key=lambda s: s.success_rate or 0.0).cell_id
+    solved = table.filter(
+        pc.and_(pc.equal(table["cell_id"], best), pc.equal(table["outcome"], str(Outcome.SOLVED)))
+    ).sort_by([("solved_at_iteration", "ascending"), ("seed", "ascending")])
+    return str(solved["trial_id"][len(solved) // 2].as_py()) if len(solved) else None
+
+
+def _weights(
+    summaries: Sequence[CellSummary], table: pa.Table, weights: pa.Table, shown: str | None
+) -> TrialWeights | None:
+    found = table_weights(weights.filter(pc.equal(weights["trial_id"], shown))) if shown else []
+    if not found:
+        return None
+    from study.engine import effective_weights
+
+    result: Mapping[str, object] = table.filter(pc.equal(table["trial_id"], shown)).to_pylist()[0]
+    row = [s.cell_id for s in summaries].index(str(result["cell_id"]))
+    return TrialWeights(
+        row=row,
+        seed=int(str(result["seed"])),
+        outcome=str(result["outcome"]),
+        iteration=found[0].iteration,
+        matrices=effective_weights(summaries[row].cell, found[0].arrays),
+    )

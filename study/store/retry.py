@@ -1,0 +1,175 @@
+"""Waiting for a store that is away: a full disk, a file system that is read-only for a while, a server that is down."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Generator
+from typing import TypeVar
+
+from study.errors import StoreAwayError
+from study.records import Event, Notice, Tick
+from study.words import duration
+
+T = TypeVar("T")
+
+PATIENCE_S = 600.0
+"""How long a store may be away, unless asked otherwise."""
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
+_TICK_S = 1.0
+
+
+def patiently(act: Callable[[], T], patience_s: float) -> Generator[Event, None, T]:
+    """Act on the store; while it is away, try again, with growing pauses, and tell so.
+
+    Nothing says when a disk has room again, so it is tried. A tick comes every second, so that whoever pulls can stop
+    in between: then it is tried once more.
+
+    Args:
+        act: may be done twice.
+        patience_s: seconds until its error is believed; 0 to try once.
+
+    Yields:
+        A notice when the store is found away and when it is back; between, ticks.
+
+    Returns:
+        What `act` returns.
+
+    Raises:
+        StoreAwayError: the last one, when patience is over.
+
+    Example:
+        >>> list(patiently(lambda: print("stored"), 600.0))
+        stored
+        []
+    """
+    began = time.monotonic()
+    pause_s, away = _FIRST_PAUSE_S, False
+    while True:
+        try:
+            done = act()
+            break
+        except StoreAwayError as error:
+            left_s = patience_s - (time.monotonic() - began)
+            if left_s <= 0:
+                raise
+            first, away = not away, True
+            told = _away(error, patience_s)
+        try:
+            if first:
+                yield Notice(told)
+            yield from _ticks(min(pause_s, left_s))
+        except GeneratorExit:
+            act()
+            raise
+        pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+    if away:
+        yield Notice(_back(began))
+    return done
+
+
+def _away(error: StoreAwayError, patience_s: float) -> str:
+    return f"{error}. Trying again for up to {duration(patience_s)}; nothing is lost meanwhile"
+
+
+def _back(began: float) -> str:
+    return f"the store is back after {duration(time.monotonic() - began)}"
+
+
+def waited(act: Callable[[], T], tell: Callable[[str], None], patience_s: float = PATIENCE_S) -> T:
+    """Act on the store with patience, here and now.
+
+    Args:
+        act: may be done twice.
+        tell: told when the store is found away and when it is back.
+        patience_s: seconds until its error is believed.
+
+    Raises:
+        StoreAwayError: the last one, when patience is over.
+
+    Example:
+        >>> waited(lambda: "read", print)
+        'read'
+    """
+    steps = patiently(act, patience_s)
+    while True:
+        try:
+            event = next(steps)
+        except StopIteration as end:
+            done: T = end.value
+            return done
+        if isinstance(event, Notice):
+            tell(event.text)
+
+
+class Later:
+    """Acts on the store in order, and waits for nothing: while it is away, what is to be done is kept for later.
+
+    Args:
+        tell: told when the store is found away and when it is back.
+        patience_s: seconds until its error is believed; 0 to try once.
+
+    Example:
+        >>> later = Later(print)
+        >>> later.do(lambda: print("stored")), later.waiting
+        stored
+        (None, False)
+    """
+
+    def __init__(self, tell: Callable[[str], None], patience_s: float = PATIENCE_S) -> None:
+        self._tell, self._patience_s = tell, patience_s
+        self._acts: deque[Callable[[], object]] = deque()
+        self._away_since: float | None = None
+        self._again_at = self._pause_s = 0.0
+
+    @property
+    def waiting(self) -> bool:
+        """Say whether anything is left to do."""
+        return bool(self._acts)
+
+    def do(self, act: Callable[[], object]) -> None:
+        """Act now if the store is there and nothing waits, else after what waits.
+
+        Args:
+            act: may be done twice.
+        """
+        self._acts.append(act)
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Do what can be done by now. Call it every now and then.
+
+        Raises:
+            StoreAwayError: the last one, when patience is over.
+        """
+        if not self._acts or time.monotonic() < self._again_at:
+            return
+        try:
+            while self._acts:
+                self._acts[0]()
+                self._acts.popleft()
+        except StoreAwayError as error:
+            self._put_off(error)
+            return
+        if self._away_since is not None:
+            self._tell(_back(self._away_since))
+            self._away_since = None
+
+    def _put_off(self, error: StoreAwayError) -> None:
+        now = time.monotonic()
+        since = now if self._away_since is None else self._away_since
+        left_s = since + self._patience_s - now
+        if left_s <= 0:
+            raise error
+        if self._away_since is None:
+            self._away_since, self._pause_s = now, _FIRST_PAUSE_S
+            self._tell(_away(error, self._patience_s))
+        self._again_at = now + min(self._pause_s, left_s)
+        self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
+
+
+def _ticks(for_s: float) -> Generator[Event, None, None]:
+    until = time.monotonic() + for_s
+    while (left_s := until - time.monotonic()) > 0:
+        yield Tick()
+        time.sleep(min(_TICK_S, left_s))

@@ -1,0 +1,167 @@
+"""A study's files as far as they can be believed: what can't be is set aside, with its reason."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from study.errors import InputError, StudyError
+from study.records import Checkpoint
+from study.store.files import UnbelievableError, open_parquet, parse_checkpoint, read_table
+from study.store.folder import Folder, NotAFileError
+from study.store.formats import NoUpgradeError
+
+T = TypeVar("T")
+
+_WHY = ".why.txt"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+
+
+class Believed:
+    """Reads the files of a study.
+
+    Args:
+        folder: where they are.
+        read_only: leave every file where it is, also the bad ones.
+
+    Attributes:
+        notices: sentences about files that were set aside or skipped, for the user.
+    """
+
+    def __init__(self, folder: Folder, read_only: bool) -> None:
+        self.notices: list[str] = []
+        self._folder = folder
+        self._read_only = read_only
+
+    def keys(self, kind: str) -> list[str]:
+        """List the files of a kind that are named as a pack's."""
+        suffix = _suffix(kind)
+        names = self._folder.names(kind, suffix)
+        return [f"{kind}/{name}" for name in names if _NAME.fullmatch(name.removesuffix(suffix))]
+
+    def table(self, key: str, columns: list[str] | None = None) -> pa.Table | None:
+        """Read a Parquet file; None if it isn't there or can't be believed."""
+        ((_, found),) = self.tables([key], columns)
+        return found
+
+    def tables(
+        self, keys: Sequence[str], columns: list[str] | None = None, only: pa.Array | None = None
+    ) -> Iterator[tuple[str, pa.Table | None]]:
+        """Read Parquet files, in their order, as tables of today's format.
+
+        Args:
+            keys: which.
+            columns: to read; None for all.
+            only: ids of the trials to keep; None for all.
+        """
+
+        def read(key: str, file: pq.ParquetFile) -> pa.Table:
+            table = read_table(self._folder.where_is(key), file, kind_of(key), columns)
+            return table if only is None else table.filter(pc.is_in(table["trial_id"], only))
+
+        for key, file in self.opened(keys):
+            yield key, None if file is None else self._parsed(key, read, key, file)
+
+    def opened(self, keys: Sequence[str]) -> Iterator[tuple[str, pq.ParquetFile | None]]:
+        """Open Parquet files, in their order."""
+        for key, data in self._read_all(keys):
+            where = self._folder.where_is(key)
+            yield key, None if data is None else self._parsed(key, open_parquet, where, data, kind_of(key))
+
+    def checkpoints(self, keys: Sequence[str], *, with_arrays: bool) -> list[Checkpoint]:
+        """Read those checkpoints that are there and can be believed, or only what they are of."""
+        found = []
+        for key, data in self._read_all(keys):
+            if data is not None:
+                where, pack_id = self._folder.where_is(key), pack_of(key)
+                found.append(self._parsed(key, parse_checkpoint, where, data, pack_id, with_arrays))
+        return [checkpoint for checkpoint in found if checkpoint is not None]
+
+    def notice(self, sentence: str) -> None:
+        """Note something for the user, once."""
+        if sentence not in self.notices:
+            self.notices.append(sentence)
+
+    def _read_all(self, keys: Sequence[str]) -> Iterator[tuple[str, bytes | None]]:
+        """Read the bytes of many keys; None where there is nothing, or no file."""
+        for key, content in self._folder.read_all(keys):
+            if isinstance(content, NotAFileError):
+                self._set_aside(key, content.reason)
+            yield key, None if isinstance(content, NotAFileError) else content
+
+    def _parsed(self, key: str, parse: Callable[..., T], *given: Any) -> T | None:
+        try:
+            return parse(*given)
+        except (StudyError, MemoryError):  # a file of another version is good, and so may be a large one
+            raise
+        except NoUpgradeError as error:
+            self.notice(str(error))
+        except UnbelievableError as error:
+            self._set_aside(key, str(error))
+        except Exception as error:  # what a torn or foreign file makes its reader raise has no end
+            self._set_aside(key, f"it can't be read ({type(error).__name__}: {error})")
+        return None
+
+    def _set_aside(self, key: str, why: str) -> None:
+        where = self._folder.where_is(key)
+        if self._read_only:
+            self.notice(f"{where} was skipped: {why}")
+            return
+        plain = key.replace("/", "-")
+        names = itertools.chain([plain], (f"again-{count}-{plain}" for count in itertools.count(2)))
+        name = next(name for name in names if not self._is_aside(name))
+        if self._folder.move(key, f"aside/{name}"):  # else another process was quicker
+            self._folder.write(f"aside/{name}{_WHY}", f"{where}: {why}\n".encode())
+            self.notice(f"{where} was set aside as {self._folder.where_is(f'aside/{name}')}: {why}")
+
+    def _is_aside(self, name: str) -> bool:
+        return any(self._folder.exists(f"aside/{name}{end}") for end in ("", _WHY))
+
+
+def key_of(kind: str, pack_id: str) -> str:
+    """Name a pack's file of a kind.
+
+    Raises:
+        InputError: if such a name could lead elsewhere.
+
+    Example:
+        >>> key_of("results", "00aa"), key_of("checkpoints", "00aa")
+        ('results/00aa.parquet', 'checkpoints/00aa.npz')
+    """
+    if not _NAME.fullmatch(pack_id):
+        raise InputError(f"{pack_id!r} can't name a pack: it must be letters, digits, - and _")
+    return f"{kind}/{pack_id}{_suffix(kind)}"
+
+
+def pack_of(key: str) -> str:
+    """Give the pack that a file is of.
+
+    Example:
+        >>> pack_of("results/00aa.parquet")
+        '00aa'
+    """
+    return key.partition("/")[2].partition(".")[0]
+
+
+def kind_of(key: str) -> str:
+    """Give the kind of a file.
+
+    Example:
+        >>> kind_of("results/00aa.parquet")
+        'results'
+    """
+    return key.partition("/")[0]
+
+
+def _suffix(kind: str) -> str:
+    return ".npz" if kind == "checkpoints" else ".parquet"
+
+
+FAILED = "-failed"
+"""End of the name of a pack whose trials failed: they are done again, in another."""

@@ -1,0 +1,240 @@
+"""How a report says things: names for people, and numbers to read rather than to compute with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from study.records import Cell, Interval, Labels, format_range, value
+
+NONE = "–"
+
+_NAMES = {
+    "hidden_size": "hidden units",
+    "input_size": "inputs",
+    "interpolation_range": "trained on",
+    "extrapolation_range": "tested on",
+    "init_variance": "init variance",
+    "sparsity_strength": "λ̂",
+    "sparsity_start": "λ start",
+    "sparsity_end": "λ end",
+    "learning_rate": "learning rate",
+    "batch_size": "batch",
+}
+MODEL_SYMBOLS = {
+    "NAC-add": "NAC₊",
+    "NAC-mul": "NAC•",
+    "NAC-mul-sigma": "NAC•,σ",
+    "NAC-mul-NMU": "NAC•,NMU",
+    "NALU-separate": "NALU (separate)",
+    "NMU-normalized": "NMU (normalised)",
+    "gated-NAU-NMU": "Gated NAU/NMU",
+    "linear": "Linear",
+    "tanh": "Tanh",
+    "sigmoid": "Sigmoid",
+    "softsign": "Softsign",
+}
+"""The field's symbols of models, where they aren't the names in study files. They are here and not with the networks,
+since torch takes as long to import as a table of a million trials to make."""
+
+_OPERATIONS = {"add": "+", "sub": "−", "mul": "×", "div": "÷", "squared": "a²", "root": "√a"}
+_DEFAULTS = {"init_variance": "default", "sparsity_strength": "off"}
+
+
+def symbol(model: str) -> str:
+    """Give the field's symbol of a model, or its name if it has none.
+
+    Args:
+        model: its name in study files, or the symbol that the published tables use.
+
+    Example:
+        >>> symbol("NAC-add"), symbol("NAC+"), symbol("mine")
+        ('NAC₊', 'NAC₊', 'mine')
+    """
+    name = model_name(model)
+    return MODEL_SYMBOLS.get(name, name)
+
+
+def model_name(model: str) -> str:
+    """Give the name in study files of a model that may be called as the published tables do.
+
+    Example:
+        >>> model_name("NAC•,NMU"), model_name("mine")
+        ('NAC-mul-NMU', 'mine')
+    """
+    return MODEL_NAMES.get(model, model)
+
+
+def title(key: str) -> str:
+    """Name a hyperparameter, or an axis of the grid, for people."""
+    return _NAMES.get(key, key.replace("_", " "))
+
+
+def show(cell: Cell, key: str, labels: Labels) -> str:
+    """Write a cell's value of a hyperparameter, or its label on an axis, for people."""
+    return show_value(key, value(cell, key, labels))
+
+
+def show_value(key: str, given: Any) -> str:
+    """Write a value of a hyperparameter, or of a column, for people.
+
+    Example:
+        >>> show_value("operation", "mul"), show_value("hidden_size", 1000), show_value("clipped", False)
+        ('×', '1,000', 'no')
+    """
+    if given is None:
+        return _DEFAULTS.get(key, NONE)
+    if key == "model":
+        return symbol(str(given))
+    if key == "operation":
+        return _OPERATIONS.get(given, str(given))
+    if isinstance(given, tuple):
+        return format_range(given)
+    if isinstance(given, bool):
+        return "yes" if given else "no"
+    if isinstance(given, float):
+        short = f"{given:g}"
+        return short if float(short) == given else repr(given)
+    return f"{given:,}" if isinstance(given, int) else str(given)
+
+
+def iterations(number: float | None) -> str:
+    """Write a number of iterations to three digits.
+
+    Example:
+        >>> iterations(1420856), iterations(14000), iterations(850), iterations(None)
+        ('1.42M', '14.0k', '850', '–')
+    """
+    if number is None:
+        return NONE
+    for size, unit in ((1e6, "M"), (1e3, "k")):
+        if number >= size * 0.9995:
+            return f"{_three_digits(number / size)}{unit}"
+    return f"{number:.0f}"
+
+
+def error(number: float | None) -> str:
+    """Write a small number to two digits.
+
+    Example:
+        >>> error(4.2056e-07), error(0.45365), error(0.0)
+        ('4.2e-7', '0.45', '0')
+    """
+    if number is None:
+        return NONE
+    if number == 0 or number >= 0.01:
+        return f"{number:.2g}"
+    return f"{number:.1e}".replace("e-0", "e-")
+
+
+def seconds(number: float | None) -> str:
+    """Write seconds to three digits.
+
+    Example:
+        >>> seconds(0.20415), seconds(12.5)
+        ('0.204', '12.5')
+    """
+    return NONE if number is None else _three_digits(number)
+
+
+def percent(rate: float) -> str:
+    """Write a rate as per cent, and never as all or nothing what isn't.
+
+    Example:
+        >>> percent(0.825), percent(1.0), percent(2999 / 3000), percent(1 / 3000)
+        ('82%', '100%', '99.97%', '0.03%')
+    """
+    decimals = 0
+    while decimals < 12 and 0 < rate < 1 and float(f"{100 * rate:.{decimals}f}") in (0, 100):
+        decimals += 1
+    return f"{100 * rate:.{decimals}f}%"
+
+
+def rate(number: float | None) -> str:
+    """Write a rate to two decimals."""
+    return NONE if number is None else f"{number:.2f}"
+
+
+def factor(number: float | None) -> str:
+    """Write a factor to two digits, those far from one as powers of ten.
+
+    Example:
+        >>> factor(0.394), factor(1.0), factor(37.2), factor(3.1e-9), factor(2.4e12)
+        ('×0.39', '×1', '×37', '×3.1e-9', '×2.4e12')
+    """
+    if number is None:
+        return NONE
+    text = f"{number:.2g}"
+    if "e" in text:
+        mantissa, power = text.split("e")
+        text = f"{mantissa}e{int(power)}" if abs(int(power)) > 2 else f"{number:.0f}"
+    return f"×{text}"
+
+
+def change(number: float | None) -> str:
+    """Write a difference of rates, with its sign.
+
+    Example:
+        >>> change(0.04), change(-0.3), change(0.001)
+        ('+0.04', '−0.30', '0.00')
+    """
+    if number is None:
+        return NONE
+    text = f"{abs(number):.2f}"
+    return text if float(text) == 0 else ("+" if number > 0 else "−") + text
+
+
+def p_value(number: float) -> str:
+    """Write a p-value.
+
+    Example:
+        >>> p_value(0.0371), p_value(2e-9)
+        ('0.037', '< 0.001')
+    """
+    return "< 0.001" if number < 0.001 else f"{number:.2g}"
+
+
+def interval(pair: Interval | None, write: Any = rate) -> str:
+    """Write an interval, each end as `write` does.
+
+    Example:
+        >>> interval((0.875, 0.9722))
+        '[0.88, 0.97]'
+    """
+    return "" if pair is None else f"[{write(pair[0])}, {write(pair[1])}]"
+
+
+def _three_digits(number: float) -> str:
+    decimals = 2 if number < 9.995 else 1 if number < 99.95 else 0
+    return f"{number:.{3 if number < 0.9995 else decimals}f}"
+
+
+def duration(seconds: float) -> str:
+    """Write a duration for people.
+
+    Example:
+        >>> duration(42), duration(3700), duration(200_000)
+        ('42 s', '1 h 1 min', '2 d 7 h')
+    """
+    s = round(seconds)
+    if s < 60:
+        return f"{s} s"
+    if s < 3600:
+        return f"{s // 60} min {s % 60} s"
+    if s < 86400:
+        return f"{s // 3600} h {s % 3600 // 60} min"
+    return f"{s // 86400} d {s % 86400 // 3600} h"
+
+
+MODEL_NAMES = {
+    "NAC+": "NAC-add",
+    "NAC•": "NAC-mul",
+    "NAC•,σ": "NAC-mul-sigma",
+    "NAC•,NMU": "NAC-mul-NMU",
+    "NALU": "NALU",
+    "NAU": "NAU",
+    "NMU": "NMU",
+    "Linear": "linear",
+    "ReLU": "ReLU",
+    "ReLU6": "ReLU6",
+}
+"""The names that study files use, by the symbols that the CSV files use."""

@@ -1,0 +1,1 @@
+"""The process that trains a pack."""

@@ -1,0 +1,119 @@
+"""Several packs at once in one worker: on a GPU that one of them alone would leave half idle.
+
+Kernels of different processes take turns on a GPU, those of one process run side by side. So packs that share a GPU are
+threads of one worker; each waits for the device most of the time. On the CPU a worker has one pack, and no thread.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+import traceback
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
+
+from study.records import Event, Pack, PackCrashed, PackDone
+
+Work = Callable[[Pack], Iterator[Event]]
+"""Trains and stores a pack, yielding its progress about every second; closed early, it keeps a checkpoint."""
+
+# Events of packs side by side come together this often at most: each costs the driver some milliseconds.
+_EVERY_S = 1.0
+
+
+def abreast(work: Work, packs: Sequence[Pack]) -> Generator[list[Event], None, None]:
+    """Run packs side by side, and yield what happens; each is told done, or crashed, as soon as it is.
+
+    Closed early, all keep a checkpoint. If one crashes, the others go on to their end.
+
+    Args:
+        work: what a pack does.
+        packs: what to run.
+
+    Example:
+        >>> from study.spec import load_spec
+        >>> from study.plan.plan import packs, plan
+        >>> two = packs(plan(load_spec("simple")).trials, slots=1)[:2]
+        >>> [len(events) for events in abreast(lambda pack: iter([]), two)]
+        [2]
+    """
+    if len(packs) == 1:
+        with closing(_told(work, packs[0])) as steps:
+            for event in steps:
+                yield [event]
+        return
+    threads = _Threads(work, packs)
+    try:
+        yield from threads.events()
+    finally:
+        threads.stop()
+
+
+def _told(work: Work, pack: Pack) -> Generator[Event, None, None]:
+    """Do the work of a pack, and tell how it ended."""
+    steps = work(pack)
+    try:
+        for event in steps:  # noqa: UP028  # `yield from` would have what fails while it is closed told as a crash
+            yield event
+    except Exception:  # a pack's crash must not take others along
+        yield PackCrashed(pack.id, traceback.format_exc(limit=-4))
+    else:
+        yield PackDone(pack.id)
+    finally:
+        close(steps)
+
+
+class _Threads:
+    """The threads of some packs."""
+
+    def __init__(self, work: Work, packs: Sequence[Pack]) -> None:
+        self._work = work
+        self._queue: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=self._run, args=(pack,), daemon=True) for pack in packs]
+        for thread in self._threads:
+            thread.start()
+
+    def _run(self, pack: Pack) -> None:
+        try:
+            with closing(_told(self._work, pack)) as steps:
+                for event in steps:
+                    self._queue.put(event)
+                    if self._stop.is_set():
+                        return
+        except BaseException:  # also what would end a process: in a thread it would end in silence
+            self._queue.put(PackCrashed(pack.id, traceback.format_exc(limit=-4)))
+        finally:
+            self._queue.put(None)
+
+    def events(self) -> Iterator[list[Event]]:
+        """Yield what has been told, together about every second, until all have ended."""
+        left = len(self._threads)
+        while left:
+            together: list[Event] = []
+            until = time.monotonic() + _EVERY_S
+            while left and (remaining := until - time.monotonic()) > 0:
+                try:
+                    event = self._queue.get(timeout=remaining)
+                except queue.Empty:
+                    break
+                if event is None:
+                    left -= 1
+                else:
+                    together.append(event)
+            if together:
+                yield together
+
+    def stop(self) -> None:
+        """End all of them; each keeps a checkpoint."""
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+
+def close(steps: Iterator[Event]) -> None:
+    """Close a generator, if it is one."""
+    closing = getattr(steps, "close", None)
+    if closing is not None:
+        closing()

@@ -1,0 +1,131 @@
+"""Prepare engines, such as compiling them, once on a machine: whoever comes first does it, the others wait for it.
+
+`python -m` runs this file as a process beside whatever else has to start.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from study.engine import ENGINES, Engine
+from study.records import Cell, Preparing
+
+_prepared: set[str] = set()
+
+
+def prepare(engine: Engine, cell: Cell) -> None:
+    """Let an engine do what is done once on a machine, or wait while another process of this user does it.
+
+    What comes of it is on disk, where the engine looks for it. The lock is let go of when its holder dies.
+
+    Args:
+        engine: as it is registered in `ENGINES`.
+        cell: one that it takes.
+    """
+    for _ in prepared(engine, cell):
+        pass
+
+
+def prepared(engine: Engine, cell: Cell) -> Iterator[Preparing]:
+    """Do what `prepare` does, and tell what takes long: before it begins, and when the engine is ready."""
+    if engine.name in _prepared:
+        return
+    told, waited = False, False
+    with _lock_file(engine) as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            waited = True
+            if (step := first_step(engine, cell)) is not None:
+                told = True
+                yield replace(step, doing="waiting")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        # Whoever was waited for may have died in the middle of it, or compiled other sources than these.
+        if not waited or engine.is_compiled(cell) is False:
+            if (step := first_step(engine, cell)) is not None:
+                told = True
+                yield step
+            engine.prepare(cell)
+    _prepared.add(engine.name)
+    if told:
+        yield Preparing(engine.name, socket.gethostname(), "ready")
+
+
+def first_step(engine: Engine, cell: Cell) -> Preparing | None:
+    """Say what `prepare` would begin with here; None if it has nothing to do that takes long."""
+    compiled = engine.is_compiled(cell)
+    if compiled:
+        return None
+    return Preparing(engine.name, socket.gethostname(), "preparing" if compiled is None else "compiling")
+
+
+@contextmanager
+def _lock_file(engine: Engine) -> Iterator[int]:
+    path = Path(tempfile.gettempdir(), f"study-prepare-{engine.name}-{os.getuid()}")
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        yield file
+    finally:
+        os.close(file)
+
+
+@contextmanager
+def preparing(engines: Sequence[tuple[Engine, Cell]]) -> Iterator[subprocess.Popen[bytes]]:
+    """Prepare engines in a process of its own, meanwhile.
+
+    A process, not a thread: it takes nothing from the interpreter that does something else, and can be ended at any
+    moment. If it fails, the workers prepare their engines themselves, and say what is wrong.
+
+    Args:
+        engines: each with a cell that it takes.
+
+    Yields:
+        The process. Leaving the ``with`` block ends it.
+
+    Example:
+        >>> with preparing([]) as process:
+        ...     process.wait()
+        0
+    """
+    process = subprocess.Popen(
+        # -P: nothing is imported that happens to lie in the working folder.
+        [sys.executable, "-P", "-m", "study.worker.prepare"],
+        stdin=subprocess.PIPE,
+        # Not the driver's: whoever reads those would wait for this process too if the driver is killed.
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))},
+        start_new_session=True,  # Ctrl-C is for the driver, which ends this
+    )
+    try:
+        assert process.stdin is not None
+        with suppress(BrokenPipeError), process.stdin as to:
+            to.write(json.dumps([(engine.name, asdict(cell)) for engine, cell in engines]).encode())
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def main() -> None:
+    """Prepare the engines named on standard input."""
+    for name, content in json.load(sys.stdin.buffer):
+        # JSON has no tuples.
+        ranges = {
+            key: tuple(map(tuple, content[key])) for key in ("interpolation_range", "extrapolation_range")
+        }
+        prepare(ENGINES[name], Cell(**content | ranges))
+
+
+if __name__ == "__main__":
+    main()

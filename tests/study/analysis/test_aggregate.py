@@ -1,0 +1,190 @@
+"""Laws of the way from trials to cells."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from study import statistics
+from study.analysis.aggregate import CellSummary, aggregate, group_codes
+from study.arrow import results_table
+from study.errors import InputError
+from study.records import Cell, Outcome, Result, Trial
+
+BASE = {
+    "task": "simple",
+    "operation": "mul",
+    "input_size": 4,
+    "subset_ratio": None,
+    "overlap_ratio": None,
+    "subsets": 2,
+    "interpolation_range": ((-2.0, 2.0),),
+    "extrapolation_range": ((-6.0, -2.0), (2.0, 6.0)),
+    "model": "NMU",
+}
+CELLS = [Cell(**BASE, hidden_size=h) for h in (3, 2, 10)]
+
+
+def result(cell: Cell, seed: int, outcome: Outcome = Outcome.SOLVED, **content: object) -> Result:
+    """Make one result."""
+    numbers = {"solved_at_iteration": 1000 * (seed + 1), "sparsity_error": 1e-4 * (seed + 1)}
+    kept = numbers if outcome is Outcome.SOLVED else {}
+    return Result(trial=Trial(cell, seed), outcome=outcome, **{"training_s": 1.5, **kept, **content})
+
+
+def mixed() -> list[Result]:
+    """Make every outcome, in two cells."""
+    outcomes = [Outcome.SOLVED] * 4 + [Outcome.UNSOLVED] * 2 + [Outcome.DIVERGED, Outcome.FAILED]
+    return [result(cell, seed, outcome) for cell in CELLS[:2] for seed, outcome in enumerate(outcomes)]
+
+
+def test_every_trial_is_counted_once():
+    """Outcomes and pending trials add up to the seeds planned, and the rate is over what finished."""
+    summary = aggregate(results_table(mixed()), planned={CELLS[0]: 10})[0]
+    assert (summary.solved, summary.unsolved, summary.diverged, summary.failed) == (4, 2, 1, 1)
+    assert summary.pending == 2
+    assert summary.seeds == 10
+    assert summary.finished == 7
+    assert summary.success_rate == pytest.approx(4 / 7)
+    assert summary.success_rate_interval == statistics.wilson(4, 7)
+    assert not summary.complete
+
+
+def test_statistics_are_of_the_solved_trials_alone():
+    """Solved-at and sparsity error come from solved trials, and seconds from those that finished."""
+    extra = [
+        result(CELLS[0], 20, Outcome.UNSOLVED, sparsity_error=0.5, solved_at_iteration=77),
+        result(CELLS[0], 21, Outcome.FAILED, training_s=1e9),
+    ]
+    summary = aggregate(results_table([*mixed(), *extra]))[0]
+    assert summary.solved_at_median == 2500
+    assert summary.solved_at_mean == 2500
+    assert summary.solved_at_interval == statistics.gamma_mean_interval([1000, 2000, 3000, 4000])
+    assert summary.sparsity_error_mean == pytest.approx(2.5e-4)
+    assert summary.sparsity_error_interval == statistics.beta_mean_interval([1e-4, 2e-4, 3e-4, 4e-4])
+    assert summary.training_s_mean == 1.5
+
+
+def test_order_of_rows_changes_nothing_but_the_order_of_cells():
+    """Shuffled rows and chunks give the same cells; planned cells come in the order planned."""
+    table = results_table(mixed())
+    order = np.random.default_rng(3).permutation(table.num_rows)
+    shuffled = table.take(pa.array(order))
+    shuffled = pa.concat_tables([shuffled.slice(0, 5), shuffled.slice(5)])
+    planned = dict.fromkeys(CELLS, 8)
+    # a mean's last bit may depend on the order of its terms
+    assert [s.cell for s in aggregate(shuffled, planned=planned)] == CELLS
+    for ours, theirs in zip(
+        aggregate(table, planned=planned), aggregate(shuffled, planned=planned), strict=True
+    ):
+        assert (ours.solved, ours.pending, ours.solved_at_median) == (
+            theirs.solved,
+            theirs.pending,
+            theirs.solved_at_median,
+        )
+        assert ours.sparsity_error_interval == pytest.approx(theirs.sparsity_error_interval, nan_ok=True)
+
+
+def test_without_a_plan_cells_come_as_first_seen():
+    """No plan: the order of the rows, nothing pending."""
+    summaries = aggregate(results_table(mixed()))
+    assert [s.cell for s in summaries] == CELLS[:2]
+    assert all(s.pending == 0 and s.seeds == 8 for s in summaries)
+
+
+def test_a_planned_cell_without_results_is_all_pending():
+    """A cell that nothing was trained of is a row with no numbers, not a gap."""
+    summary = aggregate(results_table([]), planned={CELLS[2]: 5})[0]
+    assert summary == CellSummary(cell=CELLS[2], seeds=5, pending=5)
+    assert summary.success_rate is None
+    assert not summary.complete
+
+
+def test_cells_outside_the_plan_are_kept_last():
+    """Results that no plan asked for are shown after the planned cells."""
+    summaries = aggregate(results_table(mixed()), planned={CELLS[2]: 1, CELLS[1]: 8})
+    assert [s.cell for s in summaries] == [CELLS[2], CELLS[1], CELLS[0]]
+    assert summaries[-1].pending == 0
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "rate"),
+    [
+        ([Outcome.DIVERGED] * 3, 0.0),
+        ([Outcome.UNSOLVED] * 3, 0.0),
+        ([Outcome.FAILED] * 3, None),
+        ([Outcome.SOLVED], 1.0),
+    ],
+)
+def test_degenerate_cells_have_defined_answers(outcomes, rate):
+    """All diverged is a rate of zero, all failed is no rate, one solved trial has no interval."""
+    rows = [result(CELLS[0], seed, outcome) for seed, outcome in enumerate(outcomes)]
+    summary = aggregate(results_table(rows))[0]
+    assert summary.success_rate == rate
+    assert (summary.success_rate_interval is None) == (rate is None)
+    assert summary.solved_at_interval is None
+    assert summary.sparsity_error_interval is None
+    assert (summary.solved_at_mean is None) == (rate != 1.0)
+    assert (summary.training_s_mean is None) == (rate is None)
+
+
+def test_stopped_trials_are_counted():
+    """Trials that ended early are counted for the report to say so."""
+    rows = [result(CELLS[0], seed, stopped_early=seed < 2) for seed in range(5)]
+    assert aggregate(results_table(rows))[0].stopped_early == 2
+
+
+def test_a_trial_with_two_rows_is_refused():
+    """A duplicated trial would count twice: the error names it."""
+    rows = [*mixed(), result(CELLS[0], 0, Outcome.UNSOLVED)]
+    with pytest.raises(InputError, match=rows[0].trial.id):
+        aggregate(results_table(rows))
+
+
+def test_missing_columns_are_named():
+    """A table without needed columns is refused with all their names."""
+    with pytest.raises(InputError, match="columns hidden_size, outcome"):
+        aggregate(results_table(mixed()).drop_columns(["outcome", "hidden_size"]))
+
+
+def test_a_foreign_outcome_is_refused():
+    """An outcome that is none of the four is named."""
+    table = results_table(mixed())
+    column = table.column_names.index("outcome")
+    foreign = pa.array(["solved", "crashed", None] + ["solved"] * (table.num_rows - 3))
+    with pytest.raises(InputError, match="'crashed'"):
+        aggregate(table.set_column(column, "outcome", foreign))
+
+
+def test_a_cell_that_isnt_its_id_is_refused():
+    """Rows whose columns make another cell than their id says aren't believed."""
+    table = results_table(mixed()[:1])
+    column = table.column_names.index("learning_rate")
+    with pytest.raises(InputError, match=CELLS[0].id):
+        aggregate(table.set_column(column, "learning_rate", pa.array([0.5])))
+
+
+def test_many_rows_are_summarised_without_a_row_at_a_time():
+    """200,000 rows give the same summary as their pattern repeated should."""
+    table = results_table(mixed())
+    copies = 12_500
+    ids = pa.array([f"{copy}-{row}" for copy in range(copies) for row in range(table.num_rows)])
+    large = pa.concat_tables([table] * copies)
+    large = large.set_column(large.column_names.index("trial_id"), "trial_id", ids)
+    first = aggregate(large)[0]
+    assert (first.solved, first.failed, first.seeds) == (4 * copies, copies, 8 * copies)
+    assert first.solved_at_median == 2500
+
+
+@pytest.mark.parametrize("columns", [1, 2, 7])
+def test_rows_are_numbered_by_any_number_of_columns(columns):
+    """Rows have equal numbers if they are equal in all columns, also where 64 bits can't number all combinations."""
+    rows = np.tile(np.arange(4096)[:, None], columns)  # of 4096 values, seven columns make 2^84 combinations
+    others = np.full((4096, columns), 5)
+    others[:, 0] = np.arange(4096)
+    rows = np.concatenate([rows, others, rows[:9]])
+    seen: dict[tuple[int, ...], int] = {}
+    expected = [seen.setdefault(tuple(row), len(seen)) for row in rows.tolist()]
+    table = pa.table({f"{place}": column for place, column in enumerate(rows.T)})
+    assert group_codes(table, table.column_names).tolist() == expected

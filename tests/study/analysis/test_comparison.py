@@ -1,0 +1,201 @@
+"""Laws of the comparison with the published numbers."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from study import statistics
+from study.analysis.aggregate import aggregate_by
+from study.errors import InputError
+from study.report import groups, with_groups, with_published, with_study
+
+
+def compared_cells(summaries):
+    """Compare cells with the published ones."""
+    return with_published(summaries).comparisons
+
+
+def test_the_simple_study_is_compared_with_table_1(published_cell, summaries_of):
+    """Each model of the simple task meets its published count; the p-value is Fisher's."""
+    counts = {"NMU": 94, "NAC-mul": 13, "NALU": 26}
+    cells = [(published_cell(model), {"solved": k, "unsolved": 100 - k}) for model, k in counts.items()]
+    compared = compared_cells(summaries_of(*cells))
+    assert [(c.summary.cell.model, c.beside.solved, c.beside.finished) for c in compared] == [
+        (model, k, 100) for model, k in counts.items()
+    ]
+    assert {c.p_value for c in compared} == {1.0}
+    assert {c.verdict for c in compared} == {"agrees"}
+
+
+def test_a_rate_that_differs_is_said_to(published_cell, summaries_of):
+    """A count far from the published one differs, and Holm's correction is over all compared cells."""
+    cells = [
+        (published_cell("NMU"), {"solved": 50, "unsolved": 50}),
+        (published_cell("NALU"), {"solved": 15, "unsolved": 85}),
+    ]
+    first, second = compared_cells(summaries_of(*cells))
+    assert first.p_value == statistics.fisher_exact(50, 100, 94, 100)
+    assert [first.p_adjusted, second.p_adjusted] == statistics.holm([first.p_value, second.p_value])
+    assert (first.verdict, second.verdict) == ("differs", "agrees")
+
+
+def test_a_schedule_that_never_starts_is_off(published_cell, summaries_of):
+    """In the simple task the regulariser is never on: without it the cell is the same."""
+    off = dict.fromkeys(("sparsity_strength", "sparsity_start", "sparsity_end", "sparsity_shape"))
+    assert len(compared_cells(summaries_of((published_cell("NMU", **off), {"solved": 9})))) == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"hidden_size": 3},
+        {"iterations": 100_000},
+        {"learning_rate": 1e-2},
+        {"init_variance": 0.01},
+        {"batch_size": 64},
+        {"optimizer": "sgd"},
+        {"interpolation_range": ((0.0, 1.0),)},
+        {"extrapolation_range": ((2.0, 5.0),)},
+        {"operation": "add"},
+        {"bounds": "regularized", "out_of_bounds_strength": 1.0},
+        {"sparsity_start": 0, "sparsity_end": 10},
+        {"success_epsilon": 1e-4},
+        {"evaluate_every": 100},
+        {"best_step_window": 10},
+    ],
+)
+def test_another_protocol_is_not_compared(published_cell, summaries_of, change):
+    """A cell that differs from the published protocol in anything that matters has no published numbers."""
+    assert compared_cells(summaries_of((published_cell("NMU", **change), {"solved": 9, "unsolved": 1}))) == ()
+
+
+def test_what_changes_no_outcome_is_compared(published_cell, summaries_of):
+    """Stopping decided trials, and a window longer than the run, leave the cell a published one."""
+    cell = published_cell("NMU", stop="when_decided", best_step_window=201)
+    assert len(compared_cells(summaries_of((cell, {"solved": 9})))) == 1
+
+
+def test_cells_without_finished_trials_are_not_compared(published_cell, summaries_of):
+    """Nothing finished, nothing to compare; and no cells, no comparison."""
+    assert compared_cells(summaries_of((published_cell("NMU"), {"failed": 3, "pending": 2}))) == ()
+    assert compared_cells([]) == ()
+
+
+def test_the_nmu_is_compared_with_the_ablation_when_hidden_size_is_swept(arithmetic_cell, summaries_of):
+    """A hidden-size sweep of the NMU meets the 50-seed curve; other models meet the figure's."""
+    cells = [
+        (arithmetic_cell(model, hidden_size=h), {"solved": 5, "unsolved": 5})
+        for model in ("NMU", "NAC-mul-NMU")
+        for h in (2, 6)
+    ]
+    compared = compared_cells(summaries_of(*cells))
+    assert [(c.beside.source, c.beside.solved, c.beside.finished) for c in compared] == [
+        ("hidden_size_ablation", 50, 50),
+        ("hidden_size_ablation", 37, 50),
+        ("hidden_size", 34, 38),
+        ("hidden_size", 0, 28),
+    ]
+
+
+def test_one_hidden_size_is_compared_with_the_published_seeds(arithmetic_cell, summaries_of):
+    """At hidden size 2 alone the published seeds are the reference, for + and for x."""
+    cells = [
+        (arithmetic_cell("NAU", operation="add"), {"solved": 5}),
+        (arithmetic_cell("NMU"), {"solved": 5}),
+    ]
+    compared = compared_cells(summaries_of(*cells))
+    assert [(c.beside.source, c.beside.solved, c.beside.finished) for c in compared] == [
+        ("static_seeds", 100, 100),
+        ("static_seeds", 98, 100),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "solved"),
+    [
+        ({}, 46),
+        ({"sparsity_strength": 0.0}, 0),
+        ({"bounds": "regularized", "out_of_bounds_strength": 0.0}, 49),
+        ({"sparsity_strength": None, "bounds": "regularized", "out_of_bounds_strength": 0.0}, 50),
+    ],
+)
+def test_ablations_meet_their_own_curves(arithmetic_cell, summaries_of, change, solved):
+    """Without clipping or without sparsity the NMU is compared with the curve of that ablation."""
+    (compared,) = compared_cells(
+        summaries_of((arithmetic_cell("NMU", hidden_size=3, **change), {"solved": 9}))
+    )
+    assert (compared.beside.source, compared.beside.solved) == ("hidden_size_ablation", solved)
+
+
+def test_another_study_of_the_same_cells_is_compared_cell_by_cell(published_cell, summaries_of):
+    """Cells are found again by what they are; difference, its interval and both tests are of their trials."""
+    cells = [published_cell("NMU", hidden_size=h) for h in (2, 3, 4)]
+    here = summaries_of(*((cell, {"solved": 40, "unsolved": 10}) for cell in cells))
+    there = summaries_of(
+        (cells[1], {"solved": 10, "unsolved": 40}), (cells[0], {"solved": 40, "unsolved": 10})
+    )
+    against = with_study(here, there, "other")
+    first, second = against.comparisons
+    assert (first.row, second.row) == (0, 1)
+    assert (first.difference, second.difference) == pytest.approx((0.0, 0.6))
+    assert second.difference_interval == statistics.newcombe(40, 50, 10, 50)
+    assert (first.verdict, second.verdict) == ("agrees", "differs")
+    tests = [
+        statistics.log_rank([s.times.known("iterations") for s in pair]).p_value
+        for pair in ((here[0], there[1]), (here[1], there[0]))
+    ]
+    assert [first.log_rank_p, second.log_rank_p] == statistics.holm(tests)
+    assert against.notes == ("1 of 3 cells have nothing finished to be compared with",)
+
+
+def test_a_study_that_changes_one_thing_is_compared_by_what_is_swept(published_cell, summaries_of):
+    """Another learning rate is no obstacle: hidden sizes are matched, and the note says what differs."""
+    here = summaries_of(*((published_cell("NMU", hidden_size=h), {"solved": 3}) for h in (2, 3)))
+    there = summaries_of(
+        *((published_cell("NMU", hidden_size=h, learning_rate=0.01), {"unsolved": 3}) for h in (3, 2))
+    )
+    against = with_study(here, there, "other")
+    assert [c.beside.solved for c in against.comparisons] == [0, 0]
+    assert against.notes == ("learning rate: 0.001 here, 0.01 in other",)
+
+
+def test_everything_that_differs_is_told(published_cell, summaries_of):
+    """Several hyperparameters that aren't matched are all named, each with the values of both studies."""
+    here = summaries_of((published_cell("NMU"), {"solved": 3}))
+    there = summaries_of((published_cell("NMU", learning_rate=0.01, iterations=1000), {"solved": 3}))
+    assert with_study(here, there, "other").notes == (
+        "learning rate: 0.001 here, 0.01 in other",
+        "iterations: 200,000 here, 1,000 in other",
+    )
+
+
+def test_studies_without_a_cell_in_common_are_refused(published_cell, summaries_of):
+    """Nothing to compare, or several candidates, is an error that names what is matched."""
+    here = summaries_of((published_cell("NMU"), {"solved": 3}))
+    with pytest.raises(InputError, match="none of its cells has the values"):
+        with_study(here, summaries_of((published_cell("NAU"), {"solved": 3})), "other")
+
+
+def test_groups_are_compared_by_their_columns():
+    """Rows of two files meet where their columns are equal."""
+
+    def table(solved: list[bool]) -> pa.Table:
+        return pa.table(
+            {
+                "model": ["A"] * 3 + ["B"] * 3,
+                "outcome": ["solved" if s else "unsolved" for s in solved],
+                "solved_at_iteration": [5.0 if s else None for s in solved],
+                "sparsity_error": [0.1 if s else None for s in solved],
+                "training_s": [None] * 6,
+                "trained_iterations": [9.0] * 6,
+                "stopped_early": [False] * 6,
+            }
+        )
+
+    here, there = (
+        groups(aggregate_by(table(solved), ["model"]), ["model"])
+        for solved in ([True] * 4 + [False] * 2, [True] * 6)
+    )
+    found = with_groups(here, there, "other.csv").comparisons
+    assert [(c.summary.solved, c.beside.solved) for c in found] == [(3, 3), (1, 3)]

@@ -1,0 +1,131 @@
+"""Statements between rows are those of the statistics over the right rows."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from study import statistics
+from study.analysis import contrasts
+from study.analysis.contrasts import MOST_PAIRS
+from study.report import cells
+
+SIZES = (2, 3, 4, 10)
+
+
+def sweep(published_cell, summaries_of, solved_by_model, **changes):
+    """Make a sweep of hidden units: solved of 20 at each size, by model."""
+    made = [
+        (published_cell(model, hidden_size=h, **changes), {"solved": k, "unsolved": 20 - k})
+        for model, solved in solved_by_model.items()
+        for h, k in zip(SIZES, solved, strict=True)
+    ]
+    return cells(summaries_of(*made), {})
+
+
+def test_each_method_has_its_trend_over_hidden_units(published_cell, summaries_of):
+    """A trend is Cochran-Armitage's over the ranks of the sizes, one a method, adjusted together."""
+    found = contrasts(
+        sweep(published_cell, summaries_of, {"NMU": (20, 18, 12, 5), "NALU": (3, 4, 3, 4)})
+    ).trends
+    assert [(t.name, t.key) for t in found] == [("NMU", "hidden_size"), ("NALU", "hidden_size")]
+    expected = statistics.cochran_armitage([0, 1, 2, 3], [20, 18, 12, 5], [20] * 4)
+    assert (found[0].z, found[0].p_value) == (expected.z, expected.p_value)
+    assert (found[0].low, found[0].high) == ((2.0, 1.0), (10.0, 0.25))
+    assert [t.p_adjusted for t in found] == statistics.holm([t.p_value for t in found])
+
+
+def test_what_cannot_have_a_trend_has_none(published_cell, summaries_of):
+    """All solved, two sizes, or a default among the values: nothing is said."""
+    everything = sweep(published_cell, summaries_of, {"NMU": (20, 20, 20, 20)})
+    assert contrasts(everything).trends == ()
+    two = [(published_cell("NMU", hidden_size=h), {"solved": h, "unsolved": 9}) for h in (2, 3)]
+    assert contrasts(cells(summaries_of(*two), {})).trends == ()
+    variances = (None, 0.01, 0.02, 0.03)
+    default = [(published_cell("NMU", init_variance=v), {"solved": 2, "unsolved": 9}) for v in variances]
+    assert contrasts(cells(summaries_of(*default), {})).trends == ()
+
+
+def test_two_swept_numbers_are_regressed_on_together(published_cell, summaries_of):
+    """Slopes are those of the logistic regression; what spans a factor of ten enters as its logarithm."""
+    grid = [(h, rate) for h in (2, 3, 4) for rate in (1e-4, 1e-3, 1e-2)]
+    solved = [18, 15, 12, 15, 11, 8, 13, 9, 4]
+    made = [
+        (published_cell("NMU", hidden_size=h, learning_rate=rate), {"solved": k, "unsolved": 20 - k})
+        for (h, rate), k in zip(grid, solved, strict=True)
+    ]
+    found = {slope.key: slope for slope in contrasts(cells(summaries_of(*made), {})).slopes}
+    fit = statistics.logistic_regression([[h, p] for h in (2, 3, 4) for p in (-4, -3, -2)], solved, [20] * 9)
+    assert set(found) == {"hidden_size", "learning_rate"}
+    assert (found["hidden_size"].is_log, found["learning_rate"].is_log) == (False, True)
+    assert found["hidden_size"].odds_ratio == pytest.approx(math.exp(fit.slopes[0].estimate), rel=1e-6)
+    assert found["learning_rate"].p_value == pytest.approx(fit.slopes[1].p_value, rel=1e-6)
+    low, high = fit.slopes[1].profile_interval
+    assert found["learning_rate"].interval == pytest.approx((math.exp(low), math.exp(high)), rel=1e-4)
+
+
+def test_separated_successes_have_no_odds_ratio(published_cell, summaries_of):
+    """Where a line tells all successes from all failures, the table says so instead of a number."""
+    made = [
+        (published_cell("NMU", hidden_size=h, learning_rate=rate), {"solved" if h < 4 else "unsolved": 20})
+        for h in (2, 3, 4)
+        for rate in (1e-3, 2e-3)
+    ]
+    assert [s.odds_ratio for s in contrasts(cells(summaries_of(*made), {})).slopes] == [None, None]
+
+
+def test_methods_are_tested_two_by_two_at_each_size(published_cell, summaries_of):
+    """Models are compared within a hidden size, never across; all pairs are one family."""
+    solved = {"NMU": (20, 18, 12, 5), "NALU": (3, 4, 3, 4), "NAC-mul": (9, 9, 9, 9)}
+    rows = sweep(published_cell, summaries_of, solved)
+    found = contrasts(rows)
+    assert len(found.pairs) == 3 * len(SIZES)
+    first = found.pairs[0]
+    assert (first.question, first.first, first.second) == ("hidden units 2", "NMU", "NALU")
+    assert first.interval == statistics.newcombe(20, 20, 3, 20)
+    assert first.p_value == statistics.fisher_exact(20, 20, 3, 20)
+    assert [p.p_adjusted for p in found.pairs] == statistics.holm([p.p_value for p in found.pairs])
+    assert [s.names for s in found.speeds] == [("NMU", "NALU", "NAC•")] * len(SIZES)
+    times = [rows.summaries[row].times.known("iterations") for row in (0, 4, 8)]
+    assert found.speeds[0].p_value == statistics.log_rank(times).p_value
+
+
+def test_very_many_pairs_are_not_tested(published_cell, summaries_of):
+    """Beyond a limit nothing is tested two by two, and the report says so."""
+    made = [
+        (published_cell("NMU", learning_rate=1e-3 * (i + 1)), {"solved": 1, "unsolved": 1}) for i in range(70)
+    ]
+    found = contrasts(cells(summaries_of(*made), {}))
+    assert MOST_PAIRS < 70 * 69 // 2
+    assert found.pairs == ()
+    assert "2,415 pairs" in found.notes[0]
+
+
+def test_nothing_finished_is_no_contrast(published_cell, summaries_of):
+    """Without results there is nothing to say, and no error."""
+    rows = cells(summaries_of(*((published_cell("NMU", hidden_size=h), {"pending": 3}) for h in SIZES)), {})
+    found = contrasts(rows)
+    assert (found.trends, found.slopes, found.pairs, found.speeds) == ((), (), (), ())
+
+
+def test_words_and_infinities_have_no_order(published_cell, summaries_of):
+    """A swept optimizer, or an infinite value, is nothing to regress on, and no error."""
+    made = [
+        (published_cell("NMU", optimizer=name, learning_rate=rate), {"solved": k, "unsolved": 9})
+        for k, (name, rate) in enumerate((n, r) for n in ("adam", "sgd") for r in (1e-3, 1e-2, 1e-1))
+    ]
+    found = contrasts(cells(summaries_of(*made), {}))
+    assert found.slopes == ()
+    assert {trend.key for trend in found.trends} == {"learning_rate"}
+
+
+def test_a_key_that_is_constant_for_one_method_leaves_the_others_theirs(published_cell, summaries_of):
+    """Only the method whose both keys vary is regressed on both."""
+    made = [
+        (published_cell("NMU", hidden_size=h, learning_rate=r), {"solved": h, "unsolved": 10})
+        for h in (2, 3, 4)
+        for r in (1e-3, 1e-2)
+    ]
+    made += [(published_cell("NAU", hidden_size=h), {"solved": h, "unsolved": 10}) for h in (2, 3, 4)]
+    assert {slope.name for slope in contrasts(cells(summaries_of(*made), {})).slopes} == {"NMU"}

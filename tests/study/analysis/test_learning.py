@@ -1,0 +1,104 @@
+"""Learning curves of a row are quantiles of values that trials had."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from study.analysis.learning import QUANTILES, learning_curve
+from study.arrow import CURVE_SCHEMA, curves_table
+from study.records import Curve
+
+MEASURES = ("validation_mse", "test_mse", "sparsity_error")
+
+
+def curve(name, values, every=100):
+    """Make a trial's curve whose measures are 1, 2 and 3 times some values."""
+    values = np.asarray(values, np.float32)
+    scaled = {measure: values * np.float32(i + 1) for i, measure in enumerate(MEASURES)}
+    return Curve(name, np.arange(len(values)) * every, **scaled)
+
+
+def by_hand(column, q):
+    """Find the least value that at least a share q of some doesn't exceed."""
+    values = sorted(float("inf") if np.isnan(v) else float(v) for v in column)
+    return next(v for v in values if sum(w <= v for w in values) >= q * len(values) - 1e-9)
+
+
+numbers = st.floats(0, 1e6, width=32) | st.just(float("nan")) | st.just(float("inf"))
+
+
+@given(
+    st.integers(1, 9).flatmap(
+        lambda n: st.lists(st.lists(numbers, min_size=n, max_size=n), min_size=1, max_size=8)
+    )
+)
+def test_each_quantile_is_a_value_that_so_many_trials_don_t_exceed(values):
+    """At every evaluation a quantile is by its definition, NaN counting as infinite; each measure has its own."""
+    table = curves_table(curve(str(i), row) for i, row in enumerate(values))
+    found = learning_curve(4, table)
+    assert (found.row, found.trials, found.of) == (4, len(values), len(values))
+    assert found.iteration.tolist() == [100 * i for i in range(len(values[0]))]
+    for factor, measure in enumerate(MEASURES, start=1):
+        columns = (np.asarray(values, np.float32) * np.float32(factor)).T
+        expected = [[by_hand(column, q) for column in columns] for q in QUANTILES]
+        assert found.quantiles[measure].tolist() == expected
+
+
+def test_a_trial_that_ended_early_keeps_its_last_value():
+    """One that was solved stays as good as it was, one that diverged stays infinite, where others go on."""
+    table = curves_table([curve("a", [9, 8, 7, 6]), curve("b", [9, 1]), curve("c", [9, 5, np.nan])])
+    found = learning_curve(0, table).quantiles["validation_mse"]
+    assert found[0].tolist() == [9, 1, 1, 1]
+    assert found[2].tolist() == [9, 5, 7, 6]
+    assert found[4].tolist() == [9, 8, np.inf, np.inf]
+
+
+@pytest.mark.parametrize(
+    ("count", "most"), [(5001, 200), (200, 200), (201, 200), (7, 200), (1, 200), (50, 2)]
+)
+def test_of_many_evaluations_some_are_kept(count, most):
+    """At most so many are kept, at about equal steps, first and last among them; each as it was, no average."""
+    values = np.random.default_rng(count).random((6, count), np.float32)
+    table = curves_table(curve(str(i), row) for i, row in enumerate(values))
+    found = learning_curve(0, table, most_points=most)
+    kept = found.iteration // 100
+    assert len(kept) == min(count, most)
+    assert (kept[0], kept[-1]) == (0, count - 1)
+    assert np.ptp(np.diff(kept)) <= 1 if count > 2 else True
+    assert found.quantiles["validation_mse"][0].tolist() == values[:, kept].min(axis=0).tolist()
+
+
+def test_order_and_chunks_of_the_table_don_t_matter():
+    """Rows in another order, in slices or filtered out of a larger table give the same curve."""
+    table = curves_table(curve(name, np.arange(5) + i) for i, name in enumerate("abcdef"))
+    wanted = learning_curve(0, table.slice(2, 3))
+    chunked = pa.concat_tables([table.slice(4, 1), table.slice(2, 2)])
+    filtered = table.filter(pc.is_in(table["trial_id"], pa.array(["c", "d", "e"])))
+    for other in (chunked, filtered):
+        found = learning_curve(0, other)
+        for measure in MEASURES:
+            assert found.quantiles[measure].tolist() == wanted.quantiles[measure].tolist()
+
+
+def test_trials_without_evaluations_don_t_count():
+    """A trial whose curve is empty is no trial; of none at all there is no curve."""
+    table = curves_table([curve("a", []), curve("b", [3.0])])
+    assert learning_curve(0, table, of=9).trials == 1
+    assert learning_curve(0, table, of=9).of == 9
+    assert learning_curve(0, table.slice(0, 1)) is None
+    assert learning_curve(0, CURVE_SCHEMA.empty_table()) is None
+
+
+def test_a_curve_that_is_torn_is_refused():
+    """Measures must be as many as evaluations."""
+    table = curves_table([curve("a", [3.0, 2.0])])
+    torn = table.set_column(
+        2, CURVE_SCHEMA.field("validation_mse"), pa.array([[1.0]], pa.list_(pa.float32()))
+    )
+    with pytest.raises(ValueError, match="validation_mse"):
+        learning_curve(0, torn)

@@ -1,0 +1,61 @@
+"""Laws of what tells rows apart, and which of them answer one question."""
+
+from __future__ import annotations
+
+from study import words
+from study.analysis.aggregate import aggregate
+from study.analysis.questions import of_cells, varying
+from study.arrow import results_table
+from study.records import Outcome, Result, Trial, value
+from study.report import cells
+
+
+def test_varying_tells_every_cell_apart(demo):
+    """No two cells have the same values of what varies."""
+    summaries, labels = demo
+    cells = [s.cell for s in summaries]
+    for given in (labels, {}):
+        keys = varying(cells, given)
+        assert len({tuple(value(cell, key, given) for key in keys) for cell in cells}) == len(cells)
+
+
+def test_a_label_stands_for_the_hyperparameters_that_move_together(demo):
+    """With labels, the schedule is one column; without, the strength tells it apart."""
+    summaries, labels = demo
+    cells = [s.cell for s in summaries]
+    assert varying(cells, labels) == ["model", "schedule", "hidden_size"]
+    assert varying(cells) == ["model", "hidden_size", "sparsity_strength"]
+
+
+def test_what_the_model_prescribes_does_not_vary(published_cell):
+    """A schedule and bounds that come with the model are no hyperparameters of the study."""
+    assert varying([published_cell("NMU"), published_cell("NAU"), published_cell("NALU")]) == ["model"]
+    assert varying([published_cell("NMU")]) == []
+
+
+def test_a_default_beside_a_value_varies(published_cell):
+    """None is a value: the default initial variance and a given one are two points."""
+    cells = [published_cell("NMU"), published_cell("NMU", init_variance=0.01)]
+    assert varying(cells) == ["init_variance"]
+    assert [words.show(cell, "init_variance", {}) for cell in cells] == ["default", "0.01"]
+
+
+def test_tables_and_statistics_mean_the_same_by_a_question(demo):
+    """The rows that a table compares are those whose times to success are restricted alike."""
+    summaries, labels = demo
+    rows = cells(summaries, labels)
+    assert of_cells([s.cell for s in summaries], labels) == rows.questions()
+
+
+def test_cells_of_a_question_are_restricted_to_the_least_that_is_planned(published_cell):
+    """Of swept protocols each has its own end; of points that an axis names, which are compared, all have the least."""
+    short, long = (published_cell("NMU", iterations=i) for i in (1000, 5000))
+    results = results_table(
+        Result(trial=Trial(cell, seed), outcome=Outcome.UNSOLVED, iterations=cell.iterations)
+        for cell in (short, long)
+        for seed in range(3)
+    )
+    assert [s.time_to_success_until for s in aggregate(results)] == [1000, 5000]
+    labels = {short.id: {"protocol": "short"}, long.id: {"protocol": "long"}}
+    assert [s.time_to_success_until for s in aggregate(results, labels=labels)] == [1000, 1000]
+    assert aggregate(results.slice(3), planned={short: 3}, labels=labels)[1].time_to_success_until == 1000

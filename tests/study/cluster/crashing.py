@@ -1,0 +1,22 @@
+"""An engine that crashes where told to."""
+
+from __future__ import annotations
+
+from study.engine import Training
+from study.engine.cpu.engine import FusedEngine
+from study.records import Checkpoint, Pack
+
+
+class Crashing(FusedEngine):
+    """Crashes where told to."""
+
+    name = "crashing"
+
+    def start(self, pack: Pack, *, device: str, checkpoint: Checkpoint | None = None) -> Training:
+        """Begin, unless the pack has a NMU."""
+        if any(trial.cell.model == "NMU" for trial in pack.trials):
+            raise RuntimeError("no NMU today")
+        return super().start(pack, device=device, checkpoint=checkpoint)
+
+    def prepare(self, cell: object) -> None:
+        """Need nothing."""

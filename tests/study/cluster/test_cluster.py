@@ -1,0 +1,480 @@
+"""Packs on real Ray workers: all slots busy, crashes retried, the same bits as in this process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from study import cluster, environment
+from study.arrow import table_results
+from study.cluster.callback import listener
+from study.cluster.queue import RETRIES
+from study.errors import ClusterError, InputError, StoreAwayError
+from study.records import (
+    Event,
+    Notice,
+    Pack,
+    PackCrashed,
+    PackDone,
+    PackFailed,
+    PackSplit,
+    Preparing,
+    Progress,
+    Result,
+)
+from study.store import Store, StudyStore
+from study.worker.concurrent import Work
+from study.worker.pack_work import PackWork
+from tests.processes import below, wait_for
+
+SLOTS = 2
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _ray() -> Iterator[None]:
+    """Start Ray once for this file."""
+    with cluster.connection(None, SLOTS):
+        yield
+
+
+def work_in(root: Path, engine: str = "torch") -> tuple[StudyStore, PackWork]:
+    folder = Store(root).study("s")
+    return folder, PackWork(str(root), "s", folder.begin_attempt(), engine, "cpu", checkpoint_every_s=0.2)
+
+
+def on_tune(
+    packs: list[Pack],
+    work: Work,
+    on_event: Callable[[Event], None],
+    *,
+    stop: threading.Event | None = None,
+    lanes: int = SLOTS,
+    silent_after_s: float = 300.0,
+) -> set[str]:
+    return cluster.run_on_tune(
+        [(pack,) for pack in packs],
+        [cluster.Lanes(cluster.CPU, lanes, work)],
+        on_event,
+        stop=stop or threading.Event(),
+        silent_after_s=silent_after_s,
+    )
+
+
+def bits(folder: StudyStore) -> list[Result]:
+    """Give what must not depend on how packs were run."""
+    return sorted(
+        (replace(result, training_s=0.0) for result in table_results(folder.read_results())),
+        key=lambda result: result.trial.id,
+    )
+
+
+def actors(name: str) -> set[int]:
+    """Find the processes of this test's Ray that an actor of a class lives in."""
+    found = set()
+    for process_id in below(os.getpid()):
+        with suppress(OSError):  # it has ended in the meantime
+            if name.encode() in Path(f"/proc/{process_id}/cmdline").read_bytes():
+                found.add(process_id)
+    return found
+
+
+def test_capacity_is_counted():
+    """There are as many cores as were asked for, and no GPU."""
+    assert cluster.capacity() == cluster.Capacity(cpus=SLOTS, gpus=0, cpus_without_gpu=SLOTS)
+
+
+def test_credentials_of_the_driver_stay_there(tmp_path, small_pack, monkeypatch):
+    """Credentials in the driver's environment come into no log of Ray's, as what Tune hands to its workers does."""
+    import ray
+
+    secret = "a-secret-that-nobody-may-log"
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", secret)
+    shown = "0000000001"
+    monkeypatch.setenv("RAY_CHDIR_TO_TRIAL_DIR", shown)  # Tune does hand this on: logs are where to look
+    _, work = work_in(tmp_path)
+    on_tune([small_pack(0)], work, lambda event: None)
+    session = Path(ray._private.worker._global_node.get_session_dir_path())
+    logs = [path.read_text(errors="replace") for path in (session / "logs").iterdir() if path.is_file()]
+    assert any(shown in log for log in logs)
+    assert not any(secret in log for log in logs)
+
+
+@pytest.mark.slow
+def test_packs_of_a_load_share_a_worker(tmp_path, small_pack):
+    """Each pack of a load is told done once, and comes out as in this process."""
+    packs = [small_pack(seed, seed + 100) for seed in range(6)]
+    folder, work = work_in(tmp_path / "tune")
+    events: list[Event] = []
+    loads = [tuple(packs[:1]), tuple(packs[1:3]), tuple(packs[3:])]
+    lanes = [cluster.Lanes(cluster.CPU, SLOTS, work)]
+    cluster.run_on_tune(loads, lanes, events.append, stop=threading.Event())
+    assert sorted(e.pack_id for e in events if isinstance(e, PackDone)) == sorted(pack.id for pack in packs)
+    here, work = work_in(tmp_path / "here")
+    cluster.run_here(packs, work, events.append, stop=threading.Event())
+    assert bits(here) == bits(folder)
+
+
+class InBatches:
+    """Gives packs in batches, each when the one before is done; notes what was done by then."""
+
+    def __init__(self, batches: list[list[Pack]], folder: StudyStore) -> None:
+        self._batches, self._folder = list(batches), folder
+        self.done: list[int] = []
+
+    def __call__(self) -> tuple[list[tuple[Pack, ...]], None]:
+        self.done.append(len(self._folder.done()))
+        return [(pack,) for pack in (self._batches.pop(0) if self._batches else [])], None
+
+
+def grown_on_tune(
+    batches: list[list[Pack]],
+    folder: StudyStore,
+    work: Work,
+    on_event: Callable[[Event], None],
+) -> tuple[set[str], InBatches]:
+    """Run the first batch, and the others as they are asked for."""
+    first, *others = batches
+    more = InBatches(others, folder)
+    used = cluster.run_on_tune(
+        [(pack,) for pack in first],
+        [cluster.Lanes(cluster.CPU, SLOTS, work)],
+        on_event,
+        stop=threading.Event(),
+        more=more,
+    )
+    return used, more
+
+
+def test_lanes_wait_for_more(tmp_path, small_pack):
+    """What is asked for when all is done goes to the workers that are there, in any number of batches."""
+    batches = [[small_pack(seed) for seed in some] for some in ([0, 1], [2], [3, 4, 5], [6])]
+    folder, work = work_in(tmp_path)
+    events: list[Event] = []
+    used, more = grown_on_tune(batches, folder, work, events.append)
+    assert more.done == [2, 3, 6, 7]
+    assert 1 <= len(used) <= SLOTS
+    assert sorted(e.pack_id for e in events if isinstance(e, PackDone)) == sorted(
+        pack.id for batch in batches for pack in batch
+    )
+
+
+@pytest.mark.slow
+def test_a_desk_that_dies_while_a_study_grows_forgets_nothing(tmp_path, small_pack):
+    """After kill -9 of the desk, what was added since it opened is handed out again, and the run ends."""
+    batches = [[small_pack(0)], [small_pack(seed, iterations=4000) for seed in (1, 2, 3)], [small_pack(4)]]
+    folder, work = work_in(tmp_path)
+    killed: list[int] = []
+    told: list[Event] = []
+
+    def on_event(event: Event) -> None:
+        told.append(event)
+        if isinstance(event, Progress) and event.pack_id in {p.id for p in batches[1]} and not killed:
+            killed.extend(actors("OpenDesk"))
+            os.kill(killed[0], signal.SIGKILL)
+
+    _, more = grown_on_tune(batches, folder, work, on_event)
+    assert killed
+    assert more.done == [1, 4, 5]
+    assert any("died and was started again" in e.text for e in told if isinstance(e, Notice))
+
+
+@pytest.mark.slow
+def test_what_is_raised_when_asked_for_more_stays_what_it_is(tmp_path, small_pack):
+    """An error of whoever is asked for more ends the run, and comes out as it was raised."""
+    _, work = work_in(tmp_path)
+
+    def more() -> tuple[list[tuple[Pack, ...]], None]:
+        raise InputError("other ranges")
+
+    lanes = [cluster.Lanes(cluster.CPU, SLOTS, work)]
+    with pytest.raises(InputError, match=r"^other ranges$"):
+        cluster.run_on_tune([(small_pack(0),)], lanes, lambda event: None, stop=threading.Event(), more=more)
+
+
+class BreaksOne:
+    """Does the work of all packs but one, which crashes each time."""
+
+    def __init__(self, work: PackWork, bad: str) -> None:
+        self._work, self._bad = work, bad
+
+    def __call__(self, pack: Pack) -> Iterator[Event]:
+        if pack.id == self._bad:
+            raise RuntimeError("this one breaks")
+        yield from self._work(pack)
+
+
+def test_a_load_fails_for_the_pack_that_crashes_alone(tmp_path, small_pack):
+    """The others of its load are done, told once though the load was tried again, and not failed."""
+    packs = [small_pack(seed) for seed in range(3)]
+    folder, work = work_in(tmp_path)
+    events: list[Event] = []
+    lanes = [cluster.Lanes(cluster.CPU, 1, BreaksOne(work, packs[1].id))]
+    cluster.run_on_tune([tuple(packs)], lanes, events.append, stop=threading.Event())
+    assert len([e for e in events if isinstance(e, PackCrashed)]) == RETRIES
+    assert [e.pack_id for e in events if isinstance(e, PackFailed)] == [packs[1].id]
+    assert sorted(e.pack_id for e in events if isinstance(e, PackDone)) == sorted([packs[0].id, packs[2].id])
+    assert len(folder.done()) == 2
+
+
+@pytest.mark.slow
+def test_no_pack_is_blamed_for_another_on_the_same_device(tmp_path, small_pack):
+    """A lane with a GPU begins anew after a crash; what trained beside it goes on as if nothing had been."""
+    packs = [small_pack(seed, iterations=2000, evaluate_every=500) for seed in range(3)]
+    _, work = work_in(tmp_path)
+    events: list[Event] = []
+    lanes = [cluster.Lanes(cluster.GPU, 1, BreaksOne(work, packs[1].id))]
+    shares = {pack.id: 0.3 for pack in packs}
+    loads = [(pack,) for pack in packs]
+    cluster.run_on_tune(loads, lanes, events.append, stop=threading.Event(), shares=shares)
+    assert [e.pack_id for e in events if isinstance(e, PackFailed)] == [packs[1].id]
+    assert sorted(e.pack_id for e in events if isinstance(e, PackDone)) == sorted([packs[0].id, packs[2].id])
+    assert not [e for e in events if isinstance(e, Notice)]
+
+
+class StruckOnce:
+    """Does the work of all packs, but for a blow to its own process at one of them.
+
+    Args:
+        work: what else is done.
+        pack: that it is struck at.
+        marker: a file made at the blow, with the process in it; none strikes once it is there.
+        number: of the signal.
+        after: how many events of the pack have come by then; 0 before its work begins.
+    """
+
+    def __init__(
+        self, work: PackWork, pack: str, marker: Path, number: signal.Signals = signal.SIGKILL, after: int = 0
+    ) -> None:
+        self._work, self._pack, self._marker, self._number, self._after = work, pack, marker, number, after
+
+    def __call__(self, pack: Pack) -> Iterator[Event]:
+        self._strike(pack, 0)
+        for count, event in enumerate(self._work(pack), start=1):
+            self._strike(pack, count)
+            yield event
+
+    def _strike(self, pack: Pack, count: int) -> None:
+        if pack.id == self._pack and count == self._after and not self._marker.exists():
+            self._marker.write_text(str(os.getpid()))
+            os.kill(os.getpid(), self._number)
+
+
+@pytest.mark.slow
+def test_a_pack_whose_end_was_told_to_the_desk_only_is_not_lost(tmp_path, small_pack):
+    """A worker that dies between telling the desk and telling the driver leaves nothing undone, and nobody waiting."""
+    packs = [small_pack(0), small_pack(1)]
+    folder, work = work_in(tmp_path / "store")
+    events: list[Event] = []
+    on_tune(packs, StruckOnce(work, packs[1].id, tmp_path / "died"), events.append, lanes=1)
+    assert (tmp_path / "died").exists()
+    assert sorted(e.pack_id for e in events if isinstance(e, PackDone)) == sorted(pack.id for pack in packs)
+    assert len(folder.done()) == 2
+
+
+def test_workers_are_not_blamed_for_a_busy_driver(small_pack, monkeypatch):
+    """A driver that hears nothing since it waits itself ends none of its workers for it; one that listens does."""
+    told: list[Event] = []
+    now = 0.0
+    monkeypatch.setattr("study.cluster.callback.time.monotonic", lambda: now)
+    heard = listener([(small_pack(0),)], told.append, threading.Event(), silent_after_s=2.0)
+    lane = SimpleNamespace(config={"lane": 0}, temporary_state=SimpleNamespace(ray_actor=None))
+    heard.on_trial_start(1, [], lane)
+    heard.on_trial_result(1, [], lane, {"worker": "w", "node": "n", "events": [], "idle": False})
+    now = 1000.0  # the driver was in a long wait
+    heard.on_step_end(1, [])
+    assert not [event for event in told if isinstance(event, Notice)]
+    for _ in range(4):
+        now += 0.9  # it listens, and hears nothing
+        heard.on_step_end(1, [])
+    (notice,) = [event.text for event in told if isinstance(event, Notice)]
+    assert "worker w hasn't been heard of for 3 s, and is ended" in notice
+
+
+@pytest.mark.slow
+def test_what_the_driver_raises_stays_what_it_is(tmp_path, small_pack):
+    """An error of the driver's own comes through Tune as it was raised, after the workers have kept checkpoints."""
+    folder, work = work_in(tmp_path)
+
+    def on_event(event: Event) -> None:
+        if isinstance(event, Progress):
+            raise StoreAwayError("the store is gone for good")
+
+    with pytest.raises(StoreAwayError, match=r"^the store is gone for good$"):
+        on_tune([small_pack(0, iterations=20_000, evaluate_every=5000)], work, on_event)
+    assert folder.checkpoints()
+
+
+def test_a_split_is_told_once(small_pack):
+    """A worker that comes to a pack after another has split it tells the driver nothing new."""
+    pack = small_pack(0, 1)
+    parts = (small_pack(0), small_pack(1))
+    told: list[Event] = []
+    heard = listener([(pack,)], told.append, threading.Event(), 300.0)
+    twice = [PackSplit(pack.id, parts), PackDone(parts[0].id)]
+    events = [*twice, *twice, PackDone(parts[1].id), PackDone(pack.id)]
+    trial = SimpleNamespace(config={"lane": 0})
+    result = {"worker": "w", "node": "n", "events": events, "idle": False}
+    heard.on_trial_result(1, [], trial, result)
+    assert told == [*twice, PackDone(parts[1].id), PackDone(pack.id)]
+    assert not heard.left
+
+
+def test_a_worker_answers():
+    """A question is answered by a worker, in a process of its own; what it raises there comes back as it was."""
+    assert cluster.ask(os.getpid, 0) != os.getpid()
+
+    def refuse() -> None:
+        raise InputError("no engine for that")
+
+    with pytest.raises(InputError, match=r"^no engine for that$"):
+        cluster.ask(refuse, 0)
+
+
+def test_every_lane_is_used_and_every_pack_done_once(tmp_path, small_pack):
+    """Packs that can't be done by fewer use all workers, and give the bits of a run in this process."""
+    packs = [small_pack(seed, seed + 100, iterations=500) for seed in range(2 * SLOTS)]
+    folder, work = work_in(tmp_path / "tune")
+    events: list[Event] = []
+    used = on_tune(packs, Together(work, tmp_path / "here", SLOTS), events.append)
+    assert len(used) == SLOTS
+    assert sorted(e.pack_id for e in events if isinstance(e, PackDone)) == sorted(pack.id for pack in packs)
+    assert not [e for e in events if isinstance(e, PackFailed)]
+
+    here, work = work_in(tmp_path / "alone")
+    cluster.run_here(packs, work, events.append, stop=threading.Event())
+    assert bits(here) == bits(folder)
+
+
+class Together:
+    """Does the work of a pack once enough processes are at work.
+
+    Args:
+        work: what is done.
+        folder: where each process that has begun has a file.
+        count: of the processes.
+    """
+
+    def __init__(self, work: PackWork, folder: Path, count: int) -> None:
+        self._work, self._folder, self._count = work, folder, count
+        folder.mkdir()
+
+    def __call__(self, pack: Pack) -> Iterator[Event]:
+        (self._folder / str(os.getpid())).touch()
+        wait_for(lambda: len(list(self._folder.iterdir())) >= self._count, "the other workers")
+        yield from self._work(pack)
+
+
+@pytest.mark.slow
+def test_a_silent_worker_is_ended_and_its_pack_goes_on(tmp_path, small_pack):
+    """A worker that is paused for good is given up, in words, and its pack goes on to the undisturbed bits."""
+    packs = [small_pack(seed, iterations=6000, evaluate_every=500) for seed in range(2)]
+    folder, work = work_in(tmp_path / "paused")
+    paused: set[int] = set()
+    told: list[Event] = []
+
+    def on_event(event: Event) -> None:
+        told.append(event)
+        if isinstance(event, Progress) and not paused:  # the worker waits for what it is asked next
+            paused.update(actors("PackTrainable"))
+            for process_id in paused:
+                os.kill(process_id, signal.SIGSTOP)
+
+    on_tune(packs, replace(work, checkpoint_every_s=0.0), on_event, lanes=1, silent_after_s=6)
+    assert paused
+    assert any("hasn't been heard of" in event.text for event in told if isinstance(event, Notice))
+    here, work = work_in(tmp_path / "undisturbed")
+    cluster.run_here(packs, work, lambda event: None, stop=threading.Event())
+    assert bits(folder) == bits(here)
+    wait_for(lambda: not paused & actors("PackTrainable"), "the silent worker's end")
+
+
+@pytest.mark.slow
+def test_a_worker_of_another_version_is_not_used(small_pack, monkeypatch):
+    """Where workers run something else nothing is trained, and the error names both versions."""
+    theirs = environment.versions()
+    monkeypatch.setattr(environment, "versions", lambda: theirs | {"study": "9.9.9"})
+    both = rf"9\.9\.9.*{theirs['study']}"
+    with pytest.raises(ClusterError, match=both):
+        cluster.check_versions()
+    events: list[Event] = []
+    with pytest.raises(ClusterError, match=f"no worker of the cluster can work.*{both}"):
+        on_tune([small_pack(0)], lambda pack: iter([]), events.append)
+    assert not [event for event in events if isinstance(event, PackDone)]
+    assert any("couldn't start" in event.text for event in events if isinstance(event, Notice))
+
+
+def test_a_killed_worker_loses_at_most_a_checkpoint_interval(tmp_path, small_pack):
+    """After kill -9 of a worker in mid-pack, the pack goes on from its checkpoint to the same bits."""
+    pack = small_pack(*range(4), iterations=2000, evaluate_every=500)
+    folder, work = work_in(tmp_path / "killed")
+    work, marker = replace(work, checkpoint_every_s=0.0), tmp_path / "struck"
+    seen: list[Event] = []
+    on_tune([pack], StruckOnce(work, pack.id, marker, after=1), seen.append)
+    assert marker.exists()
+    assert any("died" in event.text for event in seen if isinstance(event, Notice))
+    here, work = work_in(tmp_path / "undisturbed")
+    cluster.run_here([pack], work, lambda event: None, stop=threading.Event())
+    assert bits(folder) == bits(here)
+    assert not folder.checkpoints()
+
+
+def test_a_pack_that_always_crashes_fails_alone(tmp_path, small_pack):
+    """A pack that crashes on every try is told as failed, with the reason; the others are done."""
+    good, bad = small_pack(0), small_pack(1, task="no such task")
+    folder, work = work_in(tmp_path)
+    events: list[Event] = []
+    on_tune([bad, good], work, events.append)
+    (failure,) = [e for e in events if isinstance(e, PackFailed)]
+    assert failure.pack_id == bad.id
+    assert "no such task" in failure.error
+    assert folder.done() == {good.trials[0].id}
+
+
+@pytest.mark.slow
+def test_stopping_keeps_checkpoints(tmp_path, small_pack):
+    """Told to stop, running packs keep a checkpoint and end; run again, they end with the undisturbed bits."""
+    packs = [small_pack(seed, iterations=10_000, evaluate_every=5000) for seed in range(SLOTS)]
+    folder, work = work_in(tmp_path / "stopped")
+    work = replace(work, checkpoint_every_s=1e9)
+    stop = threading.Event()
+
+    def on_event(event: Event) -> None:
+        if isinstance(event, Progress):
+            stop.set()
+
+    on_tune(packs, work, on_event, stop=stop)
+    assert folder.checkpoints()
+    assert not folder.done()
+    on_tune(packs, work, lambda event: None)
+    here, work = work_in(tmp_path / "undisturbed")
+    cluster.run_here(packs, work, lambda event: None, stop=threading.Event())
+    assert bits(folder) == bits(here)
+
+
+def test_a_worker_is_heard_before_it_compiles(tmp_path, small_pack):
+    """That a worker compiles, the driver hears while it does, not when it is over."""
+    heard = tmp_path / "heard"
+
+    def work(pack: Pack) -> Iterator[Event]:
+        yield Preparing("fused", "here", "compiling", pack.id)
+        wait_for(heard.exists, "the driver to hear of it", timeout_s=60)
+
+    def on_event(event: Event) -> None:
+        events.append(event)
+        if isinstance(event, Preparing):
+            heard.touch()
+
+    events: list[Event] = []
+    pack = small_pack(0)
+    on_tune([pack], work, on_event)
+    assert [event for event in events if isinstance(event, PackDone | PackCrashed | PackFailed)] == [
+        PackDone(pack.id)
+    ]

@@ -1,0 +1,83 @@
+"""What a driver says of itself in the log of its job."""
+
+from __future__ import annotations
+
+import io
+import json
+from datetime import UTC, datetime, timedelta, timezone
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from study.console import Console
+from study.driver.heartbeat import Heartbeat, beating, is_heartbeat, line, read, readable
+from study.driver.progress import Board
+from study.records import Progress
+
+COUNT = st.integers(0, 10**7)
+BEATS = st.builds(
+    Heartbeat,
+    st.text(max_size=20),
+    *[COUNT] * 6,
+    left_s=st.none() | st.floats(0, 1e9),
+    workers=COUNT,
+    at=st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1)).map(
+        lambda at: at.replace(microsecond=0, tzinfo=UTC)
+    ),
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=10,
+)
+
+
+@given(BEATS, BEATS, st.text(max_size=50))
+def test_the_last_one_is_read_back(first, last, after):
+    """Of a log, the last heartbeat is read as it was written, whatever stands around it."""
+    log = "\n".join(["starting", line(first), line(last), after])
+    assert read(log) == (read(after) or last)
+    assert "\n" not in line(last)
+    assert "@study" not in readable(line(last)) or "@study" in last.study
+
+
+@given(BEATS, st.sampled_from([*Heartbeat.__slots__, "more"]), JSON)
+def test_what_is_no_heartbeat_is_never_one(beat, name, value):
+    """A line that anybody could have written there is believed only if every value can be one."""
+    content = json.loads(line(beat).removeprefix("@study "))
+    forged = "@study " + json.dumps(content | {name: value})
+    found = read(forged)
+    assert is_heartbeat(forged) == (found is not None)
+    if found is not None:
+        assert isinstance(found.study, str)
+        assert isinstance(found.at, datetime)
+        assert found.left_s is None or 0 <= found.left_s < 1e12
+        assert all(type(count) is int and count >= 0 for count in (found.done, found.trials, found.workers))
+        assert read(line(found)) == found
+        assert readable(forged) != forged
+
+
+def test_a_time_of_another_zone():
+    """Times are kept in UTC."""
+    at = datetime(2026, 5, 1, 14, 0, tzinfo=timezone(timedelta(hours=2)))
+    assert read(line(Heartbeat("a", *[0] * 6, left_s=None, workers=0, at=at))).at == datetime(
+        2026, 5, 1, 12, tzinfo=UTC
+    )
+
+
+def test_a_driver_beats_and_no_other_process(small_pack, monkeypatch):
+    """In a job the first change says how far it is, and the next ones wait; elsewhere nothing is said."""
+    pack, said = small_pack(0, 1), io.StringIO()
+    board = Board([pack], {})
+    board.progress(Progress(pack.id, 10, 100, trials=2, solved=0, diverged=0))
+    with beating(board, "little", Console(file=said, width=20)) as show:
+        show()
+        assert said.getvalue() == ""
+    monkeypatch.setenv("STUDY_JOB", "1")
+    with beating(board, "little", Console(file=said, width=20)) as show:
+        show()
+        show()
+    (written,) = said.getvalue().splitlines()
+    found = read(written)
+    assert found is not None
+    assert (found.study, found.trials, found.done, found.workers) == ("little", 2, 0, 1)

@@ -1,0 +1,80 @@
+"""What a person sees while a study runs."""
+
+from __future__ import annotations
+
+import io
+
+from study.console import Console
+from study.driver.progress import Board, waiting
+from study.records import Outcome, Preparing, Progress, Result
+
+
+def test_the_line_moves_before_anything_trains(small_pack):
+    """Until the first pack trains, the line says for how long workers have been starting."""
+    now = [0.0]
+    pack = small_pack(0, 1)
+    board = Board([pack], {}, clock=lambda: now[0])
+    assert board.line().endswith("workers are starting: 0 s")
+    now[0] = 12.0
+    assert board.line().endswith("workers are starting: 12 s")
+    board.progress(Progress(pack.id, 10, 100, trials=2, solved=0, diverged=0))
+    assert "starting" not in board.line()
+    assert "training 2 in 1 packs" in board.line()
+
+
+def test_compiling_is_not_told_as_starting(small_pack):
+    """While a pack's worker compiles, or waits for one that does, the line says so and for how long; then it trains."""
+    now = [0.0]
+    packs = [small_pack(0, 1), small_pack(2, 3)]
+    board = Board(packs, {}, clock=lambda: now[0])
+    now[0] = 5.0
+    board.preparing(Preparing("fused", "here", "compiling", packs[0].id))
+    now[0] = 8.0
+    board.preparing(Preparing("fused", "here", "waiting", packs[1].id))
+    now[0] = 17.0
+    compiling = "until the fused engine is compiled, once on each machine: 12 s"
+    assert board.line().endswith(f"workers wait {compiling}")
+    assert "starting" not in board.line()
+    board.preparing(Preparing("fused", "here", "ready", packs[0].id))
+    board.progress(Progress(packs[0].id, 10, 100, trials=2, solved=0, diverged=0))
+    assert f"training 2 in 1 packs (0 below the threshold so far) · others wait {compiling}" in board.line()
+    board.progress(Progress(packs[1].id, 10, 100, trials=2, solved=0, diverged=0))
+    assert "compiled" not in board.line()
+
+
+def test_the_rate_is_of_training_alone(small_pack):
+    """What passes before the first pack trains is not in the rate, nor in the time left."""
+    now = [0.0]
+    pack = small_pack(0, 1, iterations=999)
+    board = Board([pack], {}, clock=lambda: now[0])
+    now[0] = 30.0
+    board.progress(Progress(pack.id, 0, 1000, trials=2, solved=0, diverged=0))
+    now[0] = 40.0
+    board.progress(Progress(pack.id, 500, 1000, trials=2, solved=0, diverged=0))
+    assert board.line().endswith("100 trial-iterations/s · 10 s left")
+
+
+def test_a_study_that_grows_counts_what_was_added(small_pack):
+    """More packs add to the trials and to the work that is left, and what was done stays done."""
+    now = [0.0]
+    first, second = small_pack(0, 1, iterations=99), small_pack(2, 3, 4, iterations=99)
+    board = Board([first], {}, clock=lambda: now[0])
+    board.progress(Progress(first.id, 0, 100, trials=2, solved=0, diverged=0))
+    now[0] = 1.0
+    board.done(first.id, [Result(trial=trial, outcome=Outcome.SOLVED) for trial in first.trials])
+    board.go_on([second], {Outcome.SOLVED: 2})
+    assert board.counts["trials"] == 5
+    assert board.counts["done"] == board.counts["solved"] == 2
+    assert board.left_s == 300 / 200
+
+
+def test_waiting_is_said(monkeypatch):
+    """Where lines can't be rewritten, a wait is told every few seconds, and no more after its end."""
+    monkeypatch.setattr("study.driver.progress._PLAIN_EVERY_S", 0.001)
+    told = io.StringIO()
+    with waiting(Console(file=told), "starting Ray"):
+        while told.getvalue().count("\n") < 2:
+            pass
+    lines = told.getvalue().splitlines()
+    assert set(lines) == {"starting Ray: 0 s"}
+    assert told.getvalue().splitlines() == lines

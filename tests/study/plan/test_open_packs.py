@@ -1,0 +1,125 @@
+"""Whatever lanes tell of a pack and of its parts, and in which order: trials count once, ends are told once."""
+
+from __future__ import annotations
+
+import io
+import threading
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from study.cluster.callback import listener
+from study.console import Console
+from study.driver.monitor import watching
+from study.plan.plan import Plan, plan
+from study.records import (
+    Event,
+    Outcome,
+    Pack,
+    PackCrashed,
+    PackDone,
+    PackFailed,
+    PackSplit,
+    Progress,
+    Result,
+)
+from study.results.stored_packs import StoredPacks
+from study.spec import parse_spec
+from study.store import Store, StudyStore
+from study.tracking import Publisher
+
+TRIALS = 8
+SPEC = f"{{study: s, question: q, task: {{name: simple}}, models: [NMU], seeds: {TRIALS}, fixed: {{hidden_size: 2}}}}"
+PLAN: Plan = plan(parse_spec(SPEC, source="test"))
+WHOLE = Pack(PLAN.trials)
+
+
+def halves(pack: Pack) -> tuple[Pack, Pack]:
+    middle = len(pack.trials) // 2
+    return Pack(pack.trials[:middle]), Pack(pack.trials[middle:])
+
+
+FIRST, SECOND = halves(WHOLE)
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> StudyStore:
+    """Give a store that has the whole pack, its halves and their quarters: what was told done is there."""
+    folder = Store(tmp_path_factory.mktemp("store")).study("s")
+    for pack in (WHOLE, FIRST, SECOND, *halves(FIRST), *halves(SECOND)):
+        results = [Result(trial=trial, outcome=Outcome.SOLVED, iterations=1) for trial in pack.trials]
+        folder.write_pack(pack.id, results, [], [], {"created_at": "never"})
+    return folder
+
+
+@st.composite
+def telling(draw: st.DrawFn, pack: Pack = WHOLE, depth: int = 2) -> list[Event]:
+    """Draw what a lane tells of a pack that it trains to its end: as one, or in parts."""
+    told: list[Event] = [Progress(pack.id, 1, 10, trials=len(pack.trials), solved=0, diverged=0)]
+    if depth and draw(st.booleans()):
+        told.append(PackSplit(pack.id, halves(pack)))
+        for half in halves(pack):
+            told += draw(telling(half, depth - 1))
+    return [*told, PackDone(pack.id)]
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[tuple[int, Event]]:
+    """Draw what several lanes tell of one pack, each in its own order: some die on the way, one gets to the end."""
+    others = draw(st.lists(telling(), max_size=2))
+    lanes = [draw(telling()), *(whole[: draw(st.integers(0, len(whole)))] for whole in others)]
+    ending = draw(st.sampled_from(["done", "failed", "crashed"]))
+    if ending != "done":  # the last lane may give the pack up; the first is through all the same
+        lanes.append([PackFailed(WHOLE.id, "no") if ending == "failed" else PackCrashed(WHOLE.id, "no")])
+    order = draw(st.permutations([number for number, events in enumerate(lanes) for _ in events]))
+    steps = [iter(events) for events in lanes]
+    return [(number, next(steps[number])) for number in order]
+
+
+def tell(folder: StudyStore, history: list[tuple[int, Event]]) -> tuple[list[Event], dict[str, int], int]:
+    """Have the driver hear a history; give what it passed on, its counts, and the trials queued for MLflow."""
+    passed_on: list[Event] = []
+    stop, console = threading.Event(), Console(file=io.StringIO())
+    publisher = Publisher("never opened", "s", StoredPacks(folder))
+    with watching(PLAN, folder, [WHOLE], PLAN.trials, publisher, console, stop) as watch:
+
+        def on_event(event: Event) -> None:
+            passed_on.append(event)
+            watch(event)
+
+        heard = listener([(WHOLE,)], on_event, stop, 300.0)
+        for number, event in history:
+            result = {"worker": "w", "node": "n", "events": [event], "idle": False}
+            heard.on_trial_result(1, [], SimpleNamespace(config={"lane": number}), result)
+        assert heard.failure is None
+        assert heard.over
+        assert not watch.board.running
+        return passed_on, watch.board.counts, publisher.waiting
+
+
+@settings(max_examples=50, deadline=None)
+@given(history=histories())
+def test_every_trial_counts_once_in_any_order(stored, history):
+    """Each trial is counted once and published once, each pack's end is told once, and the run ends."""
+    passed_on, counts, published = tell(stored, history)
+    assert counts["trials"] == counts["done"] == TRIALS
+    assert published == TRIALS
+    ends = [event.pack_id for event in passed_on if isinstance(event, PackDone | PackFailed)]
+    assert len(ends) == len(set(ends))
+    assert WHOLE.id in ends
+
+
+def test_a_split_that_comes_after_the_end_changes_nothing(stored):
+    """A lane that trains in parts what another has trained whole tells nothing new."""
+    late = [PackSplit(WHOLE.id, (FIRST, SECOND)), PackDone(FIRST.id), PackDone(SECOND.id), PackDone(WHOLE.id)]
+    passed_on, counts, published = tell(stored, [(0, PackDone(WHOLE.id)), *((1, event) for event in late)])
+    assert passed_on == [PackDone(WHOLE.id)]
+    assert counts["done"] == counts["solved"] == published == TRIALS
+
+
+def test_a_crash_of_what_is_done_elsewhere_is_not_told(stored):
+    """Nobody reads that a pack is tried again when it isn't."""
+    passed_on, _, _ = tell(stored, [(0, PackDone(WHOLE.id)), (1, PackCrashed(WHOLE.id, "out of luck"))])
+    assert passed_on == [PackDone(WHOLE.id)]

@@ -1,0 +1,271 @@
+"""Laws of the plan: ids name content and nothing else, and packs hold each trial once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from study.plan.packs import cost, load_share, loads, packs, shape_key
+from study.plan.plan import Plan, cells, plan
+from study.records import CELL_FIELDS, Cell, Pack, Trial
+from study.spec import load_spec, parse_spec
+
+DEMO = """
+study: demo
+question: Why?
+task: {name: simple}
+models: [NMU, NAC-mul]
+grid: {hidden_size: [2, 3]}
+zip:
+  schedule:
+    - {label: off, sparsity_strength: 0}
+    - {label: early, sparsity_strength: 10, sparsity_start: 20, sparsity_end: 40}
+seeds: 50
+"""
+
+
+def planned(text: str = DEMO, **replaced: str) -> Plan:
+    for old, new in replaced.items():
+        assert f"{old}:" in text
+        lines = [f"{old}: {new}" if line.startswith(f"{old}:") else line for line in text.splitlines()]
+        text = "\n".join(lines)
+    return plan(parse_spec(text, source="demo"))
+
+
+def test_ids_never_change() -> None:
+    """The ids of known cells and trials are these, for ever: results in stores are found by them."""
+    found = planned()
+    assert [cell.id for cell in found.cells[:2]] == ["c4a95f7d3bbbc776", "a5185d9a70b160ac"]
+    assert found.trials[0].id == "5cf5112e3ae37b1c"
+
+
+def test_names_and_order_are_not_in_ids() -> None:
+    """Renaming the study, its question, an axis or a label changes no id."""
+    renamed = planned(
+        DEMO.replace("schedule", "plan").replace("early", "soon"), study="other", question="How?"
+    )
+    assert {trial.id for trial in renamed.trials} == {trial.id for trial in planned().trials}
+
+
+def test_more_seeds_leave_old_trials() -> None:
+    """Of 50 -> 300 seeds, the first 50 are the trials that were there."""
+    before, after = planned(), planned(seeds="300")
+    old, new = ({trial.id for trial in p.trials} for p in (before, after))
+    assert old < new
+    assert len(new - old) == 250 * len(before.cells)
+
+
+OTHER: dict[str, Any] = {
+    "task": "arithmetic",
+    "operation": "add",
+    "input_size": 10,
+    "subset_ratio": 0.5,
+    "overlap_ratio": 0.25,
+    "subsets": 3,
+    "interpolation_range": ((1.0, 2.5),),
+    "extrapolation_range": ((-6.0, -2.0), (2.0, 6.0)),
+    "model": "NAU",
+    "hidden_size": 5,
+    "init_variance": 0.01,
+    "bounds": "regularized",
+    "out_of_bounds_strength": 1.0,
+    "out_of_bounds_shape": "linear",
+    "sparsity_strength": 1.0,
+    "sparsity_start": 5,
+    "sparsity_end": 500,
+    "sparsity_shape": "squared",
+    "sparsity_scaling": "exponential",
+    "optimizer": "sgd",
+    "learning_rate": 0.5,
+    "momentum": 0.9,
+    "batch_size": 64,
+    "iterations": 7000,
+    "evaluate_every": 10,
+    "best_step_window": 10,
+    "evaluation_rows": 100,
+    "stop": "when_decided",
+    "success_epsilon": 1e-4,
+    "success_threshold": 1.0,
+}
+
+
+@pytest.mark.parametrize("name", CELL_FIELDS)
+def test_every_field_is_in_the_id(name: str) -> None:
+    """Changing any field of a cell, all of which change results, changes its id and its trials'."""
+    cell = planned().cells[1]
+    changed = replace(cell, **{name: OTHER[name]})
+    assert changed.id != cell.id
+    assert Trial(changed, 0).id != Trial(cell, 0).id
+
+
+def test_equal_cells_are_merged_in_order() -> None:
+    """A model that a zip doesn't touch has one cell for all of its points, without a label."""
+    found = planned()
+    assert [(c.model, c.hidden_size, c.sparsity_strength) for c in found.cells] == [
+        ("NMU", 2, 0.0),
+        ("NMU", 2, 10.0),
+        ("NMU", 3, 0.0),
+        ("NMU", 3, 10.0),
+        ("NAC-mul", 2, None),
+        ("NAC-mul", 3, None),
+    ]
+    assert [found.labels.get(c.id, {}) for c in found.cells] == [
+        {"schedule": "off"},
+        {"schedule": "early"},
+        {"schedule": "off"},
+        {"schedule": "early"},
+        {},
+        {},
+    ]
+    assert cells(found.spec) == list(found.cells)
+
+
+def test_trials_are_cells_with_seeds() -> None:
+    """There is one trial for each cell and seed, and their count is known before they are made."""
+    found = planned(seeds="[7, 3]")
+    assert [(t.cell, t.seed) for t in found.trials] == [(c, s) for c in found.cells for s in (7, 3)]
+    assert found.trials_count == len(found.trials) == 12
+
+
+@pytest.mark.parametrize("name", sorted(set(CELL_FIELDS)))
+def test_shape_key_lets_the_right_fields_differ(name: str) -> None:
+    """Trials share a pack if they differ in what changes no shape, and only then."""
+    cell = planned().cells[1]
+    may_differ = {
+        "sparsity_strength",
+        "sparsity_start",
+        "sparsity_end",
+        "learning_rate",
+        "init_variance",
+        "interpolation_range",
+        "extrapolation_range",
+        "success_epsilon",
+        "success_threshold",
+    }
+    same = shape_key(replace(cell, **{name: OTHER[name]})) == shape_key(cell)
+    assert same == (name in may_differ)
+
+
+def test_trials_without_sparsity_share_a_pack() -> None:
+    """A cell whose regulariser is off trains beside those where it is on."""
+    off, on, *_ = planned().cells
+    assert off.sparsity_shape is None
+    assert on.sparsity_shape == "linear"
+    assert shape_key(off) == shape_key(on)
+
+
+POOL = planned(seeds="30").trials
+
+
+def ids(found: Sequence[Pack]) -> list[str]:
+    return [trial.id for pack in found for trial in pack.trials]
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_every_trial_is_in_one_pack(data: st.DataObject) -> None:
+    """Whatever is pending, kept and asked for, every trial is in exactly one pack, beside its like."""
+    pending = data.draw(st.lists(st.sampled_from(POOL), unique=True, max_size=120))
+    slots = data.draw(st.integers(1, 12))
+    size = data.draw(st.none() | st.integers(1, 40))
+    some = st.lists(st.sampled_from(POOL).map(lambda trial: trial.id), max_size=4)
+    kept = data.draw(st.lists(some, max_size=4))
+    found = packs(pending, slots=slots, size=size, kept=kept)
+    assert sorted(ids(found)) == sorted(trial.id for trial in pending)
+    assert all(len({shape_key(trial.cell) for trial in pack.trials}) == 1 for pack in found)
+    assert all(pack.trials for pack in found)
+    again = {tuple(one) for one in kept}
+    if size is not None:
+        new = [pack for pack in found if tuple(trial.id for trial in pack.trials) not in again]
+        assert all(len(pack.trials) <= size for pack in new)
+
+
+def test_kept_packs_are_formed_again() -> None:
+    """A pack with a checkpoint comes back as it was, unless a trial of it is done or already taken."""
+    first = [trial.id for trial in POOL[5:9]][::-1]
+    overlapping = [POOL[8].id, POOL[9].id]
+    gone = [POOL[20].id, "0123456789abcdef"]
+    apart = [POOL[25].id]
+    found = packs(POOL, slots=2, kept=[first, overlapping, gone, apart])
+    formed = [[trial.id for trial in pack.trials] for pack in found]
+    assert first in formed
+    assert apart in formed
+    assert overlapping not in formed
+    assert gone not in formed
+
+
+def test_trials_of_different_shapes_are_not_formed_again() -> None:
+    """A kept pack that no engine could train, of two shapes, is not believed."""
+    found = packs(POOL, slots=1, kept=[[POOL[0].id, POOL[-1].id]])
+    assert [POOL[0].id, POOL[-1].id] not in [[t.id for t in pack.trials] for pack in found]
+
+
+def test_all_slots_are_kept_busy() -> None:
+    """With trials enough there are as many packs as slots, of balanced sizes, the costliest first."""
+    trials = plan(load_spec("simple")).trials
+    for slots in (1, 2, 3, 8):
+        found = packs(trials, slots=slots)
+        assert len(found) >= min(slots, 4)
+        for model in ("linear", "NMU"):
+            sizes = [len(pack.trials) for pack in found if pack.trials[0].cell.model == model]
+            assert max(sizes) - min(sizes) <= 1
+    costs = [len(p.trials) * cost(p.trials[0].cell) for p in packs(planned().trials, slots=2, size=20)]
+    assert costs == sorted(costs, reverse=True)
+
+
+def test_packs_do_not_depend_on_chance() -> None:
+    """The same trials are packed the same way every time."""
+    assert packs(POOL, slots=3) == packs(POOL, slots=3)
+
+
+def test_nothing_to_do_needs_no_packs() -> None:
+    """No trials, no packs; and slots and sizes below one are refused."""
+    assert packs([], slots=2) == []
+    with pytest.raises(ValueError, match="slots >= 1"):
+        packs(POOL, slots=0)
+    with pytest.raises(ValueError, match="size >= 1"):
+        packs(POOL, slots=1, size=0)
+
+
+def test_larger_networks_cost_more() -> None:
+    """The cost grows with every size."""
+    cell: Cell = planned().cells[0]
+    larger = ({"input_size": 8}, {"hidden_size": 4}, {"batch_size": 256}, {"evaluation_rows": 20_000})
+    assert all(cost(replace(cell, **change)) > cost(cell) for change in larger)  # type: ignore[arg-type]
+
+
+@given(
+    counts=st.lists(st.integers(1, 1200), min_size=1, max_size=6),
+    slots=st.integers(1, 12),
+    most=st.integers(1, 600),
+)
+def test_loads_fill_devices_and_leave_none_idle(counts, slots, most):
+    """Every trial is in one pack of one load; no load overfills a device, and no device waits for work there is."""
+    shapes = [replace(planned().cells[0], hidden_size=2 + i) for i in range(len(counts))]
+    trials = [Trial(cell, seed) for cell, count in zip(shapes, counts, strict=True) for seed in range(count)]
+
+    def at_once(cell: Cell) -> int:
+        return max(1, most // cell.hidden_size)
+
+    made = packs(trials, slots=slots, at_once=at_once)
+    together = loads(made, slots=slots, at_once=at_once)
+    assert [pack for load in together for pack in load] == made
+    assert sorted(t.id for pack in made for t in pack.trials) == sorted(t.id for t in trials)
+    for load in together:
+        assert sum(load_share(pack.trials, at_once) for pack in load) <= 1 + 1e-9
+        assert len(load) <= 32
+    assert len(together) >= min(slots, len(made))
+    assert len(made) >= min(slots, len(trials))
+
+
+def test_a_device_that_is_not_known_gets_packs_as_a_core_does():
+    """Where an engine can't say what fills a device, packs have their usual size, each alone."""
+    trials = [Trial(planned().cells[0], seed) for seed in range(600)]
+    made = packs(trials, slots=1, at_once=lambda cell: None)
+    assert [len(p.trials) for p in made] == [len(p.trials) for p in packs(trials, slots=1)]
+    assert all(len(load) == 1 for load in loads(made, slots=1, at_once=lambda cell: None))

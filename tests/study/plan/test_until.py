@@ -1,0 +1,293 @@
+"""Laws of seeds until sure: what is asked for follows from results alone, grows only, and ends."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from study import statistics
+from study.arrow import RESULT_SCHEMA, results_table
+from study.plan.pairs import pairs
+from study.plan.plan import Plan
+from study.plan.plan import plan as make_plan
+from study.plan.until import expected, grown, progress, rate_intervals, verdicts
+from study.records import Outcome, Result, Trial
+from study.spec import parse_spec
+
+settings.register_profile("unhurried", deadline=None)  # a busy machine is no failure
+settings.load_profile("unhurried")
+
+CELLS = """
+study: sure
+task: {name: simple}
+models: [NMU, NAC-mul]
+zip: {schedule: [{sparsity_strength: 0}, {sparsity_strength: 1}]}
+"""
+MOST, BATCH = 24, 6
+NARROW = f"{{half_width: 0.2, max: {MOST}, batch: {BATCH}}}"
+APART = f"{{different_from: NAC-mul, max: {MOST}, batch: {BATCH}}}"
+MANY_TO_MANY = """
+study: sure
+task: {name: simple}
+models:
+  - {name: NMU, grid: {sparsity_strength: [0, 1]}}
+  - {name: NAC-mul, fixed: {optimizer: momentum}, grid: {momentum: [0.5, 0.9]}}
+"""
+
+Known = Mapping[tuple[str, int], Outcome]
+"""What a trial came to, by its cell's id and its seed."""
+
+
+def planned(until: str, cells: str = CELLS) -> Plan:
+    return make_plan(parse_spec(f"{cells}\nseeds: {{until: {until}}}", source="test"))
+
+
+def table(plan: Plan, known: Known) -> pa.Table:
+    """Give the results that are known."""
+    cells = {cell.id: cell for cell in plan.cells}
+    rows = [
+        Result(trial=Trial(cells[cell_id], seed), outcome=came) for (cell_id, seed), came in known.items()
+    ]
+    return results_table(rows)
+
+
+def asked(plan: Plan) -> set[tuple[str, int]]:
+    """Give the trials of a plan."""
+    return {(cell.id, seed) for cell in plan.cells for seed in plan.seeds(cell)}
+
+
+def drawn(plan: Plan, seed: int, *, failing: float = 0.0) -> dict[tuple[str, int], Outcome]:
+    """Draw what each trial would come to: each cell has a rate of its own, all kinds of rates."""
+    rng = np.random.default_rng(seed)
+    truth = {}
+    for cell in plan.cells:
+        rate = rng.choice([0.0, 0.1, 0.5, 0.9, 1.0])
+        for n in range(MOST):
+            failed, other = rng.random() < failing, rng.choice([Outcome.UNSOLVED, Outcome.DIVERGED])
+            came = Outcome.SOLVED if rng.random() < rate else Outcome(other)
+            truth[cell.id, n] = Outcome.FAILED if failed else came
+    return truth
+
+
+def rounds(plan: Plan, truth: Known) -> list[Plan]:
+    """Ask, train all that is asked for, and ask again, until nothing more is."""
+    found = [grown(plan, table(plan, {}))]
+    while True:
+        more = grown(found[-1], table(plan, {key: truth[key] for key in asked(found[-1])}))
+        if more == found[-1]:
+            return found
+        found.append(more)
+
+
+either = pytest.mark.parametrize("until", [NARROW, APART], ids=["half_width", "different_from"])
+some_truth = st.builds(
+    lambda seed, failing: (seed, failing), st.integers(0, 2**32), st.sampled_from([0.0, 0.0, 0.2])
+)
+
+
+@either
+@given(some=some_truth, order=st.randoms(use_true_random=False))
+@settings(max_examples=40)
+def test_however_results_come_in_the_plan_only_grows_to_one_end(until, some, order):
+    """Results one batch after the other, or in any order and number: seeds are only added, and end up the same."""
+    plan = planned(until)
+    truth = drawn(plan, some[0], failing=some[1])
+    now, known = grown(plan, table(plan, {})), {}
+    while pending := sorted(asked(now) - set(known)):
+        known |= {key: truth[key] for key in order.sample(pending, order.randint(1, len(pending)))}
+        after = grown(now, table(plan, known))
+        assert asked(now) <= asked(after)
+        now = after
+    straight = rounds(plan, truth)
+    assert now == straight[-1]
+    assert len(straight) <= MOST // BATCH
+    assert all(len(now.seeds(cell)) <= MOST and len(now.seeds(cell)) % BATCH == 0 for cell in now.cells)
+
+
+@either
+@given(some=some_truth, order=st.randoms(use_true_random=False))
+@settings(max_examples=20)
+def test_the_order_of_rows_and_other_trials_say_nothing(until, some, order):
+    """A table shuffled, with trials of other studies and of seeds beyond `max`, gives the same plan."""
+    plan = planned(until)
+    truth = drawn(plan, *some[:1], failing=some[1])
+    known = {key: truth[key] for key in asked(grown(plan, table(plan, {})))}
+    mine = table(plan, known)
+    foreign = replace(plan.cells[0], learning_rate=0.5)
+    others = [Trial(foreign, 0), Trial(foreign, 1), Trial(plan.cells[0], MOST)]
+    rows = [
+        *mine.to_pylist(),
+        *results_table([Result(trial=t, outcome=Outcome.SOLVED) for t in others]).to_pylist(),
+    ]
+    order.shuffle(rows)
+    assert grown(plan, pa.Table.from_pylist(rows, RESULT_SCHEMA)) == grown(plan, mine)
+
+
+@either
+@given(some=some_truth)
+@settings(max_examples=20)
+def test_asked_twice_it_answers_the_same(until, some):
+    """What has grown by some results doesn't grow by them again."""
+    plan = planned(until)
+    for stage in rounds(plan, truth := drawn(plan, *some[:1], failing=some[1])):
+        results = table(plan, {key: truth[key] for key in asked(stage)})
+        once = grown(stage, results)
+        assert grown(once, results) == once == grown(plan, results)
+
+
+def test_seeds_that_are_given_stay():
+    """A file that says how many seeds there are is planned by nobody else."""
+    plan = make_plan(parse_spec(f"{CELLS}\nseeds: 3", source="test"))
+    assert grown(plan, table(plan, {(plan.cells[0].id, 0): Outcome.SOLVED})) is plan
+    assert verdicts(plan, results_table([])) == []
+
+
+def test_each_cell_stops_where_its_interval_is_narrow():
+    """Of a cell that always succeeds and one at a half, the first stops early and the second uses all seeds."""
+    plan = planned(NARROW)
+    first, second, third = plan.cells
+    truth = {(first.id, n): Outcome.SOLVED for n in range(MOST)}
+    truth |= {(second.id, n): (Outcome.SOLVED, Outcome.UNSOLVED)[n % 2] for n in range(MOST)}
+    truth |= {(third.id, n): Outcome.DIVERGED for n in range(MOST)}
+    end = rounds(plan, truth)[-1]
+    sampling = statistics.FixedWidth(0.2, BATCH, MOST)
+    early = next(n for n in sampling.looks if sampling.is_narrow(n, n))
+    assert early < MOST
+    assert [len(end.seeds(cell)) for cell in end.cells] == [early, MOST, early]
+    found = verdicts(end, table(plan, {key: truth[key] for key in asked(end)}))
+    assert [(v.seeds, v.is_sure) for v in found] == [(early, True), (MOST, False), (early, True)]
+    assert [v.interval for v in found] == [
+        sampling.interval(k, n) for k, n in ((early, early), (MOST // 2, MOST), (0, early))
+    ]
+
+
+def test_pairs_stop_where_they_are_told_apart():
+    """Both cells of a pair have its seeds; the cell that is in two pairs has those of the pair that needs more."""
+    plan = planned(APART)
+    apart, alike, versus = plan.cells
+    truth = {(cell.id, n): Outcome.UNSOLVED for cell in plan.cells for n in range(MOST)}
+    truth |= {(apart.id, n): Outcome.SOLVED for n in range(MOST)}
+    end = rounds(plan, truth)[-1]
+    early = next(n for n in range(BATCH, MOST, BATCH) if statistics.anytime_sign_test(n, 0) < 0.05)
+    assert [len(end.seeds(cell)) for cell in (apart, alike, versus)] == [early, MOST, MOST]
+    found = verdicts(end, table(plan, {key: truth[key] for key in asked(end)}))
+    assert [(v.cell, v.versus, v.seeds, v.wins, v.losses, v.is_sure) for v in found] == [
+        (apart, versus, early, early, 0, True),
+        (alike, versus, MOST, 0, 0, False),
+    ]
+    assert found[0].p_value == statistics.anytime_sign_test(early, 0)
+
+
+def test_a_pair_that_was_told_apart_stays_so():
+    """Where another pair has both cells go on, and what follows looks alike, the verdict is that of the pair's end."""
+    plan = planned(APART, MANY_TO_MANY)
+    one, two, a, b = plan.cells
+    assert len(pairs(plan.cells, "NAC-mul")) == 4
+    truth = {(cell.id, n): Outcome.UNSOLVED for cell in plan.cells for n in range(MOST)}
+    # it wins over one of both at first, which catches up later; the other keeps it going, being just like it
+    truth |= {(cell.id, n): Outcome.SOLVED for cell in (one, b) for n in range(2 * BATCH)}
+    truth |= {(a.id, n): Outcome.SOLVED for n in range(2 * BATCH, MOST)}
+    end = rounds(plan, truth)[-1]
+    assert [len(end.seeds(cell)) for cell in (one, a)] == [MOST, MOST]
+    found = {(v.cell, v.versus): v for v in verdicts(end, table(plan, truth))}
+    assert (found[one, a].seeds, found[one, a].is_sure) == (2 * BATCH, True)
+    assert (found[one, b].seeds, found[one, b].is_sure) == (MOST, False)
+    assert (found[two, a].seeds, found[two, a].is_sure) == (MOST, True)
+
+
+@either
+def test_a_batch_that_is_half_done_decides_nothing(until):
+    """While results of a batch are pending no cell is sure, however clear those are that are in."""
+    plan = grown(planned(until), results_table([]))
+    results = {(cell.id, n): Outcome.SOLVED for cell in plan.cells for n in range(MOST)}
+    results |= {(plan.cells[2].id, n): Outcome.UNSOLVED for n in range(MOST)}
+    end = rounds(plan, results)[-1]
+    known = {key: results[key] for key in asked(end)}
+    assert all(v.is_sure for v in verdicts(end, table(plan, known)))
+    del known[plan.cells[0].id, 0]
+    assert not verdicts(end, table(plan, known))[0].is_sure
+
+
+@either
+def test_failed_trials_count_for_nothing_and_hold_nothing_up(until):
+    """A cell of which every trial fails gets seeds up to `max`, knows nothing in the end, and others go on."""
+    plan = planned(until)
+    truth = drawn(plan, 3) | {(plan.cells[0].id, n): Outcome.FAILED for n in range(MOST)}
+    end = rounds(plan, truth)[-1]
+    assert len(end.seeds(plan.cells[0])) == MOST
+    found = verdicts(end, table(plan, {key: truth[key] for key in asked(end)}))[0]
+    assert (found.seeds, found.is_sure) == (0, False)
+
+
+@pytest.mark.parametrize(("most", "batch", "seeds"), [(5, 5, 5), (7, 5, 7), (3, 20, 3), (40, None, 40)])
+def test_the_last_batch_is_cut(most, batch, seeds):
+    """No cell gets more than `max` seeds, whatever the batch; of 20 where it isn't given."""
+    given = "" if batch is None or batch > most else f", batch: {batch}"
+    plan = planned(f"{{half_width: 0.01, max: {most}{given}}}")
+    first = grown(plan, results_table([]))
+    assert {len(first.seeds(cell)) for cell in plan.cells} == {min(batch or 20, most)}
+    truth = {(cell.id, n): Outcome.SOLVED for cell in plan.cells for n in range(most)}
+    assert {len(rounds(plan, truth)[-1].seeds(cell)) for cell in plan.cells} == {seeds}
+
+
+def test_seeds_expected_are_those_that_come():
+    """Before there are results the mean over all rates is expected; of a cell that is done, what it had."""
+    plan = planned(NARROW)
+    sampling = statistics.FixedWidth(0.2, BATCH, MOST)
+    assert set(expected(plan, results_table([])).values()) == {math.ceil(sampling.expected())}
+    truth = drawn(plan, 5)
+    end = rounds(plan, truth)[-1]
+    known = table(plan, {key: truth[key] for key in asked(end)})
+    assert expected(plan, known) == {cell.id: len(end.seeds(cell)) for cell in plan.cells}
+    half = {
+        (cell.id, n): (Outcome.SOLVED, Outcome.UNSOLVED)[n % 2] for cell in plan.cells for n in range(BATCH)
+    }
+    assert set(expected(plan, table(plan, half)).values()) == {math.ceil(sampling.expected(0.5))}
+
+
+def test_pairs_that_differ_are_expected_to_need_fewer():
+    """What either alone has solved so far says how many seeds a pair will need; nothing known is in between."""
+    plan = planned(APART)
+
+    def of(wins: int) -> int:
+        known = {(cell.id, n): Outcome.UNSOLVED for cell in plan.cells for n in range(BATCH)}
+        known |= {(plan.cells[0].id, n): Outcome.SOLVED for n in range(wins)}
+        return expected(plan, table(plan, known))[plan.cells[0].id]
+
+    unknown = expected(plan, results_table([]))[plan.cells[0].id]
+    assert BATCH < of(BATCH) < unknown < of(0) <= MOST
+    assert of(BATCH) == of(BATCH)
+
+
+def test_progress_counts_what_is_sure_and_what_is_next():
+    """The sentence counts sure cells and the trials without a result, whatever else is in the store."""
+    plan = grown(planned(NARROW), results_table([]))
+    truth = {(cell.id, n): Outcome.SOLVED for cell in plan.cells for n in range(MOST)}
+    *_, before, end = rounds(plan, truth)
+    known: Iterable[tuple[str, int]] = asked(before)
+    assert progress(end, table(plan, {key: truth[key] for key in known})) == (
+        f"0 of 3 cells are sure; next {3 * BATCH} trials"
+    )
+    assert progress(end, table(plan, truth)) == "3 of 3 cells are sure"
+    apart = grown(planned(APART), results_table([]))
+    assert progress(apart, results_table([])) == f"0 of 2 pairs of cells are sure; next {3 * BATCH} trials"
+
+
+def test_intervals_are_those_that_allow_for_the_looks():
+    """Tables show the calibrated interval where the rate is wanted, the anytime one where cells are compared."""
+    narrow, apart = (rate_intervals(planned(until).spec.until) for until in (NARROW, APART))
+    k, n = np.array([0, 3, 6]), np.array([6, 12, 6])
+    assert narrow.name == "Clopper-Pearson (calibrated)"
+    assert narrow.of(k, n).tolist() == statistics.FixedWidth(0.2, BATCH, MOST).intervals(k, n).tolist()
+    assert apart.name == "anytime-valid"
+    assert [tuple(row) for row in apart.of(k, n)] == [
+        statistics.anytime(*kn) for kn in zip(k, n, strict=True)
+    ]
+    assert apart.of(k[:0], n[:0]).shape == (0, 2)

@@ -1,0 +1,152 @@
+"""A run with nothing to do: report and MLflow are made again exactly where they don't show what is stored."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+
+from study.cli import main
+from study.results import mark as report_mark
+from study.results.load import standing
+from study.results.study import are_current
+from study.tracking import default_uri
+
+# Warnings of MLflow and what it imports are theirs to mend.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+SPEC = """
+study: little
+task: {name: simple}
+models: [NMU, NAC-mul]
+seeds: 3
+fixed: {batch_size: 16}
+protocol: {iterations: 40, evaluate_every: 10, evaluation_rows: 50}
+"""
+
+
+def run(folder: Path) -> None:
+    words = [
+        "run",
+        str(folder / "little.yaml"),
+        "--store",
+        str(folder / "studies"),
+        "--local",
+        "--engine",
+        "torch",
+    ]
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 0, result.output
+    assert "trials in 2 cells" in result.output
+    assert "of 6 trials" in result.output  # the finding is printed, whether or not anything was made again
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a folder with a study that is done, reported and published."""
+    folder = tmp_path_factory.mktemp("here")
+    (folder / "little.yaml").write_text(SPEC)
+    run(folder)
+    return folder
+
+
+def written(here: Path) -> dict[str, tuple[int, bytes]]:
+    """Give the files of the report: when each was written, and what it holds."""
+    files = (here / "studies" / "little" / "report").iterdir()
+    return {file.name: (file.stat().st_mtime_ns, file.read_bytes()) for file in files}
+
+
+def bytes_of(files: dict[str, tuple[int, bytes]]) -> dict[str, bytes]:
+    return {name: content for name, (_, content) in files.items()}
+
+
+def asked(here: Path, query: str) -> list[tuple[object, ...]]:
+    """Ask MLflow's database."""
+    with closing(sqlite3.connect(here / "studies" / "mlflow.db")) as connection, connection:
+        return connection.execute(query).fetchall()
+
+
+def is_current(here: Path) -> bool:
+    return are_current(standing("little", here / "studies"), default_uri(here / "studies"))
+
+
+def test_nothing_is_made_again_for_nothing(here):
+    """Where nothing has changed, a run writes no file of the report and nothing into MLflow."""
+    metrics = "SELECT COUNT(*), MAX(timestamp) FROM metrics"
+    before = written(here), asked(here, metrics)
+    run(here)
+    assert (written(here), asked(here, metrics)) == before
+
+
+@pytest.mark.parametrize("name", ["report/cells.csv", "report/report.html", report_mark.NAME])
+@pytest.mark.parametrize("content", [None, b"", b"mine", b"{}"])
+def test_a_report_that_is_not_as_written_is_not_believed(here, name, content):
+    """A report of which a file, or the note of its files, is gone or other than it was written isn't current."""
+    file = here / "studies" / "little" / name
+    before = file.read_bytes()
+    file.unlink()
+    if content is not None:
+        file.write_bytes(content)
+    assert not is_current(here)
+    file.write_bytes(before)
+    assert is_current(here)
+
+
+def test_another_report_in_its_place_is_written_over(here):
+    """What `study report --compare` left in the study's folder is replaced by the next run, to the byte."""
+    before = bytes_of(written(here))
+    words = ["report", "little", "--compare", "little", "--store", str(here / "studies")]
+    assert CliRunner().invoke(main, words).exit_code == 0
+    assert bytes_of(written(here)) != before
+    run(here)
+    assert bytes_of(written(here)) == before
+    assert is_current(here)
+
+
+@pytest.mark.parametrize(
+    ("harm", "mended"),
+    [
+        (
+            "UPDATE runs SET lifecycle_stage = 'deleted' WHERE name = 'little'",
+            "SET lifecycle_stage = 'active'",
+        ),
+        ("UPDATE runs SET status = 'RUNNING' WHERE name = 'little'", "SET status = 'FINISHED'"),
+        ("UPDATE experiments SET lifecycle_stage = 'deleted'", "SET lifecycle_stage = 'active'"),
+    ],
+)
+def test_a_study_that_mlflow_does_not_show_is_not_believed(here, harm, mended):
+    """A study isn't known to be published while its run is gone or written to, or its experiment is gone."""
+    asked(here, harm)
+    assert not is_current(here)
+    asked(here, f"UPDATE {harm.split()[1]} {mended}")
+    assert is_current(here)
+
+
+def test_what_mlflow_lost_is_published_again(here):
+    """Where MLflow has lost the study's run, the next run publishes it, and no trial twice."""
+    asked(here, "UPDATE runs SET lifecycle_stage = 'deleted' WHERE name = 'little'")
+    run(here)
+    assert is_current(here)
+    runs = "SELECT COUNT(*) FROM runs WHERE lifecycle_stage = 'active' AND status = 'FINISHED'"
+    assert asked(here, runs) == [(7,)]  # one a trial, and the study's own
+
+
+def test_a_server_is_asked_itself(here):
+    """What isn't a database in a file isn't known to be published: MLflow says so, or is written to."""
+    assert not are_current(standing("little", here / "studies"), "http://127.0.0.1:9")
+
+
+def test_a_mark_names_all_that_is_shown(monkeypatch):
+    """Other results, words or code have another mark; the same have the same, however they are chunked."""
+    rows = pa.table({"seed": [0, 1], "outcome": ["solved", "unsolved"]})
+    chunked = pa.concat_tables([rows.slice(0, 1), rows.slice(1)])
+    mark = report_mark.mark(rows, "a question")
+    assert mark == report_mark.mark(chunked, "a question")
+    assert mark != report_mark.mark(rows, "another question")
+    assert mark != report_mark.mark(rows.slice(0, 1), "a question")
+    monkeypatch.setattr(report_mark, "versions", lambda: {"code": "another"})
+    assert mark != report_mark.mark(rows, "a question")

@@ -1,0 +1,104 @@
+"""The report of a real search, of store and command line."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from study.cli import main
+from study.plan.plan import plan
+from study.results import load
+from study.results import search as results_of_search
+from study.spec import load_spec
+
+# Warnings of MLflow and what it imports are theirs to mend.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+SPEC = """
+study: little
+question: What learns?
+task: {name: simple}
+models:
+  - {name: NMU, ranges: {sparsity_strength: {low: 0.1, high: 10, scale: log}}}
+  - NAC-mul
+fixed: {batch_size: 16}
+ranges: {learning_rate: {low: 0.0001, high: 0.1, scale: log}}
+seeds: 4
+protocol: {iterations: 20, evaluate_every: 10, evaluation_rows: 50}
+search: {objective: [success_rate, time_to_success], trials: 14, candidates: 4, first_seeds: 2, confirm_seeds: 3}
+"""
+
+
+def said(*words: str) -> Result:
+    """Run a command."""
+    return CliRunner().invoke(main, words)
+
+
+@pytest.fixture(scope="module", name="made")
+def _made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Run a little search to its end."""
+    folder = tmp_path_factory.mktemp("made")
+    (folder / "little.yaml").write_text(SPEC)
+    words = ("search", str(folder / "little.yaml"), "--store", str(folder / "studies"), "--local")
+    result = said(*words, "--engine", "torch", "--tracking-uri", "off", "--optuna-storage", "off")
+    assert result.exit_code == 0, result.output
+    return folder
+
+
+@pytest.fixture
+def here(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Stand beside a copy of the store."""
+    shutil.copytree(made / "studies", tmp_path / "studies")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("STUDY_STORE", raising=False)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "off")
+    return tmp_path
+
+
+def test_the_report_is_of_fresh_seeds_and_names_candidates(here):
+    """Rows are the confirmed candidates by their numbers, with trials of seeds that the search hasn't seen."""
+    found = load.standing("little", here / "studies")
+    assert set(found.table["seed"].to_pylist()) == {4, 5, 6}
+    confirmed = {
+        candidate.row: candidate.number for candidate in found.search.candidates if candidate.row is not None
+    }
+    labels = [found.plan.labels[s.cell_id]["candidate"] for s in found.summaries]
+    assert labels == [f"#{confirmed[row]}" for row in range(len(labels))]
+    result = said("show", "little")
+    assert result.exit_code == 0, result.output
+    assert "Confirmed with fresh seeds" in result.output
+    assert labels[0] in result.output
+
+
+def test_the_winners_file_asks_for_what_is_done(here):
+    """The file that the search's report has brought along is a study all of whose trials the store has."""
+    file = here / "studies" / "little" / "report" / "winner.yaml"
+    found = load.standing("little", here / "studies")
+    asked = plan(load_spec(file))
+    assert [cell.id for cell in asked.cells] == [found.summaries[0].cell_id]
+    assert {trial.id for trial in asked.trials} <= set(found.table["trial_id"].to_pylist())
+
+
+def test_a_search_that_goes_on_reports_its_candidates_so(here):
+    """Before it is over all candidates are rows, by number, and the reader is told that the numbers are too good."""
+    kept = here / "studies" / "little" / "search.json"
+    record = json.loads(kept.read_text())
+    kept.write_text(json.dumps(record | {"winners": None}))
+    found = load.standing("little", here / "studies")
+    assert not found.search.is_over
+    assert results_of_search.NOT_CONFIRMED in found.notices
+    tried = {
+        candidate["cell_id"]: candidate["number"]
+        for candidate in record["candidates"]
+        if candidate["cell_id"]
+    }
+    assert len(found.summaries) == len(tried) > 1
+    for row, summary in enumerate(found.summaries):
+        assert found.rows.value(row, "candidate") == f"#{tried[summary.cell_id]}"
+    result = said("report", "little", "--format", "html", "--format", "yaml", "--out", "out")
+    assert result.exit_code == 0, result.output
+    assert {path.name for path in (here / "out").iterdir()} == {"report.html", ".report.json"}

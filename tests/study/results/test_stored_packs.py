@@ -1,0 +1,56 @@
+"""From the store to MLflow: each trial in one pack, and none lost by a bad file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from study.records import Curve, Outcome, Pack, Result
+from study.results.stored_packs import StoredPacks
+from study.store import Store, StudyStore
+from study.store.validated import FAILED
+from tests.study.tracking.made import curve
+
+
+def stored(folder: StudyStore, name: str, pack: Pack, outcome: Outcome = Outcome.UNSOLVED) -> None:
+    results = [Result(trial=trial, outcome=outcome, iterations=1) for trial in pack.trials]
+    curves = [Curve(trial.id, *_values()) for trial in pack.trials]
+    folder.write_pack(name, results, curves, [], {"created_at": "never"})
+
+
+def _values() -> tuple:  # type: ignore[type-arg]
+    made = curve(1)
+    return made.iteration, made.validation_mse, made.test_mse, made.sparsity_error
+
+
+def seeds(packs: StoredPacks) -> dict[str, list[int]]:
+    return {name: [result.trial.seed for result in packs.results(name)] for name in packs.names()}
+
+
+def test_each_trial_is_in_the_first_pack_that_has_it(tmp_path: Path, small_pack: Callable[..., Pack]) -> None:
+    """What two packs have is published once, and a pack that failed not at all."""
+    folder = Store(tmp_path).study("demo")
+    for name, pack in (("a", small_pack(0, 1)), ("b", small_pack(1, 2)), ("c", small_pack(1, 2, 3))):
+        stored(folder, name, pack)
+    stored(folder, f"d{FAILED}", small_pack(4), Outcome.FAILED)
+    assert seeds(StoredPacks(folder)) == {"a": [0, 1], "b": [2], "c": [3]}
+    assert len(StoredPacks(folder).curves("b")) == 2
+
+
+def test_rows_are_taken_as_given(tmp_path: Path, small_pack: Callable[..., Pack]) -> None:
+    """Of the rows to publish none is left out: a failure too, if nothing better is there; what isn't planned is."""
+    folder = Store(tmp_path).study("demo")
+    stored(folder, f"a{FAILED}", small_pack(0, 1), Outcome.FAILED)
+    stored(folder, "b", small_pack(1, 2))
+    rows = folder.read_results()
+    assert seeds(StoredPacks(folder, rows)) == {"b": [1, 2], f"a{FAILED}": [0]}
+    assert seeds(StoredPacks(folder, rows.slice(0, 2))) == {"b": [1], f"a{FAILED}": [0]}
+
+
+def test_a_torn_pack_is_left_out(tmp_path: Path, small_pack: Callable[..., Pack]) -> None:
+    """The others are published all the same."""
+    folder = Store(tmp_path).study("demo")
+    stored(folder, "a", small_pack(0))
+    stored(folder, "b", small_pack(1))
+    (tmp_path / "demo" / "results" / "a.parquet").write_bytes(b"PAR1")
+    assert seeds(StoredPacks(Store(tmp_path, read_only=True).study("demo"))) == {"b": [1]}

@@ -1,0 +1,169 @@
+"""`study report NAME`: what is put together of a study, set beside another, and refused."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+
+from study.cli import main
+from study.report import page
+from study.results import load
+from study.results import study as study_results
+
+# Warnings of MLflow and what it imports are theirs to mend.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+SPEC = """
+study: {name}
+question: Does it learn?
+task: {{name: simple}}
+models: [NMU, NAC-mul]
+seeds: 3
+fixed: {{batch_size: 16, learning_rate: {rate}}}
+grid: {{hidden_size: [2, 3, 4]}}
+protocol: {{iterations: 40, evaluate_every: 10, evaluation_rows: 50}}
+"""
+
+
+def said(*words: str) -> Result:
+    """Run a command."""
+    return CliRunner().invoke(main, words)
+
+
+@pytest.fixture(scope="module", name="made")
+def _made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Run two little studies that differ in the learning rate."""
+    folder = tmp_path_factory.mktemp("made")
+    for name, rate in (("little", 0.001), ("faster", 0.01)):
+        (folder / f"{name}.yaml").write_text(SPEC.format(name=name, rate=rate))
+        words = ("run", str(folder / f"{name}.yaml"), "--store", str(folder / "studies"))
+        result = said(*words, "--local", "--engine", "torch", "--tracking-uri", "off")
+        assert result.exit_code == 0, result.output
+    return folder
+
+
+@pytest.fixture
+def here(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Stand beside a copy of the store."""
+    shutil.copytree(made / "studies", tmp_path / "studies")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("STUDY_STORE", raising=False)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "off")
+    return tmp_path
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Give every file below a folder."""
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def test_the_page_lists_every_trial_of_its_cell(here):
+    """What the page opens is the store's trials, each with its row."""
+    standing = load.standing("little", here / "studies")
+    assert said("report", "little").exit_code == 0
+    text = (here / "studies" / "little" / "report" / "report.html").read_text()
+    (found,) = re.findall(r'<script type="application/json" id="trials">(.*?)</script>', text)
+    data = json.loads(found)
+    rows = {s.cell_id: row for row, s in enumerate(standing.summaries)}
+    stored = standing.table.to_pylist()
+    assert sorted(zip(data["row"], data["seed"], data["trial_id"], strict=True)) == sorted(
+        (rows[t["cell_id"]], t["seed"], t["trial_id"]) for t in stored
+    )
+    codes = {t["trial_id"]: t["outcome"][0] for t in stored}
+    assert [codes[trial] for trial in data["trial_id"]] == list(data["outcome"])
+    assert data["link"] is None
+
+
+def test_very_many_trials_are_not_listed(here, monkeypatch):
+    """Beyond a limit the page has no trials, and no buttons to open them."""
+    monkeypatch.setattr(study_results, "MOST_TRIALS", 17)
+    text = page.page(study_results.report(load.standing("little", here / "studies")), [])
+    assert "<button type=button class=open" not in text
+    assert 'id="trials"' not in text
+
+
+def test_the_protocol_is_what_the_cells_have(here):
+    """What all cells share has one value, what is swept all of them, and what applies to none isn't there."""
+    protocol = study_results.report(load.standing("little", here / "studies")).protocol
+    assert protocol["hidden units"] == "2, 3, 4"
+    assert protocol["model"] == "NMU, NAC•"
+    assert protocol["learning rate"] == "0.001"
+    assert "momentum" not in protocol
+
+
+def test_a_study_is_set_beside_another(here):
+    """`--compare OTHER` matches cells by what is swept, and writes what it found."""
+    result = said("report", "little", "--compare", "faster", "--out", "out")
+    assert result.exit_code == 0, result.output
+    assert "Beside faster" in result.output
+    assert "learning rate: 0.001 here, 0.01 in faster" in result.output
+    rows = list(csv.DictReader((here / "out" / "comparison.csv").read_text().splitlines()))
+    assert len(rows) == 6
+    assert {row["source"] for row in rows} == {"faster"}
+    text = (here / "out" / "report.html").read_text()
+    assert "Against faster" in text
+    assert "study report little --compare faster" in text
+
+
+def test_a_study_is_set_beside_itself_and_agrees(here):
+    """The same cells are found by their ids, and nothing differs."""
+    against = load.standing("little", here / "studies", compare="little").against
+    assert [c.verdict for c in against.comparisons] == ["agrees"] * 6
+    assert all(c.difference == 0 for c in against.comparisons)
+
+
+def conflicting(here: Path) -> None:
+    """Put a result into the store that contradicts another."""
+    folder = here / "studies" / "little" / "results"
+    first = sorted(folder.glob("*.parquet"))[0]
+    table = pq.read_table(first)
+    place = table.column_names.index("test_mse")
+    changed = table.set_column(place, "test_mse", pa.array([0.5] * len(table), pa.float64()))
+    pq.write_table(changed.replace_schema_metadata(pq.read_schema(first).metadata), folder / "zz.parquet")
+
+
+def newer(here: Path) -> None:
+    """Let a newer version have written the first file of results."""
+    first = sorted((here / "studies" / "little" / "results").glob("*.parquet"))[0]
+    table = pq.read_table(first)
+    metadata = dict(pq.read_schema(first).metadata) | {b"study.schema_version": b"99"}
+    pq.write_table(table.replace_schema_metadata(metadata), first)
+
+
+def emptied(here: Path) -> None:
+    """Take every result away."""
+    shutil.rmtree(here / "studies" / "little" / "results")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words", "told"),
+    [
+        (None, ("nothing",), ["no study 'nothing'"]),
+        (None, ("little", "--compare", "nothing"), ["no study 'nothing'"]),
+        (None, ("little", "--compare", "none.csv"), ["none.csv"]),
+        (emptied, ("little",), ["no results yet", "study run"]),
+        (emptied, ("faster", "--compare", "little"), ["--compare little", "no results yet"]),
+        (conflicting, ("little",), ["two results that differ in test_mse", "zz.parquet, row 1"]),
+        (newer, ("little",), [".parquet has schema version 99", "upgrade"]),
+    ],
+)
+def test_what_is_refused_writes_nothing_over(here, spoil, words, told):
+    """Each is one error that names what is wrong, with exit code 2, and the last report stands."""
+    assert said("report", "little").exit_code == 0
+    assert said("report", "faster").exit_code == 0
+    if spoil is not None:
+        spoil(here)
+    before = contents(here)
+    result = said("report", *words)
+    assert result.exit_code == 2, result.output
+    assert all(part in " ".join(result.output.split()) for part in told), result.output
+    assert "Traceback" not in result.output
+    assert contents(here) == before

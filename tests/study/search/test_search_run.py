@@ -1,0 +1,261 @@
+"""Searches through the command line: disturbed, they find the same; what they write, others can read."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import optuna
+import optuna_dashboard
+import pytest
+
+from study.results.load import standing
+from study.search.record import NAME as RECORD
+from study.spec import parse_spec
+from study.store import Store
+from tests.commands import DEADLINE_S, PACK_HEARD, STUDY, Process, Start, blow, starting
+from tests.servers import Postgres, postgres_programs
+
+# Warnings of MLflow and of Optuna's dashboard are theirs to mend.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+NAME = "sought"
+SPEC = f"""
+study: {NAME}
+question: Does the search work?
+task: {{name: simple}}
+models: [NMU]
+fixed: {{batch_size: 16, sparsity_strength: 0}}
+ranges:
+  learning_rate: {{low: 1.0e-4, high: 0.3, scale: log}}
+  hidden_size: {{low: 1, high: 3}}
+seeds: 6
+protocol: {{iterations: 100, evaluate_every: 20, evaluation_rows: 50}}
+success: {{threshold: 1000.0}}
+search: {{objective: success_rate, trials: 60, candidates: 4, first_seeds: 2, confirm_seeds: 5}}
+"""
+
+
+@pytest.fixture
+def search(tmp_path: Path) -> Iterator[Start]:
+    """Give what starts `study search` of a file, on a store of its own."""
+    with starting(tmp_path) as start:
+
+        def start_search(*more: str, text: str = SPEC, store: str = "studies", **set_: str) -> Process:
+            (tmp_path / "sought.yaml").write_text(text)
+            return start("search", "sought.yaml", "--store", store, "--tracking-uri", "off", *more, **set_)
+
+        yield start_search
+
+
+def ended(process: Process) -> str:
+    told, _ = process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == 0, told
+    return told
+
+
+@contextmanager
+def opened(uri: str) -> Iterator[optuna.storages.RDBStorage]:
+    """Open a storage of Optuna's, and close it."""
+    storage = optuna.storages.RDBStorage(uri)
+    try:
+        yield storage
+    finally:
+        storage.engine.dispose()
+
+
+def record_of(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / NAME / RECORD).read_bytes())
+    return found
+
+
+def report_of(root: Path) -> list[Any]:
+    found = standing(NAME, root)
+    return [*found.summaries, found.headline]
+
+
+@pytest.mark.slow
+def test_killed_or_spread_over_workers_it_finds_the_same(search, tmp_path):
+    """Through kill -9 of the driver on Ray's workers, a search comes to what one process finds in one go."""
+    ended(search("--local", "--optuna-storage", "off", store="whole"))
+    whole = record_of(tmp_path / "whole")
+
+    driver = search("--cpus", "2", **blow(tmp_path / "struck", PACK_HEARD, signal.SIGKILL))
+    told, _ = driver.communicate(timeout=DEADLINE_S)
+    assert driver.returncode == -signal.SIGKILL, told
+    begun = record_of(tmp_path / "studies")
+    assert begun["candidates"] == whole["candidates"][: len(begun["candidates"])] or not all(
+        one["values"] for one in begun["candidates"]
+    )
+
+    ended(search("--cpus", "2"))
+    found = record_of(tmp_path / "studies")
+    assert [one["params"] for one in found["candidates"]] == [one["params"] for one in whole["candidates"]]
+    assert found["winners"] == whole["winners"]
+    table = Store(tmp_path / "studies").study(NAME).read_results()
+    assert len(set(table["trial_id"].to_pylist())) == table.num_rows
+
+
+def test_run_again_it_trains_nothing(search, tmp_path):
+    """A search that is over asks for nothing more, and reports the same; so does one of another name, by its trials."""
+    told = ended(search("--local"))
+    assert "confirmed with fresh seeds" in told
+    files = {path: path.stat().st_mtime_ns for path in (tmp_path / "studies" / NAME / "results").iterdir()}
+    first = report_of(tmp_path / "studies")
+    ended(search("--local"))
+    assert {
+        path: path.stat().st_mtime_ns for path in (tmp_path / "studies" / NAME / "results").iterdir()
+    } == files
+    assert report_of(tmp_path / "studies") == first
+
+    told = ended(search("--local", text=SPEC.replace(f"study: {NAME}", "study: other")))
+    assert "trials are done already in other studies of this store" in told
+    other = Store(tmp_path / "studies").study("other")
+    assert not [one for one in other.pack_ids() if not one.startswith("adopted-")]
+    page = (tmp_path / "studies" / "other" / "report" / "report.html").read_text()
+    assert "with fresh seeds" in page
+
+
+@pytest.mark.slow
+def test_optuna_and_its_dashboard_open_the_storage(search, tmp_path):
+    """The database in the study's folder is a study of Optuna's with every suggestion, and its dashboard serves it."""
+    ended(search("--local"))
+    record = record_of(tmp_path / "studies")["candidates"]
+    environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/api/studies", "wsgi.url_scheme": "http"}
+    environ |= {"SERVER_NAME": "x", "SERVER_PORT": "0", "QUERY_STRING": ""}
+    served: list[str] = []
+    with opened(f"sqlite:///{tmp_path / 'studies' / NAME / 'optuna.db'}") as storage:
+        study = optuna.load_study(study_name=NAME, storage=storage)
+        assert [trial.params for trial in study.trials] == [one["params"] for one in record]
+        assert [trial.values for trial in study.trials] == [one["values"] for one in record]
+        assert study.best_trial.user_attrs["cell"] in {one["cell_id"] for one in record}
+        app = optuna_dashboard.wsgi(storage)
+        body = b"".join(app(environ, lambda status, headers, *more: served.append(status)))
+    assert served == ["200 OK"]
+    assert NAME in body.decode()
+
+
+@pytest.mark.slow
+def test_a_storage_that_is_away_costs_the_search_nothing(search, tmp_path):
+    """With its database out of reach, the search finds what it finds, says so, and a later run writes it all."""
+    told = ended(search("--local", "--optuna-storage", f"sqlite:///{tmp_path}/missing/optuna.db"))
+    assert "nothing was written for Optuna's dashboard, and the search goes on" in " ".join(told.split())
+    (tmp_path / "missing").mkdir()
+    ended(search("--local", "--optuna-storage", f"sqlite:///{tmp_path}/missing/optuna.db"))
+    with opened(f"sqlite:///{tmp_path}/missing/optuna.db") as storage:
+        study = optuna.load_study(study_name=NAME, storage=storage)
+        assert len(study.trials) == len(record_of(tmp_path / "studies")["candidates"])
+
+
+@pytest.mark.slow
+def test_a_search_is_written_to_postgresql(search, monkeypatch):
+    """On PostgreSQL the storage is what it is on sqlite, with the password in a file of its own."""
+    if postgres_programs() is None:
+        pytest.skip("PostgreSQL isn't installed: Debian's package postgresql is enough")
+    # Not below pytest's own folder, where the user that PostgreSQL runs as may not look.
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        server = Postgres(Path(folder))
+        server.start()
+        try:
+            monkeypatch.setenv("PGPASSFILE", str(server.password_file))
+            database = server.database("optuna")
+            told = ended(search("--local", "--optuna-storage", database.replace("+psycopg", "")))
+            with opened(database) as storage:
+                study = optuna.load_study(study_name=NAME, storage=storage)
+                assert study.best_trial.number in range(len(study.trials)), told
+        finally:
+            server.stop()
+
+
+def test_a_study_without_ranges_is_no_search(search):
+    """`study search` of a file that has nothing to choose says what is missing."""
+    text = SPEC[: SPEC.index("ranges:")] + "seeds: 3\n"
+    process = search("--local", text=text)
+    told, _ = process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == 2
+    assert "nothing to search for" in told
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("low: 1.0e-4", "low: 0", "ranges.learning_rate.low: must be > 0, but got 0"),
+        (
+            "  hidden_size: {low: 1, high: 3}",
+            "  momentum: {low: 0, high: 0.5, scale: log}",
+            "ranges.momentum.low: 0 < low must hold on a log scale, but got 0",
+        ),
+        ("low: 1.0e-4", "low: 1", "ranges.learning_rate.low: low < high must hold, but got 1 and 0.3"),
+        ("low: 1.0e-4, ", "", "ranges.learning_rate: must have low and high, or choices"),
+        ("high: 0.3", "high: 0.3, step: 0.1", "ranges.learning_rate.step: a log scale has no steps"),
+        ("low: 1, high: 3", "low: 1, high: 3, step: 5", "step <= high - low must hold, but got 5 and 2"),
+        ("{low: 1, high: 3}", "{choices: [2]}", "must be at least 2 different values"),
+        ("{low: 1, high: 3}", "{choices: [2, 3], low: 1}", "has choices, or low and high, but not both"),
+        ("{low: 1, high: 3}", "{low: 1.5, high: 3}", "hidden_size.low: must be a whole number, but got 1.5"),
+        ("hidden_size: {", "hiden_size: {", "unknown key; did you mean 'hidden_size'?"),
+        (
+            "trials: 60",
+            "trials: 6",
+            "candidates x first_seeds <= trials must hold, but got 4 x 2 = 8 and trials 6",
+        ),
+        ("first_seeds: 2", "first_seeds: 7", "first_seeds <= seeds must hold, but got 7 and 6 seeds"),
+        ("objective: success_rate", "objective: sucess_rate", "did you mean 'success_rate'?"),
+        ("trials: 60", "trials: 60, sampler: tpe", "did you mean 'TPE'?"),
+        ("seeds: 6", "seeds: {until: {half_width: 0.1, max: 50}}", "say how many one has at most"),
+        ("ranges:", "grid: {init_variance: [0.05]}\nranges:", "a search chooses, and sweeps nothing"),
+        ("search: {", "serach: {", "ranges are for a search"),
+        (
+            "  hidden_size: {low: 1, high: 3}",
+            "  optimizer: {low: adam, high: sgd}",
+            "only numbers have a range; give choices: [...] instead of 'adam'",
+        ),
+        (
+            "{low: 1, high: 3}",
+            "{choices: [1, 2]}\nseeds: 6\nsearch: {objective: success_rate, trials: 60, sampler: CMA-ES}\n#",
+            "ranges.hidden_size: CMA-ES can't choose between names or listed values; sampler TPE can",
+        ),
+    ],
+)
+def test_bad_ranges_are_refused_at_the_door(old, new, message):
+    """A range or a search that can't be is told with its place, what was given and what must hold."""
+    assert old in SPEC
+    with pytest.raises(Exception, match="mistake") as caught:
+        parse_spec(SPEC.replace(old, new), source="sought.yaml")
+    assert message in str(caught.value)
+    assert "line " in str(caught.value)
+
+
+def test_what_is_never_possible_is_refused(search):
+    """Ranges of which no schedule can be made are a mistake of the file; some that can't be are none."""
+    text = SPEC.replace("sparsity_strength: 0", "sparsity_strength: 1")
+    never = "ranges:\n  sparsity_start: {low: 50, high: 60}\n  sparsity_end: {low: 10, high: 50}"
+    with pytest.raises(Exception, match="sparsity_start < sparsity_end must hold"):
+        parse_spec(text.replace("ranges:", never), source="sought.yaml")
+    some = "ranges:\n  sparsity_start: {low: 0, high: 60}\n  sparsity_end: {low: 10, high: 50}"
+    assert parse_spec(text.replace("ranges:", some), source="sought.yaml").search is not None
+
+
+def test_the_plan_of_a_search_says_what_it_takes(tmp_path):
+    """`study plan` tells rounds, rungs, the confirmation, and a time; it writes nothing."""
+    (tmp_path / "sought.yaml").write_text(SPEC)
+    told = subprocess.run(
+        [*STUDY, "plan", "sought.yaml"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=DEADLINE_S,
+        env=os.environ | {"COLUMNS": "200"},
+    ).stdout
+    assert "rounds of 4 candidates with 2, 6 seeds, 16 trials a round" in told
+    assert "then 5 fresh seeds for each candidate of the front" in told
+    assert "by a calibration of a second a shape" in told
+    assert list(tmp_path.iterdir()) == [tmp_path / "sought.yaml"]

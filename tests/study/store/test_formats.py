@@ -1,0 +1,349 @@
+"""What an earlier version stored is read by every later one: never moved, never trained again."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import sys
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from study import arrow
+from study.arrow import (
+    CURVE_SCHEMA,
+    RESULT_SCHEMA,
+    WEIGHTS_SCHEMA,
+    table_curves,
+    table_results,
+    table_weights,
+)
+from study.cli.options import growing
+from study.console import Console
+from study.driver.options import Options
+from study.engine import ENGINES, Training
+from study.engine.cpu.engine import FusedEngine
+from study.errors import InputError, StoreError
+from study.outcomes.files import read_source
+from study.plan.plan import Plan, plan
+from study.records import Checkpoint, Notice, Outcome, Pack, Result
+from study.run import Ending, run
+from study.search import read_record, record
+from study.spec import parse_spec
+from study.store import SCHEMA_VERSION, Store, StudyStore, formats
+from study.store.files import parquet, version_of
+from study.store.formats import FORMATS, Format, Members
+from study.worker.pack_work import PackWork
+
+STORES = Path(__file__).parents[1] / "stores"
+NEXT = SCHEMA_VERSION + 1
+HALF_DONE = "461b577acb53dfff"
+OUTCOMES = {
+    ("NMU", 1e-3, 0): "solved",
+    ("NMU", 1e-3, 1): "unsolved",
+    ("NMU", 1e30, 0): "failed",
+    ("NMU", 1e30, 1): "failed",
+    ("linear", 1e-3, 0): "unsolved",
+    ("linear", 1e-3, 1): "unsolved",
+    ("linear", 1e30, 0): "diverged",
+    ("linear", 1e30, 1): "diverged",
+}
+
+
+@pytest.fixture(params=["folder", "s3"])
+def root(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Give a copy of the store of version 1, of either kind."""
+    if request.param == "folder":
+        return str(shutil.copytree(STORES / "version-1", tmp_path / "studies"))
+    url = f"{request.getfixturevalue('s3').bucket()}/studies"
+    for path in (STORES / "version-1").rglob("*"):
+        if path.is_file():
+            study, _, key = path.relative_to(STORES / "version-1").as_posix().partition("/")
+            Store(url).study(study)._folder.write(key, path.read_bytes())
+    return url
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> Path:
+    """Give a copy of the store of version 1 in a folder."""
+    return shutil.copytree(STORES / "version-1", tmp_path / "studies")
+
+
+def test_the_last_format_is_todays() -> None:
+    """Whoever changes a column adds a version: what is written is the last format, and versions have no gap."""
+    today = {"results": RESULT_SCHEMA, "curves": CURVE_SCHEMA, "weights": WEIGHTS_SCHEMA}
+    assert FORMATS[SCHEMA_VERSION].schemas == today
+    assert sorted(FORMATS) == list(range(1, SCHEMA_VERSION + 1))
+
+
+@pytest.mark.parametrize("version", FORMATS)
+@pytest.mark.parametrize("kind", ["results", "curves", "weights"])
+def test_every_format_leads_to_todays(version: int, kind: str) -> None:
+    """From each version there is a way to the last, for each kind of file; and a store of it is kept here."""
+    empty = FORMATS[version].schemas[kind].empty_table()
+    assert formats.upgraded(kind, empty, version, "a file").schema == FORMATS[SCHEMA_VERSION].schemas[kind]
+    assert (STORES / f"version-{version}").is_dir()
+
+
+def test_the_store_of_version_1_is_read(root: str) -> None:
+    """All of it: results, curves and weights to the last bit, a pack in mid-training, a search's record."""
+    store = Store(root)
+    assert store.studies() == ["grid", "search"]
+    study = store.study("grid")
+    results = table_results(study.read_results())
+    found = {(r.trial.cell.model, r.trial.cell.learning_rate, r.trial.seed): r for r in results}
+    assert {key: str(result.outcome) for key, result in found.items()} == OUTCOMES
+    assert {r.trial.id for r in results} == set(study.read_results()["trial_id"].to_pylist())
+    solved, diverged, failed = (
+        found[key] for key in [("NMU", 1e-3, 0), ("linear", 1e30, 0), ("NMU", 1e30, 0)]
+    )
+    assert (solved.test_mse, solved.solved_at_iteration) == (float.fromhex("0x1.f626a80000000p+2"), 6000)
+    assert diverged.test_mse is None
+    assert failed.error is not None
+    assert failed.error.endswith("RuntimeError: this engine crashes where it is told to\n")
+    assert study.done() == {r.trial.id for r in results if r.outcome != "failed"}
+    (curve,) = table_curves(study.read_curves({solved.trial.id}))
+    assert digest(curve.iteration, curve.test_mse) == "b5bf5674dc8cc994"
+    (weights,) = table_weights(study.read_weights({solved.trial.id}))
+    assert (list(weights.arrays), digest(*weights.arrays.values())) == (
+        ["layer_1.weight", "layer_2.weight"],
+        "55b1404ccfd11e0b",
+    )
+    ((pack, trials, iteration),) = study.checkpoints()
+    kept = study.load_checkpoint(pack)
+    assert kept is not None
+    assert (pack, len(trials), iteration, kept.engine) == (HALF_DONE, 1, 12000, "fused")
+    assert study.attempt() == "6766bab60a6e4ea4bea9d96151f54179"
+    assert study.provenances()[0]["packages"]["seeded-study"] == "0.1.0"
+
+    search = store.study("search")
+    found_record = read_record(planned(search).spec, search)
+    assert found_record is not None
+    assert found_record.winners == (0,)
+    assert len(search.done()) == 5
+    assert len(search.read_weights()) == 0
+    assert study.notices == search.notices == []
+
+
+def digest(*arrays: np.ndarray[Any, Any]) -> str:
+    return sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()[:16]
+
+
+def planned(study: StudyStore) -> Plan:
+    return plan(parse_spec(study.read_spec(), source="test"))
+
+
+def run_again(root: Path, name: str) -> str:
+    """Run a study of the store as it was given last, in this process."""
+    told = Console(file=io.StringIO(), width=1000)
+    study = planned(Store(root).study(name))
+    options = Options(root=root, tracking_uri=None, local=True)
+    assert run(study, options, told, growing(study, str(root), None)) is Ending.FINISHED
+    return told.file.getvalue()
+
+
+@pytest.fixture
+def went_on_from(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Give the iterations of the checkpoints that training goes on from, as it does."""
+    iterations: list[int] = []
+
+    class Seen(FusedEngine):
+        def start(self, pack: Pack, *, device: str, checkpoint: Checkpoint | None = None) -> Training:
+            iterations.extend([] if checkpoint is None else [checkpoint.iteration])
+            return super().start(pack, device=device, checkpoint=checkpoint)
+
+    monkeypatch.setitem(ENGINES, "fused", Seen())
+    return iterations
+
+
+def bytes_of(root: Path) -> dict[Path, bytes]:
+    kinds = ("results", "curves", "weights", "aside")
+    return {path: path.read_bytes() for kind in kinds for path in sorted(root.glob(f"*/{kind}/*"))}
+
+
+def check_gone_on_with(local: Path, went_on_from: list[int]) -> None:
+    """Run the study: only what is missing is trained, from its checkpoint, and no stored file changes."""
+    before, grid = bytes_of(local), Store(local).study("grid")
+    trials, done = {trial.id for trial in planned(grid).trials}, grid.done()
+    run_again(local, "grid")
+    new = [path for path in bytes_of(local) if path not in before and path.parent.name == "results"]
+    assert sorted(trial for path in new for trial in grid.trials_of(path.stem)) == sorted(trials - done)
+    assert went_on_from == [12000]
+    assert before.items() <= bytes_of(local).items()
+    assert not list(local.glob("*/aside"))
+
+
+@pytest.mark.slow
+def test_a_study_of_version_1_is_gone_on_with(local: Path, went_on_from: list[int]) -> None:
+    """Run again, it trains what is missing, from the checkpoint on, and touches no file of before."""
+    check_gone_on_with(local, went_on_from)
+    before = bytes_of(local)
+    run_again(local, "search")
+    assert bytes_of(local) == before
+
+
+# a version that isn't there yet
+
+
+def with_note(results: pa.Table) -> pa.Table:
+    return results.add_column(0, "note", pa.repeat("of version 1", len(results)))
+
+
+def with_short_iterations(curves: pa.Table) -> pa.Table:
+    return curves.cast(_short())
+
+
+def _short() -> pa.Schema:
+    return CURVE_SCHEMA.set(1, pa.field("iteration", pa.list_(pa.int32())))
+
+
+def with_more_time(members: Members) -> Members:
+    header, arrays = members
+    return header | {"training_s": header["training_s"] + 1000.0}, arrays
+
+
+UPGRADES = {"results": with_note, "curves": with_short_iterations}
+LAST = replace(FORMATS[SCHEMA_VERSION], upgrades=UPGRADES, upgrade_checkpoint=with_more_time)
+
+
+def raise_version(monkeypatch: pytest.MonkeyPatch, last: Format = LAST) -> None:
+    """Make this the next version: results have a column more, curves another type, checkpoints other times."""
+    results = RESULT_SCHEMA.insert(0, pa.field("note", pa.string()))
+    schemas = {"results": results, "curves": _short(), "weights": WEIGHTS_SCHEMA}
+    monkeypatch.setattr(formats, "FORMATS", {**FORMATS, SCHEMA_VERSION: last, NEXT: Format(schemas)})
+    monkeypatch.setattr(formats, "SCHEMA_VERSION", NEXT)
+    for name, schema in (("RESULT_SCHEMA", results), ("CURVE_SCHEMA", _short())):
+        before = getattr(arrow, name)
+        for module in [m for m in sys.modules.values() if m.__name__.startswith("study.")]:
+            if getattr(module, name, None) is before:
+                monkeypatch.setattr(module, name, schema)
+
+
+def version_of_file(path: Path) -> int:
+    return version_of(path, pq.read_metadata(path).metadata)
+
+
+def test_the_next_version_reads_all_of_this_one(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Old files have the new columns, whatever is asked of them, and are left where they are."""
+    raise_version(monkeypatch)
+    study = Store(root).study("grid")
+    assert set(study.read_results()["note"].to_pylist()) == {"of version 1"}
+    assert len(study.done()) == len(study.read_curves()) == len(study.read_weights()) == 6
+    assert study.read_curves().schema.field("iteration").type == pa.list_(pa.int32())
+    assert sum(study.has_pack(pack) for pack in study.pack_ids()) == 3
+    assert {source["packages"]["seeded-study"] for source in study.provenances()} == {"0.1.0"}
+    kept = study.load_checkpoint(HALF_DONE)
+    assert kept is not None
+    assert kept.training_s > 1000.0
+    assert study.notices == []
+    assert study._folder.names("aside", "") == []
+
+
+def test_the_next_version_trains_nothing_again(
+    local: Path, went_on_from: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files of both versions side by side are one study: what is missing is trained, and nothing else or twice."""
+    raise_version(monkeypatch)
+    check_gone_on_with(local, went_on_from)
+    study = Store(local).study("grid")
+    versions = {version_of_file(path) for path in (local / "grid" / "results").iterdir()}
+    assert versions == {SCHEMA_VERSION, NEXT}
+    rows = study.read_results()
+    assert rows["note"].to_pylist().count("of version 1") == 6
+    assert rows.num_rows == len(study.read_curves()) == 12
+    assert max(rows["training_s"].to_pylist()) > 1000.0  # of the pack that went on from its checkpoint
+
+
+def test_the_next_version_adopts_from_this_one(local: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another study of the store takes over what files of both versions have, and writes the new one."""
+    raise_version(monkeypatch)
+    grid, again = (Store(local).study(name) for name in ("grid", "again"))
+    new = next(trial for trial in planned(grid).trials if trial.seed == 2)
+    grid.write_pack("new", [Result(trial=new, outcome=Outcome.DIVERGED)], [], [], {"created_at": "never"})
+    assert Store(local).adopt("again", grid.done()) == 7
+    assert {version_of_file(path) for path in (local / "again" / "results").iterdir()} == {NEXT}
+    kept = grid.read_results().filter(
+        pc.is_in(grid.read_results()["trial_id"], pa.array(sorted(grid.done())))
+    )
+    assert again.read_results().equals(kept)
+    for read in (StudyStore.read_curves, StudyStore.read_weights):
+        assert repr(read(again).to_pylist()) == repr(read(grid).to_pylist())  # has NaN
+
+
+def test_a_checkpoint_without_an_upgrade_is_trained_anew(
+    local: Path, went_on_from: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where training can't go on from an earlier version's checkpoint, its pack begins anew, and a person reads so."""
+    raise_version(monkeypatch, replace(LAST, upgrade_checkpoint=None))
+    grid = Store(local).study("grid")
+    (pack,) = [one for one in map(Pack, zip(planned(grid).trials, strict=True)) if one.id == HALF_DONE]
+    work = PackWork(str(local), "grid", grid.begin_attempt(), "fused", "cpu")
+    told = [event.text for event in work(pack) if isinstance(event, Notice)]
+    assert len(told) == 1
+    assert f"{HALF_DONE}.npz was kept by an earlier package (schema version {SCHEMA_VERSION})" in told[0]
+    assert "trained from the beginning" in told[0]
+    assert went_on_from == []
+    assert grid.has_pack(HALF_DONE)
+    assert not (local / "grid" / "aside").exists()
+
+
+def broken(results: pa.Table) -> pa.Table:
+    raise KeyError("no such column")
+
+
+def unchanged(results: pa.Table) -> pa.Table:
+    return results
+
+
+@pytest.mark.parametrize("upgrade", [broken, unchanged])
+def test_an_upgrade_that_fails_moves_nothing(
+    root: str, monkeypatch: pytest.MonkeyPatch, upgrade: Any
+) -> None:
+    """Results of before aren't set aside, and so trained again, because a later version has a fault."""
+    raise_version(monkeypatch, replace(LAST, upgrades=UPGRADES | {"results": upgrade}))
+    study = Store(root).study("grid")
+    with pytest.raises(StoreError, match=r"results.*schema version 1.*The file is untouched"):
+        study.done()
+    assert len(study.pack_ids()) == 4
+    assert study._folder.names("aside", "") == []
+
+
+def test_an_earlier_file_with_other_columns_is_left_alone(
+    local: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is ours, so a person decides: it is named, and not moved."""
+    file = next((local / "grid" / "results").iterdir())
+    file.write_bytes(parquet(pq.read_table(file).drop_columns(["test_mse"]), {}, "snappy"))
+    raise_version(monkeypatch)
+    with pytest.raises(StoreError, match=rf"{file.name}.*left where it is.*differing in test_mse"):
+        Store(local).study("grid").done()
+    assert file.exists()
+
+
+def test_results_given_as_a_file_are_upgraded_too(local: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`study report FILE.parquet` takes an earlier version's results by the names of today."""
+    raise_version(monkeypatch)
+    file = next(iter(sorted((local / "grid" / "results").iterdir())))
+    assert set(read_source(file).table["note"].to_pylist()) == {"of version 1"}
+
+
+def test_a_search_of_version_1_is_read(local: Path) -> None:
+    """A record of the first version is read, with values of today; one of a newer version asks for an upgrade."""
+    study = Store(local).study("search")
+    before = json.loads((local / "search" / record.NAME).read_text())
+    found = read_record(planned(study).spec, study)
+    assert found is not None
+    assert before["version"] == 1 < found.version == record.VERSION
+    assert list(found.winners or ()) == before["winners"]
+    assert [one.params for one in found.candidates] == [one["params"] for one in before["candidates"]]
+    newer = json.dumps(before | {"version": record.VERSION + 1}).encode()
+    with pytest.raises(InputError, match="upgrade the package"):
+        record.from_json(newer, record.NAME)

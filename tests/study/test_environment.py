@@ -1,0 +1,50 @@
+"""Versions: what must be equal among machines, and how a difference is told."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from study.environment import difference, versions
+
+ROOT = Path(__file__).resolve().parents[2]
+ASK = "from study.environment import versions; print(versions()['code'])"
+
+
+def code_of(folder: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", ASK],
+        env={"PYTHONPATH": str(folder)},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+def test_the_code_tells_checkouts_apart(tmp_path):
+    """The same files elsewhere have the same digest; a changed line, a moved file and a new one change it."""
+    for folder in ("study", "units", "tasks"):
+        shutil.copytree(
+            ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "*.csv")
+        )
+    seen = {code_of(tmp_path)}
+    assert seen == {versions()["code"]}
+    changed = tmp_path / "units" / "nmu.py"
+    changed.write_text(changed.read_text() + "\n")
+    seen.add(code_of(tmp_path))
+    (tmp_path / "units" / "more.py").touch()
+    seen.add(code_of(tmp_path))
+    (tmp_path / "units" / "more.py").rename(tmp_path / "tasks" / "more.py")
+    seen.add(code_of(tmp_path))
+    assert len(seen) == 4
+
+
+def test_a_difference_names_both():
+    """Every version that differs is named with both values, also one that is there on one side only."""
+    told = difference({"ray": "1", "torch": "2", "numpy": "3"}, {"ray": "1", "torch": "4", "numba": "5"})
+    assert told == "torch 2 here, 4 there; numpy 3 here, missing there; numba missing here, 5 there"
+    assert difference(versions(), dict(versions())) is None

@@ -1,0 +1,46 @@
+"""Laws of what a report calls things."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from study import words
+from study.report import latex
+from study.words import MODEL_NAMES
+from tasks import MODELS
+
+
+def test_models_carry_the_fields_symbols():
+    """No two models look alike, in figures or in LaTeX; a model that isn't known keeps its name."""
+    assert set(words.MODEL_SYMBOLS) <= set(MODELS)
+    for write in (words.symbol, partial(latex.show_value, "model")):
+        assert len({write(model) for model in MODELS}) == len(MODELS)
+        assert write("somebody's own") == "somebody's own"
+
+
+@pytest.mark.parametrize(("symbol", "model"), MODEL_NAMES.items())
+def test_published_symbols_are_the_models(symbol, model):
+    """A model reads the same whether a file calls it as study files do or as the published tables do."""
+    assert words.symbol(symbol) == words.symbol(model)
+    assert latex.show_value("model", symbol) == latex.show_value("model", model)
+
+
+def test_published_names_are_models():
+    """Every model of the published tables is one that a study can train."""
+    assert set(MODEL_NAMES.values()) <= set(MODELS)
+
+
+def test_values_are_written_for_people(published_cell):
+    """Operations, ranges and sizes read as in a paper."""
+    cell = published_cell("NAC-mul", extrapolation_range=((-6.0, -2.0), (2.0, 6.0)))
+    shown = {
+        key: words.show(cell, key, {}) for key in ("model", "operation", "extrapolation_range", "iterations")
+    }
+    assert shown == {
+        "model": "NAC•",
+        "operation": "×",
+        "extrapolation_range": "[-6,-2]|[2,6]",
+        "iterations": "200,000",
+    }

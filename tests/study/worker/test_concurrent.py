@@ -1,0 +1,104 @@
+"""Packs side by side in one worker: a crash takes no other along, an early end loses nothing."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from study.arrow import table_results
+from study.records import Event, Pack, PackCrashed, PackDone, Progress, Result
+from study.store import Store, StudyStore
+from study.worker.concurrent import abreast
+from study.worker.pack_work import PackWork
+
+
+def work_in(root: Path) -> tuple[StudyStore, PackWork]:
+    folder = Store(root).study("s")
+    return folder, PackWork(str(root), "s", folder.begin_attempt(), "fused", "cpu", checkpoint_every_s=60)
+
+
+def bits(folder: StudyStore) -> list[Result]:
+    results = table_results(folder.read_results())
+    return sorted((replace(r, training_s=0.0) for r in results), key=lambda result: result.trial.id)
+
+
+def test_side_by_side_packs_come_out_as_alone(tmp_path, small_pack):
+    """Each pack is told done once, and stores the bits that it has alone."""
+    packs = [small_pack(seed, seed + 100, model=model) for seed in range(3) for model in ("NMU", "linear")]
+    folder, work = work_in(tmp_path / "together")
+    events = [event for together in abreast(work, packs) for event in together]
+    assert sorted(e.pack_id for e in events if isinstance(e, PackDone)) == sorted(pack.id for pack in packs)
+    alone, work = work_in(tmp_path / "alone")
+    for pack in packs:
+        assert list(abreast(work, [pack]))[-1] == [PackDone(pack.id)]
+    assert bits(folder) == bits(alone)
+
+
+def test_a_crash_lets_the_others_end(small_pack):
+    """The crash is told with its reason, and the others are told done."""
+    bad, *good = [small_pack(seed) for seed in range(4)]
+
+    def work(pack: Pack) -> Iterator[Event]:
+        yield Progress(pack.id, 1, 2, 1, 0, 0)
+        if pack is bad:
+            raise RuntimeError("it breaks")
+
+    for packs in ([bad, *good], [bad]):
+        told = [event for together in abreast(work, packs) for event in together]
+        (crash,) = [event for event in told if isinstance(event, PackCrashed)]
+        assert crash.pack_id == bad.id
+        assert "it breaks" in crash.error
+        done = {event.pack_id for event in told if isinstance(event, PackDone)}
+        assert done == {pack.id for pack in packs if pack is not bad}
+
+
+def test_a_thread_that_would_end_in_silence_is_told(small_pack):
+    """What ends a process in a worker's own thread, such as SystemExit, is a crash of its pack among others."""
+    bad, good = small_pack(0), small_pack(1)
+
+    def work(pack: Pack) -> Iterator[Event]:
+        if pack is bad:
+            raise SystemExit(3)
+        yield Progress(pack.id, 1, 2, 1, 0, 0)
+
+    told = [event for together in abreast(work, [bad, good]) for event in together]
+    assert [event.pack_id for event in told if isinstance(event, PackCrashed)] == [bad.id]
+    assert [event.pack_id for event in told if isinstance(event, PackDone)] == [good.id]
+
+
+def test_closed_early_each_keeps_a_checkpoint(tmp_path, small_pack):
+    """Ended in the middle, all packs stop at their next step with a checkpoint, and none is stored."""
+    packs = [small_pack(seed, iterations=10**7, evaluate_every=10**6) for seed in range(3)]
+    folder, work = work_in(tmp_path)
+    before = threading.active_count()
+    running = abreast(work, packs)
+    assert next(running)
+    running.close()
+    assert {pack_id for pack_id, _, _ in folder.checkpoints()} == {pack.id for pack in packs}
+    assert not folder.done()
+    assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_closing_closes_every_work(small_pack, count):
+    """No work is left open, whether in a thread or not."""
+    open_, lock = set(), threading.Lock()
+
+    def work(pack: Pack) -> Iterator[Event]:
+        with lock:
+            open_.add(pack.id)
+        try:
+            while True:
+                yield Progress(pack.id, 1, 2, 1, 0, 0)
+        finally:
+            with lock:
+                open_.discard(pack.id)
+
+    running = abreast(work, [small_pack(seed) for seed in range(count)])
+    assert next(running)
+    running.close()
+    assert not open_

@@ -1,0 +1,102 @@
+"""Engines prepared once on a machine, by whoever comes first."""
+
+from __future__ import annotations
+
+import fcntl
+import sys
+import tempfile
+import threading
+
+import pytest
+
+from study.engine import ENGINES
+from study.worker import prepare as the_module
+from study.worker.prepare import prepare, prepared, preparing
+
+DEADLINE_S = 600
+
+
+@pytest.fixture(autouse=True)
+def own_folders(tmp_path, monkeypatch):
+    """Nothing is compiled or locked yet, and what other tests compiled stays theirs."""
+    for folder in ("cache", "locks"):
+        (tmp_path / folder).mkdir()
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "locks"))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(the_module, "_prepared", set())
+
+
+@pytest.mark.slow
+def test_a_process_compiles_for_all(tmp_path, small_pack):
+    """When the process is done, what it compiled is on disk."""
+    with preparing([(ENGINES["fused"], small_pack(0).trials[0].cell)]) as process:
+        assert process.wait(DEADLINE_S) == 0
+    assert list((tmp_path / "cache").rglob("*train*.nbc"))
+
+
+def test_leaving_ends_the_process(tmp_path, small_pack):
+    """Who leaves early leaves no process behind."""
+    with preparing([(ENGINES["fused"], small_pack(0).trials[0].cell)]) as process:
+        assert process.poll() is None
+    assert process.returncode < 0
+
+
+def test_a_process_that_fails_fails_alone(small_pack, monkeypatch):
+    """If it can't even start Python, nothing is raised: workers prepare their engines themselves."""
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with preparing([(ENGINES["fused"], small_pack(0).trials[0].cell)] * 10_000) as process:
+        assert process.wait(DEADLINE_S) == 1
+
+
+def test_the_first_prepares_and_others_wait(tmp_path, small_pack, monkeypatch):
+    """While one process prepares an engine, another waits, and doesn't do it again; in one process it is done once."""
+    engine, cell = ENGINES["fused"], small_pack(0).trials[0].cell
+    done: list[str] = []
+    monkeypatch.setattr(type(engine), "prepare", lambda self, cell: done.append(self.name))
+    monkeypatch.setattr(type(engine), "is_compiled", lambda self, cell: bool(done))
+    prepare(engine, cell)
+    prepare(engine, cell)
+    assert done == ["fused"]
+
+    the_module._prepared.clear()
+    (path,) = (tmp_path / "locks").glob("study-prepare-fused-*")
+    with path.open("r+") as holder:  # as another process would: a lock belongs to an open file
+        fcntl.flock(holder, fcntl.LOCK_EX)
+        other = threading.Thread(target=prepare, args=(engine, cell))
+        other.start()
+        other.join(0.5)
+        assert other.is_alive()
+    other.join(DEADLINE_S)
+    assert not other.is_alive()
+    assert done == ["fused"]
+    assert the_module._prepared == {"fused"}
+
+
+@pytest.mark.parametrize(("compiled", "doing"), [(False, "compiling"), (None, "preparing"), (True, None)])
+def test_what_takes_long_is_said_before_it_begins(compiled, doing, small_pack, monkeypatch):
+    """That an engine is compiled is said before it is, and when it is over; nothing is said if it is on disk."""
+    engine, cell = ENGINES["fused"], small_pack(0).trials[0].cell
+    done: list[str] = []
+    monkeypatch.setattr(type(engine), "prepare", lambda self, cell: done.append(self.name))
+    monkeypatch.setattr(type(engine), "is_compiled", lambda self, cell: compiled)
+    heard = [(step.doing, len(done)) for step in prepared(engine, cell)]
+    assert heard == ([] if doing is None else [(doing, 0), ("ready", 1)])
+    assert done == ["fused"]
+
+
+@pytest.mark.parametrize("died", [True, False])
+def test_who_waited_compiles_what_the_other_did_not(died, tmp_path, small_pack, monkeypatch):
+    """Who waits says so; afterwards it compiles only if the process it waited for has died, or compiled other code."""
+    engine, cell = ENGINES["fused"], small_pack(0).trials[0].cell
+    done: list[str] = []
+    monkeypatch.setattr(type(engine), "prepare", lambda self, cell: done.append(self.name))
+    monkeypatch.setattr(type(engine), "is_compiled", lambda self, cell: bool(done))
+    with the_module._lock_file(engine) as holder:
+        fcntl.flock(holder, fcntl.LOCK_EX)
+        steps = prepared(engine, cell)
+        assert next(steps).doing == "waiting"
+        if not died:
+            done.append("by the other")
+    assert [step.doing for step in steps] == (["compiling", "ready"] if died else ["ready"])
+    assert done == (["fused"] if died else ["by the other"])

@@ -133,8 +133,9 @@ class Experiment:
         """Delete runs that nobody will end, of trials that have another; say that nobody is writing any more."""
         for run in runs_of(self._client, self._id, f"{_TRIALS} and attributes.status = 'RUNNING'"):
             others = runs_of(self._client, self._id, f"tags.`{TRIAL_ID}` = '{run.data.tags[TRIAL_ID]}'")
-            if any(other.info.status in _KEPT for other in others):  # a create that was answered too late
-                self._client.delete_run(run.info.run_id)
+            ended = [other for other in others if other.info.status in _KEPT]
+            if ended:  # a create that was answered too late
+                self._drop([run], min(ended, key=_rank))
         self.study.finish()
         count_rows(self._uri)
 
@@ -142,10 +143,24 @@ class Experiment:
         """Get to know runs, deleting all but the best of each trial."""
         found = [run for run in runs_of(self._client, self._id, which) if TRIAL_ID in run.data.tags]
         for trial_id, twins in groupby(sorted(found, key=_rank), key=_trial_id):
-            best, *others = twins
-            self._known[trial_id] = _known(best)
-            for twin in others:  # two publishers at once, or an answer that never came
-                self._client.delete_run(twin.info.run_id)
+            best, *others = twins  # two publishers at once, or an answer that never came
+            self._known[trial_id] = _known(self._drop(others, best))
+
+    def _drop(self, twins: Sequence[Run], kept: Run) -> Run:
+        """Delete a trial's other runs, and give the one that is left.
+
+        Another publisher may meanwhile have ended one of these twins, and deleted the one kept here. Whoever sees this
+        restores the run that began first, so that both restore the same.
+        """
+        if not twins:
+            return kept
+        for twin in twins:
+            self._client.delete_run(twin.info.run_id)
+        if self._client.get_run(kept.info.run_id).info.lifecycle_stage == "active":
+            return kept
+        first = min([kept, *twins], key=lambda run: (run.info.start_time, run.info.run_id))
+        self._client.restore_run(first.info.run_id)
+        return self._client.get_run(first.info.run_id)
 
     def _has(self, result: Result) -> bool:
         known = self._known.get(result.trial.id)

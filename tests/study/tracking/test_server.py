@@ -168,6 +168,7 @@ def test_two_publishers_at_once(addresses: tuple[str, str]) -> None:
     with Publisher(uri, "both", PACKS) as one, Publisher(direct, "both", PACKS) as other:
         publish_all(one, PACKS)
         publish_all(other, PACKS)
+        assert (one.close(READY_S), other.close(READY_S)) == (0, 0)
     assert sync(uri, "both", PACKS) == 0
     once_each(direct, "both")
 

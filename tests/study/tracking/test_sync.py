@@ -208,6 +208,30 @@ def test_a_run_that_was_made_too_late_is_deleted(uri: str) -> None:
     assert [run.info.status for run in runs_of(uri)] == ["FINISHED"] * 2
 
 
+def test_two_that_delete_each_others_run_of_a_trial_lose_none(
+    uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One finds the other's run unfinished; before it is deleted, the other ends it and deletes the one's."""
+    (trial,) = trials_of(RESULTS[:1], CURVES[:1])
+    slow, quick = Experiment(uri, "demo"), Experiment(uri, "demo")
+    run_id, start_ms = slow._begin("pack-0", trial)
+    slow._log(run_id, start_ms, trial)
+    delete_run = quick._client.delete_run
+
+    def delete_after_the_other(run: str) -> None:
+        monkeypatch.setattr(quick._client, "delete_run", delete_run)
+        slow._end(run_id, start_ms, trial)
+        slow._read_back("pack-0", RESULTS[:1])
+        assert [run.info.run_id for run in runs_of(uri)] == [run_id]
+        delete_run(run)
+
+    monkeypatch.setattr(quick._client, "delete_run", delete_after_the_other)
+    monkeypatch.setattr("study.tracking.experiment.now_ms", lambda: start_ms + 10_000)  # it begins later
+    quick.publish("pack-0", RESULTS[:1], lambda: CURVES[:1])
+    assert [run.info.run_id for run in runs_of(uri)] == [run_id]
+    assert sync(uri, "demo", Made(RESULTS[:1], CURVES)) == 0
+
+
 def test_charts_against_hidden_size(uri: str) -> None:
     """A chart is drawn once; one that differs gets a number of its own, and the old one stays clean."""
     points = [("NMU", 2, 0.9, 1e5), ("NMU", 4, 1.0, None), ("NAC-mul λ", 2, 0.0, None)]

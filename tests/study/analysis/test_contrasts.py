@@ -7,8 +7,7 @@ import math
 import pytest
 
 from study import statistics
-from study.analysis import contrasts
-from study.analysis.contrasts import MOST_PAIRS
+from study.analysis.contrasts import MOST_PAIRS, contrasts
 from study.report import cells
 
 SIZES = (2, 3, 4, 10)

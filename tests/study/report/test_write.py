@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pytest
 from matplotlib.figure import Figure
 
-from study.analysis import contrasts
+from study.analysis.contrasts import contrasts
 from study.console import Console
 from study.errors import InputError
 from study.records import CELL_FIELDS

@@ -167,7 +167,7 @@ def test_titles_stay_within_their_panel(title):
 
 SCRIPT = """
 import hashlib
-from study.aggregate import GroupSummary
+from study.analysis.aggregate import GroupSummary
 from study.report import groups
 from study.report.figures import panels
 from study.report.figures.names import KINDS

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.measure import command, finish, parser, tell
-from study.plan.plan import Plan, plan
+from study.plan.plan import Plan, make_plan
 from study.records import Cell, Curve, Outcome, Result, Trial, Weights
 from study.report import FORMATS
 from study.spec import parse_spec
@@ -42,7 +42,9 @@ def made_up_plan(cells: int, seeds: int) -> Plan:
     side = max(1, round((cells / 4) ** 0.5))
     hidden = list(range(2, 2 + side))
     variances = [round(0.002 * (i + 1), 4) for i in range(side)]
-    return plan(parse_spec(SPEC.format(seeds=seeds, hidden=hidden, variances=variances), source="made-up"))
+    return make_plan(
+        parse_spec(SPEC.format(seeds=seeds, hidden=hidden, variances=variances), source="made-up")
+    )
 
 
 def store(root: Path, planned: Plan) -> None:

@@ -31,7 +31,7 @@ from study.console import Console
 from study.driver import train
 from study.driver.monitor import Watch
 from study.engine import Training
-from study.plan.plan import plan
+from study.plan.plan import make_plan
 from study.records import Checkpoint, Curve, Event, Outcome, Pack, PackDone, Progress, Result, Weights
 from study.spec import parse_spec
 from study.store import Store
@@ -131,7 +131,7 @@ def drive(root: Path, trials: int, pack_size: int, notes: Path, kill_at: int | N
     """
     train.PackWork = IdleWork  # type: ignore[misc]
     rates = [round(0.001 * (i + 1), 4) for i in range(CELLS // 10)]
-    planned = plan(parse_spec(SPEC.format(seeds=trials // CELLS, rates=rates), source="scale"))
+    planned = make_plan(parse_spec(SPEC.format(seeds=trials // CELLS, rates=rates), source="scale"))
     with notes.open("w", buffering=1) as out:
         heard, take = itertools.count(1), Watch.__call__
 

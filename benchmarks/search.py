@@ -26,12 +26,11 @@ from study import statistics
 from study.console import Console
 from study.driver.resources import Options
 from study.engine import engine_for
-from study.plan.packs import packs
-from study.plan.plan import Plan
-from study.plan.plan import plan as make_plan
+from study.plan.packs import make_packs
+from study.plan.plan import Plan, make_plan
 from study.records import Cell, Outcome, Trial
 from study.report.figures.style import INK, PALETTE, STYLE, WIDTH_IN
-from study.results.load import standing
+from study.results.load import load_results
 from study.run import Ending, run
 from study.search import Searching, found, read_record
 from study.search.evidence import Evidence
@@ -53,7 +52,7 @@ Pick = tuple[Cell, int, float]
 def trained(trials: Sequence[Trial]) -> dict[str, bool]:
     """Train trials here, and say which are solved."""
     solved: dict[str, bool] = {}
-    for pack in packs(trials, slots=1):
+    for pack in make_packs(trials, slots=1):
         running = engine_for("auto", pack.trials[0].cell, "cpu").start(pack, device="cpu")
         while not running.done:
             running.advance(60.0)
@@ -77,7 +76,7 @@ def grid(store: Path) -> Pick:
     """Choose the cell with the greatest success rate of the grid; of equals, the first."""
     plan = make_plan(load_spec(FILES / "grid.yaml"))
     quietly_run(plan, store)
-    best = max(standing(plan.spec.study, store).summaries, key=lambda s: s.success_rate or 0.0)
+    best = max(load_results(plan.spec.study, store).summaries, key=lambda s: s.success_rate or 0.0)
     return best.cell, plan.trials_count, best.success_rate or 0.0
 
 

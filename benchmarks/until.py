@@ -18,9 +18,8 @@ import pyarrow as pa
 from benchmarks.measure import finish, tell
 from study import statistics
 from study.analysis.aggregate import CellSummary, aggregate
-from study.plan.plan import Plan
-from study.plan.plan import plan as make_plan
-from study.plan.until import CONFIDENCE, Verdict, expected, grown, verdicts
+from study.plan.plan import Plan, make_plan
+from study.plan.until import CONFIDENCE, Verdict, expected, extended, verdicts
 from study.records import Interval
 from study.report import cells
 from study.spec import parse_spec
@@ -41,7 +40,7 @@ def replayed(plan: Plan, results: pa.Table) -> tuple[Plan, pa.Table, int]:
         What it asks for in the end, the results of that, and how many times it asked.
     """
     known, asked = results.slice(0, 0), 0
-    while (after := grown(plan, known)) != plan:
+    while (after := extended(plan, known)) != plan:
         plan, asked = after, asked + 1
         known = revealed(plan, results)
     return plan, known, asked
@@ -136,7 +135,7 @@ def compared(name: str, results: pa.Table, plan: Plan, fixed: Plan) -> tuple[lis
     Each row has the seeds that `study plan` expects once the first batch is done, too.
     """
     end, known, asked = replayed(plan, results)
-    awaited = expected(plan, revealed(grown(plan, results.slice(0, 0)), results))
+    awaited = expected(plan, revealed(extended(plan, results.slice(0, 0)), results))
     summaries = aggregate(results, planned={cell: len(fixed.seeds(cell)) for cell in fixed.cells})
     rows = cells(summaries, fixed.labels)
     row_of = {cell.id: row for row, cell in enumerate(fixed.cells)}

@@ -104,10 +104,10 @@ def kill(what: str, *words: str) -> None:
 
 def planned() -> set[str]:
     """Give the ids of the trials that the study asks for."""
-    from study.plan.plan import plan
+    from study.plan.plan import make_plan
     from study.spec import load_spec
 
-    return {trial.id for trial in plan(load_spec(str(STUDY_FILE))).trials}
+    return {trial.id for trial in make_plan(load_spec(str(STUDY_FILE))).trials}
 
 
 def run_study(service: Service) -> None:

@@ -21,7 +21,7 @@ _NO_SECRET = {"passfile", "sslkey", "ssl_key", "sslkeylogfile"}
 
 
 @dataclass(frozen=True, slots=True)
-class _Parts:
+class _AddressParts:
     """An address taken apart.
 
     Args:
@@ -103,10 +103,10 @@ def said_of(address: str, text: str) -> str:
     return _ADDRESS.sub(lambda found: without_secret(found[0]), text)
 
 
-def _parts(address: str) -> _Parts:
+def _parts(address: str) -> _AddressParts:
     matched = _SCHEME.fullmatch(address)
     if matched is None and ("@" not in address or address.startswith(_OF_FOLDERS)):
-        return _Parts("", None, address, None)
+        return _AddressParts("", None, address, None)
     name, scheme, rest = "", "", address
     if matched is not None:
         name, scheme, rest = (
@@ -116,12 +116,12 @@ def _parts(address: str) -> _Parts:
         )
     if name.startswith(_OF_FILES):
         place, asks, query = rest.partition("?")
-        return _Parts(scheme, None, place, query if asks else None)
+        return _AddressParts(scheme, None, place, query if asks else None)
     user, at, host = rest.rpartition("@")
     bucket = rest.partition("/")[0]
     if name in _OBJECTS and ":" not in bucket and ("@" not in bucket or name.startswith("abfs")):
         user, at, host = "", "", rest
     if re.search(r"[?#]", user):  # is that @ in the query, or that ? in the password?
-        return _Parts(scheme, rest, "", None)
+        return _AddressParts(scheme, rest, "", None)
     cut = re.split(r"[?#]", host, maxsplit=1)
-    return _Parts(scheme, user if at else None, cut[0], cut[1] if len(cut) > 1 else None)
+    return _AddressParts(scheme, user if at else None, cut[0], cut[1] if len(cut) > 1 else None)

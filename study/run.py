@@ -1,12 +1,15 @@
 r"""The path of a study, from its file to its report: the first file to read.
 
 study.yaml -> spec -> plan (cells, trials, packs) -> [Ray Tune: engine trains packs] -> store -> tracking (MLflow)
-                                                                                    \-> aggregate -> report
+                                                                                    \-> analysis -> report
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from enum import Enum
 from functools import partial
 from pathlib import Path
@@ -14,20 +17,24 @@ from typing import TYPE_CHECKING
 
 from study.console import Console
 from study.driver.heartbeat import beat
+from study.driver.monitor import Monitor, stopping
 from study.driver.options import Options
 from study.driver.publishing import publishing
-from study.errors import BusyError
+from study.errors import BusyError, StoreAwayError
 from study.plan import until
 from study.plan.plan import Plan
-from study.records import Trial
-from study.results.load import Standing, standing
+from study.records import Event, Pack, PackFailed, Trial
+from study.results.load import StudyResults, load_results
 from study.results.study import are_current, report_folder, show, write_and_keep
-from study.store import Held, Store, StudyStore
-from study.store.retry import waited
+from study.store import Store, StudyLock, StudyStore
+from study.store.retry import Patience
 from study.tracking import Publisher
 
 if TYPE_CHECKING:
-    from study.driver.resources import Engines
+    from study.driver.resources import Resources
+
+# A run that is shorter may be over before the last worker has started.
+_TIME_TO_START_S = 60.0
 
 
 class Ending(Enum):
@@ -38,195 +45,283 @@ class Ending(Enum):
     FAILURES = "failures"
 
 
-Grow = Callable[[Plan, StudyStore, Callable[[str], None]], Plan]
-"""Gives what a study asks for by what is stored of it, and tells a person; the plan itself if that is all."""
+Extend = Callable[[Plan, StudyStore, Callable[[str], None]], Plan]
+"""Returns what a study asks for by what is stored of it, the plan itself if that is all, and notifies a person."""
 
 
-def until_sure(plan: Plan, folder: StudyStore, tell: Callable[[str], None]) -> Plan:
-    """Give each cell the seeds that it needs by what is stored; a plan whose seeds are given stays as it is."""
+def until_sure(plan: Plan, folder: StudyStore, notify: Callable[[str], None]) -> Plan:
+    """Extend each cell by the seeds that it needs by what is stored; a plan whose seeds are given stays as it is."""
     if plan.spec.until is None:
         return plan
     results = folder.read_results()
-    grown = until.grown(plan, results)
-    if grown == plan:
+    extended = until.extended(plan, results)
+    if extended == plan:
         return plan
     if results.num_rows:
-        tell(until.progress(grown, results))
-    return grown
+        notify(until.progress(extended, results))
+    return extended
 
 
-def run(plan: Plan, options: Options, console: Console, grow: Grow = until_sure) -> Ending:
-    """Run what is missing of a study, publish it as it comes, and report.
+def run(plan: Plan, options: Options, console: Console, extend: Extend = until_sure) -> Ending:
+    """Train what is missing of a study, publish it as it comes, and report.
 
     Args:
         plan: what the study asks for, or what it begins with.
         options: where and how.
         console: where progress and the table are shown.
-        grow: asked at the start, and whenever all that was asked for is done.
+        extend: called at the start, and whenever all that was asked for is done.
 
     Returns:
         Whether every trial has a result, Ctrl-C or SIGTERM ended it early, or some trials failed; run again, it
         goes on with what is missing.
     """
-    folder = Store(options.root).study(plan.spec.study)
-    tell = partial(console.print, style="yellow")
-    # It isn't ours yet: nothing is set aside.
-    looking = Store(options.root, read_only=True).study(plan.spec.study)
-    engines = None if _is_trained(plan, looking, grow) else _engines(plan, options)
-    with folder.lock(tell) as held:
-        attempt = folder.begin_attempt()
-        folder = folder.of_attempt(attempt)
-        folder.write_spec(plan.spec.text)
-        following = partial(_next, folder=folder, options=options, console=console, grow=grow)
-        plan, pending = following(plan, set())
-        read = partial(waited, partial(_standing, folder, options), tell)
+    study = Run(plan, options, console, extend)
+    study.refuse()
+    with study.locked():
+        pending = study.extend()
         if not pending:
-            return _conclude(plan, read(options.patience_s), folder, options, console)
-        # Only here: engines and Ray take seconds, and a study that is done needs neither.
-        from study.driver import train
+            return study.conclude()
+        with study.prepare():
+            finished = study.train(pending)
+            results = study.report(finished)
+    return _ending(results) if finished else Ending.INTERRUPTED
 
-        taken_over = partial(_taken_over, folder, held, tell)
-        with (
-            train.workers(plan, options, engines or _engines(plan, options), console) as slots,
-            report_folder(folder) as into,
-            publishing(plan, folder, options.tracking_uri, console) as publisher,
-        ):
-            if publisher is not None:  # an earlier run may have been killed, or had no MLflow
-                publisher.catch_up()
-            finished = train.train(
-                plan,
-                pending,
-                folder,
-                options,
-                slots,
-                publisher,
-                console,
-                held=held,
-                attempt=attempt,
-                taken_over=taken_over,
-                following=following,
+
+class Run:
+    """One run of a study, by the process that drives it.
+
+    Args:
+        plan: what the study asks for, or what it begins with.
+        options: where and how.
+        console: where progress and the table are shown.
+        extend: called for more whenever all that was asked for is done.
+
+    Attributes:
+        plan: what the study asks for so far.
+        folder: the study's part of the store.
+        resources: workers, once they are there.
+        publisher: of results; None where nothing is published.
+    """
+
+    folder: StudyStore
+    resources: Resources
+    publisher: Publisher | None
+    _attempt: str
+    _lock: StudyLock
+    _into: Path
+    _stop: threading.Event
+    _monitor: Monitor
+
+    def __init__(self, plan: Plan, options: Options, console: Console, extend: Extend) -> None:
+        self.plan, self.options, self.console, self._extend = plan, options, console, extend
+        self._notify = partial(console.print, style="yellow")
+        self._patience = Patience(self._notify, options.patience_s)
+        self._tried: set[str] = set()
+
+    def refuse(self) -> None:
+        """Refuse a study that no engine here can train, before anything is started or written.
+
+        Engines take seconds to import, and a study that is done needs none.
+
+        Raises:
+            InputError: if there is no engine for a cell, or the device isn't there.
+        """
+        if not self._is_trained():
+            from study.driver.resources import engines_of
+
+            engines_of(self.plan, self.options)
+
+    def _is_trained(self) -> bool:
+        """Return whether all trials are done already, as far as can be known without writing anything.
+
+        Nothing has started yet: a store that is away is an error at once, and isn't waited for.
+        """
+        if self.plan.spec.search is not None:
+            return False
+        folder = Store(self.options.root, read_only=True).study(self.plan.spec.study)
+        done = folder.done()
+        if len(done) < self.plan.trials_count:
+            return False
+        plan = self._extend(self.plan, folder, lambda sentence: None)
+        return {trial.id for trial in plan.trials} <= done
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the study's lock, so that no other process drives it."""
+        folder = Store(self.options.root).study(self.plan.spec.study)
+        with folder.lock(self._notify) as self._lock:
+            self._attempt = folder.begin_attempt()
+            self.folder = folder.of_attempt(self._attempt)
+            self.folder.write_spec(self.plan.spec.text)
+            yield
+
+    def extend(self) -> list[Trial]:
+        """Extend the plan by what is stored, and return its trials to train: neither done nor tried in this run."""
+        while True:
+            before = self.plan
+            self.plan = self._patience(partial(self._extend, before, self.folder, self.console.print))
+            missing = self._patience(
+                partial(find_missing, self.plan, self.folder, self.options, self.console)
             )
-            patience_s = options.patience_s if finished else 0.0  # asked to stop, it waits for no store
-            if (reason := taken_over(patience_s)) is not None:
-                raise BusyError(f"{reason}: this run of it stops")
-            found = read(patience_s)
-            beat(plan.spec.study, found.counts, console)
-            _report(found, into, folder, publisher, options.tracking_uri, console)
-    return _ending(found) if finished else Ending.INTERRUPTED
+            pending = [trial for trial in missing if trial.id not in self._tried]
+            # What other studies of the store have done may be enough to ask for more.
+            if pending or self.plan is before:
+                self._tried.update(trial.id for trial in pending if self.plan.may_extend)
+                return pending
 
+    def conclude(self) -> Ending:
+        """Report and publish a study that has nothing left to train, if its report or MLflow don't show it yet."""
+        results = self._results(self.options.patience_s)
+        beat(self.plan.spec.study, results.counts, self.console)
+        if are_current(results, self.options.tracking_uri):
+            show(results, self.console)
+            return _ending(results)
+        with self._published():
+            self._report(results)
+        return _ending(results)
 
-def _is_trained(plan: Plan, folder: StudyStore, grow: Grow) -> bool:
-    """Say whether all trials of a study are done already, as far as can be told without writing anything.
+    @contextmanager
+    def prepare(self) -> Iterator[None]:
+        """Have workers and a publisher.
 
-    Nothing has started yet: a store that is away is an error at once, and not waited for.
-    """
-    if plan.spec.search is not None:
-        return False
-    done = folder.done()
-    if len(done) < plan.trials_count:
-        return False
-    grown = grow(plan, folder, lambda sentence: None)
-    return {trial.id for trial in grown.trials} <= done
+        The cluster outlives the publisher: Ray ends the process if another thread touches what is left of it.
+        """
+        from study.driver.resources import workers  # late: engines and Ray take seconds to import
 
+        with workers(self.plan, self.options, self.console) as self.resources, self._published():
+            yield
 
-def _engines(plan: Plan, options: Options) -> Engines:
-    from study.driver.resources import engines_of  # only here: a study that is done needs no engine
+    @contextmanager
+    def _published(self) -> Iterator[None]:
+        with (
+            report_folder(self.folder) as self._into,
+            publishing(self.plan, self.folder, self.options.tracking_uri, self.console) as self.publisher,
+        ):
+            if self.publisher is not None:  # an earlier run may have been killed, or had no MLflow
+                self.publisher.catch_up()
+            yield
 
-    return engines_of(plan, options)
+    def train(self, pending: Sequence[Trial]) -> bool:
+        """Train trials and those that follow from them, and store and publish what comes.
 
+        Returns:
+            Whether it came to its end, and wasn't stopped.
+        """
+        formed = self.resources.form(pending, self.folder, self.console)
+        # Signals are taken over after Ray has started, since Ray takes them over when it starts.
+        with stopping(self.console) as self._stop:
+            self._monitor = Monitor(
+                self.folder, self.publisher, self.console, self._stop, self.options.patience_s
+            )
+            self._monitor.begin(self.plan, formed.packs, pending)
+            more = self._more if self.plan.may_extend else None
+            scheduler = self.resources.scheduler(self.plan, self._attempt, self._stop, more)
+            began = time.monotonic()
+            with self._monitor.shown():
+                used = scheduler.run(formed.bundles, formed.shares, self._on_event)
+            took_s = time.monotonic() - began
+        finished = not self._stop.is_set()
+        if (
+            len(used) < min(self.resources.count, len(formed.bundles))
+            and took_s > _TIME_TO_START_S
+            and finished
+        ):
+            self._notify(f"only {len(used)} of {self.resources.count} workers were used")
+        return finished
 
-def _conclude(plan: Plan, found: Standing, folder: StudyStore, options: Options, console: Console) -> Ending:
-    """Report and publish a study that has nothing left to train, if its report or MLflow don't show it yet."""
-    beat(plan.spec.study, found.counts, console)
-    if are_current(found, options.tracking_uri):
-        show(found, console)
-        return _ending(found)
-    with (
-        report_folder(found.folder) as into,
-        publishing(plan, found.folder, options.tracking_uri, console) as publisher,
-    ):
+    def _on_event(self, event: Event) -> None:
+        # Packs also fail because another driver has taken the study over: their failures are not ours to store.
+        if self._lock.lost or (isinstance(event, PackFailed) and not self._is_ours()):
+            self._stop.set()
+        else:
+            self._monitor(event)
+
+    def _more(self) -> tuple[Sequence[tuple[Pack, ...]], Mapping[str, float] | None]:
+        """Extend the plan once all that it asked for is stored, and return what there is to train."""
+        self._monitor.wait()
+        if self._stop.is_set() or self._taken_over(self.options.patience_s):
+            return [], None
+        pending = self.extend()
+        if not pending:
+            return [], None
+        formed = self.resources.form(pending, self.folder, self.console)
+        self._monitor.begin(self.plan, formed.packs, pending)
+        return formed.bundles, formed.shares
+
+    def report(self, finished: bool) -> StudyResults:
+        """Report and publish what came of the study, and return it.
+
+        Args:
+            finished: whether training came to its end; asked to stop, it waits for no store.
+
+        Raises:
+            BusyError: if another driver has taken the study over.
+        """
+        patience_s = self.options.patience_s if finished else 0.0
+        if (reason := self._taken_over(patience_s)) is not None:
+            raise BusyError(f"{reason}: this run of it stops")
+        results = self._results(patience_s)
+        beat(self.plan.spec.study, results.counts, self.console)
+        self._report(results)
+        return results
+
+    def _report(self, results: StudyResults) -> None:
+        if not results.counts["done"]:
+            return  # interrupted before the first pack was through
+        publisher = self.publisher
         if publisher is not None:
-            publisher.catch_up()
-        _report(found, into, folder, publisher, options.tracking_uri, console)
-    return _ending(found)
+            publisher.wait_for_study()
+        written = write_and_keep(results, self._into, self.folder, tracking_uri=self.options.tracking_uri)
+        if publisher is not None:
+            publisher.counts(results.counts)
+            publisher.series(results.series)
+            publisher.describe(results.headline, results.counts)
+            for file in written.files:
+                publisher.artifact(file)
+            publisher.shows(written.mark)
+        show(results, self.console)
+
+    def _results(self, patience_s: float) -> StudyResults:
+        return self._patience(partial(_checked_results, self.folder, self.options), patience_s)
+
+    def _taken_over(self, patience_s: float) -> str | None:
+        """Say so if another driver has taken the study over.
+
+        Raises:
+            StoreAwayError: if the store stays away, or the study gone from it, until patience is over.
+        """
+        if self._lock.lost is not None:
+            return self._lock.lost
+        try:
+            self._patience(self.folder.check, patience_s)
+        except BusyError as error:
+            return str(error)
+        return None
+
+    def _is_ours(self) -> bool:
+        """Return whether no other driver has the study, as far as is known; the monitor waits for a lost store."""
+        try:
+            self.folder.check()
+        except BusyError:
+            return False
+        except StoreAwayError:
+            return True
+        return True
 
 
-def _ending(found: Standing) -> Ending:
-    return Ending.FAILURES if found.counts["failed"] else Ending.FINISHED
-
-
-def _next(
-    plan: Plan, tried: set[str], *, folder: StudyStore, options: Options, console: Console, grow: Grow
-) -> tuple[Plan, list[Trial]]:
-    """Find what there is to do next, and the plan that it is of; nothing if all is done, or was tried already."""
-    tell = partial(console.print, style="yellow")
-    while True:
-        grown = waited(partial(grow, plan, folder, console.print), tell, options.patience_s)
-        missing = waited(
-            partial(find_pending, grown, folder, options.root, console), tell, options.patience_s
-        )
-        pending = [trial for trial in missing if trial.id not in tried]
-        if pending or grown is plan:
-            return grown, pending
-        plan = grown  # what other studies of the store have done may be enough to ask for more
-
-
-def _taken_over(folder: StudyStore, held: Held, tell: Callable[[str], None], patience_s: float) -> str | None:
-    """Say so if another driver has taken the study over.
-
-    Raises:
-        StoreAwayError: if the store stays away, or the study gone from it, until patience is over.
-    """
-    if held.lost is not None:
-        return held.lost
-    try:
-        waited(folder.check, tell, patience_s)
-    except BusyError as error:
-        return str(error)
-    return None
-
-
-def _standing(folder: StudyStore, options: Options) -> Standing:
-    folder.check()
-    return standing(folder.name, options.root)
-
-
-def _report(
-    found: Standing,
-    into: Path,
-    folder: StudyStore,
-    publisher: Publisher | None,
-    tracking_uri: str | None,
-    console: Console,
-) -> None:
-    if not found.counts["done"]:
-        return  # interrupted before the first pack was through
-    if publisher is not None:
-        publisher.wait_for_study()
-    written = write_and_keep(found, into, folder, tracking_uri=tracking_uri)
-    if publisher is not None:
-        publisher.counts(found.counts)
-        publisher.series(found.series)
-        publisher.describe(found.headline, found.counts)
-        for file in written.files:
-            publisher.artifact(file)
-        publisher.shows(written.mark)
-    show(found, console)
-
-
-def find_pending(plan: Plan, folder: StudyStore, root: str | Path, console: Console) -> list[Trial]:
+def find_missing(plan: Plan, folder: StudyStore, options: Options, console: Console) -> list[Trial]:
     """Find the trials without a result, after taking over those that other studies of the store have.
 
     Args:
         plan: what the study asks for.
         folder: its part of the store.
-        root: the store's folder, or its URL.
+        options: where the store is.
         console: told what was taken over.
 
     Raises:
         StoreAwayError: if the study is gone from the store: what is done isn't known.
     """
-    store, told = Store(root), len(folder.notices)
+    store, first_notice = Store(options.root), len(folder.notices)
     done, planned = folder.done(), {trial.id for trial in plan.trials}
     adopted = store.adopt(plan.spec.study, planned - done, folder) if planned - done else 0
     if adopted:
@@ -236,6 +331,15 @@ def find_pending(plan: Plan, folder: StudyStore, root: str | Path, console: Cons
     if unasked:
         console.print(f"{unasked} stored trials are not in this file any more: they are kept, and not shown")
     folder.check()
-    for notice in [*store.notices, *folder.notices[told:]]:
+    for notice in [*store.notices, *folder.notices[first_notice:]]:
         console.print(notice, style="yellow")
     return [trial for trial in plan.trials if trial.id not in done]
+
+
+def _checked_results(folder: StudyStore, options: Options) -> StudyResults:
+    folder.check()
+    return load_results(folder.name, options.root)
+
+
+def _ending(results: StudyResults) -> Ending:
+    return Ending.FAILURES if results.counts["failed"] else Ending.FINISHED

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, expect
 
 from docs.pictures import BROWSERS, SIZES, browser_path, opened
@@ -41,6 +42,11 @@ PATIENCE_MS = 240_000
 # A browser starts for each file, and PostgreSQL with MLflow's server for the session: whatever needs these is slow.
 SLOW_FIXTURES = {"browser", "running_service"}
 _QUICK = pytest.StashKey[dict[str, bool]]()
+
+
+# A busy machine is no failure.
+settings.register_profile("unhurried", deadline=None)
+settings.load_profile("unhurried")
 
 
 def pytest_configure() -> None:

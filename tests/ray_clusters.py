@@ -21,8 +21,8 @@ from types import MappingProxyType
 from study import cluster
 from study.arrow import table_results
 from study.jobs import Client, parse_address
-from study.plan.packs import packs as make_packs
-from study.plan.plan import plan as make_plan
+from study.plan.packs import make_packs
+from study.plan.plan import make_plan
 from study.records import Result
 from study.spec import parse_spec
 from study.store import Store
@@ -163,7 +163,8 @@ def undisturbed(root: Path, spec: str = SPEC) -> list[Result]:
     folder.write_spec(spec)
     work = PackWork(root, "NAME", folder.begin_attempt(), "torch", "cpu")
     trials = make_plan(parse_spec(spec, source="test")).trials
-    cluster.run_here(make_packs(trials, slots=1), work, lambda event: None, stop=threading.Event())
+    bundles = [(pack,) for pack in make_packs(trials, slots=1)]
+    cluster.LocalScheduler(work, threading.Event()).run(bundles, None, lambda event: None)
     return bits(root, "NAME")
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from study.cli import main
 from study.errors import SpecError
-from study.plan.plan import plan
+from study.plan.plan import make_plan
 from study.spec import parse_spec
 from study.spec.hyperparameters import HYPERPARAMETERS
 
@@ -159,7 +159,7 @@ def test_study_files_in_documents_are_what_they_seem(text: str, error: str | Non
     given = set(re.findall(r"^(\w+):", text, re.MULTILINE))
     rest = "".join(f"{key}: {value}\n" for key, value in _MINIMAL.items() if key not in given)
     if error is None:
-        planned = plan(parse_spec(text + rest, source="study.yaml"))
+        planned = make_plan(parse_spec(text + rest, source="study.yaml"))
         assert planned.trials_count > 0 or planned.spec.search is not None
         return
     with pytest.raises(SpecError) as caught:

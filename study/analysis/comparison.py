@@ -11,7 +11,7 @@ from study.analysis import rows as result_rows
 from study.analysis.aggregate import CellSummary
 from study.analysis.published import SOURCE, Published, published
 from study.analysis.questions import varying
-from study.analysis.rows import Keyed
+from study.analysis.rows import ResultRows
 from study.analysis.summary import Summary
 from study.errors import InputError
 from study.records import CELL_FIELDS, Cell, Interval
@@ -47,7 +47,7 @@ _BEST_STEP_WINDOW = 5000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Beside:
+class Reference:
     """What a row is set beside. None means that there is no such number.
 
     Args:
@@ -95,7 +95,7 @@ class Comparison:
 
     row: int
     summary: Summary
-    beside: Beside
+    beside: Reference
     difference: float
     difference_interval: Interval
     p_value: float
@@ -105,7 +105,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Against:
+class Comparisons:
     """A report's rows beside others.
 
     Args:
@@ -126,7 +126,7 @@ class Against:
         return self.name == PUBLISHED
 
 
-def with_published(summaries: Sequence[CellSummary]) -> Against:
+def with_published(summaries: Sequence[CellSummary]) -> Comparisons:
     """Compare each cell that repeats a published one, and has a finished trial, with it.
 
     Where several published cells have the same protocol, a study that sweeps the hidden size is compared with
@@ -137,10 +137,10 @@ def with_published(summaries: Sequence[CellSummary]) -> Against:
         for row, summary in enumerate(summaries)
         if summary.finished and (found := _choose(summary.cell, summaries)) is not None
     ]
-    return Against(name=PUBLISHED, source=SOURCE, comparisons=_compared(pairs))
+    return Comparisons(name=PUBLISHED, source=SOURCE, comparisons=_compared(pairs))
 
 
-def with_study(summaries: Sequence[CellSummary], others: Sequence[CellSummary], name: str) -> Against:
+def with_study(summaries: Sequence[CellSummary], others: Sequence[CellSummary], name: str) -> Comparisons:
     """Compare each cell with that of another study that has its values in all that either study sweeps.
 
     Raises:
@@ -168,7 +168,7 @@ def _differences(
     return notes
 
 
-def with_groups(rows: Keyed, others: Keyed, name: str) -> Against:
+def with_groups(rows: ResultRows, others: ResultRows, name: str) -> Comparisons:
     """Compare each group with that of another file or study which has its values in the same columns.
 
     Raises:
@@ -177,13 +177,13 @@ def with_groups(rows: Keyed, others: Keyed, name: str) -> Against:
     return _with_rows(rows, others, name, [])
 
 
-def _by(summaries: Sequence[CellSummary], keys: Sequence[str]) -> Keyed:
+def _by(summaries: Sequence[CellSummary], keys: Sequence[str]) -> ResultRows:
     """Tell cells apart by some of their fields."""
     values = tuple(tuple(getattr(s.cell, key) for key in keys) for s in summaries)
     return replace(result_rows.cells(summaries, {}), keys=tuple(keys), values=values)
 
 
-def _with_rows(rows: Keyed, others: Keyed, name: str, notes: Sequence[str]) -> Against:
+def _with_rows(rows: ResultRows, others: ResultRows, name: str, notes: Sequence[str]) -> Comparisons:
     there: dict[tuple[Any, ...], Summary] = {}
     for values, summary in zip(others.values, others.summaries, strict=True):
         if there.setdefault(values, summary) is not summary:
@@ -216,7 +216,7 @@ def _with_rows(rows: Keyed, others: Keyed, name: str, notes: Sequence[str]) -> A
         replace(c, log_rank_p=None if p is None else next(adjusted))
         for c, p in zip(compared, tested, strict=True)
     )
-    return Against(name=name, source=name, comparisons=timed, notes=(*notes, *told))
+    return Comparisons(name=name, source=name, comparisons=timed, notes=(*notes, *told))
 
 
 def _log_rank(here: Summary, there: Summary) -> float | None:
@@ -227,7 +227,7 @@ def _log_rank(here: Summary, there: Summary) -> float | None:
     return None if found is None else found.p_value
 
 
-def _compared(pairs: Sequence[tuple[int, Summary, Beside]]) -> tuple[Comparison, ...]:
+def _compared(pairs: Sequence[tuple[int, Summary, Reference]]) -> tuple[Comparison, ...]:
     p_values = [statistics.fisher_exact(s.solved, s.finished, b.solved, b.finished) for _, s, b in pairs]
     adjusted = statistics.holm(p_values)
     return tuple(
@@ -247,8 +247,8 @@ def _compared(pairs: Sequence[tuple[int, Summary, Beside]]) -> tuple[Comparison,
     )
 
 
-def _beside(source: str, of: Summary | Published, finished: int, *, complete: bool = True) -> Beside:
-    return Beside(
+def _beside(source: str, of: Summary | Published, finished: int, *, complete: bool = True) -> Reference:
+    return Reference(
         source=source,
         solved=of.solved,
         finished=finished,

@@ -16,7 +16,7 @@ import numpy as np
 
 from study import statistics
 from study.analysis import series
-from study.analysis.rows import Keyed
+from study.analysis.rows import ResultRows
 from study.analysis.summary import Summary
 from study.records import Interval
 
@@ -28,7 +28,7 @@ _FACTOR = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trend:
+class TrendTest:
     """How the success rate of one method goes with an ordered key.
 
     Args:
@@ -128,7 +128,7 @@ class Contrasts:
         notes: what was left out, and why.
     """
 
-    trends: tuple[Trend, ...] = ()
+    trends: tuple[TrendTest, ...] = ()
     slopes: tuple[Slope, ...] = ()
     pairs: tuple[Pair, ...] = ()
     speeds: tuple[Speed, ...] = ()
@@ -140,7 +140,7 @@ class Contrasts:
         return bool(self.trends or self.slopes or self.pairs or self.speeds)
 
 
-def contrasts(rows: Keyed) -> Contrasts:
+def contrasts(rows: ResultRows) -> Contrasts:
     """Compute every statement that the rows allow."""
     (pairs, notes), (speeds, unknown) = _pairs(rows), _speeds(rows)
     return Contrasts(
@@ -148,7 +148,7 @@ def contrasts(rows: Keyed) -> Contrasts:
     )
 
 
-def _ordered(rows: Keyed) -> list[str]:
+def _ordered(rows: ResultRows) -> list[str]:
     """List the keys of numbers that vary; a key with a default or infinity among its values has no order."""
     return [
         key
@@ -158,11 +158,11 @@ def _ordered(rows: Keyed) -> list[str]:
     ]
 
 
-def _trends(rows: Keyed) -> tuple[Trend, ...]:
+def _trends(rows: ResultRows) -> tuple[TrendTest, ...]:
     found = [trend for key in _ordered(rows) for trend in _trends_over(rows, key)]
     adjusted = statistics.holm([trend[-1] for trend in found])
     return tuple(
-        Trend(name=name, key=key, low=low, high=high, z=z, p_value=p, p_adjusted=after)
+        TrendTest(name=name, key=key, low=low, high=high, z=z, p_value=p, p_adjusted=after)
         for (name, key, low, high, z, p), after in zip(found, adjusted, strict=True)
     )
 
@@ -170,7 +170,7 @@ def _trends(rows: Keyed) -> tuple[Trend, ...]:
 _Found = tuple[str, str, tuple[float, float], tuple[float, float], float, float]
 
 
-def _trends_over(rows: Keyed, key: str) -> list[_Found]:
+def _trends_over(rows: ResultRows, key: str) -> list[_Found]:
     rest = [other for other in rows.varying() if other != key]
     found = []
     for members in rows.alike(rest, rows.finished()).values():
@@ -194,7 +194,7 @@ def _rate(summary: Summary) -> float:
     return summary.solved / summary.finished
 
 
-def _slopes(rows: Keyed) -> tuple[Slope, ...]:
+def _slopes(rows: ResultRows) -> tuple[Slope, ...]:
     """Regress on all ordered keys at once, where there are at least two of them."""
     keys = _ordered(rows)
     if len(keys) < 2:
@@ -251,7 +251,7 @@ def _by_factors(levels: Sequence[float]) -> bool:
     return min(levels) > 0 and max(levels) / min(levels) >= _FACTOR
 
 
-def _questions(rows: Keyed) -> list[tuple[str, list[int]]]:
+def _questions(rows: ResultRows) -> list[tuple[str, list[int]]]:
     """Give the rows of each question that two or more methods answer."""
     asked: dict[tuple[Any, ...], list[int]] = {}
     for row, question in enumerate(rows.questions()):
@@ -261,11 +261,11 @@ def _questions(rows: Keyed) -> list[tuple[str, list[int]]]:
     return [(rows.name(members[0], keys), members) for members in asked.values() if len(members) > 1]
 
 
-def _method(rows: Keyed, row: int) -> str:
+def _method(rows: ResultRows, row: int) -> str:
     return rows.name(row, [key for key in rows.varying() if key in rows.methods])
 
 
-def _pairs(rows: Keyed) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
+def _pairs(rows: ResultRows) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
     questions = _questions(rows)
     count = sum(math.comb(len(members), 2) for _, members in questions)
     if count > MOST_PAIRS:
@@ -297,7 +297,7 @@ def _pairs(rows: Keyed) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
     ), ()
 
 
-def _speeds(rows: Keyed) -> tuple[tuple[Speed, ...], tuple[str, ...]]:
+def _speeds(rows: ResultRows) -> tuple[tuple[Speed, ...], tuple[str, ...]]:
     found, unknown = [], 0
     for question, members in _questions(rows):
         known = [t.known("iterations") if (t := rows.summaries[row].times) else None for row in members]

@@ -8,8 +8,8 @@ from typing import Any
 
 from study import statistics, words
 from study.analysis import series
-from study.analysis.contrasts import Contrasts, Trend
-from study.analysis.rows import Keyed
+from study.analysis.contrasts import Contrasts, TrendTest
+from study.analysis.rows import ResultRows
 from study.analysis.search import Searched
 from study.analysis.summary import Summary
 
@@ -39,7 +39,7 @@ class _Method:
         return f"{first} ({rest})" if comma else self.name
 
 
-def headline(rows: Keyed, contrasts: Contrasts) -> str:
+def headline(rows: ResultRows, contrasts: Contrasts) -> str:
     """Say which method succeeds most often, and how its success and its time change with what is swept.
 
     Methods are compared within a question (an operation, a range, ...), over the swept values at which all of them
@@ -110,7 +110,7 @@ def count_of(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _in_full(rows: Keyed, finished: Sequence[int], x: str, contrasts: Contrasts) -> list[str]:
+def _in_full(rows: ResultRows, finished: Sequence[int], x: str, contrasts: Contrasts) -> list[str]:
     methods = _methods(rows, finished, x, ())
     parts = [_most_often(methods)]
     best = _best(methods)
@@ -123,7 +123,7 @@ def _in_full(rows: Keyed, finished: Sequence[int], x: str, contrasts: Contrasts)
     return [*parts, _changes(rows, first.rows, x, trend), _time(rows, first.rows, x)]
 
 
-def _methods(rows: Keyed, finished: Sequence[int], x: str, asked: Sequence[str]) -> list[_Method]:
+def _methods(rows: ResultRows, finished: Sequence[int], x: str, asked: Sequence[str]) -> list[_Method]:
     """Put rows together that differ in x alone, and count over the values of x that all of them have."""
     rest = [key for key in rows.varying() if key not in asked and (key != x or x == "model")]
     rank = {level: i for i, level in enumerate(series.levels(rows, x))}
@@ -144,7 +144,7 @@ def _methods(rows: Keyed, finished: Sequence[int], x: str, asked: Sequence[str])
 
 
 def _shared(
-    rows: Keyed, groups: Mapping[tuple[Any, ...], Sequence[int]], x: str
+    rows: ResultRows, groups: Mapping[tuple[Any, ...], Sequence[int]], x: str
 ) -> dict[tuple[Any, ...], list[int]]:
     """Keep the rows at values of x that all groups have; where there is none, nothing can be compared."""
     levels = [{rows.value(row, x) for row in members} for members in groups.values()]
@@ -183,7 +183,7 @@ def _and(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-def _changes(rows: Keyed, members: Sequence[int], x: str, trend: Trend | None) -> str:
+def _changes(rows: ResultRows, members: Sequence[int], x: str, trend: TrendTest | None) -> str:
     first, last = (rows.summaries[row] for row in (members[0], members[-1]))
     here, there = (words.percent(s.solved / s.finished) for s in (first, last))
     at_first, at_last = (words.show_value(x, rows.value(row, x)) for row in (members[0], members[-1]))
@@ -198,7 +198,7 @@ def _changes(rows: Keyed, members: Sequence[int], x: str, trend: Trend | None) -
     return f"its success rate {verb} with {name}, from {here} at {at_first} to {there} at {at_last} ({told})"
 
 
-def _time(rows: Keyed, members: Sequence[int], x: str) -> str:
+def _time(rows: ResultRows, members: Sequence[int], x: str) -> str:
     there = [row for row in members if rows.summaries[row].solved_at_mean is not None]
     if len(there) < 2:
         return ""

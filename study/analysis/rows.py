@@ -18,7 +18,7 @@ _UNNUMBERED = ("model", "operation", "interpolation_range", "extrapolation_range
 
 
 @dataclass(frozen=True)
-class Keyed:
+class ResultRows:
     """Summaries, and the keys that tell them apart.
 
     Args:
@@ -89,13 +89,13 @@ class Keyed:
         return questions.questions(self.keys, self.values, self.methods)
 
 
-def cells(summaries: Sequence[CellSummary], labels: Labels) -> Keyed:
+def cells(summaries: Sequence[CellSummary], labels: Labels) -> ResultRows:
     """Tell cells apart by the fewest hyperparameters, the model always among them."""
     found = [summary.cell for summary in summaries]
     keys = questions.keys(found, labels)
     axes = questions.axes(keys, labels)
     values = [[value(cell, key, labels) for cell in found] for key in keys]
-    return Keyed(
+    return ResultRows(
         keys=keys,
         values=tuple(zip(*values, strict=True)),
         summaries=summaries,
@@ -106,10 +106,10 @@ def cells(summaries: Sequence[CellSummary], labels: Labels) -> Keyed:
     )
 
 
-def groups(summaries: Sequence[GroupSummary], by: Sequence[str]) -> Keyed:
+def groups(summaries: Sequence[GroupSummary], by: Sequence[str]) -> ResultRows:
     """Tell groups apart by their columns."""
     published = [s.as_published for s in summaries if s.as_published is not None]
-    return Keyed(
+    return ResultRows(
         keys=tuple(by),
         values=tuple(s.values for s in summaries),
         summaries=summaries,
@@ -120,7 +120,7 @@ def groups(summaries: Sequence[GroupSummary], by: Sequence[str]) -> Keyed:
     )
 
 
-def best(rows: Keyed, name: str, show: Callable[[Any], str]) -> list[int]:
+def best(rows: ResultRows, name: str, show: Callable[[Any], str]) -> list[int]:
     """Find the best rows of each question: those that show what the best one does.
 
     The best success rate is the greatest, if it isn't zero; of all else the least is. A question with one answer

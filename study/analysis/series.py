@@ -8,7 +8,7 @@ from typing import Any
 
 from study.analysis import rows as result_rows
 from study.analysis.aggregate import CellSummary
-from study.analysis.rows import Keyed
+from study.analysis.rows import ResultRows
 from study.records import Labels
 
 MOST_CURVES = 8
@@ -30,7 +30,7 @@ class Series:
     rows: tuple[int, ...]
 
 
-def x_axis(rows: Keyed) -> str:
+def x_axis(rows: ResultRows) -> str:
     """Choose what the rows are drawn against: hidden units, else the key with most values, numbers before names."""
     keys = rows.varying()
     if "hidden_size" in keys:
@@ -41,7 +41,7 @@ def x_axis(rows: Keyed) -> str:
     )
 
 
-def levels(rows: Keyed, key: str) -> list[Any]:
+def levels(rows: ResultRows, key: str) -> list[Any]:
     """List the values of a key: None first, numbers by size, others as first seen."""
     seen = list(dict.fromkeys(rows.value(row, key) for row in range(len(rows.summaries))))
     numbers = [level for level in seen if isinstance(level, int | float) and not isinstance(level, bool)]
@@ -50,7 +50,7 @@ def levels(rows: Keyed, key: str) -> list[Any]:
     return seen
 
 
-def split(rows: Keyed, x: str, most: int = MOST_CURVES) -> list[Series]:
+def split(rows: ResultRows, x: str, most: int = MOST_CURVES) -> list[Series]:
     """Split rows into curves over x: a curve for each combination of the other keys that vary.
 
     More curves than a panel can carry are split into facets: the first keys (the model leads) make the curves, as

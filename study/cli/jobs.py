@@ -102,7 +102,7 @@ def resume(
 ) -> None:
     """Go on with study NAME on a cluster: as it was submitted last but for --workers, from what is stored."""
     from study.jobs import again, connect_to_run, standing
-    from study.plan.plan import plan
+    from study.plan.plan import make_plan
     from study.spec import check_size, parse_spec
 
     url, console = _cluster(cluster), make_console()
@@ -112,7 +112,7 @@ def resume(
     made = replace(made, workers=workers or made.workers)
     spec = parse_spec(made.spec, source=f"study {name}, as it was submitted last")
     check_size(spec, yes=made.yes)
-    console.print(f"{name}: {size_of(plan(spec))}")
+    console.print(f"{name}: {size_of(make_plan(spec))}")
     _run_there(ctx, url, made, console, client=client)
 
 

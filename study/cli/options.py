@@ -229,7 +229,7 @@ def size_of(planned: Any) -> str:
     return f"{planned.trials_count:,} trials in {len(planned.cells):,} cells"
 
 
-def growing(planned: Any, store: str, optuna_storage: str | None) -> Any:
+def extension_of(planned: Any, store: str, optuna_storage: str | None) -> Any:
     """Give what a study asks for more with, when all that it asked for is done."""
     from study.run import until_sure
 
@@ -245,9 +245,9 @@ def growing(planned: Any, store: str, optuna_storage: str | None) -> Any:
 
 def planned_study(file: str, *, yes: bool) -> Any:
     """Plan the study of a file."""
-    from study.plan.plan import plan
+    from study.plan.plan import make_plan
     from study.spec import check_size, load_spec
 
     spec = load_spec(file)
     check_size(spec, yes=yes)
-    return plan(spec)
+    return make_plan(spec)

@@ -14,10 +14,10 @@ from study.words import duration
 
 if TYPE_CHECKING:
     from study.doctor.nodes import Check
-    from study.jobs import Standing, Usage
+    from study.jobs import JobStatus, Usage
 
 
-def studies_table(found: Sequence[Standing]) -> Table:
+def studies_table(found: Sequence[JobStatus]) -> Table:
     """Lay out how studies stand, one a row."""
     table = Table(box=None, pad_edge=False)
     for heading in ("study", "state", "done", "failed", "left", "training", "by", "submitted", "store"):
@@ -40,12 +40,12 @@ def studies_table(found: Sequence[Standing]) -> Table:
     return table
 
 
-def listing(found: Sequence[Standing], busy: Usage) -> dict[str, Any]:
+def listing(found: Sequence[JobStatus], busy: Usage) -> dict[str, Any]:
     """Give studies and their cluster as plain data."""
     return {"studies": [one.as_json() for one in found], "cluster": asdict(busy)}
 
 
-def detail(one: Standing) -> Table:
+def detail(one: JobStatus) -> Table:
     """Lay out how one study stands."""
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(style="bold")

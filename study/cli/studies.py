@@ -21,7 +21,7 @@ from study.cli.options import (
     STORE,
     TRACKING,
     YES,
-    growing,
+    extension_of,
     leave_out_pandas,
     make_console,
     needed_tracking,
@@ -154,7 +154,7 @@ def _run(
             style="yellow",
         )
     options = Options(root=store, tracking_uri=uri, local=local, address=address, cpus=cpus, **training)
-    ending = run_study(planned, options, console, growing(planned, store, optuna_storage))
+    ending = run_study(planned, options, console, extension_of(planned, store, optuna_storage))
     tell_where(planned.spec.study, store, options.tracking_uri, console)
     again = f"study resume {planned.spec.study}" if in_job() else f"study run {file}"
     if ending == Ending.INTERRUPTED:
@@ -203,7 +203,7 @@ def show(name: str, store: str) -> None:
     from study.results import study as study_results
 
     leave_out_pandas()
-    study_results.show(load.standing(name, store), make_console())
+    study_results.show(load.load_results(name, store), make_console())
 
 
 def _read_from(source: str, tracking_uri: str | None, store: str) -> str | None:
@@ -296,7 +296,7 @@ def report(
     from study.results import study as study_results
 
     (name,) = names
-    standing = load.standing(name, store, tracking_uri=read_from, compare=compare or PUBLISHED)
+    standing = load.load_results(name, store, tracking_uri=read_from, compare=compare or PUBLISHED)
     study_results.show(standing, console)
     uri = tracking_address(tracking_uri, store)
     written = study_results.write(standing, out, formats or USUAL, tracking_uri=uri, trial=trial)
@@ -319,7 +319,7 @@ def sync(name: str, store: str, tracking_uri: str | None) -> None:
 
     leave_out_pandas()
     uri = needed_tracking(tracking_uri, store, "sync")
-    found = load.standing(name, store)
+    found = load.load_results(name, store)
     load.require_results(found)
     published = study_results.sync(found, uri)
     click.echo(f"{published} trials published")

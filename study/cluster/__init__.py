@@ -1,22 +1,26 @@
-"""Packs on Ray Tune, or in this process; the only files that import Ray, but for jobs."""
+"""Packs on Ray Tune, or in this process; the only folder that imports Ray, but for the client of jobs.
+
+`scheduler` is imported where it is used, since Ray takes seconds to import.
+"""
 
 from study.cluster.connect import Capacity, ask, ask_each, capacity, check_versions, connection, watching_head
-from study.cluster.local import run_here
+from study.cluster.local import LocalScheduler
 from study.cluster.queue import CPU, GPU
-from study.cluster.scheduler import run_on_tune
-from study.cluster.workers import Lanes
+from study.cluster.workers import Bundle, More, Scheduler, WorkerGroup
 
 __all__ = [
     "CPU",
     "GPU",
+    "Bundle",
     "Capacity",
-    "Lanes",
+    "LocalScheduler",
+    "More",
+    "Scheduler",
+    "WorkerGroup",
     "ask",
     "ask_each",
     "capacity",
     "check_versions",
     "connection",
-    "run_here",
-    "run_on_tune",
     "watching_head",
 ]

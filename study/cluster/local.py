@@ -2,43 +2,53 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 
+from study.cluster.workers import Bundle, More
 from study.records import Event, Pack, PackCrashed, PackFailed
-from study.worker.concurrent import Work, abreast
+from study.worker.concurrent import Work, concurrently
 
 
-def run_here(
-    packs: Sequence[Pack],
-    work: Work,
-    on_event: Callable[[Event], None],
-    *,
-    stop: threading.Event,
-    more: Callable[[], Sequence[Pack]] = lambda: (),
-) -> None:
-    """Run the packs one after another in this process; what crashes isn't tried again.
+@dataclass(frozen=True)
+class LocalScheduler:
+    """Runs packs one after another in this process; a pack that crashes isn't tried again.
 
     Args:
-        packs: what to run.
-        work: what a pack does.
-        on_event: told what happens.
+        work: what is done with a pack.
         stop: set to end early, with a checkpoint.
-        more: asked for more packs whenever all are done, until it has none.
+        more: called whenever all packs are done, until it returns no bundle; None if no more can follow.
     """
-    while packs:
-        for pack in packs:
-            _run(pack, work, on_event, stop)
-            if stop.is_set():
-                return
-        packs = more()
+
+    work: Work
+    stop: threading.Event
+    more: More | None = None
+
+    def run(
+        self, bundles: Sequence[Bundle], shares: Mapping[str, float] | None, on_event: Callable[[Event], None]
+    ) -> set[str]:
+        """Run bundles to their end; see `study.cluster.workers.Scheduler`."""
+        while bundles:
+            for pack in [pack for bundle in bundles for pack in bundle]:
+                self._run(pack, on_event)
+                if self.stop.is_set():
+                    return {_HERE}
+            bundles = self.more()[0] if self.more is not None else ()
+        return {_HERE}
+
+    def _run(self, pack: Pack, on_event: Callable[[Event], None]) -> None:
+        with closing(concurrently(self.work, (pack,))) as steps:
+            for events in steps:
+                for event in events:
+                    on_event(
+                        PackFailed(event.pack_id, event.error) if isinstance(event, PackCrashed) else event
+                    )
+                if self.stop.is_set():
+                    return
 
 
-def _run(pack: Pack, work: Work, on_event: Callable[[Event], None], stop: threading.Event) -> None:
-    with closing(abreast(work, (pack,))) as steps:
-        for events in steps:
-            for event in events:
-                on_event(PackFailed(event.pack_id, event.error) if isinstance(event, PackCrashed) else event)
-            if stop.is_set():
-                return
+_HERE = f"{socket.gethostname()}:{os.getpid()}"

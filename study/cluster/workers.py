@@ -1,28 +1,27 @@
-"""A group of workers of one kind, and what they are handed."""
+"""Groups of workers of one kind, and what they are handed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from study.records import Pack
+from study.records import Event, Pack
 from study.worker.concurrent import Work
 
-Load = tuple[Pack, ...]
-"""Packs that a device trains side by side."""
+Bundle = tuple[Pack, ...]
+"""Packs that a worker trains side by side."""
 
+More = Callable[[], tuple[Sequence[Bundle], Mapping[str, float] | None]]
+"""Returns more bundles, and the shares that their packs fill of a GPU; no bundle when there is nothing more to do."""
 
-More = Callable[[], tuple[Sequence[Load], Mapping[str, float] | None]]
-"""Gives more loads, and the shares that they fill of a GPU; no load when there is nothing more to do."""
-
-
-HandedOut = tuple[tuple[Pack, ...], bool, bool]
-"""What a lane gets: packs, whether the desk was started again, and whether there may be more when there are none."""
+HandedOut = tuple[Bundle, bool, bool]
+"""What a worker gets: packs, whether the queue was started again, and whether more may come when there are none."""
 
 
 @dataclass(frozen=True)
-class Lanes:
-    """Some lanes of one kind.
+class WorkerGroup:
+    """Workers of one kind.
 
     Args:
         kind: ``cpu`` or ``cuda``.
@@ -38,9 +37,32 @@ class Lanes:
 
     @property
     def resources(self) -> dict[str, float]:
-        """Give what Ray reserves for one."""
+        """What Ray reserves for one worker."""
         return {"CPU": 1, "GPU": self.gpu_share} if self.gpu_share else {"CPU": 1}
 
 
+class Scheduler(Protocol):
+    """Runs packs on workers: on a cluster, or one after another in this process."""
+
+    def run(
+        self, bundles: Sequence[Bundle], shares: Mapping[str, float] | None, on_event: Callable[[Event], None]
+    ) -> set[str]:
+        """Run bundles, and those that follow them, to their end.
+
+        Args:
+            bundles: what to run, the costliest first.
+            shares: as for `study.cluster.queue.PackQueue`, where workers of both kinds take the same bundles.
+            on_event: called with what happens, in this process.
+
+        Returns:
+            The workers that were used, as ``host:process``.
+
+        Raises:
+            ClusterError: if no worker can work.
+            Exception: what `on_event` or `more` raised, once all workers have stopped.
+        """
+        ...
+
+
 BEGIN_ANEW = "a crash may have left the device's context unusable: begin anew"
-"""What a lane ends with on purpose, for Tune to start it again."""
+"""The error with which a worker ends on purpose, for Tune to start it again."""

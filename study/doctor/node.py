@@ -29,7 +29,7 @@ _ANSWER_S, _CLOCK_S = 120.0, 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class NodeReport:
     """What one node found.
 
     Args:
@@ -61,12 +61,12 @@ class Answer:
     """
 
     node_id: str
-    found: Found | None
+    found: NodeReport | None
     error: str
     clock_off_s: float
 
 
-def look(store: str, tracking_uri: str | None, left: str) -> Found:
+def look(store: str, tracking_uri: str | None, left: str) -> NodeReport:
     """Look at this node.
 
     Args:
@@ -74,7 +74,7 @@ def look(store: str, tracking_uri: str | None, left: str) -> Found:
         tracking_uri: of MLflow; None if nothing is to be published.
         left: name of the file that the asking node has left in the store.
     """
-    return Found(
+    return NodeReport(
         versions=versions(),
         store=probe_store(store),
         shared=is_url(store) or Path(store, left).is_file(),
@@ -93,7 +93,7 @@ def read(text: str) -> list[Answer]:
     r"""Find the answers in a log.
 
     Example:
-        >>> found = Found({"ray": "2.60.0"}, None, True, None, (), 10**9)
+        >>> found = NodeReport({"ray": "2.60.0"}, None, True, None, (), 10**9)
         >>> answers = [Answer("0a", found, "", 0.0), Answer("0b", None, "it doesn't answer", 0.0)]
         >>> read("\n".join(["joining the cluster", *map(line, answers)])) == answers
         True
@@ -104,7 +104,7 @@ def read(text: str) -> list[Answer]:
             content = json.loads(written.removeprefix(_MARK))
             found = content.pop("found")
             if found is not None:
-                found = Found(**found | {"gpus": tuple(found["gpus"])})
+                found = NodeReport(**found | {"gpus": tuple(found["gpus"])})
             answers.append(Answer(found=found, **content))
     return answers
 

@@ -49,9 +49,9 @@ def judge(
         tracking_uri: the same; None if nothing is to be published.
 
     Example:
-        >>> from study.doctor.node import Found
+        >>> from study.doctor.node import NodeReport
         >>> node = Node("0a", "n1", head=True, cpus=4, gpus=1, cpu_percent=None)
-        >>> found = Found(versions(), store=None, shared=True, tracking=None, gpus=(), free_bytes=10**10)
+        >>> found = NodeReport(versions(), store=None, shared=True, tracking=None, gpus=(), free_bytes=10**10)
         >>> [check.found for check in judge([node], [Answer("0a", found, "", 0.0)], "/shared", None) if check.mend]
         ['n1 (0a): Ray counts 1 GPUs, torch sees 0']
     """

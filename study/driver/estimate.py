@@ -15,9 +15,7 @@ from study.driver.options import Options
 from study.driver.outline import outline, outline_search
 from study.driver.resources import at_once_on, device_of, passed_over_by
 from study.engine import engine_for
-from study.plan.packs import AtOnce, shape_key
-from study.plan.packs import loads as make_loads
-from study.plan.packs import packs as make_packs
+from study.plan.packs import AtOnce, make_bundles, make_packs, shape_key
 from study.plan.plan import Plan
 from study.records import Cell, Pack, Trial
 from study.words import duration
@@ -78,10 +76,10 @@ def _pending(
     yield table
     for reason in passed_over_by(plan, options):
         yield Text(reason)
-    # On a GPU the packs of a load train side by side, and the longest lasts as long as all.
-    loads = make_loads(packs, slots=slots, at_once=at_once)
-    total_s = sum(max(seconds[pack.id] for pack in load) for load in loads)
-    busy = min(slots, len(loads))
+    # On a GPU the packs of a bundle train side by side, and the longest lasts as long as all.
+    bundles = make_bundles(packs, slots=slots, at_once=at_once)
+    total_s = sum(max(seconds[pack.id] for pack in bundle) for bundle in bundles)
+    busy = min(slots, len(bundles))
     where = "one GPU" if at_once else f"{busy} cores"
     yield Text(f"about {duration(total_s / busy)} on {where}, by a calibration of a second a shape")
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from study.arrow import table_results
 from study.console import Console
 from study.driver.heartbeat import beating, in_job
-from study.driver.progress import Board, Clock, said, shown
+from study.driver.progress import Board, ClockJumps, said, shown
 from study.environment import provenance
 from study.errors import BusyError, StoreAwayError, StoreError, StudyGoneError, last_line
 from study.plan.open_packs import OpenPacks
@@ -35,7 +35,7 @@ from study.records import (
     Trial,
 )
 from study.store import StudyStore
-from study.store.retry import PATIENCE_S, Later
+from study.store.retry import Later
 from study.store.validated import FAILED
 from study.tracking import Publisher
 from study.words import duration
@@ -43,7 +43,7 @@ from study.words import duration
 _LOOK_AGAIN_S = 0.5
 
 
-class Watch:
+class Monitor:
     """Shows, stores and publishes what happens to packs; called with each event.
 
     While the store is away, workers go on: what the driver has to do there is done when it is back, or when it must be.
@@ -51,39 +51,52 @@ class Watch:
 
     def __init__(
         self,
-        plan: Plan,
         folder: StudyStore,
-        packs: Sequence[Pack],
-        pending: Sequence[Trial],
         publisher: Publisher | None,
         console: Console,
         stop: threading.Event,
         patience_s: float,
     ) -> None:
         self._folder, self._publisher, self._console, self._stop = folder, publisher, console, stop
-        self.board = Board(packs, _done_before(folder, plan, pending))
-        self._open = OpenPacks(packs)
+        self.board = Board()
+        self._open = OpenPacks(())
         self._said: set[str] = set()
-        self._tell = partial(console.print, style="yellow")
-        self._clock, self._later = Clock(), Later(self._tell, patience_s)
-        self.show: Callable[[], None] = lambda: None
+        self._notify = partial(console.print, style="yellow")
+        self._clock, self._later = ClockJumps(), Later(self._notify, patience_s)
+        self._show: Callable[[], None] = lambda: None
 
-    def go_on(self, plan: Plan, packs: Sequence[Pack], pending: Sequence[Trial]) -> None:
-        """Take in that more packs are to run, now that the others are done; arguments are as at the start."""
+    def begin(self, plan: Plan, packs: Sequence[Pack], pending: Sequence[Trial]) -> None:
+        """Expect packs, now that those before are done.
+
+        Args:
+            plan: what the study asks for so far.
+            packs: what is to run.
+            pending: the trials of the plan that have no result.
+        """
         self._open.add(packs)
-        self.board.go_on(packs, _done_before(self._folder, plan, pending))
-        self.show()
+        self.board.begin(packs, _done_before(self._folder, plan, pending))
+        self._show()
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Show progress; at the end, wait for what the store couldn't take."""
+        study = self._folder.name
+        show = beating(self.board, study, self._console) if in_job() else shown(self.board, self._console)
+        with show as self._show:
+            self._show()
+            yield
+            self.wait()
 
     def wait(self) -> None:
         """Wait until all is stored and counted; not if it is to stop, for then the next run finds what is left."""
         while self._later.waiting and not self._stop.wait(_LOOK_AGAIN_S):
             self._later.go_on()
-            self.show()
+            self._show()
 
     def __call__(self, event: Event) -> None:
         """Take in an event."""
         if (jump_s := self._clock.jump_s()) is not None:
-            self._tell(
+            self._notify(
                 f"this machine's clock was set {'ahead' if jump_s > 0 else 'back'} by {duration(abs(jump_s))}: "
                 "no result depends on it, but times that are shown do"
             )
@@ -91,13 +104,13 @@ class Watch:
             case Progress():
                 self.board.progress(event)
             case Notice(text):
-                self._tell(text)
+                self._notify(text)
                 self._later.do(self._look)
             case Preparing():
                 self.board.preparing(event)
                 self._say_once(event)
             case PackCrashed(pack_id, error):
-                self._tell(f"pack {pack_id} crashed, and is tried again: {last_line(error)}")
+                self._notify(f"pack {pack_id} crashed, and is tried again: {last_line(error)}")
                 self._later.do(self._look)
             case PackSplit(pack_id, parts):
                 if self._open.split(event):
@@ -107,7 +120,7 @@ class Watch:
             case PackFailed(pack_id, error):
                 self._later.do(partial(self._count_failed, pack_id, error))
         self._later.go_on()
-        self.show()
+        self._show()
 
     def _say_once(self, step: Preparing) -> None:
         """Say what is done on a machine, once, whoever waits for it; that, the board shows."""
@@ -138,7 +151,7 @@ class Watch:
             for part in ending:
                 self.board.done(part.id, [results[t.id] for t in part.trials if t.id in results])
         self._open.end(pack_id)
-        self._tell_counts()
+        self._publish_counts()
 
     def _count_failed(self, pack_id: str, error: str) -> None:
         for part in self._open.ending_with(pack_id):
@@ -150,7 +163,7 @@ class Watch:
             self._open.end(part.id)
             self._console.print(f"pack {part.id} failed: {last_line(error)}", style="red")
         self._open.end(pack_id)
-        self._tell_counts()
+        self._publish_counts()
 
     def _read(self, pack_id: str) -> pa.Table:
         try:
@@ -159,29 +172,9 @@ class Watch:
             self._folder.check()  # what went with the whole study may come back with it
             raise
 
-    def _tell_counts(self) -> None:
+    def _publish_counts(self) -> None:
         if self._publisher is not None:
             self._publisher.counts(self.board.counts)
-
-
-@contextmanager
-def watching(
-    plan: Plan,
-    folder: StudyStore,
-    packs: Sequence[Pack],
-    pending: Sequence[Trial],
-    publisher: Publisher | None,
-    console: Console,
-    stop: threading.Event,
-    patience_s: float = PATIENCE_S,
-) -> Iterator[Watch]:
-    """Show, store and publish what happens to the packs; what the store couldn't take is waited for at the end."""
-    watch = Watch(plan, folder, packs, pending, publisher, console, stop, patience_s)
-    with beating(watch.board, plan.spec.study, console) if in_job() else shown(watch.board, console) as show:
-        watch.show = show
-        show()
-        yield watch
-        watch.wait()
 
 
 def _done_before(folder: StudyStore, plan: Plan, pending: Sequence[Trial]) -> dict[Outcome, int]:

@@ -26,31 +26,29 @@ class Board:
     """The running count of a study.
 
     Args:
-        packs: what is to run now.
-        already: how many trials were done before, by outcome.
         clock: seconds, from any origin.
     """
 
-    def __init__(
-        self,
-        packs: Sequence[Pack],
-        already: Mapping[Outcome, int],
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._began = clock()
-        self._total = sum(already.values()) + sum(len(pack.trials) for pack in packs)
-        self._ended = dict.fromkeys(Outcome, 0) | dict(already)
+        self._total = 0
+        self._ended = dict.fromkeys(Outcome, 0)
         self._running: dict[str, Progress] = {}
         self._preparing: dict[str, Preparing] = {}
         self._preparing_since = self._began
-        self._work = {pack.id: _trial_iterations(pack) for pack in packs}
-        self._left = sum(self._work.values())
+        self._work: dict[str, int] = {}
+        self._left = 0
         self._seen: deque[tuple[float, int]] = deque([(self._began, 0)])
         self._made = 0
 
-    def go_on(self, packs: Sequence[Pack], already: Mapping[Outcome, int]) -> None:
-        """Take in that more packs are to run when the others are done; arguments are as at the start."""
+    def begin(self, packs: Sequence[Pack], already: Mapping[Outcome, int]) -> None:
+        """Expect packs, at the start or when the others are done.
+
+        Args:
+            packs: what is to run now.
+            already: how many trials were done before, by outcome.
+        """
         self._total = sum(already.values()) + sum(len(pack.trials) for pack in packs)
         self._ended = dict.fromkeys(Outcome, 0) | dict(already)
         self._running.clear()
@@ -180,7 +178,7 @@ def _steady_s() -> float:
     return time.monotonic()
 
 
-class Clock:
+class ClockJumps:
     """Notices when the time of day is set.
 
     Args:
@@ -189,7 +187,7 @@ class Clock:
 
     Example:
         >>> day = iter([100.0, 101.0, 42.0, 43.0])
-        >>> clock = Clock(time_of_day=lambda: next(day), steady=iter([0.0, 1.0, 2.0, 3.0]).__next__)
+        >>> clock = ClockJumps(time_of_day=lambda: next(day), steady=iter([0.0, 1.0, 2.0, 3.0]).__next__)
         >>> clock.jump_s(), clock.jump_s(), clock.jump_s()
         (None, -60.0, None)
     """

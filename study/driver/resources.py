@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -15,9 +17,11 @@ from study.driver.options import Options
 from study.driver.progress import said, waiting
 from study.engine import Engine, check_device, engine_for, passed_over, trials_at_once
 from study.errors import ClusterError, InputError
-from study.plan.packs import AtOnce, shape_key
+from study.plan.packs import AtOnce, bundle_share, make_bundles, make_packs, shape_key
 from study.plan.plan import Plan
-from study.records import Cell
+from study.records import Cell, Pack, Trial
+from study.store import Store, StudyStore
+from study.worker.pack_work import PackWork
 from study.worker.prepare import first_step, prepared, preparing
 
 # There when the driver is loaded.
@@ -51,7 +55,7 @@ def engines_of(plan: Plan, options: Options) -> Engines:
     return list(found.values())
 
 
-def to_tell(plan: Plan, options: Options) -> list[str]:
+def could_be_faster(plan: Plan, options: Options) -> list[str]:
     """Say what could be faster than it will be, and why."""
     reasons = passed_over_by(plan, options)
     if options.device == "auto" and device_of(options) == "cpu" and _GPU_DRIVER.exists():
@@ -77,13 +81,118 @@ def passed_over_by(plan: Plan, options: Options) -> list[str]:
 
 
 Slots = Mapping[str, int]
-"""How many packs, or loads of them, run side by side on each kind of device."""
+"""How many packs, or bundles of them, run side by side on each kind of device."""
+
+
+@dataclass(frozen=True)
+class Formed:
+    """Trials as workers take them.
+
+    Args:
+        packs: of the trials.
+        bundles: the same packs, those together that one worker trains side by side; the costliest first.
+        shares: where cores and GPUs take the same bundles, what each pack fills of a GPU, by its id.
+    """
+
+    packs: Sequence[Pack]
+    bundles: Sequence[cluster.Bundle]
+    shares: Mapping[str, float] | None
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a study runs on.
+
+    Args:
+        options: where and how.
+        slots: workers of each kind.
+        at_once: trials of each shape that a GPU trains side by side; None where no GPU trains.
+    """
+
+    options: Options
+    slots: Slots
+    at_once: AtOnce | None
+
+    @property
+    def count(self) -> int:
+        """Workers of all kinds."""
+        return sum(self.slots.values())
+
+    def form(self, pending: Sequence[Trial], folder: StudyStore, console: Console) -> Formed:
+        """Put trials into packs, those with a checkpoint as they were, and packs into bundles.
+
+        Args:
+            pending: trials to train.
+            folder: the study's part of the store, with its checkpoints.
+            console: where notices of bad files are shown.
+        """
+        first_notice = len(folder.notices)
+        kept = [trial_ids for _, trial_ids, _ in folder.checkpoints()]
+        for notice in folder.notices[first_notice:]:
+            console.print(notice, style="yellow")
+        # Where both kinds of device take what they can, packs are as cores like them, and fill a GPU together.
+        both = len(self.slots) > 1
+        at_once = None if both else self.at_once
+        packs = make_packs(pending, slots=self.count, size=self.options.pack_size, kept=kept, at_once=at_once)
+        bundles = make_bundles(packs, slots=self.count, at_once=at_once)
+        shares = None
+        if both and self.at_once is not None:
+            shares = {pack.id: bundle_share(pack.trials, self.at_once) for pack in packs}
+        return Formed(packs, bundles, shares)
+
+    def scheduler(
+        self, plan: Plan, attempt: str, stop: threading.Event, more: cluster.More | None
+    ) -> cluster.Scheduler:
+        """Make what runs bundles: on the cluster, or in this process.
+
+        Args:
+            plan: of the study.
+            attempt: the driver's; workers stop when another driver has taken the study over.
+            stop: set to end early, with checkpoints.
+            more: called for more bundles when all are done; None if no more can follow.
+        """
+        options = self.options
+        work = PackWork(
+            root=Store(options.root).address,
+            study=plan.spec.study,
+            attempt=attempt,
+            engine=options.engine,
+            device=cluster.CPU,
+            checkpoint_every_s=options.checkpoint_every_s,
+            patience_s=options.patience_s,
+        )
+        if options.local:
+            (kind,) = self.slots
+            return cluster.LocalScheduler(replace(work, device=kind), stop, more)
+        from study.cluster.scheduler import TuneScheduler  # late: Ray takes seconds to import
+
+        groups = [
+            cluster.WorkerGroup(
+                kind, min(count, plan.most_at_once), replace(work, device=kind), gpu_share(options, kind)
+            )
+            for kind, count in self.slots.items()
+        ]
+        return TuneScheduler(groups, stop, options.silent_after_s, more)
 
 
 @contextmanager
-def slots_for(plan: Plan, options: Options, engines: Engines, console: Console) -> Iterator[Slots]:
-    """Start or join the cluster, and give what it has room for; meanwhile the engines are prepared."""
-    device = device_of(options)
+def workers(plan: Plan, options: Options, console: Console) -> Iterator[Resources]:
+    """Have what trains a study: Ray started or joined, and meanwhile the engines prepared.
+
+    Raises:
+        InputError: if no engine trains a cell.
+        ClusterError: if there is no room for a worker.
+    """
+    for reason in could_be_faster(plan, options):
+        console.print(reason, style="yellow")
+    with _slots(plan, options, console) as slots:
+        # Asked now: later, workers have the GPUs.
+        yield Resources(options, slots, at_once_on(plan, options) if cluster.GPU in slots else None)
+
+
+@contextmanager
+def _slots(plan: Plan, options: Options, console: Console) -> Iterator[Slots]:
+    device, engines = device_of(options), engines_of(plan, options)
     if options.local:
         for engine, cell in engines:
             _prepare_here(engine, cell, console)
@@ -106,7 +215,7 @@ def slots_for(plan: Plan, options: Options, engines: Engines, console: Console) 
         with waiting(console, "starting Ray"):
             stack.enter_context(cluster.connection(None, options.cpus))
         has = cluster.capacity()
-        count = min(has.cpus, _lanes_on(has.gpus, options)) if device == cluster.GPU else has.cpus
+        count = min(has.cpus, _workers_on(has.gpus, options)) if device == cluster.GPU else has.cpus
         if count < 1:
             raise ClusterError(_too_small(has, device))
         yield {device: count}
@@ -123,13 +232,13 @@ def _prepare_here(engine: Engine, cell: Cell, console: Console) -> None:
 
 
 def slots_of_cluster(plan: Plan, options: Options, has: cluster.Capacity) -> Slots:
-    """Give the lanes of each kind: GPUs where there are, and the cores of machines that have none.
+    """Give the workers of each kind: GPUs where there are, and the cores of machines that have none.
 
     Raises:
         ClusterError: if there is no room for one, and none was asked for.
         InputError: if no engine trains a cell on what there is.
     """
-    on_gpu = 0 if options.device == cluster.CPU else min(has.cpus, _lanes_on(has.gpus, options))
+    on_gpu = 0 if options.device == cluster.CPU else min(has.cpus, _workers_on(has.gpus, options))
     if options.device == "auto" and on_gpu and not _trainable_on(cluster.GPU, plan, options):
         on_gpu = 0
     if options.device == cluster.GPU:
@@ -163,7 +272,7 @@ def _too_small(has: cluster.Capacity, device: str) -> str:
     return f"a pack needs {wanted}, but the cluster has {has.cpus} CPU and {has.gpus:g} GPU"
 
 
-def _lanes_on(gpus: float, options: Options) -> int:
+def _workers_on(gpus: float, options: Options) -> int:
     return int(gpus * options.packs_per_gpu + 1e-9)
 
 

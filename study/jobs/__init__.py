@@ -9,19 +9,19 @@
 
 from study.jobs.address import Address, parse_address, token
 from study.jobs.client import Client, connect
-from study.jobs.follow import Standing, Stopped, Usage, follow, standing, standings, stop, told, usage
+from study.jobs.follow import JobStatus, StopResult, Usage, follow, standing, standings, stop, told, usage
 from study.jobs.rows import Job, Node
-from study.jobs.submit import Order, Submitted, again, connect_to_run, order, submit
+from study.jobs.submit import Order, Submission, again, connect_to_run, order, submit
 
 __all__ = [
     "Address",
     "Client",
     "Job",
+    "JobStatus",
     "Node",
     "Order",
-    "Standing",
-    "Stopped",
-    "Submitted",
+    "StopResult",
+    "Submission",
     "Usage",
     "again",
     "connect",

@@ -34,7 +34,7 @@ _RAYS_OWN = re.compile(r"\[?\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+\b.*|Running entry
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class JobStatus:
     """How a study stands on a cluster.
 
     Args:
@@ -113,7 +113,7 @@ def usage(client: Client) -> Usage:
     )
 
 
-def standings(client: Client, study: str | None = None, store: str | None = None) -> list[Standing]:
+def standings(client: Client, study: str | None = None, store: str | None = None) -> list[JobStatus]:
     """Say how studies stand: of each name and store its last job, those last submitted first.
 
     Args:
@@ -146,7 +146,7 @@ def standings(client: Client, study: str | None = None, store: str | None = None
         ]
 
 
-def standing(client: Client, study: str, store: str | None = None) -> Standing:
+def standing(client: Client, study: str, store: str | None = None) -> JobStatus:
     """Say how one study stands.
 
     Raises:
@@ -161,7 +161,7 @@ def standing(client: Client, study: str, store: str | None = None) -> Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Stopped:
+class StopResult:
     """How a study has been stopped.
 
     Args:
@@ -170,12 +170,12 @@ class Stopped:
         killed: whether it used up its time, and Ray ended it.
     """
 
-    now: Standing
+    now: JobStatus
     kept: bool
     killed: bool
 
 
-def stop(client: Client, study: str, store: str | None = None) -> Stopped:
+def stop(client: Client, study: str, store: str | None = None) -> StopResult:
     """Ask a study to stop, and wait until it has: it keeps checkpoints, publishes, and ends.
 
     Returns:
@@ -186,7 +186,7 @@ def stop(client: Client, study: str, store: str | None = None) -> Stopped:
     """
     before = standing(client, study, store)
     if before.ended:
-        return Stopped(before, kept=False, killed=False)
+        return StopResult(before, kept=False, killed=False)
     client.stop(before.job)
     asked = time.monotonic()
     deadline = asked + STOP_WAIT_S + 60
@@ -199,7 +199,7 @@ def stop(client: Client, study: str, store: str | None = None) -> Stopped:
         time.sleep(_POLL_S)
     killed = time.monotonic() - asked >= STOP_WAIT_S
     kept = "interrupted: " in client.tail(job, _TAIL_LINES)
-    return Stopped(standing(client, study, before.store), kept=kept, killed=killed and not kept)
+    return StopResult(standing(client, study, before.store), kept=kept, killed=killed and not kept)
 
 
 def follow(client: Client, job_id: str, lines: int) -> Iterator[str]:
@@ -218,10 +218,10 @@ def told(written: str) -> str:
     return readable(uncoloured(written))
 
 
-def _standing(job: Job, log: str, node: str | None) -> Standing:
+def _standing(job: Job, log: str, node: str | None) -> JobStatus:
     state = _state(job)
     study = job.metadata.get("study", "")
-    return Standing(
+    return JobStatus(
         study=study,
         state=state,
         job=job.id,

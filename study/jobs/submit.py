@@ -104,7 +104,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Submitted:
+class Submission:
     """What became of a submission.
 
     Args:
@@ -192,7 +192,7 @@ def connect_to_run(text: str, tell: Callable[[str], None], *, without_token: boo
     return client
 
 
-def submit(client: Client, order: Order, tell: Callable[[str], None]) -> Submitted:
+def submit(client: Client, order: Order, tell: Callable[[str], None]) -> Submission:
     """Submit a study, unless it is running on this cluster for the same store.
 
     The job's id is the study's name and the count of its jobs so far, and the cluster takes an id once. So of two that
@@ -214,7 +214,7 @@ def submit(client: Client, order: Order, tell: Callable[[str], None]) -> Submitt
         jobs = of_study(client.jobs(), order.study)
         running = [job for job in jobs if not job.ended and job.metadata.get("store") == order.store]
         if running:
-            return Submitted(running[-1].id, running[-1], running[-1].metadata.get("spec") == order.spec)
+            return Submission(running[-1].id, running[-1], running[-1].metadata.get("spec") == order.spec)
         _check_room(order, nodes)
         job_id = f"study-{order.study}-{1 + max((_number(job) for job in jobs), default=-1)}"
         with tempfile.TemporaryDirectory(prefix="study-submit-") as folder:
@@ -230,7 +230,7 @@ def submit(client: Client, order: Order, tell: Callable[[str], None]) -> Submitt
                 )
             except TakenError:
                 continue
-        return Submitted(job_id)
+        return Submission(job_id)
     raise ClusterError(f"{_TRIES} others submitted {order.study!r} at the same moment: try again")
 
 

@@ -1,4 +1,4 @@
-"""Which packs have not ended yet; what lanes say of any other pack is old news. Pure."""
+"""Which packs have not ended yet; what workers say of any other pack is old news. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from study.records import Pack, PackSplit
 class OpenPacks:
     """The packs whose end has not been told, and the parts that some of them were split into.
 
-    Several lanes may train the same pack: a GPU repeats what a slow core still trains, and a worker that was given up
+    Several workers may train the same pack: a GPU repeats what a slow core still trains, and a worker that was given up
     may go on. So the end of a pack may be told before, between or after those of its parts, and more than once. With a
     pack all its parts end; when all its parts have ended, the pack itself still has to.
 
@@ -19,8 +19,9 @@ class OpenPacks:
 
     Example:
         >>> from study.spec import load_spec
-        >>> from study.plan.plan import packs, plan
-        >>> whole, *others = packs(plan(load_spec("simple")).trials, slots=1)
+        >>> from study.plan.packs import make_packs
+        >>> from study.plan.plan import make_plan
+        >>> whole, *others = make_packs(make_plan(load_spec("simple")).trials, slots=1)
         >>> first, second = Pack(whole.trials[:8]), Pack(whole.trials[8:])
         >>> open_packs = OpenPacks([whole])
         >>> open_packs.split(PackSplit(whole.id, (first, second)))

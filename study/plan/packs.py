@@ -1,4 +1,4 @@
-"""From trials to packs, and from packs to the loads that devices train side by side. Pure."""
+"""From trials to packs, and from packs to the bundles that devices train side by side. Pure."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _SMALLEST_CAP, _LARGEST_CAP = 16, 256
 
 
 # Packs that one worker keeps going on a device: each is a thread, and the interpreter serves one at a time.
-MOST_ABREAST = 32
+MOST_CONCURRENT = 32
 
 
 def shape_key(cell: Cell) -> ShapeKey:
@@ -78,7 +78,7 @@ AtOnce = Callable[[Cell], int | None]
 """Gives how many trials of a cell a device trains side by side; None if a pack may be of any size."""
 
 
-def packs(
+def make_packs(
     trials: Iterable[Trial],
     *,
     slots: int,
@@ -100,9 +100,10 @@ def packs(
         The costliest first; every trial in exactly one.
 
     Example:
+        >>> from study.plan.plan import make_plan
         >>> from study.spec import load_spec
-        >>> trials = plan(load_spec("simple")).trials
-        >>> sorted({len(pack.trials) for pack in packs(trials, slots=2, size=40)})
+        >>> trials = make_plan(load_spec("simple")).trials
+        >>> sorted({len(pack.trials) for pack in make_packs(trials, slots=2, size=40)})
         [33, 34]
     """
     if slots < 1 or (size is not None and size < 1):
@@ -115,7 +116,7 @@ def packs(
     if at_once is None:
         counts = [_fewest(group, size) for group in groups.values()]
     else:
-        shares = sum(load_share(group, at_once) for group in (*groups.values(), *(p.trials for p in again)))
+        shares = sum(bundle_share(group, at_once) for group in (*groups.values(), *(p.trials for p in again)))
         counts = [_filling(group, size, at_once, min(1, shares / slots)) for group in groups.values()]
     if size is None and at_once is None:
         counts = _balanced(list(groups.values()), counts, [pack_cost(p.trials) for p in again], slots)
@@ -144,7 +145,7 @@ def _fewest(group: Sequence[Trial], size: int | None) -> int:
     return -(-len(group) // cap)
 
 
-def load_share(trials: Sequence[Trial], at_once: AtOnce) -> float:
+def bundle_share(trials: Sequence[Trial], at_once: AtOnce) -> float:
     """Give the share of a device that some trials of equal shape fill; all of it where that isn't known."""
     most = at_once(trials[0].cell)
     return len(trials) / most if most else 1.0
@@ -158,7 +159,9 @@ def _filling(group: Sequence[Trial], size: int | None, at_once: AtOnce, share: f
     return -(-len(group) // max(1, int(most * share)))
 
 
-def loads(packs: Sequence[Pack], *, slots: int, at_once: AtOnce | None = None) -> list[tuple[Pack, ...]]:
+def make_bundles(
+    packs: Sequence[Pack], *, slots: int, at_once: AtOnce | None = None
+) -> list[tuple[Pack, ...]]:
     """Put packs together that a device trains side by side; on cores, each is alone.
 
     Args:
@@ -167,22 +170,25 @@ def loads(packs: Sequence[Pack], *, slots: int, at_once: AtOnce | None = None) -
         at_once: as for `packs`.
 
     Returns:
-        Every pack in exactly one load, in their order.
+        Every pack in exactly one bundle, in their order.
 
     Example:
+        >>> from study.plan.plan import make_plan
         >>> from study.spec import load_spec
-        >>> made = packs(plan(load_spec("simple")).trials, slots=1, at_once=lambda cell: 528)
-        >>> [len(pack.trials) for pack in made], len(loads(made, slots=1, at_once=lambda cell: 528))
+        >>> made = make_packs(make_plan(load_spec("simple")).trials, slots=1, at_once=lambda cell: 528)
+        >>> [len(pack.trials) for pack in made], len(make_bundles(made, slots=1, at_once=lambda cell: 528))
         ([100, 100, 100, 100], 1)
     """
     if at_once is None:
         return [(pack,) for pack in packs]
-    shares = [load_share(pack.trials, at_once) for pack in packs]
+    shares = [bundle_share(pack.trials, at_once) for pack in packs]
     count = max(math.ceil(sum(shares) - 1e-9), min(slots, len(packs)))
     while count < len(packs):
         made = _cut_by(shares, count)
-        if all(sum(shares[i] for i in load) < 1 + 1e-9 and len(load) <= MOST_ABREAST for load in made):
-            return [tuple(packs[i] for i in load) for load in made]
+        if all(
+            sum(shares[i] for i in bundle) < 1 + 1e-9 and len(bundle) <= MOST_CONCURRENT for bundle in made
+        ):
+            return [tuple(packs[i] for i in bundle) for bundle in made]
         count += 1
     return [(pack,) for pack in packs]
 

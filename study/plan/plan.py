@@ -44,7 +44,7 @@ class Plan:
         return sum(len(self.seeds(cell)) for cell in self.cells)
 
     @property
-    def grows(self) -> bool:
+    def may_extend(self) -> bool:
         """Say whether more may be asked for once all of this is done."""
         return self.spec.until is not None or self.spec.search is not None
 
@@ -54,14 +54,14 @@ class Plan:
         if (search := self.spec.search) is not None:
             confirmed = search.confirm_seeds * search.confirm_candidates
             return max(search.candidates * self.spec.most_seeds, confirmed)
-        return len(self.cells) * len(self.spec.first_seeds) if self.grows else self.trials_count
+        return len(self.cells) * len(self.spec.first_seeds) if self.may_extend else self.trials_count
 
     def seeds(self, cell: Cell) -> Sequence[int]:
         """Give a cell's seeds."""
         return self.own_seeds.get(cell.id, self.spec.first_seeds) if self.own_seeds else self.spec.first_seeds
 
 
-def plan(spec: Spec) -> Plan:
+def make_plan(spec: Spec) -> Plan:
     """Plan a study; see `study.spec.check_size` for what it may ask for.
 
     Args:
@@ -73,7 +73,7 @@ def plan(spec: Spec) -> Plan:
     Example:
         >>> from study.spec import parse_spec
         >>> text = "{study: a, task: {name: simple}, models: [NMU], grid: {hidden_size: [2, 3]}, seeds: 5}"
-        >>> planned = plan(parse_spec(text, source="a.yaml"))
+        >>> planned = make_plan(parse_spec(text, source="a.yaml"))
         >>> len(planned.cells), planned.trials_count
         (2, 10)
     """
@@ -105,4 +105,4 @@ def _begun(spec: Spec) -> Plan:
 
 def cells(spec: Spec) -> list[Cell]:
     """Give a study's cells, all different, in the file's order."""
-    return list(plan(spec).cells)
+    return list(make_plan(spec).cells)

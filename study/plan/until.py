@@ -54,7 +54,7 @@ class Verdict:
     losses: int = 0
 
 
-def grown(plan: Plan, results: pa.Table) -> Plan:
+def extended(plan: Plan, results: pa.Table) -> Plan:
     """Give each cell the seeds that it needs by what is known so far.
 
     Args:
@@ -66,12 +66,12 @@ def grown(plan: Plan, results: pa.Table) -> Plan:
         no more.
 
     Example:
-        >>> from study.plan.plan import plan as make_plan
+        >>> from study.plan.plan import make_plan
         >>> from study.spec import parse_spec
         >>> from study.arrow import results_table
         >>> text = "{study: a, task: {name: simple}, models: [NMU], seeds: {until: {half_width: 0.1, max: 100}}}"
         >>> planned = make_plan(parse_spec(text, source="a.yaml"))
-        >>> grown(planned, results_table([])).trials_count
+        >>> extended(planned, results_table([])).trials_count
         20
     """
     until = plan.spec.until
@@ -116,7 +116,7 @@ def expected(plan: Plan, results: pa.Table) -> dict[str, int]:
     until = plan.spec.until
     assert until is not None
     outcomes = _outcomes(plan.cells, until.max, results)
-    asked = grown(plan, results)
+    asked = extended(plan, results)
     now = {cell.id: len(asked.seeds(cell)) for cell in plan.cells}
     if until.half_width is not None:
         wanted = sampling(until)

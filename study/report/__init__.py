@@ -2,7 +2,7 @@
 
 Report                               what a report says, with Rows for other programs, and what it shows of trials:
                                      LearningCurve, Gates, TrialWeights, and Links to their pages
-cells, groups                        summaries with what tells them apart: `Keyed`
+cells, groups                        summaries with what tells them apart: `ResultRows`
 summaries_table, comparisons_table   tables in a terminal; show_search prints a search's
 with_published, with_study, with_groups   rows beside others
 times_notes                          rows of which trials ended early
@@ -12,17 +12,24 @@ chart_series                         points for a chart drawn elsewhere
 write_report, FORMATS, USUAL         the files
 """
 
-from study.analysis.comparison import PUBLISHED, Against, Comparison, with_groups, with_published, with_study
+from study.analysis.comparison import (
+    PUBLISHED,
+    Comparison,
+    Comparisons,
+    with_groups,
+    with_published,
+    with_study,
+)
 from study.analysis.contrasts import Contrasts, contrasts
 from study.analysis.headline import headline, search_headline
 from study.analysis.learning import LearningCurve
 from study.analysis.questions import varying
-from study.analysis.rows import Keyed, cells, groups
+from study.analysis.rows import ResultRows, cells, groups
 from study.analysis.search import Chosen, Searched, Sought, Tried
 from study.analysis.series import chart_series
 from study.analysis.trial_details import Gates, TrialWeights
 from study.records import Labels
-from study.report.content import Links, Report, Rows
+from study.report.content import DataRows, PageLinks, Report
 from study.report.files import cells_rows, groups_rows
 from study.report.notes import times_notes
 from study.report.terminal import (
@@ -40,17 +47,17 @@ __all__ = [
     "MOST_ROWS",
     "PUBLISHED",
     "USUAL",
-    "Against",
     "Chosen",
     "Comparison",
+    "Comparisons",
     "Contrasts",
+    "DataRows",
     "Gates",
-    "Keyed",
     "Labels",
     "LearningCurve",
-    "Links",
+    "PageLinks",
     "Report",
-    "Rows",
+    "ResultRows",
     "Searched",
     "Sought",
     "TrialWeights",

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from study.analysis.comparison import Against
+from study.analysis.comparison import Comparisons
 from study.analysis.contrasts import Contrasts
 from study.analysis.learning import LearningCurve
-from study.analysis.rows import Keyed
+from study.analysis.rows import ResultRows
 from study.analysis.search import Searched
 from study.analysis.trial_details import Gates, TrialWeights
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Rows:
+class DataRows:
     """Rows for other programs.
 
     Args:
@@ -32,7 +32,7 @@ class Rows:
     rows: Sequence[Mapping[str, Any]]
 
 
-class Links(Protocol):
+class PageLinks(Protocol):
     """Addresses in a dashboard."""
 
     def trial(self, trial_id: str) -> str:
@@ -71,12 +71,12 @@ class Report:
 
     name: str
     question: str
-    rows: Keyed
-    data: Rows
+    rows: ResultRows
+    data: DataRows
     command: str
     headline: str = ""
     contrasts: Contrasts = field(default_factory=Contrasts)
-    against: Against | None = None
+    against: Comparisons | None = None
     verdicts: Sequence[Verdict] = ()
     search: Searched | None = None
     notes: Sequence[str] = ()
@@ -84,7 +84,7 @@ class Report:
     spec: str = ""
     provenance: Sequence[Mapping[str, Any]] = ()
     trials: pa.Table | None = None
-    links: Links | None = None
+    links: PageLinks | None = None
     learning: Sequence[LearningCurve] = ()
     gates: Sequence[Gates] = ()
     weights: TrialWeights | None = None

@@ -11,16 +11,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from study.analysis.aggregate import CellSummary, GroupSummary
-from study.analysis.comparison import Against, Comparison
+from study.analysis.comparison import Comparison, Comparisons
 from study.analysis.contrasts import Contrasts
 from study.analysis.published import SOURCE
-from study.analysis.rows import Keyed
+from study.analysis.rows import ResultRows
 from study.analysis.search import Searched
 from study.analysis.summary import Summary
 from study.arrow import RESULT_SCHEMA
 from study.outcomes.text_cells import as_text
 from study.records import CELL_FIELDS, Interval, Labels, Outcome, format_range
-from study.report.content import Report, Rows
+from study.report.content import DataRows, Report
 from study.report.search.names import confirmed, told_apart
 from study.report.search.tables import importance_line, told, winners_table
 from study.report.table import (
@@ -94,7 +94,7 @@ _COMPARISON_COLUMNS = (
 _ESCAPED = str.maketrans({character: f"\\{character}" for character in "\\|`*_<>#[]!"})
 
 
-def cells_rows(summaries: Sequence[CellSummary], labels: Labels) -> Rows:
+def cells_rows(summaries: Sequence[CellSummary], labels: Labels) -> DataRows:
     """Give one row a cell: id, labels, every hyperparameter, every statistic; None where there is none."""
     axes = list(dict.fromkeys(axis for s in summaries for axis in labels.get(s.cell_id, {})))
     types = [
@@ -103,26 +103,26 @@ def cells_rows(summaries: Sequence[CellSummary], labels: Labels) -> Rows:
         *((name, RESULT_SCHEMA.field(name).type) for name in CELL_FIELDS),
         *_statistics_types(STATISTICS_COLUMNS),
     ]
-    return Rows(pa.schema(types), [_cell_row(summary, labels) for summary in summaries])
+    return DataRows(pa.schema(types), [_cell_row(summary, labels) for summary in summaries])
 
 
-def groups_rows(groups: Sequence[GroupSummary], by: pa.Schema) -> Rows:
+def groups_rows(groups: Sequence[GroupSummary], by: pa.Schema) -> DataRows:
     """Give one row a group: its columns as they are, every statistic, the published estimators' numbers."""
     columns = {**STATISTICS_COLUMNS}
     if any(group.as_published for group in groups):
         columns |= AS_PUBLISHED_COLUMNS
-    return Rows(
+    return DataRows(
         pa.schema([*by, *_statistics_types([name for name in columns if name not in by.names])]),
         [_statistics_row(g) | _published_row(g) | dict(zip(by.names, g.values, strict=True)) for g in groups],
     )
 
 
-def to_csv(rows: Rows) -> str:
+def to_csv(rows: DataRows) -> str:
     """Write rows with full precision; empty where there is nothing."""
     return _csv(rows.schema.names, rows.rows)
 
 
-def to_parquet(rows: Rows) -> bytes:
+def to_parquet(rows: DataRows) -> bytes:
     """Write rows with their types; null where there is nothing."""
     sink = pa.BufferOutputStream()
     table = pa.Table.from_pylist(
@@ -132,7 +132,7 @@ def to_parquet(rows: Rows) -> bytes:
     return bytes(sink.getvalue())
 
 
-def comparison_csv(rows: Keyed, against: Against) -> str:
+def comparison_csv(rows: ResultRows, against: Comparisons) -> str:
     """Write one row a compared row: what tells it apart, its numbers, the others'."""
     is_cells = any(isinstance(c.summary, CellSummary) for c in against.comparisons)
     names = {name: f"compared_{name}" if name in rows.keys else name for name in _COMPARISON_COLUMNS}
@@ -195,7 +195,7 @@ def markdown(report: Report, figures: Sequence[Drawn]) -> str:
     return "\n\n".join(part for part in [*parts, *map(_cell, report.notes)] if part) + "\n"
 
 
-def _searched(search: Searched, rows: Keyed) -> list[str]:
+def _searched(search: Searched, rows: ResultRows) -> list[str]:
     parts = ["## Search", _cell(told(search)), _cell(importance_line(search))]
     if confirmed(search):
         parts += [_markdown_table(winners_table(search, rows)), _cell(told_apart(search))]
@@ -238,7 +238,9 @@ def _statistics_types(names: Iterable[str]) -> list[tuple[str, pa.DataType]]:
     return [(name, _TYPES.get(name, pa.float64())) for name in names]
 
 
-def _comparison_row(rows: Keyed, c: Comparison, against: Against, names: Mapping[str, str]) -> dict[str, Any]:
+def _comparison_row(
+    rows: ResultRows, c: Comparison, against: Comparisons, names: Mapping[str, str]
+) -> dict[str, Any]:
     s, other = c.summary, c.beside
     row: dict[str, Any] = {"cell_id": s.cell_id} if isinstance(s, CellSummary) else {}
     row |= {key: _written(rows.value(c.row, key)) for key in rows.keys}

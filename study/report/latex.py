@@ -13,7 +13,7 @@ from typing import Any
 
 from study import words
 from study.analysis import rows as result_rows
-from study.analysis.rows import Keyed
+from study.analysis.rows import ResultRows
 from study.analysis.summary import Summary
 from study.records import Interval
 
@@ -59,7 +59,7 @@ _ESCAPED = str.maketrans(_SPECIAL)
 _DAGGER = r"{}^{\dagger}"
 
 
-def latex(rows: Keyed, *, command: str) -> str:
+def latex(rows: ResultRows, *, command: str) -> str:
     """Write a tabular, to be put into a table environment as it is.
 
     Args:
@@ -142,7 +142,7 @@ def _percent(value: float) -> str:
     return words.percent(value).replace("%", r"\%")
 
 
-def _columns(rows: Keyed) -> list[list[str]]:
+def _columns(rows: ResultRows) -> list[list[str]]:
     """Write each column of statistics."""
     some = rows.summaries
 
@@ -189,7 +189,7 @@ def _of(s: Summary) -> str:
     return "" if s.complete else f" (${s.finished}/{s.seeds}{_DAGGER}$)"
 
 
-def _header(rows: Keyed, keys: int) -> tuple[str, str, str]:
+def _header(rows: ResultRows, keys: int) -> tuple[str, str, str]:
     """Write both lines of the header, and the rules between them."""
     titles = [_TITLES.get(key) or escape(_capital(words.title(key))) for key in rows.keys]
     published = rows.as_published is not None
@@ -203,7 +203,7 @@ def _header(rows: Keyed, keys: int) -> tuple[str, str, str]:
     return f"{head} \\\\", " & ".join([*[""] * (keys + 1), *below]).strip() + " \\\\", rules
 
 
-def _body(rows: Keyed, statistics: Sequence[Sequence[str]]) -> list[str]:
+def _body(rows: ResultRows, statistics: Sequence[Sequence[str]]) -> list[str]:
     """Write the rows; where there are several keys, the first is written once and has a rule above."""
     lines: list[str] = []
     last: Any = None

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from study.analysis.rows import Keyed
+from study.analysis.rows import ResultRows
 
 _MOST_NAMES = 8
 
 
-def times_notes(rows: Keyed) -> list[str]:
+def times_notes(rows: ResultRows) -> list[str]:
     """Name the rows of which trials ended unsolved before what times to success are counted up to."""
     early = [(row, s) for row, s in enumerate(rows.summaries) if s.ended_early]
     if not early:

@@ -15,13 +15,13 @@ import pyarrow as pa
 
 from study import words
 from study.analysis.aggregate import CellSummary
-from study.analysis.comparison import LEVEL, Against, Comparison
+from study.analysis.comparison import LEVEL, Comparison, Comparisons
 from study.analysis.contrasts import Contrasts
 from study.analysis.headline import count_of
-from study.analysis.rows import Keyed
+from study.analysis.rows import ResultRows
 from study.analysis.summary import Summary
 from study.report import html
-from study.report.content import Links, Report
+from study.report.content import PageLinks, Report
 from study.report.figures.style import Drawn
 from study.report.files import STATISTICS_COLUMNS
 from study.report.search import page as search_page
@@ -115,7 +115,7 @@ def _foot() -> str:
     return f"\n</main>\n<script>{_asset('page.js')}</script>\n</body>\n</html>\n"
 
 
-def _counts(rows: Keyed) -> str:
+def _counts(rows: ResultRows) -> str:
     summaries = rows.summaries
     planned = sum(s.seeds for s in summaries)
     parts = [f"{count_of(len(summaries), rows.noun)}, {count_of(planned, 'trial')}"]
@@ -125,7 +125,7 @@ def _counts(rows: Keyed) -> str:
     return ": ".join([parts[0], ", ".join(parts[1:])])
 
 
-def _missing(rows: Keyed) -> list[str]:
+def _missing(rows: ResultRows) -> list[str]:
     summaries = rows.summaries
     pending, failed = sum(s.pending for s in summaries), sum(s.failed for s in summaries)
     lacking = sum(not s.complete for s in summaries)
@@ -166,13 +166,13 @@ def _table_note(opens: bool) -> str:
     return f"<p class=small>{text}<span class=screen> A click on a column's title sorts.{hint}</span></p>"
 
 
-def _against_title(against: Against | None) -> str:
+def _against_title(against: Comparisons | None) -> str:
     if against is None or against.is_published:
         return "Against the published numbers"
     return f"Against {against.source}"
 
 
-def _comparison(rows: Keyed, against: Against) -> str:
+def _comparison(rows: ResultRows, against: Comparisons) -> str:
     comparison = against.comparisons
     if not comparison:
         return html.items(against.notes)
@@ -201,7 +201,7 @@ def _comparison(rows: Keyed, against: Against) -> str:
     return f"<p>{escape(head)}</p>{sentences}{table}{small}{html.items(against.notes)}"
 
 
-def _verdict(rows: Keyed, c: Comparison, against: Against) -> str:
+def _verdict(rows: ResultRows, c: Comparison, against: Comparisons) -> str:
     word = "differs from" if c.verdict == "differs" else "agrees with"
     incomplete = "" if c.summary.complete and c.beside.complete else f", over an incomplete {rows.noun}"
     other = "the published" if against.is_published else f"{against.source}'s"
@@ -268,7 +268,7 @@ def _definitions() -> str:
     return html.details("Columns of cells.csv, after the hyperparameters", html.mapping(STATISTICS_COLUMNS))
 
 
-def _trials(trials: pa.Table, rows: int, links: Links | None) -> str:
+def _trials(trials: pa.Table, rows: int, links: PageLinks | None) -> str:
     """Give the page's script what it shows of a row's trials, a list a column."""
     content: dict[str, Any] = {
         "outcome": "".join(_CODES.get(str(name), "?") for name in trials["outcome"].to_pylist()),

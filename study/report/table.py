@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from study import words
 from study.analysis import rows as result_rows
 from study.analysis.aggregate import CellSummary
-from study.analysis.comparison import Against
+from study.analysis.comparison import Comparisons
 from study.analysis.contrasts import Contrasts
-from study.analysis.rows import Keyed
+from study.analysis.rows import ResultRows
 from study.records import Cell, Interval
 from study.statistics import AsPublished
 
@@ -55,7 +55,7 @@ class TextTable:
         return list(zip(*(column.texts for column in self.columns), strict=True))
 
 
-def summaries_table(rows: Keyed, *, is_narrow: bool = False, most: int | None = None) -> TextTable:
+def summaries_table(rows: ResultRows, *, is_narrow: bool = False, most: int | None = None) -> TextTable:
     """Lay out one row a summary: what tells it apart, then the statistics, the published estimators' beside.
 
     A column of counts that are all zero (diverged, failed), or of seconds that nobody measured, is left out.
@@ -106,7 +106,7 @@ def summaries_table(rows: Keyed, *, is_narrow: bool = False, most: int | None = 
     return TextTable(tuple(columns))
 
 
-def _keys(rows: Keyed, some: Iterable[int], keys: Sequence[str] | None = None) -> list[Column]:
+def _keys(rows: ResultRows, some: Iterable[int], keys: Sequence[str] | None = None) -> list[Column]:
     chosen = list(some)
     return [
         Column(
@@ -123,7 +123,7 @@ _BEST = ("success_rate", "solved_at_median", "solved_at_mean", "sparsity_error_m
 
 
 def _estimates(
-    rows: Keyed,
+    rows: ResultRows,
     most: int | None,
     title: str,
     name: str,
@@ -139,7 +139,7 @@ def _estimates(
     return Column(title, texts, values, best=frozenset(best))
 
 
-def _times_to_success(rows: Keyed, most: int | None) -> list[Column]:
+def _times_to_success(rows: ResultRows, most: int | None) -> list[Column]:
     """Lay out restricted means, with what they are restricted to: over them, or beside each if questions differ."""
     untils = [s.time_to_success_until for s in rows.summaries[:most]]
     known = {until for until in untils if until is not None}
@@ -164,7 +164,7 @@ def _times_to_success(rows: Keyed, most: int | None) -> list[Column]:
 
 
 def _published(
-    rows: Keyed,
+    rows: ResultRows,
     most: int | None,
     name: str,
     show: Callable[[Any], str],
@@ -179,7 +179,7 @@ def _published(
     return [Column("as published", texts, values)]
 
 
-def comparison_table(rows: Keyed, against: Against) -> TextTable:
+def comparison_table(rows: ResultRows, against: Comparisons) -> TextTable:
     """Lay out one row a compared row: the numbers here beside the others'."""
     compared = against.comparisons
     at = [c.row for c in compared]
@@ -256,7 +256,7 @@ def pairs_table(contrasts: Contrasts) -> TextTable:
     )
 
 
-def verdicts_table(rows: Keyed, verdicts: Sequence[Verdict]) -> TextTable:
+def verdicts_table(rows: ResultRows, verdicts: Sequence[Verdict]) -> TextTable:
     """Lay out one row a cell, or a pair of cells, whose seeds were added until there were enough."""
     row_of = {s.cell_id: row for row, s in enumerate(rows.summaries) if isinstance(s, CellSummary)}
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from study.analysis.comparison import Against
-from study.analysis.rows import Keyed
+from study.analysis.comparison import Comparisons
+from study.analysis.rows import ResultRows
 from study.analysis.search import Searched
 from study.console import Console
 from study.report import table
@@ -27,7 +27,7 @@ _MOST_UPRIGHT = 6
 """Rows side by side."""
 
 
-def summaries_table(rows: Keyed, *, title: str | None = None, most: int | None = None) -> Table:
+def summaries_table(rows: ResultRows, *, title: str | None = None, most: int | None = None) -> Table:
     """Show one row a summary; the best value of each question is bold.
 
     A row that lacks trials is dimmed and shows how many of its seeds are in.
@@ -41,14 +41,14 @@ def summaries_table(rows: Keyed, *, title: str | None = None, most: int | None =
     return _rich(table.summaries_table(rows, is_narrow=True, most=most), title, incomplete[:most])
 
 
-def show_summaries(console: Console, rows: Keyed, title: str) -> None:
+def show_summaries(console: Console, rows: ResultRows, title: str) -> None:
     """Print one row a summary, the first of very many."""
     console.print(summaries_table(rows, title=title, most=MOST_ROWS))
     if len(rows.summaries) > MOST_ROWS:
         console.print(f"... and {len(rows.summaries) - MOST_ROWS:,} more rows, in the files")
 
 
-def comparisons_table(rows: Keyed, against: Against) -> Table:
+def comparisons_table(rows: ResultRows, against: Comparisons) -> Table:
     """Show one row a compared row; one that differs is bold."""
     title = f"Beside {'the published numbers' if against.is_published else against.source}"
     made = _rich(table.comparison_table(rows, against), title, [False] * len(against.comparisons))
@@ -57,13 +57,13 @@ def comparisons_table(rows: Keyed, against: Against) -> Table:
     return made
 
 
-def verdicts_table(rows: Keyed, verdicts: Sequence[Verdict]) -> Table:
+def verdicts_table(rows: ResultRows, verdicts: Sequence[Verdict]) -> Table:
     """Show whether the seeds are enough; those that are not are dimmed."""
     dim = [not verdict.is_sure for verdict in verdicts]
     return _rich(table.verdicts_table(rows, verdicts), "Are the seeds enough?", dim)
 
 
-def show_search(console: Console, search: Searched, rows: Keyed) -> None:
+def show_search(console: Console, search: Searched, rows: ResultRows) -> None:
     """Print the candidates that were confirmed, and what mattered."""
     if search_names.confirmed(search):
         console.print(_upright(search_tables.winners_table(search, rows), "Confirmed with fresh seeds"))

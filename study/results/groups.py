@@ -35,7 +35,7 @@ from study.store import Store
 
 
 @dataclass(frozen=True)
-class Tabulated:
+class GroupReport:
     """A report of groups of trials, and where it goes.
 
     Args:
@@ -66,7 +66,7 @@ def tabulate(
     compare: str | None = None,
     out: Path | None = None,
     formats: Collection[str] = (),
-) -> Tabulated:
+) -> GroupReport:
     """Summarise the outcomes of files and studies; nothing is written.
 
     Args:
@@ -116,7 +116,7 @@ def tabulate(
         notes=[*told, *outcomes.notices, *times_notes(rows)],
     )
     is_ours = out is None and not any(map(is_file, names)) and Store(root).study(names[0]).path is not None
-    return Tabulated(report, folder, formats or USUAL, is_ours)
+    return GroupReport(report, folder, formats or USUAL, is_ours)
 
 
 def _outcomes(
@@ -138,7 +138,7 @@ def _outcomes(
     return gather(sources, by), notices
 
 
-def show(found: Tabulated, console: Console) -> None:
+def show(found: GroupReport, console: Console) -> None:
     """Print the table, the comparison, and what the reader must know."""
     report = found.report
     show_summaries(console, report.rows, report.name)
@@ -151,7 +151,7 @@ def show(found: Tabulated, console: Console) -> None:
         console.print(notice, style="yellow")
 
 
-def write(found: Tabulated) -> list[Path]:
+def write(found: GroupReport) -> list[Path]:
     """Write the report, and give its files.
 
     Raises:

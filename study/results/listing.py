@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.table import Table
 
 from study.errors import StudyError
-from study.plan.plan import plan as make_plan
+from study.plan.plan import make_plan
 from study.spec import parse_spec
 from study.store import Store, StudyStore
 
@@ -33,10 +33,10 @@ def studies(root: str | Path) -> Table:
 
 def _listed(folder: StudyStore) -> tuple[str, ...]:
     plan = make_plan(parse_spec(folder.read_spec(), source=folder.spec_where))
-    if plan.grows:
+    if plan.may_extend:
         # Only here: statistics and reports take longer than all else here.
-        from study.results.load import grown_plan
+        from study.results.load import extended_plan
 
-        plan = grown_plan(plan, folder, folder.read_results())
+        plan = extended_plan(plan, folder, folder.read_results())
     done = len(folder.done() & {trial.id for trial in plan.trials})
     return f"{done:,}", f"{len(plan.trials):,}", str(len(plan.cells)), plan.spec.question

@@ -20,14 +20,13 @@ from study.arrow import RESULT_SCHEMA, trial_row
 from study.errors import InputError
 from study.outcomes import Source
 from study.plan import until
-from study.plan.plan import Plan
-from study.plan.plan import plan as make_plan
+from study.plan.plan import Plan, make_plan
 from study.plan.until import Verdict
 from study.report import (
     PUBLISHED,
-    Against,
+    Comparisons,
     Contrasts,
-    Keyed,
+    ResultRows,
     Searched,
     cells,
     chart_series,
@@ -52,7 +51,7 @@ _ONLY_A_HINT = (
 
 
 @dataclass(frozen=True)
-class Asked:
+class CandidateCells:
     """All that a search has asked for.
 
     Args:
@@ -65,7 +64,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Standing:
+class StudyResults:
     """A study as it stands.
 
     Args:
@@ -83,10 +82,10 @@ class Standing:
     folder: StudyStore
     table: pa.Table
     summaries: Sequence[CellSummary]
-    against: Against
+    against: Comparisons
     notices: Sequence[str]
     search: Searched | None = None
-    asked: Asked | None = None
+    asked: CandidateCells | None = None
 
     @property
     def name(self) -> str:
@@ -94,7 +93,7 @@ class Standing:
         return self.plan.spec.study
 
     @cached_property
-    def rows(self) -> Keyed:
+    def rows(self) -> ResultRows:
         """Tell the cells apart."""
         return cells(self.summaries, self.plan.labels)
 
@@ -139,9 +138,9 @@ class Standing:
         return chart_series(self.summaries, self.plan.labels)
 
 
-def standing(
+def load_results(
     name: str, root: str | Path, *, tracking_uri: str | None = None, compare: str = PUBLISHED
-) -> Standing:
+) -> StudyResults:
     """Read how a study stands.
 
     Args:
@@ -156,7 +155,7 @@ def standing(
     """
     folder, plan, table = _read(name, root, tracking_uri)
     if plan.spec.search is None:
-        return _standing(folder, plan, table, root, tracking_uri, compare)
+        return _results_of(folder, plan, table, root, tracking_uri, compare)
     from study.results import (
         search as results_of_search,  # only here: Optuna takes long to import, and most studies do without
     )
@@ -164,27 +163,27 @@ def standing(
 
     record = read_record(plan.spec, folder)
     if record is None:
-        return _standing(folder, plan, table, root, tracking_uri, compare)
+        return _results_of(folder, plan, table, root, tracking_uri, compare)
     shown = results_of_search.shown(plan, record)
-    found = _standing(folder, shown, _of_plan(table, shown), root, tracking_uri, compare)
+    found = _results_of(folder, shown, _of_plan(table, shown), root, tracking_uri, compare)
     search = results_of_search.searched(plan, record, table, found.summaries)
     more = [] if search.is_over else [results_of_search.NOT_CONFIRMED]
-    asked = Asked(plan, _summaries(plan, table))
+    asked = CandidateCells(plan, _summaries(plan, table))
     return replace(found, search=search, asked=asked, notices=[*found.notices, *more])
 
 
-def _standing(
+def _results_of(
     folder: StudyStore,
     plan: Plan,
     table: pa.Table,
     root: str | Path,
     tracking_uri: str | None,
     compare: str,
-) -> Standing:
+) -> StudyResults:
     summaries = _summaries(plan, table)
     if compare == PUBLISHED:
         against = _hinted(with_published(summaries), plan)
-        return Standing(plan, folder, table, summaries, against, folder.notices)
+        return StudyResults(plan, folder, table, summaries, against, folder.notices)
     other_folder, other_plan, other_table = _read(compare, root, tracking_uri)
     if not other_table.num_rows:
         raise InputError(f"--compare {compare}: that study has no results yet; `study run` makes them")
@@ -193,10 +192,10 @@ def _standing(
     if shared:
         told = f"{shared:,} trials are in both studies, and tests take them for independent samples"
         against = replace(against, notes=(*against.notes, told))
-    return Standing(plan, folder, table, summaries, against, [*folder.notices, *other_folder.notices])
+    return StudyResults(plan, folder, table, summaries, against, [*folder.notices, *other_folder.notices])
 
 
-def _hinted(against: Against, *plans: Plan) -> Against:
+def _hinted(against: Comparisons, *plans: Plan) -> Comparisons:
     if not against.comparisons or all(plan.spec.until is None for plan in plans):
         return against
     return replace(against, notes=(*against.notes, _ONLY_A_HINT))
@@ -250,14 +249,14 @@ def _read(name: str, root: str | Path, tracking_uri: str | None) -> tuple[StudyS
         table = folder.read_results()
     else:
         table, _ = tracking.load(tracking_uri, name)
-    plan = grown_plan(plan, folder, table)
+    plan = extended_plan(plan, folder, table)
     return folder, plan, _of_plan(table, plan)
 
 
-def grown_plan(plan: Plan, folder: StudyStore, table: pa.Table) -> Plan:
+def extended_plan(plan: Plan, folder: StudyStore, table: pa.Table) -> Plan:
     """Give what a study asks for by what is known of it."""
     if plan.spec.search is None:
-        return until.grown(plan, table)
+        return until.extended(plan, table)
     from study.results import (
         search as results_of_search,  # only here: Optuna takes long to import, and most studies do without
     )
@@ -278,7 +277,7 @@ def _of_plan(table: pa.Table, plan: Plan) -> pa.Table:
     return table if pc.all(planned).as_py() else table.filter(planned)
 
 
-def require_results(found: Standing) -> None:
+def require_results(found: StudyResults) -> None:
     """Check that a study has anything to show.
 
     Raises:

@@ -20,7 +20,7 @@ _PACKAGES = ("matplotlib", "pyarrow", "scipy")
 """Packages that have a part in a report, beside those of `study.versions`."""
 
 
-class Kept(Protocol):
+class ReportStore(Protocol):
     """A study's part of the store, as marks need it."""
 
     def keep(self, name: str, data: bytes) -> None:
@@ -52,7 +52,7 @@ def mark(results: pa.Table, *said: object) -> str:
     return digest.hexdigest()
 
 
-def keep_mark(folder: Kept, shown: str, files: Sequence[Path]) -> None:
+def keep_mark(folder: ReportStore, shown: str, files: Sequence[Path]) -> None:
     """Keep a report's mark, and what its files are.
 
     Args:
@@ -64,7 +64,7 @@ def keep_mark(folder: Kept, shown: str, files: Sequence[Path]) -> None:
     folder.keep(NAME, json.dumps({"mark": shown, "files": digests}, indent=1).encode())
 
 
-def is_kept(folder: Kept, shown: str) -> bool:
+def is_kept(folder: ReportStore, shown: str) -> bool:
     """Say whether the study's report has this mark, and each of its files is there as it was written."""
     try:
         before = json.loads(folder.kept(NAME) or b"{}")

@@ -20,7 +20,7 @@ from study.errors import StudyError
 from study.records import CELL_FIELDS
 from study.report import (
     USUAL,
-    Links,
+    PageLinks,
     Report,
     cells_rows,
     comparisons_table,
@@ -30,7 +30,7 @@ from study.report import (
     verdicts_table,
     write_report,
 )
-from study.results.load import Standing, _of_plan, require_results
+from study.results.load import StudyResults, _of_plan, require_results
 from study.results.mark import is_kept, keep_mark, mark
 from study.results.stored_packs import StoredPacks
 from study.results.trials import Exhibits, exhibits
@@ -40,7 +40,7 @@ MOST_TRIALS = 25_000
 """Trials that a page lists at most: a browser opens these at once, and 3 MB."""
 
 
-def show(found: Standing, console: Console) -> None:
+def show(found: StudyResults, console: Console) -> None:
     """Print a study's finding, its table, and how it compares with the published numbers or another study."""
     require_results(found)
     show_summaries(console, found.rows, found.plan.spec.question)
@@ -56,7 +56,7 @@ def show(found: Standing, console: Console) -> None:
 
 
 def write(
-    found: Standing,
+    found: StudyResults,
     folder: Path | None = None,
     formats: Collection[str] = USUAL,
     *,
@@ -82,7 +82,11 @@ def write(
 
 
 def _write(
-    found: Standing, folder: Path, formats: Collection[str], links: Links | None, trial: str | None = None
+    found: StudyResults,
+    folder: Path,
+    formats: Collection[str],
+    links: PageLinks | None,
+    trial: str | None = None,
 ) -> list[Path]:
     # Curves and weights take torch, and tables do without; a trial that was asked for must be there in any case.
     made = report(found, links=links, trial=trial, with_trials=draws(formats) or trial is not None)
@@ -99,7 +103,7 @@ def own_folder(folder: StudyStore) -> Path:
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenReport:
     """A report that was written.
 
     Args:
@@ -111,7 +115,9 @@ class Written:
     mark: str
 
 
-def write_and_keep(found: Standing, into: Path, folder: StudyStore, *, tracking_uri: str | None) -> Written:
+def write_and_keep(
+    found: StudyResults, into: Path, folder: StudyStore, *, tracking_uri: str | None
+) -> WrittenReport:
     """Write a study's report into what `report_folder` gave, and see that the store has it, in the study's folder."""
     folder.check()
     links = tracking.links(tracking_uri, found.name)
@@ -120,10 +126,10 @@ def write_and_keep(found: Standing, into: Path, folder: StudyStore, *, tracking_
         folder.keep_report(files)
     shown = _mark(found, links)
     keep_mark(folder, shown, files)
-    return Written(files, shown)
+    return WrittenReport(files, shown)
 
 
-def are_current(found: Standing, tracking_uri: str | None) -> bool:
+def are_current(found: StudyResults, tracking_uri: str | None) -> bool:
     """Say whether the study's report and MLflow are known to show it as it stands.
 
     Args:
@@ -135,7 +141,7 @@ def are_current(found: Standing, tracking_uri: str | None) -> bool:
     return published and is_kept(found.folder, shown)
 
 
-def _mark(found: Standing, links: Links | None) -> str:
+def _mark(found: StudyResults, links: PageLinks | None) -> str:
     origins = sorted(json.dumps(one, sort_keys=True) for one in found.folder.provenances())
     return mark(found.table, found.plan.spec.text, found.notices, found.search, origins, links)
 
@@ -151,7 +157,7 @@ def report_folder(folder: StudyStore) -> Iterator[Path]:
 
 
 def report(
-    found: Standing, *, links: Links | None = None, trial: str | None = None, with_trials: bool = True
+    found: StudyResults, *, links: PageLinks | None = None, trial: str | None = None, with_trials: bool = True
 ) -> Report:
     """Put together what the report of a study says; arguments are as for `write`.
 
@@ -198,7 +204,7 @@ def _protocol(summaries: Sequence[CellSummary]) -> dict[str, str]:
     return shown
 
 
-def _listed_trials(found: Standing) -> pa.Table | None:
+def _listed_trials(found: StudyResults) -> pa.Table | None:
     """Give the trials that have a result, each with its row of the report; None if they are too many to list."""
     table = found.table
     if table.num_rows > MOST_TRIALS:
@@ -229,7 +235,7 @@ def _opened(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [{"adopted_from": entry["adopted_from"]} | inner for inner in opened]
 
 
-def sync(found: Standing, tracking_uri: str) -> int:
+def sync(found: StudyResults, tracking_uri: str) -> int:
     """Publish the trials that MLflow is missing or has differently, then write the report and attach it.
 
     Args:

@@ -18,7 +18,7 @@ from study.analysis.learning import learning_curve
 from study.arrow import table_weights
 from study.errors import InputError
 from study.records import Outcome
-from study.report import Gates, Keyed, LearningCurve, TrialWeights
+from study.report import Gates, LearningCurve, ResultRows, TrialWeights
 from study.store import StudyStore
 
 MOST_ROWS = 12
@@ -47,7 +47,7 @@ class Exhibits:
 def exhibits(
     folder: StudyStore,
     summaries: Sequence[CellSummary],
-    rows: Keyed,
+    rows: ResultRows,
     table: pa.Table,
     trial_id: str | None = None,
 ) -> Exhibits:
@@ -82,7 +82,7 @@ def exhibits(
     )
 
 
-def _chosen_rows(rows: Keyed) -> list[int]:
+def _chosen_rows(rows: ResultRows) -> list[int]:
     """Take all rows if they are few, else the ends of each curve, and of these every so many."""
     everyone = rows.finished()
     if len(everyone) <= MOST_ROWS:
@@ -105,7 +105,7 @@ def _only(table: pa.Table, trials: pa.Table) -> pa.Table:
     return table.filter(pc.is_in(table["trial_id"], trials["trial_id"].combine_chunks()))
 
 
-def _learning(row: int, rows: Keyed, trials: pa.Table, curves: pa.Table) -> LearningCurve | None:
+def _learning(row: int, rows: ResultRows, trials: pa.Table, curves: pa.Table) -> LearningCurve | None:
     thresholds = set(trials["threshold"].to_pylist())
     return learning_curve(
         row,

@@ -137,7 +137,7 @@ def _search(spec: Spec) -> Search:
 
 
 class Searching:
-    """Goes on with a search: a `study.run.Grow`.
+    """Goes on with a search: a `study.run.Extend`.
 
     Args:
         storage_uri: database for Optuna's dashboard; None for none.

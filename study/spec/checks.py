@@ -10,7 +10,7 @@ from study.errors import Problem
 from study.records import Cell
 from study.spec import cells
 from study.spec.document import Document, Path
-from study.spec.grid import Level, Settings, levels, model_level, places, points
+from study.spec.grid import GridValues, Level, levels, model_level, places, points
 from study.spec.search_checks import search_mistakes
 from study.spec.tables import Spec
 from tasks import MODELS, TASKS
@@ -130,7 +130,7 @@ def _combinations(spec: Spec, unread: Collection[str]) -> Iterator[tuple[Path, s
             yield from found
 
 
-def _blamed(settings: Settings, names: Collection[str], otherwise: Path) -> Path:
+def _blamed(settings: GridValues, names: Collection[str], otherwise: Path) -> Path:
     return next((settings[name].path for name in names if name in settings), otherwise)
 
 

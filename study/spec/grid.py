@@ -21,14 +21,14 @@ _MOST_TRIALS = 10_000_000
 
 
 @dataclass(frozen=True)
-class Setting:
+class GridValue:
     """A hyperparameter's value, and where the file says so."""
 
     value: Any
     path: Path
 
 
-Settings = dict[str, Setting]
+GridValues = dict[str, GridValue]
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Axis:
     """
 
     name: str
-    points: tuple[Settings, ...]
+    points: tuple[GridValues, ...]
     labels: tuple[str | None, ...]
 
     def without(self, names: Collection[str]) -> Axis:
@@ -66,9 +66,9 @@ class Level:
         ranges: what a search chooses, each a `RangeTable`.
     """
 
-    fixed: Settings
+    fixed: GridValues
     axes: tuple[Axis, ...]
-    ranges: Settings = field(default_factory=dict)
+    ranges: GridValues = field(default_factory=dict)
 
     @property
     def names(self) -> set[str]:
@@ -85,24 +85,24 @@ class Point:
         labels: what people call it, by axis.
     """
 
-    settings: Settings
+    settings: GridValues
     labels: dict[str, str]
 
 
 def common_level(spec: Spec) -> Level:
     """Give what is set for all models."""
-    fixed: Settings = {}
+    fixed: GridValues = {}
     for table, prefix in (("task", ""), ("protocol", ""), ("success", "success_"), ("fixed", "")):
         for name, value in getattr(spec, table).given.items():
             if (table, name) != ("task", "name"):
-                fixed.setdefault(prefix + name, Setting(value, (table, name)))
+                fixed.setdefault(prefix + name, GridValue(value, (table, name)))
     return Level(fixed, _axes(spec, ()), _ranges(spec, ()))
 
 
 def own_level(spec: Spec, index: int) -> Level:
     """Give what one model sets for itself."""
     model, at = spec.models[index], ("models", index)
-    fixed = {name: Setting(value, (*at, "fixed", name)) for name, value in model.fixed.given.items()}
+    fixed = {name: GridValue(value, (*at, "fixed", name)) for name, value in model.fixed.given.items()}
     return Level(fixed, _axes(model, at), _ranges(model, at))
 
 
@@ -128,7 +128,7 @@ def _axes(table: Spec | ModelTable, at: Path) -> tuple[Axis, ...]:
     grid = (
         Axis(
             name,
-            tuple({name: Setting(value, (*at, "grid", name, i))} for i, value in enumerate(values)),
+            tuple({name: GridValue(value, (*at, "grid", name, i))} for i, value in enumerate(values)),
             (None,) * len(values),
         )
         for name, values in table.grid.given.items()
@@ -136,16 +136,18 @@ def _axes(table: Spec | ModelTable, at: Path) -> tuple[Axis, ...]:
     return (*grid, *_zip_axes(table, at), *_range_axes(table, at))
 
 
-def _ranges(table: Spec | ModelTable, at: Path) -> Settings:
-    return {name: Setting(of, (*at, "ranges", name)) for name, of in table.ranges.given.items()}
+def _ranges(table: Spec | ModelTable, at: Path) -> GridValues:
+    return {name: GridValue(of, (*at, "ranges", name)) for name, of in table.ranges.given.items()}
 
 
 def _range_axes(table: Spec | ModelTable, at: Path) -> Iterator[Axis]:
     """Give the ends of each range that has ends, and the choices of the others."""
     for name, of in table.ranges.given.items():
         keys = [key for key in ("low", "high") if getattr(of, key) is not None]
-        settings = [Setting(getattr(of, key), (*at, "ranges", name, key)) for key in keys]
-        settings += [Setting(v, (*at, "ranges", name, "choices", i)) for i, v in enumerate(of.choices or ())]
+        settings = [GridValue(getattr(of, key), (*at, "ranges", name, key)) for key in keys]
+        settings += [
+            GridValue(v, (*at, "ranges", name, "choices", i)) for i, v in enumerate(of.choices or ())
+        ]
         if settings:
             yield Axis(name, tuple({name: setting} for setting in settings), (None,) * len(settings))
 
@@ -155,7 +157,7 @@ def _zip_axes(table: Spec | ModelTable, at: Path) -> Iterator[Axis]:
         given = [point.given for point in points]
         labels = tuple(point.pop("label", None) for point in given)
         settings = tuple(
-            {name: Setting(value, (*at, "zip", axis, i, name)) for name, value in point.items()}
+            {name: GridValue(value, (*at, "zip", axis, i, name)) for name, value in point.items()}
             for i, point in enumerate(given)
         )
         yield Axis(axis, settings, labels)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from study.spec.document import Path
-from study.spec.grid import Setting, common_level, levels, own_level, places
+from study.spec.grid import GridValue, common_level, levels, own_level, places
 from study.spec.tables import MOST_SEEDS, RangeTable, Search, Spec
 
 
@@ -46,7 +46,7 @@ def search_mistakes(spec: Spec, unread: Collection[str]) -> Iterator[tuple[Path,
         yield from _unfit_for_cma_es(spec, ranges)
 
 
-def _ranges(spec: Spec) -> Iterator[Setting]:
+def _ranges(spec: Spec) -> Iterator[GridValue]:
     yield from common_level(spec).ranges.values()
     for i in range(len(spec.models)):
         yield from own_level(spec, i).ranges.values()
@@ -95,7 +95,7 @@ def _budget_mistakes(search: Search, most_seeds: int) -> Iterator[tuple[Path, st
         )
 
 
-def _unfit_for_cma_es(spec: Spec, ranges: dict[Path, Setting]) -> Iterator[tuple[Path, str]]:
+def _unfit_for_cma_es(spec: Spec, ranges: dict[Path, GridValue]) -> Iterator[tuple[Path, str]]:
     instead = "sampler TPE can"
     if spec.search is not None and len(spec.search.objective) > 1:
         yield ("search", "objective"), f"CMA-ES can't seek several objectives; {instead}"

@@ -12,9 +12,9 @@ A file appears whole or not at all, so a kill at any moment loses at most what w
 """
 
 from study.store.deduplicate import one_a_trial
-from study.store.folder import Held, is_url
+from study.store.folder import StudyLock, is_url
 from study.store.formats import SCHEMA_VERSION
 from study.store.store import Store, folder_at
 from study.store.study_store import StudyStore
 
-__all__ = ["SCHEMA_VERSION", "Held", "Store", "StudyStore", "folder_at", "is_url", "one_a_trial"]
+__all__ = ["SCHEMA_VERSION", "Store", "StudyLock", "StudyStore", "folder_at", "is_url", "one_a_trial"]

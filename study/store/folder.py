@@ -21,7 +21,7 @@ T = TypeVar("T")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
-class Held:
+class StudyLock:
     """A lock that is held.
 
     Attributes:
@@ -119,7 +119,7 @@ class Folder(ABC):
         """Give a key another name; False if it isn't there any more."""
 
     @abstractmethod
-    def lock(self, tell: Callable[[str], None]) -> AbstractContextManager[Held]:
+    def lock(self, tell: Callable[[str], None]) -> AbstractContextManager[StudyLock]:
         """Hold the key ``lock``, which no other process then can, on whatever machine.
 
         Args:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from study.errors import BusyError, StoreError, StudyError
-from study.store.folder import Held, holder_of, this_process
+from study.store.folder import StudyLock, holder_of, this_process
 
 Version = Mapping[str, Any]
 """What tells one content of an object from the next."""
@@ -45,7 +45,7 @@ class Timing:
     dead_after_s: float = 40.0
 
 
-class Lease(Held):
+class Lease(StudyLock):
     """A lock on an object, renewed by a thread until it is released or lost.
 
     Args:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from study.errors import BusyError, InputError, StoreAwayError, StoreError
-from study.store.folder import Folder, Held, NotAFileError, holder_of, this_process
+from study.store.folder import Folder, NotAFileError, StudyLock, holder_of, this_process
 
 _ADVICE = {
     errno.ENOSPC: "the disk is full: free some space",
@@ -177,7 +177,7 @@ class LocalFolder(Folder):
         return True
 
     @contextmanager
-    def lock(self, tell: Callable[[str], None]) -> Iterator[Held]:
+    def lock(self, tell: Callable[[str], None]) -> Iterator[StudyLock]:
         """Hold the file ``lock``; the kernel lets go of it when this process dies, however it dies."""
         path = self.path / "lock"
         with explained(self.path, "make the folder"):
@@ -206,7 +206,7 @@ class LocalFolder(Folder):
                 file.seek(0)
                 file.write(json.dumps(this_process()).encode())
             try:
-                yield Held()
+                yield StudyLock()
             finally:
                 with suppress(OSError):  # it is ours until it is closed, whatever is in it
                     file.truncate(0)

@@ -29,7 +29,7 @@ from obstore.store import from_url
 
 from study.addresses import without_secret
 from study.errors import InputError, StoreAwayError, StoreError, StudyError
-from study.store.folder import Folder, Held, in_order
+from study.store.folder import Folder, StudyLock, in_order
 from study.store.lease import Lease, Timing, Version
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ class ObjectFolder(Folder):
         return self._asked(key, rename, doing="set aside") is not None
 
     @contextmanager
-    def lock(self, tell: Callable[[str], None]) -> Iterator[Held]:
+    def lock(self, tell: Callable[[str], None]) -> Iterator[StudyLock]:
         """Hold the object ``lock``; a holder that dies is found out by who comes next."""
         lease = Lease(self, "lock", self.name, self._timing)
         try:

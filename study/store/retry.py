@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Generator
+from dataclasses import dataclass
 from typing import TypeVar
 
 from study.errors import StoreAwayError
@@ -20,7 +21,7 @@ _TICK_S = 1.0
 
 
 def patiently(act: Callable[[], T], patience_s: float) -> Generator[Event, None, T]:
-    """Act on the store; while it is away, try again, with growing pauses, and tell so.
+    """Act on the store; while it is away, try again after growing pauses, and say so.
 
     Nothing says when a disk has room again, so it is tried. A tick comes every second, so that whoever pulls can stop
     in between: then it is tried once more.
@@ -54,10 +55,10 @@ def patiently(act: Callable[[], T], patience_s: float) -> Generator[Event, None,
             if left_s <= 0:
                 raise
             first, away = not away, True
-            told = _away(error, patience_s)
+            text = _away(error, patience_s)
         try:
             if first:
-                yield Notice(told)
+                yield Notice(text)
             yield from _ticks(min(pause_s, left_s))
         except GeneratorExit:
             act()
@@ -76,37 +77,48 @@ def _back(began: float) -> str:
     return f"the store is back after {duration(time.monotonic() - began)}"
 
 
-def waited(act: Callable[[], T], tell: Callable[[str], None], patience_s: float = PATIENCE_S) -> T:
-    """Act on the store with patience, here and now.
+@dataclass(frozen=True)
+class Patience:
+    """Acts on the store here and now, and waits while it is away.
 
     Args:
-        act: may be done twice.
-        tell: told when the store is found away and when it is back.
+        notify: called when the store is found away and when it is back.
         patience_s: seconds until its error is believed.
 
-    Raises:
-        StoreAwayError: the last one, when patience is over.
-
     Example:
-        >>> waited(lambda: "read", print)
+        >>> Patience(print)(lambda: "read")
         'read'
     """
-    steps = patiently(act, patience_s)
-    while True:
-        try:
-            event = next(steps)
-        except StopIteration as end:
-            done: T = end.value
-            return done
-        if isinstance(event, Notice):
-            tell(event.text)
+
+    notify: Callable[[str], None]
+    patience_s: float = PATIENCE_S
+
+    def __call__(self, act: Callable[[], T], patience_s: float | None = None) -> T:
+        """Act, and return what `act` returns.
+
+        Args:
+            act: may be done twice.
+            patience_s: instead of the usual patience; 0 to try once.
+
+        Raises:
+            StoreAwayError: the last one, when patience is over.
+        """
+        steps = patiently(act, self.patience_s if patience_s is None else patience_s)
+        while True:
+            try:
+                event = next(steps)
+            except StopIteration as end:
+                done: T = end.value
+                return done
+            if isinstance(event, Notice):
+                self.notify(event.text)
 
 
 class Later:
     """Acts on the store in order, and waits for nothing: while it is away, what is to be done is kept for later.
 
     Args:
-        tell: told when the store is found away and when it is back.
+        notify: called when the store is found away and when it is back.
         patience_s: seconds until its error is believed; 0 to try once.
 
     Example:
@@ -116,8 +128,8 @@ class Later:
         (None, False)
     """
 
-    def __init__(self, tell: Callable[[str], None], patience_s: float = PATIENCE_S) -> None:
-        self._tell, self._patience_s = tell, patience_s
+    def __init__(self, notify: Callable[[str], None], patience_s: float = PATIENCE_S) -> None:
+        self._notify, self._patience_s = notify, patience_s
         self._acts: deque[Callable[[], object]] = deque()
         self._away_since: float | None = None
         self._again_at = self._pause_s = 0.0
@@ -152,7 +164,7 @@ class Later:
             self._put_off(error)
             return
         if self._away_since is not None:
-            self._tell(_back(self._away_since))
+            self._notify(_back(self._away_since))
             self._away_since = None
 
     def _put_off(self, error: StoreAwayError) -> None:
@@ -163,7 +175,7 @@ class Later:
             raise error
         if self._away_since is None:
             self._away_since, self._pause_s = now, _FIRST_PAUSE_S
-            self._tell(_away(error, self._patience_s))
+            self._notify(_away(error, self._patience_s))
         self._again_at = now + min(self._pause_s, left_s)
         self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
 

@@ -26,8 +26,8 @@ from study.errors import BusyError, InputError, StoreError, StudyGoneError
 from study.records import Checkpoint, Curve, Outcome, Result, Weights
 from study.store.deduplicate import one_a_trial
 from study.store.files import npz, parquet, provenance_of
-from study.store.folder import Folder, Held
-from study.store.validated import Believed, key_of, pack_of
+from study.store.folder import Folder, StudyLock
+from study.store.validated import ValidatedFiles, key_of, pack_of
 
 _SPEC, _REPORT, _PAGE = "spec.yaml", "report", "report/report.html"
 # A weight seldom equals another, and resembles it in its first byte only. The 12.1 KB of a trained NALU (100 inputs, 10
@@ -47,7 +47,7 @@ class StudyStore:
     def __init__(self, folder: Folder, read_only: bool = False, attempt: str | None = None) -> None:
         self._folder = folder
         self._attempt = attempt
-        self._files = Believed(folder, read_only)
+        self._files = ValidatedFiles(folder, read_only)
 
     @property
     def where(self) -> str:
@@ -353,7 +353,7 @@ class StudyStore:
     # one driver at a time
 
     @contextmanager
-    def lock(self, tell: Callable[[str], None] = lambda sentence: None) -> Iterator[Held]:
+    def lock(self, tell: Callable[[str], None] = lambda sentence: None) -> Iterator[StudyLock]:
         """Hold the study: on a file system until this process dies, however it dies, in an object store while it lives.
 
         Args:

@@ -23,7 +23,7 @@ _WHY = ".why.txt"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
-class Believed:
+class ValidatedFiles:
     """Reads the files of a study.
 
     Args:

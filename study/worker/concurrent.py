@@ -22,8 +22,8 @@ Work = Callable[[Pack], Iterator[Event]]
 _EVERY_S = 1.0
 
 
-def abreast(work: Work, packs: Sequence[Pack]) -> Generator[list[Event], None, None]:
-    """Run packs side by side, and yield what happens; each is told done, or crashed, as soon as it is.
+def concurrently(work: Work, packs: Sequence[Pack]) -> Generator[list[Event], None, None]:
+    """Run packs side by side, and yield what happens; the end of each, done or crashed, as soon as it comes.
 
     Closed early, all keep a checkpoint. If one crashes, the others go on to their end.
 
@@ -33,13 +33,14 @@ def abreast(work: Work, packs: Sequence[Pack]) -> Generator[list[Event], None, N
 
     Example:
         >>> from study.spec import load_spec
-        >>> from study.plan.plan import packs, plan
-        >>> two = packs(plan(load_spec("simple")).trials, slots=1)[:2]
-        >>> [len(events) for events in abreast(lambda pack: iter([]), two)]
+        >>> from study.plan.packs import make_packs
+        >>> from study.plan.plan import make_plan
+        >>> two = make_packs(make_plan(load_spec("simple")).trials, slots=1)[:2]
+        >>> [len(events) for events in concurrently(lambda pack: iter([]), two)]
         [2]
     """
     if len(packs) == 1:
-        with closing(_told(work, packs[0])) as steps:
+        with closing(_with_its_end(work, packs[0])) as steps:
             for event in steps:
                 yield [event]
         return
@@ -50,11 +51,11 @@ def abreast(work: Work, packs: Sequence[Pack]) -> Generator[list[Event], None, N
         threads.stop()
 
 
-def _told(work: Work, pack: Pack) -> Generator[Event, None, None]:
-    """Do the work of a pack, and tell how it ended."""
+def _with_its_end(work: Work, pack: Pack) -> Generator[Event, None, None]:
+    """Do the work of a pack, and yield how it ended."""
     steps = work(pack)
     try:
-        for event in steps:  # noqa: UP028  # `yield from` would have what fails while it is closed told as a crash
+        for event in steps:  # noqa: UP028  # `yield from` would turn an error while it is closed into a crash
             yield event
     except Exception:  # a pack's crash must not take others along
         yield PackCrashed(pack.id, traceback.format_exc(limit=-4))
@@ -77,7 +78,7 @@ class _Threads:
 
     def _run(self, pack: Pack) -> None:
         try:
-            with closing(_told(self._work, pack)) as steps:
+            with closing(_with_its_end(self._work, pack)) as steps:
                 for event in steps:
                     self._queue.put(event)
                     if self._stop.is_set():
@@ -88,7 +89,7 @@ class _Threads:
             self._queue.put(None)
 
     def events(self) -> Iterator[list[Event]]:
-        """Yield what has been told, together about every second, until all have ended."""
+        """Yield the events of about a second together, until all packs have ended."""
         left = len(self._threads)
         while left:
             together: list[Event] = []

@@ -37,7 +37,7 @@ from study import statistics
 from study.analysis.aggregate import CellSummary
 from study.console import Console
 from study.driver.resources import Options
-from study.plan.plan import plan as make_plan
+from study.plan.plan import make_plan
 from study.plan.until import Verdict
 from study.run import Ending, run
 from study.spec import parse_spec

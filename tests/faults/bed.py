@@ -24,8 +24,8 @@ from mlflow.entities import ViewType
 from study import cluster
 from study.arrow import table_results
 from study.errors import StudyError
-from study.plan.packs import packs as make_packs
-from study.plan.plan import plan as make_plan
+from study.plan.packs import make_packs
+from study.plan.plan import make_plan
 from study.records import Result
 from study.spec import parse_spec
 from study.store import Store, StudyStore
@@ -66,8 +66,8 @@ def undisturbed() -> list[Result]:
         done = folder.done()
         left = [trial for trial in make_plan(parse_spec(SPEC, source="test")).trials if trial.id not in done]
         if left:
-            packs = make_packs(left, slots=1, size=PACK_SIZE)
-            cluster.run_here(packs, work, lambda event: None, stop=threading.Event())
+            bundles = [(pack,) for pack in make_packs(left, slots=1, size=PACK_SIZE)]
+            cluster.LocalScheduler(work, threading.Event()).run(bundles, None, lambda event: None)
     return bits(folder)
 
 

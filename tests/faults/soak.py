@@ -19,7 +19,7 @@ from tests.faults.strikes import FAULTS, Fault
 # Those that a driver lives through, whatever struck before.
 BLOWS = (
     "worker killed",
-    "desk killed",
+    "queue killed",
     "node cut off for a moment",
     "worker paused",
     "raylet killed and back",

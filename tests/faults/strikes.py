@@ -23,7 +23,7 @@ _NO_ANSWER = "no answer from the server at"
 
 
 def worker_killed(study: Study) -> None:
-    """Kill the process of a lane."""
+    """Kill the process of a worker."""
     with study.struck(GO_ON):
         os.kill(study.bed.trainer(), signal.SIGKILL)
 
@@ -122,7 +122,7 @@ def node_cut_off_for_a_moment(study: Study) -> None:
 
 
 def worker_paused(study: Study) -> None:
-    """Pause a lane's process for good."""
+    """Pause a worker's process for good."""
     with study.struck(GO_ON):
         os.kill(study.bed.trainer(), signal.SIGSTOP)
 
@@ -203,11 +203,11 @@ def clock_set_back(study: Study) -> None:
         study.bed.clock.set_back(AN_HOUR_S)
 
 
-def desk_killed(study: Study) -> None:
+def queue_killed(study: Study) -> None:
     """Kill the process that hands out packs."""
-    assert study.bed.network.processes(1, "OpenDesk"), "the desk must be where the driver is"
+    assert study.bed.network.processes(1, "QueueActor"), "the queue must be where the driver is"
     with study.struck():
-        study.bed.network.kill(1, "OpenDesk")
+        study.bed.network.kill(1, "QueueActor")
 
 
 def _until_told(study: Study, phrase: str) -> None:
@@ -313,7 +313,7 @@ FAULTS: Mapping[str, Fault] = {
     "clock set back": Fault(
         "the clock set back by an hour", clock_set_back, ("clock was set back",), own_clock=True
     ),
-    "desk killed": Fault(
-        "kill -9 of the desk that hands out packs", desk_killed, ("died and was started again",)
+    "queue killed": Fault(
+        "kill -9 of the queue that hands out packs", queue_killed, ("died and was started again",)
     ),
 }

@@ -13,7 +13,17 @@ from study.analysis.contrasts import contrasts
 from study.analysis.headline import headline
 from study.arrow import results_table
 from study.records import Cell, Outcome, Pack, Result, Trial
-from study.report import Chosen, Keyed, Report, Searched, Sought, Tried, cells, cells_rows, with_published
+from study.report import (
+    Chosen,
+    Report,
+    ResultRows,
+    Searched,
+    Sought,
+    Tried,
+    cells,
+    cells_rows,
+    with_published,
+)
 from tasks import MODELS
 
 
@@ -197,7 +207,7 @@ def search_of(
     count: int = 30,
     winners: Sequence[int] = (11,),
     **changes: Any,
-) -> tuple[Searched, Keyed]:
+) -> tuple[Searched, ResultRows]:
     """Make a search and the rows of its confirmed candidates, the first of which solved 90 of 100."""
     candidates = [tried(number, objectives, is_front=number in winners) for number in range(count)]
     for row, number in enumerate(winners):
@@ -258,7 +268,7 @@ def listed(summaries: Sequence[CellSummary]) -> pa.Table:
 
 
 @pytest.fixture(name="search_of")
-def _search_of() -> Callable[..., tuple[Searched, Keyed]]:
+def _search_of() -> Callable[..., tuple[Searched, ResultRows]]:
     return search_of
 
 

@@ -96,7 +96,7 @@ def test_no_store_repeats_a_secret(address):
     assert is_clean(error_of(lambda: Store(address)))
 
 
-@settings(deadline=None, max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(addresses(DATABASES), st.sampled_from(["report", "ui", "sync"]))
 def test_no_command_repeats_a_secret(tmp_path, address, command):
     """A command that is given such an address says what must hold, and repeats nothing of it."""

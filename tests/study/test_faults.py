@@ -17,10 +17,10 @@ import pytest
 
 from study import cluster
 from study.arrow import table_results
-from study.plan.packs import packs as make_packs
-from study.plan.plan import plan as make_plan
+from study.plan.packs import make_packs
+from study.plan.plan import make_plan
 from study.records import Result
-from study.results.load import standing
+from study.results.load import load_results
 from study.spec import parse_spec
 from study.store import Store, StudyStore
 from study.tracking.rows import TRIAL_ID
@@ -52,7 +52,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> StudyStore:
     folder.write_spec(SPEC)
     work = PackWork(str(root), NAME, folder.begin_attempt(), "torch", "cpu")
     trials = make_plan(parse_spec(SPEC, source="test")).trials
-    cluster.run_here(make_packs(trials, slots=1), work, lambda event: None, stop=threading.Event())
+    bundles = [(pack,) for pack in make_packs(trials, slots=1)]
+    cluster.LocalScheduler(work, threading.Event()).run(bundles, None, lambda event: None)
     return folder
 
 
@@ -111,7 +112,7 @@ def test_the_whole_path_through_kill_9(study, uri, tmp_path, undisturbed):
         runs = runs_of(address, study=NAME)
         assert {run.data.tags[TRIAL_ID] for run in runs} == {result.trial.id for result in undisturbed}
         assert [run.info.status for run in runs] == ["FINISHED"] * len(undisturbed)
-        ours, theirs = standing(NAME, root), standing(NAME, root, tracking_uri=address)
+        ours, theirs = load_results(NAME, root), load_results(NAME, root, tracking_uri=address)
         assert ours.summaries == theirs.summaries
     assert "NMU" in (root / NAME / "report" / "report.html").read_text(encoding="utf-8")
 

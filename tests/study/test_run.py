@@ -20,12 +20,11 @@ from study.driver.resources import Options, Slots, slots_of_cluster
 from study.engine import ENGINES, Training
 from study.engine.torch.engine import TorchEngine
 from study.errors import BusyError, ClusterError, InputError, StudyError, StudyGoneError
-from study.plan.plan import Plan
-from study.plan.plan import plan as make_plan
+from study.plan.plan import Plan, make_plan
 from study.records import Pack
-from study.results.load import standing
+from study.results.load import load_results
 from study.results.study import sync, write
-from study.run import Ending, Grow, run, until_sure
+from study.run import Ending, Extend, run, until_sure
 from study.spec import parse_spec
 from study.store import Store
 from study.tracking import published
@@ -55,7 +54,7 @@ def planned(text: str = SPEC) -> Plan:
 
 
 def run_here(
-    plan: Plan, root: Path, tracking_uri: str | None = None, grow: Grow = until_sure
+    plan: Plan, root: Path, tracking_uri: str | None = None, grow: Extend = until_sure
 ) -> tuple[Ending, str]:
     told = io.StringIO()
     options = Options(root=root, tracking_uri=tracking_uri, local=True)
@@ -68,7 +67,7 @@ def test_the_report_is_the_same_from_store_and_from_mlflow(tmp_path, uri):
     plan = planned()
     ending, told = run_here(plan, tmp_path, uri)
     assert ending == Ending.FINISHED, told
-    ours, theirs = standing("whole", tmp_path), standing("whole", tmp_path, tracking_uri=uri)
+    ours, theirs = load_results("whole", tmp_path), load_results("whole", tmp_path, tracking_uri=uri)
     assert ours.summaries == theirs.summaries
     assert [s.solved for s in ours.summaries] == [3, 3, 3]  # the linear model has no schedule: one cell
     pages = [{path.name: path.read_bytes() for path in write(found)} for found in (ours, theirs)]
@@ -103,7 +102,7 @@ def test_mlflow_down_costs_nothing(tmp_path, uri):
     ending, told = run_here(plan, tmp_path, "http://127.0.0.1:9")
     assert ending == Ending.FINISHED
     assert "study sync whole" in told
-    found = standing("whole", tmp_path)
+    found = load_results("whole", tmp_path)
     assert sync(found, uri) == len(plan.trials)
     assert published(uri, "whole") == {trial.id for trial in plan.trials}
 
@@ -115,7 +114,7 @@ def test_crashed_packs_are_failed_trials_and_are_tried_again(tmp_path, uri, monk
     ending, told = run_here(plan, tmp_path, uri)
     assert ending == Ending.FAILURES
     assert "no NMU today" in told
-    found = standing("whole", tmp_path)
+    found = load_results("whole", tmp_path)
     assert [(s.failed, s.solved, s.complete) for s in found.summaries] == [
         (3, 0, False),
         (3, 0, False),
@@ -125,8 +124,12 @@ def test_crashed_packs_are_failed_trials_and_are_tried_again(tmp_path, uri, monk
     monkeypatch.setattr("study.engine.registry.ENGINES", ENGINES)
     ending, told = run_here(plan, tmp_path, uri)
     assert ending == Ending.FINISHED
-    assert standing("whole", tmp_path, tracking_uri=uri).counts == standing("whole", tmp_path).counts
-    assert [(s.failed, s.solved) for s in standing("whole", tmp_path).summaries] == [(0, 3), (0, 3), (0, 3)]
+    assert load_results("whole", tmp_path, tracking_uri=uri).counts == load_results("whole", tmp_path).counts
+    assert [(s.failed, s.solved) for s in load_results("whole", tmp_path).summaries] == [
+        (0, 3),
+        (0, 3),
+        (0, 3),
+    ]
 
 
 def test_a_checkpoint_of_another_engine_is_not_believed(tmp_path):
@@ -147,7 +150,7 @@ def test_a_smaller_plan_reports_its_own_trials_only(tmp_path):
     fewer = planned(SPEC.replace("seeds: 3", "seeds: [1]"))
     _, told = run_here(fewer, tmp_path)
     assert "6 stored trials are not in this file any more" in told
-    assert [s.seeds for s in standing("whole", tmp_path).summaries] == [1, 1, 1]
+    assert [s.seeds for s in load_results("whole", tmp_path).summaries] == [1, 1, 1]
     assert len(Store(tmp_path).study("whole").done()) == 9
 
 
@@ -162,7 +165,7 @@ def test_pack_size_changes_no_result(tmp_path, pack_size):
     assert run(plan, options, told) == Ending.FINISHED
 
     def bits(root: Path) -> list[object]:
-        return [replace(s, training_s_mean=None) for s in standing("whole", root).summaries]
+        return [replace(s, training_s_mean=None) for s in load_results("whole", root).summaries]
 
     assert bits(tmp_path / "packed") == bits(expected)
 
@@ -283,7 +286,7 @@ def test_a_study_that_goes_from_an_object_store_in_mid_run_ends_it(s3, monkeypat
 def test_a_report_begins_no_study_anew(tmp_path):
     """A study that is renamed while its report is drawn gets no folder where it was."""
     run_here(planned(), tmp_path)
-    found = standing("whole", tmp_path)
+    found = load_results("whole", tmp_path)
     renamed(tmp_path)
     with pytest.raises(StudyError, match="can't write the report"):
         write(found, formats=["csv"])

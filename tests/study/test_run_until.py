@@ -21,11 +21,10 @@ from study.console import Console
 from study.driver.estimate import preview
 from study.driver.resources import Options
 from study.engine import ENGINES
-from study.plan.plan import Plan
-from study.plan.plan import plan as make_plan
-from study.plan.until import grown
+from study.plan.plan import Plan, make_plan
+from study.plan.until import extended
 from study.records import Result
-from study.results.load import standing
+from study.results.load import load_results
 from study.results.study import sync, write
 from study.run import Ending, run
 from study.spec import parse_spec
@@ -79,7 +78,7 @@ def bits(root: Path, name: str = "sure") -> list[Result]:
 
 def cells_file(root: Path) -> list[dict[str, str]]:
     """Give the report's cells, but for seconds."""
-    [file] = [path for path in write(standing("sure", root)) if path.name == "cells.csv"]
+    [file] = [path for path in write(load_results("sure", root)) if path.name == "cells.csv"]
     with file.open(newline="") as lines:
         return [
             {k: v for k, v in row.items() if "_s_" not in k and not k.endswith("_s")}
@@ -105,7 +104,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_it_runs_until_each_cell_is_sure(undisturbed):
     """A cell has the first number of seeds at which its interval is narrow, or all; the report says which."""
-    found = standing("sure", undisturbed)
+    found = load_results("sure", undisturbed)
     sampling = statistics.FixedWidth(0.2, 6, 24)
     solved = {(r.trial.cell.model, r.trial.seed) for r in bits(undisturbed) if str(r.outcome) == "solved"}
     for verdict in found.verdicts:
@@ -171,7 +170,7 @@ def test_killed_midway_and_run_again_it_is_the_same(study, tmp_path):
     assert again.returncode == 0, told
     assert bits(root) == undisturbed
     assert cells_file(root) == cells_file(tmp_path / "undisturbed")
-    assert standing("sure", root).verdicts == standing("sure", tmp_path / "undisturbed").verdicts
+    assert load_results("sure", root).verdicts == load_results("sure", tmp_path / "undisturbed").verdicts
 
 
 def test_trials_of_another_study_are_taken_over(tmp_path, undisturbed):
@@ -211,10 +210,10 @@ def test_tests_beside_others_are_a_hint(tmp_path):
     run_here(tmp_path, fixed)
     run_here(tmp_path)
     for name, other in (("sure", "fixed"), ("fixed", "sure")):
-        notes = standing(name, tmp_path, compare=other).against.notes
+        notes = load_results(name, tmp_path, compare=other).against.notes
         assert any("Seeds were added until there were enough" in note for note in notes)
-    assert standing("fixed", tmp_path, compare="fixed").against.comparisons
-    notes = standing("fixed", tmp_path, compare="fixed").against.notes
+    assert load_results("fixed", tmp_path, compare="fixed").against.comparisons
+    notes = load_results("fixed", tmp_path, compare="fixed").against.notes
     assert not any("Seeds were added" in note for note in notes)
 
 
@@ -224,7 +223,7 @@ def test_packs_that_crash_end_the_run(tmp_path, undisturbed, monkeypatch):
     ending, told = run_here(tmp_path)
     assert ending == Ending.FAILURES
     assert "no NMU today" in told
-    found = standing("sure", tmp_path)
+    found = load_results("sure", tmp_path)
     assert (found.summaries[0].failed, found.summaries[0].finished) == (24, 0)
     assert found.summaries[1].complete
     assert not found.verdicts[0].is_sure
@@ -232,7 +231,7 @@ def test_packs_that_crash_end_the_run(tmp_path, undisturbed, monkeypatch):
     monkeypatch.setattr("study.engine.registry.ENGINES", ENGINES)
     ending, told = run_here(tmp_path)
     assert ending == Ending.FINISHED, told
-    assert standing("sure", tmp_path).verdicts == standing("sure", undisturbed).verdicts
+    assert load_results("sure", tmp_path).verdicts == load_results("sure", undisturbed).verdicts
 
 
 def test_mlflow_has_one_run_a_trial(tmp_path, uri):
@@ -246,16 +245,16 @@ def test_mlflow_has_one_run_a_trial(tmp_path, uri):
     runs = client.search_runs([experiment.experiment_id], max_results=1000)
     ids = Counter(run.data.tags[TRIAL_ID] for run in runs if TRIAL_ID in run.data.tags)
     assert ids == dict.fromkeys(done, 1)
-    found = standing("sure", tmp_path)
+    found = load_results("sure", tmp_path)
     assert sync(found, uri) == 0
-    assert standing("sure", tmp_path, tracking_uri=uri).verdicts == found.verdicts
+    assert load_results("sure", tmp_path, tracking_uri=uri).verdicts == found.verdicts
 
 
 def test_cells_are_told_apart(tmp_path):
     """Compared with a model that never succeeds, both cells stop together, and the report has the test."""
     ending, told = run_here(tmp_path, APART)
     assert ending == Ending.FINISHED, told
-    found = standing("sure", tmp_path)
+    found = load_results("sure", tmp_path)
     (verdict,) = found.verdicts
     assert (verdict.is_sure, verdict.losses) == (True, 0)
     assert verdict.p_value == statistics.anytime_sign_test(verdict.wins, 0)
@@ -301,7 +300,7 @@ def test_the_plan_says_what_is_left(tmp_path):
         "Linear": [6, 0],
     }
     assert cells["Linear"][2] < cells["NMU"][2] <= 24
-    least = [len(grown(plan, results).seeds(cell)) for cell in plan.cells]
+    least = [len(extended(plan, results).seeds(cell)) for cell in plan.cells]
     assert all(numbers[2] >= n for numbers, n in zip(cells.values(), least, strict=True))
 
 

@@ -19,8 +19,8 @@ from matplotlib.ticker import NullLocator
 
 from study import words
 from study.analysis import series
-from study.analysis.comparison import Beside
-from study.analysis.rows import Keyed
+from study.analysis.comparison import Reference
+from study.analysis.rows import ResultRows
 from study.analysis.summary import Summary
 from study.report.figures.style import INK, MARKERS, PALETTE, PAPER, STYLE, WIDTH_IN, plain
 
@@ -80,7 +80,7 @@ class Across:
         return min(0.1, 0.56 / max(slots, 1)) * gap
 
 
-def across(rows: Keyed) -> Across:
+def across(rows: ResultRows) -> Across:
     """Place rows on the x axis: sizes to scale, everything else at equal steps, of names the first."""
     x = series.x_axis(rows)
     levels = series.levels(rows, x)
@@ -208,7 +208,7 @@ def power_of_ten(power: int) -> str:
     return "10" + str(power).translate(_SUPERSCRIPT)
 
 
-def count(of: Summary | Beside) -> str:
+def count(of: Summary | Reference) -> str:
     """Say how many of how many trials were solved, and how many there should be, if there are fewer."""
     told = f"{of.solved} of {of.finished}"
     if of.complete:

@@ -9,8 +9,8 @@ from typing import Any
 
 from study import words
 from study.analysis import series
-from study.analysis.comparison import Against, Beside
-from study.analysis.rows import Keyed
+from study.analysis.comparison import Comparisons, Reference
+from study.analysis.rows import ResultRows
 from study.analysis.summary import Summary
 from study.records import Interval
 from study.report.figures import axes as axes_of
@@ -54,7 +54,7 @@ class Clock:
     noun: str
     write: Callable[[float], str]
 
-    def time(self, summary: Summary | Beside) -> Point:
+    def time(self, summary: Summary | Reference) -> Point:
         """Give the mean time at which trials were solved, and its interval; none of what has no such clock."""
         mean: float | None = getattr(summary, f"{self.statistic}_mean", None)
         return mean, getattr(summary, f"{self.statistic}_interval", None)
@@ -87,7 +87,7 @@ class Dot:
 
     x: float
     name: str
-    of: Summary | Beside
+    of: Summary | Reference
     shown: Panels
 
 
@@ -127,12 +127,12 @@ class Lines:
         return (dot for line in self.lines for dot in line.dots)
 
 
-def lines(rows: Keyed, against: Against | None, clock: Clock) -> Lines:
+def lines(rows: ResultRows, against: Comparisons | None, clock: Clock) -> Lines:
     """Give each curve and, slightly to its right, what is beside it: as many as one can read."""
     x = axes_of.across(rows)
     beside = {c.row: c.beside for c in against.comparisons} if against else {}
     source = against.source if against and beside else ""
-    everything: list[Summary | Beside] = [*rows.summaries, *beside.values()]
+    everything: list[Summary | Reference] = [*rows.summaries, *beside.values()]
     longest = max((t for of in everything if (t := clock.time(of)[0]) is not None), default=0.0)
     unit = axes_of.unit(longest, clock.units)
     found = series.split(rows, x.key)
@@ -171,7 +171,7 @@ def beside_style(x: Across) -> dict[str, Any]:
     return _BESIDE if x.is_numeric else _BESIDE | {"linestyle": "none"}
 
 
-def _panels(of: Summary | Beside, clock: Clock, unit: float) -> Panels:
+def _panels(of: Summary | Reference, clock: Clock, unit: float) -> Panels:
     mean, interval = clock.time(of)
     return (
         (of.success_rate, of.success_rate_interval),

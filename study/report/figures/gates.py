@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.patches import Patch
 
-from study.analysis.rows import Keyed
+from study.analysis.rows import ResultRows
 from study.analysis.trial_details import Gates
 from study.report.figures.multiples import MOST_PANELS, MOST_TIPS, label, left_out, panels, part_of, sampled
 from study.report.figures.style import PALETTE, STYLE, Drawn, Tips
@@ -18,7 +18,7 @@ _BINS = 20
 _OUTCOMES = ((True, "solved", PALETTE[0]), (False, "not solved", PALETTE[1]))
 
 
-def draw(rows: Keyed, gates: Sequence[Gates]) -> Drawn | None:
+def draw(rows: ResultRows, gates: Sequence[Gates]) -> Drawn | None:
     """Draw histograms of mean gates in [0, 1], solved trials below the others, a panel a row and layer.
 
     Args:

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from study import words
 from study.analysis import series
-from study.analysis.rows import Keyed
+from study.analysis.rows import ResultRows
 from study.analysis.summary import Summary
 from study.report.figures.axes import count, width_pt
 from study.report.figures.multiples import (
@@ -50,7 +50,7 @@ class _Plane:
     across: tuple[Any, ...]
     up: tuple[Any, ...]
 
-    def place(self, rows: Keyed, row: int) -> tuple[int, int]:
+    def place(self, rows: ResultRows, row: int) -> tuple[int, int]:
         """Give the field of a row."""
         return self.across.index(rows.value(row, self.x)), self.up.index(rows.value(row, self.y))
 
@@ -62,7 +62,7 @@ class _Plane:
         )
 
 
-def draw(rows: Keyed) -> Drawn | None:
+def draw(rows: ResultRows) -> Drawn | None:
     """Draw a field a row: how many of its trials solved the task; a panel a combination of what else varies.
 
     Args:
@@ -100,7 +100,7 @@ def draw(rows: Keyed) -> Drawn | None:
     )
 
 
-def _plane(rows: Keyed) -> _Plane | None:
+def _plane(rows: ResultRows) -> _Plane | None:
     """Choose the two keys of numbers that have most values."""
     levels = {key: tuple(series.levels(rows, key)) for key in rows.varying()}
     numbers = [key for key, values in levels.items() if all(map(_is_number, values))]
@@ -156,7 +156,7 @@ def _columns(panels: int, levels: int, wanted: float, room: float) -> tuple[int,
     return across, min(width, _WIDEST_IN)
 
 
-def _fill(axes: Axes, rows: Keyed, members: Sequence[int], plane: _Plane, *, is_written: bool) -> None:
+def _fill(axes: Axes, rows: ResultRows, members: Sequence[int], plane: _Plane, *, is_written: bool) -> None:
     colours = mpl.colormaps[_COLOURS]
     rates = np.full((len(plane.up), len(plane.across)), np.nan)
     for row in members:
@@ -175,7 +175,7 @@ def _text(summary: Summary) -> str:
     return f"{summary.solved}/{summary.finished}{'' if summary.complete else _LACKING}"
 
 
-def _tip(rows: Keyed, row: int) -> str:
+def _tip(rows: ResultRows, row: int) -> str:
     summary = rows.summaries[row]
     rate = f"{words.rate(summary.success_rate)} {words.interval(summary.success_rate_interval)}".rstrip()
     return f"{rows.name(row)}: {rate}, {count(summary)}"

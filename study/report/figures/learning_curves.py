@@ -15,7 +15,7 @@ from matplotlib.patches import Patch
 
 from study import words
 from study.analysis.learning import QUANTILES, LearningCurve
-from study.analysis.rows import Keyed
+from study.analysis.rows import ResultRows
 from study.report.figures import axes as axes_of
 from study.report.figures.multiples import MOST_PANELS, MOST_TIPS, label, panels, part_of, sampled
 from study.report.figures.style import INK, PALETTE, STYLE, Drawn, Tips
@@ -32,7 +32,7 @@ _MOST_DECADES = 24
 """Of an axis: beyond, an error is as good as zero or infinite."""
 
 
-def draw(rows: Keyed, learning: Sequence[LearningCurve]) -> Drawn | None:
+def draw(rows: ResultRows, learning: Sequence[LearningCurve]) -> Drawn | None:
     """Draw median and bands over trials of the test MSE, a panel a row, with the median of the validation MSE.
 
     Args:

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 
-from study.analysis.rows import Keyed
+from study.analysis.rows import ResultRows
 from study.report.figures import axes as axes_of
 from study.report.figures.style import STYLE, WIDTH_IN, plain
 
@@ -194,7 +194,7 @@ def left_out(shown: int, there: int, noun: str = "panels") -> str:
     return f" The first {shown} of {there:,} {noun} are shown." if shown < there else ""
 
 
-def part_of(rows: Keyed, shown: Iterable[int]) -> str:
+def part_of(rows: ResultRows, shown: Iterable[int]) -> str:
     """Say in a caption how many of the report's rows are shown, if not all."""
     count = len(set(shown))
     return (

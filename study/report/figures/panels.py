@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from study import words
-from study.analysis.comparison import Against
-from study.analysis.rows import Keyed
+from study.analysis.comparison import Comparisons
+from study.analysis.rows import ResultRows
 from study.analysis.summary import Summary
 from study.records import Interval
 from study.report.figures import axes as axes_of
@@ -44,7 +44,7 @@ _FOOT = 0.02
 _ZERO: dict[str, Any] = {"marker": "v", "markersize": 4, "markeredgewidth": 0.7, "linestyle": "none"}
 
 
-def draw(rows: Keyed, against: Against | None = None, clock: Clock = ITERATIONS) -> Drawn:
+def draw(rows: ResultRows, against: Comparisons | None = None, clock: Clock = ITERATIONS) -> Drawn:
     """Draw a curve a model and swept hyperparameter, with 95% intervals; others, such as published ones, are dashed.
 
     Args:

@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 
 from study import words
 from study.analysis import series
-from study.analysis.rows import Keyed
+from study.analysis.rows import ResultRows
 from study.analysis.summary import Summary
 from study.report.figures import axes as axes_of
 from study.report.figures.multiples import MOST_CURVES, MOST_PANELS, MOST_TIPS, label, left_out, panels
@@ -56,7 +56,7 @@ class _Panel:
         return _Panel(self.title, tuple(member for member in self.members if member[0] in names))
 
 
-def draw(rows: Keyed) -> Drawn | None:
+def draw(rows: ResultRows) -> Drawn | None:
     """Draw the share of trials solved by an iteration, with 95% bands.
 
     Args:
@@ -121,7 +121,7 @@ def _curve(summary: Summary) -> _Curve | None:
     )
 
 
-def _panels(rows: Keyed, known: Collection[int]) -> Iterator[_Panel]:
+def _panels(rows: ResultRows, known: Collection[int]) -> Iterator[_Panel]:
     """Put what is compared into one panel: the curves at one x, or, of a single curve, its few points."""
     x = series.x_axis(rows)
     found = series.split(rows, x, _FEW_CURVES)

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from study import words
 from study.analysis.aggregate import CellSummary
-from study.analysis.rows import Keyed
+from study.analysis.rows import ResultRows
 from study.analysis.trial_details import TrialWeights
 from study.report.figures.multiples import MOST_TIPS, colour_scale, fields, heading, place
 from study.report.figures.style import RULE, STYLE, WIDTH_IN, Drawn, Tips, text_on
@@ -43,7 +43,7 @@ class _Box:
     height: float
 
 
-def draw(rows: Keyed, weights: TrialWeights | None) -> Drawn | None:
+def draw(rows: ResultRows, weights: TrialWeights | None) -> Drawn | None:
     """Draw each matrix as a field a weight: inputs across, outputs down.
 
     Args:
@@ -97,7 +97,7 @@ def _scale(name: str) -> str:
     return "gate's weight" if name.endswith(_GATE) else "weight"
 
 
-def _name(rows: Keyed, row: int) -> str:
+def _name(rows: ResultRows, row: int) -> str:
     """Name the trial's cell, its model and hidden units among what is named."""
     summary = rows.summaries[row]
     if not isinstance(summary, CellSummary):

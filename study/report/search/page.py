@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from study.analysis.rows import Keyed
+from study.analysis.rows import ResultRows
 from study.analysis.search import Searched
 from study.report import html
 from study.report.figures.style import Drawn
@@ -16,7 +16,7 @@ IMPORTANCE = "search-importance"
 """The figure that stands in the search's section, and not among the others."""
 
 
-def section(search: Searched | None, rows: Keyed, drawn: Sequence[Drawn]) -> str:
+def section(search: Searched | None, rows: ResultRows, drawn: Sequence[Drawn]) -> str:
     """Write the page's section of a search; empty without one.
 
     Args:

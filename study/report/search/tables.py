@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from study import words
 from study.analysis.headline import count_of
-from study.analysis.rows import Keyed
+from study.analysis.rows import ResultRows
 from study.analysis.search import Chosen, Searched, Tried
-from study.report.content import Rows
+from study.report.content import DataRows
 from study.report.search import names as search_names
 from study.report.table import Column, TextTable, text_column
 
@@ -23,7 +23,7 @@ CAUTION = (
 )
 
 
-def winners_table(search: Searched, rows: Keyed) -> TextTable:
+def winners_table(search: Searched, rows: ResultRows) -> TextTable:
     """Lay out one row a confirmed candidate: what it chose, what the search saw, what fresh seeds say.
 
     Args:
@@ -67,12 +67,12 @@ def candidates_table(search: Searched) -> TextTable:
             *_parameters(search, some),
             text_column("seeds", [(str(c.seeds), c.seeds) for c in some]),
             *_values(search, some),
-            text_column("front", [(word := _standing(c), word) for c in some], is_number=False),
+            text_column("front", [(word := _results_of(c), word) for c in some], is_number=False),
         )
     )
 
 
-def candidates_rows(search: Searched) -> Rows:
+def candidates_rows(search: Searched) -> DataRows:
     """Give one row a candidate: number, round, what it chose, its seeds, its values, whether it was confirmed."""
     names = [parameter.name for parameter in search.parameters]
     objectives = [f"value_{objective.name}" for objective in search.objectives]
@@ -85,7 +85,7 @@ def candidates_rows(search: Searched) -> Rows:
         ("front", pa.bool_()),
         ("confirmed", pa.bool_()),
     ]
-    return Rows(
+    return DataRows(
         pa.schema(types),
         [
             {"candidate": c.number, "round": c.round + 1, "seeds": c.seeds}
@@ -136,7 +136,7 @@ def importance_line(search: Searched) -> str:
     return f"What mattered (PED-ANOVA{over}): {', '.join(shares)}{more}."
 
 
-def _standing(candidate: Tried) -> str:
+def _results_of(candidate: Tried) -> str:
     if candidate.row is not None:
         return "confirmed"
     return "front" if candidate.is_front else ""

@@ -15,8 +15,9 @@ import pytest
 
 from study import cluster, environment
 from study.arrow import table_results
-from study.cluster.callback import listener
+from study.cluster.callback import SchedulerCallback
 from study.cluster.queue import RETRIES
+from study.cluster.scheduler import TuneScheduler
 from study.errors import ClusterError, InputError, StoreAwayError
 from study.records import (
     Event,
@@ -56,16 +57,12 @@ def on_tune(
     on_event: Callable[[Event], None],
     *,
     stop: threading.Event | None = None,
-    lanes: int = SLOTS,
+    workers: int = SLOTS,
     silent_after_s: float = 300.0,
 ) -> set[str]:
-    return cluster.run_on_tune(
-        [(pack,) for pack in packs],
-        [cluster.Lanes(cluster.CPU, lanes, work)],
-        on_event,
-        stop=stop or threading.Event(),
-        silent_after_s=silent_after_s,
-    )
+    groups = [cluster.WorkerGroup(cluster.CPU, workers, work)]
+    scheduler = TuneScheduler(groups, stop or threading.Event(), silent_after_s)
+    return scheduler.run([(pack,) for pack in packs], None, on_event)
 
 
 def bits(folder: StudyStore) -> list[Result]:
@@ -109,16 +106,16 @@ def test_credentials_of_the_driver_stay_there(tmp_path, small_pack, monkeypatch)
 
 @pytest.mark.slow
 def test_packs_of_a_load_share_a_worker(tmp_path, small_pack):
-    """Each pack of a load is told done once, and comes out as in this process."""
+    """Each pack of a bundle is told done once, and comes out as in this process."""
     packs = [small_pack(seed, seed + 100) for seed in range(6)]
     folder, work = work_in(tmp_path / "tune")
     events: list[Event] = []
-    loads = [tuple(packs[:1]), tuple(packs[1:3]), tuple(packs[3:])]
-    lanes = [cluster.Lanes(cluster.CPU, SLOTS, work)]
-    cluster.run_on_tune(loads, lanes, events.append, stop=threading.Event())
+    bundles = [tuple(packs[:1]), tuple(packs[1:3]), tuple(packs[3:])]
+    groups = [cluster.WorkerGroup(cluster.CPU, SLOTS, work)]
+    TuneScheduler(groups, threading.Event()).run(bundles, None, events.append)
     assert sorted(e.pack_id for e in events if isinstance(e, PackDone)) == sorted(pack.id for pack in packs)
     here, work = work_in(tmp_path / "here")
-    cluster.run_here(packs, work, events.append, stop=threading.Event())
+    cluster.LocalScheduler(work, threading.Event()).run([(pack,) for pack in packs], None, events.append)
     assert bits(here) == bits(folder)
 
 
@@ -143,17 +140,13 @@ def grown_on_tune(
     """Run the first batch, and the others as they are asked for."""
     first, *others = batches
     more = InBatches(others, folder)
-    used = cluster.run_on_tune(
-        [(pack,) for pack in first],
-        [cluster.Lanes(cluster.CPU, SLOTS, work)],
-        on_event,
-        stop=threading.Event(),
-        more=more,
-    )
+    groups = [cluster.WorkerGroup(cluster.CPU, SLOTS, work)]
+    scheduler = TuneScheduler(groups, threading.Event(), more=more)
+    used = scheduler.run([(pack,) for pack in first], None, on_event)
     return used, more
 
 
-def test_lanes_wait_for_more(tmp_path, small_pack):
+def test_workers_wait_for_more(tmp_path, small_pack):
     """What is asked for when all is done goes to the workers that are there, in any number of batches."""
     batches = [[small_pack(seed) for seed in some] for some in ([0, 1], [2], [3, 4, 5], [6])]
     folder, work = work_in(tmp_path)
@@ -167,8 +160,8 @@ def test_lanes_wait_for_more(tmp_path, small_pack):
 
 
 @pytest.mark.slow
-def test_a_desk_that_dies_while_a_study_grows_forgets_nothing(tmp_path, small_pack):
-    """After kill -9 of the desk, what was added since it opened is handed out again, and the run ends."""
+def test_a_queue_that_dies_while_a_study_grows_forgets_nothing(tmp_path, small_pack):
+    """After kill -9 of the queue, what was added since it opened is handed out again, and the run ends."""
     batches = [[small_pack(0)], [small_pack(seed, iterations=4000) for seed in (1, 2, 3)], [small_pack(4)]]
     folder, work = work_in(tmp_path)
     killed: list[int] = []
@@ -177,7 +170,7 @@ def test_a_desk_that_dies_while_a_study_grows_forgets_nothing(tmp_path, small_pa
     def on_event(event: Event) -> None:
         told.append(event)
         if isinstance(event, Progress) and event.pack_id in {p.id for p in batches[1]} and not killed:
-            killed.extend(actors("OpenDesk"))
+            killed.extend(actors("QueueActor"))
             os.kill(killed[0], signal.SIGKILL)
 
     _, more = grown_on_tune(batches, folder, work, on_event)
@@ -194,9 +187,9 @@ def test_what_is_raised_when_asked_for_more_stays_what_it_is(tmp_path, small_pac
     def more() -> tuple[list[tuple[Pack, ...]], None]:
         raise InputError("other ranges")
 
-    lanes = [cluster.Lanes(cluster.CPU, SLOTS, work)]
+    groups = [cluster.WorkerGroup(cluster.CPU, SLOTS, work)]
     with pytest.raises(InputError, match=r"^other ranges$"):
-        cluster.run_on_tune([(small_pack(0),)], lanes, lambda event: None, stop=threading.Event(), more=more)
+        TuneScheduler(groups, threading.Event(), more=more).run([(small_pack(0),)], None, lambda event: None)
 
 
 class BreaksOne:
@@ -211,13 +204,13 @@ class BreaksOne:
         yield from self._work(pack)
 
 
-def test_a_load_fails_for_the_pack_that_crashes_alone(tmp_path, small_pack):
-    """The others of its load are done, told once though the load was tried again, and not failed."""
+def test_a_bundle_fails_for_the_pack_that_crashes_alone(tmp_path, small_pack):
+    """The others of its bundle are done, told once though the bundle was tried again, and not failed."""
     packs = [small_pack(seed) for seed in range(3)]
     folder, work = work_in(tmp_path)
     events: list[Event] = []
-    lanes = [cluster.Lanes(cluster.CPU, 1, BreaksOne(work, packs[1].id))]
-    cluster.run_on_tune([tuple(packs)], lanes, events.append, stop=threading.Event())
+    groups = [cluster.WorkerGroup(cluster.CPU, 1, BreaksOne(work, packs[1].id))]
+    TuneScheduler(groups, threading.Event()).run([tuple(packs)], None, events.append)
     assert len([e for e in events if isinstance(e, PackCrashed)]) == RETRIES
     assert [e.pack_id for e in events if isinstance(e, PackFailed)] == [packs[1].id]
     assert sorted(e.pack_id for e in events if isinstance(e, PackDone)) == sorted([packs[0].id, packs[2].id])
@@ -226,14 +219,14 @@ def test_a_load_fails_for_the_pack_that_crashes_alone(tmp_path, small_pack):
 
 @pytest.mark.slow
 def test_no_pack_is_blamed_for_another_on_the_same_device(tmp_path, small_pack):
-    """A lane with a GPU begins anew after a crash; what trained beside it goes on as if nothing had been."""
+    """A worker with a GPU begins anew after a crash; what trained beside it goes on as if nothing had been."""
     packs = [small_pack(seed, iterations=2000, evaluate_every=500) for seed in range(3)]
     _, work = work_in(tmp_path)
     events: list[Event] = []
-    lanes = [cluster.Lanes(cluster.GPU, 1, BreaksOne(work, packs[1].id))]
+    groups = [cluster.WorkerGroup(cluster.GPU, 1, BreaksOne(work, packs[1].id))]
     shares = {pack.id: 0.3 for pack in packs}
-    loads = [(pack,) for pack in packs]
-    cluster.run_on_tune(loads, lanes, events.append, stop=threading.Event(), shares=shares)
+    bundles = [(pack,) for pack in packs]
+    TuneScheduler(groups, threading.Event()).run(bundles, shares, events.append)
     assert [e.pack_id for e in events if isinstance(e, PackFailed)] == [packs[1].id]
     assert sorted(e.pack_id for e in events if isinstance(e, PackDone)) == sorted([packs[0].id, packs[2].id])
     assert not [e for e in events if isinstance(e, Notice)]
@@ -268,12 +261,12 @@ class StruckOnce:
 
 
 @pytest.mark.slow
-def test_a_pack_whose_end_was_told_to_the_desk_only_is_not_lost(tmp_path, small_pack):
-    """A worker that dies between telling the desk and telling the driver leaves nothing undone, and nobody waiting."""
+def test_a_pack_whose_end_was_told_to_the_queue_only_is_not_lost(tmp_path, small_pack):
+    """A worker that dies between telling the queue and telling the driver leaves nothing undone, and nobody waiting."""
     packs = [small_pack(0), small_pack(1)]
     folder, work = work_in(tmp_path / "store")
     events: list[Event] = []
-    on_tune(packs, StruckOnce(work, packs[1].id, tmp_path / "died"), events.append, lanes=1)
+    on_tune(packs, StruckOnce(work, packs[1].id, tmp_path / "died"), events.append, workers=1)
     assert (tmp_path / "died").exists()
     assert sorted(e.pack_id for e in events if isinstance(e, PackDone)) == sorted(pack.id for pack in packs)
     assert len(folder.done()) == 2
@@ -284,16 +277,16 @@ def test_workers_are_not_blamed_for_a_busy_driver(small_pack, monkeypatch):
     told: list[Event] = []
     now = 0.0
     monkeypatch.setattr("study.cluster.callback.time.monotonic", lambda: now)
-    heard = listener([(small_pack(0),)], told.append, threading.Event(), silent_after_s=2.0)
-    lane = SimpleNamespace(config={"lane": 0}, temporary_state=SimpleNamespace(ray_actor=None))
-    heard.on_trial_start(1, [], lane)
-    heard.on_trial_result(1, [], lane, {"worker": "w", "node": "n", "events": [], "idle": False})
+    callback = SchedulerCallback([(small_pack(0),)], None, told.append, threading.Event(), 2.0, None)
+    worker = SimpleNamespace(config={"worker": 0}, temporary_state=SimpleNamespace(ray_actor=None))
+    callback.on_trial_start(1, [], worker)
+    callback.on_trial_result(1, [], worker, {"worker": "w", "node": "n", "events": [], "idle": False})
     now = 1000.0  # the driver was in a long wait
-    heard.on_step_end(1, [])
+    callback.on_step_end(1, [])
     assert not [event for event in told if isinstance(event, Notice)]
     for _ in range(4):
         now += 0.9  # it listens, and hears nothing
-        heard.on_step_end(1, [])
+        callback.on_step_end(1, [])
     (notice,) = [event.text for event in told if isinstance(event, Notice)]
     assert "worker w hasn't been heard of for 3 s, and is ended" in notice
 
@@ -317,14 +310,14 @@ def test_a_split_is_told_once(small_pack):
     pack = small_pack(0, 1)
     parts = (small_pack(0), small_pack(1))
     told: list[Event] = []
-    heard = listener([(pack,)], told.append, threading.Event(), 300.0)
+    callback = SchedulerCallback([(pack,)], None, told.append, threading.Event(), 300.0, None)
     twice = [PackSplit(pack.id, parts), PackDone(parts[0].id)]
     events = [*twice, *twice, PackDone(parts[1].id), PackDone(pack.id)]
-    trial = SimpleNamespace(config={"lane": 0})
+    trial = SimpleNamespace(config={"worker": 0})
     result = {"worker": "w", "node": "n", "events": events, "idle": False}
-    heard.on_trial_result(1, [], trial, result)
+    callback.on_trial_result(1, [], trial, result)
     assert told == [*twice, PackDone(parts[1].id), PackDone(pack.id)]
-    assert not heard.left
+    assert not callback.left
 
 
 def test_a_worker_answers():
@@ -349,7 +342,7 @@ def test_every_lane_is_used_and_every_pack_done_once(tmp_path, small_pack):
     assert not [e for e in events if isinstance(e, PackFailed)]
 
     here, work = work_in(tmp_path / "alone")
-    cluster.run_here(packs, work, events.append, stop=threading.Event())
+    cluster.LocalScheduler(work, threading.Event()).run([(pack,) for pack in packs], None, events.append)
     assert bits(here) == bits(folder)
 
 
@@ -387,11 +380,11 @@ def test_a_silent_worker_is_ended_and_its_pack_goes_on(tmp_path, small_pack):
             for process_id in paused:
                 os.kill(process_id, signal.SIGSTOP)
 
-    on_tune(packs, replace(work, checkpoint_every_s=0.0), on_event, lanes=1, silent_after_s=6)
+    on_tune(packs, replace(work, checkpoint_every_s=0.0), on_event, workers=1, silent_after_s=6)
     assert paused
     assert any("hasn't been heard of" in event.text for event in told if isinstance(event, Notice))
     here, work = work_in(tmp_path / "undisturbed")
-    cluster.run_here(packs, work, lambda event: None, stop=threading.Event())
+    cluster.LocalScheduler(work, threading.Event()).run([(pack,) for pack in packs], None, lambda event: None)
     assert bits(folder) == bits(here)
     wait_for(lambda: not paused & actors("PackTrainable"), "the silent worker's end")
 
@@ -421,7 +414,7 @@ def test_a_killed_worker_loses_at_most_a_checkpoint_interval(tmp_path, small_pac
     assert marker.exists()
     assert any("died" in event.text for event in seen if isinstance(event, Notice))
     here, work = work_in(tmp_path / "undisturbed")
-    cluster.run_here([pack], work, lambda event: None, stop=threading.Event())
+    cluster.LocalScheduler(work, threading.Event()).run([(pack,)], None, lambda event: None)
     assert bits(folder) == bits(here)
     assert not folder.checkpoints()
 
@@ -455,7 +448,7 @@ def test_stopping_keeps_checkpoints(tmp_path, small_pack):
     assert not folder.done()
     on_tune(packs, work, lambda event: None)
     here, work = work_in(tmp_path / "undisturbed")
-    cluster.run_here(packs, work, lambda event: None, stop=threading.Event())
+    cluster.LocalScheduler(work, threading.Event()).run([(pack,) for pack in packs], None, lambda event: None)
     assert bits(folder) == bits(here)
 
 

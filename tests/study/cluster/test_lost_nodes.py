@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from study import cluster
+from study.cluster.scheduler import TuneScheduler
 from study.records import Event, Notice, Pack, PackDone, PackFailed
 
 
@@ -44,12 +45,8 @@ def test_a_pack_that_ends_three_nodes_fails_and_the_next_is_done(small_pack):
     try:
         nodes.add_node(num_cpus=1)
         with cluster.connection(nodes.address, None):
-            cluster.run_on_tune(
-                [(deadly,), (other,)],
-                [cluster.Lanes(cluster.CPU, 1, EndsItsNode(deadly.id))],
-                on_event,
-                stop=threading.Event(),
-            )
+            groups = [cluster.WorkerGroup(cluster.CPU, 1, EndsItsNode(deadly.id))]
+            TuneScheduler(groups, threading.Event()).run([(deadly,), (other,)], None, on_event)
     finally:
         nodes.shutdown()
     assert [event.pack_id for event in told if isinstance(event, PackDone)] == [other.id]

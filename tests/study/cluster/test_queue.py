@@ -1,4 +1,4 @@
-"""Every pack is trained to its end whatever lanes do, as a law over drawn histories; and who gets what."""
+"""Every pack is trained to its end whatever workers do, as a law over drawn histories; and who gets what."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from study.cluster.queue import CPU, GPU, NODES, RETRIES, Desk
+from study.cluster.queue import CPU, GPU, NODES, RETRIES, PackQueue
 from study.records import Pack
 from tests.study.conftest import small_pack
 
@@ -18,47 +18,47 @@ def packs_of(count: int) -> list[Pack]:
 
 @given(seed=st.integers(0, 10**6), mixed=st.booleans())
 def test_every_pack_is_done_or_failed_for_good(seed, mixed):
-    """Lanes come, crash, die, fall silent and end in any order: nothing is forgotten, nothing is handed out twice
+    """Workers come, crash, die, fall silent and end in any order: nothing is forgotten, nothing is handed out twice
     among cores, and a pack fails only after as many crashes as it may have.
     """
     draw = random.Random(seed)
     packs = packs_of(6)
-    desk = Desk([(pack,) for pack in packs], {pack.id: 0.4 for pack in packs} if mixed else None)
-    kinds = {f"lane {n}": GPU if mixed and n == 0 else CPU for n in range(3)}
-    held: dict[str, list[Pack]] = {lane: [] for lane in kinds}
+    queue = PackQueue([(pack,) for pack in packs], {pack.id: 0.4 for pack in packs} if mixed else None)
+    kinds = {f"worker {n}": GPU if mixed and n == 0 else CPU for n in range(3)}
+    held: dict[str, list[Pack]] = {worker: [] for worker in kinds}
     crashes = dict.fromkeys((pack.id for pack in packs), 0)
     done: set[str] = set()
     failed: set[str] = set()
     for _ in range(200):
-        lane = draw.choice(list(kinds))
-        if not held[lane]:
-            held[lane] = list(desk.next(lane, kinds[lane], "node"))
-            for pack in held[lane]:
-                others = [other for other in kinds if other != lane and pack in held[other]]
-                assert not others or kinds[lane] == GPU
+        worker = draw.choice(list(kinds))
+        if not held[worker]:
+            held[worker] = list(queue.next(worker, kinds[worker], "node"))
+            for pack in held[worker]:
+                others = [other for other in kinds if other != worker and pack in held[other]]
+                assert not others or kinds[worker] == GPU
             continue
         what = draw.choice(["done", "done", "crash", "die", "vanish"])
         if what == "done":
-            pack = held[lane].pop()
-            desk.done(lane, pack.id)
+            pack = held[worker].pop()
+            queue.done(worker, pack.id)
             done.add(pack.id)
         elif what == "crash":
-            pack = held[lane].pop()
+            pack = held[worker].pop()
             crashes[pack.id] += pack.id not in done
-            if not desk.crashed(lane, pack.id):
+            if not queue.crashed(worker, pack.id):
                 failed.add(pack.id)
         else:
-            for pack in held[lane]:
+            for pack in held[worker]:
                 crashes[pack.id] += what == "die" and pack.id not in done
-            failed |= set(desk.lost(lane, blame=what == "die"))
-            held[lane] = []
-    for lane in kinds:  # all that is still out comes back, and is done
-        for pack in held[lane]:
-            desk.done(lane, pack.id)
+            failed |= set(queue.lost(worker, blame=what == "die"))
+            held[worker] = []
+    for worker in kinds:  # all that is still out comes back, and is done
+        for pack in held[worker]:
+            queue.done(worker, pack.id)
             done.add(pack.id)
-    while more := desk.next("last", CPU, "node"):
+    while more := queue.next("last", CPU, "node"):
         for pack in more:
-            desk.done("last", pack.id)
+            queue.done("last", pack.id)
             done.add(pack.id)
     assert done | failed == {pack.id for pack in packs}
     assert all(crashes[pack_id] > RETRIES for pack_id in failed - done)
@@ -67,102 +67,102 @@ def test_every_pack_is_done_or_failed_for_good(seed, mixed):
 def test_cores_take_the_cheap_end_and_a_gpu_fills_from_the_other():
     """Where both take the same packs a core gets the last one, and a GPU as many of the first as fill it."""
     packs = packs_of(6)
-    desk = Desk([(pack,) for pack in packs], {pack.id: 0.4 for pack in packs})
-    assert desk.next("core", CPU, "node") == (packs[-1],)
-    assert desk.next("gpu", GPU, "node") == (packs[0], packs[1])
+    queue = PackQueue([(pack,) for pack in packs], {pack.id: 0.4 for pack in packs})
+    assert queue.next("core", CPU, "node") == (packs[-1],)
+    assert queue.next("gpu", GPU, "node") == (packs[0], packs[1])
 
 
 def test_an_idle_gpu_takes_what_cores_still_train():
     """At the end a GPU repeats the slow ones: the first to be through counts, and no core repeats anything."""
     packs = packs_of(2)
-    desk = Desk([(pack,) for pack in packs], {pack.id: 0.4 for pack in packs})
-    assert desk.next("core 1", CPU, "node") == (packs[1],)
-    assert desk.next("core 2", CPU, "node") == (packs[0],)
-    assert desk.next("core 3", CPU, "node") == ()
-    assert set(desk.next("gpu 1", GPU, "node")) == set(packs)
-    assert desk.next("gpu 2", GPU, "node") == ()
-    desk.done("gpu 1", packs[0].id)
-    assert desk.lost("core 2", blame=True) == []
-    assert desk.next("core 2", CPU, "node") == ()
+    queue = PackQueue([(pack,) for pack in packs], {pack.id: 0.4 for pack in packs})
+    assert queue.next("core 1", CPU, "node") == (packs[1],)
+    assert queue.next("core 2", CPU, "node") == (packs[0],)
+    assert queue.next("core 3", CPU, "node") == ()
+    assert set(queue.next("gpu 1", GPU, "node")) == set(packs)
+    assert queue.next("gpu 2", GPU, "node") == ()
+    queue.done("gpu 1", packs[0].id)
+    assert queue.lost("core 2", blame=True) == []
+    assert queue.next("core 2", CPU, "node") == ()
 
 
 def test_more_loads_are_handed_out_once():
-    """What is added goes to whoever asks; what is waiting, or with a lane, is not handed out twice."""
+    """What is added goes to whoever asks; what is waiting, or with a worker, is not handed out twice."""
     packs = packs_of(4)
-    desk = Desk([(packs[0],), (packs[1],)])
-    assert desk.next("lane 1", CPU, "node") == (packs[0],)
-    desk.add([(pack,) for pack in packs])
-    assert [desk.next(f"lane {i}", CPU, "node") for i in (2, 3, 4, 5)] == [
+    queue = PackQueue([(packs[0],), (packs[1],)])
+    assert queue.next("worker 1", CPU, "node") == (packs[0],)
+    queue.add([(pack,) for pack in packs])
+    assert [queue.next(f"worker {i}", CPU, "node") for i in (2, 3, 4, 5)] == [
         (packs[1],),
         (packs[2],),
         (packs[3],),
         (),
     ]
-    desk.done("lane 1", packs[0].id)
-    desk.add([(packs[0],)])
-    assert desk.next("lane 1", CPU, "node") == (packs[0],)
+    queue.done("worker 1", packs[0].id)
+    queue.add([(packs[0],)])
+    assert queue.next("worker 1", CPU, "node") == (packs[0],)
 
 
 def test_what_a_desk_started_again_does_not_know_is_tried_again():
-    """A crash of a pack that another desk handed out fails nothing: the pack is in the queue."""
+    """A crash of a pack that another queue handed out fails nothing: the pack is in the queue."""
     (pack,) = packs_of(1)
-    desk = Desk([(pack,)])
-    assert desk.crashed("lane", pack.id)
-    assert desk.next("lane", CPU, "node") == (pack,)
+    queue = PackQueue([(pack,)])
+    assert queue.crashed("worker", pack.id)
+    assert queue.next("worker", CPU, "node") == (pack,)
 
 
 def test_a_pack_whose_worker_dies_too_often_fails():
     """A death of a worker alone is the pack's, and so many are enough."""
     (pack,) = packs_of(1)
-    desk = Desk([(pack,)])
+    queue = PackQueue([(pack,)])
     told = []
     for _ in range(RETRIES + 1):
-        assert desk.next("lane", CPU, "node") == (pack,)
-        told += desk.lost("lane", blame=True)
+        assert queue.next("worker", CPU, "node") == (pack,)
+        told += queue.lost("worker", blame=True)
     assert told == [pack.id]
-    assert desk.next("lane", CPU, "node") == ()
+    assert queue.next("worker", CPU, "node") == ()
 
 
 def test_a_pack_fails_with_the_last_of_so_many_different_nodes():
     """A node that is told lost again counts once; a worker that begins anew is nobody's fault."""
     (pack,) = packs_of(1)
-    desk = Desk([(pack,)])
+    queue = PackQueue([(pack,)])
     for node in ["a", "a", "b", "b", "b"]:
-        assert desk.next("lane", CPU, node) == (pack,)
-        assert desk.lost("lane", blame=False, with_node=True) == []
-        assert desk.next("lane", CPU, node) == (pack,)
-        assert desk.lost("lane", blame=False) == []
-    assert desk.next("lane", CPU, "c") == (pack,)
-    assert desk.lost("lane", blame=False, with_node=True) == [pack.id]
-    assert desk.next("lane", CPU, "d") == ()
+        assert queue.next("worker", CPU, node) == (pack,)
+        assert queue.lost("worker", blame=False, with_node=True) == []
+        assert queue.next("worker", CPU, node) == (pack,)
+        assert queue.lost("worker", blame=False) == []
+    assert queue.next("worker", CPU, "c") == (pack,)
+    assert queue.lost("worker", blame=False, with_node=True) == [pack.id]
+    assert queue.next("worker", CPU, "d") == ()
 
 
 def test_a_desk_knows_where_a_lane_is_before_it_has_said_a_word():
     """From its first question until it is lost."""
-    desk = Desk([(pack,) for pack in packs_of(1)])
-    assert desk.node_of("lane") is None
-    desk.next("lane", CPU, "node")
-    assert desk.node_of("lane") == "node"
-    desk.lost("lane", blame=False, with_node=True)
-    assert desk.node_of("lane") is None
+    queue = PackQueue([(pack,) for pack in packs_of(1)])
+    assert queue.node_of("worker") is None
+    queue.next("worker", CPU, "node")
+    assert queue.node_of("worker") == "node"
+    queue.lost("worker", blame=False, with_node=True)
+    assert queue.node_of("worker") is None
 
 
 def test_an_idle_gpu_leaves_a_suspect_alone():
     """It repeats no pack that a core tries alone, and none joins that pack on its node."""
     suspect, other = packs_of(2)
-    desk = Desk([(suspect,)], {pack.id: 0.4 for pack in (suspect, other)})
+    queue = PackQueue([(suspect,)], {pack.id: 0.4 for pack in (suspect, other)})
     for node in ["a", "b"]:
-        assert desk.next("core", CPU, node) == (suspect,)
-        desk.lost("core", blame=False, with_node=True)
-    assert desk.next("core", CPU, "c") == (suspect,)
-    assert desk.next("gpu", GPU, "d") == ()
-    desk.add([(other,)])
-    assert desk.next("gpu", GPU, "c") == ()
-    assert desk.next("gpu", GPU, "d") == (other,)
+        assert queue.next("core", CPU, node) == (suspect,)
+        queue.lost("core", blame=False, with_node=True)
+    assert queue.next("core", CPU, "c") == (suspect,)
+    assert queue.next("gpu", GPU, "d") == ()
+    queue.add([(other,)])
+    assert queue.next("gpu", GPU, "c") == ()
+    assert queue.next("gpu", GPU, "d") == (other,)
 
 
 class Fleet:
-    """Two nodes with three lanes each, whose packs train, die with their nodes, and are tried again, in a drawn order.
+    """Two nodes with three workers each: packs train, die with their nodes and are tried again, in a drawn order.
 
     Args:
         packs: to train.
@@ -172,8 +172,8 @@ class Fleet:
     """
 
     def __init__(self, packs: list[Pack], killers: set[str], preempted: int, draw: random.Random) -> None:
-        self.desk, self._killers, self._preempted, self._draw = (
-            Desk([(pack,) for pack in packs]),
+        self.queue, self._killers, self._preempted, self._draw = (
+            PackQueue([(pack,) for pack in packs]),
             killers,
             preempted,
             draw,
@@ -182,44 +182,44 @@ class Fleet:
         self.failed: set[str] = set()
         self.died_with: dict[str, list[frozenset[str]]] = {pack.id: [] for pack in packs}
         self._count = 2
-        self._node_of = {f"{node}.{lane}": node for node in range(2) for lane in range(3)}
-        self._held: dict[str, list[Pack]] = {lane: [] for lane in self._node_of}
+        self._node_of = {f"{node}.{worker}": node for node in range(2) for worker in range(3)}
+        self._held: dict[str, list[Pack]] = {worker: [] for worker in self._node_of}
         self._to_take_back: list[str] = []
 
     def run(self) -> None:
-        """Go on until all lanes have ended."""
+        """Go on until all workers have ended."""
         while self._held or self._to_take_back:
-            lane = self._draw.choice([*self._held, *self._to_take_back])
-            if lane in self._to_take_back:  # the driver hears of one lane after another
-                self._to_take_back.remove(lane)
-                self.failed |= set(self.desk.lost(lane, blame=False, with_node=True))
-                self._held[lane] = []
-            elif not self._held[lane]:
-                self._held[lane] = list(self.desk.next(lane, CPU, str(self._node_of[lane])))
-                if not self._held[lane]:
-                    del self._held[lane]
-            elif self._held[lane][0].id in self._killers:
-                self._lose(self._node_of[lane])
+            worker = self._draw.choice([*self._held, *self._to_take_back])
+            if worker in self._to_take_back:  # the driver hears of one worker after another
+                self._to_take_back.remove(worker)
+                self.failed |= set(self.queue.lost(worker, blame=False, with_node=True))
+                self._held[worker] = []
+            elif not self._held[worker]:
+                self._held[worker] = list(self.queue.next(worker, CPU, str(self._node_of[worker])))
+                if not self._held[worker]:
+                    del self._held[worker]
+            elif self._held[worker][0].id in self._killers:
+                self._lose(self._node_of[worker])
             elif self._preempted and self._draw.random() < 0.3:
                 self._preempted -= 1
-                self._lose(self._node_of[lane])
+                self._lose(self._node_of[worker])
             else:
-                (pack,) = self._held[lane]
-                self._held[lane] = []
-                self.desk.done(lane, pack.id)
+                (pack,) = self._held[worker]
+                self._held[worker] = []
+                self.queue.done(worker, pack.id)
                 self.done.add(pack.id)
 
     def _lose(self, node: int) -> None:
         """Lose a node, with all that it trains; another comes in its place."""
-        lanes = [lane for lane in self._held if self._node_of[lane] == node]
-        together = frozenset(pack.id for lane in lanes for pack in self._held[lane])
+        workers = [worker for worker in self._held if self._node_of[worker] == node]
+        together = frozenset(pack.id for worker in workers for pack in self._held[worker])
         for pack_id in together:
             self.died_with[pack_id].append(together)
-        for lane in lanes:
-            del self._held[lane]
-            self._node_of[lane] = self._count
+        for worker in workers:
+            del self._held[worker]
+            self._node_of[worker] = self._count
         self._count += 1
-        self._to_take_back += lanes
+        self._to_take_back += workers
 
 
 @given(seed=st.integers(0, 10**6), killers=st.integers(0, 4))

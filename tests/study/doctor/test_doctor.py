@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 
 from study.doctor.examine import eased, examine
-from study.doctor.node import Answer, Found
+from study.doctor.node import Answer, NodeReport
 from study.doctor.nodes import Check, judge
 from study.environment import versions
 from study.jobs import Node
 
-FINE = Found(versions(), store=None, shared=True, tracking=None, gpus=(), free_bytes=10**11)
+FINE = NodeReport(versions(), store=None, shared=True, tracking=None, gpus=(), free_bytes=10**11)
 HEAD = Node("0a" * 28, "head", head=True, cpus=4, gpus=0, cpu_percent=None)
 OTHER = Node("0b" * 28, "other", head=False, cpus=4, gpus=0, cpu_percent=None)
 
 
-def judged(on_head: Found | None, on_other: Found | None, **changes: Any) -> dict[str, Check]:
+def judged(on_head: NodeReport | None, on_other: NodeReport | None, **changes: Any) -> dict[str, Check]:
     """Judge two nodes by what they found; None of one that didn't answer."""
     told = {
         "alive": [HEAD, OTHER],

@@ -68,7 +68,8 @@ def test_a_time_of_another_zone():
 def test_a_driver_beats_and_no_other_process(small_pack, monkeypatch):
     """In a job the first change says how far it is, and the next ones wait; elsewhere nothing is said."""
     pack, said = small_pack(0, 1), io.StringIO()
-    board = Board([pack], {})
+    board = Board()
+    board.begin([pack], {})
     board.progress(Progress(pack.id, 10, 100, trials=2, solved=0, diverged=0))
     with beating(board, "little", Console(file=said, width=20)) as show:
         show()

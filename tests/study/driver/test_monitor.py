@@ -5,18 +5,17 @@ from __future__ import annotations
 import io
 import shutil
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from study.console import Console
-from study.driver.monitor import watching
+from study.driver.monitor import Monitor
 from study.errors import StoreAwayError, StudyGoneError
-from study.plan.plan import Plan, plan
+from study.plan.plan import Plan, make_plan
 from study.records import (
-    Event,
     Notice,
     Outcome,
     Pack,
@@ -31,7 +30,6 @@ from study.spec import parse_spec
 from study.store import Store, StudyStore, retry
 
 SPEC = "{study: s, question: q, task: {name: simple}, models: [NMU], seeds: 20, fixed: {hidden_size: 2}}"
-Watch = Callable[[Event], None]
 
 
 class Watched:
@@ -39,7 +37,7 @@ class Watched:
 
     def __init__(self, root: Path) -> None:
         self.folder: StudyStore = Store(root).study("s")
-        self.plan: Plan = plan(parse_spec(SPEC, source="test"))
+        self.plan: Plan = make_plan(parse_spec(SPEC, source="test"))
         self.pack = Pack(self.plan.trials)
         self.stop = threading.Event()
         self._out = io.StringIO()
@@ -48,10 +46,12 @@ class Watched:
         """Begin an attempt, and have the study as its driver has it."""
         self.folder = self.folder.of_attempt(self.folder.begin_attempt())
 
-    def watching(self, patience_s: float = 600.0) -> AbstractContextManager[Watch]:
-        console = Console(file=self._out, width=1000)
-        packs, trials = [self.pack], self.plan.trials
-        return watching(self.plan, self.folder, packs, trials, None, console, self.stop, patience_s)
+    @contextmanager
+    def monitored(self, patience_s: float = 600.0) -> Iterator[Monitor]:
+        monitor = Monitor(self.folder, None, Console(file=self._out, width=1000), self.stop, patience_s)
+        monitor.begin(self.plan, [self.pack], self.plan.trials)
+        with monitor.shown():
+            yield monitor
 
     def store(self, pack: Pack) -> None:
         results = [Result(trial=trial, outcome=Outcome.UNSOLVED, iterations=1) for trial in pack.trials]
@@ -77,7 +77,7 @@ def test_a_split_pack_is_counted_by_its_parts(watched):
     """Parts of parts too; the whole, told done after them, isn't counted again, nor read."""
     first, second = halves(watched.pack)
     quarters = halves(first)
-    with watched.watching() as watch:
+    with watched.monitored() as watch:
         watch(PackSplit(watched.pack.id, (first, second)))
         watch(PackSplit(first.id, quarters))
         for part in (*quarters, second):
@@ -90,7 +90,7 @@ def test_a_split_pack_is_counted_by_its_parts(watched):
 
 def test_compiling_is_told_once_a_machine(watched):
     """That an engine is being compiled, and when that is over, is told once of each machine, whoever waits there."""
-    with watched.watching() as watch:
+    with watched.monitored() as watch:
         for machine in ("node-1", "node-2"):
             watch(Preparing("fused", machine, "compiling", watched.pack.id))
             for doing in ("waiting", "ready", "ready"):
@@ -106,7 +106,7 @@ def test_compiling_is_told_once_a_machine(watched):
 
 def test_a_rough_error_is_told_as_it_is(watched):
     """Brackets and escape sequences of an error, or an error without words, end nothing: the pack is tried again."""
-    with watched.watching() as watch:
+    with watched.monitored() as watch:
         watch(PackCrashed(watched.pack.id, "RuntimeError: [/pytorch/aten] \x1b[2J"))
         watch(PackCrashed(watched.pack.id, "\n"))
         watch(PackFailed(watched.pack.id, "RuntimeError: [/pytorch/aten] \x1b[2J"))
@@ -118,7 +118,7 @@ def test_a_rough_error_is_told_as_it_is(watched):
 
 def test_a_pack_that_was_split_and_then_trained_whole_is_counted(watched):
     """A worker dies after it has split a pack; another has room for it."""
-    with watched.watching() as watch:
+    with watched.monitored() as watch:
         watch(PackSplit(watched.pack.id, halves(watched.pack)))
         watched.store(watched.pack)
         watch(PackDone(watched.pack.id))
@@ -128,7 +128,7 @@ def test_a_pack_that_was_split_and_then_trained_whole_is_counted(watched):
 def test_of_a_split_pack_only_what_is_not_done_fails(watched):
     """The half that is done stays so."""
     first, second = halves(watched.pack)
-    with watched.watching() as watch:
+    with watched.monitored() as watch:
         watch(PackSplit(watched.pack.id, (first, second)))
         watched.store(first)
         watch(PackDone(first.id))
@@ -160,7 +160,7 @@ def _told_of(lines: Sequence[str], words: str) -> int:
 def test_the_driver_waits_for_no_store(watched, away):
     """What is done while the store is away is counted when it is back, and both are told once."""
     first, second = halves(watched.pack)
-    with watched.watching() as watch:
+    with watched.monitored() as watch:
         watch(PackSplit(watched.pack.id, (first, second)))
         watched.store(first)
         watched.store(second)
@@ -177,7 +177,7 @@ def test_the_driver_waits_for_no_store(watched, away):
 
 def test_a_stopped_driver_does_not_wait_for_its_store(watched, away):
     """Asked to stop, it leaves to the next run what it can't read."""
-    with watched.watching() as watch:
+    with watched.monitored() as watch:
         watched.store(watched.pack)
         away.set()
         watch(PackDone(watched.pack.id))
@@ -187,10 +187,10 @@ def test_a_stopped_driver_does_not_wait_for_its_store(watched, away):
 
 def test_patience_ends(watched, away, monkeypatch):
     """A store that stays away ends the run with its own words."""
-    monkeypatch.setattr("study.driver.monitor.Later", lambda tell, patience_s: retry.Later(tell, 0.0))
+    monkeypatch.setattr("study.driver.monitor.Later", lambda notify, patience_s: retry.Later(notify, 0.0))
     watched.store(watched.pack)
     away.set()
-    with watched.watching() as watch:
+    with watched.monitored() as watch:
         with pytest.raises(StoreAwayError, match="on holiday"):
             watch(PackDone(watched.pack.id))
         watched.stop.set()
@@ -204,7 +204,7 @@ def test_a_study_that_is_gone_ends_the_run_when_a_worker_tells_of_it(watched, ev
     """With the first word of it the driver's patience begins; when that is over, it ends, and has written nothing."""
     watched.begin()
     event = PackFailed(watched.pack.id, event.error) if isinstance(event, PackFailed) else event
-    with watched.watching(patience_s=0.0) as watch:
+    with watched.monitored(patience_s=0.0) as watch:
         shutil.rmtree(watched.folder.path)
         with pytest.raises(StudyGoneError, match=r"'s' is not in the store at .* just now: it was removed"):
             watch(event)
@@ -217,7 +217,7 @@ def test_a_study_that_comes_back_is_watched_on(watched, monkeypatch):
     monkeypatch.setattr(retry, "_FIRST_PAUSE_S", 0.0)
     watched.begin()
     elsewhere = watched.folder.path.with_name("elsewhere")
-    with watched.watching() as watch:
+    with watched.monitored() as watch:
         watched.store(watched.pack)
         watched.folder.path.rename(elsewhere)
         watch(Notice("the study is gone"))
@@ -236,7 +236,7 @@ def test_a_store_that_is_away_for_workers_alone_ends_nothing(watched, monkeypatc
         raise StoreAwayError("the store is on holiday")
 
     monkeypatch.setattr(StudyStore, "check", away)
-    with watched.watching(patience_s=0.0) as watch:
+    with watched.monitored(patience_s=0.0) as watch:
         watch(Notice("no checkpoint was kept, and training goes on"))
     assert _told_of(watched.told, "Trying again") == 0
 
@@ -245,7 +245,9 @@ def test_a_study_that_grows_is_watched_on(watched):
     """Packs that are added when the others are done are counted with them."""
     first, second = halves(watched.pack)
     console = Console(file=io.StringIO())
-    with watching(watched.plan, watched.folder, [first], first.trials, None, console, watched.stop) as watch:
+    watch = Monitor(watched.folder, None, console, watched.stop, 600.0)
+    watch.begin(watched.plan, [first], first.trials)
+    with watch.shown():
         watched.store(first)
         watch(PackDone(first.id))
         watch.go_on(watched.plan, [second], second.trials)

@@ -13,7 +13,8 @@ def test_the_line_moves_before_anything_trains(small_pack):
     """Until the first pack trains, the line says for how long workers have been starting."""
     now = [0.0]
     pack = small_pack(0, 1)
-    board = Board([pack], {}, clock=lambda: now[0])
+    board = Board(clock=lambda: now[0])
+    board.begin([pack], {})
     assert board.line().endswith("workers are starting: 0 s")
     now[0] = 12.0
     assert board.line().endswith("workers are starting: 12 s")
@@ -26,7 +27,8 @@ def test_compiling_is_not_told_as_starting(small_pack):
     """While a pack's worker compiles, or waits for one that does, the line says so and for how long; then it trains."""
     now = [0.0]
     packs = [small_pack(0, 1), small_pack(2, 3)]
-    board = Board(packs, {}, clock=lambda: now[0])
+    board = Board(clock=lambda: now[0])
+    board.begin(packs, {})
     now[0] = 5.0
     board.preparing(Preparing("fused", "here", "compiling", packs[0].id))
     now[0] = 8.0
@@ -46,7 +48,8 @@ def test_the_rate_is_of_training_alone(small_pack):
     """What passes before the first pack trains is not in the rate, nor in the time left."""
     now = [0.0]
     pack = small_pack(0, 1, iterations=999)
-    board = Board([pack], {}, clock=lambda: now[0])
+    board = Board(clock=lambda: now[0])
+    board.begin([pack], {})
     now[0] = 30.0
     board.progress(Progress(pack.id, 0, 1000, trials=2, solved=0, diverged=0))
     now[0] = 40.0
@@ -58,11 +61,12 @@ def test_a_study_that_grows_counts_what_was_added(small_pack):
     """More packs add to the trials and to the work that is left, and what was done stays done."""
     now = [0.0]
     first, second = small_pack(0, 1, iterations=99), small_pack(2, 3, 4, iterations=99)
-    board = Board([first], {}, clock=lambda: now[0])
+    board = Board(clock=lambda: now[0])
+    board.begin([first], {})
     board.progress(Progress(first.id, 0, 100, trials=2, solved=0, diverged=0))
     now[0] = 1.0
     board.done(first.id, [Result(trial=trial, outcome=Outcome.SOLVED) for trial in first.trials])
-    board.go_on([second], {Outcome.SOLVED: 2})
+    board.begin([second], {Outcome.SOLVED: 2})
     assert board.counts["trials"] == 5
     assert board.counts["done"] == board.counts["solved"] == 2
     assert board.left_s == 300 / 200

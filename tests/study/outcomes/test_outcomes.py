@@ -386,7 +386,7 @@ CELLS = st.text(st.sampled_from("=+-@'\t＝＠a1.e, \"\n"), min_size=1, max_size
 ) | st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=6)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(CELLS, min_size=1, max_size=8), CELLS)
 def test_a_csv_of_ours_is_text_to_a_spreadsheet_and_the_same_to_us(tmp_path, texts, name):
     """No cell but a number begins like a formula, and what is read back of it is what was written."""

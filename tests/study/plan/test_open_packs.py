@@ -1,4 +1,4 @@
-"""Whatever lanes tell of a pack and of its parts, and in which order: trials count once, ends are told once."""
+"""Whatever workers tell of a pack and of its parts, and in which order: trials count once, ends are told once."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from study.cluster.callback import listener
+from study.cluster.callback import SchedulerCallback
 from study.console import Console
-from study.driver.monitor import watching
-from study.plan.plan import Plan, plan
+from study.driver.monitor import Monitor
+from study.plan.plan import Plan, make_plan
 from study.records import (
     Event,
     Outcome,
@@ -32,7 +32,7 @@ from study.tracking import Publisher
 
 TRIALS = 8
 SPEC = f"{{study: s, question: q, task: {{name: simple}}, models: [NMU], seeds: {TRIALS}, fixed: {{hidden_size: 2}}}}"
-PLAN: Plan = plan(parse_spec(SPEC, source="test"))
+PLAN: Plan = make_plan(parse_spec(SPEC, source="test"))
 WHOLE = Pack(PLAN.trials)
 
 
@@ -56,7 +56,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> StudyStore:
 
 @st.composite
 def telling(draw: st.DrawFn, pack: Pack = WHOLE, depth: int = 2) -> list[Event]:
-    """Draw what a lane tells of a pack that it trains to its end: as one, or in parts."""
+    """Draw what a worker tells of a pack that it trains to its end: as one, or in parts."""
     told: list[Event] = [Progress(pack.id, 1, 10, trials=len(pack.trials), solved=0, diverged=0)]
     if depth and draw(st.booleans()):
         told.append(PackSplit(pack.id, halves(pack)))
@@ -67,14 +67,14 @@ def telling(draw: st.DrawFn, pack: Pack = WHOLE, depth: int = 2) -> list[Event]:
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[tuple[int, Event]]:
-    """Draw what several lanes tell of one pack, each in its own order: some die on the way, one gets to the end."""
+    """Draw what several workers tell of one pack, each in its own order: some die on the way, one gets to the end."""
     others = draw(st.lists(telling(), max_size=2))
-    lanes = [draw(telling()), *(whole[: draw(st.integers(0, len(whole)))] for whole in others)]
+    workers = [draw(telling()), *(whole[: draw(st.integers(0, len(whole)))] for whole in others)]
     ending = draw(st.sampled_from(["done", "failed", "crashed"]))
-    if ending != "done":  # the last lane may give the pack up; the first is through all the same
-        lanes.append([PackFailed(WHOLE.id, "no") if ending == "failed" else PackCrashed(WHOLE.id, "no")])
-    order = draw(st.permutations([number for number, events in enumerate(lanes) for _ in events]))
-    steps = [iter(events) for events in lanes]
+    if ending != "done":  # the last worker may give the pack up; the first is through all the same
+        workers.append([PackFailed(WHOLE.id, "no") if ending == "failed" else PackCrashed(WHOLE.id, "no")])
+    order = draw(st.permutations([number for number, events in enumerate(workers) for _ in events]))
+    steps = [iter(events) for events in workers]
     return [(number, next(steps[number])) for number in order]
 
 
@@ -83,23 +83,25 @@ def tell(folder: StudyStore, history: list[tuple[int, Event]]) -> tuple[list[Eve
     passed_on: list[Event] = []
     stop, console = threading.Event(), Console(file=io.StringIO())
     publisher = Publisher("never opened", "s", StoredPacks(folder))
-    with watching(PLAN, folder, [WHOLE], PLAN.trials, publisher, console, stop) as watch:
+    watch = Monitor(folder, publisher, console, stop, 600.0)
+    watch.begin(PLAN, [WHOLE], PLAN.trials)
+    with watch.shown():
 
         def on_event(event: Event) -> None:
             passed_on.append(event)
             watch(event)
 
-        heard = listener([(WHOLE,)], on_event, stop, 300.0)
+        callback = SchedulerCallback([(WHOLE,)], None, on_event, stop, 300.0, None)
         for number, event in history:
             result = {"worker": "w", "node": "n", "events": [event], "idle": False}
-            heard.on_trial_result(1, [], SimpleNamespace(config={"lane": number}), result)
-        assert heard.failure is None
-        assert heard.over
+            callback.on_trial_result(1, [], SimpleNamespace(config={"worker": number}), result)
+        assert callback.failure is None
+        assert callback.over
         assert not watch.board.running
         return passed_on, watch.board.counts, publisher.waiting
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(history=histories())
 def test_every_trial_counts_once_in_any_order(stored, history):
     """Each trial is counted once and published once, each pack's end is told once, and the run ends."""
@@ -112,7 +114,7 @@ def test_every_trial_counts_once_in_any_order(stored, history):
 
 
 def test_a_split_that_comes_after_the_end_changes_nothing(stored):
-    """A lane that trains in parts what another has trained whole tells nothing new."""
+    """A worker that trains in parts what another has trained whole tells nothing new."""
     late = [PackSplit(WHOLE.id, (FIRST, SECOND)), PackDone(FIRST.id), PackDone(SECOND.id), PackDone(WHOLE.id)]
     passed_on, counts, published = tell(stored, [(0, PackDone(WHOLE.id)), *((1, event) for event in late)])
     assert passed_on == [PackDone(WHOLE.id)]

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from study.plan.packs import cost, load_share, loads, packs, shape_key
-from study.plan.plan import Plan, cells, plan
+from study.plan.packs import bundle_share, cost, make_bundles, make_packs, shape_key
+from study.plan.plan import Plan, cells, make_plan
 from study.records import CELL_FIELDS, Cell, Pack, Trial
 from study.spec import load_spec, parse_spec
 
@@ -34,7 +34,7 @@ def planned(text: str = DEMO, **replaced: str) -> Plan:
         assert f"{old}:" in text
         lines = [f"{old}: {new}" if line.startswith(f"{old}:") else line for line in text.splitlines()]
         text = "\n".join(lines)
-    return plan(parse_spec(text, source="demo"))
+    return make_plan(parse_spec(text, source="demo"))
 
 
 def test_ids_never_change() -> None:
@@ -175,7 +175,7 @@ def test_every_trial_is_in_one_pack(data: st.DataObject) -> None:
     size = data.draw(st.none() | st.integers(1, 40))
     some = st.lists(st.sampled_from(POOL).map(lambda trial: trial.id), max_size=4)
     kept = data.draw(st.lists(some, max_size=4))
-    found = packs(pending, slots=slots, size=size, kept=kept)
+    found = make_packs(pending, slots=slots, size=size, kept=kept)
     assert sorted(ids(found)) == sorted(trial.id for trial in pending)
     assert all(len({shape_key(trial.cell) for trial in pack.trials}) == 1 for pack in found)
     assert all(pack.trials for pack in found)
@@ -191,7 +191,7 @@ def test_kept_packs_are_formed_again() -> None:
     overlapping = [POOL[8].id, POOL[9].id]
     gone = [POOL[20].id, "0123456789abcdef"]
     apart = [POOL[25].id]
-    found = packs(POOL, slots=2, kept=[first, overlapping, gone, apart])
+    found = make_packs(POOL, slots=2, kept=[first, overlapping, gone, apart])
     formed = [[trial.id for trial in pack.trials] for pack in found]
     assert first in formed
     assert apart in formed
@@ -201,35 +201,35 @@ def test_kept_packs_are_formed_again() -> None:
 
 def test_trials_of_different_shapes_are_not_formed_again() -> None:
     """A kept pack that no engine could train, of two shapes, is not believed."""
-    found = packs(POOL, slots=1, kept=[[POOL[0].id, POOL[-1].id]])
+    found = make_packs(POOL, slots=1, kept=[[POOL[0].id, POOL[-1].id]])
     assert [POOL[0].id, POOL[-1].id] not in [[t.id for t in pack.trials] for pack in found]
 
 
 def test_all_slots_are_kept_busy() -> None:
     """With trials enough there are as many packs as slots, of balanced sizes, the costliest first."""
-    trials = plan(load_spec("simple")).trials
+    trials = make_plan(load_spec("simple")).trials
     for slots in (1, 2, 3, 8):
-        found = packs(trials, slots=slots)
+        found = make_packs(trials, slots=slots)
         assert len(found) >= min(slots, 4)
         for model in ("linear", "NMU"):
             sizes = [len(pack.trials) for pack in found if pack.trials[0].cell.model == model]
             assert max(sizes) - min(sizes) <= 1
-    costs = [len(p.trials) * cost(p.trials[0].cell) for p in packs(planned().trials, slots=2, size=20)]
+    costs = [len(p.trials) * cost(p.trials[0].cell) for p in make_packs(planned().trials, slots=2, size=20)]
     assert costs == sorted(costs, reverse=True)
 
 
 def test_packs_do_not_depend_on_chance() -> None:
     """The same trials are packed the same way every time."""
-    assert packs(POOL, slots=3) == packs(POOL, slots=3)
+    assert make_packs(POOL, slots=3) == make_packs(POOL, slots=3)
 
 
 def test_nothing_to_do_needs_no_packs() -> None:
     """No trials, no packs; and slots and sizes below one are refused."""
-    assert packs([], slots=2) == []
+    assert make_packs([], slots=2) == []
     with pytest.raises(ValueError, match="slots >= 1"):
-        packs(POOL, slots=0)
+        make_packs(POOL, slots=0)
     with pytest.raises(ValueError, match="size >= 1"):
-        packs(POOL, slots=1, size=0)
+        make_packs(POOL, slots=1, size=0)
 
 
 def test_larger_networks_cost_more() -> None:
@@ -245,20 +245,20 @@ def test_larger_networks_cost_more() -> None:
     most=st.integers(1, 600),
 )
 def test_loads_fill_devices_and_leave_none_idle(counts, slots, most):
-    """Every trial is in one pack of one load; no load overfills a device, and no device waits for work there is."""
+    """Every trial is in one pack of one bundle; no bundle overfills a device, and no device waits for work there is."""
     shapes = [replace(planned().cells[0], hidden_size=2 + i) for i in range(len(counts))]
     trials = [Trial(cell, seed) for cell, count in zip(shapes, counts, strict=True) for seed in range(count)]
 
     def at_once(cell: Cell) -> int:
         return max(1, most // cell.hidden_size)
 
-    made = packs(trials, slots=slots, at_once=at_once)
-    together = loads(made, slots=slots, at_once=at_once)
-    assert [pack for load in together for pack in load] == made
+    made = make_packs(trials, slots=slots, at_once=at_once)
+    together = make_bundles(made, slots=slots, at_once=at_once)
+    assert [pack for bundle in together for pack in bundle] == made
     assert sorted(t.id for pack in made for t in pack.trials) == sorted(t.id for t in trials)
-    for load in together:
-        assert sum(load_share(pack.trials, at_once) for pack in load) <= 1 + 1e-9
-        assert len(load) <= 32
+    for bundle in together:
+        assert sum(bundle_share(pack.trials, at_once) for pack in bundle) <= 1 + 1e-9
+        assert len(bundle) <= 32
     assert len(together) >= min(slots, len(made))
     assert len(made) >= min(slots, len(trials))
 
@@ -266,6 +266,6 @@ def test_loads_fill_devices_and_leave_none_idle(counts, slots, most):
 def test_a_device_that_is_not_known_gets_packs_as_a_core_does():
     """Where an engine can't say what fills a device, packs have their usual size, each alone."""
     trials = [Trial(planned().cells[0], seed) for seed in range(600)]
-    made = packs(trials, slots=1, at_once=lambda cell: None)
-    assert [len(p.trials) for p in made] == [len(p.trials) for p in packs(trials, slots=1)]
-    assert all(len(load) == 1 for load in loads(made, slots=1, at_once=lambda cell: None))
+    made = make_packs(trials, slots=1, at_once=lambda cell: None)
+    assert [len(p.trials) for p in made] == [len(p.trials) for p in make_packs(trials, slots=1)]
+    assert all(len(bundle) == 1 for bundle in make_bundles(made, slots=1, at_once=lambda cell: None))

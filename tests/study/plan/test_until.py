@@ -15,14 +15,10 @@ from hypothesis import strategies as st
 from study import statistics
 from study.arrow import RESULT_SCHEMA, results_table
 from study.plan.pairs import pairs
-from study.plan.plan import Plan
-from study.plan.plan import plan as make_plan
-from study.plan.until import expected, grown, progress, rate_intervals, verdicts
+from study.plan.plan import Plan, make_plan
+from study.plan.until import expected, extended, progress, rate_intervals, verdicts
 from study.records import Outcome, Result, Trial
 from study.spec import parse_spec
-
-settings.register_profile("unhurried", deadline=None)  # a busy machine is no failure
-settings.load_profile("unhurried")
 
 CELLS = """
 study: sure
@@ -78,9 +74,9 @@ def drawn(plan: Plan, seed: int, *, failing: float = 0.0) -> dict[tuple[str, int
 
 def rounds(plan: Plan, truth: Known) -> list[Plan]:
     """Ask, train all that is asked for, and ask again, until nothing more is."""
-    found = [grown(plan, table(plan, {}))]
+    found = [extended(plan, table(plan, {}))]
     while True:
-        more = grown(found[-1], table(plan, {key: truth[key] for key in asked(found[-1])}))
+        more = extended(found[-1], table(plan, {key: truth[key] for key in asked(found[-1])}))
         if more == found[-1]:
             return found
         found.append(more)
@@ -99,10 +95,10 @@ def test_however_results_come_in_the_plan_only_grows_to_one_end(until, some, ord
     """Results one batch after the other, or in any order and number: seeds are only added, and end up the same."""
     plan = planned(until)
     truth = drawn(plan, some[0], failing=some[1])
-    now, known = grown(plan, table(plan, {})), {}
+    now, known = extended(plan, table(plan, {})), {}
     while pending := sorted(asked(now) - set(known)):
         known |= {key: truth[key] for key in order.sample(pending, order.randint(1, len(pending)))}
-        after = grown(now, table(plan, known))
+        after = extended(now, table(plan, known))
         assert asked(now) <= asked(after)
         now = after
     straight = rounds(plan, truth)
@@ -118,7 +114,7 @@ def test_the_order_of_rows_and_other_trials_say_nothing(until, some, order):
     """A table shuffled, with trials of other studies and of seeds beyond `max`, gives the same plan."""
     plan = planned(until)
     truth = drawn(plan, *some[:1], failing=some[1])
-    known = {key: truth[key] for key in asked(grown(plan, table(plan, {})))}
+    known = {key: truth[key] for key in asked(extended(plan, table(plan, {})))}
     mine = table(plan, known)
     foreign = replace(plan.cells[0], learning_rate=0.5)
     others = [Trial(foreign, 0), Trial(foreign, 1), Trial(plan.cells[0], MOST)]
@@ -127,7 +123,7 @@ def test_the_order_of_rows_and_other_trials_say_nothing(until, some, order):
         *results_table([Result(trial=t, outcome=Outcome.SOLVED) for t in others]).to_pylist(),
     ]
     order.shuffle(rows)
-    assert grown(plan, pa.Table.from_pylist(rows, RESULT_SCHEMA)) == grown(plan, mine)
+    assert extended(plan, pa.Table.from_pylist(rows, RESULT_SCHEMA)) == extended(plan, mine)
 
 
 @either
@@ -138,14 +134,14 @@ def test_asked_twice_it_answers_the_same(until, some):
     plan = planned(until)
     for stage in rounds(plan, truth := drawn(plan, *some[:1], failing=some[1])):
         results = table(plan, {key: truth[key] for key in asked(stage)})
-        once = grown(stage, results)
-        assert grown(once, results) == once == grown(plan, results)
+        once = extended(stage, results)
+        assert extended(once, results) == once == extended(plan, results)
 
 
 def test_seeds_that_are_given_stay():
     """A file that says how many seeds there are is planned by nobody else."""
     plan = make_plan(parse_spec(f"{CELLS}\nseeds: 3", source="test"))
-    assert grown(plan, table(plan, {(plan.cells[0].id, 0): Outcome.SOLVED})) is plan
+    assert extended(plan, table(plan, {(plan.cells[0].id, 0): Outcome.SOLVED})) is plan
     assert verdicts(plan, results_table([])) == []
 
 
@@ -205,7 +201,7 @@ def test_a_pair_that_was_told_apart_stays_so():
 @either
 def test_a_batch_that_is_half_done_decides_nothing(until):
     """While results of a batch are pending no cell is sure, however clear those are that are in."""
-    plan = grown(planned(until), results_table([]))
+    plan = extended(planned(until), results_table([]))
     results = {(cell.id, n): Outcome.SOLVED for cell in plan.cells for n in range(MOST)}
     results |= {(plan.cells[2].id, n): Outcome.UNSOLVED for n in range(MOST)}
     end = rounds(plan, results)[-1]
@@ -231,7 +227,7 @@ def test_the_last_batch_is_cut(most, batch, seeds):
     """No cell gets more than `max` seeds, whatever the batch; of 20 where it isn't given."""
     given = "" if batch is None or batch > most else f", batch: {batch}"
     plan = planned(f"{{half_width: 0.01, max: {most}{given}}}")
-    first = grown(plan, results_table([]))
+    first = extended(plan, results_table([]))
     assert {len(first.seeds(cell)) for cell in plan.cells} == {min(batch or 20, most)}
     truth = {(cell.id, n): Outcome.SOLVED for cell in plan.cells for n in range(most)}
     assert {len(rounds(plan, truth)[-1].seeds(cell)) for cell in plan.cells} == {seeds}
@@ -268,7 +264,7 @@ def test_pairs_that_differ_are_expected_to_need_fewer():
 
 def test_progress_counts_what_is_sure_and_what_is_next():
     """The sentence counts sure cells and the trials without a result, whatever else is in the store."""
-    plan = grown(planned(NARROW), results_table([]))
+    plan = extended(planned(NARROW), results_table([]))
     truth = {(cell.id, n): Outcome.SOLVED for cell in plan.cells for n in range(MOST)}
     *_, before, end = rounds(plan, truth)
     known: Iterable[tuple[str, int]] = asked(before)
@@ -276,7 +272,7 @@ def test_progress_counts_what_is_sure_and_what_is_next():
         f"0 of 3 cells are sure; next {3 * BATCH} trials"
     )
     assert progress(end, table(plan, truth)) == "3 of 3 cells are sure"
-    apart = grown(planned(APART), results_table([]))
+    apart = extended(planned(APART), results_table([]))
     assert progress(apart, results_table([])) == f"0 of 2 pairs of cells are sure; next {3 * BATCH} trials"
 
 

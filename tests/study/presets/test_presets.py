@@ -9,8 +9,8 @@ import pytest
 from study.analysis.comparison import matches
 from study.analysis.published import published
 from study.engine import engine_for
-from study.plan.packs import packs, shape_key
-from study.plan.plan import cells, plan
+from study.plan.packs import make_packs, shape_key
+from study.plan.plan import cells, make_plan
 from study.presets import preset_names, preset_text
 from study.records import Cell, Pack, Trial
 from study.spec import check_size, load_spec
@@ -44,12 +44,12 @@ def test_presets_have_their_size(name: str) -> None:
     """A preset is called after its study, asks a question, names its source, and has the right number of trials."""
     spec = load_spec(name)
     check_size(spec, yes=False)
-    found = plan(spec)
+    found = make_plan(spec)
     assert spec.study == name
     assert spec.question.endswith("?")
     assert preset_text(name).startswith("# ")
     assert (len(found.cells), len(found.trials)) == SIZES[name]
-    assert sum(len(pack.trials) for pack in packs(found.trials, slots=4)) == len(found.trials)
+    assert sum(len(pack.trials) for pack in make_packs(found.trials, slots=4)) == len(found.trials)
 
 
 @pytest.mark.parametrize(
@@ -63,14 +63,14 @@ def test_presets_have_their_size(name: str) -> None:
 )
 def test_presets_repeat_what_was_published(name: str, table: str, count: int) -> None:
     """Every published cell of a table is repeated by a cell of its preset."""
-    cells = plan(load_spec(name)).cells
+    cells = make_plan(load_spec(name)).cells
     rows = [row for row in published() if row.table == table]
     assert sum(any(matches(cell, row) for cell in cells) for row in rows) == len(rows) == count
 
 
 def test_the_demo_has_three_schedules() -> None:
     """The NMU of the demo is trained with three labelled schedules, and NAC-mul, which has none, once."""
-    found = plan(load_spec("demo"))
+    found = make_plan(load_spec("demo"))
     labels = [found.labels.get(cell.id, {}).get("schedule") for cell in found.cells]
     assert labels == ["off", "early strong", "late mild"] * 5 + [None] * 5
 

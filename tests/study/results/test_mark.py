@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from study.cli import main
 from study.results import mark as report_mark
-from study.results.load import standing
+from study.results.load import load_results
 from study.results.study import are_current
 from study.tracking import default_uri
 
@@ -71,7 +71,7 @@ def asked(here: Path, query: str) -> list[tuple[object, ...]]:
 
 
 def is_current(here: Path) -> bool:
-    return are_current(standing("little", here / "studies"), default_uri(here / "studies"))
+    return are_current(load_results("little", here / "studies"), default_uri(here / "studies"))
 
 
 def test_nothing_is_made_again_for_nothing(here):
@@ -137,7 +137,7 @@ def test_what_mlflow_lost_is_published_again(here):
 
 def test_a_server_is_asked_itself(here):
     """What isn't a database in a file isn't known to be published: MLflow says so, or is written to."""
-    assert not are_current(standing("little", here / "studies"), "http://127.0.0.1:9")
+    assert not are_current(load_results("little", here / "studies"), "http://127.0.0.1:9")
 
 
 def test_a_mark_names_all_that_is_shown(monkeypatch):

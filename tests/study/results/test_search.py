@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from study.cli import main
-from study.plan.plan import plan
+from study.plan.plan import make_plan
 from study.results import load
 from study.results import search as results_of_search
 from study.spec import load_spec
@@ -61,7 +61,7 @@ def here(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_report_is_of_fresh_seeds_and_names_candidates(here):
     """Rows are the confirmed candidates by their numbers, with trials of seeds that the search hasn't seen."""
-    found = load.standing("little", here / "studies")
+    found = load.load_results("little", here / "studies")
     assert set(found.table["seed"].to_pylist()) == {4, 5, 6}
     confirmed = {
         candidate.row: candidate.number for candidate in found.search.candidates if candidate.row is not None
@@ -77,8 +77,8 @@ def test_the_report_is_of_fresh_seeds_and_names_candidates(here):
 def test_the_winners_file_asks_for_what_is_done(here):
     """The file that the search's report has brought along is a study all of whose trials the store has."""
     file = here / "studies" / "little" / "report" / "winner.yaml"
-    found = load.standing("little", here / "studies")
-    asked = plan(load_spec(file))
+    found = load.load_results("little", here / "studies")
+    asked = make_plan(load_spec(file))
     assert [cell.id for cell in asked.cells] == [found.summaries[0].cell_id]
     assert {trial.id for trial in asked.trials} <= set(found.table["trial_id"].to_pylist())
 
@@ -88,7 +88,7 @@ def test_a_search_that_goes_on_reports_its_candidates_so(here):
     kept = here / "studies" / "little" / "search.json"
     record = json.loads(kept.read_text())
     kept.write_text(json.dumps(record | {"winners": None}))
-    found = load.standing("little", here / "studies")
+    found = load.load_results("little", here / "studies")
     assert not found.search.is_over
     assert results_of_search.NOT_CONFIRMED in found.notices
     tried = {

@@ -67,7 +67,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def test_the_page_lists_every_trial_of_its_cell(here):
     """What the page opens is the store's trials, each with its row."""
-    standing = load.standing("little", here / "studies")
+    standing = load.load_results("little", here / "studies")
     assert said("report", "little").exit_code == 0
     text = (here / "studies" / "little" / "report" / "report.html").read_text()
     (found,) = re.findall(r'<script type="application/json" id="trials">(.*?)</script>', text)
@@ -85,14 +85,14 @@ def test_the_page_lists_every_trial_of_its_cell(here):
 def test_very_many_trials_are_not_listed(here, monkeypatch):
     """Beyond a limit the page has no trials, and no buttons to open them."""
     monkeypatch.setattr(study_results, "MOST_TRIALS", 17)
-    text = page.page(study_results.report(load.standing("little", here / "studies")), [])
+    text = page.page(study_results.report(load.load_results("little", here / "studies")), [])
     assert "<button type=button class=open" not in text
     assert 'id="trials"' not in text
 
 
 def test_the_protocol_is_what_the_cells_have(here):
     """What all cells share has one value, what is swept all of them, and what applies to none isn't there."""
-    protocol = study_results.report(load.standing("little", here / "studies")).protocol
+    protocol = study_results.report(load.load_results("little", here / "studies")).protocol
     assert protocol["hidden units"] == "2, 3, 4"
     assert protocol["model"] == "NMU, NAC•"
     assert protocol["learning rate"] == "0.001"
@@ -115,7 +115,7 @@ def test_a_study_is_set_beside_another(here):
 
 def test_a_study_is_set_beside_itself_and_agrees(here):
     """The same cells are found by their ids, and nothing differs."""
-    against = load.standing("little", here / "studies", compare="little").against
+    against = load.load_results("little", here / "studies", compare="little").against
     assert [c.verdict for c in against.comparisons] == ["agrees"] * 6
     assert all(c.difference == 0 for c in against.comparisons)
 

@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from study.arrow import results_table
-from study.plan.plan import Plan
-from study.plan.plan import plan as make_plan
+from study.plan.plan import Plan, make_plan
 from study.records import Outcome, Result, Trial
 from study.search import Searching
 from study.spec import Spec, parse_spec

@@ -16,7 +16,7 @@ import optuna
 import optuna_dashboard
 import pytest
 
-from study.results.load import standing
+from study.results.load import load_results
 from study.search.record import NAME as RECORD
 from study.spec import parse_spec
 from study.store import Store
@@ -77,7 +77,7 @@ def record_of(folder: Path) -> dict[str, Any]:
 
 
 def report_of(root: Path) -> list[Any]:
-    found = standing(NAME, root)
+    found = load_results(NAME, root)
     return [*found.summaries, found.headline]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from study.arrow import results_table
 from study.errors import InputError, StoreAwayError, StoreError
-from study.plan.plan import plan as make_plan
+from study.plan.plan import make_plan
 from study.records import Outcome, Result
 from study.search import Evidence, Searching, found, plan_of, planned_seeds, read_record
 from study.search.objectives import OBJECTIVES

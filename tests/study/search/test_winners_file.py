@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from study.plan.plan import plan
+from study.plan.plan import make_plan
 from study.search.findings import winners_file
 from study.search.record import Candidate
 from study.search.searching import planned_seeds
@@ -93,7 +93,7 @@ def test_the_winners_file_is_exactly_what_was_confirmed(text, tmp_path):
         cell = space.cell(params)
         file = tmp_path / "winner.yaml"
         file.write_text(winners_file(spec, Candidate(0, 0, params, cell.id)), encoding="utf-8")
-        made = plan(load_spec(file))
+        made = make_plan(load_spec(file))
         assert made.cells == (cell,)
         assert list(made.seeds(cell)) == list(planned_seeds(spec).fresh)
         seen.add(cell.model)

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import settings
 from scipy import optimize, stats
-
-settings.register_profile("unhurried", deadline=None)  # a busy machine is no failure
-settings.load_profile("unhurried")
 
 
 @pytest.fixture

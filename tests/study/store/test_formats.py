@@ -26,14 +26,14 @@ from study.arrow import (
     table_results,
     table_weights,
 )
-from study.cli.options import growing
+from study.cli.options import extension_of
 from study.console import Console
 from study.driver.options import Options
 from study.engine import ENGINES, Training
 from study.engine.cpu.engine import FusedEngine
 from study.errors import InputError, StoreError
 from study.outcomes.files import read_source
-from study.plan.plan import Plan, plan
+from study.plan.plan import Plan, make_plan
 from study.records import Checkpoint, Notice, Outcome, Pack, Result
 from study.run import Ending, run
 from study.search import read_record, record
@@ -138,7 +138,7 @@ def digest(*arrays: np.ndarray[Any, Any]) -> str:
 
 
 def planned(study: StudyStore) -> Plan:
-    return plan(parse_spec(study.read_spec(), source="test"))
+    return make_plan(parse_spec(study.read_spec(), source="test"))
 
 
 def run_again(root: Path, name: str) -> str:
@@ -146,7 +146,7 @@ def run_again(root: Path, name: str) -> str:
     told = Console(file=io.StringIO(), width=1000)
     study = planned(Store(root).study(name))
     options = Options(root=root, tracking_uri=None, local=True)
-    assert run(study, options, told, growing(study, str(root), None)) is Ending.FINISHED
+    assert run(study, options, told, extension_of(study, str(root), None)) is Ending.FINISHED
     return told.file.getvalue()
 
 

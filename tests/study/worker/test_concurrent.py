@@ -12,7 +12,7 @@ import pytest
 from study.arrow import table_results
 from study.records import Event, Pack, PackCrashed, PackDone, Progress, Result
 from study.store import Store, StudyStore
-from study.worker.concurrent import abreast
+from study.worker.concurrent import concurrently
 from study.worker.pack_work import PackWork
 
 
@@ -30,11 +30,11 @@ def test_side_by_side_packs_come_out_as_alone(tmp_path, small_pack):
     """Each pack is told done once, and stores the bits that it has alone."""
     packs = [small_pack(seed, seed + 100, model=model) for seed in range(3) for model in ("NMU", "linear")]
     folder, work = work_in(tmp_path / "together")
-    events = [event for together in abreast(work, packs) for event in together]
+    events = [event for together in concurrently(work, packs) for event in together]
     assert sorted(e.pack_id for e in events if isinstance(e, PackDone)) == sorted(pack.id for pack in packs)
     alone, work = work_in(tmp_path / "alone")
     for pack in packs:
-        assert list(abreast(work, [pack]))[-1] == [PackDone(pack.id)]
+        assert list(concurrently(work, [pack]))[-1] == [PackDone(pack.id)]
     assert bits(folder) == bits(alone)
 
 
@@ -48,7 +48,7 @@ def test_a_crash_lets_the_others_end(small_pack):
             raise RuntimeError("it breaks")
 
     for packs in ([bad, *good], [bad]):
-        told = [event for together in abreast(work, packs) for event in together]
+        told = [event for together in concurrently(work, packs) for event in together]
         (crash,) = [event for event in told if isinstance(event, PackCrashed)]
         assert crash.pack_id == bad.id
         assert "it breaks" in crash.error
@@ -65,7 +65,7 @@ def test_a_thread_that_would_end_in_silence_is_told(small_pack):
             raise SystemExit(3)
         yield Progress(pack.id, 1, 2, 1, 0, 0)
 
-    told = [event for together in abreast(work, [bad, good]) for event in together]
+    told = [event for together in concurrently(work, [bad, good]) for event in together]
     assert [event.pack_id for event in told if isinstance(event, PackCrashed)] == [bad.id]
     assert [event.pack_id for event in told if isinstance(event, PackDone)] == [good.id]
 
@@ -75,7 +75,7 @@ def test_closed_early_each_keeps_a_checkpoint(tmp_path, small_pack):
     packs = [small_pack(seed, iterations=10**7, evaluate_every=10**6) for seed in range(3)]
     folder, work = work_in(tmp_path)
     before = threading.active_count()
-    running = abreast(work, packs)
+    running = concurrently(work, packs)
     assert next(running)
     running.close()
     assert {pack_id for pack_id, _, _ in folder.checkpoints()} == {pack.id for pack in packs}
@@ -98,7 +98,7 @@ def test_closing_closes_every_work(small_pack, count):
             with lock:
                 open_.discard(pack.id)
 
-    running = abreast(work, [small_pack(seed) for seed in range(count)])
+    running = concurrently(work, [small_pack(seed) for seed in range(count)])
     assert next(running)
     running.close()
     assert not open_

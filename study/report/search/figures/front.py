@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from study.analysis.rows import Keyed
+from study.analysis.rows import ResultRows
 from study.analysis.search import Searched, Tried
 from study.records import Interval
 from study.report.figures import axes as axes_of
@@ -27,7 +27,7 @@ _RIGHT_IN, _ABOVE_IN, _BELOW_IN, _HEIGHT_IN = 0.1, 0.1, 0.4, 3.0
 _FRONT: dict[str, Any] = {"color": CANDIDATE, "linewidth": 1.0, "marker": "o", "markersize": 3.2}
 
 
-def draw(search: Searched | None, rows: Keyed) -> Drawn | None:
+def draw(search: Searched | None, rows: ResultRows) -> Drawn | None:
     """Draw candidates by their first two values, the front among them, and those confirmed with their intervals.
 
     Args:
@@ -71,7 +71,7 @@ def _front(search: Searched) -> list[Tried]:
     return sorted(found, key=lambda candidate: candidate.values[:2])
 
 
-def _scales(search: Searched, rows: Keyed) -> tuple[Scale, Scale]:
+def _scales(search: Searched, rows: ResultRows) -> tuple[Scale, Scale]:
     """Lay out both axes, with room for what fresh seeds say."""
     made = []
     for i, objective in enumerate(search.objectives[:2]):
@@ -101,7 +101,7 @@ def _at(some: Sequence[Tried], scales: tuple[Scale, Scale]) -> tuple[list[float]
 
 
 def _draw_confirmed(
-    axes: Axes, search: Searched, rows: Keyed, candidate: Tried, row: int, scales: tuple[Scale, Scale]
+    axes: Axes, search: Searched, rows: ResultRows, candidate: Tried, row: int, scales: tuple[Scale, Scale]
 ) -> None:
     """Lead from what the search saw to what fresh seeds say."""
     ((before_x,), (before_y,)) = _at([candidate], scales)
@@ -114,7 +114,7 @@ def _draw_confirmed(
 
 
 def _fresh(
-    search: Searched, rows: Keyed, row: int, i: int, scale: Scale
+    search: Searched, rows: ResultRows, row: int, i: int, scale: Scale
 ) -> tuple[float | None, Interval | None]:
     value, interval = search_names.MEASURED[search.objectives[i].name].of(rows.summaries[row])
     at = None if value is None else scale.at(value)
@@ -122,7 +122,7 @@ def _fresh(
 
 
 def _told(
-    search: Searched, rows: Keyed, some: Sequence[Tried], scales: tuple[Scale, Scale]
+    search: Searched, rows: ResultRows, some: Sequence[Tried], scales: tuple[Scale, Scale]
 ) -> list[tuple[float, float, str]]:
     told = []
     for candidate, row in search_names.confirmed(search):

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from study.analysis.rows import Keyed
+from study.analysis.rows import ResultRows
 from study.analysis.search import Searched, Sought, Tried
 from study.report.figures import axes as axes_of
 from study.report.figures.multiples import MOST_TIPS, place
@@ -29,7 +29,7 @@ _MOST_ROUNDS = 60
 """That are set apart."""
 
 
-def draw(search: Searched | None, rows: Keyed) -> Drawn | None:
+def draw(search: Searched | None, rows: ResultRows) -> Drawn | None:
     """Draw each candidate's value against its number, the best so far, and what fresh seeds say; a panel an objective.
 
     Args:
@@ -86,7 +86,7 @@ def best_so_far(objective: Sought, values: npt.NDArray[np.float64]) -> npt.NDArr
     return best.accumulate(values)
 
 
-def _values(search: Searched, rows: Keyed, i: int) -> list[float]:
+def _values(search: Searched, rows: ResultRows, i: int) -> list[float]:
     """List all that a panel shows: the search's values, and the fresh seeds' with their intervals."""
     found = [candidate.values[i] for candidate in search.candidates]
     for _, row in search_names.confirmed(search):
@@ -109,7 +109,7 @@ def _draw_candidates(axes: Axes, search: Searched, some: Sequence[Tried], i: int
     axes.step([c.number for c in search.candidates], line, where="post", color=INK, linewidth=0.9, zorder=2)
 
 
-def _draw_confirmed(axes: Axes, search: Searched, rows: Keyed, i: int, scale: Scale) -> None:
+def _draw_confirmed(axes: Axes, search: Searched, rows: ResultRows, i: int, scale: Scale) -> None:
     measured = search_names.MEASURED[search.objectives[i].name]
     for candidate, row in search_names.confirmed(search):
         search_axes.seen(axes, [candidate.number], [scale.at(candidate.values[i])])
@@ -122,7 +122,7 @@ def _draw_confirmed(axes: Axes, search: Searched, rows: Keyed, i: int, scale: Sc
 def _tell(
     axes: Axes,
     search: Searched,
-    rows: Keyed,
+    rows: ResultRows,
     some: Sequence[Tried],
     i: int,
     scale: Scale,

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
-from study.analysis.rows import Keyed
+from study.analysis.rows import ResultRows
 from study.analysis.search import Chosen, Searched, Tried
 from study.report.figures import axes as axes_of
 from study.report.figures.multiples import MOST_PANELS, MOST_TIPS, columns, left_out, place
@@ -40,7 +40,7 @@ _SPREAD = 0.5
 _GOLDEN = 0.6180339887
 
 
-def draw(search: Searched | None, rows: Keyed) -> Drawn | None:
+def draw(search: Searched | None, rows: ResultRows) -> Drawn | None:
     """Draw each candidate's value against each parameter that it has; a panel a parameter, a group an objective.
 
     Args:

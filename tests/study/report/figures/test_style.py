@@ -20,7 +20,7 @@ from study.analysis.aggregate import GroupSummary
 from study.analysis.learning import LearningCurve
 from study.analysis.summary import Times
 from study.analysis.trial_details import Gates, TrialWeights
-from study.report import Report, Rows, groups
+from study.report import DataRows, Report, groups
 from study.report.figures import all as all_figures
 from study.report.figures import names as names_of_figures
 from study.report.figures import panels
@@ -51,7 +51,7 @@ def report():
         name="n",
         question="q",
         rows=rows,
-        data=Rows(pa.schema([]), []),
+        data=DataRows(pa.schema([]), []),
         command="c",
         learning=[
             LearningCurve(row=0, trials=4, of=4, iteration=iteration, quantiles=errors, threshold=1e-3)

@@ -1,0 +1,115 @@
+"""The queue of packs as an actor of Ray's, on the driver's machine; imported late, as Ray takes seconds."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import ray
+from ray.exceptions import RayError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from study.cluster.queue import PackQueue
+from study.cluster.workers import Bundle, HandedOut
+
+
+class QueueActor:
+    """Hands out packs while the driver is busy with its store.
+
+    If it dies, Ray starts it again with the packs that it began with: those that are stored are handed out once more,
+    and done at once. What a `PackQueue` takes comes with each call, as a list of one object of Ray's, so it is there
+    for an actor that was started again. What was added since, the driver adds again when all workers are idle.
+    """
+
+    def __init__(self) -> None:
+        self._queue: PackQueue | None = None
+        self._may_grow = False
+        self._added = asyncio.Event()
+        self._to_report = bool(ray.get_runtime_context().was_current_actor_reconstructed)
+
+    async def hand_out(self, worker: str, kind: str, node: str, packs: list[Any], wait_s: float) -> HandedOut:
+        """Hand a worker its next packs; if there are none but more may come, after a while."""
+        queue = await self._opened(packs)
+        handed = queue.next(worker, kind, node)
+        if not handed and self._may_grow and wait_s:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._added.wait(), wait_s)
+            handed = queue.next(worker, kind, node)
+        to_report, self._to_report = self._to_report, False
+        return handed, to_report, self._may_grow
+
+    async def settle(self, worker: str, pack_id: str, done: bool, packs: list[Any]) -> bool:
+        """Note that a pack is done, or that it crashed, and return whether it is tried again."""
+        queue = await self._opened(packs)
+        if done:
+            queue.done(worker, pack_id)
+        return not done and queue.crashed(worker, pack_id)
+
+    async def node_of(self, worker: str, packs: list[Any]) -> str | None:
+        """Return the node from which a worker asked for packs."""
+        return (await self._opened(packs)).node_of(worker)
+
+    async def take_back(self, worker: str, blame: bool, with_node: bool, packs: list[Any]) -> list[str]:
+        """Take back what a lost worker had, and return the packs that aren't tried again."""
+        return (await self._opened(packs)).lost(worker, blame=blame, with_node=with_node)
+
+    async def add(self, bundles: list[Bundle], shares: Mapping[str, float] | None, packs: list[Any]) -> None:
+        """Add bundles, and wake the workers that wait for them."""
+        (await self._opened(packs)).add(bundles, shares)
+        self._added.set()
+        self._added = asyncio.Event()
+
+    async def _opened(self, packs: list[Any]) -> PackQueue:
+        if self._queue is None:
+            bundles, shares, may_grow = await packs[0]
+            if self._queue is None:  # another call may have been quicker
+                self._queue, self._may_grow = PackQueue(bundles, shares), may_grow
+        return self._queue
+
+
+@dataclass(frozen=True)
+class QueueHandle:
+    """Reaches the queue from any process of the cluster.
+
+    Args:
+        actor: the `QueueActor`, in Ray's hands.
+        packs: what the queue began with, as a list of one object of Ray's; travels with each call.
+    """
+
+    actor: Any
+    packs: list[Any]
+
+    def call(self, method: str, *arguments: Any) -> Any:
+        """Call a method of the actor, and wait for what it returns."""
+        return ray.get(getattr(self.actor, method).remote(*arguments, self.packs))
+
+    def hand_out(self, worker: str, kind: str, node: str, wait_s: float) -> HandedOut:
+        """Hand a worker its next packs."""
+        handed: HandedOut = ray.get(self.actor.hand_out.remote(worker, kind, node, self.packs, wait_s))
+        return handed
+
+
+@contextmanager
+def open_queue(
+    bundles: Sequence[Bundle], shares: Mapping[str, float] | None, may_grow: bool
+) -> Iterator[QueueHandle]:
+    """Start a queue on this machine, and end it after the block.
+
+    Args:
+        bundles: as for `PackQueue`.
+        shares: as for `PackQueue`.
+        may_grow: whether workers that find it empty wait for more.
+    """
+    # Not softly: from a head without cores Ray would move it to a worker, whose loss would then be everybody's.
+    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+    remote: Any = ray.remote(QueueActor)
+    options = {"num_cpus": 0, "max_restarts": -1, "max_task_retries": -1, "scheduling_strategy": here}
+    queue = QueueHandle(remote.options(**options).remote(), [ray.put((list(bundles), shares, may_grow))])
+    try:
+        yield queue
+    finally:
+        with suppress(RayError):
+            ray.kill(queue.actor)

@@ -50,6 +50,17 @@ def test_nothing_is_unpickled(path: Path) -> None:
     assert unsafe(ast.parse(path.read_text(encoding="utf-8"))) == []
 
 
+def test_no_two_classes_have_one_name() -> None:
+    """A class's name says which one is meant, wherever in study/ it is read."""
+    names: dict[str, list[str]] = {}
+    for path in SOURCES:
+        if path.is_relative_to(ROOT / "study"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.ClassDef):
+                    names.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    assert {name: paths for name, paths in names.items() if len(paths) > 1} == {}
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -150,11 +150,11 @@ def _check_reachable(address: str) -> None:
 
 
 @contextmanager
-def watching_head(tell: Callable[[str], None]) -> Iterator[None]:
+def watching_head(notify: Callable[[str], None]) -> Iterator[None]:
     """Say so when the connected cluster's head falls silent: Ray waits a minute for it, then ends this process.
 
     Args:
-        tell: told in words, from a thread.
+        notify: called with a sentence, from a thread.
     """
     import ray
 
@@ -166,7 +166,7 @@ def watching_head(tell: Callable[[str], None]) -> Iterator[None]:
         while not over.wait(_LOOK_AT_HEAD_S):
             answers = _answers(host, int(port))
             if answers == away:
-                tell(_HEAD_IS_BACK if answers else _HEAD_IS_AWAY.format(address=f"{host}:{port}"))
+                notify(_HEAD_IS_BACK if answers else _HEAD_IS_AWAY.format(address=f"{host}:{port}"))
             away = not answers
 
     thread = threading.Thread(target=watch, name="head", daemon=True)

@@ -267,11 +267,11 @@ def waiting(console: Console, what: str) -> Iterator[None]:
         return
     began, over = time.monotonic(), threading.Event()
 
-    def tell() -> None:
+    def notify() -> None:
         while not over.wait(_PLAIN_EVERY_S):
             console.print(f"{what}: {duration(time.monotonic() - began)}", soft_wrap=True)
 
-    teller = threading.Thread(target=tell, daemon=True)
+    teller = threading.Thread(target=notify, daemon=True)
     teller.start()
     try:
         yield

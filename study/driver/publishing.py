@@ -23,16 +23,16 @@ def publishing(
         return
     spec = plan.spec
 
-    def tell(sentence: str) -> None:
+    def notify(sentence: str) -> None:
         console.print(sentence, style="yellow")
 
     with Publisher(
-        uri, spec.study, StoredPacks(folder), question=spec.question, spec=spec.text, tell=tell
+        uri, spec.study, StoredPacks(folder), question=spec.question, spec=spec.text, notify=notify
     ) as publisher:
         yield publisher
         with waiting(console, "publishing what is left to MLflow"):
             missed = publisher.close()
     if publisher.trouble is not None:
-        tell(publisher.trouble)
+        notify(publisher.trouble)
     if publisher.trouble is not None or missed:
-        tell(f"{missed} trials are not published yet: `study sync {spec.study}` does that")
+        notify(f"{missed} trials are not published yet: `study sync {spec.study}` does that")

@@ -26,12 +26,12 @@ _PERHAPS = {
 }
 
 
-def keep(command: Sequence[str], tell: Callable[[str], None], *, restarts: int = RESTARTS) -> int:
+def keep(command: Sequence[str], notify: Callable[[str], None], *, restarts: int = RESTARTS) -> int:
     """Run a driver, and start it again whenever it is killed.
 
     Args:
         command: the driver's, as for `subprocess.Popen`.
-        tell: told in words what happened.
+        notify: called with what happened, in words.
         restarts: how often it is started again, at most.
 
     Returns:
@@ -61,10 +61,10 @@ def keep(command: Sequence[str], tell: Callable[[str], None], *, restarts: int =
             what = f"the driver was killed by {number.name}"
             what += f" ({_PERHAPS[number]})" if number in _PERHAPS else ""
             if restart < restarts:
-                tell(
+                notify(
                     f"{what}: it is started again, {restart + 1} of {restarts} times, and goes on from the store"
                 )
-    tell(f"{what} again, and {restarts} restarts didn't help")
+    notify(f"{what} again, and {restarts} restarts didn't help")
     return 1
 
 

@@ -27,12 +27,12 @@ class TakenError(StudyError):
     """A job of that id is there already: somebody was faster."""
 
 
-def connect(address: str | Address, tell: Callable[[str], None] | None = None) -> Client:
+def connect(address: str | Address, notify: Callable[[str], None] | None = None) -> Client:
     """Reach a cluster's dashboard.
 
     Args:
         address: where it is.
-        tell: told before a token is sent that can be read on the way.
+        notify: called before a token is sent that can be read on the way.
 
     Raises:
         InputError: if that can't be an address.
@@ -40,8 +40,8 @@ def connect(address: str | Address, tell: Callable[[str], None] | None = None) -
     """
     where = address if isinstance(address, Address) else parse_address(address)
     client = Client(where, token())
-    if tell is not None and client.has_token and not where.is_loopback and not where.encrypted:
-        tell(
+    if notify is not None and client.has_token and not where.is_loopback and not where.encrypted:
+        notify(
             f"{where.url} is not encrypted: the token can be read on the way; use https, or a tunnel (ssh -L)"
         )
     client.check()

@@ -156,12 +156,12 @@ def order(study: str, spec: str, store: str, **options: object) -> Order:
     return made
 
 
-def connect_to_run(text: str, tell: Callable[[str], None], *, without_token: bool = False) -> Client:
+def connect_to_run(text: str, notify: Callable[[str], None], *, without_token: bool = False) -> Client:
     """Reach a cluster to run something there, unless others can reach it and it lets everybody run anything.
 
     Args:
         text: address of its dashboard.
-        tell: told what to beware of.
+        notify: called with what to beware of.
         without_token: the user has said that it is meant.
 
     Raises:
@@ -177,13 +177,13 @@ def connect_to_run(text: str, tell: Callable[[str], None], *, without_token: boo
     """
     address = parse_address(text)
     if address.is_loopback or without_token:
-        return connect(address, tell)
+        return connect(address, notify)
     if token() is None:
         raise InputError(
             f"{address.url} is reached over a network, and there is no token here: put the cluster's into "
             "~/.ray/auth_token (readable by you alone), or name its file in RAY_AUTH_TOKEN_PATH; or say --without-token"
         )
-    client = connect(address, tell)
+    client = connect(address, notify)
     if not client.asks_for_token():
         raise InputError(
             f"{address.url} answers without a token: anyone who reaches it can run code there. Start the cluster with "
@@ -192,7 +192,7 @@ def connect_to_run(text: str, tell: Callable[[str], None], *, without_token: boo
     return client
 
 
-def submit(client: Client, order: Order, tell: Callable[[str], None]) -> Submission:
+def submit(client: Client, order: Order, notify: Callable[[str], None]) -> Submission:
     """Submit a study, unless it is running on this cluster for the same store.
 
     The job's id is the study's name and the count of its jobs so far, and the cluster takes an id once. So of two that
@@ -201,7 +201,7 @@ def submit(client: Client, order: Order, tell: Callable[[str], None]) -> Submiss
     Args:
         client: connected.
         order: checked.
-        tell: told what to beware of.
+        notify: called with what to beware of.
 
     Raises:
         InputError: if the cluster has no room for a pack now, and nobody says how far it grows.
@@ -209,7 +209,7 @@ def submit(client: Client, order: Order, tell: Callable[[str], None]) -> Submiss
     """
     nodes = client.nodes()
     for warning in _warnings(order, nodes):
-        tell(warning)
+        notify(warning)
     for _ in range(_TRIES):
         jobs = of_study(client.jobs(), order.study)
         running = [job for job in jobs if not job.ended and job.metadata.get("store") == order.store]

@@ -119,11 +119,11 @@ class Folder(ABC):
         """Give a key another name; False if it isn't there any more."""
 
     @abstractmethod
-    def lock(self, tell: Callable[[str], None]) -> AbstractContextManager[StudyLock]:
+    def lock(self, notify: Callable[[str], None]) -> AbstractContextManager[StudyLock]:
         """Hold the key ``lock``, which no other process then can, on whatever machine.
 
         Args:
-            tell: told if this takes long.
+            notify: called if this takes long.
 
         Raises:
             BusyError: if another process holds it.

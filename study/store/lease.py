@@ -64,11 +64,11 @@ class Lease(StudyLock):
         self._released = threading.Event()
         self._thread = threading.Thread(target=self._renew, name="lock", daemon=True)
 
-    def acquire(self, tell: Callable[[str], None]) -> None:
+    def acquire(self, notify: Callable[[str], None]) -> None:
         """Take the lock, and keep it.
 
         Args:
-            tell: told if a holder must be watched first.
+            notify: called if a holder must be watched first.
 
         Raises:
             BusyError: if another process holds it.
@@ -81,7 +81,7 @@ class Lease(StudyLock):
             if not data or _is_free(data) or dead:
                 if self._put(version):
                     if dead:
-                        tell(f"{holder_of(data)} gives no sign of life: its lock is taken over")
+                        notify(f"{holder_of(data)} gives no sign of life: its lock is taken over")
                     break
                 continue  # another was quicker; the next look tells who
             if watched and data != watched:
@@ -90,7 +90,7 @@ class Lease(StudyLock):
                 )
             if not watched:
                 watched, since = data, time.monotonic()
-                tell(
+                notify(
                     f"{holder_of(data)} has the lock: seeing whether it lives, up to "
                     f"{self._timing.dead_after_s:.0f} s"
                 )

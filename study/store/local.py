@@ -177,7 +177,7 @@ class LocalFolder(Folder):
         return True
 
     @contextmanager
-    def lock(self, tell: Callable[[str], None]) -> Iterator[StudyLock]:
+    def lock(self, notify: Callable[[str], None]) -> Iterator[StudyLock]:
         """Hold the file ``lock``; the kernel lets go of it when this process dies, however it dies."""
         path = self.path / "lock"
         with explained(self.path, "make the folder"):
@@ -198,7 +198,7 @@ class LocalFolder(Folder):
             if before and not before.startswith(_OURS):
                 raise StoreError(f"can't lock {path}: it isn't a lock, and it is left as it is; move it away")
             if before:
-                tell(
+                notify(
                     f"{holder_of(before)} ended without a word, as if it was killed: going on from what it stored"
                 )
             with explained(path, "write"):

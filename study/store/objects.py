@@ -193,11 +193,11 @@ class ObjectFolder(Folder):
         return self._asked(key, rename, doing="set aside") is not None
 
     @contextmanager
-    def lock(self, tell: Callable[[str], None]) -> Iterator[StudyLock]:
+    def lock(self, notify: Callable[[str], None]) -> Iterator[StudyLock]:
         """Hold the object ``lock``; a holder that dies is found out by who comes next."""
         lease = Lease(self, "lock", self.name, self._timing)
         try:
-            lease.acquire(tell)
+            lease.acquire(notify)
             yield lease
         finally:
             lease.release()

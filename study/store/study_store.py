@@ -66,7 +66,7 @@ class StudyStore:
 
     @property
     def notices(self) -> list[str]:
-        """Give sentences about files that were set aside or skipped, for the user."""
+        """Sentences for the user about files that were set aside or skipped."""
         return self._files.notices
 
     @property
@@ -353,11 +353,11 @@ class StudyStore:
     # one driver at a time
 
     @contextmanager
-    def lock(self, tell: Callable[[str], None] = lambda sentence: None) -> Iterator[StudyLock]:
+    def lock(self, notify: Callable[[str], None] = lambda sentence: None) -> Iterator[StudyLock]:
         """Hold the study: on a file system until this process dies, however it dies, in an object store while it lives.
 
         Args:
-            tell: told if it takes long.
+            notify: called if it takes long.
 
         Yields:
             What says whether another process has taken the study over meanwhile.
@@ -365,7 +365,7 @@ class StudyStore:
         Raises:
             BusyError: if another process holds it.
         """
-        with self._folder.lock(tell) as held:
+        with self._folder.lock(notify) as held:
             yield held
 
     def begin_attempt(self) -> str:

@@ -92,7 +92,7 @@ class ValidatedFiles:
         """Read the bytes of many keys; None where there is nothing, or no file."""
         for key, content in self._folder.read_all(keys):
             if isinstance(content, NotAFileError):
-                self._set_aside(key, content.reason)
+                self._quarantine(key, content.reason)
             yield key, None if isinstance(content, NotAFileError) else content
 
     def _parsed(self, key: str, parse: Callable[..., T], *given: Any) -> T | None:
@@ -103,25 +103,25 @@ class ValidatedFiles:
         except NoUpgradeError as error:
             self.notice(str(error))
         except UnbelievableError as error:
-            self._set_aside(key, str(error))
+            self._quarantine(key, str(error))
         except Exception as error:  # what a torn or foreign file makes its reader raise has no end
-            self._set_aside(key, f"it can't be read ({type(error).__name__}: {error})")
+            self._quarantine(key, f"it can't be read ({type(error).__name__}: {error})")
         return None
 
-    def _set_aside(self, key: str, why: str) -> None:
+    def _quarantine(self, key: str, why: str) -> None:
         where = self._folder.where_is(key)
         if self._read_only:
             self.notice(f"{where} was skipped: {why}")
             return
         plain = key.replace("/", "-")
         names = itertools.chain([plain], (f"again-{count}-{plain}" for count in itertools.count(2)))
-        name = next(name for name in names if not self._is_aside(name))
-        if self._folder.move(key, f"aside/{name}"):  # else another process was quicker
-            self._folder.write(f"aside/{name}{_WHY}", f"{where}: {why}\n".encode())
-            self.notice(f"{where} was set aside as {self._folder.where_is(f'aside/{name}')}: {why}")
+        name = next(name for name in names if not self._is_quarantined(name))
+        if self._folder.move(key, f"quarantine/{name}"):  # else another process was quicker
+            self._folder.write(f"quarantine/{name}{_WHY}", f"{where}: {why}\n".encode())
+            self.notice(f"{where} was set aside as {self._folder.where_is(f'quarantine/{name}')}: {why}")
 
-    def _is_aside(self, name: str) -> bool:
-        return any(self._folder.exists(f"aside/{name}{end}") for end in ("", _WHY))
+    def _is_quarantined(self, name: str) -> bool:
+        return any(self._folder.exists(f"quarantine/{name}{end}") for end in ("", _WHY))
 
 
 def key_of(kind: str, pack_id: str) -> str:

@@ -47,7 +47,7 @@ class Publisher:
         packs: reads what is stored.
         question: what it asks.
         spec: its file's text.
-        tell: told, in a sentence, when MLflow can't be used and when it can again; called in the publisher's thread.
+        notify: called, in the publisher's thread, with a sentence when MLflow can't be used and when it can again.
         close_timeout_s: how long leaving the ``with`` block may wait for what is queued.
 
     Attributes:
@@ -62,11 +62,11 @@ class Publisher:
         *,
         question: str = "",
         spec: str = "",
-        tell: Callable[[str], None] = lambda sentence: None,
+        notify: Callable[[str], None] = lambda sentence: None,
         close_timeout_s: float = 60.0,
     ) -> None:
         self.trouble: str | None = None
-        self._uri, self._packs, self._tell = uri, packs, tell
+        self._uri, self._packs, self._notify = uri, packs, notify
         self._open: Callable[[], Experiment] = lambda: Experiment(uri, study, question=question, spec=spec)
         self._close_timeout_s = close_timeout_s
         self._jobs: deque[_Job] = deque()
@@ -203,7 +203,7 @@ class Publisher:
             self._writing, self._was_reached = 0, True
         if self._failures >= _TOLD_AFTER:
             out_s = time.monotonic() - self._failing_since
-            self._tell(
+            self._notify(
                 f"MLflow at {without_secret(self._uri)} can be used again, after {out_s:.0f} s: "
                 "what it missed is published now"
             )
@@ -225,7 +225,7 @@ class Publisher:
             str(error) if is_store else f"MLflow at {without_secret(self._uri)}: {said(error, self._uri)}"
         )
         if self._failures == _TOLD_AFTER:
-            self._tell(
+            self._notify(
                 f"{self.trouble}. The study goes on; what MLflow misses is published when it can be used again"
             )
         with self._changed:

@@ -61,7 +61,7 @@ class StudyRun:
         self._keeps_files = can_keep_files(uri, run.info.artifact_uri)
         told = {} if runs and _NOTE in self.tags else {_NOTE: study_note(question)}
         self.tag(told | {SHOWS: ""} | _spec_tags(spec))
-        self._tell(experiment_tags(question), only_new=True)
+        self._notify(experiment_tags(question), only_new=True)
         if spec and self._keeps_files:
             client.log_text(self.run_id, spec, "spec.yaml")
 
@@ -76,7 +76,7 @@ class StudyRun:
     def describe(self, finding: str, counts: Mapping[str, float] | None = None) -> None:
         """Write what was found so far, above the study's run and above the experiment; list counts beside its name."""
         self.tag({_NOTE: study_note(self._question, finding)})
-        self._tell(experiment_tags(self._question, finding, counts))
+        self._notify(experiment_tags(self._question, finding, counts))
 
     def counts(self, counts: Mapping[str, float]) -> None:
         """Write how many trials are in which state, against seconds since the study was first published."""
@@ -133,7 +133,7 @@ class StudyRun:
             missing += [(name, step, value) for step, value in values.items() if step not in there]
         return missing
 
-    def _tell(self, tags: Mapping[str, str], *, only_new: bool = False) -> None:
+    def _notify(self, tags: Mapping[str, str], *, only_new: bool = False) -> None:
         """Set tags of the experiment, which differ from what is there."""
         there = self._client.get_experiment(self._experiment_id).tags
         for name, value in tags.items():

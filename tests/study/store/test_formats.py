@@ -165,7 +165,7 @@ def went_on_from(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def bytes_of(root: Path) -> dict[Path, bytes]:
-    kinds = ("results", "curves", "weights", "aside")
+    kinds = ("results", "curves", "weights", "quarantine")
     return {path: path.read_bytes() for kind in kinds for path in sorted(root.glob(f"*/{kind}/*"))}
 
 
@@ -178,7 +178,7 @@ def check_gone_on_with(local: Path, went_on_from: list[int]) -> None:
     assert sorted(trial for path in new for trial in grid.trials_of(path.stem)) == sorted(trials - done)
     assert went_on_from == [12000]
     assert before.items() <= bytes_of(local).items()
-    assert not list(local.glob("*/aside"))
+    assert not list(local.glob("*/quarantine"))
 
 
 @pytest.mark.slow
@@ -244,7 +244,7 @@ def test_the_next_version_reads_all_of_this_one(root: str, monkeypatch: pytest.M
     assert kept is not None
     assert kept.training_s > 1000.0
     assert study.notices == []
-    assert study._folder.names("aside", "") == []
+    assert study._folder.names("quarantine", "") == []
 
 
 def test_the_next_version_trains_nothing_again(
@@ -292,7 +292,7 @@ def test_a_checkpoint_without_an_upgrade_is_trained_anew(
     assert "trained from the beginning" in told[0]
     assert went_on_from == []
     assert grid.has_pack(HALF_DONE)
-    assert not (local / "grid" / "aside").exists()
+    assert not (local / "grid" / "quarantine").exists()
 
 
 def broken(results: pa.Table) -> pa.Table:
@@ -313,7 +313,7 @@ def test_an_upgrade_that_fails_moves_nothing(
     with pytest.raises(StoreError, match=r"results.*schema version 1.*The file is untouched"):
         study.done()
     assert len(study.pack_ids()) == 4
-    assert study._folder.names("aside", "") == []
+    assert study._folder.names("quarantine", "") == []
 
 
 def test_an_earlier_file_with_other_columns_is_left_alone(

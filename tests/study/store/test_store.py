@@ -317,9 +317,9 @@ def test_a_torn_file_is_set_aside_wherever_it_is_torn(study: StudyStore, kind: s
         assert not place(study).exists(key)
         assert len(study.notices) == count
         assert place(study).where_is(key) in study.notices[-1]
-    reasons = place(study).names("aside", ".why.txt")
+    reasons = place(study).names("quarantine", ".why.txt")
     assert len(reasons) == len(everywhere(len(whole)))
-    assert all(place(study).where_is(key) in taken(study, f"aside/{name}").decode() for name in reasons)
+    assert all(place(study).where_is(key) in taken(study, f"quarantine/{name}").decode() for name in reasons)
     put(study, key, whole)
     read_all(study)
     assert place(study).exists(key)
@@ -521,7 +521,7 @@ def test_a_newer_file_asks_for_an_upgrade(study: StudyStore, monkeypatch: pytest
     for read in (*reads, study.provenances):
         with pytest.raises(InputError, match=rf"{PACK}.*version {SCHEMA_VERSION + 1}.*upgrade"):
             read()
-    assert place(study).names("aside", "") == []
+    assert place(study).names("quarantine", "") == []
 
 
 def test_read_only_moves_nothing(study: StudyStore, root: str) -> None:
@@ -534,7 +534,7 @@ def test_read_only_moves_nothing(study: StudyStore, root: str) -> None:
     assert looking.done() == set()
     assert len(looking.notices) == 1
     assert taken(study, key) == b"torn"
-    assert place(study).names("aside", "") == []
+    assert place(study).names("quarantine", "") == []
 
 
 def test_a_checkpoint_comes_back_bit_for_bit(study: StudyStore) -> None:

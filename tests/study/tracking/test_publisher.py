@@ -64,7 +64,7 @@ def test_a_server_that_is_down_costs_nothing_and_is_told_in_words() -> None:
     """Publishing loses only the view, and `sync` says who can't be reached, without the password."""
     uri = f"http://me:secret@127.0.0.1:{free_port()}"
     told: list[str] = []
-    with Publisher(uri, "demo", TEN, tell=told.append) as publisher:
+    with Publisher(uri, "demo", TEN, notify=told.append) as publisher:
         publish_all(publisher, TEN)
         publisher.counts({"trials_done": 10})
         assert publisher.close(60) == 10

@@ -136,12 +136,12 @@ def test_a_server_killed_and_back_within_a_study(which: str, service: Service) -
     told: list[str] = []
     went, is_back = threading.Event(), threading.Event()
 
-    def tell(sentence: str) -> None:
+    def notify(sentence: str) -> None:
         told.append(sentence)
         (is_back if "can be used again, after" in sentence else went).set()
 
     try:
-        with Publisher(uri, study, PACKS, tell=tell) as publisher:
+        with Publisher(uri, study, PACKS, notify=notify) as publisher:
             first, *others = PACKS.names()
             publisher.publish(first, 3)
             wait_for(lambda: publisher.waiting == 0, "the first pack")

@@ -15,10 +15,10 @@ DEADLINE_S = 600
 """When a process is taken to hang; no test waits for time to pass."""
 STUDY = (sys.executable, "-m", "study")
 
-CHECKPOINT = "study.store.ledger:StudyStore.save_checkpoint"
-PACK_STORED = "study.store.ledger:StudyStore.write_pack"
-PROGRESS_HEARD = "study.progress:Board.progress"
-PACK_HEARD = "study.progress:Board.done"
+CHECKPOINT = "study.store.study_store:StudyStore.save_checkpoint"
+PACK_STORED = "study.store.study_store:StudyStore.write_pack"
+PROGRESS_HEARD = "study.driver.progress:Board.progress"
+PACK_HEARD = "study.driver.progress:Board.done"
 """What a blow may wait for: the first two happen where a pack trains, the others in the driver."""
 
 Process = subprocess.Popen[str]

@@ -230,7 +230,7 @@ def _check(results: pa.Table) -> None:
     if missing:
         raise InputError(
             f"results lack the column{'s' if len(missing) > 1 else ''} {', '.join(missing)}; "
-            f"a table of results must have every column of study.table.RESULT_SCHEMA"
+            f"a table of results must have every column of study.arrow.RESULT_SCHEMA"
         )
     outcomes = set(pc.unique(results["outcome"]).to_pylist())
     if foreign := outcomes - {str(outcome) for outcome in Outcome}:

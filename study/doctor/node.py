@@ -33,7 +33,7 @@ class NodeReport:
     """What one node found.
 
     Args:
-        versions: as `study.versions` gives them.
+        versions: as `study.environment.versions` gives them.
         store: what is wrong with the store; None if nothing is.
         shared: whether it sees in the store what another node has just written there.
         tracking: what is wrong with MLflow; None if nothing is.

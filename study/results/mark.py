@@ -17,7 +17,7 @@ NAME = "report.json"
 """A file beside the results: the mark of the last report, and the digest of each of its files."""
 
 _PACKAGES = ("matplotlib", "pyarrow", "scipy")
-"""Packages that have a part in a report, beside those of `study.versions`."""
+"""Packages that have a part in a report, beside those of `study.environment.versions`."""
 
 
 class ReportStore(Protocol):

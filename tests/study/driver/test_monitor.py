@@ -250,7 +250,7 @@ def test_a_study_that_grows_is_watched_on(watched):
     with watch.shown():
         watched.store(first)
         watch(PackDone(first.id))
-        watch.go_on(watched.plan, [second], second.trials)
+        watch.begin(watched.plan, [second], second.trials)
         assert watch.board.counts["done"] == 10
         watched.store(second)
         watch(PackDone(second.id))

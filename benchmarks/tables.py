@@ -307,7 +307,7 @@ TABLES = {
 }  # fmt: skip
 DOCS = HERE.parent / "docs"
 PAGES = (
-    HERE / "README.md", DOCS / "statistics.md", DOCS / "operations.md", DOCS / "results" / "until" / "README.md",
+    HERE / "README.md", DOCS / "statistics.md", DOCS / "deploy.md", DOCS / "results" / "until" / "README.md",
     DOCS / "results" / "search" / "README.md",
 )  # fmt: skip
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from processes import ServiceError, listening, processes, say
 from service import Service
 
-MANUAL = Path(__file__).resolve().parents[1] / "docs" / "operations.md"
+MANUAL = Path(__file__).resolve().parents[1] / "docs" / "server.md"
 NAME = "smoke"
 
 
@@ -181,7 +181,7 @@ def check_while_it_trains(service: Service) -> None:
 
 
 def check_backup(service: Service) -> None:
-    """Back MLflow's database up and restore it, by the words of docs/operations.md, and count the runs of both.
+    """Back MLflow's database up and restore it, by the commands of docs/server.md, and count the runs of both.
 
     Raises:
         ServiceError: if that fails, or runs are missing.
@@ -200,7 +200,7 @@ def check_backup(service: Service) -> None:
 
 
 def documented(program: str) -> str:
-    """Give the command by which the manual calls a program in PostgreSQL's container."""
+    """Find the command by which the manual calls a program in PostgreSQL's container."""
     found = re.search(rf"-T postgres sh -c '([^']* {program} [^']*)'", MANUAL.read_text(encoding="utf-8"))
     if found is None:
         raise ServiceError(f"{MANUAL} doesn't say how to call {program}")

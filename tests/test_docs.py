@@ -112,11 +112,13 @@ def test_indented_commands_are_read() -> None:
 
 
 def test_every_command_is_explained() -> None:
-    """The page on operations names every command and no option that no command has."""
-    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    """The page on commands names every command, and no page of ours an option that no command has."""
+    text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
     assert {command for command, _ in matching(r"^study ([a-z]+)(.*)$", text)} == set(main.commands)
     known = set().union(*(options(command) for command in main.commands.values()))
-    assert {option for option, _ in matching(r"^(--[a-z-]+)(.*)$", text)} <= known
+    for page in ("commands", "one-machine", "cluster", "deploy", "server", "store"):
+        text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+        assert {option for option, _ in matching(r"^(--[a-z-]+)(.*)$", text)} <= known, page
 
 
 def test_the_map_names_every_module() -> None:

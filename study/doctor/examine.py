@@ -158,7 +158,7 @@ def _gpu() -> Check:
         return Check("GPU here", "ok", ", ".join(seen))
     if _GPU_DRIVER.exists():
         found = "there is an NVIDIA GPU here that torch can't use"
-        return Check("GPU here", "failed", found, "docs/operations.md says what to install")
+        return Check("GPU here", "failed", found, "docs/one-machine.md says what to install")
     return Check("GPU here", "skipped", "there is none: the CPU trains")
 
 

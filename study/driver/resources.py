@@ -61,7 +61,7 @@ def could_be_faster(plan: Plan, options: Options) -> list[str]:
     if options.device == "auto" and device_of(options) == "cpu" and _GPU_DRIVER.exists():
         reasons.append(
             "there is an NVIDIA GPU here that torch can't use, so the CPU trains: "
-            "docs/operations.md says what to install"
+            "docs/one-machine.md says what to install"
         )
     return reasons
 

@@ -37,7 +37,7 @@ FILES = sorted(
 )
 NAMES = [str(path.relative_to(ROOT)) for path in FILES]
 SCRIPTS = [path for path in FILES if path.suffix in (".sh", ".sbatch")]
-MANUAL = ROOT / "docs" / "operations.md"
+MANUALS = sorted((ROOT / "docs").glob("*.md"))
 IN_A_CONTAINER = re.compile(r"^(?:kubectl|docker) (?:.* (?:exec -T|run --rm) \S+ |.*)")
 OURS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 
@@ -111,7 +111,8 @@ def options(program: str, command: str) -> set[str]:
 
 def calls() -> Iterator[tuple[str, str, str, set[str]]]:
     """Give every call of a program: the file, the program, its command, its options."""
-    for path, name in zip((*FILES, MANUAL), (*NAMES, MANUAL.name), strict=True):
+    manuals = [str(path.relative_to(ROOT)) for path in MANUALS]
+    for path, name in zip((*FILES, *MANUALS), (*NAMES, *manuals), strict=True):
         if path.suffix == ".ini" or path.name in ("README.md", "smoke.yaml"):  # settings, prose, a study
             continue
         for text in spoken(path):
@@ -148,15 +149,15 @@ def test_every_call_is_seen() -> None:
         ("cluster.yaml", "ray", "start"),
         ("service.py", "ray", "start"),
         ("service.py", "mlflow", "server"),
-        ("operations.md", "study", "submit"),
-        ("operations.md", "ray", "up"),
-        ("operations.md", "mlflow", "db"),
+        ("cluster.md", "study", "submit"),
+        ("deploy.md", "ray", "up"),
+        ("server.md", "mlflow", "db"),
     } <= called
 
 
-def test_what_the_manual_calls_is_there() -> None:
-    """Files, services of Compose and resources of Kubernetes that the manual's commands name are there."""
-    text = "\n".join(shown(MANUAL))
+def test_what_the_manuals_call_is_there() -> None:
+    """Files, services of Compose and resources of Kubernetes that the manuals' commands name are there."""
+    text = "\n".join(line for manual in MANUALS for line in shown(manual))
     paths = set(re.findall(r"(?<![\w.-])(deploy/[\w./-]+)", text))
     assert {"deploy/compose/compose.yaml", "deploy/slurm/study.sbatch", "deploy/kubernetes/upgrade"} <= paths
     assert all((ROOT / path).exists() for path in paths), paths
@@ -173,9 +174,9 @@ def test_what_the_manual_calls_is_there() -> None:
     assert {"deployment/mlflow", "statefulset/postgres", "job/mlflow-db-upgrade"} <= named <= made
 
 
-def test_the_manual_says_how_far_a_cluster_grows() -> None:
+def test_the_manuals_say_how_far_a_cluster_grows() -> None:
     """Whoever submits to a cluster that has no workers while it is idle is shown how to ask for some."""
-    text = MANUAL.read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
     for title in ("On Kubernetes", "On a cloud"):
         section = text.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
         submitted = re.findall(r"(?m)^ {4}study submit (.*)$", section)
@@ -486,8 +487,8 @@ def ports() -> dict[str, set[int]]:
 
 
 def test_every_port_is_in_the_table() -> None:
-    """Each port that these files open is in the table of ports of docs/operations.md, with what guards it."""
-    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    """Each port that these files open is in the table of ports of docs/deploy.md, with what guards it."""
+    text = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
     table = text.partition("## Ports")[2].partition("\n## ")[0]
     rows = {int(number) for number in re.findall(r"(?m)^\| (\d+)", table)}
     opened = set().union(*ports().values())

@@ -278,7 +278,7 @@ FAULTS: Mapping[str, Fault] = {
     "postgres killed": Fault("kill -9 of PostgreSQL; started again", postgres_killed, _PUBLISHED_LATER),
     # On S3: a machine that is cut off would still reach a folder here, as it would reach no shared folder there.
     "node cut off": Fault(
-        "a node's network cut until it is given up, then mended", node_cut_off, _LOST, store="s3"
+        "a node's network cut until it is given up, then restored", node_cut_off, _LOST, store="s3"
     ),
     "node cut off for a moment": Fault(
         "a node's network cut for less than that", node_cut_off_for_a_moment, store="s3"

@@ -52,7 +52,7 @@ def table(rows: dict[str, dict[str, str]]) -> str:
         "duplicated",
         "recovered after, s",
         "published by",
-        "told",
+        "what the user read",
     ]
     lines = [head, ["---", "--:", "--:", "--:", "--:", "---", "---"]]
     lines += [list(row.values()) for row in rows.values()]

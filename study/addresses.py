@@ -1,4 +1,4 @@
-"""Addresses of servers, stores and databases without what may be a password in them: to be shown, linked and kept."""
+"""Addresses of servers, stores and databases, without passwords: as they are shown, linked and kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where results come from, and what must be equal among the machines that make them: code, packages and machine."""
+"""Where results come from, and what must be equal among machines: code, packages, machine."""
 
 from __future__ import annotations
 

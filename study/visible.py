@@ -1,4 +1,4 @@
-"""Text that others wrote, made fit for a terminal: what would steer it is written out."""
+"""Text that others wrote, made fit for a terminal: control characters are written out."""
 
 from __future__ import annotations
 

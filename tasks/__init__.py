@@ -1,4 +1,4 @@
-"""What a trial is asked, and the networks that are asked it: the table of contents.
+"""What a trial must learn, and the networks that learn it.
 
 - stream: the counter-based random stream
 - arithmetic: the arithmetic task and its simple variant

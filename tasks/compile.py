@@ -1,4 +1,4 @@
-"""How compiled functions are kept on disk, until any of the files that they were made of changes, and linked."""
+"""How compiled functions are linked, and kept on disk until a file that they were made of changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The random stream in vectors: Philox4x32-10 for 32 rows at a time, as compiled engines and evaluations use it.
+"""The random stream in vectors, for compiled engines: Philox4x32-10 for 32 rows at a time.
 
 A word is multiplied by a constant in each of the ten rounds, and both halves of the 64-bit product are wanted. A
 vector of 32-bit words is taken as 64-bit numbers twice, once for the words in even places and once, shifted down,

@@ -1,4 +1,4 @@
-"""Set a report's rows beside the published cells they repeat, or beside the rows of another study."""
+"""A report's rows beside the published cells that they repeat, or beside those of another study."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Published results: one row a cell, read from the CSV files beside this file."""
+"""Published results: one row a cell, read from the CSV files of study/reference."""
 
 from __future__ import annotations
 

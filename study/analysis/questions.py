@@ -1,4 +1,4 @@
-"""What rows ask, and which of them are compared: those of one question, which differ in how it is answered; pure."""
+"""Questions and methods: which rows ask the same and are compared, and in what they differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Summaries with what tells them apart: cells by their hyperparameters, groups by the columns asked for."""
+"""Rows of a table: summaries with the hyperparameters or columns that tell them apart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a search came to, as a report says it."""
+"""What a search came to, as a report shows it: objectives, parameters, candidates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a report shows of single trials: gates and trained weights."""
+"""What a report shows of single trials: their gates, and the weights of one."""
 
 from __future__ import annotations
 

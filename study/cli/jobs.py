@@ -1,4 +1,4 @@
-"""Commands on studies of a Ray cluster: submit, status, logs, stop, resume, doctor, and keep, which runs there."""
+"""Commands on studies of a cluster: submit, status, logs, stop, resume, doctor; keep, which runs there."""
 
 from __future__ import annotations
 

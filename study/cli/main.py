@@ -1,4 +1,4 @@
-"""The command line: words to calls, errors to exit codes."""
+"""The group of commands, and how errors become messages and exit codes."""
 
 from __future__ import annotations
 

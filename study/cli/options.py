@@ -1,4 +1,4 @@
-"""What commands share: options, the console, where things are."""
+"""What commands share: options, the console, where store and cluster are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How studies of a cluster are shown."""
+"""Tables and lines that show studies of a cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packs on Ray Tune, or in this process; the only folder that imports Ray, but for the client of jobs.
+"""Packs on Ray Tune, or in this process; the only folder that imports Ray, except for the client of jobs.
 
 `scheduler` is imported where it is used, since Ray takes seconds to import.
 """

@@ -1,4 +1,4 @@
-"""Ray started here, or a cluster joined: what it has, what its nodes say, and that they run what the driver runs."""
+"""Ray started here, or a cluster joined: what it has, and whether its nodes run what the driver runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The queue of packs: it hands packs out to workers, takes them back when they crash, and hands them out again. Pure.
+"""The queue of packs: hands them out to workers, takes them back after a crash, hands them out again.
 
 A worker trains packs one after another on a core, a GPU or a share of one. It asks for more when it has none left, so
 fast and slow workers end at about the same time, and a worker may come, go or fall silent at any moment.

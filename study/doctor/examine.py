@@ -1,4 +1,4 @@
-"""Check all that a study needs, from here to the last node of a cluster, and say what to do about each failure."""
+"""Checks of all that a study needs, from here to the last node of a cluster, and how to fix what fails."""
 
 from __future__ import annotations
 

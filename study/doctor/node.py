@@ -1,4 +1,4 @@
-"""What each node of a cluster finds about itself, for `study doctor`.
+"""What each node of a cluster finds out about itself, for `study doctor`.
 
 `python -m` runs this file as a job on the cluster; it prints a line a node.
 """

@@ -1,4 +1,4 @@
-"""What the nodes of a cluster say of themselves, judged: one check over all of them each, with what to do about it."""
+"""Checks over what all nodes of a cluster say about themselves, each with how to fix what fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether what a study needs is there: asked on this machine, wherever that is."""
+"""Probes of store, tracking and GPUs, made on whatever machine this is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a study would do: cells, trials, packs, what is done already, memory, and time from a short calibration."""
+"""What a study would take: packs, memory, and time from a short calibration."""
 
 from __future__ import annotations
 

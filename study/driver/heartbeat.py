@@ -1,4 +1,4 @@
-"""What a study's driver says of itself in the log of its job, every few seconds, in a line that programs read.
+"""How far a study is, as a line that its driver writes into its job's log every few seconds.
 
 The log is the one place where the driver, wherever it runs, can be heard by everybody who may see the cluster.
 """

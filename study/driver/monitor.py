@@ -1,4 +1,4 @@
-"""What surrounds the training of a study: it is watched, stored and published as it comes, and stopped gently."""
+"""Watching over the training of a study: progress, publishing as results come, and a gentle stop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where and how a study runs; known before engines and Ray are imported."""
+"""Where and how a study runs, as asked for; known before engines and Ray are imported."""
 
 from __future__ import annotations
 

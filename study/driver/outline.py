@@ -1,4 +1,4 @@
-"""What a study asks for and what is left of it: cells, seeds and trials, without training anything to know its time."""
+"""What a study asks for and what is left of it: cells, seeds and trials, without training anything."""
 
 from __future__ import annotations
 

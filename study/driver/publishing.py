@@ -1,4 +1,4 @@
-"""From the store to MLflow: which packs are published, by whom, and what a person is told of it."""
+"""From the store to MLflow: which packs are published, by whom, and what the user reads about it."""
 
 from __future__ import annotations
 

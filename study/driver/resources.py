@@ -1,4 +1,4 @@
-"""Where a study runs, and what there is to run it on: engines, devices, and how many packs train side by side."""
+"""What a study runs on: engines, devices, workers, and how many packs train side by side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Watch over a study's driver on a cluster: killed by a signal that it wasn't asked to end with, it is started again.
+"""Supervision of a driver on a cluster: one that is killed by a signal is started again.
 
 A process that runs out of memory dies without a word, and its job with it. What this starts again goes on from the
 store. SIGTERM and SIGINT reach the driver by themselves, as Ray sends them to every process of a job: this passes

@@ -1,4 +1,4 @@
-"""What an engine must provide. One contract test (`tests/study/engine`) runs over all of `ENGINES`.
+"""What an engine must provide; one contract test (`tests/study/engine`) runs over all of `ENGINES`.
 
 An engine trains one pack. It knows no disk, no network and no Ray: it is pulled, a slice of time at a time, and
 hands out records. A faster engine comes behind this interface and changes nothing else.

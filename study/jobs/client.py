@@ -1,4 +1,4 @@
-"""A cluster's dashboard, asked quietly, with every failure in words; the only file that uses Ray's job submission."""
+"""A cluster's dashboard, asked with deadlines; the only file that uses Ray's job submission."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of studies on a cluster: how far they are, what they say, and how they end."""
+"""What became of studies on a cluster: how far they are, what they log, and how they end."""
 
 from __future__ import annotations
 

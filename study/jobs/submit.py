@@ -1,4 +1,4 @@
-"""A study to a job of a cluster: checked first, and once, however many submit it."""
+"""From a study to a job of a cluster: checked first, and started once, however many submit it."""
 
 from __future__ import annotations
 

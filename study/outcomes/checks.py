@@ -1,4 +1,4 @@
-"""What must hold of outcomes' values: every mistake of a source with its row, its column and what stands there."""
+"""What must hold for the values of outcomes: every mistake of a source, with its row and column."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CSV and Parquet files of outcomes, as they are: nothing is checked but that they can be read."""
+"""CSV and Parquet files of outcomes, read as they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several sources to one table of outcomes, and which of its columns tell groups apart."""
+"""From several sources to one table of outcomes, and which of its columns tell groups apart."""
 
 from __future__ import annotations
 

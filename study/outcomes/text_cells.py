@@ -1,4 +1,4 @@
-"""Texts in CSV files that a spreadsheet would compute: an apostrophe before them says that they are text."""
+"""Texts in CSV files that a spreadsheet would compute, marked as text by an apostrophe."""
 
 from __future__ import annotations
 

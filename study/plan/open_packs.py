@@ -1,4 +1,4 @@
-"""Which packs have not ended yet; what workers say of any other pack is old news. Pure."""
+"""Which packs have not ended yet: what workers say about any other pack is outdated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From trials to packs, and from packs to the bundles that devices train side by side. Pure."""
+"""From trials to packs, and from packs to the bundles that devices train side by side."""
 
 from __future__ import annotations
 

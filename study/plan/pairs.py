@@ -1,4 +1,4 @@
-"""Which cells of two models ask the same, so that their seeds can be compared one by one; pure."""
+"""Which cells of two models ask the same, so that their seeds can be compared one by one."""
 
 from __future__ import annotations
 

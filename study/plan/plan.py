@@ -1,4 +1,4 @@
-"""spec -> cells -> trials -> packs: what there is to do, and what trains together; pure."""
+"""From a spec to cells, trials and packs: what there is to do, and what trains together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seeds until sure: which cells have seeds enough, and how many the others get next; pure.
+"""Seeds until sure: which cells have enough seeds, and how many the others get next.
 
 What is asked for next depends on the results of the seeds asked for so far, and on nothing else: whoever looks, however
 the work was interrupted, comes to the same plan.

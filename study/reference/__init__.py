@@ -1,1 +1,1 @@
-"""Published results as data: the CSV files that README.md describes, and `published` to read them."""
+"""Published results as data: the CSV files that README.md describes."""

@@ -1,4 +1,4 @@
-"""What a reader must know of a table's rows beside their numbers."""
+"""What a reader must know about a table's rows besides their numbers."""
 
 from __future__ import annotations
 

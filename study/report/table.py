@@ -1,4 +1,4 @@
-"""The tables of a report, once: the columns and texts that the terminal, Markdown and HTML show."""
+"""The tables of a report: the columns and texts that the terminal, Markdown and HTML show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write a report: its files, each whole or not at all, the same bytes for the same input."""
+"""Writing a report: each file whole or not at all, and the same bytes for the same input."""
 
 from __future__ import annotations
 

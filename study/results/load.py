@@ -1,4 +1,4 @@
-"""What is stored of a study, or published, as it stands: plan, results, rows, contrasts and headline."""
+"""What is stored or published of a study: plan, results, rows, contrasts and headline."""
 
 from __future__ import annotations
 

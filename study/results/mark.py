@@ -1,4 +1,4 @@
-"""Marks of what a study's views, report and MLflow, are to show: whether they do is known without making them again."""
+"""Marks by which a run knows, without making them again, whether report and MLflow are up to date."""
 
 from __future__ import annotations
 

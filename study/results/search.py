@@ -1,4 +1,4 @@
-"""What a search came to, for its report: the candidates that were tried, and the rows of those confirmed."""
+"""What a search came to, for its report: all candidates, and the rows of the confirmed ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The way back: from what is stored (or tracked) of a study to its table, its report and its dashboard."""
+"""The way back: from what is stored (or published) of a study to its table, report and dashboard."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a report shows of single trials: how some of them learned, their gates, the weights of one.
+"""What a report shows of single trials: some learning curves, gates, the weights of one.
 
 Curves and weights are large, and a figure holds few panels: a few rows are chosen, and a few trials of each.
 """

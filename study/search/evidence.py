@@ -1,4 +1,4 @@
-"""What is known of candidates: their results, by the first of their seeds."""
+"""What is known about candidates: their results, by the first of their seeds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a search found: candidates with what they were worth, what mattered, and those confirmed with fresh seeds."""
+"""What a search found: its candidates, what mattered, and those confirmed with fresh seeds."""
 
 from __future__ import annotations
 

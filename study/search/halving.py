@@ -1,4 +1,4 @@
-"""Successive halving over seeds: candidates begin with few seeds, and the best of them earn more; pure.
+"""Successive halving over seeds: candidates begin with few seeds, and the best of them earn more.
 
 Jamieson & Talwalkar, AISTATS 2016, halve over the length of training; here all trainings are of full length, and what
 grows is the sample. All candidates have the same seeds, so that what is hard about a seed is hard for all.

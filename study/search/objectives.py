@@ -1,4 +1,4 @@
-"""What a candidate is worth by its trials so far: never the raw estimate, of which the luckiest would be the best.
+"""What a candidate is worth by its trials so far: the worse end of an interval, not the raw estimate.
 
 Each objective is the end of an interval at which the candidate looks worst, and all rest on one: Wilson's, of the share
 of trials that were solved by some time, or with some error at most. So few seeds count for little, more seeds of equal

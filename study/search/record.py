@@ -1,4 +1,4 @@
-"""What was suggested, and what came of it: a file of the store, which a search goes on from."""
+"""What was suggested, and what came of it: a file of the store from which a search continues."""
 
 from __future__ import annotations
 

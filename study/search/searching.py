@@ -1,4 +1,4 @@
-"""A search as a study that grows: what to train next, by what is stored of it."""
+"""A search as a study that is extended: what to train next, by what is stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Optuna's samplers: a few candidates are asked for at once, and told about together.
+"""Optuna's samplers: they suggest a round of candidates at once, and learn what all of it is worth.
 
 The sampler works on a study of its own in memory. Its state isn't kept: what it suggests depends on its seed and on
 what it was told, in order, so asking again the same way gives it back. So nothing that a store holds is unpickled, as

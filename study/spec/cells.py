@@ -1,4 +1,4 @@
-"""A point's values to a canonical cell: defaults filled in, and None where a hyperparameter doesn't apply.
+"""From a point's values to a canonical cell: with defaults, and None where something doesn't apply.
 
 Points that come to the same cell ask for the same trials, whatever the file called them.
 """

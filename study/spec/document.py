@@ -1,4 +1,4 @@
-"""YAML text to plain data that knows its lines.
+"""From YAML text to plain data that knows its lines.
 
 Scalars are read by the rules of YAML 1.2: `1e6` is a number, `off` and `no` are text, `010` is ten. Anchors,
 aliases and tags are refused, and size and depth are bounded: no file grows when read, none can run anything.

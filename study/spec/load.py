@@ -1,4 +1,4 @@
-"""A study file to a `Spec`: every mistake in one error, each with its line."""
+"""From a study file to a `Spec`: every mistake in one error, each with its line."""
 
 from __future__ import annotations
 

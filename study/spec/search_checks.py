@@ -1,4 +1,4 @@
-"""What must hold of ranges, and of a search."""
+"""What must hold for ranges, and for a search."""
 
 from __future__ import annotations
 

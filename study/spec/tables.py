@@ -1,4 +1,4 @@
-"""The shape of a study file, as pydantic models: frozen, unknown keys refused."""
+"""The shape of a study file, as pydantic models; its JSON schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can't be an observation is refused, in one wording."""
+"""Checks that refuse what can't be an observation, in one wording."""
 
 from __future__ import annotations
 

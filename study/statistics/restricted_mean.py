@@ -1,4 +1,4 @@
-"""The mean time to success up to a given time, with the unsolved trials in it, and an interval for any law of it.
+"""The mean time to success up to a given time, unsolved trials included, whatever its distribution.
 
 Its interval assumes nothing of the law but that times are >= 0. That matters: where most trials are solved just before
 the end, and a few long before, a standard error of ten trials that happens to see none of the few is next to nothing.

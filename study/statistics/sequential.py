@@ -1,4 +1,4 @@
-"""Success rates looked at again and again, until they are known well enough: intervals and tests that allow for it.
+"""Success rates looked at repeatedly while seeds are added: intervals and tests that allow for it.
 
 Both stand on one martingale. While the rate is p, the ratio of what a Beta(1/2, 1/2) mixture of rates and what p alone
 says of k successes of n,

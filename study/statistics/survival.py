@@ -1,4 +1,4 @@
-"""Time to success with the unsolved trials in it: each says that success takes longer than it was given.
+"""Time to success with unsolved trials as censored: Kaplan-Meier curves and the log-rank test.
 
 Iterations and seconds of training are times alike. A trial that was not solved is censored: at its last iteration.
 One that diverged will never be solved; give it the last iteration that its cell's trials run to, not that at which

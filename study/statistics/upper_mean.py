@@ -1,4 +1,4 @@
-"""How much a trial costs in the mean at most, where one that failed counts as the most: defined for every sample."""
+"""An upper bound of a trial's mean cost, where trials that failed cost the most."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results and checkpoints of packs, in a folder or an object store, atomic: the ledger of what is done.
+"""Results and checkpoints of packs, in a folder or an object store: the record of what is done.
 
     ROOT/<study>/spec.yaml
                  results/<pack>.parquet      one row a trial; its presence says that the pack is done

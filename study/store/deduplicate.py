@@ -1,4 +1,4 @@
-"""Choose one row a trial where rows overlap."""
+"""One row a trial, where stored files overlap."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bytes of our files, believed only when they are ours.
+"""The bytes of the store's files, read only if they are whole and ours.
 
 Anything else found under one of our names raises `UnbelievableError`, or whatever its reader raises. A file of a newer
 package raises `InputError`, since it is good, only not for us; one of an earlier package is brought up to today's

@@ -1,4 +1,4 @@
-"""What the store needs of the place where it lies: named bytes, each there whole or not at all."""
+"""What the store needs of the place where it is: named bytes, whole or not at all, and a lock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A folder in an object store: Amazon S3 and what speaks like it, Google Cloud Storage, Azure.
+"""A folder in an object store: Amazon S3 and compatible servers, Google Cloud Storage, Azure.
 
 The only file that imports obstore. An object is put whole or not at all, by the store's own promise. Credentials are
 those of the machine: environment, files, or the role it has.

@@ -1,4 +1,4 @@
-"""Waiting for a store that is away: a full disk, a file system that is read-only for a while, a server that is down."""
+"""Waiting for a store that is away: its disk is full or read-only, or its server is down."""
 
 from __future__ import annotations
 

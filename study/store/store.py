@@ -1,4 +1,4 @@
-"""A folder of studies."""
+"""The store: a folder of studies, which share the trials that they have in common."""
 
 from __future__ import annotations
 

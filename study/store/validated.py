@@ -1,4 +1,4 @@
-"""A study's files as far as they can be believed: what can't be is set aside, with its reason."""
+"""A study's files that pass their checks; the others go to quarantine, with the reason."""
 
 from __future__ import annotations
 

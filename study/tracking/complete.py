@@ -1,4 +1,4 @@
-"""Whether MLflow shows all of a study already, asked of a database without importing MLflow, which takes seconds."""
+"""Whether a database shows all of a study already, asked without importing MLflow, which takes seconds."""
 
 from __future__ import annotations
 

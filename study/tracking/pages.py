@@ -1,4 +1,4 @@
-"""What a person reads in MLflow's dashboard first: descriptions, and views of the trials with columns worth seeing."""
+"""What a person reads first in MLflow's dashboard: descriptions, and views of the trials."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The process that trains a pack."""
+"""The process that trains packs."""

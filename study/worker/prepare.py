@@ -1,4 +1,4 @@
-"""Prepare engines, such as compiling them, once on a machine: whoever comes first does it, the others wait for it.
+"""Preparing engines, such as compiling them, once on a machine: one worker does it, the others wait.
 
 `python -m` runs this file as a process beside whatever else has to start.
 """

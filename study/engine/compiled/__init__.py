@@ -1,1 +1,1 @@
-"""What both compiled engines share."""
+"""What the two compiled engines share, that of the CPU and that of the GPU."""

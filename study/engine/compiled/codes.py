@@ -1,4 +1,4 @@
-"""What compiled code knows of a model, its optimiser and its task: numbers and tuples that have no strings."""
+"""What compiled code knows of a model, its optimiser and its task: numbers and tuples instead of texts."""
 
 from __future__ import annotations
 

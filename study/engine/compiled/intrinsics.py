@@ -1,4 +1,4 @@
-"""What single numbers can do that Python has no word for, as machine instructions: on the CPU and in CUDA kernels.
+"""Operations on single numbers that Python has no word for, as instructions of the CPU and of CUDA.
 
 No NumPy functions: they don't compile in a CUDA kernel. None of these is a call or a branch, so that a loop around them
 can be vectorised.

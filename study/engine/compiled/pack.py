@@ -1,4 +1,4 @@
-"""What the compiled engines know of a pack: its trials' state, and what their loops are told of them."""
+"""What the compiled engines know of a pack: its trials' state, and what their loops need of it."""
 
 from __future__ import annotations
 

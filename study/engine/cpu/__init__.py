@@ -1,1 +1,1 @@
-"""The engine compiled for the CPU."""
+"""The `fused` engine: the arithmetic task, compiled for the CPU."""

@@ -1,4 +1,4 @@
-"""The fused engine: the arithmetic task on the CPU, compiled; one trial at a time, without Python in its iterations.
+"""The fused engine: the arithmetic task on the CPU, one trial at a time, with no Python in its iterations.
 
 What keeps a trial's bits independent of its pack: each trial is computed alone, by the same compiled loop, whose sums
 have an order of their own (`fused_simd`). What a slice of time decides is only how many iterations one call makes.

@@ -1,4 +1,4 @@
-"""One layer of the fused engine, whichever unit it is: from parameters to output, and from gradient to gradient.
+"""One layer of the fused engine, of any unit: from parameters to output, and from gradient to gradient.
 
 Choosing the unit costs a few comparisons a block of rows; in exchange one compilation serves all models.
 """

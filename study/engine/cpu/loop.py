@@ -1,4 +1,4 @@
-"""The compiled loops of the fused engine: thousands of iterations of a trial without a step back to Python.
+"""The compiled loops of the fused engine: thousands of iterations of a trial without returning to Python.
 
 A trial is trained from one evaluation to the next before its neighbour gets its turn, so that all it needs stays
 in the first two levels of cache. A batch is worked off in blocks of rows small enough for the first.

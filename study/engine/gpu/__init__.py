@@ -1,1 +1,1 @@
-"""The fused GPU engine: `engine` is its door, `layout` says who does what in a block of threads."""
+"""The `fused-gpu` engine: the arithmetic task on a CUDA device, each trial in a block of threads."""

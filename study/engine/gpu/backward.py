@@ -1,4 +1,4 @@
-"""Take rows from their sums to gradients, or only to their errors."""
+"""The phase that takes rows from their sums to gradients, or only to their errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Draw inputs, and add up what a row needs of them: by weights, by subsets, of logarithms; and products."""
+"""The phase that draws inputs and adds up what rows need: by weights, subsets, logarithms, products."""
 
 from __future__ import annotations
 

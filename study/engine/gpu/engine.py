@@ -1,4 +1,4 @@
-"""The fused GPU engine: the arithmetic task on a CUDA device; a trial is a block of threads, for many iterations.
+"""The fused GPU engine: what it refuses, how many trials fill a device, slices of time.
 
 What keeps a trial's bits independent of its pack: a block knows nothing of the others, and its sums have an order that
 hangs on the cell's shape alone (`layout`). What a slice of time decides is how many iterations a launch makes.

@@ -1,4 +1,4 @@
-"""What an evaluation adds up over a block: squared errors, and the distance of weights from whole numbers."""
+"""The phases of an evaluation: sums of squared errors, and the distance of weights from whole numbers."""
 
 from __future__ import annotations
 

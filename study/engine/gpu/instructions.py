@@ -1,4 +1,4 @@
-"""Building blocks with one meaning on CPU and GPU: what a kernel needs beyond arithmetic. The only file with PTX."""
+"""What a kernel needs beyond arithmetic, with one meaning on CPU and GPU; the only file with PTX."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Multiply the gradients of rows with their inputs, summed over rows: the gradients of the first layer's weights."""
+"""The phases that multiply rows' gradients with inputs: the gradients of the first layer's weights."""
 
 from __future__ import annotations
 

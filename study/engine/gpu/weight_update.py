@@ -1,4 +1,4 @@
-"""A weight of the fused GPU engine: from its parameters to what inputs are multiplied with, and its step.
+"""A weight of the fused GPU engine: what inputs are multiplied with, and its step.
 
 A function is made for one unit; the numbers lie in small arrays of the thread that owns the weight.
 """

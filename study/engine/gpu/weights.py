@@ -1,4 +1,4 @@
-"""Load, use, move and store weights: each belongs to one thread."""
+"""The phases that load, use, move and store weights, each of which belongs to one thread."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The engine on PyTorch: any unit, on any device."""
+"""The `torch` engine: any unit, on any device."""

@@ -1,4 +1,4 @@
-"""The tensors of the torch engine: trials that train side by side, one Python step an iteration for all of them.
+"""The tensors of the torch engine: trials train side by side, with one Python step an iteration for all.
 
 Inputs lie batch-innermost, [trials, features, batch], so that sums over features run along whole cache lines; units see
 the transposed view. Parameters, gradients and optimiser state are flat arrays of which the network's tensors are views.

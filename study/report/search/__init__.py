@@ -1,1 +1,1 @@
-"""What a report says of a search."""
+"""The part of a report that is about a search."""

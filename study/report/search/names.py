@@ -1,4 +1,4 @@
-"""How a report says what a search sought, chose and found: names and numbers to read."""
+"""Names and numbers of a search, to read: objectives, parameters, and what fresh seeds say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A search's tables, once: those that were confirmed, all that was tried, and the same for other programs."""
+"""The tables of a search: the confirmed candidates, all candidates, and the same for other programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the figures of a search share: where values and choices stand on an axis, and how candidates look."""
+"""What the figures of a search share: where values and choices stand on an axis, how candidates look."""
 
 from __future__ import annotations
 

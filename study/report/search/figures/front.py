@@ -1,4 +1,4 @@
-"""What can be had together of two things that are sought: the Pareto front, and what fresh seeds say of it."""
+"""Two objectives against each other: the Pareto front, and what fresh seeds say of it."""
 
 from __future__ import annotations
 

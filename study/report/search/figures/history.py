@@ -1,4 +1,4 @@
-"""How a search went: what each candidate was worth, in the order in which they were tried."""
+"""How a search went: what each candidate was worth, in the order of suggestion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much each thing that was chosen mattered."""
+"""How much each parameter of a search mattered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What candidates were worth against each thing that was chosen."""
+"""What candidates were worth against each parameter."""
 
 from __future__ import annotations
 

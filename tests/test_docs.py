@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import doctest
 import re
-from fnmatch import fnmatch
 from pathlib import Path
 
 import click
@@ -30,6 +29,8 @@ every_document = pytest.mark.parametrize("path", DOCUMENTS, ids=NAMES)
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _INDENTED = re.compile(r"^ {4}(\S.*)$", re.MULTILINE)
 _LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+RETIRED = r"desks?|lanes?|abreast|mend(?:s|ed|ing)?"
+"""Words that once stood for the pack queue, a worker, side by side, and to fix."""
 _MINIMAL = {"study": "fragment", "task": "{name: arithmetic}", "models": "[NMU]", "seeds": "1"}
 
 
@@ -69,6 +70,12 @@ def yaml_blocks() -> dict[str, tuple[str, str | None]]:
     return found
 
 
+def prose(text: str) -> list[str]:
+    """List the lines that people wrote as text: no code, no table, nothing that a program puts between two marks."""
+    written = re.sub(r"^<!-- (?!end).*?^<!-- end -->$", "", text, flags=re.MULTILINE | re.DOTALL)
+    return [line for line in _FENCE.sub("", written).splitlines() if not line.startswith(("|", "    "))]
+
+
 YAML_BLOCKS = yaml_blocks()
 
 
@@ -101,6 +108,37 @@ def test_commands_exist(path: Path) -> None:
     } <= targets
 
 
+@every_document
+def test_lines_of_prose_are_short(path: Path) -> None:
+    """A line of prose has at most 120 characters; tables and code have what they need."""
+    if path.name != "CHANGELOG.md":
+        assert [line for line in prose(path.read_text(encoding="utf-8")) if len(line) > 120] == []
+
+
+def test_prose_is_what_people_wrote() -> None:
+    """Lines of code, of tables and of programs have no limit; those of paragraphs and lists do."""
+    text = (
+        "# A\n\ntext\n- item\n\n    code\n\n```text\ncode\n```\n| a |\n<!-- map -->\nrow\n<!-- end -->\nend"
+    )
+    assert [line for line in prose(text) if line] == ["# A", "text", "- item", "end"]
+
+
+@every_document
+def test_one_word_for_one_thing(path: Path) -> None:
+    """Documents use the glossary's words, and none that once stood for the same; the changelog tells of both."""
+    words = re.sub(r"`[^`\n]+`|vector lanes", "", path.read_text(encoding="utf-8"))
+    if path.name != "CHANGELOG.md":
+        assert [word for word in re.findall(r"\b[a-z]+\b", words) if re.fullmatch(RETIRED, word)] == []
+
+
+def test_the_glossary_has_each_word_once() -> None:
+    """No two rows of the glossary's tables explain one word."""
+    text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    words = re.findall(r"^\| (?:to )?([a-z][\w -]*?) \|", text, re.MULTILINE)
+    assert len(words) > 40
+    assert [word for word in set(words) if words.count(word) > 1 and word != "word"] == []
+
+
 def test_indented_commands_are_read() -> None:
     """A command is looked at wherever it stands: in a block, in an indented line, between backticks."""
     text = "```text\n$ study plan F\n```\n\n    study run F --yes   # --no\n\nor `study show N`"
@@ -119,20 +157,6 @@ def test_every_command_is_explained() -> None:
     for page in ("commands", "one-machine", "cluster", "deploy", "server", "store"):
         text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
         assert {option for option, _ in matching(r"^(--[a-z-]+)(.*)$", text)} <= known, page
-
-
-def test_the_map_names_every_module() -> None:
-    """docs/architecture.md names each file of units, tasks and study, by itself or by a pattern, and no other."""
-    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    named = {name for name, _ in matching(r"^((?:units|tasks|study)/[\w/*]+\.py)($)", text)}
-    modules = {
-        str(path.relative_to(ROOT))
-        for folder in ("units", "tasks", "study")
-        for path in (ROOT / folder).rglob("*.py")
-        if path.name != "__init__.py"
-    }
-    assert {module for module in modules if not any(fnmatch(module, name) for name in named)} == set()
-    assert {name for name in named if "*" not in name} <= modules
 
 
 def test_tests_that_are_named_exist() -> None:

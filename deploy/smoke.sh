@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Brings the whole service up on this machine without containers, and runs a small study through it: `make smoke`.
 #
-# PostgreSQL, an S3 store, MLflow with passwords, a Ray head with two workers and a token, TLS in front: the programs, options and
-# secrets of deploy/compose, on loopback, on free ports, in a temporary folder. What happens: deploy/smoke.py, which ends all it
-# started, whatever becomes of it. Options are its own (--help).
+# PostgreSQL, an S3 store, MLflow with passwords, a Ray head with two workers and a token, and TLS in front: the programs,
+# options and secrets of deploy/compose, on loopback, on free ports, in a temporary folder. deploy/smoke.py says what
+# happens, and ends all that it started, whatever becomes of it. The options are its own (--help).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${PYTHON:-.venv/bin/python}

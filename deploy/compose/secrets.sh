@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes every secret of a set-up, each in a file of its own that only its owner can read. It never overwrites one.
+# Makes every secret of a set-up, each in a file of its own that only its owner can read. It never overwrites a secret.
 #
 #   deploy/compose/secrets.sh [--out FOLDER] [--host NAME]
 #
@@ -26,24 +26,25 @@ fi
 secrets=$folder/secrets
 if [ -e "$secrets" ]; then
     echo "$secrets is there already, and nothing was changed: running services use what it holds." >&2
-    echo "To make new secrets, move it away first; docs/operations.md says what else must be told of them." >&2
+    echo "To make new secrets, move it away first; docs/deploy.md says which services must then be changed too." >&2
     exit 1
 fi
 command -v openssl >/dev/null || { echo "openssl is needed: apt-get install openssl" >&2 && exit 1; }
 
-# Everything beside its place first, so that a failure leaves nothing half made.
+# Everything is first made beside its place, so that a failure leaves nothing half made.
 mkdir -p "$folder/data/postgres" "$folder/data/s3"
 new=$(mktemp -d "$folder/secrets.XXXXXX")
 trap 'rm -rf "$new"' EXIT
 
 for name in ray_token postgres_password mlflow_admin_password mlflow_secret_key s3_study_secret s3_mlflow_secret; do
-    printf %s "$(openssl rand -hex 32)" >"$new/$name" # without the end of a line, which some readers would take for a part of it
+    # Without a line end, which some readers would take for a part of the secret.
+    printf %s "$(openssl rand -hex 32)" >"$new/$name"
 done
 for name in s3_study_key s3_mlflow_key; do
     printf %s "$(openssl rand -hex 10)" >"$new/$name"
 done
 
-# Who may do what in the object store: each its own bucket, and nothing else. Admin of one's bucket: may make it.
+# Who may do what in the object store: each identity its own bucket, and nothing else. As its admin it may make the bucket.
 identity() {
     printf '{"name": "%s", "credentials": [{"accessKey": "%s", "secretKey": "%s"}], "actions": ["Admin:%s"]}' \
         "$1" "$(<"$new/s3_$1_key")" "$(<"$new/s3_$1_secret")" "$1"
@@ -56,14 +57,14 @@ case $host in
     *:* | [0-9]*.[0-9]*.[0-9]*.[0-9]*) names+=",IP:$host" ;;
     *) names+=",DNS:$host" ;;
 esac
-# -nodes, for OpenSSL before 3 and LibreSSL, which know it by no other name. What it says is shown only if it fails.
+# It is -nodes, because OpenSSL before 3 and LibreSSL know no other name for it. Its output is shown only if it fails.
 if ! said=$(openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 397 -subj "/CN=$host" \
     -addext "subjectAltName=$names" -keyout "$new/tls.key" -out "$new/tls.crt" 2>&1); then
     printf '%s\n' "$said" "the certificate could not be made by $(openssl version); nothing was made" >&2
     exit 1
 fi
 
-# Containers run as whoever made the secrets, and so can read them; as nobody in particular if that was root.
+# Containers run as whoever made the secrets, and so can read them. If that was root, they run as an ordinary user.
 user=$(id -u) group=$(id -g)
 if [ "$user" = 0 ]; then
     user=10001 group=10001

@@ -30,7 +30,7 @@ UNREADABLE = (
 )
 """What reading a torn or foreign table raises."""
 
-_VERSION_KEY, _PROVENANCE_KEY = b"study.schema_version", b"study.environment"
+_VERSION_KEY, _PROVENANCE_KEY = b"study.schema_version", b"study.provenance"
 _HEADER = "checkpoint"  # the member of a checkpoint that says what it is; arrays are called array.<name>
 
 

@@ -9,11 +9,11 @@ from urllib.parse import unquote
 _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?P<slashes>/*)(?P<rest>.*)", re.DOTALL)
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
 _WEB = ("http", "https")
-# Their first part is a bucket, or a container@account, and what follows may have any character.
+# In these, the first part is a bucket, or a container@account, and the rest may contain any character.
 _OBJECTS = ("s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss")
 _OF_FILES = ("sqlite", "file")
 _OF_FOLDERS = ("/", ".", "~")
-# In names of what a query asks: whatever may hold a secret, but for a driver's names of files and ways to log in.
+# Names of query parameters that may hold a secret, except drivers' names of files and of ways to log in.
 _SECRET = re.compile(
     r"pass|pwd|secret|token|key|signature|credential|bearer|jwt|^sig$|^auth(orization)?$", re.I
 )
@@ -22,13 +22,13 @@ _NO_SECRET = {"passfile", "sslkey", "ssl_key", "sslkeylogfile"}
 
 @dataclass(frozen=True, slots=True)
 class _AddressParts:
-    """An address taken apart.
+    """The parts of an address.
 
     Args:
-        scheme: with its colon and slashes; empty of a path.
-        user: what stands before the host's @; None without one.
+        scheme: scheme with its colon and slashes; empty for a path.
+        user: text before the host's @; None without one.
         place: host and path, or the path.
-        query: all behind the first ? or #; None without one.
+        query: text after the first ? or #; None without one.
     """
 
     scheme: str
@@ -38,9 +38,9 @@ class _AddressParts:
 
 
 def without_secret(address: str) -> str:
-    """Write an address without anything that could be a password: what is before the last @, and after a ? or #.
+    """Return an address without anything that could be a password: text before the last @, and after a ? or #.
 
-    Passwords that aren't quoted may have any of these characters, so the host begins after the last @.
+    Passwords that aren't quoted may contain any of these characters, so the host begins after the last @.
 
     Example:
         >>> without_secret("https://me:p@ss@host/path?token=secret"), without_secret("postgresql://me:1/ss@host/db")
@@ -54,7 +54,7 @@ def without_secret(address: str) -> str:
 
 
 def page_of(address: str) -> str:
-    """Give the address that a browser opens: nobody's name, and no query.
+    """Return the address that a browser opens, without a user's name and without a query.
 
     Example:
         >>> page_of("https://me:p@ss@host/mlflow?token=secret")
@@ -65,10 +65,10 @@ def page_of(address: str) -> str:
 
 
 def holds_secret(address: str) -> bool:
-    """Say whether an address has, or may have, a password or a token in it.
+    """Return whether an address contains, or may contain, a password or a token.
 
-    Of a web address that is all before an @ and after a ?: a service may take anything there for a key. A database's
-    may name a user, and ask what isn't called like a secret.
+    In a web address that is any text before an @ or after a ?, since a service may use anything there as a key. A
+    database's address may name a user, and have query parameters whose names don't suggest a secret.
 
     Example:
         >>> holds_secret("https://me:secret@host/path"), holds_secret("https://token@host"), holds_secret("http://host/?sig=a")
@@ -83,12 +83,12 @@ def holds_secret(address: str) -> bool:
         return parts.user is not None or parts.query is not None
     if parts.user is not None and (":" in parts.user or "?" in parts.user or "#" in parts.user):
         return True
-    asked = {name.lower() for name in re.findall(r"[\w.-]+(?=\s*=)", unquote(parts.query or ""))}
-    return any(_SECRET.search(name) for name in asked - _NO_SECRET)
+    parameters = {name.lower() for name in re.findall(r"[\w.-]+(?=\s*=)", unquote(parts.query or ""))}
+    return any(_SECRET.search(name) for name in parameters - _NO_SECRET)
 
 
 def said_of(address: str, text: str) -> str:
-    """Repeat what a library says of an address, unless that could have a part of a password in it.
+    """Return a library's message about an address, unless that could contain a part of a password.
 
     Example:
         >>> said_of("https://host", "can't parse https://me:secret@other/path")
@@ -100,28 +100,28 @@ def said_of(address: str, text: str) -> str:
         return (
             "its words aren't repeated, since the address has a user's name or a query, which they may hold"
         )
-    return _ADDRESS.sub(lambda found: without_secret(found[0]), text)
+    return _ADDRESS.sub(lambda match: without_secret(match[0]), text)
 
 
 def _parts(address: str) -> _AddressParts:
-    matched = _SCHEME.fullmatch(address)
-    if matched is None and ("@" not in address or address.startswith(_OF_FOLDERS)):
+    match = _SCHEME.fullmatch(address)
+    if match is None and ("@" not in address or address.startswith(_OF_FOLDERS)):
         return _AddressParts("", None, address, None)
     name, scheme, rest = "", "", address
-    if matched is not None:
+    if match is not None:
         name, scheme, rest = (
-            matched["scheme"].lower(),
-            f"{matched['scheme']}:{matched['slashes']}",
-            matched["rest"],
+            match["scheme"].lower(),
+            f"{match['scheme']}:{match['slashes']}",
+            match["rest"],
         )
     if name.startswith(_OF_FILES):
-        place, asks, query = rest.partition("?")
-        return _AddressParts(scheme, None, place, query if asks else None)
+        place, mark, query = rest.partition("?")
+        return _AddressParts(scheme, None, place, query if mark else None)
     user, at, host = rest.rpartition("@")
     bucket = rest.partition("/")[0]
     if name in _OBJECTS and ":" not in bucket and ("@" not in bucket or name.startswith("abfs")):
         user, at, host = "", "", rest
-    if re.search(r"[?#]", user):  # is that @ in the query, or that ? in the password?
+    if re.search(r"[?#]", user):  # either the @ is in the query, or the ? is in the password
         return _AddressParts(scheme, rest, "", None)
     cut = re.split(r"[?#]", host, maxsplit=1)
     return _AddressParts(scheme, user if at else None, cut[0], cut[1] if len(cut) > 1 else None)

@@ -38,7 +38,7 @@ _TEXTS = {
 }  # fmt: skip
 _RANGES = ("interpolation_range", "extrapolation_range")
 
-# `iterations` of the result is a column of its own: the cell has one of that name.
+# The result's `iterations` has a column of another name, since the cell has one of that name.
 _RESULT_COLUMNS = {name: "trained_iterations" if name == "iterations" else name for name in RESULT_FIELDS}
 
 
@@ -73,11 +73,11 @@ WEIGHTS_SCHEMA = pa.schema(
         ("value", pa.list_(pa.float32())),
     ]
 )
-"""One row a trial: its arrays by name and shape, and the numbers of all of them, one after the other, row by row."""
+"""One row a trial: its arrays' names and shapes, and all their numbers, one array after another, row by row."""
 
 
 def trial_row(trial: Trial) -> dict[str, Any]:
-    """Lay a trial without a result out as the first columns of `RESULT_SCHEMA`."""
+    """Convert a trial into the first columns of a row of `RESULT_SCHEMA`."""
     cell = trial.cell
     row: dict[str, Any] = {"trial_id": trial.id, "cell_id": cell.id, "seed": trial.seed}
     row |= {name: getattr(cell, name) for name in CELL_FIELDS}
@@ -85,7 +85,7 @@ def trial_row(trial: Trial) -> dict[str, Any]:
 
 
 def result_row(result: Result) -> dict[str, Any]:
-    """Lay a result out as one row of `RESULT_SCHEMA`."""
+    """Convert a result into a row of `RESULT_SCHEMA`."""
     row = trial_row(result.trial)
     row |= {column: getattr(result, name) for name, column in _RESULT_COLUMNS.items()}
     row["outcome"] = str(result.outcome)
@@ -93,7 +93,7 @@ def result_row(result: Result) -> dict[str, Any]:
 
 
 def row_result(row: dict[str, Any]) -> Result:
-    """Read one row of `RESULT_SCHEMA` back."""
+    """Convert a row of `RESULT_SCHEMA` back into a result."""
     cell = {name: row[name] for name in CELL_FIELDS}
     cell |= {name: parse_range(cell[name]) for name in _RANGES}
     result = {name: row[column] for name, column in _RESULT_COLUMNS.items()}
@@ -102,23 +102,23 @@ def row_result(row: dict[str, Any]) -> Result:
 
 
 def results_table(results: Iterable[Result]) -> pa.Table:
-    """Gather results into a table of `RESULT_SCHEMA`."""
+    """Convert results into a table of `RESULT_SCHEMA`."""
     return pa.Table.from_pylist([result_row(result) for result in results], schema=RESULT_SCHEMA)
 
 
 def table_results(table: pa.Table) -> list[Result]:
-    """Read a table of `RESULT_SCHEMA` back into results."""
+    """Convert a table of `RESULT_SCHEMA` back into results."""
     return [row_result(row) for row in table.to_pylist()]
 
 
 def curves_table(curves: Iterable[Curve]) -> pa.Table:
-    """Gather curves into a table of `CURVE_SCHEMA`, one row a trial."""
+    """Convert curves into a table of `CURVE_SCHEMA`, one row a trial."""
     rows = [{name: getattr(curve, name) for name in CURVE_SCHEMA.names} for curve in curves]
     return pa.Table.from_pylist(rows, schema=CURVE_SCHEMA)
 
 
 def table_curves(table: pa.Table) -> list[Curve]:
-    """Read a table of `CURVE_SCHEMA` back into curves."""
+    """Convert a table of `CURVE_SCHEMA` back into curves."""
     return [
         Curve(
             trial_id=row["trial_id"],
@@ -132,7 +132,7 @@ def table_curves(table: pa.Table) -> list[Curve]:
 
 
 def weights_table(weights: Iterable[Weights]) -> pa.Table:
-    """Gather trained weights into a table of `WEIGHTS_SCHEMA`, one row a trial."""
+    """Convert trained weights into a table of `WEIGHTS_SCHEMA`, one row a trial."""
     rows = [
         {
             "trial_id": one.trial_id,
@@ -147,7 +147,7 @@ def weights_table(weights: Iterable[Weights]) -> pa.Table:
 
 
 def table_weights(table: pa.Table) -> list[Weights]:
-    """Read a table of `WEIGHTS_SCHEMA` back into trained weights."""
+    """Convert a table of `WEIGHTS_SCHEMA` back into trained weights."""
     rows = table.drop_columns(["value"]).to_pylist()
     return [
         Weights(row["trial_id"], row["iteration"], _arrays(row, values.values.to_numpy()))

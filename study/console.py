@@ -16,11 +16,11 @@ from study.visible import visible
 class Console(console.Console):
     r"""A console that prints texts as they are.
 
-    Questions, labels, paths and errors come from outside: a bracket in them is a bracket, and an escape sequence is
-    written out. Ours are styled by `style=` and `rich.text.Text`.
+    Questions, labels, paths and errors come from outside: a bracket in them is printed as a bracket, and an escape
+    sequence is escaped. Our own texts are styled with `style=` and `rich.text.Text`.
 
     Args:
-        options: as for rich's console.
+        options: the options of rich's console.
 
     Example:
         >>> Console(width=60).print("Is x in [/a/b] [bold]larger? :smile: \x1b[2J")
@@ -31,12 +31,12 @@ class Console(console.Console):
         super().__init__(markup=False, highlight=False, emoji=False, **options)
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """Make text of what is printed, of a table's titles and of its cells."""
+        """Return the text of a printed string, or of a table's title or cell."""
         return super().render_str(visible(text), **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Lay out anything; all that is printed comes by here."""
-        if isinstance(renderable, Text) and (shown := visible(renderable.plain)) != renderable.plain:
+        """Render anything; everything that is printed passes through here."""
+        if isinstance(renderable, Text) and (escaped := visible(renderable.plain)) != renderable.plain:
             renderable = renderable.copy()
-            renderable.plain = shown
+            renderable.plain = escaped
         return super().render(renderable, options)

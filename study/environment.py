@@ -13,11 +13,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-_PACKAGES_TO_TELL = ("seeded-study", "torch", "numpy", "numba", "ray", "mlflow")
+_PACKAGES_OF_PROVENANCE = ("seeded-study", "torch", "numpy", "numba", "ray", "mlflow")
 
 
 def provenance(device: str) -> dict[str, Any]:
-    """Tell where a result made here and now comes from.
+    """Return the provenance of a result that is made here and now.
 
     Args:
         device: ``cpu`` or ``cuda``.
@@ -37,14 +37,14 @@ def _source() -> dict[str, Any]:
     return {
         "git_commit": commit,
         "git_dirty": bool(_git("status", "--porcelain", "--untracked-files=no")) if commit else None,
-        "packages": {name: version(name) for name in _PACKAGES_TO_TELL},
+        "packages": {name: version(name) for name in _PACKAGES_OF_PROVENANCE},
         "python": platform.python_version(),
     }
 
 
 def _git(*words: str) -> str | None:
     here = Path(__file__).resolve().parent
-    if not (here.parent / ".git").exists():  # installed: a checkout around it is somebody else's
+    if not (here.parent / ".git").exists():  # installed: a repository around it is another project's
         return None
     try:
         done = subprocess.run(
@@ -70,25 +70,25 @@ _CODE = ("study", "units", "tasks")
 
 @cache
 def versions() -> dict[str, str]:
-    """Name the versions of all that has a part in a result, or in its way to the store.
+    """Return the versions of everything that takes part in making and storing a result.
 
-    ``study`` is this package's version, ``code`` a digest of its Python files, which tells two checkouts of one version
-    apart. A build's label (``+cpu``) isn't part of a version: nodes with and without GPUs work together.
+    ``study`` is this package's version, ``code`` a digest of its Python files, which distinguishes two checkouts of one
+    version. A build's label (``+cpu``) isn't part of a version, since nodes with and without GPUs work together.
 
     Example:
         >>> sorted(versions())
         ['code', 'llvmlite', 'numba', 'numpy', 'python', 'ray', 'study', 'torch']
     """
-    found = {"study": _release("seeded-study"), "code": _digest(), "python": platform.python_version()}
-    return found | {name: _release(name) for name in _PACKAGES_TO_MATCH}
+    packages = {"study": _release("seeded-study"), "code": _digest(), "python": platform.python_version()}
+    return packages | {name: _release(name) for name in _PACKAGES_TO_MATCH}
 
 
 def difference(ours: Mapping[str, str], theirs: Mapping[str, str]) -> str | None:
-    """Say in what two machines' versions differ, naming both; None if they are equal.
+    """Describe how two machines' versions differ; None if they are equal.
 
     Args:
-        ours: from `versions`, of this side.
-        theirs: of the other side.
+        ours: the result of `versions` here.
+        theirs: the result of `versions` there.
 
     Example:
         >>> difference({"ray": "2.60.0", "numba": "0.68.0"}, {"ray": "2.61.1", "numba": "0.68.0"})
@@ -97,12 +97,12 @@ def difference(ours: Mapping[str, str], theirs: Mapping[str, str]) -> str | None
         True
     """
     names = [*ours, *(name for name in theirs if name not in ours)]
-    told = [
+    differences = [
         f"{name} {ours.get(name, 'missing')} here, {theirs.get(name, 'missing')} there"
         for name in names
         if ours.get(name) != theirs.get(name)
     ]
-    return "; ".join(told) or None
+    return "; ".join(differences) or None
 
 
 def _release(package: str) -> str:
@@ -113,12 +113,12 @@ def _release(package: str) -> str:
 
 
 def _digest() -> str:
-    """Digest the Python files of this package: 5 ms for 200 of them."""
-    above = Path(__file__).resolve().parents[1]
+    """Return a digest of this package's Python files: it takes 5 ms for 200 files."""
+    root = Path(__file__).resolve().parents[1]
     digest = hashlib.sha256()
     for folder in _CODE:
-        for path in sorted((above / folder).rglob("*.py")):
-            name = path.relative_to(above).as_posix()
+        for path in sorted((root / folder).rglob("*.py")):
+            name = path.relative_to(root).as_posix()
             content = path.read_bytes()
             digest.update(f"{name}\0{len(content)}\0".encode())
             digest.update(content)

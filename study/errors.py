@@ -1,7 +1,7 @@
 """The error tree: every failure a user can cause or meet, with the exit code the command line gives it.
 
-An error says what was given, what must hold and how to mend it. `units` and `tasks` raise `ValueError`
-instead, since they know nothing of studies; `spec` turns those into problems of the file.
+An error says what was given, what must hold and how to fix it. `units` and `tasks` raise `ValueError`
+instead, since they know nothing of studies; `spec` turns those into problems of the study file.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 
 class StudyError(Exception):
-    """Any failure of the service that has a cause the user can be told."""
+    """Any failure of the service whose cause can be explained to the user."""
 
     exit_code = 1
 
 
 class InputError(StudyError):
-    """What the user gave can't be used; nothing was started and nothing was lost."""
+    """The user's input can't be used; nothing was started and nothing was lost."""
 
     exit_code = 2
 
@@ -39,7 +39,7 @@ class Problem:
 
 
 class SpecError(InputError):
-    """A study file has mistakes: all of them, in one message."""
+    """A study file has mistakes; the message lists all of them."""
 
     def __init__(self, source: str, problems: Sequence[Problem]) -> None:
         self.source = source
@@ -62,15 +62,15 @@ class StoreError(StudyError):
 
 
 class StoreAwayError(StoreError):
-    """The store can't be reached, or takes nothing, for now: a full disk, a server that is down. Waiting may help."""
+    """The store can't be reached or written to for now: a full disk, a server that is down. Waiting may help."""
 
 
 class StudyGoneError(StoreAwayError):
-    """The study isn't in the store any more: removed, renamed, or on a file system that isn't mounted just now."""
+    """The study isn't in the store any more: removed, renamed, or on a file system that isn't mounted at present."""
 
 
 class ConflictError(StoreError):
-    """Two files of the store contradict each other: a person must say which is wrong."""
+    """Two files of the store contradict each other: a person must decide which is wrong."""
 
     exit_code = 2
 
@@ -84,31 +84,31 @@ class TrackingError(StudyError):
 
 
 class ClusterError(StudyError):
-    """The cluster can't be started or reached, or lacks what was asked for."""
+    """The cluster can't be started or reached, or lacks what was requested."""
 
 
 class DeviceError(InputError):
-    """The device asked for isn't there."""
+    """The requested device isn't there."""
 
 
 class DeviceMemoryError(DeviceError):
-    """The device has no room for a pack."""
+    """The device has too little memory for a pack."""
 
 
-def nearest(given: object, names: Collection[str]) -> str:
-    """Suggest the nearest valid name, as the end of a sentence; nothing if none is near.
+def nearest(name: object, names: Collection[str]) -> str:
+    """Return the end of a sentence that suggests the nearest valid name; empty if none is near.
 
     Example:
         >>> nearest("hiden_size", ["hidden_size", "input_size"])
         "; did you mean 'hidden_size'?"
     """
-    by_lower = {name.lower(): name for name in names}
-    found = difflib.get_close_matches(str(given).lower(), by_lower, n=1, cutoff=0.6)
-    return f"; did you mean {by_lower[found[0]]!r}?" if found else ""
+    by_lower = {valid.lower(): valid for valid in names}
+    matches = difflib.get_close_matches(str(name).lower(), by_lower, n=1, cutoff=0.6)
+    return f"; did you mean {by_lower[matches[0]]!r}?" if matches else ""
 
 
 def last_line(error: str) -> str:
-    r"""Give the line of an error's text that says what it is.
+    r"""Return the last line of an error's text that isn't empty, which says what the error is.
 
     Example:
         >>> last_line("Traceback (most recent call last):\n  ...\nValueError: no\n")

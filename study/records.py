@@ -3,7 +3,7 @@
     spec -> Cell, Trial -> Pack -> (engine) -> Progress, Checkpoint, Result, Curve, Weights
                                                      -> store, tracking, aggregate
 
-Nothing here touches the world. A field that doesn't apply to a cell (a sparsity schedule on NAC-mul) is None.
+Nothing here does input or output. A field that doesn't apply to a cell (a sparsity schedule for NAC-mul) is None.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Range = tuple[Interval, ...]
 """One interval, or two of equal width of which each element takes either with probability 1/2."""
 
 ID_VERSION = 1
-"""Part of every id: raised when the meaning of a cell changes, so that old results are not believed."""
+"""Part of every id: increased when the meaning of a cell changes, so that old results are not used."""
 
 
 class Outcome(StrEnum):
@@ -44,7 +44,7 @@ def _digest(content: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One point of the grid: everything that determines a trial's result but its seed.
+    """One point of the grid: everything that determines a trial's result except its seed.
 
     Args:
         task: name in `tasks.TASKS`.
@@ -69,14 +69,14 @@ class Cell:
         optimizer: ``adam``, ``sgd`` or ``momentum``.
         learning_rate: step size.
         momentum: coefficient of ``momentum``; None for the others.
-        batch_size: rows drawn afresh each iteration.
+        batch_size: rows that are drawn for each iteration.
         iterations: last iteration; a trial makes the updates 0..iterations inclusive.
         evaluate_every: iterations between evaluations, which come before the update.
-        best_step_window: the last evaluations among which the best step is sought.
+        best_step_window: number of the last evaluations from which the best step is chosen.
         evaluation_rows: rows of the validation set, and of the test set.
         stop: ``never``, or ``when_decided`` to end a trial once its outcome can't change.
         success_epsilon: ε of the success threshold; None when the threshold is given.
-        success_threshold: a test MSE to fall below instead; None to compute it from ε.
+        success_threshold: the test MSE to fall below, if it is given; None to compute it from ε.
     """
 
     task: str
@@ -112,12 +112,12 @@ class Cell:
 
     @cached_property
     def id(self) -> str:
-        """Name the cell by its content; fields that don't apply take no part."""
+        """A hash of the cell's content, without the fields that don't apply."""
         return _digest({"version": ID_VERSION, **self._content()})
 
     @property
     def evaluations(self) -> int:
-        """Count the evaluations of a full run: at 0, evaluate_every, ... up to `iterations`."""
+        """The number of evaluations of a full run: at 0, evaluate_every, ... up to `iterations`."""
         return self.iterations // self.evaluate_every + 1
 
     def _content(self) -> dict[str, Any]:
@@ -129,10 +129,10 @@ CELL_FIELDS = tuple(f.name for f in fields(Cell))
 
 @dataclass(frozen=True)
 class Trial:
-    """One (cell, seed): the smallest thing with a result.
+    """One pair of cell and seed: the smallest unit that has a result.
 
     Args:
-        cell: everything but the seed.
+        cell: everything except the seed.
         seed: 0 <= seed < 2**63, the key of the trial's random stream.
     """
 
@@ -141,7 +141,7 @@ class Trial:
 
     @cached_property
     def id(self) -> str:
-        """Name the trial by what determines its result."""
+        """A hash of what determines the trial's result."""
         return _digest({"cell": self.cell.id, "seed": self.seed})
 
 
@@ -153,7 +153,7 @@ class Pack:
 
     @cached_property
     def id(self) -> str:
-        """Name the pack by its trials, in order."""
+        """A hash of the pack's trials, in order."""
         return _digest({"trials": [trial.id for trial in self.trials]})
 
 
@@ -162,12 +162,12 @@ class Progress:
     """How far a pack has come.
 
     Args:
-        pack_id: which pack.
-        iteration: updates made so far, by each of its trials.
-        iterations: updates a full run makes.
-        trials: how many trials it trains.
-        solved: trials whose test MSE has been below the threshold.
-        diverged: trials whose weights are no longer numbers.
+        pack_id: the pack's id.
+        iteration: number of updates so far, of each of its trials.
+        iterations: number of updates of a full run.
+        trials: number of its trials.
+        solved: number of trials whose test MSE has been below the threshold.
+        diverged: number of trials whose weights are no longer numbers.
     """
 
     pack_id: str
@@ -190,8 +190,8 @@ class PackCrashed:
     """A pack raised an error; it may be tried again.
 
     Args:
-        pack_id: which pack.
-        error: what was said.
+        pack_id: the pack's id.
+        error: the error's text.
     """
 
     pack_id: str
@@ -200,11 +200,11 @@ class PackCrashed:
 
 @dataclass(frozen=True)
 class PackSplit:
-    """A pack found no room, and trains as several that are told done on their own before it.
+    """A pack doesn't fit on its device, and trains as smaller packs, each reported done before it.
 
     Args:
-        pack_id: which pack.
-        parts: in order; together they have its trials.
+        pack_id: the pack's id.
+        parts: the smaller packs, in order; together they have its trials.
     """
 
     pack_id: str
@@ -216,8 +216,8 @@ class PackFailed:
     """A pack crashed as often as it may; its trials have no result.
 
     Args:
-        pack_id: which pack.
-        error: what was said last.
+        pack_id: the pack's id.
+        error: the last error's text.
     """
 
     pack_id: str
@@ -226,26 +226,26 @@ class PackFailed:
 
 @dataclass(frozen=True)
 class Tick:
-    """Time goes by, whatever else happens: time to show it."""
+    """Time has passed: the display should be updated."""
 
 
 @dataclass(frozen=True)
 class Notice:
-    """Something that a person should know."""
+    """Something that the user should know."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Preparing:
-    """What is done once on a machine before an engine trains there: a process compiles it, and others wait.
+    """A step of an engine's preparation, once on each machine: one process compiles it while others wait.
 
     Args:
-        engine: its name.
-        machine: its host name.
-        doing: ``compiling``, ``preparing`` if what is needed may be on disk already, ``waiting`` for another process
-            that does either, or ``ready``.
-        pack_id: the pack that is to train then; empty if it isn't for one.
+        engine: the engine's name.
+        machine: the machine's host name.
+        doing: ``compiling``, ``preparing`` if its files may be on disk already, ``waiting`` for another process that
+            does either, or ``ready``.
+        pack_id: the pack that waits for it; empty if none does.
     """
 
     engine: str
@@ -255,20 +255,20 @@ class Preparing:
 
 
 Event = Progress | PackDone | PackCrashed | PackSplit | PackFailed | Tick | Notice | Preparing
-"""What the scheduling of packs tells, as it happens."""
+"""What a scheduler reports while it runs packs."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A pack in mid-training: enough to go on bit for bit.
+    """The state of a pack in mid-training, from which training continues bit for bit.
 
     Args:
-        pack_id: the pack it was taken of.
-        trial_ids: its trials, in the order of the arrays' first axis.
-        iteration: updates made.
+        pack_id: the pack's id.
+        trial_ids: ids of its trials, in the order of the arrays' first axis.
+        iteration: number of updates so far.
         arrays: engine state by name; every array's first axis is the trial, and none needs pickle.
-        training_s: seconds trained so far.
-        engine: name of the engine that took it; only the same engine may resume it.
+        training_s: seconds of training so far.
+        engine: name of the engine that made it; only the same engine may resume from it.
     """
 
     pack_id: str
@@ -281,22 +281,22 @@ class Checkpoint:
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What one trial came to. None means that there is no such number; NaN never occurs.
+    """The result of one trial. None means that there is no such number; NaN never occurs.
 
     Args:
-        trial: which trial.
+        trial: the trial.
         outcome: solved, unsolved, diverged or failed.
-        threshold: the test MSE that had to be undercut; None for a failed trial.
+        threshold: the test MSE to fall below; None for a failed trial.
         best_iteration: iteration of the lowest validation MSE in the window (ties: first; NaN skipped).
-        validation_mse: there.
-        test_mse: there.
-        sparsity_error: there; max over all layers' effective weights of min(abs W, abs(1 - abs W)).
+        validation_mse: validation MSE at that iteration.
+        test_mse: test MSE at that iteration.
+        sparsity_error: at that iteration, max over all layers' effective weights of min(abs W, abs(1 - abs W)).
         solved_at_iteration: first iteration evaluated with test MSE below the threshold.
         iterations: the last iteration: the cell's, or that of the evaluation at which the trial was stopped.
         stopped_early: True if `stop: when_decided` ended it.
         training_s: its share of the pack's seconds of training.
-        engine: which engine trained it.
-        device: on what, for example ``cpu``.
+        engine: name of the engine that trained it.
+        device: the device that it was trained on, for example ``cpu``.
         error: why it failed; None otherwise.
     """
 
@@ -324,7 +324,7 @@ class Curve:
     """A trial's evaluations, oldest first; all arrays have shape [evaluations].
 
     Args:
-        trial_id: which trial.
+        trial_id: the trial's id.
         iteration: int64.
         validation_mse: float32, NaN where the model gave none.
         test_mse: float32.
@@ -340,13 +340,13 @@ class Curve:
 
 @dataclass(frozen=True)
 class Weights:
-    """A trial's parameters at its end, as they were trained; NaN where they are no longer numbers.
+    """A trial's parameters at the end of its training; NaN where they are no longer numbers.
 
     Args:
-        trial_id: which trial.
-        iteration: updates made; an evaluation at that iteration, which comes before its update, sees these weights.
-        arrays: by name: ``layer_1`` or ``layer_2``, a dot, and what the unit's module calls the parameter; of the shape
-            that it has there for one trial, [out, in], or [out] for a bias.
+        trial_id: the trial's id.
+        iteration: number of updates; an evaluation at that iteration, which precedes its update, uses these weights.
+        arrays: parameters by name: ``layer_1`` or ``layer_2``, a dot, and the parameter's name in the unit's module; in
+            that module's shape for one trial, [out, in], or [out] for a bias.
     """
 
     trial_id: str
@@ -355,7 +355,7 @@ class Weights:
 
 
 def format_range(range_: Range) -> str:
-    """Write a range as text, to the last digit.
+    """Write a range as text, with all its digits.
 
     Example:
         >>> format_range(((-6.0, -2.0), (2.0, 6.1)))
@@ -380,9 +380,9 @@ def parse_range(text: str) -> Range:
 
 
 Labels = Mapping[str, Mapping[str, str]]
-"""Names of points that several hyperparameters share: by cell id, then by axis of the grid."""
+"""Names of grid points that set several hyperparameters, by cell id, then by axis of the grid."""
 
 
 def value(cell: Cell, key: str, labels: Labels) -> Any:
-    """Give a cell's value of a hyperparameter, or its label on an axis of the grid."""
+    """Return a cell's value of a hyperparameter, or its label on an axis of the grid."""
     return getattr(cell, key) if key in CELL_FIELDS else labels.get(cell.id, {}).get(key)

@@ -1,10 +1,10 @@
 """Settings: what a user says once instead of with each command, in a file or in the environment.
 
-The command line is stronger than the environment, that than ``study.toml`` in the working folder, that than the user's
-own ``study.toml``, that than what a command does by default.
+The order of precedence is: the command line, the environment, ``study.toml`` in the working folder, the user's own
+``study.toml``, and a command's defaults.
 
-A folder, and the ``study.toml`` in it, may be somebody else's: cloned, unpacked, shared. Servers are sent tokens and
-passwords, so those it names are asked only if they are on this machine, or if the user's own file names the same.
+A folder, and the ``study.toml`` in it, may be somebody else's: cloned, unpacked, shared. Since servers are sent tokens
+and passwords, those that it names are used only if they are on this machine, or if the user's own file names the same.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MEANINGS = {
     "tracking_uri": "MLflow server, or 'off'",
     "optuna_storage": "database for Optuna's dashboard, or 'off'",
 }
-"""What can be set, by name."""
+"""The settings' meanings, by name."""
 
 ENVIRONMENT = {
     "cluster": "STUDY_CLUSTER",
@@ -40,18 +40,18 @@ ENVIRONMENT = {
 }
 """The environment variable of each setting."""
 
-# Are sent the token or the password of whoever asks.
+# Settings that name servers, to which the user's token or password is sent.
 _SERVERS = ("cluster", "tracking_uri", "optuna_storage")
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One value, and the file that it is from.
+    """A setting's value, and the file that it is from.
 
     Args:
-        value: as it is written there.
+        value: the value as it is written in the file.
         source: the file.
-        confirmed: False of another machine's server that only the working folder's file names.
+        confirmed: False for a server on another machine that only the working folder's file names.
     """
 
     value: str
@@ -60,41 +60,41 @@ class Setting:
 
 
 def user_file() -> Path:
-    """Name the user's own settings file."""
+    """Return the path of the user's own settings file."""
     return Path(click.get_app_dir("study")) / FILE
 
 
 def load_settings(files: Sequence[Path] | None = None) -> dict[str, Setting]:
-    """Load the settings files that are there.
+    """Load the settings files that exist.
 
     Args:
-        files: the stronger first; by default ``study.toml`` here and the user's own.
+        files: in order of precedence; by default ``study.toml`` in the working folder and the user's own.
 
     Raises:
-        InputError: if a file can't be read, or has mistakes: all of them, in one message.
+        InputError: if a file can't be read, or has mistakes; the message lists all of them.
     """
-    found: dict[str, Setting] = {}
+    settings: dict[str, Setting] = {}
     mistakes: list[str] = []
     for path in [Path(FILE), user_file()] if files is None else files:
         values, wrong = _read(path)
         mistakes += [f"  {path}: {mistake}" for mistake in wrong]
         for name, value in values.items():
-            if name not in found:
-                others = path == Path(FILE) and name in _SERVERS and not _is_here(value)
-                found[name] = Setting(value, path, confirmed=not others)
-            elif not found[name].confirmed and found[name].value == value:
-                found[name] = Setting(value, path)
+            if name not in settings:
+                is_remote = path == Path(FILE) and name in _SERVERS and not _is_here(value)
+                settings[name] = Setting(value, path, confirmed=not is_remote)
+            elif not settings[name].confirmed and settings[name].value == value:
+                settings[name] = Setting(value, path)
     if mistakes:
         count = f"{len(mistakes)} mistake{'s' if len(mistakes) > 1 else ''}"
         raise InputError("\n".join([f"settings: {count}, nothing was started", *mistakes]))
-    return found
+    return settings
 
 
 def confirmed(name: str, setting: Setting) -> str:
-    """Give a setting's value, if it may be used.
+    """Return a setting's value if it may be used.
 
     Raises:
-        InputError: if it is another machine's server, and the working folder's file alone names it.
+        InputError: if it is a server on another machine that only the working folder's file names.
 
     Example:
         >>> confirmed("cluster", Setting("http://head:8265", Path("study.toml"), confirmed=False))
@@ -114,7 +114,7 @@ def confirmed(name: str, setting: Setting) -> str:
 
 
 def find_setting(name: str) -> str | None:
-    """Find a setting where no option of a command does: in the environment, else in the files.
+    """Return a setting for which a command has no option: from the environment, else from the files.
 
     Raises:
         InputError: if the files have mistakes, or if the value may not be used (`confirmed`).
@@ -126,18 +126,18 @@ def find_setting(name: str) -> str | None:
 def default_map(
     commands: Iterable[click.Command], settings: Mapping[str, Setting]
 ) -> dict[str, dict[str, str]]:
-    """Give the settings as click's defaults of commands: to each what it has an option for."""
-    given: dict[str, dict[str, str]] = {}
+    """Return click's defaults for commands: for each command, the settings that it has an option for."""
+    defaults: dict[str, dict[str, str]] = {}
     for command in commands:
-        takes = {param.name for param in command.params}
-        given[command.name or ""] = {
-            name: setting.value for name, setting in settings.items() if name in takes
+        options = {param.name for param in command.params}
+        defaults[command.name or ""] = {
+            name: setting.value for name, setting in settings.items() if name in options
         }
-    return given
+    return defaults
 
 
 def is_loopback(host: str) -> bool:
-    """Say whether a host can only be this machine.
+    """Return whether a host can only be this machine.
 
     Example:
         >>> [is_loopback(host) for host in ("localhost", "127.0.0.1", "::1", "head")]
@@ -152,7 +152,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _parts(address: str) -> SplitResult | None:
-    """Split an address; None if that can't be done, as with a / or ? in an unquoted password."""
+    """Split an address; None if that fails, as with a / or ? in an unquoted password."""
     try:
         parts = urlsplit(address)
         _ = parts.port
@@ -162,7 +162,7 @@ def _parts(address: str) -> SplitResult | None:
 
 
 def _is_here(address: str) -> bool:
-    """Say whether a tracking server or cluster is surely on this machine: on loopback, or a database in a file."""
+    """Return whether a tracking server or cluster is surely on this machine: on loopback, or a database in a file."""
     parts = _parts(address)
     if address == "off" or (parts is not None and parts.scheme == "sqlite"):
         return True
@@ -171,20 +171,20 @@ def _is_here(address: str) -> bool:
 
 
 def check_no_secret(address: str, where: str) -> None:
-    """Refuse an address with a password, where others could read it.
+    """Refuse an address with a password where others could read it.
 
     Args:
         address: a folder, a URL, or a database's.
-        where: the option or file it is from.
+        where: the option or file that it is from.
 
     Raises:
-        InputError: if it has one; the message doesn't.
+        InputError: if it has one; the message doesn't contain it.
     """
     if holds_secret(address):
-        raise InputError(f"{where}: {_SECRET_TOLD}")
+        raise InputError(f"{where}: {_NO_SECRETS_ALLOWED}")
 
 
-_SECRET_TOLD = (
+_NO_SECRETS_ALLOWED = (
     "must not hold a password or a token (a web address nothing before an @ or after a ? or #), which everybody could "
     "read there; leave it out of the address, and give it in the environment (MLFLOW_TRACKING_USERNAME and "
     "MLFLOW_TRACKING_PASSWORD, AWS_SECRET_ACCESS_KEY, ...) or a file (PGPASSFILE)"
@@ -192,7 +192,7 @@ _SECRET_TOLD = (
 
 
 def _read(path: Path) -> tuple[dict[str, str], list[str]]:
-    """Give a file's right values, and what is wrong with the others."""
+    """Return a file's valid values, and what is wrong with the others."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
@@ -218,7 +218,7 @@ def _mistake(path: Path, name: str, value: Any) -> str | None:
     if not isinstance(value, str) or not value.strip():
         return f"must be text, {MEANINGS[name]}, but got {value!r}"
     if holds_secret(value):
-        return _SECRET_TOLD
+        return _NO_SECRETS_ALLOWED
     if name == "store" and "://" not in value and path != Path(FILE) and not Path(value).is_absolute():
         return f"must be a URL or an absolute path, since it holds in every folder, but got {value!r}"
     return None

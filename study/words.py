@@ -33,15 +33,15 @@ MODEL_SYMBOLS = {
     "sigmoid": "Sigmoid",
     "softsign": "Softsign",
 }
-"""The field's symbols of models, where they aren't the names in study files. They are here and not with the networks,
-since torch takes as long to import as a table of a million trials to make."""
+"""The field's symbols of models, if they differ from the names in study files. They are here and not with the networks,
+since importing torch takes as long as making a table of a million trials."""
 
 _OPERATIONS = {"add": "+", "sub": "−", "mul": "×", "div": "÷", "squared": "a²", "root": "√a"}
 _DEFAULTS = {"init_variance": "default", "sparsity_strength": "off"}
 
 
 def symbol(model: str) -> str:
-    """Give the field's symbol of a model, or its name if it has none.
+    """Return the field's symbol of a model, or its name if it has none.
 
     Args:
         model: its name in study files, or the symbol that the published tables use.
@@ -55,7 +55,7 @@ def symbol(model: str) -> str:
 
 
 def model_name(model: str) -> str:
-    """Give the name in study files of a model that may be called as the published tables do.
+    """Return a model's name in study files, from that name or its symbol in the published tables.
 
     Example:
         >>> model_name("NAC•,NMU"), model_name("mine")
@@ -65,36 +65,36 @@ def model_name(model: str) -> str:
 
 
 def title(key: str) -> str:
-    """Name a hyperparameter, or an axis of the grid, for people."""
+    """Return a readable name of a hyperparameter or of an axis of the grid."""
     return _NAMES.get(key, key.replace("_", " "))
 
 
 def show(cell: Cell, key: str, labels: Labels) -> str:
-    """Write a cell's value of a hyperparameter, or its label on an axis, for people."""
+    """Write a cell's value of a hyperparameter, or its label on an axis, for readers."""
     return show_value(key, value(cell, key, labels))
 
 
-def show_value(key: str, given: Any) -> str:
-    """Write a value of a hyperparameter, or of a column, for people.
+def show_value(key: str, content: Any) -> str:
+    """Write a value of a hyperparameter or of a column for readers.
 
     Example:
         >>> show_value("operation", "mul"), show_value("hidden_size", 1000), show_value("clipped", False)
         ('×', '1,000', 'no')
     """
-    if given is None:
+    if content is None:
         return _DEFAULTS.get(key, NONE)
     if key == "model":
-        return symbol(str(given))
+        return symbol(str(content))
     if key == "operation":
-        return _OPERATIONS.get(given, str(given))
-    if isinstance(given, tuple):
-        return format_range(given)
-    if isinstance(given, bool):
-        return "yes" if given else "no"
-    if isinstance(given, float):
-        short = f"{given:g}"
-        return short if float(short) == given else repr(given)
-    return f"{given:,}" if isinstance(given, int) else str(given)
+        return _OPERATIONS.get(content, str(content))
+    if isinstance(content, tuple):
+        return format_range(content)
+    if isinstance(content, bool):
+        return "yes" if content else "no"
+    if isinstance(content, float):
+        short = f"{content:g}"
+        return short if float(short) == content else repr(content)
+    return f"{content:,}" if isinstance(content, int) else str(content)
 
 
 def iterations(number: float | None) -> str:
@@ -137,7 +137,7 @@ def seconds(number: float | None) -> str:
 
 
 def percent(rate: float) -> str:
-    """Write a rate as per cent, and never as all or nothing what isn't.
+    """Write a rate as per cent, with as many decimals as keep it from 0% or 100% when it is neither.
 
     Example:
         >>> percent(0.825), percent(1.0), percent(2999 / 3000), percent(1 / 3000)
@@ -155,7 +155,7 @@ def rate(number: float | None) -> str:
 
 
 def factor(number: float | None) -> str:
-    """Write a factor to two digits, those far from one as powers of ten.
+    """Write a factor to two digits, with a power of ten if it is far from one.
 
     Example:
         >>> factor(0.394), factor(1.0), factor(37.2), factor(3.1e-9), factor(2.4e12)
@@ -194,7 +194,7 @@ def p_value(number: float) -> str:
 
 
 def interval(pair: Interval | None, write: Any = rate) -> str:
-    """Write an interval, each end as `write` does.
+    """Write an interval, with `write` for each end.
 
     Example:
         >>> interval((0.875, 0.9722))
@@ -209,7 +209,7 @@ def _three_digits(number: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Write a duration for people.
+    """Write a duration for readers.
 
     Example:
         >>> duration(42), duration(3700), duration(200_000)

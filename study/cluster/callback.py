@@ -21,8 +21,8 @@ from study.errors import last_line
 from study.plan.open_packs import OpenPacks
 from study.records import Event, Notice, PackCrashed, PackDone, PackFailed, PackSplit, Preparing, Tick
 
-# A worker whose process dies again and again before it has reported anything can't work where it is.
-_MOST_DEATHS_UNHEARD = 3
+# A worker whose process keeps dying before it has reported anything can't work where it is.
+_MOST_EARLY_DEATHS = 3
 # A worker is silent while it starts, and while it prepares its engine.
 _PREPARED_S = 300.0
 # Tune calls more often than that, unless the driver itself was busy, or asleep.
@@ -35,31 +35,31 @@ _LOST_TOO_OFTEN = (
 
 
 class _NeverSaved:
-    """Belongs to this process: Tune's snapshots of its own state, which nobody reads, get a blank instead."""
+    """Belongs to this process: Tune's snapshots of its own state, which nothing reads, get an empty object instead."""
 
     def __reduce__(self) -> tuple[type, tuple[()]]:
         return object, ()
 
 
 class SchedulerCallback(_NeverSaved, tune.Callback):
-    """Hears what happens on the workers during one run of a study, which may take several rounds of Tune.
+    """Receives the workers' reports during one run of a study, which may take several rounds of Tune.
 
     Args:
-        bundles: what is to be done.
-        shares: of their packs, as for `study.cluster.queue.PackQueue`.
-        on_event: called with what happens; what it raises ends the run, and is in `failure` then.
+        bundles: the bundles to run.
+        shares: their packs' shares of a GPU, as for `study.cluster.queue.PackQueue`.
+        on_event: called with each event; if it raises, the run ends and the error is in `failure`.
         stop: set to end early.
-        silent_after_s: seconds without a word after which a worker is ended.
-        more: called for more bundles when all is done; None if no more can follow.
+        silent_after_s: seconds without a report after which a worker is ended.
+        more: called for more bundles when all are done; None if no more can follow.
 
     Attributes:
-        workers: those that were used.
+        workers: the workers that were used.
         left: ids of packs that are neither done nor failed.
-        may_grow: whether more bundles may follow when all is done.
-        shares: of the packs that are to be done now.
+        may_grow: whether more bundles may follow when all are done.
+        shares: shares of the packs that are being run.
         spoke: whether a worker has reported anything in this round.
-        last_error: of a worker.
-        failure: what `on_event` raised.
+        last_error: the last error of a worker.
+        failure: the error that `on_event` or `more` raised.
     """
 
     def __init__(
@@ -92,55 +92,55 @@ class SchedulerCallback(_NeverSaved, tune.Callback):
         """Forget the workers of the round before."""
         self._idle: set[str] = set()
         self._trials: dict[str, Any] = {}
-        self._heard_at: dict[str, float] = {}
+        self._last_report_at: dict[str, float] = {}
         self._where: dict[str, dict[str, Any]] = {}
-        self._unheard: Counter[str] = Counter()
+        self._early_deaths: Counter[str] = Counter()
         self._silent: set[str] = set()
-        self._looked_at = time.monotonic()
+        self._checked_at = time.monotonic()
 
     @property
     def over(self) -> bool:
-        """Whether nothing more is to be done, or can be."""
+        """Whether there is nothing left to do, or nothing can be done."""
         gave_up = not self.spoke and all(
-            self._unheard[worker] >= _MOST_DEATHS_UNHEARD for worker in self._trials
+            self._early_deaths[worker] >= _MOST_EARLY_DEATHS for worker in self._trials
         )
         through = not self.left and not self.may_grow
         return self._stop.is_set() or through or self.failure is not None or (bool(self._trials) and gave_up)
 
     def bundles_left(self) -> list[Bundle]:
-        """Return what is neither done nor failed."""
+        """Return the bundles of the packs that are neither done nor failed."""
         left = (tuple(pack for pack in bundle if pack.id in self.left) for bundle in self._bundles)
         return [bundle for bundle in left if bundle]
 
     def on_step_end(self, iteration: int, trials: Any, **info: Any) -> None:
-        """Look after the run; Tune calls this several times a second."""
+        """Supervise the run; Tune calls this several times a second."""
         self._notify(Tick())
         if self.may_grow and self.failure is None and not self._stop.is_set():
             self._go_on()
         self._end_silent_workers()
 
     def on_trial_start(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
-        """Give a worker that starts the time that it needs for this."""
+        """Allow a worker that starts the time that it needs for this."""
         worker = _worker_of(trial)
         self._trials[worker] = trial
-        self._heard_at[worker] = time.monotonic() + max(0.0, _PREPARED_S - self._silent_after_s)
+        self._last_report_at[worker] = time.monotonic() + max(0.0, _PREPARED_S - self._silent_after_s)
 
     def on_trial_result(self, iteration: int, trials: Any, trial: Any, result: Any, **info: Any) -> None:
-        """Take in what a worker reports."""
+        """Handle a worker's report."""
         worker = _worker_of(trial)
         self.spoke = True
         self.workers.add(result["worker"])
         self._where[worker] = {name: result[name] for name in ("worker", "node")}
         prepares = any(isinstance(event, Preparing) and event.doing != "ready" for event in result["events"])
         grace_s = max(0.0, _PREPARED_S - self._silent_after_s) if prepares else 0.0
-        self._heard_at[worker] = time.monotonic() + grace_s
+        self._last_report_at[worker] = time.monotonic() + grace_s
         for event in result["events"]:
             self._take(event)
         (self._idle.add if result["idle"] else self._idle.discard)(worker)
 
     def on_trial_complete(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
-        """Expect no more from a worker that has ended."""
-        self._heard_at.pop(_worker_of(trial), None)
+        """Expect no more reports from a worker that has ended."""
+        self._last_report_at.pop(_worker_of(trial), None)
 
     def on_trial_recover(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
         """Take back the packs of a worker that Tune starts again."""
@@ -152,13 +152,13 @@ class SchedulerCallback(_NeverSaved, tune.Callback):
 
     def _end_silent_workers(self) -> None:
         now = time.monotonic()
-        # Nobody was heard while the driver waited for its store, or the machine slept: that isn't their silence.
-        deaf_s = max(0.0, now - self._looked_at - _USUAL_PAUSE_S)
-        self._looked_at = now
-        for worker in self._heard_at:
-            self._heard_at[worker] += deaf_s
-        for worker in [w for w, at in self._heard_at.items() if now - at > self._silent_after_s]:
-            silent_s = now - self._heard_at.pop(worker)
+        # While the driver waited for its store, or the machine slept, no report could arrive: don't count that time.
+        blocked_s = max(0.0, now - self._checked_at - _USUAL_PAUSE_S)
+        self._checked_at = now
+        for worker in self._last_report_at:
+            self._last_report_at[worker] += blocked_s
+        for worker in [w for w, at in self._last_report_at.items() if now - at > self._silent_after_s]:
+            silent_s = now - self._last_report_at.pop(worker)
             self._silent.add(worker)
             self._notice(self._where.get(worker), f"hasn't been heard of for {silent_s:.0f} s, and is ended")
             actor = self._trials[worker].temporary_state.ray_actor
@@ -166,25 +166,25 @@ class SchedulerCallback(_NeverSaved, tune.Callback):
                 ray.kill(actor)
 
     def _go_on(self) -> None:
-        """Ask for more once all is done, and hand out again what nobody has: a queue that died forgot it."""
+        """Ask for more bundles once all are done, and queue those again that a restarted queue has lost."""
         if not self.left and self._more is not None:
             try:
                 bundles, self.shares = self._more()
             except Exception as error:
-                self.failure = error  # raised where Tune has ended
+                self.failure = error  # raised once Tune has ended
                 return
             self._bundles = list(bundles)
             self.left = {pack.id for bundle in self._bundles for pack in bundle}
             self._open.add(pack for bundle in self._bundles for pack in bundle)
             self.may_grow = bool(self._bundles)
-        elif not (self._heard_at and self._idle >= self._heard_at.keys()):
+        elif not (self._last_report_at and self._idle >= self._last_report_at.keys()):
             return
         if self.left:
             self._idle.clear()
             self._queue.call("add", self.bundles_left(), self.shares)
 
     def _take(self, event: Event) -> None:
-        """Pass an event on, unless it is old news: of a pack that has ended, or was split before."""
+        """Pass an event on, unless it is outdated: of a pack that has ended or was split before."""
         if isinstance(event, PackSplit) and not self._open.split(event):
             return
         if isinstance(event, PackCrashed | PackDone | PackFailed) and event.pack_id not in self._open:
@@ -199,24 +199,24 @@ class SchedulerCallback(_NeverSaved, tune.Callback):
             try:
                 self._on_event(event)
             except Exception as error:
-                self.failure = error  # raised where Tune has ended, which would turn it into a text
+                self.failure = error  # raised once Tune has ended, since Tune would turn it into text
 
     def _lose(self, worker: str, error: str) -> None:
-        """Take back what a worker had that died, say so, and give up packs that aren't tried again."""
+        """Take back the packs of a worker that died, report that, and fail those that aren't tried again."""
         self.last_error = error
         where = self._where.pop(worker, None)
-        self._heard_at.pop(worker, None)
+        self._last_report_at.pop(worker, None)
         self._idle.discard(worker)
         was_silent, on_purpose = worker in self._silent, BEGIN_ANEW in error
         self._silent.discard(worker)
-        # A worker that has reported nothing yet has told the queue where it is.
+        # If a worker hasn't reported anything yet, the queue knows its node.
         node = where["node"] if where else self._queue.call("node_of", worker)
         node_lost = node is not None and not node_lives(node)
         self._trials.setdefault(worker, None)
-        self._unheard[worker] += where is None and not node_lost
+        self._early_deaths[worker] += where is None and not node_lost
         if node_lost:
             self._notice(where, "was lost with its machine")
-        elif where is None and not was_silent and self._unheard.total() <= _MOST_DEATHS_UNHEARD:
+        elif where is None and not was_silent and self._early_deaths.total() <= _MOST_EARLY_DEATHS:
             self._notify(Notice(f"a worker couldn't start: {last_line(error)}"))
         elif where is not None and not was_silent and not on_purpose:
             memory = any(words in error for words in _OUT_OF_MEMORY)

@@ -27,12 +27,12 @@ _HEAD_IS_AWAY = (
     "the checkpoints are kept: start the cluster again, and run the study again"
 )
 _HEAD_IS_BACK = "the cluster's head answers again"
-# A node may have to be started first.
+# It may take as long as this to start a node.
 _ANSWER_TIMEOUT_S = 600.0
 _OBJECT_STORE_BYTES = 128 * 2**20
 
-# Read when Ray is imported: a minute, not ten, for workers to end on machines that don't answer; no usage reports, no
-# CSV, JSON and TensorBoard files of each trial, no state snapshots; and signals are ours to handle.
+# Ray reads these when it is imported: a minute, not ten, for workers to end on machines that don't answer; no usage
+# reports; no CSV, JSON and TensorBoard files of each trial; no snapshots of its state; no signal handler of its own.
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
@@ -48,12 +48,12 @@ _QUIET = {
 
 @dataclass(frozen=True)
 class Capacity:
-    """What a cluster has now.
+    """The resources that a cluster has now.
 
     Args:
-        cpus: cores.
-        gpus: GPUs.
-        cpus_without_gpu: cores of the nodes that have no GPU.
+        cpus: number of cores.
+        gpus: number of GPUs.
+        cpus_without_gpu: number of cores of the nodes that have no GPU.
     """
 
     cpus: int
@@ -63,18 +63,18 @@ class Capacity:
 
 @contextmanager
 def connection(address: str | None, cpus: int | None) -> Iterator[None]:
-    """Start Ray on this machine, or connect to a running cluster, and leave it at the end.
+    """Start Ray on this machine, or connect to a running cluster, and disconnect at the end.
 
     Args:
-        address: of a running cluster; None to start one here.
-        cpus: cores of this machine to use; None for all. Not used with an address.
+        address: address of a running cluster; None to start one here.
+        cpus: number of cores of this machine to use; None for all. Not used with an address.
 
     Raises:
         ClusterError: if the cluster can't be started or reached.
     """
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
-    # Nothing that lies in the working folder is imported by what is started from here.
+    # The processes that are started from here import nothing from the working folder.
     os.environ["PYTHONSAFEPATH"] = "1"
     import ray
 
@@ -108,15 +108,15 @@ def connection(address: str | None, cpus: int | None) -> Iterator[None]:
     try:
         yield
     finally:
-        gc.collect()  # handles of Ray that die after it has shut down end the process
+        gc.collect()  # Ray's handles end the process if they are freed after its shutdown
         ray.shutdown()
 
 
 def _job() -> Any:
-    """Make what Ray is told of this driver: what its workers import from, before all that is installed.
+    """Return Ray's configuration of this driver: the folders that workers import from before installed packages.
 
-    By itself Ray adds the driver's working folder, where a `tasks.py` would be taken for this package's. Workers need
-    the folder of this package only, and only if it isn't installed, but runs from a checkout.
+    By default Ray adds the driver's working folder, where a `tasks.py` would hide this package's. Workers need only the
+    folder of this package, and only if it runs from a checkout instead of being installed.
     """
     from ray.job_config import JobConfig
 
@@ -130,7 +130,7 @@ def _job() -> Any:
 
 
 def _close_token() -> None:
-    """Keep the token, which lets whoever has it run code, from other users of this machine: Ray lets all read it."""
+    """Hide the token from other users of this machine: Ray lets all read it, and it allows them to run code."""
     path = Path(os.environ.get("RAY_AUTH_TOKEN_PATH", "~/.ray/auth_token")).expanduser()
     with suppress(OSError):
         mode = path.stat().st_mode
@@ -139,10 +139,10 @@ def _close_token() -> None:
 
 
 def _check_reachable(address: str) -> None:
-    """Try the address first: Ray itself tries for minutes, and says little."""
+    """Check the address first: Ray itself tries for minutes, and its errors say little."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or not port.isdigit():
-        return  # such as "auto": Ray knows what is meant
+        return  # such as "auto", which Ray understands
     try:
         _knock(host, int(port))
     except OSError as error:
@@ -151,7 +151,7 @@ def _check_reachable(address: str) -> None:
 
 @contextmanager
 def watching_head(notify: Callable[[str], None]) -> Iterator[None]:
-    """Say so when the connected cluster's head falls silent: Ray waits a minute for it, then ends this process.
+    """Report when the connected cluster's head stops answering: Ray waits a minute for it, then ends this process.
 
     Args:
         notify: called with a sentence, from a thread.
@@ -191,17 +191,17 @@ def _knock(host: str, port: int) -> None:
 
 
 def capacity() -> Capacity:
-    """Count what the nodes of the connected cluster have."""
-    have = [node["Resources"] for node in _nodes()]
+    """Return the resources of the connected cluster's nodes."""
+    resources = [node["Resources"] for node in _nodes()]
     return Capacity(
-        cpus=sum(int(one.get("CPU", 0)) for one in have),
-        gpus=sum(one.get("GPU", 0.0) for one in have),
-        cpus_without_gpu=sum(int(one.get("CPU", 0)) for one in have if not one.get("GPU")),
+        cpus=sum(int(one.get("CPU", 0)) for one in resources),
+        gpus=sum(one.get("GPU", 0.0) for one in resources),
+        cpus_without_gpu=sum(int(one.get("CPU", 0)) for one in resources if not one.get("GPU")),
     )
 
 
 def node_lives(node_id: str) -> bool:
-    """Say whether a node is there: its raylet is asked, too, since the head hears of a node's death late."""
+    """Return whether a node is alive: its raylet must answer too, since the head learns of a node's death late."""
     return any(
         _answers(node["NodeManagerAddress"], node["NodeManagerPort"])
         for node in _nodes()
@@ -219,7 +219,7 @@ def check_versions() -> None:
     """Check that every node of the connected cluster runs what this process runs.
 
     Raises:
-        ClusterError: naming the nodes and both versions, if one doesn't.
+        ClusterError: if one doesn't; the message names the nodes and both versions.
     """
     ours = environment.versions()
     names = {
@@ -236,22 +236,22 @@ def check_versions() -> None:
 
 
 def ask(question: Callable[[], _Answer], gpu_share: float) -> _Answer:
-    """Have a worker of the connected cluster answer, one with a GPU if packs need it.
+    """Have a worker of the connected cluster answer a question, one with a GPU if packs need it.
 
     Args:
-        question: travels to the worker.
-        gpu_share: share of a GPU that it takes.
+        question: function that is sent to the worker, and returns the answer.
+        gpu_share: share of a GPU that it needs.
 
     Raises:
-        ClusterError: if no worker does.
-        StudyError: what the question raised there.
+        ClusterError: if no worker answers.
+        StudyError: if the question raises one there.
     """
     import ray
     from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 
-    asked = ray.remote(lambda: question()).options(num_cpus=1, num_gpus=gpu_share)
+    task = ray.remote(lambda: question()).options(num_cpus=1, num_gpus=gpu_share)
     try:
-        answer: _Answer = ray.get(asked.remote(), timeout=_ANSWER_TIMEOUT_S)
+        answer: _Answer = ray.get(task.remote(), timeout=_ANSWER_TIMEOUT_S)
     except GetTimeoutError as error:
         what = "GPU" if gpu_share else "core"
         raise ClusterError(
@@ -268,11 +268,11 @@ def ask(question: Callable[[], _Answer], gpu_share: float) -> _Answer:
 
 
 def ask_each(question: Callable[[], _Answer], timeout_s: float) -> list[tuple[str, _Answer | ClusterError]]:
-    """Have every node of the connected cluster answer.
+    """Have every node of the connected cluster answer a question.
 
     Args:
-        question: travels to the nodes.
-        timeout_s: how long they are waited for, all together.
+        question: function that is sent to the nodes, and returns the answer.
+        timeout_s: how long to wait for all of them together.
 
     Returns:
         Each node's id, and its answer or why there is none.
@@ -281,19 +281,19 @@ def ask_each(question: Callable[[], _Answer], timeout_s: float) -> list[tuple[st
     from ray.exceptions import RayError
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    asked = ray.remote(lambda: question())
+    task = ray.remote(lambda: question())
     nodes = _nodes()
-    answers = []
+    pending = []
     for node in nodes:
         there = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
-        answers.append(asked.options(num_cpus=0, max_retries=0, scheduling_strategy=there).remote())
-    found: list[tuple[str, _Answer | ClusterError]] = []
+        pending.append(task.options(num_cpus=0, max_retries=0, scheduling_strategy=there).remote())
+    answers: list[tuple[str, _Answer | ClusterError]] = []
     until = time.monotonic() + timeout_s
-    for node, answer in zip(nodes, answers, strict=True):
+    for node, answer in zip(nodes, pending, strict=True):
         try:
             left_s = max(_CONNECT_TIMEOUT_S, until - time.monotonic())
-            found.append((node["NodeID"], ray.get(answer, timeout=left_s)))
+            answers.append((node["NodeID"], ray.get(answer, timeout=left_s)))
         except RayError as error:
-            said = (str(error).strip() or type(error).__name__).splitlines()[-1]
-            found.append((node["NodeID"], ClusterError(f"it doesn't answer: {said}")))
-    return found
+            message = (str(error).strip() or type(error).__name__).splitlines()[-1]
+            answers.append((node["NodeID"], ClusterError(f"it doesn't answer: {message}")))
+    return answers

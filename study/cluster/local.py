@@ -19,9 +19,9 @@ class LocalScheduler:
     """Runs packs one after another in this process; a pack that crashes isn't tried again.
 
     Args:
-        work: what is done with a pack.
+        work: trains a pack.
         stop: set to end early, with a checkpoint.
-        more: called whenever all packs are done, until it returns no bundle; None if no more can follow.
+        more: called for more bundles whenever all are done, until it returns none; None if no more can follow.
     """
 
     work: Work

@@ -16,21 +16,21 @@ CPU, GPU = "cpu", "cuda"
 RETRIES = 2
 """How often a pack that crashed, or whose worker died, is tried again."""
 NODES = 3
-"""A pack has failed when so many different nodes were lost while they trained it."""
+"""A pack fails when this many different nodes were lost while they trained it."""
 
 
 class PackQueue:
     """Hands out packs to workers.
 
-    A lost node doesn't say which pack ended it, so all packs that it trained are marked with it. A pack with a mark
-    from all but one of the `NODES` that it may cost is a suspect: it is tried when nothing else is left, and alone on
-    its node, so that no pack fails for what another one did. A node that was started again counts as another node.
+    When a node is lost, the pack that caused it isn't known, so all packs that it trained are marked with it. A pack
+    with `NODES` - 1 marks is a suspect: it is tried when nothing else is left, and alone on its node, so that no pack
+    fails because of another one. A node that was started again counts as another node.
 
     Args:
-        bundles: the costliest first; one worker trains the packs of a bundle side by side.
-        shares: where cores and GPUs work on the same bundles, how much of a GPU each pack fills, by its id. A worker
+        bundles: the costliest first; one worker trains the packs of a bundle in parallel.
+        shares: if cores and GPUs work on the same bundles, the share of a GPU that each pack fills, by its id. A worker
             with a GPU then takes bundles from the front until it is full. One with a core takes a bundle from the
-            back: what is left at the end should be cheap where training is slow.
+            back, so that the bundles left for slow cores at the end are cheap.
 
     Example:
         >>> from study.spec import load_spec
@@ -52,36 +52,36 @@ class PackQueue:
         self._shares = shares
         self._held: dict[str, dict[str, Pack]] = {}
         self._kinds: dict[str, str] = {}
-        self._nodes: dict[str, str] = {}  # where a worker is
+        self._nodes: dict[str, str] = {}  # the node of each worker
         self._alone: set[str] = set()  # workers that train a suspect
         self._strikes: dict[str, int] = {}
         self._lost_nodes: dict[str, set[str]] = {}  # by pack
         self._through: set[str] = set()  # done, or failed for good
 
     def add(self, bundles: Sequence[tuple[Pack, ...]], shares: Mapping[str, float] | None = None) -> None:
-        """Add bundles, as in the constructor, but for packs that wait here already or are with a worker."""
+        """Add bundles, as in the constructor, without packs that are queued already or that a worker has."""
         waiting = {pack.id for bundle in self._queue for pack in bundle} | {
             pack.id for pack in self._suspects
         }
-        known = waiting.union(*self._held.values())
-        new = (tuple(pack for pack in bundle if pack.id not in known) for bundle in bundles)
+        present = waiting.union(*self._held.values())
+        new = (tuple(pack for pack in bundle if pack.id not in present) for bundle in bundles)
         self._queue.extend(bundle for bundle in new if bundle)
         self._through -= {pack.id for bundle in bundles for pack in bundle}
         if self._shares is not None and shares is not None:
             self._shares = {**self._shares, **shares}
 
     def next(self, worker: str, kind: str, node: str) -> tuple[Pack, ...]:
-        """Hand a worker what it trains next; nothing if nothing is left for it.
+        """Return the packs that a worker trains next; none if none are left for it.
 
-        A worker also gets nothing where a suspect trains, or where others are busy and only suspects are left. It may
-        end then: the workers that are busy there will ask later.
+        A worker also gets none while a suspect trains on its node, or while other workers are busy there and only
+        suspects are left. It may end then, since the workers that are busy there will ask later.
 
         Args:
-            worker: which one asks.
+            worker: the worker that asks.
             kind: ``cpu`` or ``cuda``.
-            node: id of the node that it is on.
+            node: id of the worker's node.
         """
-        # What it had and never reported is taken back; nobody here can be notified of a failure.
+        # Packs that it had and never reported are taken back; a failure can't be reported from here.
         self.lost(worker, blame=False)
         self._kinds[worker], self._nodes[worker] = kind, node
         busy = [other for other, at in self._nodes.items() if at == node and self._held.get(other)]
@@ -96,24 +96,24 @@ class PackQueue:
         return self._nodes.get(worker)
 
     def done(self, worker: str, pack_id: str) -> None:
-        """Note that a pack is stored; another worker that still trains it may go on or stop."""
+        """Note that a pack is stored; another worker that still trains it may continue or stop."""
         self._held.get(worker, {}).pop(pack_id, None)
         self._through.add(pack_id)
 
     def crashed(self, worker: str, pack_id: str) -> bool:
         """Note that a pack crashed, and return whether it is tried again.
 
-        A pack that the worker isn't known to have was taken back meanwhile, or was handed out by a queue that has died
-        since: it is with another worker, or waits.
+        If the worker isn't listed as having the pack, the pack was taken back meanwhile, or was handed out by a queue
+        that has died since: another worker has it, or it is queued.
         """
         pack = self._held.get(worker, {}).pop(pack_id, None)
         return pack is None or self._again(pack, blame=True)
 
     def lost(self, worker: str, *, blame: bool, with_node: bool = False) -> list[str]:
-        """Take back what a worker had that died or fell silent.
+        """Take back the packs of a worker that died or fell silent.
 
         Args:
-            worker: which one.
+            worker: the worker.
             blame: whether its packs may have been the cause.
             with_node: whether its whole node was lost.
 
@@ -125,7 +125,7 @@ class PackQueue:
         self._alone.discard(worker)
         if with_node and node is not None:
             for pack in packs:
-                # A suspect that had company may be as innocent as its company.
+                # A suspect that wasn't alone may not be the cause.
                 if was_alone or not self._is_suspect(pack.id):
                     self._lost_nodes.setdefault(pack.id, set()).add(node)
         return [pack.id for pack in packs if not self._again(pack, blame=blame)]
@@ -173,7 +173,7 @@ class PackQueue:
         return tuple(packs)
 
     def _slow_ones(self, kind: str) -> tuple[Pack, ...]:
-        """Hand an idle GPU the packs that cores still train: it finishes before them, and the first result counts."""
+        """Return packs that cores still train, for an idle GPU: it is faster, and the first result counts."""
         if kind != GPU or self._shares is None:
             return ()
         here = [held for worker, held in self._held.items() if self._kinds[worker] == GPU]

@@ -19,9 +19,9 @@ from study.cluster.workers import Bundle, HandedOut
 class QueueActor:
     """Hands out packs while the driver is busy with its store.
 
-    If it dies, Ray starts it again with the packs that it began with: those that are stored are handed out once more,
-    and done at once. What a `PackQueue` takes comes with each call, as a list of one object of Ray's, so it is there
-    for an actor that was started again. What was added since, the driver adds again when all workers are idle.
+    If it dies, Ray starts it again with the packs that it began with; those that are stored already are handed out once
+    more, and end at once. Each call passes the arguments of `PackQueue`, as a list of one Ray object, so a restarted
+    actor has them too. Packs that were added since are added again by the driver when all workers are idle.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class QueueActor:
         self._to_report = bool(ray.get_runtime_context().was_current_actor_reconstructed)
 
     async def hand_out(self, worker: str, kind: str, node: str, packs: list[Any], wait_s: float) -> HandedOut:
-        """Hand a worker its next packs; if there are none but more may come, after a while."""
+        """Return a worker's next packs; if there are none but more may come, wait for them first."""
         queue = await self._opened(packs)
         handed = queue.next(worker, kind, node)
         if not handed and self._may_grow and wait_s:
@@ -53,7 +53,7 @@ class QueueActor:
         return (await self._opened(packs)).node_of(worker)
 
     async def take_back(self, worker: str, blame: bool, with_node: bool, packs: list[Any]) -> list[str]:
-        """Take back what a lost worker had, and return the packs that aren't tried again."""
+        """Take back a lost worker's packs, and return those that aren't tried again."""
         return (await self._opened(packs)).lost(worker, blame=blame, with_node=with_node)
 
     async def add(self, bundles: list[Bundle], shares: Mapping[str, float] | None, packs: list[Any]) -> None:
@@ -75,19 +75,19 @@ class QueueHandle:
     """Reaches the queue from any process of the cluster.
 
     Args:
-        actor: the `QueueActor`, in Ray's hands.
-        packs: what the queue began with, as a list of one object of Ray's; travels with each call.
+        actor: Ray's handle of the `QueueActor`.
+        packs: the queue's initial arguments, as a list of one Ray object; passed with each call.
     """
 
     actor: Any
     packs: list[Any]
 
     def call(self, method: str, *arguments: Any) -> Any:
-        """Call a method of the actor, and wait for what it returns."""
+        """Call a method of the actor, and return its result."""
         return ray.get(getattr(self.actor, method).remote(*arguments, self.packs))
 
     def hand_out(self, worker: str, kind: str, node: str, wait_s: float) -> HandedOut:
-        """Hand a worker its next packs."""
+        """Return a worker's next packs."""
         handed: HandedOut = ray.get(self.actor.hand_out.remote(worker, kind, node, self.packs, wait_s))
         return handed
 
@@ -103,7 +103,7 @@ def open_queue(
         shares: as for `PackQueue`.
         may_grow: whether workers that find it empty wait for more.
     """
-    # Not softly: from a head without cores Ray would move it to a worker, whose loss would then be everybody's.
+    # Not soft: from a head without cores Ray would move the queue to a worker node, and all would depend on that node.
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     remote: Any = ray.remote(QueueActor)
     options = {"num_cpus": 0, "max_restarts": -1, "max_task_retries": -1, "scheduling_strategy": here}

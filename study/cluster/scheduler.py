@@ -1,11 +1,11 @@
 """Packs on Ray Tune: a Tune trial is a worker, which trains packs until there are none left.
 
-What is done with a pack is an argument: `work` takes a pack and yields its progress, keeps its own checkpoints and
-stores its own results. So Tune checkpoints nothing, its experiment state is thrown away, and what a dead worker leaves
-behind goes on elsewhere from what `work` kept. The driver keeps nothing of what is done but its name.
+The training of a pack is an argument: `work` takes a pack and yields its progress, and stores its own checkpoints and
+results. So Tune checkpoints nothing, its experiment state is discarded, and a dead worker's packs continue elsewhere
+from the checkpoints that `work` stored. The driver keeps only the names of what is done.
 
-The worker itself is in worker.py, what the driver hears of it in callback.py, and who trains what in queue.py. Imported
-late, since Ray takes seconds to import.
+The worker itself is in worker.py, the driver's side in callback.py, and the assignment of packs in queue.py. This
+module is imported late, since Ray takes seconds to import.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from study.cluster.workers import Bundle, More, WorkerGroup
 from study.errors import ClusterError, last_line
 from study.records import Event
 
-# Tune would hand these from the driver to its workers in a runtime environment, which Ray writes into logs and shows to
-# whoever may use the cluster. Nodes have credentials of their own.
+# Tune would pass these from the driver to its workers in a runtime environment, which Ray writes into logs and shows to
+# all users of the cluster. Nodes have credentials of their own.
 _NOT_HANDED_ON = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SECURITY_TOKEN", "AWS_SESSION_TOKEN"}
 
 
@@ -39,11 +39,11 @@ class TuneScheduler:
     """Runs packs on workers of the connected cluster.
 
     Args:
-        groups: the workers; more than the cluster has room for begin when it has.
+        groups: the workers; those that the cluster has no room for start later, when it has.
         stop: set to end early, with checkpoints.
-        silent_after_s: seconds without a word after which a worker is ended, and its packs given to others.
-        more: called, in this process, whenever all is done, until it returns no bundle; workers wait for its answer.
-            None if no more can follow.
+        silent_after_s: seconds without a report after which a worker is ended, and its packs go to others.
+        more: called in this process for more bundles whenever all are done, until it returns none; workers wait for its
+            answer. None if no more can follow.
     """
 
     groups: Sequence[WorkerGroup]
@@ -62,8 +62,8 @@ class TuneScheduler:
         class_cache.ENV_VARS_TO_PROPAGATE -= _NOT_HANDED_ON
         callback = SchedulerCallback(bundles, shares, on_event, self.stop, self.silent_after_s, self.more)
         try:
-            # A worker may die after it has told the queue of a pack, and before it has told the driver. So what is left
-            # when all workers have ended is handed out again, by a new queue: a pack that is stored is done at once.
+            # A worker may die after it has reported a pack to the queue, and before it has reported it to the driver.
+            # So what is left when all workers have ended is given to a new queue; a pack that is stored ends at once.
             while callback.left and not self.stop.is_set():
                 self._round(callback)
                 if callback.failure is not None:
@@ -75,9 +75,9 @@ class TuneScheduler:
         return callback.workers
 
     def _round(self, callback: SchedulerCallback) -> None:
-        """Run what is left until all workers have ended."""
+        """Run the remaining bundles until all workers have ended."""
         bundles = callback.bundles_left()
-        # No more workers than bundles, if these are all: each costs the start of a process.
+        # No more workers than bundles, unless more may follow: each worker costs the start of a process.
         groups = [
             group
             for group in self.groups

@@ -18,15 +18,15 @@ from study.errors import ClusterError
 from study.records import Event, Notice, PackCrashed, PackDone, PackFailed, Preparing
 from study.worker.concurrent import concurrently
 
-# A worker reports its events together, at most this often: each report costs the driver some milliseconds, in which
-# other workers wait. The driver can hear so many workers once a second.
+# A worker reports its events together, at most this often: each report costs the driver some milliseconds, while other
+# workers wait. The driver can handle reports of this many workers once a second.
 _EVERY_S = 1.0
 _WORKERS_A_SECOND = 50
 _QUEUE_AGAIN = "the process that hands out packs died and was started again; what was being trained goes on"
 
 
 class PackTrainable(tune.Trainable):
-    """What Tune runs as one of its trials: a worker."""
+    """A worker, which Tune runs as one of its trials."""
 
     def setup(  # type: ignore[override]  # Tune passes `with_parameters` by name
         self,
@@ -39,9 +39,9 @@ class PackTrainable(tune.Trainable):
 
         Args:
             config: ``worker`` is this worker's number.
-            groups: of each worker, its group.
+            groups: the group of each worker.
             queue: hands out packs.
-            versions: of the driver.
+            versions: the driver's versions.
 
         Raises:
             ClusterError: if other versions are installed here.
@@ -68,7 +68,7 @@ class PackTrainable(tune.Trainable):
         until = time.monotonic() + self._every_s
         while time.monotonic() < until and not self._crashed:
             if self._steps is None:
-                wait_s = 0.0 if events else self._every_s  # what happened is reported before any waiting
+                wait_s = 0.0 if events else self._every_s  # report events before waiting
                 packs, again, may_be_more = self._queue.hand_out(
                     self._number, self._kind, self._where["node"], wait_s
                 )
@@ -83,12 +83,12 @@ class PackTrainable(tune.Trainable):
                 continue
             events += [self._settled(event) for event in news]
             if any(isinstance(event, Preparing) for event in news):
-                break  # reported before the worker is silent for as long as compiling takes
+                break  # report it before compiling, during which the worker is silent
         self._crashed = self._crashed and self._kind == GPU
         return {"events": events, "done": False, "idle": False, **self._where}
 
     def _settled(self, event: Event) -> Event:
-        """Report to the queue what it must know, and return what the driver is to hear."""
+        """Report an event to the queue if it concerns it, and return the event for the driver."""
         if isinstance(event, PackDone):
             self._queue.call("settle", self._number, event.pack_id, True)
         if isinstance(event, PackCrashed):

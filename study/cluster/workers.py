@@ -10,10 +10,10 @@ from study.records import Event, Pack
 from study.worker.concurrent import Work
 
 Bundle = tuple[Pack, ...]
-"""Packs that a worker trains side by side."""
+"""Packs that a worker trains in parallel."""
 
 More = Callable[[], tuple[Sequence[Bundle], Mapping[str, float] | None]]
-"""Returns more bundles, and the shares that their packs fill of a GPU; no bundle when there is nothing more to do."""
+"""Returns more bundles, with the shares of a GPU that their packs fill; no bundles if there is nothing left to do."""
 
 HandedOut = tuple[Bundle, bool, bool]
 """What a worker gets: packs, whether the queue was started again, and whether more may come when there are none."""
@@ -25,9 +25,9 @@ class WorkerGroup:
 
     Args:
         kind: ``cpu`` or ``cuda``.
-        count: how many.
-        work: what they do with a pack; travels to the workers.
-        gpu_share: share of a GPU that each takes.
+        count: number of workers.
+        work: trains a pack; sent to the workers.
+        gpu_share: share of a GPU that each needs.
     """
 
     kind: str
@@ -50,16 +50,16 @@ class Scheduler(Protocol):
         """Run bundles, and those that follow them, to their end.
 
         Args:
-            bundles: what to run, the costliest first.
-            shares: as for `study.cluster.queue.PackQueue`, where workers of both kinds take the same bundles.
-            on_event: called with what happens, in this process.
+            bundles: the bundles to run, the costliest first.
+            shares: as for `study.cluster.queue.PackQueue`, if workers of both kinds take the same bundles.
+            on_event: called with each event, in this process.
 
         Returns:
             The workers that were used, as ``host:process``.
 
         Raises:
             ClusterError: if no worker can work.
-            Exception: what `on_event` or `more` raised, once all workers have stopped.
+            Exception: the error that `on_event` or `more` raised, once all workers have stopped.
         """
         ...
 

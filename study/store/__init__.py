@@ -5,7 +5,7 @@
                  curves/<pack>.parquet       the same trials' whole learning curves
                  weights/<pack>.parquet      and their trained weights
                  checkpoints/<pack>.npz      a pack in mid-training
-                 quarantine/                 files that could not be believed, each with its reason
+                 quarantine/                 files that failed their checks, each with the reason
                  report/  lock  attempt
 
 A file appears whole or not at all, so a kill at any moment loses at most what wasn't written yet.

@@ -16,14 +16,14 @@ _FREE_TO_DIFFER = ("training_s", "engine", "device", "error")
 
 
 def one_a_trial(tables: Sequence[pa.Table], names: Sequence[str]) -> pa.Table:
-    """Keep one row of each trial: a result before a failure, then the one of the first file.
+    """Keep one row of each trial: a result rather than a failure, and among equals the one from the first file.
 
     Args:
         tables: the rows of each file.
-        names: of the files.
+        names: names of the files.
 
     Raises:
-        ConflictError: if one engine and device kind gave a trial two different results.
+        ConflictError: if one engine and kind of device gave a trial two different results.
     """
     table = pa.concat_tables(tables)
     if pc.count_distinct(table["trial_id"]).as_py() == len(table):
@@ -31,23 +31,23 @@ def one_a_trial(tables: Sequence[pa.Table], names: Sequence[str]) -> pa.Table:
     table = table.combine_chunks()
     lengths = [len(rows) for rows in tables]
     files = np.repeat(np.arange(len(tables)), lengths)
-    place = np.concatenate([np.arange(1, length + 1) for length in lengths])
+    row_in_file = np.concatenate([np.arange(1, length + 1) for length in lengths])
     trials = table["trial_id"].combine_chunks().dictionary_encode().indices.to_numpy()
     failed = pc.equal(table["outcome"], str(Outcome.FAILED)).to_numpy()
     order = np.lexsort((files, failed, trials))
     first = np.append(True, trials[order][1:] != trials[order][:-1])
     keep = order[first]
-    kept_of = np.empty(len(keep), np.int64)
-    kept_of[trials[keep]] = keep
-    for row in order[~first & ~failed[order]]:  # a result of a trial that has another
-        kept = kept_of[trials[row]]
-        _check_same(table, (kept, row), [f"{names[files[at]]}, row {place[at]}" for at in (kept, row)])
+    row_of_trial = np.empty(len(keep), np.int64)
+    row_of_trial[trials[keep]] = keep
+    for row in order[~first & ~failed[order]]:  # a second result of its trial
+        pair = (row_of_trial[trials[row]], row)
+        _check_same(table, pair, [f"{names[files[at]]}, row {row_in_file[at]}" for at in pair])
     return table.take(np.sort(keep))
 
 
 def _check_same(table: pa.Table, pair: tuple[np.int64, np.int64], places: Sequence[str]) -> None:
     first, second = (table.slice(row, 1).to_pylist()[0] for row in pair)
-    if _made_by(first) != _made_by(second):  # other engines and devices may change last bits
+    if _made_by(first) != _made_by(second):  # another engine or device may change the last bits
         return
     differ = [name for name in first if name not in _FREE_TO_DIFFER and first[name] != second[name]]
     if differ:

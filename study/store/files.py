@@ -1,8 +1,8 @@
 """The bytes of the store's files, read only if they are whole and ours.
 
-Anything else found under one of our names raises `UnbelievableError`, or whatever its reader raises. A file of a newer
-package raises `InputError`, since it is good, only not for us; one of an earlier package is brought up to today's
-format (`study.store.formats`).
+Anything else under one of our names raises `UnbelievableError`, or whatever its reader raises. A newer package's file
+raises `InputError`, since it is good but this package can't read it; an earlier package's file is converted to the
+current format (`study.store.formats`).
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ UNREADABLE = (
     *(pa.ArrowException, zipfile.BadZipFile, zlib.error, struct.error),
     *(OSError, EOFError, ValueError, KeyError, TypeError, RuntimeError),
 )
-"""What reading a torn or foreign table raises."""
+"""What reading a truncated or foreign table raises."""
 
-_VERSION_KEY, _PROVENANCE_KEY = b"study.schema_version", b"study.environment"
-_HEADER = "checkpoint"  # the member of a checkpoint that says what it is; arrays are called array.<name>
+_VERSION_KEY, _PROVENANCE_KEY = b"study.schema_version", b"study.provenance"
+_HEADER = "checkpoint"  # the member of a checkpoint that describes it; arrays are called array.<name>
 
 
 class UnbelievableError(Exception):
@@ -39,7 +39,7 @@ class UnbelievableError(Exception):
 
 
 def parquet(table: pa.Table, provenance: Mapping[str, Any], compression: str, **encoding: Any) -> bytes:
-    """Write a table with its schema version and provenance; pages carry checksums; see `pq.write_table`."""
+    """Write a table with its schema version, its provenance and checksums of its pages; see `pq.write_table`."""
     metadata = {
         _VERSION_KEY: str(formats.SCHEMA_VERSION),
         _PROVENANCE_KEY: json.dumps(dict(provenance), sort_keys=True),
@@ -60,8 +60,8 @@ def open_parquet(where: str, data: bytes, kind: str) -> pq.ParquetFile:
 
     Raises:
         InputError: if a newer package wrote it.
-        StoreError: if an earlier package wrote it, with other columns than that version's.
-        UnbelievableError: if it isn't ours, or has other columns than today's.
+        StoreError: if an earlier package wrote it and its columns aren't those of that version.
+        UnbelievableError: if it isn't ours, or if its columns aren't those of the current version.
     """
     file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
     metadata = file.metadata.metadata or {}
@@ -73,7 +73,7 @@ def open_parquet(where: str, data: bytes, kind: str) -> pq.ParquetFile:
         differ = set(schema.names) ^ set(file.schema_arrow.names)
         what = f"differing in {', '.join(sorted(differ))}" if differ else "differing in order or type"
         reason = f"it has other columns than schema version {version}, {what}"
-        if version < formats.SCHEMA_VERSION:  # a later version's fault must cost no result
+        if version < formats.SCHEMA_VERSION:  # a mistake in a later version must cost no result
             raise StoreError(
                 f"{where} can't be read, and is left where it is: {reason}. Move it away if it isn't needed"
             )
@@ -82,16 +82,16 @@ def open_parquet(where: str, data: bytes, kind: str) -> pq.ParquetFile:
 
 
 def read_table(where: str, file: pq.ParquetFile, kind: str, columns: list[str] | None = None) -> pa.Table:
-    """Read what `open_parquet` opened, as a table of today's format.
+    """Read what `open_parquet` opened, as a table of the current format.
 
     Args:
-        where: its address, for an error.
-        file: whose columns were checked.
+        where: the file's address, for errors.
+        file: the file, with columns that were checked.
         kind: ``results``, ``curves`` or ``weights``.
-        columns: to read; None for all.
+        columns: columns to read; None for all.
 
     Raises:
-        StoreError: if an earlier version's can't be brought up to today's.
+        StoreError: if an earlier version's table can't be converted to the current format.
     """
     version = version_of(where, file.metadata.metadata)
     if version == formats.SCHEMA_VERSION:
@@ -102,16 +102,16 @@ def read_table(where: str, file: pq.ParquetFile, kind: str, columns: list[str] |
 
 
 def is_ours(metadata: Mapping[bytes, bytes] | None) -> bool:
-    """Say whether the metadata of a Parquet file name a schema version."""
+    """Return whether the metadata of a Parquet file has a schema version."""
     return _VERSION_KEY in (metadata or {})
 
 
 def version_of(where: object, metadata: Mapping[bytes, bytes]) -> int:
-    """Give the schema version of a Parquet file of ours.
+    """Return the schema version of a Parquet file of ours.
 
     Raises:
         InputError: if it is newer than this package.
-        UnbelievableError: if it isn't one.
+        UnbelievableError: if it isn't a version.
     """
     version = int(metadata[_VERSION_KEY])
     _check_version(where, version)
@@ -119,7 +119,7 @@ def version_of(where: object, metadata: Mapping[bytes, bytes]) -> int:
 
 
 def provenance_of(file: pq.ParquetFile) -> dict[str, Any]:
-    """Give the provenance that a file of ours carries."""
+    """Return the provenance that a file of ours carries."""
     return dict(json.loads(file.metadata.metadata[_PROVENANCE_KEY]))
 
 
@@ -148,13 +148,13 @@ def npz(checkpoint: Checkpoint) -> bytes:
 
 
 def parse_checkpoint(where: str, data: bytes, pack_id: str, with_arrays: bool) -> Checkpoint:
-    """Read a pack's checkpoint, or only what it is of.
+    """Read a pack's checkpoint, or only its header.
 
     Raises:
         InputError: if a newer package wrote it.
-        NoUpgradeError: if an earlier one wrote it, and training can't go on from it.
-        StoreError: if it can't be brought up to today's format, though it should.
-        UnbelievableError: if it isn't ours, is torn, or is of another pack than its name says.
+        NoUpgradeError: if an earlier one wrote it, and training can't continue from it.
+        StoreError: if its conversion to the current format fails.
+        UnbelievableError: if it isn't ours, is damaged, or belongs to another pack than its name says.
     """
     header, arrays = _members(data, with_arrays)
     version = header["schema_version"]
@@ -174,11 +174,11 @@ def parse_checkpoint(where: str, data: bytes, pack_id: str, with_arrays: bool) -
 
 
 def _members(data: bytes, with_arrays: bool) -> Members:
-    # All checksums first: numpy parses the header of an array before it has read, and so checked, all of it.
+    # Check all checksums first: numpy parses an array's header before it has read, and so checked, the whole array.
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        torn = archive.testzip()
-    if torn is not None:
-        raise UnbelievableError(f"its member {torn!r} is torn: its checksum is another")
+        damaged = archive.testzip()
+    if damaged is not None:
+        raise UnbelievableError(f"its member {damaged!r} is torn: its checksum is another")
     members = np.load(io.BytesIO(data), allow_pickle=False)
     if not isinstance(members, np.lib.npyio.NpzFile) or _HEADER not in members:
         raise UnbelievableError(f"it isn't one of ours: it has no member {_HEADER!r}")

@@ -25,18 +25,18 @@ class StudyLock:
     """A lock that is held.
 
     Attributes:
-        lost: what happened, in a sentence, if another process has taken the lock over; None while it is ours.
+        lost: a sentence that says what happened, if another process has taken the lock over; None while it is ours.
     """
 
     lost: str | None = None
 
 
 class NotAFileError(StoreError):
-    """Under a name of ours is something that holds no bytes, such as a folder or a pipe.
+    """Something that holds no bytes, such as a folder or a pipe, has one of our names.
 
     Args:
         where: its address.
-        reason: what it is.
+        reason: a clause that says what it is.
     """
 
     def __init__(self, where: str, reason: str) -> None:
@@ -47,13 +47,13 @@ class NotAFileError(StoreError):
 class Folder(ABC):
     """A folder of named bytes, on a file system or in an object store.
 
-    A key is relative, its parts parted by slashes: ``results/00aa.parquet``. Every method raises `StoreError`, in
-    words, if the place fails; `StoreAwayError` if it may come back by itself.
+    A key is relative, and slashes separate its parts: ``results/00aa.parquet``. Every method raises a `StoreError` that
+    explains what to do if the file system or the object store fails; `StoreAwayError` if it may recover by itself.
 
     Attributes:
         where: its address, to print.
-        name: the last part of it.
-        path: where it lies in this machine's file system; None of an object store.
+        name: the last part of the address.
+        path: its path in this machine's file system; None for an object store.
     """
 
     where: str
@@ -63,16 +63,16 @@ class Folder(ABC):
     @property
     @abstractmethod
     def address(self) -> str:
-        """Give the address that means the same to a process elsewhere."""
+        """The address that means the same to a process elsewhere."""
 
     @property
     @abstractmethod
     def is_there(self) -> bool:
-        """Say whether anything has been made at this address; in an object store an empty prefix is none."""
+        """Whether there is anything at this address; in an object store an empty prefix is nothing."""
 
     @abstractmethod
     def below(self, name: str) -> Folder:
-        """Give the folder of that name right below this one, whether or not it is there.
+        """Return the folder of that name directly below this one, whether or not it exists.
 
         Raises:
             InputError: if the name would lead elsewhere.
@@ -80,35 +80,35 @@ class Folder(ABC):
 
     @abstractmethod
     def as_it_is(self) -> Folder:
-        """Give the same folder, but one that no write makes anew when it is gone: that is `StoreAwayError` then."""
+        """Return the same folder, except that a write to it raises `StoreAwayError` if it is gone."""
 
     @abstractmethod
     def holding(self, key: str) -> list[str]:
-        """Name the folders right below this one that have such a key, in order."""
+        """Return the names of the folders directly below this one that have such a key, sorted."""
 
     @abstractmethod
     def names(self, kind: str, suffix: str) -> list[str]:
-        """Name what lies right below ``kind/`` and ends in a suffix, in order."""
+        """Return the names directly below ``kind/`` that end in a suffix, sorted."""
 
     @abstractmethod
     def exists(self, key: str) -> bool:
-        """Say whether there is such a key."""
+        """Return whether there is such a key."""
 
     @abstractmethod
     def read(self, key: str) -> bytes | None:
-        """Give what lies under a key; None if nothing does.
+        """Return the bytes under a key; None if there are none.
 
         Raises:
-            NotAFileError: if what lies there holds no bytes.
+            NotAFileError: if something is there that holds no bytes.
         """
 
     @abstractmethod
     def read_all(self, keys: Sequence[str]) -> Iterator[tuple[str, bytes | NotAFileError | None]]:
-        """Give many keys with what `read` gives or raises for them, in their order; few are in memory at once."""
+        """Yield each key with what `read` returns or raises for it, in order; few contents are in memory at once."""
 
     @abstractmethod
     def write(self, key: str, data: bytes) -> None:
-        """Put bytes under a key, whole, or leave what is there."""
+        """Write bytes under a key completely, or leave what is there."""
 
     @abstractmethod
     def remove(self, key: str) -> None:
@@ -116,11 +116,11 @@ class Folder(ABC):
 
     @abstractmethod
     def move(self, key: str, to: str) -> bool:
-        """Give a key another name; False if it isn't there any more."""
+        """Rename a key; False if it isn't there any more."""
 
     @abstractmethod
     def lock(self, notify: Callable[[str], None]) -> AbstractContextManager[StudyLock]:
-        """Hold the key ``lock``, which no other process then can, on whatever machine.
+        """Hold the key ``lock``, so that no other process on any machine can.
 
         Args:
             notify: called if this takes long.
@@ -131,15 +131,15 @@ class Folder(ABC):
 
     @abstractmethod
     def clean(self) -> None:
-        """Remove what a kill left half-written. Call it with the lock held."""
+        """Remove what a killed process left half-written. Call it with the lock held."""
 
     def where_is(self, key: str) -> str:
-        """Give a key's address, to print."""
+        """Return a key's address, to print."""
         return f"{self.where}/{key}"
 
 
 def is_url(root: object) -> bool:
-    """Say whether a store's address is a URL, and not a folder of this machine's file system.
+    """Return whether a store's address is a URL, rather than a folder of this machine's file system.
 
     Example:
         >>> is_url("s3://bucket/studies"), is_url("/shared/studies")
@@ -149,12 +149,12 @@ def is_url(root: object) -> bool:
 
 
 def in_order(read: Callable[[str], T], keys: Iterable[str], at_once: int) -> Iterator[tuple[str, T]]:
-    """Read many keys by threads, and give them in their order; at most so many are ahead of who takes them.
+    """Read many keys in threads, and yield their contents in order, at most `at_once` ahead of the consumer.
 
     Args:
-        read: reads one.
-        keys: which.
-        at_once: threads, >= 1.
+        read: reads one key.
+        keys: the keys to read.
+        at_once: number of threads, >= 1.
 
     Example:
         >>> list(in_order(len, ["a", "bb", "ccc"], at_once=2))
@@ -166,25 +166,25 @@ def in_order(read: Callable[[str], T], keys: Iterable[str], at_once: int) -> Ite
             for key in keys:
                 ahead.append((key, pool.submit(read, key)))
                 if len(ahead) > at_once:
-                    first, found = ahead.popleft()
-                    yield first, found.result()
+                    first, content = ahead.popleft()
+                    yield first, content.result()
             while ahead:
-                first, found = ahead.popleft()
-                yield first, found.result()
+                first, content = ahead.popleft()
+                yield first, content.result()
         finally:
-            for _, found in ahead:
-                found.cancel()
+            for _, content in ahead:
+                content.cancel()
 
 
 def this_process() -> dict[str, str | int]:
-    """Say who we are, for a lock."""
+    """Describe this process, for a lock."""
     return {"pid": os.getpid(), "host": socket.gethostname()}
 
 
 def holder_of(content: bytes | None) -> str:
-    """Say whose name is in a lock."""
+    """Describe the process that a lock names."""
     try:
         holder = json.loads(content or b"")
         return f"process {holder['pid']} on {holder['host']}"
-    except (ValueError, KeyError, TypeError):  # it has the lock and is just writing its name
+    except (ValueError, KeyError, TypeError):  # it has the lock, and hasn't written its name yet
         return "another process"

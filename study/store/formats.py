@@ -1,11 +1,12 @@
 """The formats of the store's files, by schema version, and the way from each to the next.
 
-A file is read by the format of the version that it names, and brought up to today's version by version, in memory: what
-an earlier package stored is never written again, moved or trained anew because of its version.
+A file is read in the format of the version that it names, and upgraded to the current one step by step, in memory: what
+an earlier package stored is never rewritten, moved or trained again because of its version.
 
-Whoever changes a column, or what a checkpoint holds, leaves the formats before as they are, gives the last of them its
-upgrades, adds one more, and commits a store of it beside ``tests/study/stores/version-1``. A new column that earlier
-files can't fill also belongs into what may differ between two results of a trial (`study.store.deduplicate`).
+To change a column, or what a checkpoint holds: leave the earlier formats as they are, give the last of them its
+upgrades, add a new format, and commit a store of it next to ``tests/study/stores/version-1``. A new column that earlier
+files can't fill must also be listed among those that may differ between two results of a trial
+(`study.store.deduplicate`).
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ class Format:
     """What files of one schema version hold.
 
     Args:
-        schemas: of the Parquet files by kind: ``results``, ``curves``, ``weights``.
-        upgrades: by kind, from a table of this version to one of the next; a kind that isn't here stays as it is.
-        upgrade_checkpoint: from the members of a checkpoint of this version to those of the next; None if training
-            can't go on from it: then its pack begins anew, and says so.
+        schemas: schemas of the Parquet files by kind: ``results``, ``curves``, ``weights``.
+        upgrades: by kind, a function from a table of this version to one of the next; other kinds stay as they are.
+        upgrade_checkpoint: function from the members of a checkpoint of this version to those of the next; None if
+            training can't continue from it: its pack then starts from the beginning, with a notice.
     """
 
     schemas: Mapping[str, pa.Schema]
@@ -41,7 +42,7 @@ class Format:
 
 
 class NoUpgradeError(Exception):
-    """A checkpoint is whole and ours, but of a version from which training can't go on; the message says so."""
+    """A checkpoint is intact, but training can't continue from its version; the message says so."""
 
 
 _TEXT, _INTEGER, _NUMBER = pa.string(), pa.int64(), pa.float64()
@@ -88,23 +89,23 @@ _WEIGHTS_1 = pa.schema(
 FORMATS: Mapping[int, Format] = {
     1: Format({"results": _RESULTS_1, "curves": _CURVES_1, "weights": _WEIGHTS_1}),
 }
-"""All there have been, by schema version, without a gap; the last is the one that is written."""
+"""All formats so far, by schema version, without gaps; the last is the one that is written."""
 
 SCHEMA_VERSION = max(FORMATS)
 """Written into every file."""
 
 
 def upgraded(kind: str, table: pa.Table, version: int, where: object) -> pa.Table:
-    """Bring the table of a file up to today's format.
+    """Convert the table of a file to the current format.
 
     Args:
         kind: ``results``, ``curves`` or ``weights``.
-        table: with the columns of that version.
-        version: of the file.
-        where: its address, for an error.
+        table: the table, with the columns of that version.
+        version: the file's schema version.
+        where: the file's address, for errors.
 
     Raises:
-        StoreError: if that fails: the fault is this package's, and the file stays where it is.
+        StoreError: if that fails, which is this package's fault; the file stays where it is.
 
     Example:
         >>> empty = FORMATS[SCHEMA_VERSION].schemas["curves"].empty_table()
@@ -125,11 +126,11 @@ def upgraded(kind: str, table: pa.Table, version: int, where: object) -> pa.Tabl
 
 
 def upgraded_checkpoint(members: Members, version: int, where: object) -> Members:
-    """Bring the members of a checkpoint up to today's format; arguments as for `upgraded`.
+    """Convert the members of a checkpoint to the current format; the arguments are those of `upgraded`.
 
     Raises:
-        NoUpgradeError: if training can't go on from that version's.
-        StoreError: if that fails: the fault is this package's, and the file stays where it is.
+        NoUpgradeError: if training can't continue from that version.
+        StoreError: if that fails, which is this package's fault; the file stays where it is.
     """
     for step in range(version, SCHEMA_VERSION):
         upgrade = FORMATS[step].upgrade_checkpoint

@@ -1,8 +1,9 @@
 """A lock where no kernel can hold one: an object that its holder keeps changing.
 
-Machines' clocks may differ, so no time is written down. Whoever wants the lock watches the object, and takes it over
-if by the watcher's own clock it has not changed for as long as several renewals. Every change is conditional on the
-version last seen, so of two that try, one succeeds, and a holder that was taken for dead finds out at its next renewal.
+Machines' clocks may differ, so no time is written into the object. A process that wants the lock watches the object,
+and takes it over if, by the process's own clock, it has not changed for the length of several renewals. Every change is
+conditional on the version last read: if two processes try, one succeeds, and a holder that was presumed dead finds out
+at its next renewal.
 """
 
 from __future__ import annotations
@@ -19,26 +20,30 @@ from study.errors import BusyError, StoreError, StudyError
 from study.store.folder import StudyLock, holder_of, this_process
 
 Version = Mapping[str, Any]
-"""What tells one content of an object from the next."""
+"""What distinguishes one content of an object from the next."""
 
 
 class Conditional(Protocol):
-    """A place that changes an object only if nobody else has."""
+    """A store that changes an object only if no other process has changed it."""
 
     def look(self, key: str) -> tuple[bytes, Version] | None:
-        """Give an object with its version, or None."""
+        """Return an object with its version, or None."""
 
     def put_if(self, key: str, data: bytes, version: Version | None) -> Version | None:
-        """Put an object where that version is, or none is there; give the new version, or None if another is there."""
+        """Put an object in place of a version, or of nothing if it is None.
+
+        Returns:
+            The new version; None if another version is there.
+        """
 
 
 @dataclass(frozen=True)
 class Timing:
-    """How a lock is kept.
+    """How often a lock is renewed, and when it is taken over.
 
     Args:
         renew_s: seconds between renewals.
-        dead_after_s: a lock that has not been renewed for so long is taken over; several times `renew_s`.
+        dead_after_s: a lock that has not been renewed for that many seconds is taken over; several times `renew_s`.
     """
 
     renew_s: float = 10.0
@@ -49,10 +54,10 @@ class Lease(StudyLock):
     """A lock on an object, renewed by a thread until it is released or lost.
 
     Args:
-        place: where the object is.
-        key: of the object.
-        name: of the study, for messages.
-        timing: how it is kept.
+        place: the store of the object.
+        key: the object's key.
+        name: the study's name, for messages.
+        timing: how often it is renewed, and when it is taken over.
     """
 
     def __init__(self, place: Conditional, key: str, name: str, timing: Timing) -> None:
@@ -65,25 +70,25 @@ class Lease(StudyLock):
         self._thread = threading.Thread(target=self._renew, name="lock", daemon=True)
 
     def acquire(self, notify: Callable[[str], None]) -> None:
-        """Take the lock, and keep it.
+        """Acquire the lock, and renew it from then on.
 
         Args:
-            notify: called if a holder must be watched first.
+            notify: called if an earlier holder must be watched first.
 
         Raises:
             BusyError: if another process holds it.
         """
         watched, since = b"", 0.0
         while True:
-            found = self._place.look(self._key)
-            data, version = (b"", None) if found is None else found
+            current = self._place.look(self._key)
+            data, version = (b"", None) if current is None else current
             dead = bool(watched) and data == watched and time.monotonic() - since >= self._timing.dead_after_s
             if not data or _is_free(data) or dead:
                 if self._put(version):
                     if dead:
                         notify(f"{holder_of(data)} gives no sign of life: its lock is taken over")
                     break
-                continue  # another was quicker; the next look tells who
+                continue  # another process was quicker; reading again shows which
             if watched and data != watched:
                 raise BusyError(
                     f"study {self._name!r} is being run by {holder_of(data)}: wait for it, or stop it"
@@ -94,12 +99,12 @@ class Lease(StudyLock):
                     f"{holder_of(data)} has the lock: seeing whether it lives, up to "
                     f"{self._timing.dead_after_s:.0f} s"
                 )
-            time.sleep(self._timing.renew_s / 4)  # an object store tells of no change
+            time.sleep(self._timing.renew_s / 4)  # an object store reports no changes
         self._check_conditions()
         self._thread.start()
 
     def release(self) -> None:
-        """Let go of the lock, if it is still ours; a store that is away leaves it to be taken over."""
+        """Release the lock if it is still ours; if the store is away, another process takes it over later."""
         self._released.set()
         if self._thread.ident is not None:
             self._thread.join()
@@ -110,7 +115,7 @@ class Lease(StudyLock):
                 return
 
     def _check_conditions(self) -> None:
-        """Try what must fail, with either condition: a server that ignores one would let two drivers in."""
+        """Try writes that must fail, one for each condition: a server that ignores one would let two drivers in."""
         outdated = self._version
         if not self._put(outdated):
             raise BusyError(f"study {self._name!r} was taken over by another process just now: wait for it")
@@ -122,36 +127,36 @@ class Lease(StudyLock):
                 )
 
     def _content(self) -> bytes:
-        # The beat is in it: stores that name a version by its content must see another one.
+        # The beat makes each content differ, for stores that derive the version from the content.
         return json.dumps(this_process() | {"id": self._id, "beat": self._beat}).encode()
 
     def _put(self, version: Version | None) -> bool:
-        """Put our name where a version is; also if the answer to an earlier try of the same was lost."""
+        """Put our name in place of a version; succeed also if only the answer to the write was lost."""
         self._beat += 1
         content = self._content()
-        put = self._place.put_if(self._key, content, version)
-        if put is None:
-            found = self._place.look(self._key)
-            put = found[1] if found is not None and found[0] == content else None
-        if put is not None:
-            self._version = put
-        return put is not None
+        new_version = self._place.put_if(self._key, content, version)
+        if new_version is None:
+            current = self._place.look(self._key)
+            new_version = current[1] if current is not None and current[0] == content else None
+        if new_version is not None:
+            self._version = new_version
+        return new_version is not None
 
     def _renew(self) -> None:
         while not self._released.wait(self._timing.renew_s):
             try:
                 if self._put(self._version):
                     continue
-                found = self._place.look(self._key)
-            except StudyError:  # the store is away: it is ours until another takes it
+                current = self._place.look(self._key)
+            except StudyError:  # the store is away: the lock is ours until another process takes it
                 continue
-            if found is not None and _id_of(found[0]) == self._id:
-                self._version = found[1]  # a renewal whose answer was lost
+            if current is not None and _id_of(current[0]) == self._id:
+                self._version = current[1]  # a renewal whose answer was lost
                 continue
             self.lost = (
                 f"the lock of study {self._name!r} was removed from the store, alone or with the study"
-                if found is None
-                else f"study {self._name!r} was taken over by {holder_of(found[0])}"
+                if current is None
+                else f"study {self._name!r} was taken over by {holder_of(current[0])}"
             )
             return
 

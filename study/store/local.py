@@ -24,13 +24,13 @@ _ADVICE = {
     errno.EPERM: "allow this user to read and write there, or choose another store",
     errno.EROFS: "that file system is read-only: choose another store",
 }
-# What passes by itself: space is freed, a file system is mounted again, its server comes back.
+# Errors that may pass by themselves: space is freed, a file system is mounted again, its server comes back.
 _PASSING = {
     *(errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EAGAIN),
     *(errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETDOWN, errno.ENETUNREACH, errno.ENOTCONN, errno.EBUSY),
     *(errno.ENFILE, errno.EMFILE, errno.ENOMEM, errno.ECONNREFUSED, errno.ECONNRESET, errno.EREMOTEIO),
 }
-_OURS = b'{"pid": '  # how a lock begins that somebody holds
+_OURS = b'{"pid": '  # how a lock that is held begins
 _TEMPORARY = re.compile(r".+\.[0-9a-f]{32}\.tmp")
 _KINDS = {
     stat.S_IFDIR: "a folder",
@@ -43,7 +43,7 @@ _KINDS = {
 
 @contextmanager
 def explained(path: Path, doing: str, let_pass: tuple[type[OSError], ...] = ()) -> Iterator[None]:
-    """Turn the system's errors into ones that say what to do."""
+    """Turn the system's errors into errors that say what to do."""
     try:
         yield
     except let_pass:
@@ -58,10 +58,10 @@ def explained(path: Path, doing: str, let_pass: tuple[type[OSError], ...] = ()) 
 
 
 class LocalFolder(Folder):
-    """A folder of a file system; made when first written to.
+    """A folder of a file system; made by the first write to it.
 
     Args:
-        path: where.
+        path: its path.
         is_made: whether a write makes it.
     """
 
@@ -73,21 +73,21 @@ class LocalFolder(Folder):
 
     @property
     def address(self) -> str:
-        """Give the absolute path."""
+        """The absolute path."""
         return str(self.path.resolve())
 
     @property
     def is_there(self) -> bool:
-        """Look for the folder, which may be empty."""
+        """Whether the folder exists; it may be empty."""
         with explained(self.path, "read"):
             return self.path.is_dir()
 
     def where_is(self, key: str) -> str:
-        """Give a file's path."""
+        """Return a file's path."""
         return str(self.path / key)
 
     def below(self, name: str) -> LocalFolder:
-        """Give the folder of that name right below this one; no link leads out of it either."""
+        """Return the folder of that name directly below this one; a link that leads elsewhere is refused."""
         path = self.path / name
         inside = path.resolve().parent == self.path.resolve()
         if not inside or path.name != name:
@@ -95,16 +95,16 @@ class LocalFolder(Folder):
         return LocalFolder(path)
 
     def as_it_is(self) -> LocalFolder:
-        """Give the same folder, which no write makes."""
+        """Return the same folder, which a write doesn't make."""
         return LocalFolder(self.path, is_made=False)
 
     def holding(self, key: str) -> list[str]:
-        """Name the folders that have such a file."""
+        """Return the names of the folders that have such a file."""
         with explained(self.path, "read"):
             return sorted(path.parent.name for path in self.path.glob(f"*/{key}") if path.is_file())
 
     def names(self, kind: str, suffix: str) -> list[str]:
-        """List a folder."""
+        """Return the names in a folder."""
         with explained(self.path / kind, "read"):
             try:
                 return sorted(
@@ -114,24 +114,24 @@ class LocalFolder(Folder):
                 return []
 
     def exists(self, key: str) -> bool:
-        """Look for a file."""
+        """Return whether there is such a file."""
         with explained(self.path / key, "read"):
             return (self.path / key).is_file()
 
     def read(self, key: str) -> bytes | None:
-        """Read a file; None also if another process moved it since it was listed."""
+        """Read a file; None also if another process has moved it since it was listed."""
         path = self.path / key
         try:
             with explained(path, "read", let_pass=(FileNotFoundError,)):
                 _check_file(path)
-                # Without waiting: a pipe may just have taken the file's place.
+                # O_NONBLOCK: a pipe may just have taken the file's place.
                 with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
                     return file.read()
         except FileNotFoundError:
             return None
 
     def read_all(self, keys: Sequence[str]) -> Iterator[tuple[str, bytes | NotAFileError | None]]:
-        """Read files one after another: 4,000 of 23 KB took 0.12 s so, and 0.20 s by two threads."""
+        """Read files one after another: 4,000 files of 23 KB took 0.12 s, and 0.20 s in two threads."""
         for key in keys:
             try:
                 content: bytes | NotAFileError | None = self.read(key)
@@ -140,10 +140,10 @@ class LocalFolder(Folder):
             yield key, content
 
     def write(self, key: str, data: bytes) -> None:
-        """Put a file in place whole, on the disk, or leave what is there."""
+        """Put a complete file in place, flushed to the disk, or leave what is there."""
         path = self.path / key
         temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.tmp")
-        with explained(path, "write"), self._there():
+        with explained(path, "write"), self._missing_explained():
             if self._is_made or path.parent != self.path:
                 path.parent.mkdir(parents=self._is_made, exist_ok=True)
             try:
@@ -153,7 +153,7 @@ class LocalFolder(Folder):
                     os.fsync(file.fileno())
                 temporary.replace(path)
             except BaseException:
-                _forget(temporary)
+                _discard(temporary)
                 raise
             folder = os.open(path.parent, os.O_RDONLY)
             try:
@@ -178,28 +178,28 @@ class LocalFolder(Folder):
 
     @contextmanager
     def lock(self, notify: Callable[[str], None]) -> Iterator[StudyLock]:
-        """Hold the file ``lock``; the kernel lets go of it when this process dies, however it dies."""
+        """Hold the file ``lock``; the kernel releases it when this process dies, for whatever reason."""
         path = self.path / "lock"
         with explained(self.path, "make the folder"):
             self.path.mkdir(parents=True, exist_ok=True)
         with explained(path, "lock"):
             file = _open_lock(path)
         with file:
-            before = file.read()
+            previous = file.read()
             try:
                 with explained(path, "lock", let_pass=(BlockingIOError,)):
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise BusyError(
-                    f"study {self.name!r} is being run by {holder_of(before)}: wait for it, or stop it"
+                    f"study {self.name!r} is being run by {holder_of(previous)}: wait for it, or stop it"
                 ) from None
             file.seek(0)
-            before = file.read()
-            if before and not before.startswith(_OURS):
+            previous = file.read()
+            if previous and not previous.startswith(_OURS):
                 raise StoreError(f"can't lock {path}: it isn't a lock, and it is left as it is; move it away")
-            if before:
+            if previous:
                 notify(
-                    f"{holder_of(before)} ended without a word, as if it was killed: going on from what it stored"
+                    f"{holder_of(previous)} ended without a word, as if it was killed: going on from what it stored"
                 )
             with explained(path, "write"):
                 file.truncate(0)
@@ -208,7 +208,7 @@ class LocalFolder(Folder):
             try:
                 yield StudyLock()
             finally:
-                with suppress(OSError):  # it is ours until it is closed, whatever is in it
+                with suppress(OSError):  # the lock is ours until the file is closed, whatever the file holds
                     file.truncate(0)
 
     def clean(self) -> None:
@@ -219,8 +219,8 @@ class LocalFolder(Folder):
                     path.unlink(missing_ok=True)
 
     @contextmanager
-    def _there(self) -> Iterator[None]:
-        """Say so if the folder is gone, and a write doesn't make it."""
+    def _missing_explained(self) -> Iterator[None]:
+        """Raise `StoreAwayError` if a write fails because the folder is gone."""
         try:
             yield
         except FileNotFoundError as error:
@@ -232,11 +232,11 @@ class LocalFolder(Folder):
 
 
 def _check_file(path: Path) -> None:
-    """Check that a path leads to a regular file: a pipe would be waited for, and a device may have no end.
+    """Check that a path leads to a regular file: reading a pipe would block, and a device may have no end.
 
     Raises:
-        FileNotFoundError: if there is nothing.
-        NotAFileError: if there is something else.
+        FileNotFoundError: if nothing is there.
+        NotAFileError: if something else is there.
     """
     try:
         mode = path.stat().st_mode
@@ -253,7 +253,7 @@ def _check_regular(path: Path, mode: int) -> None:
 
 
 def _open_lock(path: Path) -> BinaryIO:
-    """Open a study's lock, or make it; through no link, so that nobody else's file is written to."""
+    """Open a study's lock, or make it; follow no link, so that no file of another user is written to."""
     if path.is_symlink():
         raise NotAFileError(str(path), "it is a link, and a lock must be a file of its own")
     with suppress(FileNotFoundError):
@@ -264,7 +264,7 @@ def _open_lock(path: Path) -> BinaryIO:
     return file
 
 
-def _forget(temporary: Path) -> None:
+def _discard(temporary: Path) -> None:
     try:
         temporary.unlink(missing_ok=True)
     except OSError:  # as on a file system that has become read-only: `clean` removes it later

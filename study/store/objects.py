@@ -1,7 +1,7 @@
 """A folder in an object store: Amazon S3 and compatible servers, Google Cloud Storage, Azure.
 
-The only file that imports obstore. An object is put whole or not at all, by the store's own promise. Credentials are
-those of the machine: environment, files, or the role it has.
+This is the only file that imports obstore. Object stores guarantee that an object is written completely or not at all.
+Credentials are those of the machine: from its environment, its files or its role.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _NO_CREDENTIALS = re.compile(
 _NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|bucket does not exist")
 _STATUS = re.compile(r"status code: (\d{3}) ?([A-Za-z ]*)")
 _REQUEST = re.compile(r"Error performing .* in [\d.]+\w+(, after \d+ retries.*?)? +- ")
-# A store that is away must be told within seconds; `patiently` is for those that can wait.
+# A store that is away must be reported within seconds; callers that can wait use `patiently`.
 _RETRY = {
     "max_retries": 6,
     "retry_timeout": timedelta(seconds=8),
@@ -69,34 +69,34 @@ _USUAL = Timing()
 
 
 def open_objects(url: str, timing: Timing = _USUAL) -> ObjectFolder:
-    """Open a folder of an object store; nothing is asked of it yet.
+    """Open a folder of an object store, without sending it a request yet.
 
     Args:
         url: such as ``s3://bucket/prefix``.
-        timing: how its lock is kept.
+        timing: how often its lock is renewed, and when it is taken over.
 
     Raises:
-        InputError: if the URL isn't one of a store, or holds a password.
-        StoreError: if what the store needs to know is missing.
+        InputError: if the URL isn't one of an object store, or contains a password.
+        StoreError: if a setting that the store needs is missing.
     """
     try:
         parts = urlsplit(url)
-    except ValueError as error:  # a bracket without its other half
+    except ValueError as error:  # an unbalanced bracket
         raise InputError(f"--store {without_secret(url)} can't be read as a URL") from error
     scheme, place = parts.scheme.lower(), parts.netloc.rpartition("@")[2]
-    where, told = f"{scheme}://{place}{parts.path.rstrip('/')}", without_secret(url)
+    where, plain = f"{scheme}://{place}{parts.path.rstrip('/')}", without_secret(url)
     if scheme not in SCHEMES:
         hint = "; a folder is given by its path alone" if scheme == "file" else ""
         raise InputError(
-            f"--store {told}: results can't be kept at {scheme}://; give a folder, or a URL that begins with one of "
+            f"--store {plain}: results can't be kept at {scheme}://; give a folder, or a URL that begins with one of "
             f"{', '.join(f'{name}://' for name in SCHEMES)}{hint}"
         )
     is_container = scheme in ("abfs", "abfss") and ":" not in parts.netloc  # container@account
-    # A colon is in no name of a bucket: it is a key that has a slash.
+    # No bucket's name contains a colon: this is a key, cut off at a slash.
     has_user = ":" in parts.netloc or ("@" in parts.netloc and not is_container)
     if has_user or parts.query or parts.fragment:
         raise InputError(
-            f"--store {told}: the address must hold no password, key or token, since addresses are shown and kept: "
+            f"--store {plain}: the address must hold no password, key or token, since addresses are shown and kept: "
             + _ADVICE[SCHEMES[scheme]]
         )
     if is_container:
@@ -105,7 +105,7 @@ def open_objects(url: str, timing: Timing = _USUAL) -> ObjectFolder:
         raise InputError(
             f"--store {where}: the name of a bucket must follow, as in {scheme}://bucket/studies"
         )
-    with _told(SCHEMES[scheme], where, "open"):
+    with _explained(SCHEMES[scheme], where, "open"):
         store = from_url(where, client_options=_client(), retry_config=_RETRY, **_keys(scheme))  # type: ignore[call-overload]
     return ObjectFolder(store, where, SCHEMES[scheme], timing=timing)
 
@@ -121,18 +121,18 @@ class ObjectFolder(Folder):
 
     @property
     def address(self) -> str:
-        """Give the URL."""
+        """The URL."""
         return self.where
 
     @property
     def is_there(self) -> bool:
-        """Look for a first object below the prefix."""
-        with self._told("", "list"):
+        """Whether any object is below the prefix."""
+        with self._explained("", "list"):
             first = next(iter(obstore.list(self._store, self._prefix or None, chunk_size=1)), None)
         return bool(first)
 
     def below(self, name: str) -> ObjectFolder:
-        """Give the folder of that name right below this one."""
+        """Return the folder of that name directly below this one."""
         if name in ("", ".", "..") or re.search(r"[/\\\x00-\x1f\x7f]", name):
             raise InputError(f"{name!r} can't name a study: it must be one folder right below {self.where}")
         return ObjectFolder(
@@ -140,21 +140,21 @@ class ObjectFolder(Folder):
         )
 
     def as_it_is(self) -> ObjectFolder:
-        """Give this one: no object is in a folder that could be gone."""
+        """Return this folder: a prefix isn't made, so it can't be gone."""
         return self
 
     def holding(self, key: str) -> list[str]:
-        """List the prefixes, and look for the key below each."""
-        with self._told("", "list"):
-            found = obstore.list_with_delimiter(self._store, self._prefix or None)
-        names = [path.removeprefix(self._prefix) for path in found["common_prefixes"]]
-        there = in_order(lambda name: self.exists(f"{name}/{key}"), names, _AT_ONCE)
-        return sorted(name for name, is_there in there if is_there)
+        """Return the prefixes that have an object of that key."""
+        with self._explained("", "list"):
+            listing = obstore.list_with_delimiter(self._store, self._prefix or None)
+        names = [path.removeprefix(self._prefix) for path in listing["common_prefixes"]]
+        answers = in_order(lambda name: self.exists(f"{name}/{key}"), names, _AT_ONCE)
+        return sorted(name for name, exists in answers if exists)
 
     def names(self, kind: str, suffix: str) -> list[str]:
-        """List the objects."""
+        """Return the names of the objects below a prefix."""
         base = f"{self._prefix}{kind}/"
-        with self._told(kind, "list"):
+        with self._explained(kind, "list"):
             paths = [
                 entry["path"].removeprefix(base)
                 for entries in obstore.list(self._store, base.rstrip("/"))
@@ -163,38 +163,38 @@ class ObjectFolder(Folder):
         return sorted(path for path in paths if path.endswith(suffix) and "/" not in path)
 
     def exists(self, key: str) -> bool:
-        """Ask for an object's head."""
-        return self._asked(key, lambda path: obstore.head(self._store, path)) is not None
+        """Return whether there is such an object; only its head is requested."""
+        return self._if_there(key, lambda path: obstore.head(self._store, path)) is not None
 
     def read(self, key: str) -> bytes | None:
         """Get an object."""
-        return self._asked(key, lambda path: bytes(obstore.get(self._store, path).bytes()))
+        return self._if_there(key, lambda path: bytes(obstore.get(self._store, path).bytes()))
 
     def read_all(self, keys: Sequence[str]) -> Iterator[tuple[str, bytes | None]]:
-        """Get objects, many at once: a server far away takes its time for each."""
+        """Get many objects at once, since each request to a distant server takes long."""
         return in_order(self.read, keys, _AT_ONCE)
 
     def write(self, key: str, data: bytes) -> None:
         """Put an object."""
-        with self._told(key, "write"):
+        with self._explained(key, "write"):
             obstore.put(self._store, self._prefix + key, data)
 
     def remove(self, key: str) -> None:
         """Delete an object."""
-        self._asked(key, lambda path: obstore.delete(self._store, path), doing="remove")
+        self._if_there(key, lambda path: obstore.delete(self._store, path), doing="remove")
 
     def move(self, key: str, to: str) -> bool:
-        """Copy an object and delete it; False if it isn't there any more."""
+        """Copy an object and delete the original; False if it isn't there any more."""
 
         def rename(path: str) -> bool:
             obstore.rename(self._store, path, self._prefix + to)
             return True
 
-        return self._asked(key, rename, doing="set aside") is not None
+        return self._if_there(key, rename, doing="set aside") is not None
 
     @contextmanager
     def lock(self, notify: Callable[[str], None]) -> Iterator[StudyLock]:
-        """Hold the object ``lock``; a holder that dies is found out by who comes next."""
+        """Hold the object ``lock``; if a holder dies, the next process that wants the lock notices it."""
         lease = Lease(self, "lock", self.name, self._timing)
         try:
             lease.acquire(notify)
@@ -203,22 +203,22 @@ class ObjectFolder(Folder):
             lease.release()
 
     def clean(self) -> None:
-        """Do nothing: an object is there whole or not at all."""
+        """Do nothing: an object is complete or not there."""
 
     def look(self, key: str) -> tuple[bytes, Version] | None:
-        """Give an object with its version, or None."""
+        """Return an object with its version, or None."""
 
         def get(path: str) -> tuple[bytes, Version]:
-            found = obstore.get(self._store, path)
-            return bytes(found.bytes()), _version(found.meta)
+            response = obstore.get(self._store, path)
+            return bytes(response.bytes()), _version(response.meta)
 
-        return self._asked(key, get)
+        return self._if_there(key, get)
 
     def put_if(self, key: str, data: bytes, version: Version | None) -> Version | None:
-        """Put an object where that version is, or none is there; give the new version, or None if another is there."""
+        """Put an object in place of a version, or of nothing; return the new version, or None on conflict."""
         mode: Any = "create" if version is None else dict(version)
         try:
-            with self._told(
+            with self._explained(
                 key, "write", let_pass=(AlreadyExistsError, PreconditionError, FileNotFoundError)
             ):
                 return _version(obstore.put(self._store, self._prefix + key, data, mode=mode))
@@ -228,11 +228,11 @@ class ObjectFolder(Folder):
             self._check_bucket(error, key)
             return None  # the version that was there has been removed
 
-    def _asked(self, key: str, ask: Callable[[str], T], doing: str = "read") -> T | None:
-        """Ask for an object that may not be there."""
+    def _if_there(self, key: str, request: Callable[[str], T], doing: str = "read") -> T | None:
+        """Send a request for an object; None if it isn't there."""
         try:
-            with self._told(key, doing, let_pass=(FileNotFoundError,)):
-                return ask(self._prefix + key)
+            with self._explained(key, doing, let_pass=(FileNotFoundError,)):
+                return request(self._prefix + key)
         except FileNotFoundError as error:
             self._check_bucket(error, key)
             return None
@@ -241,19 +241,19 @@ class ObjectFolder(Folder):
         if _NO_BUCKET.search(str(error)):
             raise _sentence(error, self._kind, self.where_is(key), "reach") from None
 
-    def _told(self, key: str, doing: str, let_pass: tuple[type[Exception], ...] = ()) -> Any:
-        return _told(self._kind, self.where_is(key) if key else self.where, doing, let_pass)
+    def _explained(self, key: str, doing: str, let_pass: tuple[type[Exception], ...] = ()) -> Any:
+        return _explained(self._kind, self.where_is(key) if key else self.where, doing, let_pass)
 
 
 def _client() -> dict[str, Any]:
     plain = any(
         os.environ.get(name, "").startswith("http://") for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT")
     )
-    return _CLIENT | ({"allow_http": True} if plain else {})  # whoever names such a server wants it
+    return _CLIENT | ({"allow_http": True} if plain else {})  # a user who names a plain HTTP server wants it
 
 
 def _keys(scheme: str) -> dict[str, Any]:
-    """Give who knows the keys in the user's files, which obstore doesn't read, if there are such files."""
+    """Return a provider of the keys in the user's files, if there are any; obstore doesn't read these itself."""
     if SCHEMES[scheme] != "Amazon S3" or "AWS_ACCESS_KEY_ID" in os.environ:
         return {}
     file = os.environ.get("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials")
@@ -271,14 +271,16 @@ def _version(meta: Any) -> Version:
 
 
 @contextmanager
-def _told(kind: str, where: str, doing: str, let_pass: tuple[type[Exception], ...] = ()) -> Iterator[None]:
-    """Turn obstore's errors into ones that say what to do."""
+def _explained(
+    kind: str, where: str, doing: str, let_pass: tuple[type[Exception], ...] = ()
+) -> Iterator[None]:
+    """Turn obstore's errors into errors that say what to do."""
     try:
         yield
     except let_pass:
         raise
     except (BaseError, OSError, ValueError) as error:
-        raise _sentence(error, kind, where, doing) from None  # what it says may be pages long
+        raise _sentence(error, kind, where, doing) from None  # its text may be pages long
 
 
 def _sentence(error: Exception, kind: str, where: str, doing: str) -> StudyError:
@@ -316,7 +318,7 @@ def _server(kind: str) -> str:
 
 
 def _first_line(text: str) -> str:
-    """Give what went wrong without the request, whose address may hold a token."""
+    """Return the reason without the request, whose address may contain a token."""
     status = _STATUS.search(text)
     if status is not None:
         return f"{status[1]} {status[2]}".strip()

@@ -15,29 +15,29 @@ from study.words import duration
 T = TypeVar("T")
 
 PATIENCE_S = 600.0
-"""How long a store may be away, unless asked otherwise."""
+"""How long a store may be away by default."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
 _TICK_S = 1.0
 
 
 def patiently(act: Callable[[], T], patience_s: float) -> Generator[Event, None, T]:
-    """Act on the store; while it is away, try again after growing pauses, and say so.
+    """Act on the store; while it is away, try again after growing pauses.
 
-    Nothing says when a disk has room again, so it is tried. A tick comes every second, so that whoever pulls can stop
-    in between: then it is tried once more.
+    Nothing reports that a disk has room again, so the only way to know is to try. A tick comes every second, so the
+    caller can stop in between; the action is then tried once more.
 
     Args:
-        act: may be done twice.
-        patience_s: seconds until its error is believed; 0 to try once.
+        act: the action; it may be done twice.
+        patience_s: seconds after which its error is raised; 0 to try once.
 
     Yields:
-        A notice when the store is found away and when it is back; between, ticks.
+        A notice when the store is away and when it is back, and ticks in between.
 
     Returns:
         What `act` returns.
 
     Raises:
-        StoreAwayError: the last one, when patience is over.
+        StoreAwayError: the last one, when the time is over.
 
     Example:
         >>> list(patiently(lambda: print("stored"), 600.0))
@@ -79,11 +79,11 @@ def _back(began: float) -> str:
 
 @dataclass(frozen=True)
 class Patience:
-    """Acts on the store here and now, and waits while it is away.
+    """Acts on the store and blocks while it is away.
 
     Args:
-        notify: called when the store is found away and when it is back.
-        patience_s: seconds until its error is believed.
+        notify: called when the store is away and when it is back.
+        patience_s: seconds after which its error is raised.
 
     Example:
         >>> Patience(print)(lambda: "read")
@@ -97,11 +97,11 @@ class Patience:
         """Act, and return what `act` returns.
 
         Args:
-            act: may be done twice.
-            patience_s: instead of the usual patience; 0 to try once.
+            act: the action; it may be done twice.
+            patience_s: seconds for this action, instead of the usual ones; 0 to try once.
 
         Raises:
-            StoreAwayError: the last one, when patience is over.
+            StoreAwayError: the last one, when the time is over.
         """
         steps = patiently(act, self.patience_s if patience_s is None else patience_s)
         while True:
@@ -115,11 +115,11 @@ class Patience:
 
 
 class Later:
-    """Acts on the store in order, and waits for nothing: while it is away, what is to be done is kept for later.
+    """Acts on the store in order and never blocks: while the store is away, actions are queued.
 
     Args:
-        notify: called when the store is found away and when it is back.
-        patience_s: seconds until its error is believed; 0 to try once.
+        notify: called when the store is away and when it is back.
+        patience_s: seconds after which its error is raised; 0 to try once.
 
     Example:
         >>> later = Later(print)
@@ -136,23 +136,23 @@ class Later:
 
     @property
     def waiting(self) -> bool:
-        """Say whether anything is left to do."""
+        """Whether any action is queued."""
         return bool(self._acts)
 
     def do(self, act: Callable[[], object]) -> None:
-        """Act now if the store is there and nothing waits, else after what waits.
+        """Act now if the store is there and no action is queued, else after those in the queue.
 
         Args:
-            act: may be done twice.
+            act: the action; it may be done twice.
         """
         self._acts.append(act)
         self.go_on()
 
     def go_on(self) -> None:
-        """Do what can be done by now. Call it every now and then.
+        """Do the queued actions that can be done now. Call it from time to time.
 
         Raises:
-            StoreAwayError: the last one, when patience is over.
+            StoreAwayError: the last one, when the time is over.
         """
         if not self._acts or time.monotonic() < self._again_at:
             return

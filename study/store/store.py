@@ -19,11 +19,11 @@ class Store:
     """A folder of studies.
 
     Args:
-        root: a folder, made when first written to, or the URL of one in an object store: ``s3://bucket/studies``.
-        read_only: leave every file where it is, also the bad ones.
+        root: a folder, made by the first write, or the URL of one in an object store: ``s3://bucket/studies``.
+        read_only: leave every file where it is, even bad ones.
 
     Attributes:
-        notices: sentences about files of other studies that were skipped in `adopt`, for the user.
+        notices: sentences for the user about files of other studies that `adopt` skipped.
 
     Raises:
         InputError: if no store can be at that address.
@@ -40,19 +40,19 @@ class Store:
 
     @property
     def where(self) -> str:
-        """Give its address, to print."""
+        """The store's address, to print."""
         return self._folder.where
 
     @property
     def address(self) -> str:
-        """Give the address that means the same to a process elsewhere."""
+        """The address that means the same to a process elsewhere."""
         return self._folder.address
 
     def require(self) -> None:
         """Check that there is a store to read: a mistyped address would look like an empty one.
 
         Raises:
-            InputError: if nothing is at its address.
+            InputError: if there is nothing at its address.
 
         Example:
             >>> Store("no-such-folder").require()
@@ -61,21 +61,21 @@ class Store:
             study.errors.InputError: there is no store at no-such-folder: correct --store, or run a study...
         """
         if not self._folder.is_there:
-            raise InputError(self._nothing)
+            raise InputError(self._no_store_hint)
 
     @property
-    def _nothing(self) -> str:
+    def _no_store_hint(self) -> str:
         return (
             f"there is no store at {self.where}: correct --store, or run a study there, which makes it "
             f"(`study run demo --store {self.where}` does)"
         )
 
     def studies(self) -> list[str]:
-        """List the studies by name."""
+        """Return the names of the studies, sorted."""
         return self._folder.holding("spec.yaml")
 
     def study(self, name: str) -> StudyStore:
-        """Give the part of one study, whether or not it is there yet.
+        """Return a study's store, whether or not the study is there yet.
 
         Raises:
             InputError: if the name would leave the store's folder.
@@ -83,54 +83,54 @@ class Store:
         return StudyStore(self._folder.below(name), read_only=self.read_only)
 
     def open(self, name: str) -> StudyStore:
-        """Give the part of a study that must be there.
+        """Return the store of a study that must be there.
 
         Raises:
-            UnknownStudyError: if it isn't, naming those nearest.
+            UnknownStudyError: if it isn't; the message names the most similar ones.
         """
         study = self.study(name)
         if not study.exists:
             if not self._folder.is_there:
-                raise UnknownStudyError(f"no study {name!r}: {self._nothing}")
-            known = self.studies()
-            near = difflib.get_close_matches(name, known, n=3, cutoff=0.5) or known[:5]
+                raise UnknownStudyError(f"no study {name!r}: {self._no_store_hint}")
+            names = self.studies()
+            near = difflib.get_close_matches(name, names, n=3, cutoff=0.5) or names[:5]
             hint = f"; there is {', '.join(near)}" if near else "; the store is empty"
             raise UnknownStudyError(f"no study {name!r} in {self.where}{hint}")
         return study
 
     def adopt(self, name: str, trial_ids: Collection[str], into: StudyStore | None = None) -> int:
-        """Copy results that other studies of this store already have into this one.
+        """Copy results that other studies of this store already have into a study.
 
         Args:
-            name: the study that wants them.
-            trial_ids: what it wants; what it has is left alone.
-            into: the study as its driver has it, which keeps notices of its own; None for anybody.
+            name: the study to copy them into.
+            trial_ids: the trials that it needs; those that it already has are left alone.
+            into: the study's store as its driver opened it, which collects notices of its own; None without a driver.
 
         Returns:
             How many trials were adopted.
         """
         study, others = into or self.study(name), [other for other in self.studies() if other != name]
-        wanted = set(trial_ids) - study.done() if others else set()
-        adopted = 0
+        missing = set(trial_ids) - study.done() if others else set()
+        count = 0
         for other_name in others:
-            if wanted:
+            if missing:
                 other = StudyStore(self._folder.below(other_name), read_only=True)
-                found = study.adopt(other_name, other, wanted)
+                adopted = study.adopt(other_name, other, missing)
                 self.notices += other.notices
-                wanted -= found
-                adopted += len(found)
+                missing -= adopted
+                count += len(adopted)
         if into is None:
             self.notices += study.notices
-        return adopted
+        return count
 
 
 def folder_at(root: str | Path) -> Folder:
-    """Give the folder, or the prefix of an object store, at an address; see `Store`."""
+    """Return the folder, or the prefix of an object store, at an address; see `Store`."""
     if is_url(root):
-        from study.store.objects import open_objects  # only here: folders do without, and start sooner
+        from study.store.objects import open_objects  # only here: folders don't need it, and start sooner
 
         return open_objects(str(root))
-    if _ONE_SLASH.match(str(root)):  # what `Path` makes of a URL
+    if _ONE_SLASH.match(str(root)):  # what `Path` turns a URL into
         raise InputError(
             f"--store {root}: an address of an object store has two slashes, as in s3://bucket/studies"
         )

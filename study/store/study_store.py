@@ -31,7 +31,7 @@ from study.store.validated import ValidatedFiles, key_of, pack_of
 
 _SPEC, _REPORT, _PAGE = "spec.yaml", "report", "report/report.html"
 # A weight seldom equals another, and resembles it in its first byte only. The 12.1 KB of a trained NALU (100 inputs, 10
-# hidden units) take 18.0 KB by default, 11.3 without a dictionary, 10.5 with bytes of the same place side by side.
+# hidden units) take 18.0 KB by default, 11.3 without a dictionary, 10.5 with the bytes of each position side by side.
 _WEIGHTS_ENCODING = {"use_dictionary": False, "use_byte_stream_split": ["value.list.element"]}
 
 
@@ -39,9 +39,9 @@ class StudyStore:
     """One study's folder.
 
     Args:
-        folder: where it lies.
-        read_only: leave every file where it is, also the bad ones.
-        attempt: whose driver or worker writes: see `of_attempt`; None for anybody.
+        folder: the folder.
+        read_only: leave every file where it is, even bad ones.
+        attempt: the attempt of the driver or worker that writes (see `of_attempt`); None without one.
     """
 
     def __init__(self, folder: Folder, read_only: bool = False, attempt: str | None = None) -> None:
@@ -51,17 +51,17 @@ class StudyStore:
 
     @property
     def where(self) -> str:
-        """Give the folder's address, to print."""
+        """The folder's address, to print."""
         return self._folder.where
 
     @property
     def name(self) -> str:
-        """Give the study's name."""
+        """The study's name."""
         return self._folder.name
 
     @property
     def path(self) -> Path | None:
-        """Give the folder's path in this machine's file system; None of an object store."""
+        """The folder's path in this machine's file system; None for an object store."""
         return self._folder.path
 
     @property
@@ -71,16 +71,16 @@ class StudyStore:
 
     @property
     def exists(self) -> bool:
-        """Say whether the study has been begun."""
+        """Whether the study has been started."""
         return self._folder.exists(_SPEC)
 
     def write_spec(self, text: str) -> None:
-        """Keep the study's file as it was given."""
+        """Write the study's file as the user wrote it."""
         self.check()
         self._put(_SPEC, text.encode())
 
     def read_spec(self) -> str:
-        """Give back the study's file."""
+        """Read the study's file."""
         content = self._folder.read(_SPEC)
         if content is None:
             raise StoreError(f"can't read {self.spec_where}: it isn't there; `study run` writes it")
@@ -93,33 +93,33 @@ class StudyStore:
 
     @property
     def spec_where(self) -> str:
-        """Give the address of the study's file, to print."""
+        """The address of the study's file, to print."""
         return self._folder.where_is(_SPEC)
 
-    # what else belongs to the study
+    # other files of the study
 
     def keep(self, name: str, data: bytes) -> None:
-        """Put a file beside the results, in place of the last one of that name."""
+        """Write another file of the study, in place of an earlier one of that name."""
         self.check()
         self._put(name, data)
 
     def kept(self, name: str) -> bytes | None:
-        """Give a file that was kept; None if there is none."""
+        """Read a file that `keep` wrote; None if there is none."""
         return self._folder.read(name)
 
     def kept_where(self, name: str) -> str:
-        """Give a kept file's address, to print."""
+        """Return the address of such a file, to print."""
         return self._folder.where_is(name)
 
-    # the report, where there is no folder to write it into
+    # the report, in an object store
 
     @property
     def page(self) -> str | None:
-        """Give the address of the report's page; None if there is none."""
+        """The address of the report's page; None if there is none."""
         return self._folder.where_is(_PAGE) if self._folder.exists(_PAGE) else None
 
     def keep_report(self, files: Sequence[Path]) -> None:
-        """Put a report's files, which lie elsewhere, in place of the last report."""
+        """Copy a report's files from elsewhere, in place of the last report."""
         self.check()
         for file in files:
             self._put(f"{_REPORT}/{file.name}", file.read_bytes())
@@ -136,17 +136,17 @@ class StudyStore:
         weights: Sequence[Weights],
         provenance: Mapping[str, Any],
     ) -> None:
-        """Store a pack's results: whole, or not at all. A pack stored before is replaced.
+        """Store a pack's results completely, or not at all. A pack stored before is replaced.
 
         Args:
             pack_id: name of the files.
-            results: one a trial.
-            curves: those of the trials that have one; a failed trial's is not kept.
+            results: one for each trial.
+            curves: of the trials that have one; those of failed trials aren't stored.
             weights: the same.
-            provenance: where they come from; must be JSON.
+            provenance: where the results come from; must be JSON.
 
         Raises:
-            StoreError: if the disk is full or closed to us, or `check` fails; what was stored before is untouched.
+            StoreError: if the disk is full or can't be written to, or `check` fails; what was stored is untouched.
         """
         failed = {result.trial.id for result in results if result.outcome is Outcome.FAILED}
         self._write_tables(
@@ -166,7 +166,7 @@ class StudyStore:
         provenance: Mapping[str, Any],
     ) -> None:
         self.check()
-        # Results go last: they are what makes a pack done, and then its weights and curves must be there.
+        # Results go last: they mark the pack as done, so its weights and curves must already be there.
         files = {
             "weights": parquet(weights, provenance, compression="zstd", **_WEIGHTS_ENCODING),
             "curves": parquet(curves, provenance, compression="zstd"),
@@ -176,20 +176,20 @@ class StudyStore:
             self._put(key_of(kind, pack_id), data)
 
     def pack_ids(self) -> set[str]:
-        """Name the packs that have a file of results, believed or not."""
+        """Return the ids of the packs that have a file of results, valid or not."""
         return {pack_of(key) for key in self._files.keys("results")}
 
     def has_pack(self, pack_id: str) -> bool:
-        """Say whether this very pack is done: its results can be read and none of them failed."""
+        """Return whether this very pack is done: its results can be read and no trial failed."""
         table = self._files.table(key_of("results", pack_id), ["outcome"])
         return table is not None and Outcome.FAILED not in table["outcome"].to_pylist()
 
     def read_pack(self, pack_id: str, *, with_curves: bool = True) -> tuple[pa.Table, pa.Table]:
-        """Give the rows and the curves of one pack.
+        """Return the rows and the curves of one pack.
 
         Args:
-            pack_id: which.
-            with_curves: whole curves are large; without them the second table is empty.
+            pack_id: the pack.
+            with_curves: read the curves, which are large; without them the second table is empty.
 
         Raises:
             StoreError: if the pack has no results that can be read.
@@ -201,28 +201,28 @@ class StudyStore:
         return results, CURVE_SCHEMA.empty_table() if curves is None else curves
 
     def done(self) -> set[str]:
-        """Name the trials that have a result other than failed."""
+        """Return the ids of the trials that have a result other than failed."""
         return set(self.outcomes()["trial_id"].to_pylist())
 
     def outcomes(self) -> pa.Table:
-        """Give the outcome of each trial that has one other than failed, as columns ``trial_id`` and ``outcome``."""
+        """Return each trial's outcome, if it has one other than failed, as columns ``trial_id`` and ``outcome``."""
         schema = pa.schema([RESULT_SCHEMA.field(name) for name in ("trial_id", "outcome")])
         read = self._files.tables(self._files.keys("results"), schema.names)
         rows = pa.concat_tables([schema.empty_table(), *(table for _, table in read if table is not None)])
         rows = rows.filter(pc.not_equal(rows["outcome"], str(Outcome.FAILED)))
         if pc.count_distinct(rows["trial_id"]).as_py() == len(rows):
             return rows
-        # Of a trial done twice, on two devices, the outcomes may differ: this is for counting only.
+        # The outcomes of a trial done twice, on two devices, may differ; they are used only for counting.
         ids = rows["trial_id"].combine_chunks().dictionary_encode().indices.to_numpy()
         return rows.take(np.unique(ids, return_index=True)[1])
 
     def read_results(self) -> pa.Table:
-        """Give the study's results, one row a trial, ordered by cell and seed however they were packed.
+        """Return the study's results, one row a trial, ordered by cell and seed, however the trials were packed.
 
-        A result beats a failure. Of a trial done twice, the one first by file name is kept.
+        A result takes precedence over a failure. If a trial was done twice, the first result by file name is returned.
 
         Raises:
-            ConflictError: if one engine and device kind gave a trial two different results.
+            ConflictError: if one engine and kind of device gave a trial two different results.
         """
         read = self._files.tables(self._files.keys("results"))
         tables = {key.partition("/")[2]: table for key, table in read if table is not None}
@@ -232,135 +232,136 @@ class StudyStore:
         return rows.sort_by([("cell_id", "ascending"), ("seed", "ascending")])
 
     def read_curves(self, trial_ids: Collection[str] | None = None) -> pa.Table:
-        """Give the learning curves, one row a trial, ordered by trial id.
+        """Return the learning curves, one row a trial, ordered by trial id.
 
         Args:
-            trial_ids: whose; None for all. Whole curves are large: ask for what you need.
+            trial_ids: trials to read; None for all. Whole curves are large, so ask only for those you need.
         """
         return self._read_rows("curves", CURVE_SCHEMA, trial_ids)
 
     def read_weights(self, trial_ids: Collection[str] | None = None) -> pa.Table:
-        """Give trained weights, one row a trial, ordered by trial id; what an earlier version trained has none.
+        """Return trained weights, one row a trial, ordered by trial id; trials of an earlier version have none.
 
         Args:
-            trial_ids: whose; None for all. Weights are large: ask for what you need.
+            trial_ids: trials to read; None for all. Weights are large, so ask only for those you need.
         """
         return self._read_rows("weights", WEIGHTS_SCHEMA, trial_ids)
 
     def _read_rows(self, kind: str, schema: pa.Schema, trial_ids: Collection[str] | None) -> pa.Table:
-        wanted = None if trial_ids is None else pa.array(sorted(trial_ids), pa.string())
+        ids = None if trial_ids is None else pa.array(sorted(trial_ids), pa.string())
         tables = [schema.empty_table()]
-        holding = self._holding(wanted)  # a file of another pack: a kill came before its results
-        keys = [key for key in self._files.keys(kind) if pack_of(key) in holding]
-        for _, table in self._files.tables(keys, only=wanted):
+        # A file of any other pack was left by a process that was killed before it wrote the pack's results.
+        packs = self._packs_with(ids)
+        keys = [key for key in self._files.keys(kind) if pack_of(key) in packs]
+        for _, table in self._files.tables(keys, only=ids):
             if table is not None and len(table):
                 tables.append(table)
-        everything = pa.concat_tables(tables)
-        ids = np.asarray(everything["trial_id"].to_pylist(), dtype=str)
-        return everything.take(np.unique(ids, return_index=True)[1])
+        rows = pa.concat_tables(tables)
+        row_ids = np.asarray(rows["trial_id"].to_pylist(), dtype=str)
+        return rows.take(np.unique(row_ids, return_index=True)[1])
 
-    def _holding(self, wanted: pa.Array | None) -> set[str]:
-        """Find by the packs' results, which are small, those that have one of the wanted trials."""
-        if wanted is None:
+    def _packs_with(self, trial_ids: pa.Array | None) -> set[str]:
+        """Return the packs that have one of the trials, by their results, which are small."""
+        if trial_ids is None:
             return self.pack_ids()
         tables = self._files.tables(self._files.keys("results"), ["trial_id"])
         return {
             pack_of(key)
             for key, table in tables
-            if table is not None and pc.any(pc.is_in(table["trial_id"], wanted)).as_py()
+            if table is not None and pc.any(pc.is_in(table["trial_id"], trial_ids)).as_py()
         }
 
     def provenances(self) -> list[dict[str, Any]]:
-        """Tell where the results come from: each different answer once."""
-        found: dict[str, dict[str, Any]] = {}
+        """Return the different provenances of the results, each once."""
+        by_text: dict[str, dict[str, Any]] = {}
         for _, file in self._files.opened(self._files.keys("results")):
             if file is not None:
-                answer = provenance_of(file)
-                found[json.dumps(answer, sort_keys=True)] = answer
-        return list(found.values())
+                provenance = provenance_of(file)
+                by_text[json.dumps(provenance, sort_keys=True)] = provenance
+        return list(by_text.values())
 
-    def adopt(self, other_name: str, other: StudyStore, wanted: Collection[str]) -> set[str]:
-        """Copy the wanted results of another study, with their curves and weights, pack by pack.
+    def adopt(self, other_name: str, other: StudyStore, trial_ids: Collection[str]) -> set[str]:
+        """Copy results of another study, with their curves and weights, pack by pack.
 
         Args:
-            other_name: what the provenance calls the other study.
-            other: where to look; opened read-only, since it may be running.
-            wanted: ids of trials.
+            other_name: the other study's name, for the provenance.
+            other: the other study's store, opened read-only, since that study may be running.
+            trial_ids: ids of the trials to copy.
 
         Returns:
-            The ids of the trials that were found.
+            The ids of the trials that the other study has.
         """
         try:
-            found = other.done() & set(wanted)
-            rows = other.read_results() if found else RESULT_SCHEMA.empty_table()
+            shared = other.done() & set(trial_ids)
+            rows = other.read_results() if shared else RESULT_SCHEMA.empty_table()
         except (InputError, StoreError) as error:
             self._files.notice(f"nothing was adopted from study {other_name!r}: {error}")
             return set()
-        left = set(found)
-        provenance = {"adopted_from": other_name, "original": other.provenances() if found else []}
-        for pack_id in sorted(other.pack_ids()) if found else ():
-            taken = left & other.trials_of(pack_id)
-            if taken:
-                ids = pa.array(sorted(taken))
-                name = hashlib.sha256("\n".join([other_name, *sorted(taken)]).encode()).hexdigest()[:16]
+        left = set(shared)
+        provenance = {"adopted_from": other_name, "original": other.provenances() if shared else []}
+        for pack_id in sorted(other.pack_ids()) if shared else ():
+            in_pack = left & other.trials_of(pack_id)
+            if in_pack:
+                ids = pa.array(sorted(in_pack))
+                name = hashlib.sha256("\n".join([other_name, *sorted(in_pack)]).encode()).hexdigest()[:16]
                 results = rows.filter(pc.is_in(rows["trial_id"], ids))
                 self._write_tables(f"adopted-{name}", results, *other.details_of(pack_id, ids), provenance)
-                left -= taken
-        return found
+                left -= in_pack
+        return shared
 
     def trials_of(self, pack_id: str) -> set[str]:
-        """Name the trials that have a result other than failed in a pack; none if it can't be read."""
+        """Return the trials of a pack that have a result other than failed; none if the pack can't be read."""
         table = self._files.table(key_of("results", pack_id), ["trial_id", "outcome"])
         if table is None:
             return set()
         return set(table.filter(pc.not_equal(table["outcome"], str(Outcome.FAILED)))["trial_id"].to_pylist())
 
     def details_of(self, pack_id: str, trial_ids: pa.Array) -> tuple[pa.Table, pa.Table]:
-        """Give the curves and the weights of some trials of a pack; what can't be read has none."""
-        found = []
+        """Return the curves and the weights of some trials of a pack; those that can't be read are left out."""
+        details = []
         for kind, schema in (("curves", CURVE_SCHEMA), ("weights", WEIGHTS_SCHEMA)):
             ((_, table),) = self._files.tables([key_of(kind, pack_id)], only=trial_ids)
-            found.append(schema.empty_table() if table is None else table)
-        return found[0], found[1]
+            details.append(schema.empty_table() if table is None else table)
+        return details[0], details[1]
 
     # checkpoints
 
     def save_checkpoint(self, checkpoint: Checkpoint) -> None:
-        """Keep a pack in mid-training, in place of its last checkpoint.
+        """Store a pack's checkpoint, in place of its last one.
 
         Raises:
-            StoreError: if the disk is full or closed to us; the last checkpoint is untouched.
+            StoreError: if the disk is full or can't be written to; the last checkpoint is untouched.
             ValueError: if an array would need pickle.
         """
         self.check()
         self._put(key_of("checkpoints", checkpoint.pack_id), npz(checkpoint))
 
     def load_checkpoint(self, pack_id: str) -> Checkpoint | None:
-        """Give a pack's last checkpoint, or None if it has none that can be believed."""
-        found = self._files.checkpoints([key_of("checkpoints", pack_id)], with_arrays=True)
-        return found[0] if found else None
+        """Return a pack's last checkpoint, or None if it has no valid one."""
+        checkpoints = self._files.checkpoints([key_of("checkpoints", pack_id)], with_arrays=True)
+        return checkpoints[0] if checkpoints else None
 
     def checkpoints(self) -> list[tuple[str, tuple[str, ...], int]]:
-        """List the packs in mid-training: id, trials, iteration; the furthest first."""
-        read = self._files.checkpoints(self._files.keys("checkpoints"), with_arrays=False)
-        found = [(kept.pack_id, kept.trial_ids, kept.iteration) for kept in read]
-        return sorted(found, key=lambda kept: (-kept[2], kept[0]))
+        """Return id, trials and iteration of the packs in mid-training, the furthest first."""
+        headers = self._files.checkpoints(self._files.keys("checkpoints"), with_arrays=False)
+        packs = [(header.pack_id, header.trial_ids, header.iteration) for header in headers]
+        return sorted(packs, key=lambda pack: (-pack[2], pack[0]))
 
     def drop_checkpoint(self, pack_id: str) -> None:
-        """Forget a pack's checkpoint, if there is one."""
+        """Remove a pack's checkpoint, if there is one."""
         self._folder.remove(key_of("checkpoints", pack_id))
 
     # one driver at a time
 
     @contextmanager
     def lock(self, notify: Callable[[str], None] = lambda sentence: None) -> Iterator[StudyLock]:
-        """Hold the study: on a file system until this process dies, however it dies, in an object store while it lives.
+        """Hold the study, on a file system or in an object store, at most until this process dies, for whatever reason.
 
         Args:
             notify: called if it takes long.
 
         Yields:
-            What says whether another process has taken the study over meanwhile.
+            The lock, which says whether another process has taken the study over meanwhile.
 
         Raises:
             BusyError: if another process holds it.
@@ -369,35 +370,35 @@ class StudyStore:
             yield held
 
     def begin_attempt(self) -> str:
-        """Take the study over: workers of earlier attempts stop when they read this id.
+        """Take the study over with a new attempt: workers of earlier ones stop when they read its id.
 
-        Call it with the lock held. Also removes what a kill left half-written.
+        Call it with the lock held. It also removes what a killed process left half-written.
         """
         attempt = uuid.uuid4().hex
         self._folder.write("attempt", attempt.encode())
-        self._folder.clean()  # only now: whoever misses what it was writing must read why
+        self._folder.clean()  # only now: a worker whose temporary file is gone must find the new attempt
         return attempt
 
     def attempt(self) -> str | None:
-        """Give the id of the latest attempt, or None if there was none."""
+        """Return the id of the latest attempt, or None if there was none."""
         data = self._folder.read("attempt")
         return None if data is None else data.decode()
 
     def of_attempt(self, attempt: str) -> StudyStore:
-        """Give the study as the driver and the workers of an attempt have it.
+        """Return the study's store for the driver and the workers of an attempt.
 
-        Whatever they write, they `check` before; and no write makes the study's folder anew where it was.
+        It calls `check` before each write, and a write doesn't make the study's folder again if that is gone.
 
         Args:
-            attempt: what `begin_attempt` gave.
+            attempt: the id that `begin_attempt` returned.
         """
         return StudyStore(self._folder.as_it_is(), attempt=attempt)
 
     def check(self) -> None:
-        """Check that the study is in the store, and still this attempt's; of no attempt, check nothing.
+        """Check that the study is in the store, and still this attempt's; without an attempt, check nothing.
 
         Raises:
-            StudyGoneError: if it isn't there: an empty place may be where its file system will be mounted again.
+            StudyGoneError: if it isn't there: perhaps its file system will be mounted again.
             BusyError: if another driver has taken it over.
         """
         if self._attempt is None:
@@ -415,5 +416,5 @@ class StudyStore:
         try:
             self._folder.write(key, data)
         except StoreError:
-            self.check()  # another driver that begins removes what is half written
+            self.check()  # another driver removes half-written files when it starts
             raise

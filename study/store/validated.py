@@ -27,11 +27,11 @@ class ValidatedFiles:
     """Reads the files of a study.
 
     Args:
-        folder: where they are.
-        read_only: leave every file where it is, also the bad ones.
+        folder: the study's folder.
+        read_only: leave every file where it is, even bad ones.
 
     Attributes:
-        notices: sentences about files that were set aside or skipped, for the user.
+        notices: sentences for the user about files that were set aside or skipped.
     """
 
     def __init__(self, folder: Folder, read_only: bool) -> None:
@@ -40,25 +40,25 @@ class ValidatedFiles:
         self._read_only = read_only
 
     def keys(self, kind: str) -> list[str]:
-        """List the files of a kind that are named as a pack's."""
+        """Return the keys of the files of a kind that are named as a pack's."""
         suffix = _suffix(kind)
         names = self._folder.names(kind, suffix)
         return [f"{kind}/{name}" for name in names if _NAME.fullmatch(name.removesuffix(suffix))]
 
     def table(self, key: str, columns: list[str] | None = None) -> pa.Table | None:
-        """Read a Parquet file; None if it isn't there or can't be believed."""
-        ((_, found),) = self.tables([key], columns)
-        return found
+        """Read a Parquet file; None if it isn't there or isn't valid."""
+        ((_, table),) = self.tables([key], columns)
+        return table
 
     def tables(
         self, keys: Sequence[str], columns: list[str] | None = None, only: pa.Array | None = None
     ) -> Iterator[tuple[str, pa.Table | None]]:
-        """Read Parquet files, in their order, as tables of today's format.
+        """Read Parquet files, in order, as tables of the current format.
 
         Args:
-            keys: which.
-            columns: to read; None for all.
-            only: ids of the trials to keep; None for all.
+            keys: the files to read.
+            columns: columns to read; None for all.
+            only: ids of the trials to read; None for all.
         """
 
         def read(key: str, file: pq.ParquetFile) -> pa.Table:
@@ -69,22 +69,22 @@ class ValidatedFiles:
             yield key, None if file is None else self._parsed(key, read, key, file)
 
     def opened(self, keys: Sequence[str]) -> Iterator[tuple[str, pq.ParquetFile | None]]:
-        """Open Parquet files, in their order."""
+        """Open Parquet files, in order."""
         for key, data in self._read_all(keys):
             where = self._folder.where_is(key)
             yield key, None if data is None else self._parsed(key, open_parquet, where, data, kind_of(key))
 
     def checkpoints(self, keys: Sequence[str], *, with_arrays: bool) -> list[Checkpoint]:
-        """Read those checkpoints that are there and can be believed, or only what they are of."""
-        found = []
+        """Read the checkpoints that are there and valid, with or without their arrays."""
+        checkpoints = []
         for key, data in self._read_all(keys):
             if data is not None:
                 where, pack_id = self._folder.where_is(key), pack_of(key)
-                found.append(self._parsed(key, parse_checkpoint, where, data, pack_id, with_arrays))
-        return [checkpoint for checkpoint in found if checkpoint is not None]
+                checkpoints.append(self._parsed(key, parse_checkpoint, where, data, pack_id, with_arrays))
+        return [checkpoint for checkpoint in checkpoints if checkpoint is not None]
 
     def notice(self, sentence: str) -> None:
-        """Note something for the user, once."""
+        """Add a notice for the user, unless it is there already."""
         if sentence not in self.notices:
             self.notices.append(sentence)
 
@@ -95,16 +95,16 @@ class ValidatedFiles:
                 self._quarantine(key, content.reason)
             yield key, None if isinstance(content, NotAFileError) else content
 
-    def _parsed(self, key: str, parse: Callable[..., T], *given: Any) -> T | None:
+    def _parsed(self, key: str, parse: Callable[..., T], *arguments: Any) -> T | None:
         try:
-            return parse(*given)
-        except (StudyError, MemoryError):  # a file of another version is good, and so may be a large one
+            return parse(*arguments)
+        except (StudyError, MemoryError):  # such a file may be good: it is of another version, or too large
             raise
         except NoUpgradeError as error:
             self.notice(str(error))
         except UnbelievableError as error:
             self._quarantine(key, str(error))
-        except Exception as error:  # what a torn or foreign file makes its reader raise has no end
+        except Exception as error:  # a truncated or foreign file can make its reader raise anything
             self._quarantine(key, f"it can't be read ({type(error).__name__}: {error})")
         return None
 
@@ -116,7 +116,7 @@ class ValidatedFiles:
         plain = key.replace("/", "-")
         names = itertools.chain([plain], (f"again-{count}-{plain}" for count in itertools.count(2)))
         name = next(name for name in names if not self._is_quarantined(name))
-        if self._folder.move(key, f"quarantine/{name}"):  # else another process was quicker
+        if self._folder.move(key, f"quarantine/{name}"):  # if not, another process was quicker
             self._folder.write(f"quarantine/{name}{_WHY}", f"{where}: {why}\n".encode())
             self.notice(f"{where} was set aside as {self._folder.where_is(f'quarantine/{name}')}: {why}")
 
@@ -125,10 +125,10 @@ class ValidatedFiles:
 
 
 def key_of(kind: str, pack_id: str) -> str:
-    """Name a pack's file of a kind.
+    """Return the key of a pack's file of a kind.
 
     Raises:
-        InputError: if such a name could lead elsewhere.
+        InputError: if the pack's id could lead elsewhere as a file name.
 
     Example:
         >>> key_of("results", "00aa"), key_of("checkpoints", "00aa")
@@ -140,7 +140,7 @@ def key_of(kind: str, pack_id: str) -> str:
 
 
 def pack_of(key: str) -> str:
-    """Give the pack that a file is of.
+    """Return the id of the pack that a file belongs to.
 
     Example:
         >>> pack_of("results/00aa.parquet")
@@ -150,7 +150,7 @@ def pack_of(key: str) -> str:
 
 
 def kind_of(key: str) -> str:
-    """Give the kind of a file.
+    """Return the kind of a file.
 
     Example:
         >>> kind_of("results/00aa.parquet")
@@ -164,4 +164,4 @@ def _suffix(kind: str) -> str:
 
 
 FAILED = "-failed"
-"""End of the name of a pack whose trials failed: they are done again, in another."""
+"""Suffix of the name of a pack whose trials failed: they are trained again, in another pack."""

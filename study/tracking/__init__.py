@@ -1,8 +1,8 @@
 """Records to and from MLflow: a view of the store. The only files importing MLflow.
 
-One experiment a study; in it one run for the study, and under that one run a trial. Training never waits for
-MLflow and never fails because of it: what a `Publisher` misses, `sync` publishes later; publishing twice
-changes nothing.
+Each study has one experiment, with one run for the study and, below it, one run for each trial. Training never waits
+for MLflow and never fails because of it: what a `Publisher` misses, `sync` publishes later; publishing twice changes
+nothing.
 """
 
 from study.tracking.address import check_reachable, default_uri

@@ -18,22 +18,22 @@ if TYPE_CHECKING:
 
 _SQLITE = "sqlite:///"
 _SERVED = "mlflow-artifacts:"
-_BUSY_S = 30.0  # of a database that another process writes to
+_BUSY_S = 30.0  # longest wait for a database that another process writes to
 ENVIRONMENT = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "DO_NOT_TRACK": "true",
     "GIT_PYTHON_REFRESH": "quiet",
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
-    # A server that is down must cost nothing, and a request sent again could make a second run: what failed
-    # is looked up before it is published again.
+    # A server that is down must cost no time, and a repeated request could make a second run: the publisher checks
+    # what is there before it tries again.
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",
 }
-"""What MLflow's client and server shall know, unless the environment says otherwise."""
+"""Environment variables for MLflow's client and server; those already set take precedence."""
 
 
 def default_uri(store_root: Path) -> str:
-    """Name the database inside the store.
+    """Return the address of the database inside the store.
 
     Example:
         >>> default_uri(Path("/data/studies"))
@@ -43,7 +43,7 @@ def default_uri(store_root: Path) -> str:
 
 
 def connect(uri: str) -> MlflowClient:
-    """Make a quiet client."""
+    """Return a client that prints nothing."""
     client_class = imported()
     path = database(uri)
     fresh = path is not None and not path.exists()
@@ -52,16 +52,16 @@ def connect(uri: str) -> MlflowClient:
     client = client_class(tracking_uri=uri)
     client.search_experiments(max_results=1)
     if fresh and path is not None:
-        # With a write-ahead log the dashboard reads while we write; the file remembers it.
+        # With a write-ahead log the dashboard can read while we write; the setting stays in the file.
         with closing(sqlite3.connect(path)) as connection:
             connection.execute("PRAGMA journal_mode=WAL")
     return client
 
 
 def count_rows(uri: str) -> None:
-    """Have a database in a file count its rows, so that it plans well what the dashboard asks; nothing elsewhere.
+    """Have a file's database collect statistics, so that it plans the dashboard's queries well; do nothing for others.
 
-    Of 20,000 runs, the first hundred by a metric take 18 s without that and 1 s with it; counting takes 1 s.
+    With 20,000 runs, the first hundred by a metric take 18 s without them and 1 s with them; collecting takes 1 s.
     """
     path = database(uri)
     if path is not None and path.exists():
@@ -71,7 +71,7 @@ def count_rows(uri: str) -> None:
 
 
 def check_reachable(uri: str) -> None:
-    """Ask for an experiment, as a study would; a database that isn't there isn't made.
+    """Request an experiment, as a study would, but don't make a database that isn't there.
 
     Raises:
         TrackingError: if MLflow can't be reached, or refuses the credentials of the environment.
@@ -83,7 +83,7 @@ def check_reachable(uri: str) -> None:
 
 
 def imported() -> type[MlflowClient]:
-    """Import MLflow, quietly. That takes seconds, so it waits until somebody asks."""
+    """Import MLflow so that it prints nothing, and only when it is needed, since that takes seconds."""
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     from mlflow import MlflowClient
@@ -94,15 +94,15 @@ def imported() -> type[MlflowClient]:
 
 
 def artifacts(uri: str) -> Path | None:
-    """Give the folder for files beside a database; a server has its own place."""
+    """Return the folder for files next to a database in a file; None for a server, which has its own."""
     path = database(uri)
     return None if path is None else path.absolute().with_name("mlflow-artifacts")
 
 
 def place_of_files(uri: str, study: str) -> str | None:
-    """Name the place of a study's files; None where the server knows it.
+    """Return the address of a study's files; None where the server chooses it.
 
-    A database that is no file says nothing of files: they belong to the server that shows it.
+    A database that isn't a file doesn't say where files go: they belong to the server that shows it.
     """
     folder = artifacts(uri)
     if folder is not None:
@@ -111,12 +111,12 @@ def place_of_files(uri: str, study: str) -> str | None:
 
 
 def can_keep_files(uri: str, place: str) -> bool:
-    """Say whether files can be written from here: those that a server keeps are written through it only."""
+    """Return whether files can be written from here: a server's files can be written only through the server."""
     return uri.startswith("http") or not place.startswith(_SERVED)
 
 
 def database(uri: str) -> Path | None:
-    """Give the file of a database in a file; None of a server.
+    """Return the path of a database in a file; None for a server.
 
     Example:
         >>> database("sqlite:////data/studies/mlflow.db").name
@@ -126,7 +126,7 @@ def database(uri: str) -> Path | None:
 
 
 def user() -> Mapping[str, str]:
-    """Give the tag that says who ran it, where that is known."""
+    """Return the tag with the user's name, where that is known."""
     try:
         return {"mlflow.user": getpass.getuser()}
     except (OSError, KeyError):  # a container without a name for its user

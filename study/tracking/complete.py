@@ -21,16 +21,16 @@ _QUERY = """
 
 
 def shows_all(uri: str, study: str, mark: str) -> bool:
-    """Say whether a study is known to be published as it stands.
+    """Return whether MLflow is known to show all of a study as it is now.
 
     Args:
-        uri: of MLflow.
-        study: its name.
-        mark: of what is to be shown, as `Publisher.shows` was given it.
+        uri: MLflow's address.
+        study: the study's name.
+        mark: mark of what should be shown, as it was passed to `Publisher.shows`.
 
     Returns:
-        False also where that isn't known: of a server, or if the database can't be read. Then it is published again,
-        which changes nothing that is there.
+        False also where that isn't known: for a server, or if the database can't be read. The study is then published
+        again, which changes nothing that is there.
     """
     path = database(uri)
     if path is None:

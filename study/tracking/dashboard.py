@@ -14,14 +14,14 @@ from study.addresses import page_of
 from study.tracking.address import connect, database, imported
 from study.tracking.rows import CELL_ID, TRIAL_ID
 
-# Where `study ui` serves a database, unless told otherwise.
+# Where `study ui` serves a database by default.
 _DASHBOARD = "http://127.0.0.1:5000"
-# A browser that is there for the first time takes every experiment for a chat application.
+# On a browser's first visit the dashboard shows every experiment as a chat application.
 _SHOWN_AS = {"workflowType": "machine_learning"}
-# In its usual order the dashboard folds a trial's run away below the study's. By name it doesn't, and 20,000 runs
-# are in order within a second; by a tag or a metric that takes it 30.
+# In its default order the dashboard hides trials' runs below the study's collapsed run. Ordered by name it doesn't, and
+# sorts 20,000 runs within a second; by a tag or a metric that takes 30 s.
 _FLAT = {"orderByKey": "attributes.run_name", "orderByAsc": "true"}
-# Else a browser would remember the filter, and show the study through it from then on.
+# Otherwise the browser would remember the filter, and apply it to the study from then on.
 _ONLY_NOW = {"isPreview": "true"}
 
 
@@ -29,12 +29,13 @@ _ONLY_NOW = {"isPreview": "true"}
 class Links:
     """The dashboard's pages of one study.
 
-    Runs are named by a filter on their tags, which the dashboard answers in less than a second of 20,000 runs: to look
-    up all their ids would take 20. So a link can be to a run that isn't there yet, or is no more; then it shows none.
+    A link selects runs by a filter on their tags, which the dashboard applies to 20,000 runs in less than a second:
+    looking up all their ids would take 20 s. So a link may point to a run that isn't there yet, or no longer; the page
+    then shows no run.
 
     Args:
-        dashboard: its address.
-        experiment_id: what MLflow calls the study.
+        dashboard: the dashboard's address.
+        experiment_id: MLflow's id of the study's experiment.
 
     Example:
         >>> links = Links("http://127.0.0.1:5000", "1")
@@ -49,15 +50,15 @@ class Links:
 
     @property
     def study(self) -> str:
-        """Give the page of all runs."""
+        """The address of the page of all runs."""
         return self._runs(_SHOWN_AS)
 
     def cell(self, cell_id: str) -> str:
-        """Give the page of a cell's runs, one a trial, ordered by name."""
+        """Return the address of the page of a cell's runs, one a trial, ordered by name."""
         return self._tagged(CELL_ID, cell_id)
 
     def trial(self, trial_id: str) -> str:
-        """Give the page of one trial's run."""
+        """Return the address of the page of one trial's run."""
         return self._tagged(TRIAL_ID, trial_id)
 
     def _tagged(self, tag: str, value: str) -> str:
@@ -72,27 +73,31 @@ def links(uri: str | None, study: str, *, address: str | None = None, timeout_s:
     """Find where the dashboard shows a study.
 
     Args:
-        uri: of MLflow; None where nothing is tracked.
-        study: its name.
-        address: where the dashboard of a database is served, by default where `study ui` does; a server is its own.
-        timeout_s: how long a server's answer is waited for, once MLflow is imported, which takes 2 s.
+        uri: MLflow's address; None if nothing is tracked.
+        study: the study's name.
+        address: the dashboard's address; by default the server's, or for a database where `study ui` serves it.
+        timeout_s: how long to wait for a server's answer, once MLflow is imported, which takes 2 s.
 
     Returns:
-        None if MLflow doesn't know the study, doesn't answer, or isn't there: a report without links is a report.
+        None if MLflow doesn't know the study, doesn't answer, or isn't there: a report can do without links.
     """
     if uri is None:
         return None
     path = database(uri)
-    found = _of_server(uri, study, timeout_s) if path is None else _of_database(path, study, timeout_s)
+    experiment_id = (
+        _of_server(uri, study, timeout_s) if path is None else _of_database(path, study, timeout_s)
+    )
     is_server = uri.startswith("http")
     dashboard = address or (page_of(uri) if is_server else _DASHBOARD)
-    return None if found is None else Links(dashboard.rstrip("/"), found)
+    return None if experiment_id is None else Links(dashboard.rstrip("/"), experiment_id)
 
 
 def _of_database(path: Path, study: str, timeout_s: float) -> str | None:
-    """Ask the database itself: 10 ms, where MLflow takes 4 s to be imported and to open it."""
+    """Query the database itself, which takes 10 ms; MLflow takes 4 s to be imported and to open it."""
     query = "SELECT experiment_id FROM experiments WHERE name = ? AND lifecycle_stage = 'active'"
-    read_only = f"{path.absolute().as_uri()}?mode=ro"  # and not made if it isn't there, as MLflow would
+    read_only = (
+        f"{path.absolute().as_uri()}?mode=ro"  # a missing database isn't made, as it would be by MLflow
+    )
     try:
         with closing(sqlite3.connect(read_only, uri=True, timeout=timeout_s)) as connection:
             row = connection.execute(query, [study]).fetchone()
@@ -102,18 +107,18 @@ def _of_database(path: Path, study: str, timeout_s: float) -> str | None:
 
 
 def _of_server(uri: str, study: str, timeout_s: float) -> str | None:
-    """Ask a server in a thread of its own: one that never answers would hold us up for MLflow's ten seconds."""
+    """Ask a server in a thread, since one that never answers would block for MLflow's timeout of ten seconds."""
     answers: queue.SimpleQueue[str | None] = queue.SimpleQueue()
 
     def ask() -> None:
-        found = None
-        with suppress(Exception):  # requests, sqlalchemy, mlflow: each has its own tree
+        experiment_id = None
+        with suppress(Exception):  # requests, sqlalchemy, mlflow: each has its own exceptions
             experiment = connect(uri).get_experiment_by_name(study)
             if experiment is not None and experiment.lifecycle_stage == "active":
-                found = str(experiment.experiment_id)
-        answers.put(found)
+                experiment_id = str(experiment.experiment_id)
+        answers.put(experiment_id)
 
-    imported()  # its seconds don't count as the server's
+    imported()  # the seconds this takes aren't the server's
     threading.Thread(target=ask, name="links", daemon=True).start()
     try:
         return answers.get(timeout=timeout_s)

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 _TRIALS = f"tags.`{KIND}` = 'trial'"
 _UNFINISHED = f"{_TRIALS} and attributes.status != 'FINISHED'"
-# Where a trial has several runs, the first of these is kept.
-_KEPT = {"FINISHED": 0, "FAILED": 1}
+# If a trial has several runs, the one whose status comes first is kept.
+_ENDED = {"FINISHED": 0, "FAILED": 1}
 
 
 @dataclass(frozen=True)
-class _Known:
-    """A trial's run that is already there; `blank` until its metrics, all at once, are."""
+class _ExistingRun:
+    """A trial's run that is already there; `blank` until its metrics are, which are written all at once."""
 
     run_id: str
     start_ms: int
@@ -42,17 +42,16 @@ class _Known:
 class Experiment:
     """One study in MLflow, written to by one thread.
 
-    Packs are published one after another: the pack is noted as being written, its runs are written, read back and, if
-    all of them are there once, the pack is marked. Whoever opens the experiment after a kill, a timeout or an answer
-    that got lost looks at the unfinished runs and at those of the pack that was being written; nothing else can be half
-    there.
+    Packs are published one after another: a pack is noted as being written, its runs are written and read back, and if
+    each of them is there once, the pack is marked. When the experiment is opened after a kill, a timeout or a lost
+    answer, the unfinished runs and those of the pack that was being written are read; no other runs can be incomplete.
 
     Args:
-        uri: of MLflow.
-        study: its name.
-        question: what it asks.
-        spec: its file's text.
-        look_at_all: don't believe marks, but compare all runs: half a minute for 20,000.
+        uri: MLflow's address.
+        study: the study's name.
+        question: the question that the study asks.
+        spec: text of the study's file.
+        look_at_all: ignore marks and compare all runs, which takes half a minute for 20,000.
     """
 
     def __init__(
@@ -61,10 +60,10 @@ class Experiment:
         self._client, self._uri = connect(uri), uri
         self._id = _experiment_id(self._client, uri, study)
         self.study = StudyRun(self._client, uri, self._id, study, question, spec)
-        self._known: dict[str, _Known] = {}
+        self._runs: dict[str, _ExistingRun] = {}
         self._marks = marks_of(self.study.tags)
-        self._knows_all = False
-        if look_at_all or CHECKED not in self.study.tags:  # a version before marks wrote it
+        self._compares_all = False
+        if look_at_all or CHECKED not in self.study.tags:  # written by a version without marks
             self.look_at_all()
             return
         self._look_at(_UNFINISHED)
@@ -75,22 +74,22 @@ class Experiment:
     def look_at_all(self) -> None:
         """Compare all runs from now on, not only the packs without a mark."""
         self._look_at(_TRIALS)
-        self._knows_all = True
+        self._compares_all = True
 
     def has_marks_of_others(self, marks: Sequence[str]) -> bool:
-        """Say whether a published pack isn't as it was: trained again, or gone and its trials now in another."""
+        """Return whether a published pack has changed: trained again, or gone, with its trials now in another pack."""
         return not set(self._marks) <= set(marks)
 
     def has(self, mark: str) -> bool:
-        """Say whether a pack needs no look, since it has a mark that is believed."""
-        return not self._knows_all and mark in self._marks
+        """Return whether a pack has a mark, and so doesn't need to be compared."""
+        return not self._compares_all and mark in self._marks
 
     def publish(self, name: str, results: Sequence[Result], curves: Callable[[], Sequence[Curve]]) -> int:
         """Write what is missing of a pack, replace what differs, and complete what a kill left half-written.
 
         Args:
-            name: of the pack.
-            results: of its trials.
+            name: the pack's name.
+            results: results of its trials.
             curves: reads their learning curves; not called if nothing is missing.
 
         Returns:
@@ -108,83 +107,85 @@ class Experiment:
             for trial in trials_of(missing, curves()):
                 self._write(name, trial)
             self._read_back(name, missing)
-        if not any(result.outcome is Outcome.FAILED for result in results):  # else they may yet be solved
+        if not any(
+            result.outcome is Outcome.FAILED for result in results
+        ):  # failed trials may still be solved
             self._mark(mark)
-            if not self._knows_all:
+            if not self._compares_all:
                 for result in results:
-                    self._known.pop(result.trial.id, None)
+                    self._runs.pop(result.trial.id, None)
         return len(missing)
 
     def believe_marks(self, marks: Sequence[str]) -> None:
-        """Say that all stored packs were compared; these are their marks.
+        """Record that all stored packs were compared, and keep only their marks.
 
-        What else is marked is forgotten: a pack that is gone.
+        Other marks belong to packs that are gone.
         """
         stored = set(marks)
-        self._marks = list(dict.fromkeys(found for found in self._marks if found in stored))
+        self._marks = list(dict.fromkeys(mark for mark in self._marks if mark in stored))
         tags = marks_tags(self._marks)
         self.study.tag({CHECKED: "yes", WRITING: "", **tags, **empty_tags(self.study.tags, tags)})
-        if self._knows_all:  # from here on marks say what is there
-            self._knows_all = False
-            self._known.clear()
+        if self._compares_all:  # from here on the marks are right
+            self._compares_all = False
+            self._runs.clear()
             self._look_at(_UNFINISHED)
 
     def finish(self) -> None:
-        """Delete runs that nobody will end, of trials that have another; say that nobody is writing any more."""
+        """Delete running runs of trials that also have an ended one; end the study's run."""
         for run in runs_of(self._client, self._id, f"{_TRIALS} and attributes.status = 'RUNNING'"):
             others = runs_of(self._client, self._id, f"tags.`{TRIAL_ID}` = '{run.data.tags[TRIAL_ID]}'")
-            ended = [other for other in others if other.info.status in _KEPT]
-            if ended:  # a create that was answered too late
+            ended = [other for other in others if other.info.status in _ENDED]
+            if ended:  # the answer to its creation came too late
                 self._drop([run], min(ended, key=_rank))
         self.study.finish()
         count_rows(self._uri)
 
     def _look_at(self, which: str) -> None:
-        """Get to know runs, deleting all but the best of each trial."""
-        found = [run for run in runs_of(self._client, self._id, which) if TRIAL_ID in run.data.tags]
-        for trial_id, twins in groupby(sorted(found, key=_rank), key=_trial_id):
-            best, *others = twins  # two publishers at once, or an answer that never came
-            self._known[trial_id] = _known(self._drop(others, best))
+        """Read the runs that a filter selects, and delete all but the best of each trial."""
+        runs = [run for run in runs_of(self._client, self._id, which) if TRIAL_ID in run.data.tags]
+        for trial_id, twins in groupby(sorted(runs, key=_rank), key=_trial_id):
+            best, *others = twins  # left by two publishers at once, or by a lost answer
+            self._runs[trial_id] = _existing_run(self._drop(others, best))
 
-    def _drop(self, twins: Sequence[Run], kept: Run) -> Run:
-        """Delete a trial's other runs, and give the one that is left.
+    def _drop(self, twins: Sequence[Run], best: Run) -> Run:
+        """Delete a trial's other runs, and return the one that is left.
 
-        Another publisher may meanwhile have ended one of these twins, and deleted the one kept here. Whoever sees this
-        restores the run that began first, so that both restore the same.
+        Another publisher may meanwhile have ended one of these runs and deleted the best one. A publisher that notices
+        this restores the run that began first, so that both restore the same one.
         """
         if not twins:
-            return kept
+            return best
         for twin in twins:
             self._client.delete_run(twin.info.run_id)
-        if self._client.get_run(kept.info.run_id).info.lifecycle_stage == "active":
-            return kept
-        first = min([kept, *twins], key=lambda run: (run.info.start_time, run.info.run_id))
+        if self._client.get_run(best.info.run_id).info.lifecycle_stage == "active":
+            return best
+        first = min([best, *twins], key=lambda run: (run.info.start_time, run.info.run_id))
         self._client.restore_run(first.info.run_id)
         return self._client.get_run(first.info.run_id)
 
     def _has(self, result: Result) -> bool:
-        known = self._known.get(result.trial.id)
-        return known is not None and not known.running and known.digest == trial_run(result, None).digest
+        run = self._runs.get(result.trial.id)
+        return run is not None and not run.running and run.digest == trial_run(result, None).digest
 
     def _write(self, pack: str, trial: TrialRun) -> None:
-        known = self._known.get(trial.trial_id)
-        if known is not None and known.running and known.digest == trial.digest:
-            run_id, start_ms = known.run_id, known.start_ms
+        run = self._runs.get(trial.trial_id)
+        if run is not None and run.running and run.digest == trial.digest:
+            run_id, start_ms = run.run_id, run.start_ms
             self._client.set_tag(run_id, PACK, pack)
         else:
-            if known is not None and known.running and known.blank and known.tags == trial.tags:
-                run_id, start_ms = known.run_id, known.start_ms
+            if run is not None and run.running and run.blank and run.tags == trial.tags:
+                run_id, start_ms = run.run_id, run.start_ms
                 self._client.set_tag(run_id, PACK, pack)
             else:
-                if known is not None:  # failed and then solved, or trained again elsewhere
-                    self._client.delete_run(known.run_id)
+                if run is not None:  # failed and then solved, or trained again elsewhere
+                    self._client.delete_run(run.run_id)
                 run_id, start_ms = self._begin(pack, trial)
             self._log(run_id, start_ms, trial)
         self._end(run_id, start_ms, trial)
-        self._known[trial.trial_id] = _Known(run_id, start_ms, False, False, trial.digest, {})
+        self._runs[trial.trial_id] = _ExistingRun(run_id, start_ms, False, False, trial.digest, {})
 
     def _read_back(self, pack: str, results: Sequence[Result]) -> None:
-        """See that each trial has one run, and this result; delete others of the pack."""
+        """Check that each trial has one run, with this result; delete other runs of the pack."""
         self._look_at(_of_pack(pack))
         lost = [result.trial.id for result in results if not self._has(result)]
         if lost:
@@ -196,7 +197,7 @@ class Experiment:
         count = len(self._marks)
         if new not in self._marks:
             self._marks.append(new)
-        if not self._knows_all:  # else they are written once, at the end
+        if not self._compares_all:  # otherwise they are written once, at the end
             self.study.tag({WRITING: "", **marks_tags(self._marks, since=count)})
 
     def _begin(self, pack: str, trial: TrialRun) -> tuple[str, int]:
@@ -248,22 +249,22 @@ def _trial_id(run: Run) -> str:
 
 
 def _rank(run: Run) -> tuple[str, int, int, str]:
-    """Order runs such that each trial's best comes first, whoever looks."""
-    return _trial_id(run), _KEPT.get(run.info.status, 2), run.info.start_time, run.info.run_id
+    """Return a sort key that puts each trial's best run first, the same for every publisher."""
+    return _trial_id(run), _ENDED.get(run.info.status, 2), run.info.start_time, run.info.run_id
 
 
-def _known(run: Run) -> _Known:
-    running = run.info.status not in _KEPT
+def _existing_run(run: Run) -> _ExistingRun:
+    running = run.info.status not in _ENDED
     blank = not run.data.metrics
-    return _Known(
+    return _ExistingRun(
         run_id=run.info.run_id,
         start_ms=run.info.start_time,
         running=running,
         blank=blank,
         digest=None if blank else row_digest(row_of(run)),
-        tags={name: value for name, value in run.data.tags.items() if _ours(name)} if running else {},
+        tags={name: value for name, value in run.data.tags.items() if _is_ours(name)} if running else {},
     )
 
 
-def _ours(tag: str) -> bool:
+def _is_ours(tag: str) -> bool:
     return tag not in (KIND, PACK) and not tag.startswith("mlflow.")

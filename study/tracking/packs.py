@@ -1,8 +1,8 @@
 """The stored packs of a study, as tracking sees them, and their marks: which of them MLflow has whole.
 
-A mark is a hash of a pack's name and rows. The study's run keeps the marks of the packs that were published and read
-back, in tags that the dashboard doesn't show. So a rerun asks MLflow for one run, not for all: 20,000 take half a
-minute.
+A mark is a hash of a pack's name and rows. The study's run has the marks of the packs that were published and read
+back, in tags that the dashboard doesn't show. So a rerun requests one run from MLflow instead of all of them: 20,000
+take half a minute.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from study.arrow import result_row
 from study.records import Curve, Result
 from study.tracking.rows import row_digest
 
-# The dashboard shows no tag that begins like this.
+# The dashboard doesn't show tags that begin with mlflow.
 _MARKS = "mlflow.study.published"
 WRITING = "mlflow.study.writing"
-"""Tag of the study's run: the pack that is being written; its runs may be half there."""
+"""Tag of the study's run: the pack that is being written; its runs may be incomplete."""
 CHECKED = "mlflow.study.checked"
-"""Tag of the study's run: a trial's run is of a marked pack or of the one being written, or it is unfinished."""
+"""Tag of the study's run: every trial's run belongs to a marked pack or the one being written, or is unfinished."""
 SHOWS = "mlflow.study.shows"
-"""Tag of the study's run: the mark of what it shows, while nobody writes to it and nothing is missing."""
-_LENGTH = 11  # letters of a mark: 66 bits
+"""Tag of the study's run: the mark of what it shows, while no process writes to it and nothing is missing."""
+_LENGTH = 11  # characters of a mark: 66 bits
 _MARKS_A_TAG = 450  # MLflow allows 8000 characters, 5000 on some databases
 
 
 class Packs(Protocol):
-    """Reads a study's stored packs; of a trial that is in several of them, only in the first."""
+    """Reads a study's stored packs; a trial that is in several of them is read only in the first."""
 
     def names(self) -> Sequence[str]:
-        """Name those that are done; none of their trials failed."""
+        """Return the names of the packs that are done, without a failed trial."""
         ...
 
     def results(self, name: str) -> Sequence[Result]:
@@ -45,13 +45,13 @@ class Packs(Protocol):
 
 
 def mark_of(name: str, results: Sequence[Result]) -> str:
-    """Name a pack by all that it holds."""
+    """Return the mark of a pack: a hash of its name and all its rows."""
     digests = [row_digest(result_row(result)) for result in results]
     return base64.b64encode(hashlib.sha256("\n".join([name, *digests]).encode()).digest()).decode()[:_LENGTH]
 
 
 def marks_of(tags: Mapping[str, str]) -> list[str]:
-    """Read the marks that a study's run keeps, in their order.
+    """Read the marks from the tags of a study's run, in order.
 
     Example:
         >>> marks_of(marks_tags(["abcdefghijk", "lmnopqrstuv"]))
@@ -64,11 +64,11 @@ def marks_of(tags: Mapping[str, str]) -> list[str]:
 
 
 def marks_tags(marks: Sequence[str], since: int = 0) -> dict[str, str]:
-    """Lay marks out as tags.
+    """Return marks as tags.
 
     Args:
-        marks: all of them.
-        since: leave out the tags that hold only the first so many marks.
+        marks: all marks.
+        since: number of marks that are written already; tags that hold only these are left out.
     """
     first = since // _MARKS_A_TAG
     return {
@@ -77,6 +77,6 @@ def marks_tags(marks: Sequence[str], since: int = 0) -> dict[str, str]:
     }
 
 
-def empty_tags(tags: Collection[str], kept: Mapping[str, str]) -> dict[str, str]:
-    """Give the tags that hold marks no more, with nothing in them."""
-    return {name: "" for name in tags if name.startswith(_MARKS) and name not in kept}
+def empty_tags(tags: Collection[str], current: Mapping[str, str]) -> dict[str, str]:
+    """Return empty values for the tags that no longer hold marks."""
+    return {name: "" for name in tags if name.startswith(_MARKS) and name not in current}

@@ -6,12 +6,12 @@ import json
 from collections.abc import Mapping
 
 EXPERIMENT_KIND = {"mlflow.experimentKind": "custom_model_development"}
-"""Tag of the experiment: not a chat application. A dashboard of 3.17 asks its browser instead (`Links`), not this."""
+"""Tag of the experiment: not a chat application. The dashboard of 3.17 goes by the link instead (see `Links`)."""
 TRIALS, NOT_SOLVED = "trials", "not-solved"
-"""Views of the experiment: an address with ``viewStateShareKey=trials`` opens one."""
+"""Views of the experiment; an address with ``viewStateShareKey=trials`` opens the first."""
 
-# Where the dashboard of 3.17 finds views, of which the experiment's page lists the names. Columns are chosen in a view
-# or by hand: an experiment has none by default.
+# Where the dashboard of 3.17 finds views; the experiment's page lists their names. Columns are chosen in a view or by
+# hand: an experiment has no default ones.
 _VIEW_TAG = "mlflow.sharedViewState."
 # A run's name has the model, the hidden units and the seed.
 _COLUMNS = (
@@ -42,44 +42,44 @@ Learning curves of trials are thinned in MLflow; the store has them whole.
 def experiment_tags(
     question: str, finding: str = "", counts: Mapping[str, float] | None = None
 ) -> dict[str, str]:
-    """Give what stands above an experiment's runs, its views, and what the list of experiments shows.
+    """Return the tags of an experiment: its description, its views, and the counts in the list of experiments.
 
     Args:
-        question: what the study asks.
-        finding: what was found so far.
-        counts: trials by state.
+        question: the question that the study asks.
+        finding: the findings so far.
+        counts: number of trials in each state.
     """
-    told = {}
+    count_tags = {}
     if counts:
-        told["study.trials"] = "{done:,} of {trials:,}, {solved:,} solved".format(**counts)
+        count_tags["study.trials"] = "{done:,} of {trials:,}, {solved:,} solved".format(**counts)
     trials = "tags.`study.kind` = 'trial'"
     return {
         "mlflow.note.content": _note(question, finding, _HOW_TO_READ),
-        **told,
+        **count_tags,
         **_view(TRIALS, "Trials", trials),
         **_view(NOT_SOLVED, "Trials that were not solved", f"{trials} and tags.`study.outcome` != 'solved'"),
     }
 
 
 def study_note(question: str, finding: str = "") -> str:
-    """Give what stands above the study's own run; arguments are as for `experiment_tags`."""
+    """Return the description of the study's own run; the arguments are those of `experiment_tags`."""
     return _note(question, finding, _CHARTS)
 
 
 def _note(question: str, finding: str, how_to_read: str) -> str:
-    found = f"**Found so far.** {finding}" if finding else ""
-    return "\n\n".join(part for part in (question.strip(), found, how_to_read.strip()) if part)
+    findings = f"**Found so far.** {finding}" if finding else ""
+    return "\n\n".join(part for part in (question.strip(), findings, how_to_read.strip()) if part)
 
 
 def _view(key: str, name: str, which: str) -> Mapping[str, str]:
-    """Give a view as the dashboard keeps those that a person saves."""
+    """Return a view in the form in which the dashboard stores those that a user saves."""
     state = {
         "searchFilter": which,
-        # In its usual order the dashboard folds trials away below the study. It has a name for this key only.
+        # In its default order the dashboard hides trials below the collapsed study. Only this name works for the key.
         "orderByKey": "tags.`mlflow.runName`",
         "orderByAsc": True,
         "selectedColumns": list(_COLUMNS),
     }
-    made_ms = 1_700_000_000_000  # of a view that never changes
-    kept = {"name": name, "createdAt": made_ms, "updatedAt": made_ms, "state": json.dumps(state)}
-    return {f"{_VIEW_TAG}{key}": json.dumps(kept)}
+    made_ms = 1_700_000_000_000  # the same each time, since the view never changes
+    view = {"name": name, "createdAt": made_ms, "updatedAt": made_ms, "state": json.dumps(state)}
+    return {f"{_VIEW_TAG}{key}": json.dumps(view)}

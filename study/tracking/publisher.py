@@ -20,15 +20,15 @@ from study.tracking.rows import Point
 from study.tracking.trouble import said
 
 _LONGEST_PAUSE_S = 60.0
-_TOLD_AFTER = 3
-"""Failures in a row after which a person is told."""
+_NOTIFY_AFTER = 3
+"""Failures in a row after which the user is notified."""
 _PATIENCE_S = 15.0
-"""How long an outage may last before closing gives up on it; a restart of a server takes five."""
+"""How long an outage may last before closing gives up; the restart of a server takes 5 s."""
 
 
 @dataclass(frozen=True)
 class _Job:
-    """Something to write; of jobs of the same kind that wait, only the last is done."""
+    """Something to write; of several queued jobs of the same kind, only the last is done."""
 
     act: Callable[[Experiment], object]
     trials: int = 0
@@ -36,22 +36,22 @@ class _Job:
 
 
 class Publisher:
-    """Publishes a study as it runs. No method waits for MLflow but `close`, and none raises because of it.
+    """Publishes a study as it runs. Only `close` waits for MLflow, and no method raises because of it.
 
-    What waits is the names of packs, which are read when their turn comes. A failure loses nothing: the job is tried
+    The queue holds the names of packs; a pack is read when its turn comes. A failure loses nothing: the job is tried
     again, after pauses of 1, 2, 4, ... up to 60 seconds, until MLflow is back or the publisher is closed.
 
     Args:
-        uri: of MLflow.
+        uri: MLflow's address.
         study: the study's name.
-        packs: reads what is stored.
-        question: what it asks.
-        spec: its file's text.
+        packs: reads the stored packs.
+        question: the question that the study asks.
+        spec: text of the study's file.
         notify: called, in the publisher's thread, with a sentence when MLflow can't be used and when it can again.
-        close_timeout_s: how long leaving the ``with`` block may wait for what is queued.
+        close_timeout_s: how long leaving the ``with`` block may wait for queued jobs.
 
     Attributes:
-        trouble: what is wrong, in one sentence; None if all is well, again or still.
+        trouble: one sentence that says what is wrong; None if nothing is.
     """
 
     def __init__(
@@ -70,14 +70,14 @@ class Publisher:
         self._open: Callable[[], Experiment] = lambda: Experiment(uri, study, question=question, spec=spec)
         self._close_timeout_s = close_timeout_s
         self._jobs: deque[_Job] = deque()
-        self._writing = 0  # trials that the job that is being done has yet to write
+        self._writing = 0  # trials that the current job has yet to write
         self._lost = 0  # trials of packs that can't be read
         self._changed = threading.Condition()
         self._closing = self._give_up = False
         self._failures, self._failing_since, self._again_at = 0, 0.0, 0.0
         self._was_reached = False
         self._mark: str | None = None
-        self._tried = threading.Event()
+        self._first_try_over = threading.Event()
         self._thread = threading.Thread(target=self._write, name="publisher", daemon=True)
 
     def __enter__(self) -> Publisher:
@@ -93,21 +93,21 @@ class Publisher:
         self.close(self._close_timeout_s)
 
     def wait_for_study(self, timeout_s: float = 60.0) -> None:
-        """Wait until MLflow has the study, or the first try has failed: before that there is nothing to link to."""
-        self._tried.wait(timeout_s)
+        """Wait until MLflow has the study, so that it can be linked to, or until the first try has failed."""
+        self._first_try_over.wait(timeout_s)
 
     def publish(self, pack: str, trials: int, without: Collection[str] = ()) -> None:
         """Queue a stored pack.
 
         Args:
-            pack: its name.
-            trials: how many of its trials are to be published.
-            without: ids of its trials that were queued with another pack: a trial has one run.
+            pack: the pack's name.
+            trials: how many of its trials to publish.
+            without: ids of its trials that were queued with another pack, since a trial has only one run.
         """
         self._put(_Job(partial(self._publish, pack, without=without), trials))
 
     def catch_up(self) -> None:
-        """Queue what was stored before; what MLflow has already costs little."""
+        """Queue the packs that were stored earlier; those that MLflow has already cost little."""
         self._put(_Job(self._catch_up))
 
     def counts(self, counts: Mapping[str, float]) -> None:
@@ -120,7 +120,7 @@ class Publisher:
         self._put(_Job(lambda experiment: experiment.study.series(points), kind="series"))
 
     def describe(self, finding: str, counts: Mapping[str, float] | None = None) -> None:
-        """Queue what was found so far."""
+        """Queue the findings so far."""
         self._put(_Job(lambda experiment: experiment.study.describe(finding, counts), kind="finding"))
 
     def artifact(self, path: Path) -> None:
@@ -128,14 +128,14 @@ class Publisher:
         self._put(_Job(lambda experiment: experiment.study.artifact(path), kind=f"file {path}"))
 
     def shows(self, mark: str) -> None:
-        """Have the study's run say, once all that is queued is published, that it shows what has this mark."""
+        """Record the mark of what the study's run shows; it is written once all queued jobs are done."""
         self._mark = mark
 
     def close(self, timeout_s: float = 60.0) -> int:
-        """Wait for what is queued, at most so long, and stop. Closing again only counts again.
+        """Wait for the queued jobs, at most `timeout_s`, and stop. Closing again only returns the count again.
 
-        Where MLflow was there and went, its return is waited for a quarter of a minute from then; it is tried at least
-        once more. Where it never was, three failures are enough.
+        If MLflow has become unreachable, its return is awaited for 15 s from then, with at least one more try. If it
+        was never reached, three failures are enough.
 
         Returns:
             How many trials were not published; `sync` publishes them.
@@ -151,7 +151,7 @@ class Publisher:
 
     @property
     def waiting(self) -> int:
-        """Count the trials that are queued and not published yet, and those that can't be read."""
+        """The number of queued trials that aren't published yet, and of those that can't be read."""
         with self._changed:
             return self._lost + self._writing + sum(job.trials for job in self._jobs)
 
@@ -163,7 +163,7 @@ class Publisher:
             self._changed.notify()
 
     def _next(self) -> _Job | None:
-        """Wait for the next job, and for its time; None if there will be none."""
+        """Wait until there is a job and it is time for it; None if there will be no more."""
         with self._changed:
             while not self._give_up:
                 pause_s = self._again_at - time.monotonic() if self._failures else 0.0
@@ -178,18 +178,18 @@ class Publisher:
 
     def _write(self) -> None:
         experiment: Experiment | None = None
-        imported()  # its seconds don't count as a server's
+        imported()  # the seconds this takes aren't the server's
         while (job := self._next()) is not None:
             try:
                 experiment = experiment or self._open()
                 job.act(experiment)
-            except Exception as error:  # a view's failure is never the study's
-                # What reached MLflow is unknown now, so the next try looks again.
+            except Exception as error:  # a failure to publish never fails the study
+                # It isn't known what reached MLflow, so the next try opens the experiment again.
                 experiment = None
                 self._failed(job, error)
             else:
                 self._succeeded(job)
-            self._tried.set()
+            self._first_try_over.set()
         if experiment is not None and not self._give_up:
             try:
                 if self._mark is not None and not self._lost:
@@ -201,7 +201,7 @@ class Publisher:
     def _succeeded(self, job: _Job) -> None:
         with self._changed:
             self._writing, self._was_reached = 0, True
-        if self._failures >= _TOLD_AFTER:
+        if self._failures >= _NOTIFY_AFTER:
             out_s = time.monotonic() - self._failing_since
             self._notify(
                 f"MLflow at {without_secret(self._uri)} can be used again, after {out_s:.0f} s: "
@@ -212,7 +212,7 @@ class Publisher:
 
     def _failed(self, job: _Job, error: Exception) -> None:
         if isinstance(error, StudyError) and not isinstance(error, TrackingError | StoreAwayError):
-            with self._changed:  # it is the store that can't be read, and will not be by waiting
+            with self._changed:  # the store can't be read, and waiting won't help
                 self._lost, self._writing = self._lost + self._writing, 0
             self.trouble = str(error)
             return
@@ -224,16 +224,16 @@ class Publisher:
         self.trouble = (
             str(error) if is_store else f"MLflow at {without_secret(self._uri)}: {said(error, self._uri)}"
         )
-        if self._failures == _TOLD_AFTER:
+        if self._failures == _NOTIFY_AFTER:
             self._notify(
                 f"{self.trouble}. The study goes on; what MLflow misses is published when it can be used again"
             )
         with self._changed:
             job, self._writing = replace(job, trials=self._writing), 0
             if job.kind is None or all(other.kind != job.kind for other in self._jobs):
-                self._jobs.append(job)  # last, so that others get their turn
+                self._jobs.append(job)  # at the end, so that other jobs get their turn
             patience_s = _PATIENCE_S if self._was_reached else 0.0
-            if self._closing and self._failures >= _TOLD_AFTER and now - self._failing_since > patience_s:
+            if self._closing and self._failures >= _NOTIFY_AFTER and now - self._failing_since > patience_s:
                 self._give_up = True
             longest_s = (1.0 if self._was_reached else 0.1) if self._closing else _LONGEST_PAUSE_S
             self._again_at = time.monotonic() + min(2.0 ** (self._failures - 1), longest_s)

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Run
 
-_PAGE = 1000  # runs a request; more gain nothing, and a slow server would need more than MLflow's ten seconds
+_PAGE = 1000  # runs a request; more are no faster, and a slow server might exceed MLflow's timeout of 10 s
 
 
 def published(uri: str, study: str) -> set[str]:
-    """Name the trials that MLflow has whole; one that failed may yet be solved, and isn't among them.
+    """Return the trials that MLflow has completely, without failed ones, which may still be solved.
 
     Raises:
         TrackingError: if MLflow can't be reached.
@@ -36,8 +36,8 @@ def load(uri: str, study: str, *, with_curves: bool = True) -> tuple[pa.Table, l
     """Read a study back from MLflow: the store's rows, bit for bit, and the thinned curves.
 
     Args:
-        uri: of MLflow.
-        study: its name.
+        uri: MLflow's address.
+        study: the study's name.
         with_curves: read the curves too, at three requests a trial.
 
     Returns:
@@ -62,19 +62,19 @@ def load(uri: str, study: str, *, with_curves: bool = True) -> tuple[pa.Table, l
 
 
 def trial_runs(client: MlflowClient, study: str) -> Iterator[Run]:
-    """Give the runs of trials."""
+    """Yield the runs of a study's trials."""
     experiment = client.get_experiment_by_name(study)
     if experiment is not None:
         yield from runs_of(client, experiment.experiment_id, f"tags.`{KIND}` = 'trial'")
 
 
 def runs_of(client: MlflowClient, experiment_id: str, which: str) -> Iterator[Run]:
-    """Give the runs that a filter describes, each once, those that began first first.
+    """Yield the runs that a filter selects, each once, in the order in which they began.
 
-    Runs that are made meanwhile may push others from one page to the next; in the order of their status they would also
-    pull some back, over the page's edge.
+    Runs that are made meanwhile may push others from one page to the next. Ordered by status, runs could also move back
+    to a page that was read already, and be missed.
     """
-    seen: set[str] = set()
+    run_ids: set[str] = set()
     token = ""
     while token is not None:
         page = client.search_runs(
@@ -85,8 +85,8 @@ def runs_of(client: MlflowClient, experiment_id: str, which: str) -> Iterator[Ru
             page_token=token or None,
         )
         for run in page:
-            if run.info.run_id not in seen:
-                seen.add(run.info.run_id)
+            if run.info.run_id not in run_ids:
+                run_ids.add(run.info.run_id)
                 yield run
         token = page.token
 

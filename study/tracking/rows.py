@@ -1,6 +1,6 @@
 """A trial's result as the parameters, metrics and tags of an MLflow run, and back without losing a bit.
 
-What describes the trial is a parameter, every number it came to a metric, the rest a tag. None is absence.
+The trial's description becomes parameters, the numbers of its result metrics, and the rest tags. None is left out.
 """
 
 from __future__ import annotations
@@ -40,10 +40,19 @@ _TAGS = {
 }
 _METRICS = tuple(name for name in RESULT_SCHEMA.names if name not in _PARAMETERS and name not in _TAGS)
 _TO_FILTER_BY = ("model", "hidden_size", "seed")
-_TAG_CHARACTERS = 5000  # MLflow allows 8000; longer text goes on in error.2, error.3, ...
-# As the models' names in study files are.
-_SPELT = {"₊": "-add", "•": "-mul", ", ": " ", ",": "-", "λ": "lambda", "σ": "sigma", "\u0302": "", "=": " "}
-_LARGEST = sys.float_info.max  # what the database keeps for infinity
+_TAG_CHARACTERS = 5000  # MLflow allows 8000; longer text continues in error.2, error.3, ...
+# As the models' names are written in study files.
+_SPELLED = {
+    "₊": "-add",
+    "•": "-mul",
+    ", ": " ",
+    ",": "-",
+    "λ": "lambda",
+    "σ": "sigma",
+    "\u0302": "",
+    "=": " ",
+}
+_LARGEST = sys.float_info.max  # what the database stores for infinity
 
 
 Point = tuple[str, int, float | None, float | None]
@@ -55,14 +64,14 @@ class TrialRun:
     """A trial as MLflow shows it.
 
     Args:
-        trial_id: which trial.
-        name: of the run.
+        trial_id: the trial's id.
+        name: the run's name.
         params: every field of the cell, and the seed.
         metrics: every number of the result.
-        tags: the rest, and what one wants to filter by.
+        tags: the rest, and what users may want to filter by.
         curve: (metric, iteration, value), thinned, only finite values.
-        training_s: how long the run shall seem to have lasted.
-        failed: whether the run has MLflow's status FAILED: the trial crashed.
+        training_s: how long the run should appear to have lasted.
+        failed: whether the run has MLflow's status FAILED, since the trial crashed.
     """
 
     trial_id: str
@@ -76,12 +85,12 @@ class TrialRun:
 
     @property
     def digest(self) -> str:
-        """Name the content, to see whether MLflow has it."""
+        """A hash of the content, to check whether MLflow has it."""
         return row_digest(run_row(self.params, self.metrics, self.tags))
 
 
 def trial_run(result: Result, curve: Curve | None) -> TrialRun:
-    """Lay a result out as MLflow shall show it."""
+    """Convert a result into the form in which MLflow shows it."""
     row = result_row(result)
     cell = result.trial.cell
     tags = {tag: _text(row[column]) for column, tag in _TAGS.items() if row[column] is not None}
@@ -101,7 +110,7 @@ def trial_run(result: Result, curve: Curve | None) -> TrialRun:
 
 
 def trials_of(results: Sequence[Result], curves: Sequence[Curve]) -> Iterator[TrialRun]:
-    """Lay results out with their curves."""
+    """Convert results, each with its curve."""
     by_trial = {curve.trial_id: curve for curve in curves}
     return (trial_run(result, by_trial.get(result.trial.id)) for result in results)
 
@@ -121,7 +130,7 @@ def run_row(
 
 
 def row_digest(row: Mapping[str, Any]) -> str:
-    """Name a row by its content, to the last bit."""
+    """Return a hash of a row's content, to the last bit."""
     return hashlib.sha256(repr(sorted(row.items())).encode()).hexdigest()
 
 
@@ -132,11 +141,11 @@ def rows_table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
 
 
 def curve_of(trial_id: str, values: Mapping[str, Mapping[int, float]]) -> Curve:
-    """Put a thinned curve together again; NaN where MLflow has no value.
+    """Rebuild a thinned curve, with NaN where MLflow has no value.
 
     Args:
-        trial_id: which trial.
-        values: by name of the curve, then by iteration.
+        trial_id: the trial's id.
+        values: values by name of the curve, then by iteration.
     """
     steps = sorted({step for series in values.values() for step in series})
     arrays = {
@@ -147,31 +156,31 @@ def curve_of(trial_id: str, values: Mapping[str, Mapping[int, float]]) -> Curve:
 
 
 def metric_name(text: str) -> str:
-    """Spell out what MLflow allows in no metric's name.
+    """Spell out symbols that MLflow doesn't allow in metrics' names.
 
     Example:
         >>> metric_name("success_rate/NAC•,σ λ̂=10")
         'success_rate/NAC-mul-sigma lambda 10'
     """
-    for symbol, word in _SPELT.items():
+    for symbol, word in _SPELLED.items():
         text = text.replace(symbol, word)
     return re.sub(r"[^A-Za-z0-9_\-. /:]", "_", text)
 
 
 def _thinned(curve: Curve, result: Result) -> list[tuple[str, int, float]]:
-    """Keep about `CURVE_POINTS` evenly spread points, and always first, last, best step and solved-at."""
+    """Return about `CURVE_POINTS` evenly spread points, always with the first, last, best step and solved-at."""
     count = len(curve.iteration)
     if not count:
         return []
     marks = [mark for mark in (result.best_iteration, result.solved_at_iteration) if mark is not None]
     spread = np.linspace(0, count - 1, min(count, CURVE_POINTS - 2)).round().astype(int)
-    kept = np.union1d(spread, np.flatnonzero(np.isin(curve.iteration, marks)))
+    rows = np.union1d(spread, np.flatnonzero(np.isin(curve.iteration, marks)))
     points = []
     for name in CURVES:
-        values = getattr(curve, name)[kept].tolist()
+        values = getattr(curve, name)[rows].tolist()
         points += [
             (f"curve/{name}", step, value)
-            for step, value in zip(curve.iteration[kept].tolist(), values, strict=True)
+            for step, value in zip(curve.iteration[rows].tolist(), values, strict=True)
             if math.isfinite(value)
         ]
     return points

@@ -20,14 +20,14 @@ _GENTLY = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def ui_command(uri: str, port: int = 5000, host: str = _HOST) -> tuple[list[str], dict[str, str]]:
-    """Give the command, and its whole environment, that serves a database to a browser with two processes.
+    """Return the command that serves a database to a browser, in two processes, and its whole environment.
 
-    The database's address is in the environment: as an argument, everybody could read its password.
+    The database's address is in the environment: if it were an argument, every user could read its password.
 
     Args:
-        uri: of the database.
+        uri: the database's address.
         port: 1..65535.
-        host: interface to listen on; the dashboard asks nobody for a password.
+        host: interface to listen on; the dashboard asks for no password.
     """
     command = [
         sys.executable,
@@ -47,38 +47,37 @@ def ui_command(uri: str, port: int = 5000, host: str = _HOST) -> tuple[list[str]
     return command, os.environ | ENVIRONMENT | {
         "MLFLOW_BACKEND_STORE_URI": uri,
         "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
-        # Neither Python nor uvicorn, which MLflow starts, imports what lies in the working folder.
+        # Neither Python nor uvicorn, which MLflow starts, shall import files of the working folder.
         "PYTHONSAFEPATH": "1",
         "UVICORN_APP_DIR": sysconfig.get_path("purelib"),
     }
 
 
 def port_for(port: int) -> int:
-    """Give a port of this machine that nobody listens on.
+    """Return a free port of this machine.
 
     Args:
-        port: which; 0 for any.
+        port: the port to check; 0 for any.
 
     Raises:
         InputError: if it can't be listened on.
     """
-    with socket.socket() as tried:
-        tried.setsockopt(
-            socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
-        )  # as servers do, so that one just ended is none
+    with socket.socket() as probe:
+        # As servers do, so that the port of a server that has just ended is free.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            tried.bind((_HOST, port))
-            tried.listen()
+            probe.bind((_HOST, port))
+            probe.listen()
         except OSError as error:
             raise InputError(
                 f"port {port} of this machine can't be listened on: {error.strerror}; another server may have it: "
                 "give another --port"
             ) from error
-        return int(tried.getsockname()[1])
+        return int(probe.getsockname()[1])
 
 
 def check_servable(uri: str) -> None:
-    """Check that a database's folder is there: MLflow would make it, and show nothing.
+    """Check that a database's folder is there, since MLflow would make it and show nothing.
 
     Raises:
         InputError: if it isn't.
@@ -92,47 +91,47 @@ def check_servable(uri: str) -> None:
 
 
 def serve(uri: str, port: int) -> int:
-    """Serve a database's dashboard until a signal comes; none of its processes is left then.
+    """Serve a database's dashboard until a signal comes, and end all its processes.
 
     Call it in the main thread.
 
     Args:
-        uri: of the database.
+        uri: the database's address.
         port: 1..65535.
 
     Returns:
-        The server's exit code, at least 1; 0 if it was a signal that ended it.
+        The server's exit code, at least 1; 0 if a signal ended it.
     """
     command, environment = ui_command(uri, port=port)
-    asked = False
+    is_ending = False
 
     def end(number: int, frame: FrameType | None) -> None:
-        nonlocal asked
-        asked = True
+        nonlocal is_ending
+        is_ending = True
         _signal(server, signal.SIGTERM)
         signal.alarm(_GRACE_S)
 
     def end_now(number: int, frame: FrameType | None) -> None:
         _signal(server, signal.SIGKILL)
 
-    # A signal that comes before there are handlers waits for them.
+    # Signals that come before the handlers are set stay pending until then.
     signal.pthread_sigmask(signal.SIG_BLOCK, _GENTLY)
-    # MLflow starts a process that starts another: in a group of their own all can be reached.
-    server = subprocess.Popen(command, env=environment, start_new_session=True, preexec_fn=_listen)
+    # MLflow starts a process that starts another: in their own group, one signal reaches all.
+    server = subprocess.Popen(command, env=environment, start_new_session=True, preexec_fn=_unblock_signals)
     before = {number: signal.signal(number, end) for number in _GENTLY}
     before[signal.SIGALRM] = signal.signal(signal.SIGALRM, end_now)
-    _listen()
+    _unblock_signals()
     try:
         code = server.wait()
     finally:
         signal.alarm(0)
-        _signal(server, signal.SIGKILL)  # what outlived its parent
+        _signal(server, signal.SIGKILL)  # processes that outlived their parent
         for number, handler in before.items():
             signal.signal(number, handler)
-    return 0 if asked else code or 1
+    return 0 if is_ending else code or 1
 
 
-def _listen() -> None:
+def _unblock_signals() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _GENTLY)
 
 

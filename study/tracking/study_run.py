@@ -25,19 +25,19 @@ _NOTE = "mlflow.note.content"
 
 
 class StudyRun:
-    """The run that stands above the trials' runs; opening it makes it, if need be, and says that it is written to.
+    """The parent of the trials' runs; opening it makes it if need be, and sets its status to running.
 
     Args:
-        client: of MLflow.
-        uri: of MLflow.
-        experiment_id: what MLflow calls the study.
-        study: its name.
-        question: what it asks.
-        spec: its file's text.
+        client: MLflow's client.
+        uri: MLflow's address.
+        experiment_id: MLflow's id of the study's experiment.
+        study: the study's name.
+        question: the question that the study asks.
+        spec: text of the study's file.
 
     Attributes:
-        run_id: what MLflow calls it.
-        tags: as they were when it was opened.
+        run_id: MLflow's id of the run.
+        tags: the run's tags when it was opened.
     """
 
     def __init__(
@@ -50,18 +50,18 @@ class StudyRun:
         if runs:
             run = runs[0]
             client.update_run(run.info.run_id, status="RUNNING")
-            for twin in runs[1:]:  # from an answer that got lost
+            for twin in runs[1:]:  # left by a lost answer
                 client.delete_run(twin.info.run_id)
         else:
-            # Nothing is published yet, so there is nothing to look for.
+            # Nothing is published yet, so there are no runs to compare.
             tags = {KIND: "study", CHECKED: "yes", **user()}
             run = client.create_run(experiment_id, start_time=now_ms(), tags=tags, run_name=study)
         self.run_id, self._began_ms = run.info.run_id, run.info.start_time
         self.tags: Mapping[str, str] = dict(run.data.tags)
         self._keeps_files = can_keep_files(uri, run.info.artifact_uri)
-        told = {} if runs and _NOTE in self.tags else {_NOTE: study_note(question)}
-        self.tag(told | {SHOWS: ""} | _spec_tags(spec))
-        self._notify(experiment_tags(question), only_new=True)
+        note = {} if runs and _NOTE in self.tags else {_NOTE: study_note(question)}
+        self.tag(note | {SHOWS: ""} | _spec_tags(spec))
+        self._tag_experiment(experiment_tags(question), only_new=True)
         if spec and self._keeps_files:
             client.log_text(self.run_id, spec, "spec.yaml")
 
@@ -74,12 +74,12 @@ class StudyRun:
             self._client.log_batch(self.run_id, tags=pairs[start : start + _TAGS])
 
     def describe(self, finding: str, counts: Mapping[str, float] | None = None) -> None:
-        """Write what was found so far, above the study's run and above the experiment; list counts beside its name."""
+        """Write the findings into the descriptions of the run and the experiment, and the counts into its tags."""
         self.tag({_NOTE: study_note(self._question, finding)})
-        self._notify(experiment_tags(self._question, finding, counts))
+        self._tag_experiment(experiment_tags(self._question, finding, counts))
 
     def counts(self, counts: Mapping[str, float]) -> None:
-        """Write how many trials are in which state, against seconds since the study was first published."""
+        """Write how many trials are in each state, against seconds since the study was first published."""
         at_ms = now_ms()
         step = (at_ms - self._began_ms) // 1000
         metrics = [metric(name, float(value), at_ms, step) for name, value in counts.items()]
@@ -88,15 +88,15 @@ class StudyRun:
     def series(self, points: Sequence[Point]) -> None:
         """Write the charts against hidden size.
 
-        MLflow can't forget a metric's value, so charts that differ from those there get the next number.
+        MLflow can't delete a metric's value, so charts that differ from those there get the next number.
         """
-        wanted: dict[tuple[str, str], dict[int, float]] = {}
+        charts: dict[tuple[str, str], dict[int, float]] = {}
         for line, hidden_size, success_rate, solved_at_median in points:
             for chart, value in (("success_rate", success_rate), ("solved_at_median", solved_at_median)):
                 if value is not None:
-                    wanted.setdefault((chart, line), {})[hidden_size] = float(value)
+                    charts.setdefault((chart, line), {})[hidden_size] = float(value)
         edition = 1
-        while (missing := self._missing(wanted, edition)) is None:
+        while (missing := self._missing(charts, edition)) is None:
             edition += 1
         at_ms = now_ms()
         metrics = [metric(name, value, at_ms, step) for name, step, value in missing]
@@ -104,7 +104,7 @@ class StudyRun:
             self._client.log_batch(self.run_id, metrics=metrics[start : start + _BATCH])
 
     def artifact(self, path: Path) -> None:
-        """Keep a file, or a folder's files, of the report with the study's run, where there is a place for files."""
+        """Add a file of the report, or a folder's files, to the study's run, if files can be written from here."""
         if not self._keeps_files:
             return
         if path.is_dir():
@@ -113,19 +113,19 @@ class StudyRun:
             self._client.log_artifact(self.run_id, str(path), "report")
 
     def shows(self, mark: str) -> None:
-        """Say that all of what has this mark is published; whoever opens the run again takes it back."""
+        """Record that everything with this mark is published; opening the run again clears this."""
         self.tag({SHOWS: mark})
 
     def finish(self) -> None:
-        """Say that nobody is writing any more."""
+        """Set the run's status to finished."""
         self._client.set_terminated(self.run_id)
 
     def _missing(
-        self, wanted: Mapping[tuple[str, str], Mapping[int, float]], edition: int
+        self, charts: Mapping[tuple[str, str], Mapping[int, float]], edition: int
     ) -> list[tuple[str, int, float]] | None:
-        """List the points that this edition of the charts lacks, or None if it has other ones."""
+        """Return the points that this edition of the charts lacks, or None if it has different ones."""
         missing = []
-        for (chart, series), values in wanted.items():
+        for (chart, series), values in charts.items():
             name = metric_name(f"{chart if edition == 1 else f'{chart}.{edition}'}/{series}")
             there = {point.step: point.value for point in self._client.get_metric_history(self.run_id, name)}
             if any(values.get(step) != value for step, value in there.items()):
@@ -133,8 +133,8 @@ class StudyRun:
             missing += [(name, step, value) for step, value in values.items() if step not in there]
         return missing
 
-    def _notify(self, tags: Mapping[str, str], *, only_new: bool = False) -> None:
-        """Set tags of the experiment, which differ from what is there."""
+    def _tag_experiment(self, tags: Mapping[str, str], *, only_new: bool = False) -> None:
+        """Set those tags of the experiment that differ from the ones it has."""
         there = self._client.get_experiment(self._experiment_id).tags
         for name, value in tags.items():
             if there.get(name) != value and not (only_new and name in there):
@@ -142,19 +142,19 @@ class StudyRun:
 
 
 def metric(name: str, value: float, timestamp_ms: int, step: int) -> Metric:
-    """Make a point of a metric."""
+    """Return a point of a metric."""
     from mlflow.entities import Metric
 
     return Metric(name, value, timestamp_ms, step)
 
 
 def now_ms() -> int:
-    """Give the time as MLflow wants it."""
+    """Return the current time in milliseconds, as MLflow expects it."""
     return time.time_ns() // 1_000_000
 
 
 def _spec_tags(spec: str) -> dict[str, str]:
-    """Give the study's file as tags, one a key: unlike parameters they may change when the study grows."""
+    """Return the study's file as tags, one a key; unlike parameters, tags may change when the study is extended."""
     try:
         content = yaml.safe_load(spec)
     except yaml.YAMLError:

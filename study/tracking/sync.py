@@ -24,18 +24,18 @@ def sync(
     series: Sequence[Point] = (),
     files: Callable[[], Sequence[Path]] = tuple,
 ) -> int:
-    """Publish what MLflow is missing, and mend what differs.
+    """Publish what MLflow is missing, and correct what differs.
 
     Args:
-        uri: of MLflow.
-        study: its name, and its experiment's.
-        packs: reads what is stored; learning curves only of packs of which a trial is missing.
-        question: what the study asks; shown above it.
-        spec: its file's text.
-        finding: what was found so far; shown below the question.
-        counts: trials by state.
-        series: the chart's points.
-        files: writes the report, once all is published and can be linked to, and gives its files.
+        uri: MLflow's address.
+        study: the study's name, and its experiment's.
+        packs: reads the stored packs; learning curves are read only for packs of which a trial is missing.
+        question: the question that the study asks; shown above its runs.
+        spec: text of the study's file.
+        finding: the findings so far; shown below the question.
+        counts: number of trials in each state.
+        series: the points of the charts.
+        files: called once everything is published and can be linked to; writes the report and returns its files.
 
     Returns:
         How many trials were written; 0 if MLflow had them all.

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from study.addresses import said_of, without_secret
 from study.errors import TrackingError
 
-_MOST = 300  # characters of what a library says
+_MOST = 300  # characters of a library's message
 
 _NOT_IN = "it doesn't accept the user's name and password: set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD"
 _NOT_ALLOWED = (
@@ -22,7 +22,7 @@ _WRONG_CERTIFICATE = (
     "its TLS certificate isn't trusted here: if an authority of your own signed it, "
     "set MLFLOW_TRACKING_SERVER_CERT_PATH to the authority's certificate"
 )
-# What requests and urllib3 say of it takes three lines, most of them the address again.
+# The messages of requests and urllib3 take three lines, and mostly repeat the address.
 _NO_ANSWER = {
     "Connection refused": "nobody answers there, so its server may be down",
     "Name or service not known": "there is no machine of that name",
@@ -39,18 +39,18 @@ def reached(uri: str) -> Iterator[None]:
     """Turn whatever MLflow raises into one sentence.
 
     Raises:
-        TrackingError: always of what the body raised.
+        TrackingError: if the body raises anything.
     """
     try:
         yield
     except TrackingError:
         raise
-    except Exception as error:  # requests, sqlalchemy, alembic, mlflow: each has its own tree
+    except Exception as error:  # requests, sqlalchemy, alembic, mlflow: each has its own exceptions
         raise TrackingError(f"MLflow at {without_secret(uri)} can't be used: {said(error, uri)}") from error
 
 
 def said(error: BaseException, uri: str) -> str:
-    """Give what an error means and what to do, or its first line.
+    """Return what an error means and what to do about it, or else its first line.
 
     Example:
         >>> said(OSError("HTTPConnectionPool(host='mlflow', port=5000): ... [Errno 111] Connection refused"), "http://mlflow:5000")
@@ -71,8 +71,8 @@ def said(error: BaseException, uri: str) -> str:
 
 
 def _status(error: BaseException, text: str) -> int | None:
-    """Find the HTTP status: MLflow keeps it in an error's text, but for errors that the server words itself."""
-    found = re.search(r"failed with error code (\d{3}) ", text)
-    if found is not None:
-        return int(found[1])
+    """Return the HTTP status: it is in the error's text, except for errors that MLflow's server words itself."""
+    match = re.search(r"failed with error code (\d{3}) ", text)
+    if match is not None:
+        return int(match[1])
     return {"UNAUTHENTICATED": 401, "PERMISSION_DENIED": 403}.get(getattr(error, "error_code", ""))

@@ -1,7 +1,7 @@
 """Several packs at once in one worker: on a GPU that one of them alone would leave half idle.
 
-Kernels of different processes take turns on a GPU, those of one process run side by side. So packs that share a GPU are
-threads of one worker; each waits for the device most of the time. On the CPU a worker has one pack, and no thread.
+Kernels of different processes take turns on a GPU; those of one process run in parallel. So packs that share a GPU are
+threads of one worker, each of which mostly waits for the device. On the CPU a worker has one pack and no thread.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from contextlib import closing
 from study.records import Event, Pack, PackCrashed, PackDone
 
 Work = Callable[[Pack], Iterator[Event]]
-"""Trains and stores a pack, yielding its progress about every second; closed early, it keeps a checkpoint."""
+"""Trains and stores a pack, yielding its progress about every second; closed early, it stores a checkpoint."""
 
-# Events of packs side by side come together this often at most: each costs the driver some milliseconds.
+# Concurrent packs' events are yielded together, at most this often: each report costs the driver some milliseconds.
 _EVERY_S = 1.0
 
 
 def concurrently(work: Work, packs: Sequence[Pack]) -> Generator[list[Event], None, None]:
-    """Run packs side by side, and yield what happens; the end of each, done or crashed, as soon as it comes.
+    """Run packs in parallel, and yield their events, including the end of each, done or crashed.
 
-    Closed early, all keep a checkpoint. If one crashes, the others go on to their end.
+    If it is closed early, each pack stores a checkpoint. If one crashes, the others continue to their end.
 
     Args:
-        work: what a pack does.
-        packs: what to run.
+        work: trains one pack.
+        packs: the packs to run.
 
     Example:
         >>> from study.spec import load_spec
@@ -52,12 +52,12 @@ def concurrently(work: Work, packs: Sequence[Pack]) -> Generator[list[Event], No
 
 
 def _with_its_end(work: Work, pack: Pack) -> Generator[Event, None, None]:
-    """Do the work of a pack, and yield how it ended."""
+    """Yield the events of a pack's work, and then how it ended."""
     steps = work(pack)
     try:
-        for event in steps:  # noqa: UP028  # `yield from` would turn an error while it is closed into a crash
+        for event in steps:  # noqa: UP028  # with `yield from` an error on closing would become a crash
             yield event
-    except Exception:  # a pack's crash must not take others along
+    except Exception:  # one pack's crash must not end the others
         yield PackCrashed(pack.id, traceback.format_exc(limit=-4))
     else:
         yield PackDone(pack.id)
@@ -66,7 +66,7 @@ def _with_its_end(work: Work, pack: Pack) -> Generator[Event, None, None]:
 
 
 class _Threads:
-    """The threads of some packs."""
+    """The threads that run packs, one each."""
 
     def __init__(self, work: Work, packs: Sequence[Pack]) -> None:
         self._work = work
@@ -83,7 +83,7 @@ class _Threads:
                     self._queue.put(event)
                     if self._stop.is_set():
                         return
-        except BaseException:  # also what would end a process: in a thread it would end in silence
+        except BaseException:  # even what would end a process: a thread would end without a report
             self._queue.put(PackCrashed(pack.id, traceback.format_exc(limit=-4)))
         finally:
             self._queue.put(None)
@@ -107,7 +107,7 @@ class _Threads:
                 yield together
 
     def stop(self) -> None:
-        """End all of them; each keeps a checkpoint."""
+        """End all threads; each pack stores a checkpoint."""
         self._stop.set()
         for thread in self._threads:
             thread.join()

@@ -1,6 +1,7 @@
 """What a worker does with one pack: from its checkpoint, through an engine, to results in the store.
 
-The other side of `run`: it joins engine and store in the worker's process, as `run` joins the stages in the driver's.
+It is the counterpart of `run`: it joins engine and store in the worker's process, as `run` joins the stages in the
+driver's.
 """
 
 from __future__ import annotations
@@ -24,18 +25,18 @@ Trained = tuple[list[Result], list[Curve], list[Weights]]
 
 _SLICE_S = 1.0
 _BACK = "the store is back: checkpoints and results are kept again"
-# Halves of a pack that found no room on a GPU are tried down to so many trials: where these find none, nothing does.
+# A pack that doesn't fit on a GPU is halved down to this many trials: if these don't fit, nothing does.
 _FEWEST_HALVED = 8
 
 
 @dataclass(frozen=True)
 class PackWork:
-    """Trains packs of one study; travels to the workers.
+    """Trains packs of one study; sent to the workers.
 
     Args:
         root: the store's address, the same on every machine.
         study: the study's name.
-        attempt: the driver's attempt; a worker stops when another driver has taken the study over.
+        attempt: id of the driver's attempt; a worker stops when another driver has taken the study over.
         engine: name in `ENGINES`, or ``auto``.
         device: ``cpu`` or ``cuda``.
         checkpoint_every_s: seconds of training between checkpoints.
@@ -53,45 +54,45 @@ class PackWork:
     def __call__(self, pack: Pack) -> Iterator[Event]:
         """Train the pack and store its results, yielding its progress about every second.
 
-        Closed early, or crashing, it leaves the last checkpoint; closed early, it takes one more. While the store is
-        away, it trains on without checkpoints, and waits with what it has trained. Whatever another worker has stored
-        meanwhile stays as it is.
+        If it crashes, the last checkpoint remains; if it is closed early, it stores a new one. While the store is away,
+        it continues training without checkpoints, and waits to store its results. What another worker has stored
+        meanwhile is left as it is.
         """
         folder = Store(self.root).study(self.study).of_attempt(self.attempt)
         yield from self._patiently(folder.check)
         if not (yield from self._patiently(lambda: folder.has_pack(pack.id))):
             halves = _halves(pack)
             if (yield from self._patiently(lambda: any(folder.has_pack(half.id) for half in halves))):
-                yield from self._split(pack, halves)  # as a worker did that died since
+                yield from self._split(pack, halves)  # another worker split it, and has died since
                 return
-            told = yield from self._train_and_store(folder, pack)
-            if told is not None:
-                yield from self._elsewhere(pack, halves, told)
+            reason = yield from self._train_and_store(folder, pack)
+            if reason is not None:
+                yield from self._train_elsewhere(pack, halves, reason)
                 return
         yield from self._patiently(lambda: folder.drop_checkpoint(pack.id))
 
     def _train_and_store(self, folder: StudyStore, pack: Pack) -> Generator[Event, None, str | None]:
-        """Do so, or say why it found no room on its device."""
-        kept = yield from self._patiently(lambda: folder.load_checkpoint(pack.id))
+        """Train and store a pack; return a reason if it doesn't fit on its device, else None."""
+        checkpoint = yield from self._patiently(lambda: folder.load_checkpoint(pack.id))
         for notice in folder.notices:
             yield Notice(notice)
         try:
-            trained, was_away = yield from self._train(folder, pack, kept)
+            trained, was_away = yield from self._train(folder, pack, checkpoint)
         except DeviceMemoryError as error:
-            return str(error)  # the error itself holds on to what the pack has taken
+            return str(error)  # the error itself would keep the pack's memory in use
         if trained is not None:
             yield from self._patiently(lambda: self._store(folder, pack, trained))
             if was_away:
                 yield Notice(_BACK)
         return None
 
-    def _elsewhere(self, pack: Pack, halves: Sequence[Pack], told: str) -> Iterator[Event]:
-        """Train a pack that found no room in halves, and a small one on the CPU."""
+    def _train_elsewhere(self, pack: Pack, halves: Sequence[Pack], reason: str) -> Iterator[Event]:
+        """Train a pack that doesn't fit on its device in halves, or a small one on the CPU."""
         if not halves:
-            yield Notice(f"{told}. Pack {pack.id} trains on the CPU instead")
+            yield Notice(f"{reason}. Pack {pack.id} trains on the CPU instead")
             yield from replace(self, device="cpu", engine="auto")(pack)
             return
-        yield Notice(f"{told}. Pack {pack.id} trains in halves")
+        yield Notice(f"{reason}. Pack {pack.id} trains in halves")
         yield from self._split(pack, halves)
 
     def _split(self, pack: Pack, halves: Sequence[Pack]) -> Iterator[Event]:
@@ -103,55 +104,55 @@ class PackWork:
     def _patiently(self, act: Callable[[], T]) -> Generator[Event, None, T]:
         return patiently(act, self.patience_s)
 
-    def _start(self, pack: Pack, kept: Checkpoint | None) -> Generator[Event, None, Training]:
+    def _start(self, pack: Pack, checkpoint: Checkpoint | None) -> Generator[Event, None, Training]:
         cell = pack.trials[0].cell
         engine = engine_for(self.engine, cell, self.device)
         for step in prepared(engine, cell):
             yield replace(step, pack_id=pack.id)
-        if kept is not None and kept.engine != engine.name:
-            kept = None
-        return engine.start(pack, device=self.device, checkpoint=kept)
+        if checkpoint is not None and checkpoint.engine != engine.name:
+            checkpoint = None
+        return engine.start(pack, device=self.device, checkpoint=checkpoint)
 
     def _train(
-        self, folder: StudyStore, pack: Pack, kept: Checkpoint | None
+        self, folder: StudyStore, pack: Pack, checkpoint: Checkpoint | None
     ) -> Generator[Event, None, tuple[Trained | None, bool]]:
-        """Train to the end, or until another worker has stored the pack: then there is nothing to give.
+        """Train to the end, or until another worker has stored the pack: then there are no results to return.
 
-        Say, too, whether the store was away when it was last asked.
+        Also return whether the store was away at the last attempt to store a checkpoint.
         """
-        training = yield from self._start(pack, kept)
-        kept_at, is_away = time.monotonic(), False
+        training = yield from self._start(pack, checkpoint)
+        stored_at, is_away = time.monotonic(), False
         try:
             while not training.done:
                 progress = training.advance(_SLICE_S)
-                if time.monotonic() - kept_at >= self.checkpoint_every_s:
+                if time.monotonic() - stored_at >= self.checkpoint_every_s:
                     was_away = is_away
                     try:
                         if folder.has_pack(pack.id):
                             return None, False
                         folder.save_checkpoint(training.checkpoint())
-                        is_away, told = False, _BACK
+                        is_away, notice = False, _BACK
                     except StoreAwayError as error:
-                        is_away, told = True, f"no checkpoint was kept, and training goes on: {error}"
+                        is_away, notice = True, f"no checkpoint was kept, and training goes on: {error}"
                     if is_away != was_away:
-                        yield Notice(told)
-                    kept_at = time.monotonic()
+                        yield Notice(notice)
+                    stored_at = time.monotonic()
                 yield progress
         except GeneratorExit:
-            with suppress(BusyError):  # another driver's workers keep their own
+            with suppress(BusyError):  # another driver's workers store their own
                 if not folder.has_pack(pack.id):  # another worker may have been quicker
                     folder.save_checkpoint(training.checkpoint())
             raise
         return training.finish(), is_away
 
     def _store(self, folder: StudyStore, pack: Pack, trained: Trained) -> None:
-        folder.check()  # nothing is done in a place that is empty because it isn't mounted
+        folder.check()  # a file system that isn't mounted looks like an empty store
         if not folder.has_pack(pack.id):
             folder.write_pack(pack.id, *trained, provenance(self.device))
 
 
 def _halves(pack: Pack) -> tuple[Pack, ...]:
-    """Cut a pack in two; a small one in none."""
+    """Split a pack into two halves; none of a small pack."""
     if len(pack.trials) <= _FEWEST_HALVED:
         return ()
     middle = len(pack.trials) // 2

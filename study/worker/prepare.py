@@ -1,6 +1,6 @@
 """Preparing engines, such as compiling them, once on a machine: one worker does it, the others wait.
 
-`python -m` runs this file as a process beside whatever else has to start.
+`python -m` runs this file as a process, in parallel with whatever else has to start.
 """
 
 from __future__ import annotations
@@ -24,45 +24,45 @@ _prepared: set[str] = set()
 
 
 def prepare(engine: Engine, cell: Cell) -> None:
-    """Let an engine do what is done once on a machine, or wait while another process of this user does it.
+    """Let an engine prepare itself once on this machine, or wait while another process of this user prepares it.
 
-    What comes of it is on disk, where the engine looks for it. The lock is let go of when its holder dies.
+    The engine finds the results on disk. The lock is released when its holder dies.
 
     Args:
-        engine: as it is registered in `ENGINES`.
-        cell: one that it takes.
+        engine: an engine registered in `ENGINES`.
+        cell: a cell that the engine supports.
     """
     for _ in prepared(engine, cell):
         pass
 
 
 def prepared(engine: Engine, cell: Cell) -> Iterator[Preparing]:
-    """Do what `prepare` does, and tell what takes long: before it begins, and when the engine is ready."""
+    """Do what `prepare` does, and report what takes long: before it begins, and when the engine is ready."""
     if engine.name in _prepared:
         return
-    told, waited = False, False
+    has_reported, waited = False, False
     with _lock_file(engine) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             waited = True
             if (step := first_step(engine, cell)) is not None:
-                told = True
+                has_reported = True
                 yield replace(step, doing="waiting")
             fcntl.flock(file, fcntl.LOCK_EX)
-        # Whoever was waited for may have died in the middle of it, or compiled other sources than these.
+        # The other process may have died before it was done, or compiled other sources than these.
         if not waited or engine.is_compiled(cell) is False:
             if (step := first_step(engine, cell)) is not None:
-                told = True
+                has_reported = True
                 yield step
             engine.prepare(cell)
     _prepared.add(engine.name)
-    if told:
+    if has_reported:
         yield Preparing(engine.name, socket.gethostname(), "ready")
 
 
 def first_step(engine: Engine, cell: Cell) -> Preparing | None:
-    """Say what `prepare` would begin with here; None if it has nothing to do that takes long."""
+    """Return what `prepare` would begin with here; None if it has nothing to do that takes long."""
     compiled = engine.is_compiled(cell)
     if compiled:
         return None
@@ -81,13 +81,13 @@ def _lock_file(engine: Engine) -> Iterator[int]:
 
 @contextmanager
 def preparing(engines: Sequence[tuple[Engine, Cell]]) -> Iterator[subprocess.Popen[bytes]]:
-    """Prepare engines in a process of its own, meanwhile.
+    """Prepare engines in a separate process, in the background.
 
-    A process, not a thread: it takes nothing from the interpreter that does something else, and can be ended at any
-    moment. If it fails, the workers prepare their engines themselves, and say what is wrong.
+    It is a process, not a thread, so that it doesn't slow down this interpreter and can be ended at any moment. If it
+    fails, the workers prepare their engines themselves, and report what is wrong.
 
     Args:
-        engines: each with a cell that it takes.
+        engines: the engines, each with a cell that it supports.
 
     Yields:
         The process. Leaving the ``with`` block ends it.
@@ -98,10 +98,10 @@ def preparing(engines: Sequence[tuple[Engine, Cell]]) -> Iterator[subprocess.Pop
         0
     """
     process = subprocess.Popen(
-        # -P: nothing is imported that happens to lie in the working folder.
+        # -P: no file that happens to be in the working folder is imported.
         [sys.executable, "-P", "-m", "study.worker.prepare"],
         stdin=subprocess.PIPE,
-        # Not the driver's: whoever reads those would wait for this process too if the driver is killed.
+        # Not the driver's: if the driver is killed, a process that reads them would wait for this one too.
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))},

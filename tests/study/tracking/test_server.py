@@ -299,4 +299,4 @@ def test_experiments_are_opened_cheaply(service: Service) -> None:
     """Of a study that is published, opening looks at no run of a trial."""
     uri = service.mlflow.address
     sync(uri, "cheap", PACKS)
-    assert Experiment(uri, "cheap")._known == {}
+    assert Experiment(uri, "cheap")._runs == {}

@@ -143,7 +143,7 @@ def test_a_published_pack_is_not_read_or_written_again(uri: str) -> None:
     (study,) = runs_of(uri, "study")
     assert len(marks_of(study.data.tags)) == 3
     again = Experiment(uri, "demo")
-    assert not again._known
+    assert not again._runs
     assert (
         sum(again.publish(name, packs.results(name), partial(packs.curves, name)) for name in packs.names())
         == 0

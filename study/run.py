@@ -177,7 +177,7 @@ class Run:
         if are_current(results, self.options.tracking_uri):
             show(results, self.console)
             return _ending(results)
-        with self._published():
+        with self._publishing():
             self._report(results)
         return _ending(results)
 
@@ -189,11 +189,11 @@ class Run:
         """
         from study.driver.resources import workers  # imported late: engines and Ray take seconds to import
 
-        with workers(self.plan, self.options, self.console) as self.resources, self._published():
+        with workers(self.plan, self.options, self.console) as self.resources, self._publishing():
             yield
 
     @contextmanager
-    def _published(self) -> Iterator[None]:
+    def _publishing(self) -> Iterator[None]:
         with (
             report_folder(self.folder) as self._into,
             publishing(self.plan, self.folder, self.options.tracking_uri, self.console) as self.publisher,
@@ -272,14 +272,14 @@ class Run:
         publisher = self.publisher
         if publisher is not None:
             publisher.wait_for_study()
-        written = write_and_keep(results, self._into, self.folder, tracking_uri=self.options.tracking_uri)
+        report = write_and_keep(results, self._into, self.folder, tracking_uri=self.options.tracking_uri)
         if publisher is not None:
             publisher.counts(results.counts)
             publisher.series(results.series)
             publisher.describe(results.headline, results.counts)
-            for file in written.files:
+            for file in report.files:
                 publisher.artifact(file)
-            publisher.shows(written.mark)
+            publisher.shows(report.mark)
         show(results, self.console)
 
     def _results(self, patience_s: float) -> StudyResults:

@@ -99,9 +99,9 @@ def read(text: str) -> list[Answer]:
         True
     """
     answers = []
-    for written in text.splitlines():
-        if written.startswith(_MARK):
-            content = json.loads(written.removeprefix(_MARK))
+    for log_line in text.splitlines():
+        if log_line.startswith(_MARK):
+            content = json.loads(log_line.removeprefix(_MARK))
             report = content.pop("found")
             if report is not None:
                 report = NodeReport(**report | {"gpus": tuple(report["gpus"])})

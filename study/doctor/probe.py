@@ -43,7 +43,7 @@ def probe_store(address: str) -> str | None:
                 folder.rmdir()
     except OSError as error:
         return f"can't write in {address}: {error.strerror or error}"
-    return None if read == probe.name else f"what is written in {address} reads otherwise"
+    return None if read == probe.name else f"what was written in {address} has other content when it is read"
 
 
 def _probe_objects(address: str) -> str | None:
@@ -55,7 +55,9 @@ def _probe_objects(address: str) -> str | None:
         folder.remove(name)
     except StudyError as error:
         return str(error)
-    return None if read == name.encode() else f"what is written in {address} reads otherwise"
+    return (
+        None if read == name.encode() else f"what was written in {address} has other content when it is read"
+    )
 
 
 def probe_tracking(uri: str | None) -> str | None:

@@ -77,14 +77,14 @@ def read(text: str) -> Heartbeat | None:
         >>> read("starting Ray\n@study {half a li") is None
         True
     """
-    for written in reversed(text.splitlines()):
-        heartbeat = _parse(written)
+    for log_line in reversed(text.splitlines()):
+        heartbeat = _parse(log_line)
         if heartbeat is not None:
             return heartbeat
     return None
 
 
-def readable(written: str) -> str:
+def readable(log_line: str) -> str:
     """Format a line of a log for people: a heartbeat as a readable line, any other line as it is.
 
     Example:
@@ -94,9 +94,9 @@ def readable(written: str) -> str:
         >>> readable("stopping: keeping checkpoints")
         'stopping: keeping checkpoints'
     """
-    heartbeat = _parse(written)
+    heartbeat = _parse(log_line)
     if heartbeat is None:
-        return written
+        return log_line
     parts = [
         f"{heartbeat.at:%H:%M:%S} UTC",
         f"{heartbeat.done}/{heartbeat.trials} trials",
@@ -112,9 +112,9 @@ def readable(written: str) -> str:
     return " · ".join(parts)
 
 
-def is_heartbeat(written: str) -> bool:
+def is_heartbeat(log_line: str) -> bool:
     """Return whether a line of a log is a heartbeat."""
-    return _parse(written) is not None
+    return _parse(log_line) is not None
 
 
 def in_job() -> bool:
@@ -164,12 +164,12 @@ def beating(board: Board, study: str, console: Console) -> Iterator[Callable[[],
     yield show
 
 
-def _parse(written: str) -> Heartbeat | None:
+def _parse(log_line: str) -> Heartbeat | None:
     """Parse one line. Anybody can write into a log, so everything in it is checked before it is used."""
-    if not written.startswith(_MARK):
+    if not log_line.startswith(_MARK):
         return None
     try:
-        content: Any = json.loads(written.removeprefix(_MARK))
+        content: Any = json.loads(log_line.removeprefix(_MARK))
         if not isinstance(content, dict) or set(content) != {field.name for field in fields(Heartbeat)}:
             return None
         at, left_s = datetime.fromisoformat(content["at"]), content["left_s"]

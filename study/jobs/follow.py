@@ -207,18 +207,18 @@ def stop(client: Client, study: str, store: str | None = None) -> StopResult:
 
 def follow(client: Client, job_id: str, lines: int) -> Iterator[str]:
     """Yield a job's log for people as it is written, from its last lines on, until the job has ended."""
-    for written in client.follow(job_id, lines):
-        yield told(written)
+    for log_line in client.follow(job_id, lines):
+        yield told(log_line)
 
 
-def told(written: str) -> str:
+def told(log_line: str) -> str:
     r"""Format a line of a log for people, without the characters that would control their terminal.
 
     Example:
         >>> told("\x1b[31mstopping\x1b[0m")
         'stopping'
     """
-    return readable(uncoloured(written))
+    return readable(uncoloured(log_line))
 
 
 def _standing(job: Job, log: str, node: str | None) -> JobStatus:

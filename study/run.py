@@ -33,7 +33,7 @@ from study.tracking import Publisher
 if TYPE_CHECKING:
     from study.driver.resources import Resources
 
-# A run that is shorter may be over before the last worker has started.
+# A shorter run may be over before the last worker has started.
 _TIME_TO_START_S = 60.0
 
 
@@ -46,11 +46,11 @@ class Ending(Enum):
 
 
 Extend = Callable[[Plan, StudyStore, Callable[[str], None]], Plan]
-"""Returns what a study asks for by what is stored of it, the plan itself if that is all, and notifies a person."""
+"""Returns the plan, extended by what the stored results call for, or the same plan; notifies a person of it."""
 
 
 def until_sure(plan: Plan, folder: StudyStore, notify: Callable[[str], None]) -> Plan:
-    """Extend each cell by the seeds that it needs by what is stored; a plan whose seeds are given stays as it is."""
+    """Extend each cell by the seeds that its stored results call for; a plan with fixed seeds stays as it is."""
     if plan.spec.until is None:
         return plan
     results = folder.read_results()
@@ -63,17 +63,18 @@ def until_sure(plan: Plan, folder: StudyStore, notify: Callable[[str], None]) ->
 
 
 def run(plan: Plan, options: Options, console: Console, extend: Extend = until_sure) -> Ending:
-    """Train what is missing of a study, publish it as it comes, and report.
+    """Train the missing trials of a study, publish their results as they come, and write the report.
+
+    Run again, a study goes on with the trials that are missing.
 
     Args:
         plan: what the study asks for, or what it begins with.
-        options: where and how.
+        options: where and how it runs.
         console: where progress and the table are shown.
-        extend: called at the start, and whenever all that was asked for is done.
+        extend: called at the start, and whenever all trials of the plan are done.
 
     Returns:
-        Whether every trial has a result, Ctrl-C or SIGTERM ended it early, or some trials failed; run again, it
-        goes on with what is missing.
+        Whether every trial has a result, some trials failed, or Ctrl-C or SIGTERM ended the run early.
     """
     study = Run(plan, options, console, extend)
     study.refuse()
@@ -92,15 +93,15 @@ class Run:
 
     Args:
         plan: what the study asks for, or what it begins with.
-        options: where and how.
+        options: where and how it runs.
         console: where progress and the table are shown.
-        extend: called for more whenever all that was asked for is done.
+        extend: called at the start, and whenever all trials of the plan are done.
 
     Attributes:
         plan: what the study asks for so far.
         folder: the study's part of the store.
-        resources: workers, once they are there.
-        publisher: of results; None where nothing is published.
+        resources: the workers, once there are any.
+        publisher: publishes results; None where nothing is published.
     """
 
     folder: StudyStore
@@ -116,7 +117,7 @@ class Run:
         self.plan, self.options, self.console, self._extend = plan, options, console, extend
         self._notify = partial(console.print, style="yellow")
         self._patience = Patience(self._notify, options.patience_s)
-        self._tried: set[str] = set()
+        self._attempted: set[str] = set()
 
     def refuse(self) -> None:
         """Refuse a study that no engine here can train, before anything is started or written.
@@ -124,7 +125,7 @@ class Run:
         Engines take seconds to import, and a study that is done needs none.
 
         Raises:
-            InputError: if there is no engine for a cell, or the device isn't there.
+            InputError: if a cell has no engine, or the device isn't there.
         """
         if not self._is_trained():
             from study.driver.resources import engines_of
@@ -134,7 +135,7 @@ class Run:
     def _is_trained(self) -> bool:
         """Return whether all trials are done already, as far as can be known without writing anything.
 
-        Nothing has started yet: a store that is away is an error at once, and isn't waited for.
+        Nothing has started yet, so a store that is away is an error at once, and isn't waited for.
         """
         if self.plan.spec.search is not None:
             return False
@@ -156,59 +157,59 @@ class Run:
             yield
 
     def extend(self) -> list[Trial]:
-        """Extend the plan by what is stored, and return its trials to train: neither done nor tried in this run."""
+        """Extend the plan by what is stored, and return its trials that are neither done nor tried in this run."""
         while True:
             before = self.plan
             self.plan = self._patience(partial(self._extend, before, self.folder, self.console.print))
             missing = self._patience(
                 partial(find_missing, self.plan, self.folder, self.options, self.console)
             )
-            pending = [trial for trial in missing if trial.id not in self._tried]
-            # What other studies of the store have done may be enough to ask for more.
+            pending = [trial for trial in missing if trial.id not in self._attempted]
+            # Trials that other studies of the store have done may be enough to extend the plan again.
             if pending or self.plan is before:
-                self._tried.update(trial.id for trial in pending if self.plan.may_extend)
+                self._attempted.update(trial.id for trial in pending if self.plan.may_extend)
                 return pending
 
     def conclude(self) -> Ending:
-        """Report and publish a study that has nothing left to train, if its report or MLflow don't show it yet."""
+        """Report and publish a study that has nothing left to train, unless its report and MLflow are current."""
         results = self._results(self.options.patience_s)
         beat(self.plan.spec.study, results.counts, self.console)
         if are_current(results, self.options.tracking_uri):
             show(results, self.console)
             return _ending(results)
-        with self._published():
+        with self._publishing():
             self._report(results)
         return _ending(results)
 
     @contextmanager
     def prepare(self) -> Iterator[None]:
-        """Have workers and a publisher.
+        """Start workers and a publisher, and end them afterwards.
 
-        The cluster outlives the publisher: Ray ends the process if another thread touches what is left of it.
+        The cluster outlives the publisher, because Ray ends the process if another thread uses it after its shutdown.
         """
-        from study.driver.resources import workers  # late: engines and Ray take seconds to import
+        from study.driver.resources import workers  # imported late: engines and Ray take seconds to import
 
-        with workers(self.plan, self.options, self.console) as self.resources, self._published():
+        with workers(self.plan, self.options, self.console) as self.resources, self._publishing():
             yield
 
     @contextmanager
-    def _published(self) -> Iterator[None]:
+    def _publishing(self) -> Iterator[None]:
         with (
             report_folder(self.folder) as self._into,
             publishing(self.plan, self.folder, self.options.tracking_uri, self.console) as self.publisher,
         ):
-            if self.publisher is not None:  # an earlier run may have been killed, or had no MLflow
+            if self.publisher is not None:  # an earlier run may have been killed, or may have had no MLflow
                 self.publisher.catch_up()
             yield
 
     def train(self, pending: Sequence[Trial]) -> bool:
-        """Train trials and those that follow from them, and store and publish what comes.
+        """Train trials and those that follow from them, and store and publish their results as they come.
 
         Returns:
-            Whether it came to its end, and wasn't stopped.
+            Whether training came to its end, and wasn't stopped.
         """
         formed = self.resources.form(pending, self.folder, self.console)
-        # Signals are taken over after Ray has started, since Ray takes them over when it starts.
+        # Our signal handlers are set after Ray has started, since Ray sets its own when it starts.
         with stopping(self.console) as self._stop:
             self._monitor = Monitor(
                 self.folder, self.publisher, self.console, self._stop, self.options.patience_s
@@ -230,14 +231,14 @@ class Run:
         return finished
 
     def _on_event(self, event: Event) -> None:
-        # Packs also fail because another driver has taken the study over: their failures are not ours to store.
+        # Packs also fail because another driver has taken the study over; this driver must not store such failures.
         if self._lock.lost or (isinstance(event, PackFailed) and not self._is_ours()):
             self._stop.set()
         else:
             self._monitor(event)
 
     def _more(self) -> tuple[Sequence[tuple[Pack, ...]], Mapping[str, float] | None]:
-        """Extend the plan once all that it asked for is stored, and return what there is to train."""
+        """Extend the plan once all its results are stored, and return the bundles to train next."""
         self._monitor.wait()
         if self._stop.is_set() or self._taken_over(self.options.patience_s):
             return [], None
@@ -249,10 +250,10 @@ class Run:
         return formed.bundles, formed.shares
 
     def report(self, finished: bool) -> StudyResults:
-        """Report and publish what came of the study, and return it.
+        """Report and publish the study's results, and return them.
 
         Args:
-            finished: whether training came to its end; asked to stop, it waits for no store.
+            finished: whether training came to its end; if it was stopped, nothing waits for the store.
 
         Raises:
             BusyError: if another driver has taken the study over.
@@ -267,28 +268,28 @@ class Run:
 
     def _report(self, results: StudyResults) -> None:
         if not results.counts["done"]:
-            return  # interrupted before the first pack was through
+            return  # interrupted before the first pack was done
         publisher = self.publisher
         if publisher is not None:
             publisher.wait_for_study()
-        written = write_and_keep(results, self._into, self.folder, tracking_uri=self.options.tracking_uri)
+        report = write_and_keep(results, self._into, self.folder, tracking_uri=self.options.tracking_uri)
         if publisher is not None:
             publisher.counts(results.counts)
             publisher.series(results.series)
             publisher.describe(results.headline, results.counts)
-            for file in written.files:
+            for file in report.files:
                 publisher.artifact(file)
-            publisher.shows(written.mark)
+            publisher.shows(report.mark)
         show(results, self.console)
 
     def _results(self, patience_s: float) -> StudyResults:
         return self._patience(partial(_checked_results, self.folder, self.options), patience_s)
 
     def _taken_over(self, patience_s: float) -> str | None:
-        """Say so if another driver has taken the study over.
+        """Return a sentence that says so if another driver has taken the study over, otherwise None.
 
         Raises:
-            StoreAwayError: if the store stays away, or the study gone from it, until patience is over.
+            StoreAwayError: if the store stays away, or the study stays gone from it, until patience is over.
         """
         if self._lock.lost is not None:
             return self._lock.lost
@@ -299,7 +300,7 @@ class Run:
         return None
 
     def _is_ours(self) -> bool:
-        """Return whether no other driver has the study, as far as is known; the monitor waits for a lost store."""
+        """Return whether no other driver is known to have the study; the monitor waits for a store that is away."""
         try:
             self.folder.check()
         except BusyError:
@@ -310,16 +311,16 @@ class Run:
 
 
 def find_missing(plan: Plan, folder: StudyStore, options: Options, console: Console) -> list[Trial]:
-    """Find the trials without a result, after taking over those that other studies of the store have.
+    """Return the trials without a result, after adopting the results that other studies of the store have.
 
     Args:
         plan: what the study asks for.
         folder: its part of the store.
         options: where the store is.
-        console: told what was taken over.
+        console: where the number of adopted trials is printed.
 
     Raises:
-        StoreAwayError: if the study is gone from the store: what is done isn't known.
+        StoreAwayError: if the study is gone from the store, so that it isn't known which trials are done.
     """
     store, first_notice = Store(options.root), len(folder.notices)
     done, planned = folder.done(), {trial.id for trial in plan.trials}

@@ -18,7 +18,7 @@ from study.visible import visible
 
 
 class _Group(click.Group):
-    """A group of commands that tells errors in one clear message."""
+    """A group of commands that prints each error as one clear message."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -35,7 +35,7 @@ class _Group(click.Group):
             )
             ctx.exit(1)
         except BrokenPipeError:
-            # The reader has gone (study ... | head): nothing to tell, and no second error at exit.
+            # The reader has gone (study ... | head): print nothing, and avoid a second error at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(0)
 
@@ -45,9 +45,10 @@ class _Group(click.Group):
 @click.pass_context
 def main(ctx: click.Context) -> None:
     """Run seeded training trials by the hundred, and learn how reliably and how fast training succeeds."""
-    if ctx.invoked_subcommand != "doctor":  # which tells what is wrong with them
+    if ctx.invoked_subcommand != "doctor":  # the doctor reports what is wrong with the settings
         ctx.default_map = default_map(main.commands.values(), load_settings())
-    # At its end Python looks for cycles in all that is left: 2 s after torch, Ray and MLflow, and for nothing.
+    # At exit Python searches everything that is left for cycles, which takes 2 s after torch, Ray and MLflow were
+    # imported, and is of no use.
     atexit.register(gc.freeze)
 
 

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from study.jobs import JobStatus, Usage
 
 
-def studies_table(found: Sequence[JobStatus]) -> Table:
-    """Lay out how studies stand, one a row."""
+def studies_table(statuses: Sequence[JobStatus]) -> Table:
+    """Lay out the statuses of studies as a table with one row each."""
     table = Table(box=None, pad_edge=False)
     for heading in ("study", "state", "done", "failed", "left", "training", "by", "submitted", "store"):
         table.add_column(heading, overflow="fold")
-    for one in found:
+    for one in statuses:
         beat = one.heartbeat
         done = "" if beat is None else f"{beat.done:,}/{beat.trials:,}"
         live = None if one.ended else beat
@@ -40,13 +40,13 @@ def studies_table(found: Sequence[JobStatus]) -> Table:
     return table
 
 
-def listing(found: Sequence[JobStatus], busy: Usage) -> dict[str, Any]:
-    """Give studies and their cluster as plain data."""
-    return {"studies": [one.as_json() for one in found], "cluster": asdict(busy)}
+def listing(statuses: Sequence[JobStatus], busy: Usage) -> dict[str, Any]:
+    """Return the statuses of studies and their cluster's usage as JSON data."""
+    return {"studies": [one.as_json() for one in statuses], "cluster": asdict(busy)}
 
 
 def detail(one: JobStatus) -> Table:
-    """Lay out how one study stands."""
+    """Lay out the status of one study."""
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
@@ -77,7 +77,7 @@ def detail(one: JobStatus) -> Table:
 
 
 def busy_line(busy: Usage) -> str:
-    """Say how busy a cluster is."""
+    """Format in one line how busy a cluster is."""
     parts = [f"{busy.nodes} nodes", f"{busy.cpus:g} CPUs"]
     parts[-1] += "" if busy.cpu_percent is None else f", {busy.cpu_percent:g}% busy"
     if busy.gpus:
@@ -86,13 +86,13 @@ def busy_line(busy: Usage) -> str:
     return "cluster: " + " · ".join(parts)
 
 
-def checks_table(found: Sequence[Check]) -> Table:
-    """Lay out what the doctor found."""
+def checks_table(checks: Sequence[Check]) -> Table:
+    """Lay out the doctor's checks as a table."""
     colours = {"ok": "green", "failed": "bold red", "warning": "yellow", "skipped": "dim"}
     table = Table(box=None, pad_edge=False)
     for heading in ("check", "", "found"):
         table.add_column(heading, overflow="fold")
-    for check in found:
-        told = Text.assemble(check.found, *((("\n" + check.mend, "bold"),) if check.mend else ()))
-        table.add_row(check.name, Text(check.state, style=colours[check.state]), told)
+    for check in checks:
+        result = Text.assemble(check.found, *((("\n" + check.mend, "bold"),) if check.mend else ()))
+        table.add_row(check.name, Text(check.state, style=colours[check.state]), result)
     return table

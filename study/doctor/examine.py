@@ -33,7 +33,7 @@ _GPU_DRIVER = Path("/dev/nvidiactl")
 _JOB_S = 300.0
 _POLL_S = 0.5
 _DEFAULTS = {"store": "studies"}
-# What is asked here and of the nodes.
+# The checks that are made both here and on the nodes.
 _ON_NODES = {
     "store": "store on nodes",
     "tracking": "tracking on nodes",
@@ -45,12 +45,12 @@ _NOT_FROM_HERE = (
 )
 
 
-def examine(given: Mapping[str, str | None], *, without_token: bool = False) -> Iterator[Check]:
+def examine(values: Mapping[str, str | None], *, without_token: bool = False) -> Iterator[Check]:
     """Check settings, versions, store, tracking and GPUs from here, then the cluster and its nodes if there is one.
 
     Args:
-        given: values of the command line or the environment by name of the setting; None for those of the files.
-        without_token: a cluster that asks for no token is meant.
+        values: values from the command line or the environment, by name of the setting; None where the files decide.
+        without_token: whether the cluster asks for no token on purpose.
 
     Example:
         >>> from tempfile import TemporaryDirectory
@@ -59,17 +59,17 @@ def examine(given: Mapping[str, str | None], *, without_token: bool = False) -> 
         >>> [check.state for check in checks if check.name == "store"]
         ['ok']
     """
-    settings, check = _settings(given)
+    settings, check = _settings(values)
     yield check
-    values = {name: setting.value for name, setting in settings.items()} | {
-        name: value for name, value in given.items() if value is not None
+    resolved = {name: setting.value for name, setting in settings.items()} | {
+        name: value for name, value in values.items() if value is not None
     }
-    cluster, store = values.get("cluster"), values.get("store", _DEFAULTS["store"])
-    tracking_uri = values.get("tracking_uri")
+    cluster, store = resolved.get("cluster"), resolved.get("store", _DEFAULTS["store"])
+    tracking_uri = resolved.get("tracking_uri")
     if tracking_uri == "off":
         tracking_uri = None
     here = [
-        Check("versions here", "ok", _listed(versions())),
+        Check("versions here", "ok", _join_versions(versions())),
         _store(store, far=cluster is not None),
         _tracking(tracking_uri),
         _gpu(),
@@ -85,11 +85,11 @@ def examine(given: Mapping[str, str | None], *, without_token: bool = False) -> 
 
 
 def eased(check: Check, there: Sequence[Check]) -> Check:
-    """Take a failure on this machine for a warning, if the nodes of a cluster, which train, are fine.
+    """Turn a failure on this machine into a warning if the nodes of the cluster, which train, are fine.
 
     Args:
-        check: what was found here.
-        there: what was found of the cluster.
+        check: a check of this machine.
+        there: the checks of the cluster.
 
     Example:
         >>> eased(Check("store", "failed", "no route"), [Check("store on nodes", "ok", "it can be written")]).state
@@ -97,45 +97,47 @@ def eased(check: Check, there: Sequence[Check]) -> Check:
         >>> eased(Check("store", "failed", "no route"), [Check("nodes", "failed", "nobody answers")]).state
         'failed'
     """
-    fine = {found.name for found in there if found.state == "ok"}
+    fine = {other.name for other in there if other.state == "ok"}
     if check.state != "failed" or _ON_NODES.get(check.name) not in fine:
         return check
     return replace(check, state="warning", mend=_NOT_FROM_HERE)
 
 
-def _settings(given: Mapping[str, str | None]) -> tuple[dict[str, Setting], Check]:
+def _settings(values: Mapping[str, str | None]) -> tuple[dict[str, Setting], Check]:
     try:
         settings = load_settings()
     except InputError as error:
-        return {}, Check("settings", "failed", str(error), "mend the file")
+        return {}, Check("settings", "failed", str(error), "fix the file")
     problems = []
     for name, from_file in settings.items():
         try:
-            if given.get(name) is None:
+            if values.get(name) is None:
                 confirmed(name, from_file)
         except InputError as error:
             problems.append(str(error))
     if problems:
         usable = {name: setting for name, setting in settings.items() if setting.confirmed}
-        return usable, Check("settings", "failed", "; ".join(problems), "what is checked below goes without")
-    told = []
+        return usable, Check(
+            "settings", "failed", "; ".join(problems), "the checks below leave these settings out"
+        )
+    sources = []
     for name, variable in ENVIRONMENT.items():
-        value, setting = given.get(name), settings.get(name)
+        value, setting = values.get(name), settings.get(name)
         if value is not None:
             where = variable if os.environ.get(variable) == value else "the command line"
-            told.append(f"{name} = {without_secret(value)} ({where})")
+            sources.append(f"{name} = {without_secret(value)} ({where})")
         elif setting is not None:
-            told.append(f"{name} = {without_secret(setting.value)} ({setting.source})")
+            sources.append(f"{name} = {without_secret(setting.value)} ({setting.source})")
         else:
-            told.append(f"{name} is not set")
+            sources.append(f"{name} is not set")
     files = [str(path) for path in (Path(FILE), user_file()) if path.is_file()]
-    return settings, Check("settings", "ok", f"files: {', '.join(files) or 'none'}; {'; '.join(told)}")
+    return settings, Check("settings", "ok", f"files: {', '.join(files) or 'none'}; {'; '.join(sources)}")
 
 
 def _store(store: str, *, far: bool) -> Check:
     if not is_url(store) and far and not Path(store).is_dir():
         return Check("store", "skipped", f"{store} isn't seen from here; the cluster's nodes are asked below")
-    problem = _sentence(lambda: probe_store(store))
+    problem = _problem_of(lambda: probe_store(store))
     if problem is None:
         return Check("store", "ok", f"{store} can be written and read")
     return Check("store", "failed", problem, "choose another with --store, or allow this user to write there")
@@ -144,29 +146,29 @@ def _store(store: str, *, far: bool) -> Check:
 def _tracking(uri: str | None) -> Check:
     if uri is None:
         return Check("tracking", "skipped", "no server is set: results are published inside the store")
-    problem = _sentence(lambda: probe_tracking(uri))
+    problem = _problem_of(lambda: probe_tracking(uri))
     if problem is None:
-        found = f"{without_secret(uri)} answers, and accepts the credentials of this environment"
-        return Check("tracking", "ok", found)
-    mend = "is it running? Its credentials are MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD"
-    return Check("tracking", "failed", problem, mend)
+        answer = f"{without_secret(uri)} answers, and accepts the credentials of this environment"
+        return Check("tracking", "ok", answer)
+    advice = "is it running? Its credentials are MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD"
+    return Check("tracking", "failed", problem, advice)
 
 
 def _gpu() -> Check:
-    seen = gpus_seen()
-    if seen:
-        return Check("GPU here", "ok", ", ".join(seen))
+    names = gpus_seen()
+    if names:
+        return Check("GPU here", "ok", ", ".join(names))
     if _GPU_DRIVER.exists():
-        found = "there is an NVIDIA GPU here that torch can't use"
-        return Check("GPU here", "failed", found, "docs/one-machine.md says what to install")
+        problem = "there is an NVIDIA GPU here that torch can't use"
+        return Check("GPU here", "failed", problem, "docs/one-machine.md says what to install")
     return Check("GPU here", "skipped", "there is none: the CPU trains")
 
 
 def _room(name: str, free: int, where: str = "") -> Check:
-    found = f"{where}{free / 1e9:.1f} GB are free for temporary files"
+    room = f"{where}{free / 1e9:.1f} GB are free for temporary files"
     if free >= LEAST_FREE_BYTES:
-        return Check(name, "ok", found)
-    return Check(name, "failed", found, "free some space there, or set TMPDIR")
+        return Check(name, "ok", room)
+    return Check(name, "failed", room, "free some space there, or set TMPDIR")
 
 
 def _cluster(url: str, store: str, tracking_uri: str | None, *, without_token: bool) -> Iterator[Check]:
@@ -181,16 +183,16 @@ def _cluster(url: str, store: str, tracking_uri: str | None, *, without_token: b
     if client.ray_version == here:
         yield Check("Ray", "ok", f"{here} here and on the cluster")
     else:
-        found = f"Ray {here} here, {client.ray_version} on the cluster"
-        mend = "they understand each other; best install the same version on both sides (deploy/lock)"
-        yield Check("Ray", "warning", found, mend)
+        both = f"Ray {here} here, {client.ray_version} on the cluster"
+        advice = "they understand each other; best install the same version on both sides (deploy/lock)"
+        yield Check("Ray", "warning", both, advice)
     if not is_url(store) and not Path(store).is_absolute():
-        found = f"{store!r} is a relative path"
-        yield Check("nodes", "failed", found, "a cluster needs a URL or an absolute path: --store")
+        problem = f"{store!r} is a relative path"
+        yield Check("nodes", "failed", problem, "a cluster needs a URL or an absolute path: --store")
         return
     try:
         for address in (store, tracking_uri or ""):
-            check_no_secret(address, "an address that nodes are told")
+            check_no_secret(address, "an address that is sent to nodes")
     except InputError as error:
         yield Check("nodes", "failed", str(error), "leave the password out")
         return
@@ -206,28 +208,28 @@ def _guards(client: Client, *, without_token: bool) -> Iterator[Check]:
     address = client.address
     if not client.asks_for_token():
         state = "warning" if address.is_loopback or without_token else "failed"
-        found = "the cluster asks for no token: anyone who reaches it can run code there"
-        yield Check("token", state, found, "start it with RAY_AUTH_MODE=token")
-    else:  # there is one here, or the cluster would not have answered
+        problem = "the cluster asks for no token: anyone who reaches it can run code there"
+        yield Check("token", state, problem, "start it with RAY_AUTH_MODE=token")
+    else:  # there is a token here, or the cluster would not have answered
         yield Check("token", "ok", "it is accepted, and without it the cluster refuses")
     if not address.is_loopback and not address.encrypted:
-        found = "http:// over a network: the token can be read on the way"
-        yield Check("encryption", "warning", found, "use https, or a tunnel (ssh -L)")
+        problem = "http:// over a network: the token can be read on the way"
+        yield Check("encryption", "warning", problem, "use https, or a tunnel (ssh -L)")
 
 
 def _ask_nodes(client: Client, store: str, tracking_uri: str | None) -> list[Answer]:
-    """Run the checks of nodes as a job.
+    """Run the checks of the nodes as a job, and return the nodes' answers.
 
     Raises:
-        ClusterError: if it can't be run.
+        ClusterError: if the job can't be run.
     """
-    words = ["python", "-P", "-m", "study.doctor.node", "--store", store]
-    words += [] if tracking_uri is None else ["--tracking-uri", tracking_uri]
+    command = ["python", "-P", "-m", "study.doctor.node", "--store", store]
+    command += [] if tracking_uri is None else ["--tracking-uri", tracking_uri]
     job_id = f"doctor-{uuid.uuid4().hex[:12]}"
-    client.submit(job_id, shlex.join(words), metadata={}, environment={})
-    deadline = time.monotonic() + _JOB_S
+    client.submit(job_id, shlex.join(command), metadata={}, environment={})
+    deadline_s = time.monotonic() + _JOB_S
     while not (job := client.job(job_id)).ended:
-        if time.monotonic() > deadline:
+        if time.monotonic() > deadline_s:
             client.stop(job_id)
             raise ClusterError(
                 f"job {job_id} took longer than {_JOB_S:.0f} s: the cluster may be full or overloaded"
@@ -241,13 +243,13 @@ def _ask_nodes(client: Client, store: str, tracking_uri: str | None) -> list[Ans
     return answers
 
 
-def _sentence(probe: Callable[[], Any]) -> str | None:
+def _problem_of(probe: Callable[[], Any]) -> str | None:
     try:
-        found: str | None = probe()
+        problem: str | None = probe()
     except StudyError as error:
         return str(error)
-    return found
+    return problem
 
 
-def _listed(found: Mapping[str, str]) -> str:
-    return ", ".join(f"{name} {version}" for name, version in found.items())
+def _join_versions(packages: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in packages.items())

@@ -1,6 +1,6 @@
 """What each node of a cluster finds out about itself, for `study doctor`.
 
-`python -m` runs this file as a job on the cluster; it prints a line a node.
+`python -m` runs this file as a job on the cluster; it prints one line for each node.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from study.errors import ClusterError
 from study.store import is_url
 
 _MARK = "@node "
-# A node may have to import torch and MLflow first; its clock it tells at once. Together well below what `study doctor`
-# waits for the job: nodes that are silent are named by it.
+# A node may have to import torch and MLflow first, while its clock can be read at once. Both together are well below
+# the time that `study doctor` waits for this job, so that the job itself can name the nodes that are silent.
 _ANSWER_S, _CLOCK_S = 120.0, 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class NodeReport:
-    """What one node found.
+    """What one node reports about itself.
 
     Args:
-        versions: as `study.environment.versions` gives them.
+        versions: its versions, as `study.environment.versions` returns them.
         store: what is wrong with the store; None if nothing is.
-        shared: whether it sees in the store what another node has just written there.
+        shared: whether it sees the file in the store that another node has just written there.
         tracking: what is wrong with MLflow; None if nothing is.
-        gpus: names of those that torch can use.
-        free_bytes: room in its folder for temporary files.
+        gpus: names of the GPUs that torch can use.
+        free_bytes: free space in its folder for temporary files.
     """
 
     versions: dict[str, str]
@@ -54,10 +54,10 @@ class Answer:
     """A node's answer.
 
     Args:
-        node_id: Ray's.
-        found: None if it didn't answer.
-        error: why.
-        clock_off_s: by how much its clock is ahead of the asking node's at least; negative if it is behind.
+        node_id: Ray's id of the node.
+        found: its report; None if it didn't answer.
+        error: why it didn't answer.
+        clock_off_s: seconds by which its clock is at least ahead of the asking node's; negative if it is behind.
     """
 
     node_id: str
@@ -67,11 +67,11 @@ class Answer:
 
 
 def look(store: str, tracking_uri: str | None, left: str) -> NodeReport:
-    """Look at this node.
+    """Examine this node.
 
     Args:
-        store: folder or URL.
-        tracking_uri: of MLflow; None if nothing is to be published.
+        store: the store's folder or URL.
+        tracking_uri: MLflow's address; None if nothing is to be published.
         left: name of the file that the asking node has left in the store.
     """
     return NodeReport(
@@ -85,38 +85,38 @@ def look(store: str, tracking_uri: str | None, left: str) -> NodeReport:
 
 
 def line(answer: Answer) -> str:
-    """Write an answer as a line of a log."""
+    """Format an answer as a line of a log."""
     return _MARK + json.dumps(asdict(answer))
 
 
 def read(text: str) -> list[Answer]:
-    r"""Find the answers in a log.
+    r"""Return the answers in a log.
 
     Example:
-        >>> found = NodeReport({"ray": "2.60.0"}, None, True, None, (), 10**9)
-        >>> answers = [Answer("0a", found, "", 0.0), Answer("0b", None, "it doesn't answer", 0.0)]
+        >>> report = NodeReport({"ray": "2.60.0"}, None, True, None, (), 10**9)
+        >>> answers = [Answer("0a", report, "", 0.0), Answer("0b", None, "it doesn't answer", 0.0)]
         >>> read("\n".join(["joining the cluster", *map(line, answers)])) == answers
         True
     """
     answers = []
-    for written in text.splitlines():
-        if written.startswith(_MARK):
-            content = json.loads(written.removeprefix(_MARK))
-            found = content.pop("found")
-            if found is not None:
-                found = NodeReport(**found | {"gpus": tuple(found["gpus"])})
-            answers.append(Answer(found=found, **content))
+    for log_line in text.splitlines():
+        if log_line.startswith(_MARK):
+            content = json.loads(log_line.removeprefix(_MARK))
+            report = content.pop("found")
+            if report is not None:
+                report = NodeReport(**report | {"gpus": tuple(report["gpus"])})
+            answers.append(Answer(found=report, **content))
     return answers
 
 
 @contextmanager
-def _left_in(store: str) -> Iterator[str]:
-    """Leave a file in a store while others look for it; where that can't be done, nobody finds it."""
+def _probe_file(store: str) -> Iterator[str]:
+    """Leave a file in a store while the nodes look for it; where it can't be written, no node finds it."""
     probe = Path(store) / f".study-probe-{uuid.uuid4().hex}"
     if is_url(store):
         yield probe.name
         return
-    there = probe.parent.is_dir()
+    is_there = probe.parent.is_dir()
     try:
         probe.parent.mkdir(parents=True, exist_ok=True)
         probe.touch()
@@ -127,31 +127,31 @@ def _left_in(store: str) -> Iterator[str]:
         yield probe.name
     finally:
         probe.unlink(missing_ok=True)
-        if not there:
+        if not is_there:
             probe.parent.rmdir()
 
 
 def _answers(store: str, tracking_uri: str | None) -> Iterator[Answer]:
-    with _left_in(store) as left:
-        found = cluster.ask_each(partial(look, store, tracking_uri, left), _ANSWER_S)
-    # Asked again, of workers that are there: the answer comes at once, and its time is known.
+    with _probe_file(store) as left:
+        reports = cluster.ask_each(partial(look, store, tracking_uri, left), _ANSWER_S)
+    # Its workers run by now, so a node that is asked again answers at once, and the time of its answer is known.
     before_s = time.time()
     clocks = dict(cluster.ask_each(time.time, _CLOCK_S))
     after_s = time.time()
-    for node_id, answer in found:
-        if isinstance(answer, ClusterError):
-            yield Answer(node_id, None, str(answer), 0.0)
+    for node_id, report in reports:
+        if isinstance(report, ClusterError):
+            yield Answer(node_id, None, str(report), 0.0)
         else:
             clock_s = clocks.get(node_id)
             at_s = clock_s if isinstance(clock_s, float) else before_s
-            yield Answer(node_id, answer, "", max(0.0, at_s - after_s) + min(0.0, at_s - before_s))
+            yield Answer(node_id, report, "", max(0.0, at_s - after_s) + min(0.0, at_s - before_s))
 
 
 @click.command()
 @click.option("--store", required=True)
 @click.option("--tracking-uri")
 def main(store: str, tracking_uri: str | None) -> None:
-    """Ask every node of the cluster that this runs on, and print what each says."""
+    """Ask every node of the cluster that this runs on, and print each answer."""
     with cluster.connection("auto", None):
         for answer in _answers(store, tracking_uri):
             click.echo(line(answer))

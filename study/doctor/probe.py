@@ -15,7 +15,7 @@ def probe_store(address: str) -> str | None:
     """Write a small file where studies are stored, read it back, and remove it.
 
     Args:
-        address: a folder, made if it isn't there, and if so removed again; or the URL of one in an object store.
+        address: a folder, which is made and removed again if it isn't there, or the URL of one in an object store.
 
     Returns:
         What is wrong; None if nothing is.
@@ -30,7 +30,7 @@ def probe_store(address: str) -> str | None:
     if is_url(address):
         return _probe_objects(address)
     folder = Path(address)
-    there = folder.is_dir()
+    is_there = folder.is_dir()
     probe = folder / f".study-probe-{uuid.uuid4().hex}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -39,11 +39,11 @@ def probe_store(address: str) -> str | None:
             read = probe.read_text()
         finally:
             probe.unlink(missing_ok=True)
-            if not there:
+            if not is_there:
                 folder.rmdir()
     except OSError as error:
         return f"can't write in {address}: {error.strerror or error}"
-    return None if read == probe.name else f"what is written in {address} reads otherwise"
+    return None if read == probe.name else f"what was written in {address} has other content when it is read"
 
 
 def _probe_objects(address: str) -> str | None:
@@ -55,17 +55,19 @@ def _probe_objects(address: str) -> str | None:
         folder.remove(name)
     except StudyError as error:
         return str(error)
-    return None if read == name.encode() else f"what is written in {address} reads otherwise"
+    return (
+        None if read == name.encode() else f"what was written in {address} has other content when it is read"
+    )
 
 
 def probe_tracking(uri: str | None) -> str | None:
     """Ask MLflow for its experiments, with this machine's credentials.
 
     Args:
-        uri: of MLflow; None if nothing is to be published.
+        uri: MLflow's address; None if nothing is to be published.
 
     Returns:
-        What is wrong; None if nothing is, or if a database isn't there yet, which this doesn't make.
+        What is wrong; None if nothing is, or if the database isn't there yet, since this doesn't create it.
     """
     from study.tracking import check_reachable
 
@@ -78,12 +80,12 @@ def probe_tracking(uri: str | None) -> str | None:
 
 
 def gpus_seen() -> list[str]:
-    """Name the GPUs that torch can use."""
+    """Return the names of the GPUs that torch can use."""
     import torch
 
     return [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
 
 
 def free_bytes() -> int:
-    """Measure the room in the folder for temporary files."""
+    """Return the free space in the folder for temporary files."""
     return shutil.disk_usage(tempfile.gettempdir()).free

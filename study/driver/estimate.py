@@ -24,23 +24,23 @@ _CALIBRATION_S = 1.0
 
 
 def preview(plan: Plan, options: Options) -> RenderableType:
-    """Describe what running a study would do; nothing is written.
+    """Describe what running a study would do, without writing anything.
 
-    The time is measured: the largest pack of each shape trains for about a second here.
+    The time is measured: the largest pack of each shape trains here for about a second.
 
     Args:
         plan: what the study asks for.
         options: where and how it would run.
     """
-    found = outline(plan, options.root)
-    plan, pending = found.plan, found.pending
+    summary = outline(plan, options.root)
+    plan, pending = summary.plan, summary.pending
     if not pending:
-        return Group(*found.parts)
+        return Group(*summary.parts)
     on_gpu = device_of(options) == "cuda"
     at_once = at_once_on(plan, replace(options, local=True)) if on_gpu else None
     slots = 1 if on_gpu else options.cpus or os.cpu_count() or 1
     packs = make_packs(pending, slots=slots, size=options.pack_size, at_once=at_once)
-    return Group(*found.parts, *_pending(plan, packs, slots, options, at_once))
+    return Group(*summary.parts, *_pending(plan, packs, slots, options, at_once))
 
 
 def _pending(
@@ -76,7 +76,7 @@ def _pending(
     yield table
     for reason in passed_over_by(plan, options):
         yield Text(reason)
-    # On a GPU the packs of a bundle train side by side, and the longest lasts as long as all.
+    # On a GPU the packs of a bundle train side by side, so a bundle takes as long as its longest pack.
     bundles = make_bundles(packs, slots=slots, at_once=at_once)
     total_s = sum(max(seconds[pack.id] for pack in bundle) for bundle in bundles)
     busy = min(slots, len(bundles))
@@ -85,7 +85,7 @@ def _pending(
 
 
 def calibrate(pack: Pack, options: Options, device: str) -> float:
-    """Measure a pack's seconds per trial-iteration, evaluation included.
+    """Measure how many seconds a pack takes per trial-iteration, evaluation included.
 
     Args:
         pack: what to train for about a second.
@@ -94,7 +94,7 @@ def calibrate(pack: Pack, options: Options, device: str) -> float:
     """
     cell = pack.trials[0].cell
     engine = engine_for(options.engine, cell, device)
-    engine.start(pack, device=device).advance(0.0)  # compiles, where there is something to compile
+    engine.start(pack, device=device).advance(0.0)  # compiles whatever has to be compiled
     training = engine.start(pack, device=device)
     training.advance(0.0)
     first = training.checkpoint()  # after one evaluation and one update
@@ -105,12 +105,12 @@ def calibrate(pack: Pack, options: Options, device: str) -> float:
     return (update_s + evaluation_s) / len(pack.trials)
 
 
-# Of more shapes, those in between are left out: each takes a second or two.
+# Each shape takes a second or two to measure, so of more shapes those in between are left out.
 _MOST_SHAPES = 8
 
 
 def preview_search(plan: Plan, options: Options) -> RenderableType:
-    """Describe what a search would do; nothing is written.
+    """Describe what a search would do, without writing anything.
 
     Args:
         plan: what the search begins with: cells at the ends of its ranges.
@@ -125,15 +125,15 @@ def preview_search(plan: Plan, options: Options) -> RenderableType:
 def _times(plan: Plan, options: Options, trials: int) -> tuple[Table, Text]:
     device = device_of(options)
     shapes: dict[object, Cell] = {shape_key(cell): cell for cell in plan.cells}
-    found = list(shapes.values())
-    some = found if len(found) <= _MOST_SHAPES else [*found[: _MOST_SHAPES - 1], found[-1]]
+    cells = list(shapes.values())
+    sample = cells if len(cells) <= _MOST_SHAPES else [*cells[: _MOST_SHAPES - 1], cells[-1]]
     table = Table(title="at the ends of the ranges", title_justify="left")
     for column in ("model", "hidden", "engine"):
         table.add_column(column)
     for column in ("µs per trial-iteration", "core time a trial"):
         table.add_column(column, justify="right")
     seconds = []
-    for cell in some:
+    for cell in sample:
         pack = Pack(tuple(Trial(cell, seed) for seed in plan.spec.first_seeds[:16]))
         trial_iteration_s = calibrate(pack, options, device)
         seconds.append(trial_iteration_s * (cell.iterations + 1))
@@ -144,5 +144,5 @@ def _times(plan: Plan, options: Options, trials: int) -> tuple[Table, Text]:
     where = "one GPU" if device == "cuda" else f"{slots} cores"
     low, high = (duration(trials * s / slots) for s in (min(seconds), max(seconds)))
     span = low if low == high else f"{low} to {high}"
-    told = f"about {span} on {where} for {trials:,} trials, one candidate's confirmation among them"
-    return table, Text(f"{told}; by a calibration of a second a shape")
+    total = f"about {span} on {where} for {trials:,} trials, one candidate's confirmation among them"
+    return table, Text(f"{total}; by a calibration of a second a shape")

@@ -1,6 +1,6 @@
 """How far a study is, as a line that its driver writes into its job's log every few seconds.
 
-The log is the one place where the driver, wherever it runs, can be heard by everybody who may see the cluster.
+Everybody who may see the cluster can read the log, wherever the driver runs; there is no other such place.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from study.driver.progress import Board
 from study.words import duration
 
 IN_JOB = "STUDY_JOB"
-"""Set to 1 in the environment of a study's driver on a cluster."""
+"""Environment variable that is 1 for a study's driver on a cluster."""
 
 _MARK = "@study "
 _EVERY_S = 10.0
@@ -32,15 +32,15 @@ class Heartbeat:
 
     Args:
         study: its name.
-        done: trials with an outcome.
-        trials: all of them.
-        solved: of those done.
-        unsolved: of those done.
-        diverged: of those done.
-        failed: of those done.
+        done: number of trials with an outcome.
+        trials: number of all trials.
+        solved: number of the done trials that were solved.
+        unsolved: number of the done trials that were not.
+        diverged: number of the done trials that diverged.
+        failed: number of the done trials that failed.
         left_s: seconds until all are done, at the present rate; None if that isn't known.
-        workers: packs that train now.
-        at: when it was said, in UTC.
+        workers: number of packs that train now.
+        at: when this was printed, in UTC.
     """
 
     study: str
@@ -71,21 +71,21 @@ def line(heartbeat: Heartbeat) -> str:
 
 
 def read(text: str) -> Heartbeat | None:
-    r"""Find the last heartbeat in a log; None if there is none, whatever else is written there.
+    r"""Return the last heartbeat in a log, whatever else is written there; None if there is none.
 
     Example:
         >>> read("starting Ray\n@study {half a li") is None
         True
     """
-    for written in reversed(text.splitlines()):
-        found = _parsed(written)
-        if found is not None:
-            return found
+    for log_line in reversed(text.splitlines()):
+        heartbeat = _parse(log_line)
+        if heartbeat is not None:
+            return heartbeat
     return None
 
 
-def readable(written: str) -> str:
-    """Write a line of a log for people: a heartbeat as a sentence, any other as it is.
+def readable(log_line: str) -> str:
+    """Format a line of a log for people: a heartbeat as a readable line, any other line as it is.
 
     Example:
         >>> at = datetime(2026, 5, 1, 12, 30, 5, tzinfo=UTC)
@@ -94,61 +94,61 @@ def readable(written: str) -> str:
         >>> readable("stopping: keeping checkpoints")
         'stopping: keeping checkpoints'
     """
-    found = _parsed(written)
-    if found is None:
-        return written
+    heartbeat = _parse(log_line)
+    if heartbeat is None:
+        return log_line
     parts = [
-        f"{found.at:%H:%M:%S} UTC",
-        f"{found.done}/{found.trials} trials",
-        f"{found.solved} solved",
-        f"{found.unsolved} unsolved",
-        f"{found.diverged} diverged",
-        f"{found.failed} failed",
+        f"{heartbeat.at:%H:%M:%S} UTC",
+        f"{heartbeat.done}/{heartbeat.trials} trials",
+        f"{heartbeat.solved} solved",
+        f"{heartbeat.unsolved} unsolved",
+        f"{heartbeat.diverged} diverged",
+        f"{heartbeat.failed} failed",
     ]
-    if found.workers:
-        parts.append(f"{found.workers} packs training")
-    if found.left_s is not None and found.done < found.trials:
-        parts.append(f"{duration(found.left_s)} left")
+    if heartbeat.workers:
+        parts.append(f"{heartbeat.workers} packs training")
+    if heartbeat.left_s is not None and heartbeat.done < heartbeat.trials:
+        parts.append(f"{duration(heartbeat.left_s)} left")
     return " · ".join(parts)
 
 
-def is_heartbeat(written: str) -> bool:
-    """Say whether a line of a log is one."""
-    return _parsed(written) is not None
+def is_heartbeat(log_line: str) -> bool:
+    """Return whether a line of a log is a heartbeat."""
+    return _parse(log_line) is not None
 
 
 def in_job() -> bool:
-    """Say whether this process drives a study as a job on a cluster."""
+    """Return whether this process drives a study as a job on a cluster."""
     return os.environ.get(IN_JOB) == "1"
 
 
 def beat(
     study: str, counts: Mapping[str, int], console: Console, *, left_s: float | None = None, workers: int = 0
 ) -> None:
-    """Say once how far the study is, if this is a job; else nothing.
+    """Print one heartbeat if this process is a job, and do nothing otherwise.
 
     Args:
         study: its name.
-        counts: trials by outcome, done and in all.
-        console: where.
+        counts: numbers of trials by outcome, of those done, and of all.
+        console: where to print it.
         left_s: seconds until all are done; None if that isn't known.
-        workers: packs that train now.
+        workers: number of packs that train now.
     """
     if not in_job():
         return
-    said = Heartbeat(
+    heartbeat = Heartbeat(
         study,
         **{name: counts[name] for name in _COUNTS if name != "workers"},
         left_s=None if left_s is None else round(left_s, 1),
         workers=workers,
         at=datetime.now(UTC),
     )
-    console.print(line(said), soft_wrap=True)
+    console.print(line(heartbeat), soft_wrap=True)
 
 
 @contextmanager
 def beating(board: Board, study: str, console: Console) -> Iterator[Callable[[], None]]:
-    """Say every ten seconds how far a study is, while its board changes.
+    """Print a heartbeat every ten seconds while a study's board changes.
 
     Yields:
         What to call after each change.
@@ -164,20 +164,20 @@ def beating(board: Board, study: str, console: Console) -> Iterator[Callable[[],
     yield show
 
 
-def _parsed(written: str) -> Heartbeat | None:
-    """Read one line; anybody can write into a log, so nothing of it is believed before it is looked at."""
-    if not written.startswith(_MARK):
+def _parse(log_line: str) -> Heartbeat | None:
+    """Parse one line. Anybody can write into a log, so everything in it is checked before it is used."""
+    if not log_line.startswith(_MARK):
         return None
     try:
-        content: Any = json.loads(written.removeprefix(_MARK))
+        content: Any = json.loads(log_line.removeprefix(_MARK))
         if not isinstance(content, dict) or set(content) != {field.name for field in fields(Heartbeat)}:
             return None
         at, left_s = datetime.fromisoformat(content["at"]), content["left_s"]
     except (ValueError, TypeError, RecursionError):
         return None
     counts = [content[name] for name in _COUNTS]
-    known = isinstance(content["study"], str) and all(type(count) is int and count >= 0 for count in counts)
-    timed = left_s is None or (type(left_s) in (int, float) and 0 <= left_s < 1e12)
-    if not known or not timed or at.utcoffset() is None:
+    has_counts = isinstance(content["study"], str) and all(type(n) is int and n >= 0 for n in counts)
+    has_time = left_s is None or (type(left_s) in (int, float) and 0 <= left_s < 1e12)
+    if not has_counts or not has_time or at.utcoffset() is None:
         return None
     return Heartbeat(**content | {"at": at.astimezone(UTC)})

@@ -46,7 +46,8 @@ _LOOK_AGAIN_S = 0.5
 class Monitor:
     """Shows, stores and publishes what happens to packs; called with each event.
 
-    While the store is away, workers go on: what the driver has to do there is done when it is back, or when it must be.
+    While the store is away, workers go on, and the driver's own work on the store waits until it is back or until
+    patience is over.
     """
 
     def __init__(
@@ -60,17 +61,17 @@ class Monitor:
         self._folder, self._publisher, self._console, self._stop = folder, publisher, console, stop
         self.board = Board()
         self._open = OpenPacks(())
-        self._said: set[str] = set()
+        self._printed: set[str] = set()
         self._notify = partial(console.print, style="yellow")
         self._clock, self._later = ClockJumps(), Later(self._notify, patience_s)
         self._show: Callable[[], None] = lambda: None
 
     def begin(self, plan: Plan, packs: Sequence[Pack], pending: Sequence[Trial]) -> None:
-        """Expect packs, now that those before are done.
+        """Expect further packs, once the earlier ones are done.
 
         Args:
             plan: what the study asks for so far.
-            packs: what is to run.
+            packs: the packs to run.
             pending: the trials of the plan that have no result.
         """
         self._open.add(packs)
@@ -79,7 +80,7 @@ class Monitor:
 
     @contextmanager
     def shown(self) -> Iterator[None]:
-        """Show progress; at the end, wait for what the store couldn't take."""
+        """Show progress; at the end, wait until the store has taken what it couldn't take before."""
         study = self._folder.name
         show = beating(self.board, study, self._console) if in_job() else shown(self.board, self._console)
         with show as self._show:
@@ -88,13 +89,13 @@ class Monitor:
             self.wait()
 
     def wait(self) -> None:
-        """Wait until all is stored and counted; not if it is to stop, for then the next run finds what is left."""
+        """Wait until everything is stored and counted, or until the run is to stop: the next one finds what is left."""
         while self._later.waiting and not self._stop.wait(_LOOK_AGAIN_S):
             self._later.go_on()
             self._show()
 
     def __call__(self, event: Event) -> None:
-        """Take in an event."""
+        """Handle an event."""
         if (jump_s := self._clock.jump_s()) is not None:
             self._notify(
                 f"this machine's clock was set {'ahead' if jump_s > 0 else 'back'} by {duration(abs(jump_s))}: "
@@ -105,13 +106,13 @@ class Monitor:
                 self.board.progress(event)
             case Notice(text):
                 self._notify(text)
-                self._later.do(self._look)
+                self._later.do(self._check)
             case Preparing():
                 self.board.preparing(event)
-                self._say_once(event)
+                self._print_once(event)
             case PackCrashed(pack_id, error):
                 self._notify(f"pack {pack_id} crashed, and is tried again: {last_line(error)}")
-                self._later.do(self._look)
+                self._later.do(self._check)
             case PackSplit(pack_id, parts):
                 if self._open.split(event):
                     self.board.split(pack_id, parts)
@@ -122,16 +123,16 @@ class Monitor:
         self._later.go_on()
         self._show()
 
-    def _say_once(self, step: Preparing) -> None:
-        """Say what is done on a machine, once, whoever waits for it; that, the board shows."""
-        if step.doing != "waiting" and (words := said(step)) not in self._said:
-            self._said.add(words)
-            self._console.print(words)
+    def _print_once(self, step: Preparing) -> None:
+        """Print each step on a machine once, however many packs wait for it; the board shows who waits."""
+        if step.doing != "waiting" and (sentence := said(step)) not in self._printed:
+            self._printed.add(sentence)
+            self._console.print(sentence)
 
-    def _look(self) -> None:
-        """Look after the study when a worker tells something: then patience with one that is gone ends with theirs.
+    def _check(self) -> None:
+        """Check that the study is still there when a worker reports, so that the driver gives up when workers do.
 
-        A store that can't be reached is no reason to end: workers train on, and it matters only when they are through.
+        A store that can't be reached is no reason to end: workers train on, and need it only when they are done.
         """
         try:
             self._folder.check()
@@ -146,7 +147,7 @@ class Monitor:
             table = self._read(pack_id)
             results = {result.trial.id: result for result in table_results(table)}
             ids = {trial.id for part in ending for trial in part.trials}
-            if self._publisher is not None:  # without those that were published with a part
+            if self._publisher is not None:  # trials that were published with a part are left out
                 self._publisher.publish(pack_id, len(ids), without=results.keys() - ids)
             for part in ending:
                 self.board.done(part.id, [results[t.id] for t in part.trials if t.id in results])
@@ -155,7 +156,7 @@ class Monitor:
 
     def _count_failed(self, pack_id: str, error: str) -> None:
         for part in self._open.ending_with(pack_id):
-            failed, name = _failed(part, error), f"{part.id}{FAILED}"
+            failed, name = _failed_results(part, error), f"{part.id}{FAILED}"
             self._folder.write_pack(name, failed, [], [], provenance("cpu"))
             if self._publisher is not None:
                 self._publisher.publish(name, len(failed))
@@ -169,7 +170,7 @@ class Monitor:
         try:
             return self._folder.read_pack(pack_id, with_curves=False)[0]
         except StoreError:
-            self._folder.check()  # what went with the whole study may come back with it
+            self._folder.check()  # if the whole study is gone, the pack may come back with it
             raise
 
     def _publish_counts(self) -> None:
@@ -179,23 +180,23 @@ class Monitor:
 
 def _done_before(folder: StudyStore, plan: Plan, pending: Sequence[Trial]) -> dict[Outcome, int]:
     missing = {trial.id for trial in pending}
-    return _counted(folder, {trial.id for trial in plan.trials} - missing)
+    return _count_outcomes(folder, {trial.id for trial in plan.trials} - missing)
 
 
-def _counted(folder: StudyStore, trial_ids: Collection[str]) -> dict[Outcome, int]:
-    """Count what these trials came to before."""
+def _count_outcomes(folder: StudyStore, trial_ids: Collection[str]) -> dict[Outcome, int]:
+    """Count the stored outcomes of these trials."""
     rows = folder.outcomes()
-    kept = rows.filter(pc.is_in(rows["trial_id"], pa.array(list(trial_ids), pa.string())))
-    return {Outcome(one["values"]): one["counts"] for one in pc.value_counts(kept["outcome"]).to_pylist()}
+    rows = rows.filter(pc.is_in(rows["trial_id"], pa.array(list(trial_ids), pa.string())))
+    return {Outcome(one["values"]): one["counts"] for one in pc.value_counts(rows["outcome"]).to_pylist()}
 
 
-def _failed(pack: Pack, error: str) -> list[Result]:
+def _failed_results(pack: Pack, error: str) -> list[Result]:
     return [Result(trial=trial, outcome=Outcome.FAILED, error=error) for trial in pack.trials]
 
 
 @contextmanager
 def stopping(console: Console) -> Iterator[threading.Event]:
-    """Turn the first SIGINT or SIGTERM into a gentle stop; the second acts as ever."""
+    """Turn the first SIGINT or SIGTERM into a gentle stop; the second has its usual effect."""
     stop = threading.Event()
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 

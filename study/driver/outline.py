@@ -33,9 +33,9 @@ class Outline:
     """What a study asks for, and how far it is.
 
     Args:
-        plan: with the seeds that can be expected, where they are added until there are enough.
+        plan: the study's plan; where seeds are added until there are enough, with the seeds that can be expected.
         pending: trials without a result in any study of the store.
-        parts: what to print of it.
+        parts: the description to print.
     """
 
     plan: Plan
@@ -44,7 +44,7 @@ class Outline:
 
 
 def outline(plan: Plan, root: str | Path) -> Outline:
-    """Describe a study by its file and by the store; nothing is written, and no engine is asked.
+    """Describe a study by its file and by the store, without writing anything or asking an engine.
 
     Args:
         plan: what the study asks for.
@@ -66,7 +66,7 @@ def outline(plan: Plan, root: str | Path) -> Outline:
 
 
 def quick(plan: Plan, root: str | Path) -> RenderableType:
-    """Describe a study without a calibration, in what time its file and the store take to read.
+    """Describe a study without a calibration, in the time that it takes to read its file and the store.
 
     Args:
         plan: what the study asks for, or what a search begins with.
@@ -74,10 +74,10 @@ def quick(plan: Plan, root: str | Path) -> RenderableType:
     """
     if plan.spec.search is not None:
         return Group(outline_search(plan, root), Text(_LEFT_OUT))
-    found = outline(plan, root)
-    if not found.pending:
-        return Group(*found.parts)
-    return Group(*found.parts, _left(found.pending), Text(_LEFT_OUT))
+    summary = outline(plan, root)
+    if not summary.pending:
+        return Group(*summary.parts)
+    return Group(*summary.parts, _left(summary.pending), Text(_LEFT_OUT))
 
 
 def outline_search(plan: Plan, root: str | Path) -> Text:
@@ -87,7 +87,7 @@ def outline_search(plan: Plan, root: str | Path) -> Text:
         plan: what the search begins with.
         root: the store's folder, or its URL.
     """
-    # only here: Optuna takes long to import, and most studies do without
+    # imported late: Optuna takes long to import, and most studies don't need it
     from study.search import cost, read_record, rungs
 
     search = plan.spec.search
@@ -103,8 +103,8 @@ def outline_search(plan: Plan, root: str | Path) -> Text:
         f"{search.confirm_candidates}\n"
     )
     store = Store(root, read_only=True)
-    known = plan.spec.study in store.studies()
-    record = read_record(plan.spec, store.study(plan.spec.study)) if known else None
+    is_stored = plan.spec.study in store.studies()
+    record = read_record(plan.spec, store.study(plan.spec.study)) if is_stored else None
     if record is not None:
         spent = sum(candidate.seeds for candidate in record.told)
         head.append(f"so far {len(record.told):,} candidates in {spent:,} trials\n")
@@ -137,7 +137,7 @@ def _size(plan: Plan) -> str:
 
 def _until_sure(plan: Plan, root: str | Path) -> tuple[Plan, Table]:
     """Plan the seeds that each cell can be expected to need, and show them."""
-    # only here: statistics and reports take as long to import as all else
+    # imported late: statistics and reports take as long to import as everything else together
     from study.analysis.aggregate import aggregate
     from study.plan import until
     from study.report import MOST_ROWS, cells
@@ -158,24 +158,24 @@ def _until_sure(plan: Plan, root: str | Path) -> tuple[Plan, Table]:
 
 
 def _results_anywhere(plan: Plan, root: str | Path) -> pa.Table:
-    """Read what any study of the store knows of the cells."""
-    wanted = pa.array([cell.id for cell in plan.cells], pa.string())
+    """Read the results of the plan's cells from all studies of the store."""
+    cell_ids = pa.array([cell.id for cell in plan.cells], pa.string())
     read = _of_each_study(plan, root, StudyStore.read_results)
-    found = [table.filter(pc.is_in(table["cell_id"], value_set=wanted)) for table in read]
-    return one_a_trial([RESULT_SCHEMA.empty_table(), *found], [str(i) for i in range(len(found) + 1)])
+    tables = [table.filter(pc.is_in(table["cell_id"], value_set=cell_ids)) for table in read]
+    return one_a_trial([RESULT_SCHEMA.empty_table(), *tables], [str(i) for i in range(len(tables) + 1)])
 
 
 def _done_anywhere(plan: Plan, root: str | Path) -> set[str]:
-    wanted = {trial.id for trial in plan.trials}
-    return wanted.intersection(set().union(*_of_each_study(plan, root, StudyStore.done)))
+    trial_ids = {trial.id for trial in plan.trials}
+    return trial_ids.intersection(set().union(*_of_each_study(plan, root, StudyStore.done)))
 
 
 def _of_each_study(plan: Plan, root: str | Path, read: Callable[[StudyStore], T]) -> Iterator[T]:
-    """Read something of every study of the store that can be read."""
+    """Call ``read`` on every study of the store, and yield what it returns for those that can be read."""
     store = Store(root, read_only=True)
     for name in store.studies():
         try:
             yield read(store.study(name))
-        except StudyError:  # as when the study runs: nothing is adopted from what can't be read
+        except StudyError:  # a run doesn't adopt results that it can't read either
             if name == plan.spec.study:
                 raise

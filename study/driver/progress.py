@@ -18,7 +18,7 @@ from study.words import duration
 
 _RATE_WINDOW_S = 30.0
 _PLAIN_EVERY_S = 4.0
-# A clock is corrected by less all the time.
+# Smaller corrections of a clock are common.
 _JUMP_S = 30.0
 
 
@@ -39,14 +39,14 @@ class Board:
         self._preparing_since = self._began
         self._work: dict[str, int] = {}
         self._left = 0
-        self._seen: deque[tuple[float, int]] = deque([(self._began, 0)])
+        self._totals: deque[tuple[float, int]] = deque([(self._began, 0)])
         self._made = 0
 
     def begin(self, packs: Sequence[Pack], already: Mapping[Outcome, int]) -> None:
-        """Expect packs, at the start or when the others are done.
+        """Expect packs, at the start or when the earlier ones are done.
 
         Args:
-            packs: what is to run now.
+            packs: the packs to run now.
             already: how many trials were done before, by outcome.
         """
         self._total = sum(already.values()) + sum(len(pack.trials) for pack in packs)
@@ -58,41 +58,40 @@ class Board:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Count trials: by outcome, done and pending."""
+        """Numbers of trials: all, done, pending, and by outcome."""
         done = sum(self._ended.values())
         named = {str(outcome): count for outcome, count in self._ended.items()}
         return {"trials": self._total, "done": done, "pending": self._total - done, **named}
 
     @property
     def running(self) -> int:
-        """Count the packs that train now."""
+        """Number of packs that train now."""
         return len(self._running)
 
     @property
     def left_s(self) -> float | None:
-        """Estimate the seconds until all is done; None while no rate is known."""
+        """Estimated seconds until everything is done; None while no rate is known."""
         rate = self._rate()
         return max(self._left, 0) / rate if rate else None
 
     def progress(self, progress: Progress) -> None:
-        """Take in how far a pack has come; one that has ended, or trains elsewhere as several, is not waited for."""
+        """Record how far a pack has come, unless it has ended or was split into several."""
         self._preparing.pop(progress.pack_id, None)
         if progress.pack_id not in self._work:
             return
         if not self._made and not self._running:
-            self._seen = deque(
-                [(self._clock(), 0)]
-            )  # the start of Ray, and compiling, say nothing of the rate
+            # The time that Ray takes to start and engines to compile says nothing about the rate.
+            self._totals = deque([(self._clock(), 0)])
         before = self._running.get(progress.pack_id)
         start = progress.iteration if before is None else before.iteration
         self._running[progress.pack_id] = progress
-        if before is None:  # resumed from a checkpoint: what it brought along was not made now
+        if before is None:  # resumed from a checkpoint: its earlier iterations were not made now
             self._left -= progress.iteration * progress.trials
         else:
             self._count((progress.iteration - start) * progress.trials)
 
     def preparing(self, step: Preparing) -> None:
-        """Take in what is done before a pack can train."""
+        """Record a step that has to end before a pack can train."""
         self._preparing.pop(step.pack_id, None)
         if step.doing != "ready":
             if not self._preparing:
@@ -107,7 +106,7 @@ class Board:
         return f"{who} until the {names} engine is compiled, once on each machine: {took}"
 
     def done(self, pack_id: str, results: Sequence[Result]) -> None:
-        """Take in a pack's results."""
+        """Record a pack's results."""
         self._preparing.pop(pack_id, None)
         last = self._running.pop(pack_id, None)
         self._count(self._work.pop(pack_id) - (last.iteration * last.trials if last else 0))
@@ -115,7 +114,7 @@ class Board:
             self._ended[result.outcome] += 1
 
     def split(self, pack_id: str, parts: Sequence[Pack]) -> None:
-        """Take in that a pack trains as several."""
+        """Record that a pack was split into several."""
         self._preparing.pop(pack_id, None)
         last = self._running.pop(pack_id, None)
         self._left += last.iteration * last.trials if last else 0
@@ -123,14 +122,14 @@ class Board:
         self._work |= {part.id: _trial_iterations(part) for part in parts}
 
     def failed(self, failure: PackFailed, trials: int) -> None:
-        """Take in that a pack crashed for good."""
+        """Record that a pack crashed for good."""
         self._preparing.pop(failure.pack_id, None)
         last = self._running.pop(failure.pack_id, None)
         self._left -= self._work.pop(failure.pack_id) - (last.iteration * last.trials if last else 0)
         self._ended[Outcome.FAILED] += trials
 
     def line(self) -> str:
-        """Say it in one line."""
+        """Format the counts, the rate and the time left as one line."""
         solved = self._ended[Outcome.SOLVED]
         ended = self.counts
         rate = self._rate()
@@ -158,21 +157,21 @@ class Board:
         return " · ".join(parts)
 
     def _count(self, trial_iterations: int) -> None:
-        # A retried pack goes back to its checkpoint; what it makes again counts as left again.
+        # A retried pack goes back to its checkpoint, and the iterations that it repeats count as left again.
         self._left -= trial_iterations
         self._made += max(trial_iterations, 0)
         now = self._clock()
-        self._seen.append((now, self._made))
-        while len(self._seen) > 2 and now - self._seen[0][0] > _RATE_WINDOW_S:
-            self._seen.popleft()
+        self._totals.append((now, self._made))
+        while len(self._totals) > 2 and now - self._totals[0][0] > _RATE_WINDOW_S:
+            self._totals.popleft()
 
     def _rate(self) -> float:
-        (first, made_first), (last, made_last) = self._seen[0], self._seen[-1]
+        (first, made_first), (last, made_last) = self._totals[0], self._totals[-1]
         return (made_last - made_first) / (last - first) if last > first else 0.0
 
 
 def _steady_s() -> float:
-    """Count seconds, those of a suspended machine among them where the system can."""
+    """Return the seconds of a steady clock that runs on while the machine is suspended, if the system has one."""
     if hasattr(time, "CLOCK_BOOTTIME"):
         return time.clock_gettime(time.CLOCK_BOOTTIME)
     return time.monotonic()
@@ -199,7 +198,7 @@ class ClockJumps:
         self._apart_s = time_of_day() - steady()
 
     def jump_s(self) -> float | None:
-        """Give by how many seconds the clock was set since the last look; None if it wasn't, or by little."""
+        """Return by how many seconds the clock was set since the last call; None if it wasn't, or by little."""
         apart_s = self._time_of_day() - self._steady()
         jump_s, self._apart_s = apart_s - self._apart_s, apart_s
         return jump_s if abs(jump_s) >= _JUMP_S else None
@@ -210,7 +209,7 @@ def _trial_iterations(pack: Pack) -> int:
 
 
 def said(step: Preparing) -> str:
-    """Say what is done on a machine before an engine can train there.
+    """Describe a step that has to end on a machine before an engine can train there.
 
     Example:
         >>> said(Preparing("fused", "node-7", "compiling"))
@@ -232,7 +231,7 @@ def said(step: Preparing) -> str:
 
 @contextmanager
 def shown(board: Board, console: Console) -> Iterator[Callable[[], None]]:
-    """Show a board while it changes: in place on a terminal, else as a line every few seconds.
+    """Show a board while it changes: in place on a terminal, otherwise as a line every few seconds.
 
     Yields:
         What to call after each change.
@@ -255,14 +254,14 @@ def shown(board: Board, console: Console) -> Iterator[Callable[[], None]]:
 
 @contextmanager
 def waiting(console: Console, what: str) -> Iterator[None]:
-    """Say what is being waited for while it lasts: in place on a terminal, else as a line every few seconds.
+    """Show what is being waited for as long as it takes: in place on a terminal, otherwise in lines.
 
     Args:
-        console: where.
-        what: that takes long.
+        console: where to show it.
+        what: the work that takes long.
     """
     if console.is_terminal:
-        with console.status(Text(what)):  # rich takes a str for markup here
+        with console.status(Text(what)):  # rich would parse a str as markup here
             yield
         return
     began, over = time.monotonic(), threading.Event()
@@ -271,10 +270,10 @@ def waiting(console: Console, what: str) -> Iterator[None]:
         while not over.wait(_PLAIN_EVERY_S):
             console.print(f"{what}: {duration(time.monotonic() - began)}", soft_wrap=True)
 
-    teller = threading.Thread(target=notify, daemon=True)
-    teller.start()
+    thread = threading.Thread(target=notify, daemon=True)
+    thread.start()
     try:
         yield
     finally:
         over.set()
-        teller.join()
+        thread.join()

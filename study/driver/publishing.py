@@ -17,7 +17,7 @@ from study.tracking import Publisher
 def publishing(
     plan: Plan, folder: StudyStore, uri: str | None, console: Console
 ) -> Iterator[Publisher | None]:
-    """Open the background writer to MLflow, if there is to be one, and say at the end what it missed."""
+    """Open the background publisher to MLflow, if there is to be one, and report at the end what it missed."""
     if uri is None:
         yield None
         return

@@ -24,7 +24,7 @@ from study.store import Store, StudyStore
 from study.worker.pack_work import PackWork
 from study.worker.prepare import first_step, prepared, preparing
 
-# There when the driver is loaded.
+# This file exists while NVIDIA's driver is loaded.
 _GPU_DRIVER = Path("/dev/nvidiactl")
 
 
@@ -40,23 +40,23 @@ Engines = Sequence[tuple[Engine, Cell]]
 
 
 def engines_of(plan: Plan, options: Options) -> Engines:
-    """Find the engines that take the cells, each with one of its cells, before anything is started or written.
+    """Return the engines that train the cells, each with one of its cells, before anything is started or written.
 
     Raises:
-        InputError: if there is none for a cell, or the device isn't there.
+        InputError: if a cell has no engine, or the device isn't there.
     """
     device = device_of(options)
     if options.address is None:
         check_device(device)
-    found: dict[str, tuple[Engine, Cell]] = {}
+    engines: dict[str, tuple[Engine, Cell]] = {}
     for cell in plan.cells:
         engine = engine_for(options.engine, cell, device)
-        found.setdefault(engine.name, (engine, cell))
-    return list(found.values())
+        engines.setdefault(engine.name, (engine, cell))
+    return list(engines.values())
 
 
 def could_be_faster(plan: Plan, options: Options) -> list[str]:
-    """Say what could be faster than it will be, and why."""
+    """Return sentences that say what could train faster than it will, and why it doesn't."""
     reasons = passed_over_by(plan, options)
     if options.device == "auto" and device_of(options) == "cpu" and _GPU_DRIVER.exists():
         reasons.append(
@@ -67,7 +67,7 @@ def could_be_faster(plan: Plan, options: Options) -> list[str]:
 
 
 def passed_over_by(plan: Plan, options: Options) -> list[str]:
-    """Say which models a slower engine trains than there is for the device, and why."""
+    """Return sentences that say which models don't get the device's fastest engine, and why."""
     device = device_of(options)
     reasons: dict[str, None] = {}
     if options.engine == "auto":
@@ -86,12 +86,12 @@ Slots = Mapping[str, int]
 
 @dataclass(frozen=True)
 class Formed:
-    """Trials as workers take them.
+    """Trials, put together as workers take them.
 
     Args:
-        packs: of the trials.
-        bundles: the same packs, those together that one worker trains side by side; the costliest first.
-        shares: where cores and GPUs take the same bundles, what each pack fills of a GPU, by its id.
+        packs: the packs of the trials.
+        bundles: the same packs, grouped by which of them one worker trains side by side; the costliest first.
+        shares: where cores and GPUs take the same bundles, the part of a GPU that each pack fills, by its id.
     """
 
     packs: Sequence[Pack]
@@ -115,11 +115,11 @@ class Resources:
 
     @property
     def count(self) -> int:
-        """Workers of all kinds."""
+        """Number of workers of all kinds."""
         return sum(self.slots.values())
 
     def form(self, pending: Sequence[Trial], folder: StudyStore, console: Console) -> Formed:
-        """Put trials into packs, those with a checkpoint as they were, and packs into bundles.
+        """Put trials into packs, keeping the packs that have a checkpoint, and packs into bundles.
 
         Args:
             pending: trials to train.
@@ -127,27 +127,29 @@ class Resources:
             console: where notices of bad files are shown.
         """
         first_notice = len(folder.notices)
-        kept = [trial_ids for _, trial_ids, _ in folder.checkpoints()]
+        checkpointed = [trial_ids for _, trial_ids, _ in folder.checkpoints()]
         for notice in folder.notices[first_notice:]:
             console.print(notice, style="yellow")
-        # Where both kinds of device take what they can, packs are as cores like them, and fill a GPU together.
-        both = len(self.slots) > 1
-        at_once = None if both else self.at_once
-        packs = make_packs(pending, slots=self.count, size=self.options.pack_size, kept=kept, at_once=at_once)
+        # Where both kinds of device take bundles, packs have a size that suits cores, and several fill a GPU together.
+        is_mixed = len(self.slots) > 1
+        at_once = None if is_mixed else self.at_once
+        packs = make_packs(
+            pending, slots=self.count, size=self.options.pack_size, kept=checkpointed, at_once=at_once
+        )
         bundles = make_bundles(packs, slots=self.count, at_once=at_once)
         shares = None
-        if both and self.at_once is not None:
+        if is_mixed and self.at_once is not None:
             shares = {pack.id: bundle_share(pack.trials, self.at_once) for pack in packs}
         return Formed(packs, bundles, shares)
 
     def scheduler(
         self, plan: Plan, attempt: str, stop: threading.Event, more: cluster.More | None
     ) -> cluster.Scheduler:
-        """Make what runs bundles: on the cluster, or in this process.
+        """Create the scheduler that runs bundles on the cluster or in this process.
 
         Args:
-            plan: of the study.
-            attempt: the driver's; workers stop when another driver has taken the study over.
+            plan: the study's plan.
+            attempt: the driver's attempt; workers stop when another driver has taken the study over.
             stop: set to end early, with checkpoints.
             more: called for more bundles when all are done; None if no more can follow.
         """
@@ -164,7 +166,7 @@ class Resources:
         if options.local:
             (kind,) = self.slots
             return cluster.LocalScheduler(replace(work, device=kind), stop, more)
-        from study.cluster.scheduler import TuneScheduler  # late: Ray takes seconds to import
+        from study.cluster.scheduler import TuneScheduler  # imported late: Ray takes seconds to import
 
         groups = [
             cluster.WorkerGroup(
@@ -177,7 +179,7 @@ class Resources:
 
 @contextmanager
 def workers(plan: Plan, options: Options, console: Console) -> Iterator[Resources]:
-    """Have what trains a study: Ray started or joined, and meanwhile the engines prepared.
+    """Start or join Ray, prepare the engines meanwhile, and yield what the study runs on.
 
     Raises:
         InputError: if no engine trains a cell.
@@ -186,7 +188,7 @@ def workers(plan: Plan, options: Options, console: Console) -> Iterator[Resource
     for reason in could_be_faster(plan, options):
         console.print(reason, style="yellow")
     with _slots(plan, options, console) as slots:
-        # Asked now: later, workers have the GPUs.
+        # The GPUs are asked now because workers occupy them later.
         yield Resources(options, slots, at_once_on(plan, options) if cluster.GPU in slots else None)
 
 
@@ -222,21 +224,21 @@ def _slots(plan: Plan, options: Options, console: Console) -> Iterator[Slots]:
 
 
 def _prepare_here(engine: Engine, cell: Cell, console: Console) -> None:
-    """Prepare an engine in this process, and say so if it takes long."""
-    with ExitStack() as shown:
+    """Prepare an engine in this process, and show each step that takes long."""
+    with ExitStack() as status:
         for step in prepared(engine, cell):
-            shown.close()
+            status.close()
             console.print(said(step))
             if step.doing != "ready":
-                shown.enter_context(waiting(console, f"{step.doing} the {engine.name} engine"))
+                status.enter_context(waiting(console, f"{step.doing} the {engine.name} engine"))
 
 
 def slots_of_cluster(plan: Plan, options: Options, has: cluster.Capacity) -> Slots:
-    """Give the workers of each kind: GPUs where there are, and the cores of machines that have none.
+    """Return the number of workers of each kind: on the GPUs, if any, and on the cores of machines without one.
 
     Raises:
-        ClusterError: if there is no room for one, and none was asked for.
-        InputError: if no engine trains a cell on what there is.
+        ClusterError: if there is no room for a worker, and no number of workers was asked for.
+        InputError: if no engine trains a cell on one of these devices.
     """
     on_gpu = 0 if options.device == cluster.CPU else min(has.cpus, _workers_on(has.gpus, options))
     if options.device == "auto" and on_gpu and not _trainable_on(cluster.GPU, plan, options):
@@ -247,15 +249,15 @@ def slots_of_cluster(plan: Plan, options: Options, has: cluster.Capacity) -> Slo
         on_gpu = min(on_gpu, options.workers or on_gpu)
         on_cpu = has.cpus_without_gpu if on_gpu else has.cpus
         on_cpu = on_cpu if options.workers is None else max(0, options.workers - on_gpu)
-    found = {kind: count for kind, count in ((cluster.GPU, on_gpu), (cluster.CPU, on_cpu)) if count}
-    if not found:
+    slots = {kind: count for kind, count in ((cluster.GPU, on_gpu), (cluster.CPU, on_cpu)) if count}
+    if not slots:
         raise ClusterError(
             f"{_too_small(has, options.device)}; if it grows on demand, say how far: --workers 16"
         )
-    for kind in found:
+    for kind in slots:
         for cell in plan.cells:
             engine_for(options.engine, cell, kind)
-    return found
+    return slots
 
 
 def _trainable_on(kind: str, plan: Plan, options: Options) -> bool:
@@ -268,8 +270,8 @@ def _trainable_on(kind: str, plan: Plan, options: Options) -> bool:
 
 
 def _too_small(has: cluster.Capacity, device: str) -> str:
-    wanted = "1 CPU and a GPU" if device == cluster.GPU else "1 CPU"
-    return f"a pack needs {wanted}, but the cluster has {has.cpus} CPU and {has.gpus:g} GPU"
+    needs = "1 CPU and a GPU" if device == cluster.GPU else "1 CPU"
+    return f"a pack needs {needs}, but the cluster has {has.cpus} CPU and {has.gpus:g} GPU"
 
 
 def _workers_on(gpus: float, options: Options) -> int:
@@ -277,21 +279,21 @@ def _workers_on(gpus: float, options: Options) -> int:
 
 
 def gpu_share(options: Options, kind: str) -> float:
+    """Return the part of a GPU that a worker of a kind takes."""
     return 1 / options.packs_per_gpu if kind == cluster.GPU else 0.0
 
 
 def at_once_on(plan: Plan, options: Options) -> AtOnce:
     """Ask a device how many trials of each shape it trains side by side."""
     cells = {shape_key(cell): cell for cell in plan.cells}
-    asked = partial(trials_at_once, options.engine, tuple(cells.values()))
-    answers = asked() if options.local else cluster.ask(asked, gpu_share(options, cluster.GPU))
+    query = partial(trials_at_once, options.engine, tuple(cells.values()))
+    answers = query() if options.local else cluster.ask(query, gpu_share(options, cluster.GPU))
     counts = dict(zip(cells, answers, strict=True))
     least = min((count for count in answers if count is not None), default=None)
 
     def at_once(cell: Cell) -> int | None:
-        count = counts.get(
-            shape_key(cell), least
-        )  # a search comes to shapes that weren't there to be asked for
+        # A search reaches shapes that weren't in the plan when the device was asked.
+        count = counts.get(shape_key(cell), least)
         return None if count is None else max(1, count // options.packs_per_gpu)
 
     return at_once

@@ -1,8 +1,8 @@
 """Supervision of a driver on a cluster: one that is killed by a signal is started again.
 
-A process that runs out of memory dies without a word, and its job with it. What this starts again goes on from the
-store. SIGTERM and SIGINT reach the driver by themselves, as Ray sends them to every process of a job: this passes
-nothing on, since the second one would end the driver at once.
+A process that runs out of memory dies without a message, and its job ends with it. A restarted driver goes on from the
+store. Ray sends SIGTERM and SIGINT to every process of a job, so they reach the driver without us; they are not passed
+on, since a second one would end the driver at once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from types import FrameType
 
 RESTARTS = 5
 INTERRUPTED = 130
-_ASKED = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+_REQUESTS = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 _PERHAPS = {
     signal.SIGKILL: "perhaps the machine ran out of memory",
     signal.SIGBUS: "perhaps the disk is full",
@@ -30,9 +30,9 @@ def keep(command: Sequence[str], notify: Callable[[str], None], *, restarts: int
     """Run a driver, and start it again whenever it is killed.
 
     Args:
-        command: the driver's, as for `subprocess.Popen`.
-        notify: called with what happened, in words.
-        restarts: how often it is started again, at most.
+        command: the driver's command, as for `subprocess.Popen`.
+        notify: called with a sentence that says what happened.
+        restarts: how often the driver is started again at most.
 
     Returns:
         The driver's exit code; 130 if it was asked to end, 1 if it was killed too often.
@@ -47,16 +47,16 @@ def keep(command: Sequence[str], notify: Callable[[str], None], *, restarts: int
         the driver was killed by SIGKILL (perhaps the machine ran out of memory) again, and 1 restarts didn't help
         1
     """
-    with _asked_to_end() as asked:
+    with _end_requests() as end:
         for restart in range(restarts + 1):
             process = subprocess.Popen(command)
-            if asked.is_set():  # before it was there to be asked itself
+            if end.is_set():  # the request came before the driver was there to get it
                 process.terminate()
             code = process.wait()
             if code >= 0:
                 return code
             number = signal.Signals(-code)
-            if asked.is_set() or number in _ASKED:
+            if end.is_set() or number in _REQUESTS:
                 return INTERRUPTED
             what = f"the driver was killed by {number.name}"
             what += f" ({_PERHAPS[number]})" if number in _PERHAPS else ""
@@ -69,24 +69,24 @@ def keep(command: Sequence[str], notify: Callable[[str], None], *, restarts: int
 
 
 @contextmanager
-def _asked_to_end() -> Iterator[threading.Event]:
-    """Note a request to end instead of ending: the driver got it too, and says when it is through."""
-    asked = threading.Event()
+def _end_requests() -> Iterator[threading.Event]:
+    """Note a request to end instead of ending: the driver got it too, and ends when it is ready."""
+    end = threading.Event()
 
     def on_signal(number: int, frame: FrameType | None) -> None:
-        asked.set()
+        end.set()
 
-    before = {number: signal.signal(number, on_signal) for number in _ASKED}
+    before = {number: signal.signal(number, on_signal) for number in _REQUESTS}
     try:
-        yield asked
+        yield end
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
 def driver(arguments: Sequence[str]) -> list[str]:
-    """Give the command of a driver: this program with other arguments.
+    """Return the command of a driver: this program with other arguments.
 
-    -P: nothing is imported that happens to lie in the working folder.
+    With -P, nothing is imported that happens to lie in the working folder.
     """
     return [sys.executable, "-P", "-m", "study", *arguments]

@@ -1,10 +1,10 @@
 """Studies as jobs of a Ray cluster, from anywhere that reaches its dashboard.
 
-- address: where a cluster is, and what a token has to guard
-- rows: jobs and nodes, as the dashboard knows them
-- client: the dashboard, asked quietly; the only file that uses Ray's job submission
-- submit: a study to a job, once
-- follow: what became of it: status, list, log, stop
+- address: where a cluster is, and the token that it asks for
+- rows: jobs and nodes, as the dashboard describes them
+- client: requests to the dashboard; the only file that uses Ray's job submission
+- submit: submits a study as a job, once
+- follow: a submitted study's status, list, log and stop
 """
 
 from study.jobs.address import Address, parse_address, token

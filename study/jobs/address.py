@@ -20,9 +20,9 @@ class Address:
     """Where Ray's dashboard answers.
 
     Args:
-        url: without a slash at its end.
-        host: its host alone.
-        encrypted: whether it is https.
+        url: the dashboard's URL, without a slash at its end.
+        host: the URL's host alone.
+        encrypted: whether the URL is https.
     """
 
     url: str
@@ -31,7 +31,7 @@ class Address:
 
     @property
     def is_loopback(self) -> bool:
-        """Say whether only this machine can be meant.
+        """Whether the address can only mean this machine.
 
         Example:
             >>> [parse_address(f"http://{host}:8265").is_loopback for host in ("127.0.0.1", "[::1]", "head")]
@@ -47,7 +47,7 @@ def parse_address(text: str) -> Address:
         text: the address of its dashboard.
 
     Raises:
-        InputError: if it can't be one.
+        InputError: if this isn't such an address.
 
     Example:
         >>> parse_address("http://head:8265/").url
@@ -72,13 +72,13 @@ def parse_address(text: str) -> Address:
 
 
 def token(environment: Mapping[str, str] = os.environ) -> str | None:
-    """Find the token where Ray looks for it: RAY_AUTH_TOKEN, RAY_AUTH_TOKEN_PATH, ~/.ray/auth_token.
+    """Read the token from where Ray looks for it: RAY_AUTH_TOKEN, RAY_AUTH_TOKEN_PATH, ~/.ray/auth_token.
 
     Args:
-        environment: the process's.
+        environment: the process's environment variables.
 
     Returns:
-        None if there is none, or if RAY_AUTH_MODE is ``disabled``.
+        The token; None if there is none, or if RAY_AUTH_MODE is ``disabled``.
 
     Raises:
         InputError: if the file that RAY_AUTH_TOKEN_PATH names can't be read.

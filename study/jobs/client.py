@@ -24,19 +24,19 @@ _LOOK_EVERY_S = 2.0
 
 
 class TakenError(StudyError):
-    """A job of that id is there already: somebody was faster."""
+    """A job with that id exists already, because somebody else was faster."""
 
 
 def connect(address: str | Address, notify: Callable[[str], None] | None = None) -> Client:
-    """Reach a cluster's dashboard.
+    """Connect to a cluster's dashboard.
 
     Args:
-        address: where it is.
-        notify: called before a token is sent that can be read on the way.
+        address: where the dashboard is.
+        notify: called before a token is sent unencrypted over a network.
 
     Raises:
-        InputError: if that can't be an address.
-        ClusterError: if nothing answers there, or not a Ray dashboard that we can talk to.
+        InputError: if this isn't an address of a dashboard.
+        ClusterError: if nothing answers there, or something else than a Ray dashboard of a version that we know.
     """
     where = address if isinstance(address, Address) else parse_address(address)
     client = Client(where, token())
@@ -53,7 +53,7 @@ class Client:
 
     Args:
         address: where it is.
-        secret: the token; None to go without.
+        secret: the token; None to send none.
     """
 
     def __init__(self, address: Address, secret: str | None) -> None:
@@ -63,16 +63,16 @@ class Client:
 
     @property
     def has_token(self) -> bool:
-        """Say whether requests carry a token."""
+        """Whether requests carry a token."""
         return bool(self._headers)
 
     def check(self) -> None:
-        """Find out whether a Ray dashboard answers that we can talk to.
+        """Check that a Ray dashboard of a version that we know answers.
 
         Raises:
             ClusterError: if not.
         """
-        answer = self._ask("GET", "/api/version", told="it is no Ray dashboard")
+        answer = self._ask("GET", "/api/version", reason="it is no Ray dashboard")
         version = answer.get("ray_version") if isinstance(answer, dict) else None
         if not isinstance(version, str):
             raise ClusterError(f"{self.address.url} is no Ray dashboard: it doesn't know Ray's version")
@@ -85,23 +85,23 @@ class Client:
             )
 
     def asks_for_token(self) -> bool:
-        """Say whether the cluster refuses a request without a token, as it must where others can reach it."""
+        """Return whether the cluster refuses a request without a token, as it must where others can reach it."""
         return self._request("GET", "/api/version", headers={}).status_code in (401, 403)
 
     def jobs(self) -> list[Job]:
-        """List the jobs of the cluster that were submitted to it, the oldest first."""
-        found = self._ask("GET", "/api/jobs/")
-        jobs = [job_of(entry) for entry in found if entry.get("submission_id")]
+        """Return the jobs that were submitted to the cluster, the oldest first."""
+        entries = self._ask("GET", "/api/jobs/")
+        jobs = [job_of(entry) for entry in entries if entry.get("submission_id")]
         return sorted(jobs, key=lambda job: (job.began_s, job.id))
 
     def job(self, job_id: str) -> Job:
-        """Look one job up."""
+        """Return one job."""
         return job_of(self._ask("GET", f"/api/jobs/{job_id}"))
 
     def nodes(self) -> list[Node]:
-        """List the nodes that are alive, the head first."""
-        found = self._ask("GET", "/nodes?view=summary")["data"]["summary"]
-        alive = [node_of(entry) for entry in found if entry.get("raylet", {}).get("state") == "ALIVE"]
+        """Return the nodes that are alive, the head first."""
+        entries = self._ask("GET", "/nodes?view=summary")["data"]["summary"]
+        alive = [node_of(entry) for entry in entries if entry.get("raylet", {}).get("state") == "ALIVE"]
         return sorted(alive, key=lambda node: (not node.head, node.name, node.id))
 
     def submit(
@@ -117,16 +117,16 @@ class Client:
         """Submit a job.
 
         Args:
-            job_id: nobody else may have used it.
-            entrypoint: a shell's command.
-            metadata: everybody who may use the cluster can read it.
-            environment: variables of the job's processes; the same.
-            folder: becomes the working folder.
-            node_label: what must hold of the node that the command runs on; None for the head.
+            job_id: an id that no other job has.
+            entrypoint: the shell command to run.
+            metadata: texts that everybody who may use the cluster can read.
+            environment: variables of the job's processes, which the same people can read.
+            folder: folder to upload, which becomes the command's working folder.
+            node_label: labels of the node that the command runs on; None for the head.
 
         Raises:
-            TakenError: if a job of that id is there.
-            ClusterError: if the cluster can't be reached, or refuses.
+            TakenError: if a job with that id exists.
+            ClusterError: if the cluster can't be reached, or refuses the job.
         """
         runtime: dict[str, Any] = {"env_vars": dict(environment)}
         if folder is not None:
@@ -155,11 +155,11 @@ class Client:
             ) from error
 
     def stop(self, job_id: str) -> bool:
-        """Ask a job to end; say whether it ran."""
+        """Ask a job to end, and return whether it was running."""
         return bool(self._ask("POST", f"/api/jobs/{job_id}/stop").get("stopped"))
 
     def tail(self, job: Job, lines: int) -> str:
-        """Read the last lines of a job's log; nothing if its node is gone, or the log not there yet."""
+        """Return the last lines of a job's log; nothing if its node is gone, or the log isn't there yet."""
         if job.node_id is None:
             return ""
         answer = self._request("GET", _log_query("file", job, lines) + "&timeout=10")
@@ -168,21 +168,21 @@ class Client:
     def follow(self, job_id: str, lines: int) -> Iterator[str]:
         """Read a job's log as it is written, line by line, from its last lines on, until the job has ended.
 
-        Waits for a log that isn't there yet. Of a job that ended without one that can be read, there are no lines.
+        Waits for a log that isn't there yet. A job that ended without a readable log yields no lines.
 
         Raises:
             ClusterError: if the cluster can't be reached, or the log breaks off while the job runs.
         """
         loop = asyncio.new_event_loop()
         chunks = self._chunks(job_id, lines)
-        begun = ""
+        rest = ""
         try:
             while (chunk := loop.run_until_complete(anext(chunks, None))) is not None:
-                begun += chunk
-                *whole, begun = begun.split("\n")
+                rest += chunk
+                *whole, rest = rest.split("\n")
                 yield from whole
-            if begun:
-                yield begun
+            if rest:
+                yield rest
         finally:
             loop.run_until_complete(chunks.aclose())
             loop.close()
@@ -199,18 +199,18 @@ class Client:
                     try:
                         async with session.get(query) as answer:
                             if answer.status == 200:
-                                async for chunk in self._streamed(answer, job_id):
+                                async for chunk in self._stream(answer, job_id):
                                     yield chunk
                                 return
                     except aiohttp.ClientError as error:
                         self._check_ended(job_id, error)
                         return
-                # Neither a node nor a file may be there yet, or the node with its file is gone.
+                # The node or the file may not be there yet, or the node may be gone with its file.
                 if job.ended:
                     return
                 await asyncio.sleep(_LOOK_EVERY_S)
 
-    async def _streamed(self, answer: aiohttp.ClientResponse, job_id: str) -> AsyncGenerator[str]:
+    async def _stream(self, answer: aiohttp.ClientResponse, job_id: str) -> AsyncGenerator[str]:
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         while True:
             try:
@@ -225,7 +225,7 @@ class Client:
             yield decoder.decode(chunk)
 
     def _check_ended(self, job_id: str, cause: BaseException | None = None) -> None:
-        """Make sure that a log that broke off is that of a job which has ended.
+        """Check that the job whose log broke off has ended.
 
         Raises:
             ClusterError: if not.
@@ -235,11 +235,11 @@ class Client:
                 f"the log of {job_id} broke off: its node is gone, or can't be reached"
             ) from cause
 
-    def _ask(self, method: str, path: str, *, told: str = "it answers in a way that we don't know") -> Any:
-        """Ask, and read the answer.
+    def _ask(self, method: str, path: str, *, reason: str = "it answers in a way that we don't know") -> Any:
+        """Send a request, and return the JSON of its answer.
 
         Raises:
-            ClusterError: if there is none, or it isn't one that was hoped for.
+            ClusterError: if there is no answer, or it isn't JSON with status 200.
         """
         answer = self._request(method, path)
         problem = _refusal(answer.status_code, self.has_token)
@@ -250,7 +250,7 @@ class Client:
                 return answer.json()
         except ValueError:
             pass
-        raise ClusterError(f"{self.address.url} can't be used: {told} (status {answer.status_code})")
+        raise ClusterError(f"{self.address.url} can't be used: {reason} (status {answer.status_code})")
 
     def _request(
         self, method: str, path: str, *, headers: Mapping[str, str] | None = None
@@ -285,10 +285,10 @@ class Client:
         from ray.job_submission import JobSubmissionClient
 
         class Timed(JobSubmissionClient):
-            """Ray's own waits for ever if the head stops in mid-answer."""
+            """A client with a timeout: Ray's own waits for ever if the head stops in mid-answer."""
 
-            def _do_request(self, *words: Any, **named: Any) -> Any:
-                return super()._do_request(*words, timeout=(_CONNECT_S, _ANSWER_S), **named)
+            def _do_request(self, *args: Any, **kwargs: Any) -> Any:
+                return super()._do_request(*args, timeout=(_CONNECT_S, _ANSWER_S), **kwargs)
 
         return Timed(self.address.url, headers=dict(self._headers))
 
@@ -298,7 +298,7 @@ def _log_query(kind: str, job: Job, lines: int) -> str:
 
 
 def _refusal(status: int, has_token: bool) -> str | None:
-    """Say what a refused request means."""
+    """Return what the status of a refused request means; None if it wasn't refused."""
     if status == 401 and not has_token:
         return (
             "asks for a token, and there is none here: put it into ~/.ray/auth_token (readable by you alone), or "
@@ -328,13 +328,13 @@ def _numbers(version: str) -> tuple[int, int]:
 
 
 def _last(error: BaseException) -> str:
-    """Give the line of an error that says what went wrong: of a traceback, the last one."""
+    """Return the line of an error that says what went wrong, which is the last one of a traceback."""
     return (str(error).strip().splitlines() or [type(error).__name__])[-1][:300]
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep Ray's notes on packages and versions to itself."""
+    """Suppress Ray's log messages about packages and versions."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

@@ -20,36 +20,36 @@ from study.jobs.submit import STOP_WAIT_S, check_known, of_study
 from study.visible import uncoloured
 
 STATES = ("waiting", "running", "finished", "stopped", "failed")
-"""What a study on a cluster can be."""
+"""The states of a study on a cluster."""
 
 _INTERRUPTED = 130
 _BAD_INPUT = 2
-# Enough for the last heartbeat below a traceback; a study that ended may have printed a table below it.
+# Enough to reach the last heartbeat, which a traceback or, at the end of a study, a table may follow.
 _TAIL_LINES = 300
 _LAST_WORDS = 3
 _MOST_LISTED = 100
 _POLL_S = 0.5
-# What Ray itself writes into a job's log.
+# Lines that Ray itself writes into a job's log.
 _RAYS_OWN = re.compile(r"\[?\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+\b.*|Running entrypoint for job .*")
 
 
 @dataclass(frozen=True, slots=True)
 class JobStatus:
-    """How a study stands on a cluster.
+    """The status of a study on a cluster.
 
     Args:
         study: its name.
         state: one of `STATES`.
-        job: the job that runs it, or ran it last.
+        job: id of the job that runs it, or ran it last.
         store: where its results are.
-        tracking_uri: as it was submitted.
+        tracking_uri: the MLflow server it was submitted with.
         user: who submitted it.
-        host: from where.
-        submitted_at: in UTC.
-        ended_at: in UTC; None while it runs.
+        host: the machine it was submitted from.
+        submitted_at: when it was submitted, in UTC.
+        ended_at: when it ended, in UTC; None while it runs.
         node: name of the node that its driver runs on; None if that is gone.
-        heartbeat: the last one; None before the first, or if its node is gone.
-        said: its last words, once it has ended without finishing.
+        heartbeat: its last heartbeat; None before the first, or if its node is gone.
+        said: its driver's last lines of output, unless it runs or has finished.
         next: what to do now.
     """
 
@@ -69,11 +69,11 @@ class JobStatus:
 
     @property
     def ended(self) -> bool:
-        """Say whether it is over."""
+        """Whether the study's job has ended."""
         return self.ended_at is not None or self.state not in ("waiting", "running")
 
     def as_json(self) -> dict[str, Any]:
-        """Give it as plain data."""
+        """Return the status as JSON data."""
         content = asdict(self) | {"said": list(self.said)}
         for name in ("submitted_at", "ended_at"):
             content[name] = None if content[name] is None else content[name].isoformat(timespec="seconds")
@@ -84,14 +84,14 @@ class JobStatus:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """How busy a cluster is, whoever keeps it busy.
+    """How busy a cluster is with all its work, studies or not.
 
     Args:
-        nodes: that are alive.
-        cpus: that Ray counts.
-        cpu_percent: mean over the nodes; None if none says.
-        gpus: that Ray counts.
-        gpu_percent: mean over the GPUs that are seen; None without any.
+        nodes: number of nodes that are alive.
+        cpus: number of CPUs that Ray counts.
+        cpu_percent: how busy the cores are, as a mean over the nodes; None if no node reports it.
+        gpus: number of GPUs that Ray counts.
+        gpu_percent: how busy the GPUs are, as a mean over those that Ray sees; None if it sees none.
     """
 
     nodes: int
@@ -102,7 +102,7 @@ class Usage:
 
 
 def usage(client: Client) -> Usage:
-    """Ask how busy a cluster is."""
+    """Return how busy a cluster is."""
     nodes = client.nodes()
     return Usage(
         nodes=len(nodes),
@@ -114,16 +114,16 @@ def usage(client: Client) -> Usage:
 
 
 def standings(client: Client, study: str | None = None, store: str | None = None) -> list[JobStatus]:
-    """Say how studies stand: of each name and store its last job, those last submitted first.
+    """Return the status of the last job of each study and store, those submitted last first.
 
     Args:
-        client: connected.
-        study: only of this name.
-        store: only in this store.
+        client: a connected client.
+        study: include only studies of this name.
+        store: include only studies in this store.
 
     Raises:
-        UnknownStudyError: if the cluster doesn't know that name.
-        InputError: if it isn't there for that store.
+        UnknownStudyError: if the cluster has no study of that name.
+        InputError: if it has one, but not for that store.
     """
     jobs = client.jobs()
     if study is not None:
@@ -139,7 +139,7 @@ def standings(client: Client, study: str | None = None, store: str | None = None
         raise InputError(f"study {study!r} isn't there for the store {store}, but for {stores}")
     newest = list(last.values())[: -_MOST_LISTED - 1 : -1]
     names = {node.id: node.name for node in client.nodes()}
-    with ThreadPoolExecutor(8) as pool:  # a request each
+    with ThreadPoolExecutor(8) as pool:  # each job takes a request
         logs = pool.map(lambda job: client.tail(job, _TAIL_LINES), newest)
         return [
             _standing(job, log, names.get(job.node_id or "")) for job, log in zip(newest, logs, strict=True)
@@ -147,27 +147,29 @@ def standings(client: Client, study: str | None = None, store: str | None = None
 
 
 def standing(client: Client, study: str, store: str | None = None) -> JobStatus:
-    """Say how one study stands.
+    """Return the status of one study.
 
     Raises:
-        UnknownStudyError: if the cluster doesn't know it.
-        InputError: if it is there for several stores, or not for that one.
+        UnknownStudyError: if the cluster has no study of that name.
+        InputError: if it has one for several stores, or not for that one.
     """
-    found = standings(client, study, store)
-    if len(found) > 1:
-        told = ", ".join(f"{without_secret(one.store)} ({one.state})" for one in found)
-        raise InputError(f"study {study!r} is there for {len(found)} stores: {told}; say which with --store")
-    return found[0]
+    statuses = standings(client, study, store)
+    if len(statuses) > 1:
+        stores = ", ".join(f"{without_secret(one.store)} ({one.state})" for one in statuses)
+        raise InputError(
+            f"study {study!r} is there for {len(statuses)} stores: {stores}; say which with --store"
+        )
+    return statuses[0]
 
 
 @dataclass(frozen=True, slots=True)
 class StopResult:
-    """How a study has been stopped.
+    """How a study was stopped.
 
     Args:
-        now: how it stands.
+        now: its status afterwards.
         kept: whether its driver said that it kept checkpoints; if not, it was starting or reporting, or was killed.
-        killed: whether it used up its time, and Ray ended it.
+        killed: whether it didn't end in time, so that Ray killed it.
     """
 
     now: JobStatus
@@ -176,46 +178,47 @@ class StopResult:
 
 
 def stop(client: Client, study: str, store: str | None = None) -> StopResult:
-    """Ask a study to stop, and wait until it has: it keeps checkpoints, publishes, and ends.
+    """Ask a study to stop, and wait until it has kept its checkpoints, published its results and ended.
 
     Returns:
-        How it ended; of one that wasn't running, how it stands.
+        How the study ended, or its status if it wasn't running.
 
     Raises:
-        ClusterError: if it still runs long after its time.
+        ClusterError: if it still runs a minute after Ray should have killed it.
     """
     before = standing(client, study, store)
     if before.ended:
         return StopResult(before, kept=False, killed=False)
     client.stop(before.job)
-    asked = time.monotonic()
-    deadline = asked + STOP_WAIT_S + 60
+    began_s = time.monotonic()
+    deadline_s = began_s + STOP_WAIT_S + 60
     while not (job := client.job(before.job)).ended:
-        if time.monotonic() > deadline:
+        if time.monotonic() > deadline_s:
             raise ClusterError(
                 f"study {study!r} was asked to stop, but job {before.job} still runs: its node may be gone; "
                 f"`study status {study}` says when it has ended"
             )
         time.sleep(_POLL_S)
-    killed = time.monotonic() - asked >= STOP_WAIT_S
-    kept = "interrupted: " in client.tail(job, _TAIL_LINES)
-    return StopResult(standing(client, study, before.store), kept=kept, killed=killed and not kept)
+    is_late = time.monotonic() - began_s >= STOP_WAIT_S
+    has_checkpoints = "interrupted: " in client.tail(job, _TAIL_LINES)
+    now = standing(client, study, before.store)
+    return StopResult(now, kept=has_checkpoints, killed=is_late and not has_checkpoints)
 
 
 def follow(client: Client, job_id: str, lines: int) -> Iterator[str]:
-    """Read a job's log as it is written, for people, from its last lines on, until the job has ended."""
-    for written in client.follow(job_id, lines):
-        yield told(written)
+    """Yield a job's log for people as it is written, from its last lines on, until the job has ended."""
+    for log_line in client.follow(job_id, lines):
+        yield told(log_line)
 
 
-def told(written: str) -> str:
-    r"""Write a line of a log for people, without what would steer their terminal.
+def told(log_line: str) -> str:
+    r"""Format a line of a log for people, without the characters that would control their terminal.
 
     Example:
         >>> told("\x1b[31mstopping\x1b[0m")
         'stopping'
     """
-    return readable(uncoloured(written))
+    return readable(uncoloured(log_line))
 
 
 def _standing(job: Job, log: str, node: str | None) -> JobStatus:
@@ -248,7 +251,7 @@ def _state(job: Job) -> str:
 
 def _next(state: str, study: str, job: Job) -> str:
     if state == "failed" and job.exit_code == _BAD_INPUT:
-        return f"mend what it says, and `study submit` the file of {study} again"
+        return f"fix what it says, and `study submit` the file of {study} again"
     return {
         "waiting": "it starts when a node has room for it",
         "running": f"`study logs {study} --follow` shows more, `study stop {study}` ends it",
@@ -259,22 +262,22 @@ def _next(state: str, study: str, job: Job) -> str:
 
 
 def _last_words(job: Job, log: str) -> tuple[str, ...]:
-    """Give what the driver said last; if its node is gone with its log, what Ray says of it."""
+    """Return the driver's last lines of output, or Ray's message if its node is gone with the log."""
     lines = [uncoloured(line).rstrip() for line in log.splitlines()]
-    words = [
+    own = [
         line for line in lines if line.strip() and not is_heartbeat(line) and not _RAYS_OWN.fullmatch(line)
     ]
-    if words:
-        return tuple(words[-_LAST_WORDS:])
+    if own:
+        return tuple(own[-_LAST_WORDS:])
     return tuple(job.message.strip().splitlines()[:_LAST_WORDS])
 
 
 def _tracking_uri(job: Job) -> str | None:
     try:
-        found = json.loads(job.metadata.get("options", "{}")).get("tracking_uri")
+        uri = json.loads(job.metadata.get("options", "{}")).get("tracking_uri")
     except (ValueError, AttributeError):
         return None
-    return without_secret(uncoloured(found)) if isinstance(found, str) else None
+    return without_secret(uncoloured(uri)) if isinstance(uri, str) else None
 
 
 def _mean(numbers: Sequence[float]) -> float | None:

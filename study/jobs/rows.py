@@ -9,23 +9,23 @@ from typing import Any
 from study.visible import uncoloured
 
 ENDED = ("STOPPED", "SUCCEEDED", "FAILED")
-"""How Ray calls the states that a job doesn't leave."""
+"""Ray's names of the states that a job doesn't leave."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job as the cluster knows it.
+    """A job as the cluster describes it.
 
     Args:
         id: its submission id.
         status: PENDING, RUNNING or one of `ENDED`.
-        metadata: as it was submitted, without control characters but in the study's file (``spec``); written by whoever
-            may use the cluster.
-        message: what Ray says of it.
-        exit_code: of its command, once it ended by itself.
+        metadata: the metadata it was submitted with; everybody who may use the cluster can write there, so control
+            characters are removed, except in the study's file (``spec``).
+        message: Ray's message about it.
+        exit_code: its command's exit code, once it has ended by itself.
         began_s: when it was submitted, in seconds since 1970.
-        ended_s: when it ended; None while it runs.
-        node_id: of the node that its command runs on.
+        ended_s: when it ended, in seconds since 1970; None while it runs.
+        node_id: id of the node that its command runs on.
     """
 
     id: str
@@ -39,7 +39,7 @@ class Job:
 
     @property
     def ended(self) -> bool:
-        """Say whether it is over."""
+        """Whether the job has ended."""
         return self.status in ENDED
 
 
@@ -48,13 +48,13 @@ class Node:
     """A node that is alive.
 
     Args:
-        id: Ray's.
-        name: of its host.
+        id: Ray's id of it.
+        name: its host name.
         head: whether it is the head.
-        cpus: that Ray counts there.
-        gpus: that Ray counts there.
-        cpu_percent: of its cores that are busy.
-        gpu_percent: of each GPU that is seen there, how busy; may be shorter than `gpus`.
+        cpus: number of CPUs that Ray counts there.
+        gpus: number of GPUs that Ray counts there.
+        cpu_percent: how busy its cores are.
+        gpu_percent: how busy each GPU is that Ray sees there; may be shorter than `gpus`.
     """
 
     id: str
@@ -67,7 +67,7 @@ class Node:
 
 
 def job_of(entry: Mapping[str, Any]) -> Job:
-    """Read what the dashboard says of a job; what is in it, anybody may have written who may use the cluster."""
+    """Parse the dashboard's entry of a job. Everybody who may use the cluster may have written its texts."""
     ended = entry.get("end_time")
     return Job(
         id=_word(entry["submission_id"]),
@@ -86,12 +86,12 @@ def job_of(entry: Mapping[str, Any]) -> Job:
 
 
 def _word(value: object) -> str:
-    """Read what has one line."""
+    """Return a value as one line without control characters."""
     return uncoloured(str(value)).replace("\n", " ")
 
 
 def node_of(entry: Mapping[str, Any]) -> Node:
-    """Read what the dashboard says of a node."""
+    """Parse the dashboard's entry of a node."""
     raylet = entry["raylet"]
     total = raylet.get("resourcesTotal") or {}
     busy = [gpu.get("utilizationGpu") for gpu in entry.get("gpus") or ()]

@@ -1,9 +1,9 @@
 """Outcomes of seeded trials from anywhere, as one checked table: one row a trial.
 
-columns   what a column may be called and must hold
+columns   the names that a column may have, and what it must hold
 files     CSV and Parquet files, as they are
-checks    what must hold of their values
-gather    several sources -> one table; which columns tell groups apart
+checks    the rules for their values
+gather    several sources -> one table; the columns that distinguish groups
 """
 
 from study.outcomes.columns import OUTCOME_SCHEMA

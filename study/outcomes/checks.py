@@ -21,24 +21,24 @@ Rows = npt.NDArray[np.bool_]
 MISSING = ("", "nan", "na", "n/a", "none", "null")
 _SOLVED = {"true": Outcome.SOLVED, "1": Outcome.SOLVED, "false": Outcome.UNSOLVED, "0": Outcome.UNSOLVED}
 _SOLVED |= {"1.0": Outcome.SOLVED, "0.0": Outcome.UNSOLVED}
-_SHOWN = 10
+_MOST_LISTED = 10
 
 
 def checked(source: Source, mistakes: list[str]) -> pa.Table | None:
-    """Read what a source says of outcomes.
+    """Check a source's outcomes, and return them.
 
     Args:
-        source: as it was read.
-        mistakes: where to put a line for each mistake, the first of many of one kind.
+        source: the source as it was read.
+        mistakes: list to append a line to for each mistake; of many mistakes of one kind, only the first ones.
 
     Returns:
-        Columns of `OUTCOME_SCHEMA`; None if there are mistakes.
+        The columns of `OUTCOME_SCHEMA`; None if there are mistakes.
     """
-    lacking = missing(source.table.column_names)
-    if lacking:
-        there = ", ".join(source.table.column_names)
+    absent = missing(source.table.column_names)
+    if absent:
+        names = ", ".join(source.table.column_names)
         mistakes.append(
-            f"  no column {', '.join(lacking)} (it may have no values, but must be there); there is {there}"
+            f"  no column {', '.join(absent)} (it may have no values, but must be there); there is {names}"
         )
         return None
     reading = _Reading(source, mistakes)
@@ -57,7 +57,7 @@ def checked(source: Source, mistakes: list[str]) -> pa.Table | None:
 
 
 class _Reading:
-    """A source whose mistakes are being collected."""
+    """Reads a source, and collects its mistakes."""
 
     def __init__(self, source: Source, mistakes: list[str]) -> None:
         self._source = source
@@ -65,19 +65,19 @@ class _Reading:
         self._refused: dict[str, Rows] = {}
 
     def seed(self) -> pa.ChunkedArray:
-        """Read the seeds: whole numbers >= 0, to the last digit."""
+        """Read the seeds, whole numbers >= 0, with all their digits."""
         column = self._source.table["seed"]
         try:
-            written = column if pa.types.is_integer(column.type) else _by_value(column, _text)
-            seeds = pc.cast(written, pa.int64())
-        except pa.ArrowInvalid:  # 3.0, or no number: look at each different text
+            source = column if pa.types.is_integer(column.type) else _by_value(column, _text)
+            seeds = pc.cast(source, pa.int64())
+        except pa.ArrowInvalid:  # 3.0, or no number: each different text is parsed by itself
             seeds = _each(_text(column), _whole, pa.int64())
         wrong = pc.fill_null(pc.less(seeds, 0), True)
         self.refuse(np.asarray(wrong), "seed", "isn't a whole number >= 0")
         return seeds
 
     def numbers(self, name: str) -> Floats:
-        """Read a column of finite numbers >= 0; NaN where there is none."""
+        """Read a column of finite numbers >= 0, with NaN where there is none."""
         own = own_name(name, self._source.table.column_names)
         if own is None:
             return np.full(self._source.table.num_rows, np.nan)
@@ -92,60 +92,60 @@ class _Reading:
             self._mistakes.append(f"  column {own} holds {kind}, but must hold numbers")
             return np.full(len(column), np.nan)
         try:
-            values = pc.cast(column, pa.float64())
-        except pa.ArrowInvalid:  # something isn't written as a number
+            parsed = pc.cast(column, pa.float64())
+        except pa.ArrowInvalid:  # some text isn't a number
             text = _text(column)
-            values = _parsed(text)
-            self.refuse(np.asarray(pc.is_null(values)) & ~_is_missing(text), own, "isn't a number")
-        given = np.asarray(pc.fill_null(values, np.nan))
-        self.refuse(np.isinf(given), own, "isn't a finite number")
-        self.refuse(given < 0, own, "is below 0")
-        return given
+            parsed = _parse(text)
+            self.refuse(np.asarray(pc.is_null(parsed)) & ~_is_missing(text), own, "isn't a number")
+        values = np.asarray(pc.fill_null(parsed, np.nan))
+        self.refuse(np.isinf(values), own, "isn't a finite number")
+        self.refuse(values < 0, own, "is below 0")
+        return values
 
     def outcome(self) -> pa.ChunkedArray:
-        """Read the outcome, from words or from whether it solved; both must agree."""
-        named, solved = self._words("outcome"), self._words("solved")
-        if named is None:
+        """Read the outcome from the column outcome, solved or both, which must agree."""
+        outcome, solved = self._words("outcome"), self._words("solved")
+        if outcome is None:
             assert solved is not None
             return solved
         if solved is not None:
-            agree = pc.equal(pc.equal(named, str(Outcome.SOLVED)), pc.equal(solved, str(Outcome.SOLVED)))
+            agree = pc.equal(pc.equal(outcome, str(Outcome.SOLVED)), pc.equal(solved, str(Outcome.SOLVED)))
             self.refuse(~np.asarray(pc.fill_null(agree, True)), "outcome", "isn't what column solved says")
-        return named
+        return outcome
 
     def _words(self, name: str) -> pa.ChunkedArray | None:
         if name not in self._source.table.column_names:
             return None
-        known = (
+        outcome_of = (
             {str(o): str(o) for o in Outcome}
             if name == "outcome"
             else {k: str(v) for k, v in _SOLVED.items()}
         )
         text = _by_value(self._source.table[name], lambda values: pc.utf8_lower(_text(values)))
-        index = pc.index_in(text, pa.array(list(known)))
-        found = pa.chunked_array([pa.array(list(known.values())).take(index.combine_chunks())])
+        index = pc.index_in(text, pa.array(list(outcome_of)))
+        outcomes = pa.chunked_array([pa.array(list(outcome_of.values())).take(index.combine_chunks())])
         wrong = np.asarray(pc.is_null(index))
         if name == "solved" and "outcome" in self._source.table.column_names:
-            wrong &= ~_is_missing(text)  # a trial that failed has none
+            wrong &= ~_is_missing(text)  # a trial that failed has no value there
         elif self._source.has_pending:
             wrong &= ~_is_missing(text)
         must = f"isn't one of {', '.join(Outcome)}" if name == "outcome" else "is neither true nor false"
-        self.refuse(wrong, name, must, list(known))
-        return found
+        self.refuse(wrong, name, must, list(outcome_of))
+        return outcomes
 
     def stopped_early(self) -> pa.ChunkedArray:
-        """Read which trials were stopped; without the column, none was."""
+        """Read which trials were stopped early; without the column, none was."""
         table = self._source.table
         if "stopped_early" not in table.column_names:
             return pa.chunked_array([pa.array(np.zeros(table.num_rows, bool))])
         yes = pa.array(["true", "1", "1.0"])
-        found = _by_value(
+        is_stopped = _by_value(
             table["stopped_early"], lambda values: pc.is_in(pc.utf8_lower(_text(values)), value_set=yes)
         )
-        return pc.fill_null(found, False)
+        return pc.fill_null(is_stopped, False)
 
     def check_solved(self, outcome: pa.ChunkedArray, numbers: dict[str, Floats]) -> None:
-        """Check that solved trials have what is said of solved trials, if the file says it of any."""
+        """Check that all solved trials have the values of solved trials, if any trial in the file has them."""
         solved = np.asarray(pc.fill_null(pc.equal(outcome, str(Outcome.SOLVED)), False))
         for name in ("solved_at_iteration", "sparsity_error"):
             values = numbers[name]
@@ -159,18 +159,18 @@ class _Reading:
         self.refuse(late, own, "is after the trial's last iteration")
 
     def refuse(self, wrong: Rows, column: str, must: str, valid: list[str] | None = None) -> None:
-        """Note the rows at which a column is wrong, each once."""
+        """Record the rows in which a column is wrong, each row once."""
         before = self._refused.get(column, np.zeros(len(wrong), bool))
         self._refused[column] = before | wrong
         places = np.flatnonzero(wrong & ~before)
-        for place in places[:_SHOWN]:
+        for place in places[:_MOST_LISTED]:
             value = self._source.table[column][int(place)].as_py()
             near = difflib.get_close_matches(str(value), valid or [], n=1)
             hint = f"; did you mean {near[0]}?" if near else ""
-            shown = "nothing" if value is None else repr(value)
-            self._mistakes.append(f"  row {self._source.rows[place]}: {column}: {shown} {must}{hint}")
-        if len(places) > _SHOWN:
-            self._mistakes.append(f"  ... and {len(places) - _SHOWN:,} more in {column}")
+            text = "nothing" if value is None else repr(value)
+            self._mistakes.append(f"  row {self._source.rows[place]}: {column}: {text} {must}{hint}")
+        if len(places) > _MOST_LISTED:
+            self._mistakes.append(f"  ... and {len(places) - _MOST_LISTED:,} more in {column}")
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -179,7 +179,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _by_value(column: pa.ChunkedArray, read: Callable[[pa.Array], pa.Array]) -> pa.ChunkedArray:
-    """Read each different value once, for a text stands in a thousand rows; null is null."""
+    """Call ``read`` on each different value once, since a text can be in a thousand rows; null stays null."""
     encoded = column.combine_chunks()
     if not pa.types.is_dictionary(encoded.type):
         encoded = encoded.dictionary_encode()
@@ -191,12 +191,12 @@ def _text(values: pa.Array | pa.ChunkedArray) -> Any:
 
 
 def _is_missing(text: pa.ChunkedArray) -> Rows:
-    found: Rows = np.asarray(pc.or_(pc.is_null(text), pc.is_in(pc.utf8_lower(text), pa.array(MISSING))))
-    return found
+    is_missing: Rows = np.asarray(pc.or_(pc.is_null(text), pc.is_in(pc.utf8_lower(text), pa.array(MISSING))))
+    return is_missing
 
 
-def _parsed(text: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Read numbers; null where there is none, or where something else stands."""
+def _parse(text: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Parse numbers, with null where the text is missing or isn't a number."""
     present = pc.if_else(pa.chunked_array([pa.array(_is_missing(text))]), pa.scalar(None, pa.string()), text)
     try:
         return pc.cast(present, pa.float64())
@@ -205,18 +205,18 @@ def _parsed(text: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _each(text: pa.ChunkedArray, read: Callable[[str | None], Any], kind: pa.DataType) -> pa.ChunkedArray:
-    return _by_value(text, lambda words: pa.array([read(word) for word in words.to_pylist()], kind))
+    return _by_value(text, lambda values: pa.array([read(value) for value in values.to_pylist()], kind))
 
 
-def _float(word: str | None) -> float | None:
+def _float(text: str | None) -> float | None:
     try:
-        return None if word is None else float(word)
+        return None if text is None else float(text)
     except ValueError:
         return None
 
 
-def _whole(word: str | None) -> int | None:
-    if word is not None and word.isdecimal():
-        return int(word) if int(word) < 2**63 else None  # a float would lose digits
-    number = _float(word)
+def _whole(text: str | None) -> int | None:
+    if text is not None and text.isdecimal():
+        return int(text) if int(text) < 2**63 else None  # a float would lose digits
+    number = _float(text)
     return int(number) if number is not None and number.is_integer() and abs(number) < 2**53 else None

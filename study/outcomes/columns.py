@@ -20,7 +20,7 @@ OUTCOME_SCHEMA = pa.schema(
         ("stopped_early", pa.bool_()),
     ]
 )
-"""The columns of checked outcomes, before those that tell groups apart."""
+"""The columns of checked outcomes, which precede the columns that distinguish groups."""
 
 ALIASES: Mapping[str, Sequence[str]] = {
     "seed": ("seed",),
@@ -32,7 +32,7 @@ ALIASES: Mapping[str, Sequence[str]] = {
     "trained_iterations": ("trained_iterations", "iterations"),
     "stopped_early": ("stopped_early",),
 }
-"""Names that a file may use, the preferred first."""
+"""Names that a file may use for each column, the preferred one first."""
 
 NUMBERS = ("solved_at_iteration", "sparsity_error", "training_s", "trained_iterations")
 
@@ -40,7 +40,7 @@ MEASURED = {
     *(name for name in RESULT_SCHEMA.names if name not in (*CELL_FIELDS, "seed")),
     *("best_evaluation", "evaluations", "interpolation_mse", "extrapolation_mse", "interpolation_solved_at"),
 }
-"""Columns that describe a trial's result: they tell no groups apart unless asked to."""
+"""Columns that describe a trial's result; they distinguish groups only if the user says so."""
 
 _MLFLOW = ("params.", "metrics.", "tags.study.", "tags.")
 _METRICS = {*MEASURED, *(alias for aliases in ALIASES.values() for alias in aliases)}
@@ -48,38 +48,38 @@ _MLFLOW_TAGS = ("outcome", "trial_id", "cell_id", "stopped_early", "engine", "de
 
 
 def from_mlflow(names: Sequence[str]) -> dict[str, str]:
-    """Find what columns of an export of MLflow's runs are called here; the first of several of one name counts.
+    """Return our names of the columns of an export of MLflow's runs; of several with one name, the first counts.
 
     Returns:
-        Our name by theirs; nothing if they aren't such an export.
+        Our names by theirs; empty if the columns aren't those of such an export.
 
     Example:
         >>> from_mlflow(["run_id", "metrics.solved_at_iteration", "params.seed", "tags.study.outcome"])
         {'params.seed': 'seed', 'metrics.solved_at_iteration': 'solved_at_iteration', 'tags.study.outcome': 'outcome'}
     """
-    found: dict[str, str] = {}
+    our_names: dict[str, str] = {}
     if not any(name.startswith("params.") for name in names):
-        return found
+        return our_names
     for prefix in _MLFLOW:
         for name in names:
             ours = name.removeprefix(prefix)
             is_known = prefix == "params." or ours in (
                 _MLFLOW_TAGS if prefix.startswith("tags.") else _METRICS
             )
-            if name.startswith(prefix) and is_known and ours not in found.values():
-                found[name] = ours
-    return found
+            if name.startswith(prefix) and is_known and ours not in our_names.values():
+                our_names[name] = ours
+    return our_names
 
 
 def own_name(name: str, names: Sequence[str]) -> str | None:
-    """Find which name of `ALIASES` a file uses for one of ours; None if it has no such column."""
+    """Return the name of `ALIASES` that a file uses for a column; None if it has no such column."""
     return next((alias for alias in ALIASES[name] if alias in names), None)
 
 
 def missing(names: Sequence[str]) -> list[str]:
-    """Say which columns a file lacks."""
-    lacking = [
+    """Return the columns that a file lacks, each with the names that it may have."""
+    absent = [
         name for name in ("seed", "solved_at_iteration", "sparsity_error") if own_name(name, names) is None
     ]
-    told = [" or ".join(reversed(ALIASES[name])) for name in lacking]
-    return told if "solved" in names or "outcome" in names else ["solved or outcome", *told]
+    aliases = [" or ".join(reversed(ALIASES[name])) for name in absent]
+    return aliases if "solved" in names or "outcome" in names else ["solved or outcome", *aliases]

@@ -23,7 +23,7 @@ from study.store.files import UNREADABLE, UnbelievableError, is_ours, version_of
 
 SUFFIXES = (".csv", ".parquet")
 _KIND = "tags.study.kind"
-_SHOWN = 10
+_MOST_LISTED = 10
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,10 @@ class Source:
     """Rows of one file or study, unchecked.
 
     Args:
-        name: of the file or study, for messages.
-        table: the columns as they are; what a CSV file holds is text.
-        rows: where each row stands in the file, 1 right below the header.
-        has_pending: whether an outcome may be null: a trial that is planned and not done.
+        name: name of the file or study, for messages.
+        table: the columns as they are; those of a CSV file are text.
+        rows: the position of each row in the file, starting with 1 right below the header.
+        has_pending: whether an outcome may be null because the trial is planned but not done.
     """
 
     name: str
@@ -47,11 +47,11 @@ def read_source(path: Path, *, also: Collection[str] = ()) -> Source:
     """Read a file of outcomes.
 
     Args:
-        path: ending in one of `SUFFIXES`.
-        also: columns to read although they usually tell no groups apart.
+        path: a path that ends in one of `SUFFIXES`.
+        also: columns to read although they don't usually distinguish groups.
 
     Raises:
-        InputError: if it isn't there, can't be read, has no rows, or a newer package wrote it.
+        InputError: if the file isn't there, can't be read, has no rows, or was written by a newer package.
     """
     _check_there(path)
     try:
@@ -63,7 +63,7 @@ def read_source(path: Path, *, also: Collection[str] = ()) -> Source:
         raise InputError(f"{path} can't be read as a {kind} file: {_sentence(error)}") from error
     if not table.num_rows:
         raise InputError(f"{path} has no rows: one row a trial is needed below the header")
-    return _renamed(Source(str(path), table, np.arange(1, table.num_rows + 1)))
+    return _from_mlflow_export(Source(str(path), table, np.arange(1, table.num_rows + 1)))
 
 
 def _check_there(path: Path) -> None:
@@ -71,80 +71,80 @@ def _check_there(path: Path) -> None:
         if not path.stat().st_size:
             raise InputError(f"{path} is empty: a header and one row a trial are needed")
         return
-    beside = [p.name for p in path.parent.glob("*") if p.suffix.lower() in SUFFIXES]
-    near = difflib.get_close_matches(path.name, sorted(beside), n=3, cutoff=0.5)
+    names = [p.name for p in path.parent.glob("*") if p.suffix.lower() in SUFFIXES]
+    near = difflib.get_close_matches(path.name, sorted(names), n=3, cutoff=0.5)
     hint = f"; there is {', '.join(near)}" if near else ""
     raise InputError(f"there is no file {path}{hint}")
 
 
 def _read_csv(path: Path) -> pa.Table:
-    """Read every column as text, those of few different values as dictionaries."""
+    """Read every column as text; all but numbers and measurements become dictionaries."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         header = next(csv.reader(file), [])
     _check_names(path, header)
     plain = {own_name(name, header) for name in NUMBERS} | MEASURED
     text = pa.dictionary(pa.int32(), pa.string())
-    odd: list[pacsv.InvalidRow] = []
+    invalid: list[pacsv.InvalidRow] = []
 
-    def note(row: pacsv.InvalidRow) -> str:
-        odd.append(row)
+    def skip(row: pacsv.InvalidRow) -> str:
+        invalid.append(row)
         return "skip"
 
     table = pacsv.read_csv(
         path,
-        read_options=pacsv.ReadOptions(use_threads=False),  # else rows have no numbers
-        parse_options=pacsv.ParseOptions(newlines_in_values=True, invalid_row_handler=note),
+        read_options=pacsv.ReadOptions(use_threads=False),  # with threads, invalid rows have no numbers
+        parse_options=pacsv.ParseOptions(newlines_in_values=True, invalid_row_handler=skip),
         convert_options=pacsv.ConvertOptions(
             column_types={name: pa.string() if name in plain else text for name in header},
             null_values=[""],
             strings_can_be_null=True,
         ),
     )
-    if odd:
-        _refuse(path, odd)
-    unmarked = [_unmarked(column) for column in table.columns]
-    return pa.table(unmarked, names=[from_text(name.strip()) for name in table.column_names])
+    if invalid:
+        _refuse(path, invalid)
+    columns = [_remove_marks(column) for column in table.columns]
+    return pa.table(columns, names=[from_text(name.strip()) for name in table.column_names])
 
 
-def _unmarked(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Take off the marks of cells that begin like a formula."""
+def _remove_marks(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Remove the marks of cells that begin like a formula."""
     if pa.types.is_dictionary(column.type):
-        marked = any(pc.any(pc.match_substring_regex(c.dictionary, MARKED)).as_py() for c in column.chunks)
-        # Decoded, for what it stands for may be there already.
-        return _unmarked(column.cast(pa.string())).dictionary_encode() if marked else column
+        has_marks = any(pc.any(pc.match_substring_regex(c.dictionary, MARKED)).as_py() for c in column.chunks)
+        # The column is decoded first, since its dictionary may hold the same text without a mark already.
+        return _remove_marks(column.cast(pa.string())).dictionary_encode() if has_marks else column
     return pc.replace_substring_regex(column, MARKED, r"\1")
 
 
-def _refuse(path: Path, odd: Sequence[pacsv.InvalidRow]) -> None:
+def _refuse(path: Path, invalid: Sequence[pacsv.InvalidRow]) -> None:
     lines = [
         f"  row {'?' if row.number is None else row.number - 1}: {row.actual_columns} values in "
         f"{row.expected_columns} columns: {row.text[:80]}"
-        for row in odd[:_SHOWN]
+        for row in invalid[:_MOST_LISTED]
     ]
-    more = [f"  ... and {len(odd) - _SHOWN:,} more"] if len(odd) > _SHOWN else []
-    head = f"{path}: {len(odd):,} row{'s' if len(odd) > 1 else ''} with too few or too many values"
+    more = [f"  ... and {len(invalid) - _MOST_LISTED:,} more"] if len(invalid) > _MOST_LISTED else []
+    head = f"{path}: {len(invalid):,} row{'s' if len(invalid) > 1 else ''} with too few or too many values"
     raise InputError("\n".join([f"{head}, nothing was written", *lines, *more]))
 
 
 def _read_parquet(path: Path, also: Collection[str]) -> pa.Table:
-    """Read the columns that are needed, of results of ours as today's version names them."""
+    """Read the columns that are needed; results that an earlier version stored get today's names."""
     file = pq.ParquetFile(path)
     old = _results_of(path, file)
     schema = file.schema_arrow if old is None else old.schema
     names = schema.names
     _check_names(path, names)
     needed = {own_name(name, names) for name in (*NUMBERS, "seed", "outcome", "solved", "stopped_early")}
-    wanted = [name for name in names if name in needed or name in also or name not in MEASURED]
+    columns = [name for name in names if name in needed or name in also or name not in MEASURED]
     if old is not None:
-        return old.select(wanted)
-    # as dictionaries, for a text stands in a thousand rows: half of the time and memory
-    text = [name for name in wanted if pa.types.is_string(schema.field(name).type)]
+        return old.select(columns)
+    # Texts are read as dictionaries, in half the time and memory, since one text can be in a thousand rows.
+    text = [name for name in columns if pa.types.is_string(schema.field(name).type)]
     file = pq.ParquetFile(path, read_dictionary=text)
-    return file.read(columns=wanted).replace_schema_metadata(None)
+    return file.read(columns=columns).replace_schema_metadata(None)
 
 
 def _results_of(path: Path, file: pq.ParquetFile) -> pa.Table | None:
-    """Read results that an earlier version stored, as a table of today's; None if it is anything else."""
+    """Read results that an earlier version stored, in today's format; None if the file is anything else."""
     metadata = file.metadata.metadata
     if not is_ours(metadata):
         return None
@@ -158,20 +158,22 @@ def _results_of(path: Path, file: pq.ParquetFile) -> pa.Table | None:
 
 def _check_names(path: Path, names: Sequence[str]) -> None:
     stripped = [name.strip() for name in names]
-    twice = sorted({name for name in stripped if stripped.count(name) > 1})
-    if twice:
-        raise InputError(f"{path} has more than one column {', '.join(map(repr, twice))}: names must differ")
+    repeats = sorted({name for name in stripped if stripped.count(name) > 1})
+    if repeats:
+        raise InputError(
+            f"{path} has more than one column {', '.join(map(repr, repeats))}: names must differ"
+        )
 
 
-def _renamed(source: Source) -> Source:
-    """Give an export of MLflow's runs the names of ours, and leave out the run that stands for the study."""
+def _from_mlflow_export(source: Source) -> Source:
+    """Rename the columns of an export of MLflow's runs to ours, and leave out the run of the study as a whole."""
     ours = from_mlflow(source.table.column_names)
     if not ours:
         return source
     table, rows = source.table, source.rows
     if _KIND in table.column_names:
-        kept = np.asarray(pc.fill_null(pc.equal(pc.cast(table[_KIND], pa.string()), "trial"), False))
-        table, rows = table.filter(pa.array(kept)), rows[kept]
+        is_trial = np.asarray(pc.fill_null(pc.equal(pc.cast(table[_KIND], pa.string()), "trial"), False))
+        table, rows = table.filter(pa.array(is_trial)), rows[is_trial]
     table = table.select(list(ours)).rename_columns(list(ours.values()))
     for name in ("solved_at_iteration", "sparsity_error"):  # a metric that no run has is no column there
         if name not in table.column_names:

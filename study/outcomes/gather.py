@@ -20,9 +20,9 @@ from study.outcomes.files import Source
 from study.records import CELL_FIELDS
 
 SOURCE = "source"
-"""Name of the column that says which file or study a row is of."""
+"""Name of the column that says which file or study a row comes from."""
 
-_SHOWN = 10
+_MOST_LISTED = 10
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class Outcomes:
     """Checked outcomes, one row a trial.
 
     Args:
-        table: the columns of `OUTCOME_SCHEMA`, then those that may tell groups apart.
-        by: the columns that do.
-        notices: sentences the reader must know.
+        table: the columns of `OUTCOME_SCHEMA`, then those that may distinguish groups.
+        by: the columns that distinguish groups.
+        notices: sentences that the reader must know.
     """
 
     table: pa.Table
@@ -43,20 +43,20 @@ class Outcomes:
 def gather(sources: Sequence[Source], by: Sequence[str] | None = None) -> Outcomes:
     """Put sources together, and check every row.
 
-    A column tells groups apart if it varies, describes no result, and isn't different in more than every other
-    row; of several that say the same, the first does. Trials that have equal values in all such columns, and
-    equal seeds, are one trial.
+    A column distinguishes groups if it varies, describes no result, and has at most half as many different values
+    as there are rows; of several columns that distinguish the same groups, the first is taken. Rows that have equal
+    values in all such columns, and equal seeds, are one trial.
 
     Args:
-        sources: at least one.
+        sources: at least one source.
         by: the columns to group by instead.
 
     Returns:
-        The outcomes in the order given, each trial once.
+        The outcomes in the order of the sources, each trial once.
 
     Raises:
-        InputError: if columns are missing, values aren't what they must be, or a trial is there twice with
-            different outcomes: all of it in one message.
+        InputError: if columns are missing, values are wrong, or a trial is there twice with different outcomes;
+            one message says everything.
 
     Example:
         >>> table = pa.table({"model": ["NMU", "NMU"], "seed": [0, 1], "solved": [True, False],
@@ -64,45 +64,45 @@ def gather(sources: Sequence[Source], by: Sequence[str] | None = None) -> Outcom
         >>> gather([Source("a.csv", table, np.array([1, 2]))], ["model"]).table["outcome"].to_pylist()
         ['solved', 'unsolved']
     """
-    parts = _checked(sources)
-    table = _joined(sources, parts)
+    parts = _check_all(sources)
+    table = _join(sources, parts)
     groups = [name for name in table.column_names if name not in OUTCOME_SCHEMA.names]
-    asked = _asked(by, groups)
+    explicit = _explicit_columns(by, groups)
     is_own = any(SOURCE in source.table.column_names for source in sources)
-    described = [name for name in groups if name not in MEASURED and (name != SOURCE or is_own)]
-    counts = {name: int(pc.count_distinct(table[name]).as_py()) for name in (*described, *asked)}
-    ids = [n for n in described if n not in CELL_FIELDS and _is_id(counts[n], len(table))]
-    described = [name for name in described if name not in ids]
-    # those that vary; nothing is a value too
-    key = list(dict.fromkeys([*described, *asked]))
+    candidates = [name for name in groups if name not in MEASURED and (name != SOURCE or is_own)]
+    counts = {name: int(pc.count_distinct(table[name]).as_py()) for name in (*candidates, *explicit)}
+    ids = [n for n in candidates if n not in CELL_FIELDS and _is_id(counts[n], len(table))]
+    candidates = [name for name in candidates if name not in ids]
+    # Only columns that vary are in the key; a missing value counts as a value.
+    key = list(dict.fromkeys([*candidates, *explicit]))
     key = [name for name in key if counts[name] + (table[name].null_count > 0) > 1]
-    kept, notices = _once(sources, table, key, [name for name in ids if name not in asked])
-    varying = _varying(kept, key)
-    chosen = asked if by is not None else _with_model(varying, described)
-    pooled = [name for name in varying if name not in chosen]
-    return Outcomes(kept, tuple(chosen), (*notices, *_told(kept, chosen, pooled, ids)))
+    trials, notices = _unique_trials(sources, table, key, [name for name in ids if name not in explicit])
+    fewest = _fewest_columns(trials, key)
+    chosen = explicit if by is not None else _with_model(fewest, candidates)
+    pooled = [name for name in fewest if name not in chosen]
+    return Outcomes(trials, tuple(chosen), (*notices, *_grouping_notices(chosen, pooled, ids)))
 
 
-def _checked(sources: Sequence[Source]) -> list[pa.Table]:
-    told: list[str] = []
+def _check_all(sources: Sequence[Source]) -> list[pa.Table]:
+    messages: list[str] = []
     parts = []
     for source in sources:
         mistakes: list[str] = []
         part = checked(source, mistakes)
         if part is None:
-            told.append("\n".join([f"{source.name} can't be used, nothing was written", *mistakes]))
+            messages.append("\n".join([f"{source.name} can't be used, nothing was written", *mistakes]))
         else:
             parts.append(part)
-    if told:
-        raise InputError("\n".join(told))
+    if messages:
+        raise InputError("\n".join(messages))
     return parts
 
 
-def _joined(sources: Sequence[Source], parts: Sequence[pa.Table]) -> pa.Table:
-    """Put each source's other columns beside what was checked, each of one type in all sources."""
+def _join(sources: Sequence[Source], parts: Sequence[pa.Table]) -> pa.Table:
+    """Add each source's other columns to its checked ones, each with one type in all sources."""
     others = [_others(source) for source in sources]
     names = list(dict.fromkeys(name for other in others for name in other.column_names))
-    joined = []
+    tables = []
     for source, part, other in zip(sources, parts, others, strict=True):
         for name in names:
             kind = _common([o[name].type for o in others if name in o.column_names])
@@ -110,34 +110,36 @@ def _joined(sources: Sequence[Source], parts: Sequence[pa.Table]) -> pa.Table:
             part = part.append_column(
                 name, pc.cast(other[name], kind) if name in other.column_names else empty
             )
-        joined.append(part if SOURCE in names else part.append_column(SOURCE, _named(source, sources)))
-    return pa.concat_tables(joined)
+        tables.append(
+            part if SOURCE in names else part.append_column(SOURCE, _source_column(source, sources))
+        )
+    return pa.concat_tables(tables)
 
 
-def _named(source: Source, sources: Sequence[Source]) -> pa.Array:
-    """Call each row of a source by the file's name without its ending, or by the whole if that is another's, too."""
+def _source_column(source: Source, sources: Sequence[Source]) -> pa.Array:
+    """Return the file's name without its ending for each row, or the whole name if two sources share the short one."""
     stem = PurePath(source.name).stem
     is_alone = sum(PurePath(other.name).stem == stem for other in sources) == 1
     return pa.repeat(stem if is_alone else source.name, source.table.num_rows)
 
 
-def _with_model(chosen: list[str], described: Sequence[str]) -> list[str]:
-    """Name the model also where there is but one, as every table of results does."""
-    return chosen if "model" in chosen or "model" not in described else ["model", *chosen]
+def _with_model(chosen: list[str], candidates: Sequence[str]) -> list[str]:
+    """Add the model even if there is only one, as in every table of results."""
+    return chosen if "model" in chosen or "model" not in candidates else ["model", *chosen]
 
 
 def _others(source: Source) -> pa.Table:
-    """Give the columns that aren't outcomes, typed; those of lists and the like can't tell groups apart."""
+    """Return the columns that aren't outcomes with their types, except lists and the like, which can't form groups."""
     names = source.table.column_names
     used = {alias for aliases in ALIASES.values() for alias in aliases}
     if "trained_iterations" in names:
-        used.remove("iterations")  # then it is the protocol's
+        used.remove("iterations")  # here it is the protocol's number of iterations
     columns = {name: source.table[name] for name in names if name not in used}
-    return pa.table({name: _typed(c) for name, c in columns.items() if not pa.types.is_nested(c.type)})
+    return pa.table({name: _infer_type(c) for name, c in columns.items() if not pa.types.is_nested(c.type)})
 
 
-def _typed(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Read a column of text as whole numbers or numbers, if every different value is one, or none at all."""
+def _infer_type(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Convert a column of text to whole numbers or numbers if every value that isn't missing is one."""
     if pa.types.is_large_string(column.type):
         column = pc.cast(column, pa.string())
     if not (pa.types.is_string(column.type) or pa.types.is_dictionary(column.type)):
@@ -147,10 +149,10 @@ def _typed(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if not pa.types.is_dictionary(encoded.type):
         encoded = encoded.dictionary_encode()
     values = encoded.dictionary
-    is_nothing = pc.is_in(
+    is_missing = pc.is_in(
         pc.utf8_lower(pc.utf8_trim_whitespace(pc.cast(values, pa.string()))), pa.array(MISSING)
     )
-    present = pc.if_else(is_nothing, pa.scalar(None, values.type), values)
+    present = pc.if_else(is_missing, pa.scalar(None, values.type), values)
     for kind in (pa.int64(), pa.float64()):
         try:
             values = pc.cast(present, kind)
@@ -168,7 +170,7 @@ def _common(kinds: Sequence[pa.DataType]) -> pa.DataType:
     return pa.float64() if are_numbers else pa.string()
 
 
-def _asked(by: Sequence[str] | None, valid: Sequence[str]) -> list[str]:
+def _explicit_columns(by: Sequence[str] | None, valid: Sequence[str]) -> list[str]:
     for name in by or ():
         if name not in valid:
             near = difflib.get_close_matches(name, valid, n=3, cutoff=0.5) or valid
@@ -177,26 +179,26 @@ def _asked(by: Sequence[str] | None, valid: Sequence[str]) -> list[str]:
 
 
 def _is_id(different: int, rows: int) -> bool:
-    """Say whether a column differs in more than every other row: a name or a measurement, not a hyperparameter."""
+    """Return whether a column varies too much for a hyperparameter: in more than half of the rows."""
     return different * 2 > rows > 1
 
 
-def _varying(table: pa.Table, names: Sequence[str]) -> list[str]:
-    """List the fewest columns, in order, that tell apart what all of them do."""
-    kept: list[str] = []
+def _fewest_columns(table: pa.Table, names: Sequence[str]) -> list[str]:
+    """Return the fewest columns, in order, that distinguish the same groups as all of them."""
+    columns: list[str] = []
     count = 1
     for name in names:
-        with_it = int(group_codes(table, [*kept, name]).max()) + 1
-        if with_it > count:
-            kept.append(name)
-            count = with_it
-    return kept
+        with_name = int(group_codes(table, [*columns, name]).max()) + 1
+        if with_name > count:
+            columns.append(name)
+            count = with_name
+    return columns
 
 
-def _once(
+def _unique_trials(
     sources: Sequence[Source], table: pa.Table, key: Sequence[str], ids: Sequence[str]
 ) -> tuple[pa.Table, list[str]]:
-    """Keep one row of each trial; rows of one trial must agree."""
+    """Return one row for each trial; several rows of one trial must agree."""
     if all_differ(table, [*key, "seed"]):
         return table, []
     codes = group_codes(table, [*key, "seed"])
@@ -207,43 +209,43 @@ def _once(
         values = group_codes(table, [name])
         differs |= values != values[original]
     if differs.any():
-        raise InputError(_told_twice(sources, table, (np.flatnonzero(differs), original), (key, ids)))
+        raise InputError(_conflicts(sources, table, (np.flatnonzero(differs), original), (key, ids)))
     count = len(codes) - len(first)
-    apart = [name for name in ids if np.any((of := group_codes(table, [name])) != of[original])]
-    if apart:
+    varying = [name for name in ids if np.any((of := group_codes(table, [name])) != of[original])]
+    if varying:
         raise InputError(
-            f"{count:,} row{'s' if count > 1 else ''} can't be told from others but by {', '.join(apart)}, which "
-            f"differ{'s' if len(apart) == 1 else ''} in more than every other row: if that is a hyperparameter, name "
-            "it in --by; if these are repeats of one trial, keep one row of each"
+            f"{count:,} row{'s' if count > 1 else ''} can't be told from others but by {', '.join(varying)}, which "
+            f"differ{'s' if len(varying) == 1 else ''} in more than every other row: if that is a hyperparameter, "
+            "name it in --by; if these are repeats of one trial, keep one row of each"
         )
-    kept = table.take(pa.array(first))
-    return kept, [f"{count:,} row{'s' if count > 1 else ''} that repeat others exactly were counted once"]
+    trials = table.take(pa.array(first))
+    return trials, [f"{count:,} row{'s' if count > 1 else ''} that repeat others exactly were counted once"]
 
 
-def _told_twice(
+def _conflicts(
     sources: Sequence[Source],
     table: pa.Table,
-    found: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]],
+    rows: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]],
     names: tuple[Sequence[str], Sequence[str]],
 ) -> str:
-    """Name both rows of each trial that has two outcomes."""
-    (places, original), (key, ids) = found, names
+    """Return the message that names both rows of each trial that has two outcomes."""
+    (places, original), (key, ids) = rows, names
     offsets = np.cumsum([0, *(len(source.rows) for source in sources)])
 
     def place(row: int) -> str:
         which = int(np.searchsorted(offsets, row, side="right")) - 1
         return f"{sources[which].name}, row {sources[which].rows[row - offsets[which]]}"
 
-    shown = _varying(table, key)
+    columns = _fewest_columns(table, key)
     lines = []
-    for row in places[:_SHOWN]:
+    for row in places[:_MOST_LISTED]:
         trial = table.slice(int(row), 1).to_pylist()[0]
         other = table.slice(int(original[row]), 1).to_pylist()[0]
-        group = ", ".join(f"{name} {trial[name]}" for name in [*shown, "seed"])
+        group = ", ".join(f"{name} {trial[name]}" for name in [*columns, "seed"])
         lines.append(
             f"  {place(int(original[row]))} and {place(int(row))}: {group}: {_brief(other)} / {_brief(trial)}"
         )
-    more = [f"  ... and {len(places) - _SHOWN:,} more"] if len(places) > _SHOWN else []
+    more = [f"  ... and {len(places) - _MOST_LISTED:,} more"] if len(places) > _MOST_LISTED else []
     hint = f"if one of {', '.join([*ids, SOURCE])} tells them apart, name it in --by; else keep the right row"
     count = f"{len(places):,} trial{'s' if len(places) > 1 else ''}"
     return "\n".join(
@@ -257,18 +259,18 @@ def _brief(trial: dict[str, object]) -> str:
     return f"{trial['outcome']}{at}{error}"
 
 
-def _told(table: pa.Table, chosen: Sequence[str], pooled: Sequence[str], ids: Sequence[str]) -> list[str]:
-    told = []
+def _grouping_notices(chosen: Sequence[str], pooled: Sequence[str], ids: Sequence[str]) -> list[str]:
+    notices = []
     if pooled:
-        told.append(
+        notices.append(
             f"rows of different {', '.join(pooled)} are counted together: their seeds may be the same, and no "
             "independent sample"
         )
     left = [name for name in ids if name not in chosen]
     if left:
-        told.append(
+        notices.append(
             f"{', '.join(left)} differ{'s' if len(left) == 1 else ''} in more than every other row and "
             f"group{'s' if len(left) == 1 else ''} nothing; --by takes "
             f"{'it' if len(left) == 1 else 'them'} for a hyperparameter"
         )
-    return told
+    return notices

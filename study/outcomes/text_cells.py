@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 
-# What a spreadsheet takes for the start of a formula, after any apostrophes: those are ours, or are to stay.
-_FORMULA = "'*[=+\\-@\t\r\uff1d\uff0b\uff0d\uff20]"  # also Arrow reads it, which knows no \\u
+# What a spreadsheet takes for the start of a formula, after any apostrophes, which are ours or belong to the text.
+_FORMULA = (
+    "'*[=+\\-@\t\r\uff1d\uff0b\uff0d\uff20]"  # the characters themselves, since Arrow's regexes know no \\u
+)
 _STARTS = re.compile(_FORMULA)
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-](inf|nan)")
 
 MARKED = rf"^'({_FORMULA})"
-"""A cell that `as_text` marked; the group is what it stands for."""
+"""Matches a cell that `as_text` marked; the group is the text without the mark."""
 
 
 def as_text(value: str) -> str:
@@ -24,7 +26,7 @@ def as_text(value: str) -> str:
 
 
 def from_text(value: str) -> str:
-    """Take the mark off again.
+    """Remove the mark again.
 
     Example:
         >>> [from_text(as_text(text)) for text in ("=1+1", "-0.5", "'=1", "'late'")]

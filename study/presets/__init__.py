@@ -8,7 +8,7 @@ _SUFFIX = ".yaml"
 
 
 def preset_names() -> list[str]:
-    """List the presets.
+    """Return the names of the presets.
 
     Example:
         >>> "demo" in preset_names()
@@ -19,7 +19,7 @@ def preset_names() -> list[str]:
 
 
 def preset_text(name: str) -> str:
-    """Read a preset as it is written.
+    """Return the text of a preset.
 
     Args:
         name: one of `preset_names`.

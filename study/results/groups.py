@@ -36,12 +36,12 @@ from study.store import Store
 
 @dataclass(frozen=True)
 class GroupReport:
-    """A report of groups of trials, and where it goes.
+    """A report of groups of trials, and where it is written.
 
     Args:
-        report: one row a group.
-        folder: where its files go.
-        formats: of `study.report.FORMATS`.
+        report: the report, with one row a group.
+        folder: where its files are written.
+        formats: names of its formats in `study.report.FORMATS`.
         is_ours: whether the folder is the store's.
     """
 
@@ -52,7 +52,7 @@ class GroupReport:
 
 
 def is_file(name: str) -> bool:
-    """Say whether a name is that of a file of outcomes, and not of a study."""
+    """Return whether a name is that of a file of outcomes, and not of a study."""
     return name.lower().endswith(SUFFIXES)
 
 
@@ -67,21 +67,21 @@ def tabulate(
     out: Path | None = None,
     formats: Collection[str] = (),
 ) -> GroupReport:
-    """Summarise the outcomes of files and studies; nothing is written.
+    """Summarise the outcomes of files and studies, without writing anything.
 
     Args:
         names: paths of files that end in one of `study.outcomes.SUFFIXES`, and names of studies.
         root: the store's folder, or its URL.
-        by: columns that tell groups apart; None for those that vary.
+        by: columns that distinguish groups; None for those that vary.
         tracking_uri: read the results of studies from this MLflow server instead of the store.
         as_published: apply the published estimators, too.
-        compare: a file or study to set the groups beside; None for nothing.
-        out: where the report shall go; None for a folder beside the first file, or in the study's; here, if the study
-            is in an object store.
-        formats: of `study.report.FORMATS`; none for the usual ones.
+        compare: a file or study to compare the groups with; None for no comparison.
+        out: the report's folder; None for a folder next to the first file, or in the study's folder, or in the working
+            folder if the study is in an object store.
+        formats: names of formats in `study.report.FORMATS`; empty for the usual ones.
 
     Raises:
-        InputError: if a file or a study isn't there or can't be used, or files can't go where they shall.
+        InputError: if a file or a study isn't there or can't be used, or the report can't be written to that folder.
     """
     if compare == PUBLISHED:
         raise InputError(
@@ -90,30 +90,30 @@ def tabulate(
         )
     folder = out or _folder(names, root)
     _check_folder(folder, [Path(name) for name in [*names, *([compare] if compare else [])] if is_file(name)])
-    outcomes, told = _outcomes(names, root, by, tracking_uri)
+    outcomes, notices = _outcomes(names, root, by, tracking_uri)
     summaries = aggregate_by(outcomes.table, outcomes.by, as_published=as_published)
     rows = groups(summaries, outcomes.by)
     against, versus = None, []
     if compare is not None:
-        others, told_there = _outcomes([compare], root, outcomes.by, tracking_uri)
-        told += [f"{Path(compare).name}: {notice}" for notice in [*told_there, *others.notices]]
-        beside = groups(aggregate_by(others.table, outcomes.by), outcomes.by)
-        against = with_groups(rows, beside, Path(compare).name)
+        others, other_notices = _outcomes([compare], root, outcomes.by, tracking_uri)
+        notices += [f"{Path(compare).name}: {notice}" for notice in [*other_notices, *others.notices]]
+        other_rows = groups(aggregate_by(others.table, outcomes.by), outcomes.by)
+        against = with_groups(rows, other_rows, Path(compare).name)
         versus = ["--compare", Path(compare).name]
     short = [Path(name).name for name in names]
-    by_words = ["--by", ",".join(outcomes.by)] if outcomes.by else []
+    by_option = ["--by", ",".join(outcomes.by)] if outcomes.by else []
     published = ["--as-published"] if as_published else []
-    contrasted = contrasts(rows)
+    between_rows = contrasts(rows)
     report = Report(
         name=", ".join(short) + (f" by {', '.join(outcomes.by)}" if outcomes.by else ""),
         question="",
         rows=rows,
         data=groups_rows(summaries, pa.schema([outcomes.table.schema.field(n) for n in outcomes.by])),
-        command=shlex.join(["study", "report", *short, *by_words, *published, *versus]),
-        headline=headline(rows, contrasted),
-        contrasts=contrasted,
+        command=shlex.join(["study", "report", *short, *by_option, *published, *versus]),
+        headline=headline(rows, between_rows),
+        contrasts=between_rows,
         against=against,
-        notes=[*told, *outcomes.notices, *times_notes(rows)],
+        notes=[*notices, *outcomes.notices, *times_notes(rows)],
     )
     is_ours = out is None and not any(map(is_file, names)) and Store(root).study(names[0]).path is not None
     return GroupReport(report, folder, formats or USUAL, is_ours)
@@ -122,25 +122,25 @@ def tabulate(
 def _outcomes(
     names: Sequence[str], root: str | Path, by: Sequence[str] | None, tracking_uri: str | None
 ) -> tuple[Outcomes, list[str]]:
-    """Read files and studies, and what must be told of them."""
+    """Read files and studies, and return their outcomes and the notices about them."""
     sources: list[Source] = []
     notices: list[str] = []
     for name in names:
         if is_file(name):
             sources.append(read_source(Path(name), also=by or ()))
         else:
-            # only here, since MLflow takes seconds to import
+            # imported late: MLflow takes seconds to import
             from study.results import load
 
-            source, told = load.outcomes_of(name, root, tracking_uri=tracking_uri)
+            source, of_study = load.outcomes_of(name, root, tracking_uri=tracking_uri)
             sources.append(source)
-            notices += told
+            notices += of_study
     return gather(sources, by), notices
 
 
-def show(found: GroupReport, console: Console) -> None:
+def show(result: GroupReport, console: Console) -> None:
     """Print the table, the comparison, and what the reader must know."""
-    report = found.report
+    report = result.report
     show_summaries(console, report.rows, report.name)
     console.print(report.headline)
     notes = list(report.notes)
@@ -151,16 +151,16 @@ def show(found: GroupReport, console: Console) -> None:
         console.print(notice, style="yellow")
 
 
-def write(found: GroupReport) -> list[Path]:
-    """Write the report, and give its files.
+def write(result: GroupReport) -> list[Path]:
+    """Write the report, and return its files.
 
     Raises:
         StudyError: if the folder can't be written.
     """
     try:
-        return write_report(found.folder, found.report, found.formats, is_ours=found.is_ours)
+        return write_report(result.folder, result.report, result.formats, is_ours=result.is_ours)
     except OSError as error:
-        raise StudyError(f"can't write the report into {found.folder}: {error.strerror or error}") from error
+        raise StudyError(f"can't write the report into {result.folder}: {error.strerror or error}") from error
 
 
 def _folder(names: Sequence[str], root: str | Path) -> Path:
@@ -176,7 +176,7 @@ def _folder(names: Sequence[str], root: str | Path) -> Path:
 def _check_folder(folder: Path, files: Sequence[Path]) -> None:
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file, but must be a folder to write to: give another --out")
-    written = {(folder / name).resolve() for names in FORMATS.values() for name in names}
+    outputs = {(folder / name).resolve() for names in FORMATS.values() for name in names}
     for file in files:
-        if file.resolve() in written:
-            raise InputError(f"{file} would be written over by its own report: give another --out")
+        if file.resolve() in outputs:
+            raise InputError(f"{file} would be overwritten by its own report: give another --out")

@@ -13,7 +13,7 @@ from study.store import Store, StudyStore
 
 
 def studies(root: str | Path) -> Table:
-    """List the studies of a store; one that can't be read is listed with the reason.
+    """Return a table of the studies of a store; one that can't be read is listed with the reason.
 
     Raises:
         InputError: if there is no store at that address.
@@ -25,16 +25,16 @@ def studies(root: str | Path) -> Table:
         table.add_column(column, justify="right" if column in ("done", "trials", "cells") else "left")
     for name in store.studies():
         try:
-            table.add_row(name, *_listed(store.study(name)))
+            table.add_row(name, *_cells_of(store.study(name)))
         except StudyError as error:
             table.add_row(name, "?", "?", "?", f"can't be read: {error}", style="yellow")
     return table
 
 
-def _listed(folder: StudyStore) -> tuple[str, ...]:
+def _cells_of(folder: StudyStore) -> tuple[str, ...]:
     plan = make_plan(parse_spec(folder.read_spec(), source=folder.spec_where))
     if plan.may_extend:
-        # Only here: statistics and reports take longer than all else here.
+        # imported late: statistics and reports take longer to import than everything else here
         from study.results.load import extended_plan
 
         plan = extended_plan(plan, folder, folder.read_results())

@@ -39,24 +39,24 @@ from study.spec import parse_spec
 from study.store import Store, StudyStore
 
 _NOT_TESTED = (
-    "Trends and tests between rows take the number of seeds as fixed in advance. Here it depends on what came of "
-    "them, so they are left out."
+    "Trends and tests between rows take the number of seeds as fixed in advance. Here it depends on the results, "
+    "so they are left out."
 )
 
 
 _ONLY_A_HINT = (
-    "Seeds were added until there were enough, and tests beside others take their number as fixed in advance: take "
-    "their p-values as a hint."
+    "Seeds were added until there were enough, but tests against other results take the number of seeds as fixed in "
+    "advance: take their p-values as a hint."
 )
 
 
 @dataclass(frozen=True)
 class CandidateCells:
-    """All that a search has asked for.
+    """All cells that a search has planned.
 
     Args:
         plan: the cells of its candidates, and their seeds.
-        summaries: of these.
+        summaries: the summaries of these cells.
     """
 
     plan: Plan
@@ -65,17 +65,17 @@ class CandidateCells:
 
 @dataclass(frozen=True)
 class StudyResults:
-    """A study as it stands.
+    """A study and its results so far.
 
     Args:
-        plan: what it asks for.
+        plan: what the study asks for.
         folder: its part of the store.
         table: its trials' results.
-        summaries: one a cell, planned order.
-        against: the published numbers where it repeats them, or another study.
-        notices: sentences about files that weren't believed.
-        search: what was tried, of a search.
-        asked: all that a search has asked for, if that is more than what is shown.
+        summaries: one summary a cell, in the plan's order.
+        against: the comparison with the published numbers, where it repeats them, or with another study.
+        notices: sentences about files that couldn't be trusted.
+        search: the search's candidates and findings; None if the study is no search.
+        asked: all cells that a search has planned, if those are more than are shown.
     """
 
     plan: Plan
@@ -89,17 +89,17 @@ class StudyResults:
 
     @property
     def name(self) -> str:
-        """Give the study's name."""
+        """The study's name."""
         return self.plan.spec.study
 
     @cached_property
     def rows(self) -> ResultRows:
-        """Tell the cells apart."""
+        """The cells' summaries, with what distinguishes them."""
         return cells(self.summaries, self.plan.labels)
 
     @cached_property
     def contrasts(self) -> Contrasts:
-        """Test what can be tested between cells."""
+        """The trends and tests between cells; none for a search, or if results decided the number of seeds."""
         if self.search is not None:
             return Contrasts()
         if self.plan.spec.until is not None:
@@ -108,29 +108,29 @@ class StudyResults:
 
     @cached_property
     def verdicts(self) -> Sequence[Verdict]:
-        """Say where seeds that were added until sure are enough."""
+        """For each cell, whether its seeds are enough, if they were added until they were."""
         return until.verdicts(self.plan, self.table)
 
     @cached_property
     def notes(self) -> Sequence[str]:
-        """List what the reader must know: of files that weren't believed, and of trials that ended early."""
+        """Sentences that the reader must know: on files that couldn't be trusted, and on trials that ended early."""
         return [*self.notices, *times_notes(self.rows)]
 
     @property
     def headline(self) -> str:
-        """Say what was found, in a sentence."""
+        """The study's finding, in one sentence."""
         if self.search is not None:
             return search_headline(self.search, self.summaries)
         return headline(self.rows, self.contrasts)
 
     @property
     def counts(self) -> dict[str, int]:
-        """Count trials by state."""
+        """Numbers of trials by state."""
         names = ("solved", "unsolved", "diverged", "failed", "pending")
         summaries = self.summaries if self.asked is None else self.asked.summaries
-        counted = {name: sum(getattr(s, name) for s in summaries) for name in names}
+        by_state = {name: sum(getattr(s, name) for s in summaries) for name in names}
         trials = sum(s.seeds for s in summaries)
-        return {"trials": trials, "done": trials - counted["pending"], **counted}
+        return {"trials": trials, "done": trials - by_state["pending"], **by_state}
 
     @property
     def series(self) -> Sequence[tracking.Point]:
@@ -141,10 +141,10 @@ class StudyResults:
 def load_results(
     name: str, root: str | Path, *, tracking_uri: str | None = None, compare: str = PUBLISHED
 ) -> StudyResults:
-    """Read how a study stands.
+    """Load a study and its results so far.
 
     Args:
-        name: of the study.
+        name: the study's name.
         root: the store's folder, or its URL.
         tracking_uri: read the results from this MLflow server instead of the store.
         compare: ``published``, or a study of the store to compare with.
@@ -156,20 +156,19 @@ def load_results(
     folder, plan, table = _read(name, root, tracking_uri)
     if plan.spec.search is None:
         return _results_of(folder, plan, table, root, tracking_uri, compare)
-    from study.results import (
-        search as results_of_search,  # only here: Optuna takes long to import, and most studies do without
-    )
+    # imported late: Optuna takes long to import, and most studies don't need it
+    from study.results import search as results_of_search
     from study.search import read_record
 
     record = read_record(plan.spec, folder)
     if record is None:
         return _results_of(folder, plan, table, root, tracking_uri, compare)
-    shown = results_of_search.shown(plan, record)
-    found = _results_of(folder, shown, _of_plan(table, shown), root, tracking_uri, compare)
-    search = results_of_search.searched(plan, record, table, found.summaries)
+    report_plan = results_of_search.shown(plan, record)
+    results = _results_of(folder, report_plan, _of_plan(table, report_plan), root, tracking_uri, compare)
+    search = results_of_search.searched(plan, record, table, results.summaries)
     more = [] if search.is_over else [results_of_search.NOT_CONFIRMED]
-    asked = CandidateCells(plan, _summaries(plan, table))
-    return replace(found, search=search, asked=asked, notices=[*found.notices, *more])
+    candidates = CandidateCells(plan, _summaries(plan, table))
+    return replace(results, search=search, asked=candidates, notices=[*results.notices, *more])
 
 
 def _results_of(
@@ -182,20 +181,22 @@ def _results_of(
 ) -> StudyResults:
     summaries = _summaries(plan, table)
     if compare == PUBLISHED:
-        against = _hinted(with_published(summaries), plan)
+        against = _with_hint(with_published(summaries), plan)
         return StudyResults(plan, folder, table, summaries, against, folder.notices)
     other_folder, other_plan, other_table = _read(compare, root, tracking_uri)
     if not other_table.num_rows:
         raise InputError(f"--compare {compare}: that study has no results yet; `study run` makes them")
-    against = _hinted(with_study(summaries, _summaries(other_plan, other_table), compare), plan, other_plan)
+    against = _with_hint(
+        with_study(summaries, _summaries(other_plan, other_table), compare), plan, other_plan
+    )
     shared = int(pc.sum(pc.is_in(table["trial_id"], value_set=other_table["trial_id"])).as_py() or 0)
     if shared:
-        told = f"{shared:,} trials are in both studies, and tests take them for independent samples"
-        against = replace(against, notes=(*against.notes, told))
+        note = f"{shared:,} trials are in both studies, and tests take them for independent samples"
+        against = replace(against, notes=(*against.notes, note))
     return StudyResults(plan, folder, table, summaries, against, [*folder.notices, *other_folder.notices])
 
 
-def _hinted(against: Comparisons, *plans: Plan) -> Comparisons:
+def _with_hint(against: Comparisons, *plans: Plan) -> Comparisons:
     if not against.comparisons or all(plan.spec.until is None for plan in plans):
         return against
     return replace(against, notes=(*against.notes, _ONLY_A_HINT))
@@ -210,15 +211,15 @@ def _summaries(plan: Plan, table: pa.Table) -> list[CellSummary]:
 def outcomes_of(
     name: str, root: str | Path, *, tracking_uri: str | None = None
 ) -> tuple[Source, Sequence[str]]:
-    """Read a study's trials as `study.outcomes` takes them, those that are pending among them.
+    """Read a study's trials, including the pending ones, as a source for `study.outcomes`.
 
     Args:
-        name: of the study.
+        name: the study's name.
         root: the store's folder, or its URL.
         tracking_uri: read the results from this MLflow server instead of the store.
 
     Returns:
-        The rows, and sentences about files that weren't believed.
+        The rows, and sentences that the reader must know.
 
     Raises:
         UnknownStudyError: if the store has no such study.
@@ -227,8 +228,8 @@ def outcomes_of(
     folder, plan, done = _read(name, root, tracking_uri)
     if not done.num_rows:
         raise InputError(f"study {name!r} has no results yet; `study run` makes them")
-    there = set(done["trial_id"].to_pylist())
-    pending = [trial_row(trial) for trial in plan.trials if trial.id not in there]
+    done_ids = set(done["trial_id"].to_pylist())
+    pending = [trial_row(trial) for trial in plan.trials if trial.id not in done_ids]
     table = pa.concat_tables([done, pa.Table.from_pylist(pending, RESULT_SCHEMA)])
     notices = list(folder.notices)
     if plan.spec.search is not None:
@@ -254,34 +255,33 @@ def _read(name: str, root: str | Path, tracking_uri: str | None) -> tuple[StudyS
 
 
 def extended_plan(plan: Plan, folder: StudyStore, table: pa.Table) -> Plan:
-    """Give what a study asks for by what is known of it."""
+    """Return a study's plan, extended by what its results call for."""
     if plan.spec.search is None:
         return until.extended(plan, table)
-    from study.results import (
-        search as results_of_search,  # only here: Optuna takes long to import, and most studies do without
-    )
+    # imported late: Optuna takes long to import, and most studies don't need it
+    from study.results import search as results_of_search
 
     return results_of_search.planned(plan, folder, table)
 
 
 def _of_plan(table: pa.Table, plan: Plan) -> pa.Table:
-    """Keep the rows of planned trials: a study's file may have asked for others before."""
+    """Return the rows of planned trials only, since an earlier version of the study's file may have planned others."""
     if plan.own_seeds:
-        wanted = {cell.id: set(plan.seeds(cell)) for cell in plan.cells}
+        seeds_of = {cell.id: set(plan.seeds(cell)) for cell in plan.cells}
         rows = zip(table["cell_id"].to_pylist(), table["seed"].to_pylist(), strict=True)
-        return table.filter(pa.array([seed in wanted.get(cell, ()) for cell, seed in rows], pa.bool_()))
+        return table.filter(pa.array([seed in seeds_of.get(cell, ()) for cell, seed in rows], pa.bool_()))
     cells = pa.array([cell.id for cell in plan.cells], pa.string())
     seeds = pa.array(list(plan.spec.first_seeds), pa.int64())
-    # every cell has every seed; ids of a million trials would take a minute
+    # Every cell has every seed here; comparing the ids of a million trials would take a minute.
     planned = pc.and_(pc.is_in(table["cell_id"], value_set=cells), pc.is_in(table["seed"], value_set=seeds))
     return table if pc.all(planned).as_py() else table.filter(planned)
 
 
-def require_results(found: StudyResults) -> None:
-    """Check that a study has anything to show.
+def require_results(results: StudyResults) -> None:
+    """Check that a study has results.
 
     Raises:
-        InputError: if it has no results yet.
+        InputError: if it has none yet.
     """
-    if not found.counts["done"]:
-        raise InputError(f"study {found.plan.spec.study!r} has no results yet; `study run` makes them")
+    if not results.counts["done"]:
+        raise InputError(f"study {results.plan.spec.study!r} has no results yet; `study run` makes them")

@@ -14,37 +14,37 @@ import pyarrow as pa
 from study.environment import versions
 
 NAME = "report.json"
-"""A file beside the results: the mark of the last report, and the digest of each of its files."""
+"""A file next to the results that holds the mark of the last report and the digest of each of its files."""
 
 _PACKAGES = ("matplotlib", "pyarrow", "scipy")
-"""Packages that have a part in a report, beside those of `study.environment.versions`."""
+"""Packages that a report depends on, in addition to those of `study.environment.versions`."""
 
 
 class ReportStore(Protocol):
     """A study's part of the store, as marks need it."""
 
     def keep(self, name: str, data: bytes) -> None:
-        """Put a file beside the results."""
+        """Store a file next to the results."""
 
     def kept(self, name: str) -> bytes | None:
-        """Give a file that was kept; None if there is none."""
+        """Return the content of such a file; None if there is none."""
 
 
-def mark(results: pa.Table, *said: object) -> str:
-    """Name what is to be shown by all that it is made of, the code that shows it among it.
+def mark(results: pa.Table, *parts: object) -> str:
+    """Return a digest of everything that a report is made of, the versions of the code included.
 
     Args:
         results: one row a trial.
-        said: whatever else has a part in it; equal things must print alike.
+        parts: everything else that the report depends on; equal objects must have equal representations.
 
     Example:
-        >>> some = pa.table({"seed": [0, 1]})
-        >>> mark(some, "a question") == mark(some, "a question") != mark(some, "another")
+        >>> results = pa.table({"seed": [0, 1]})
+        >>> mark(results, "a question") == mark(results, "a question") != mark(results, "another")
         True
     """
     digest = hashlib.sha256()
     code = versions() | {name: version(name) for name in _PACKAGES}
-    digest.update(json.dumps([code, [repr(one) for one in said]]).encode())
+    digest.update(json.dumps([code, [repr(part) for part in parts]]).encode())
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, results.schema) as stream:
         stream.write_table(results.combine_chunks())
@@ -52,25 +52,25 @@ def mark(results: pa.Table, *said: object) -> str:
     return digest.hexdigest()
 
 
-def keep_mark(folder: ReportStore, shown: str, files: Sequence[Path]) -> None:
-    """Keep a report's mark, and what its files are.
+def keep_mark(folder: ReportStore, content_mark: str, files: Sequence[Path]) -> None:
+    """Store a report's mark and the digests of its files.
 
     Args:
-        folder: the study's.
-        shown: its mark.
-        files: that were written.
+        folder: the study's part of the store.
+        content_mark: the mark of what the report shows.
+        files: the report's files.
     """
     digests = {file.name: _digest(file.read_bytes()) for file in files}
-    folder.keep(NAME, json.dumps({"mark": shown, "files": digests}, indent=1).encode())
+    folder.keep(NAME, json.dumps({"mark": content_mark, "files": digests}, indent=1).encode())
 
 
-def is_kept(folder: ReportStore, shown: str) -> bool:
-    """Say whether the study's report has this mark, and each of its files is there as it was written."""
+def is_kept(folder: ReportStore, content_mark: str) -> bool:
+    """Return whether the study's report has this mark, and each of its files is there as it was written."""
     try:
         before = json.loads(folder.kept(NAME) or b"{}")
-        files: Mapping[str, str] = before["files"] if before["mark"] == shown else {}
+        files: Mapping[str, str] = before["files"] if before["mark"] == content_mark else {}
         return bool(files) and all(_digest(folder.kept(f"report/{name}")) == files[name] for name in files)
-    except (ValueError, KeyError, TypeError):  # somebody's own file of that name, or a torn one
+    except (ValueError, KeyError, TypeError):  # a torn file, or somebody else's file of that name
         return False
 
 

@@ -15,7 +15,7 @@ from study.store.validated import FAILED
 
 
 class StoredPacks:
-    """A study's packs as they are published: what several of them have, in the first only.
+    """A study's packs as they are published: a trial that is in several packs is in the first only.
 
     Args:
         folder: the study's part of the store.
@@ -24,48 +24,49 @@ class StoredPacks:
 
     def __init__(self, folder: StudyStore, rows: pa.Table | None = None) -> None:
         self._folder, self._rows = folder, rows
-        self._again: dict[str, set[str]] = {}
+        self._repeats: dict[str, set[str]] = {}
 
     def names(self) -> Sequence[str]:
-        """Name the packs that can be read; those that failed come last, and only if their rows are asked for."""
+        """Return the names of the packs that can be read; those that failed come last, and only with explicit rows."""
         names = sorted(self._folder.pack_ids(), key=lambda name: (name.endswith(FAILED), name))
         if self._rows is None:
             names = [name for name in names if not name.endswith(FAILED)]
-        ids = {name: found for name in names if (found := self._trial_ids(name)) is not None}
-        self._again = _again(ids)
+        ids = {name: column for name in names if (column := self._trial_ids(name)) is not None}
+        self._repeats = _find_repeats(ids)
         return list(ids)
 
     def results(self, name: str) -> list[Result]:
-        """Read a pack's results."""
+        """Return a pack's results."""
         table, _ = self._folder.read_pack(name, with_curves=False)
         if self._rows is not None:
             table = self._rows.filter(pc.is_in(self._rows["trial_id"], table["trial_id"].combine_chunks()))
-        if name in self._again:
-            table = table.filter(pc.invert(pc.is_in(table["trial_id"], pa.array(sorted(self._again[name])))))
+        if name in self._repeats:
+            repeats = pa.array(sorted(self._repeats[name]))
+            table = table.filter(pc.invert(pc.is_in(table["trial_id"], repeats)))
         return table_results(table)
 
     def curves(self, name: str) -> list[Curve]:
-        """Read a pack's learning curves."""
+        """Return a pack's learning curves."""
         return table_curves(self._folder.read_pack(name)[1])
 
     def _trial_ids(self, name: str) -> pa.ChunkedArray | None:
         try:
             return self._folder.read_pack(name, with_curves=False)[0]["trial_id"]
-        except StoreError:  # a torn file: the store has told of it
+        except StoreError:  # a torn file, which the store has reported
             return None
 
 
-def _again(ids: Mapping[str, pa.ChunkedArray]) -> dict[str, set[str]]:
-    """Find the trials that an earlier pack has too, by pack: as a rule there are none."""
+def _find_repeats(ids: Mapping[str, pa.ChunkedArray]) -> dict[str, set[str]]:
+    """Return the trials that an earlier pack has too, by pack; usually there are none."""
     if not ids:
         return {}
     counted = pc.value_counts(pa.chunked_array([chunk for column in ids.values() for chunk in column.chunks]))
     several = set(counted.field("values").filter(pc.greater(counted.field("counts"), 1)).to_pylist())
-    seen: set[str] = set()
-    again: dict[str, set[str]] = {}
+    earlier: set[str] = set()
+    repeats: dict[str, set[str]] = {}
     for name, column in ids.items() if several else ():
         here = several & set(column.to_pylist())
-        if here & seen:
-            again[name] = here & seen
-        seen |= here
-    return again
+        if here & earlier:
+            repeats[name] = here & earlier
+        earlier |= here
+    return repeats

@@ -1,6 +1,6 @@
 """What a report shows of single trials: some learning curves, gates, the weights of one.
 
-Curves and weights are large, and a figure holds few panels: a few rows are chosen, and a few trials of each.
+Curves and weights are large, and a figure has few panels, so a few rows are chosen, and a few trials of each.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from study.report import Gates, LearningCurve, ResultRows, TrialWeights
 from study.store import StudyStore
 
 MOST_ROWS = 12
-"""Rows of which learning curves and gates are shown."""
+"""The most rows whose learning curves and gates are shown."""
 MOST_TRIALS = 50
-"""Trials of a row that learning curves and gates are made of."""
+"""The most trials of a row whose learning curves and gates are shown."""
 _GATE_ROWS = 1000
-"""Validation rows that gates are averaged over: all 10,000 take ten times as long and move a gate by 0.01 at most."""
+"""Validation rows that gates are averaged over; all 10,000 take ten times as long and move a gate by 0.01 at most."""
 
 
 @dataclass(frozen=True)
 class Exhibits:
-    """What is shown of single trials; each may be empty.
+    """The parts of a report that show single trials; each may be empty.
 
     Args:
         learning: learning curves of some rows.
-        gates: of some rows with gated units.
-        weights: of one trial; None if none has any.
+        gates: gates of some rows with gated units.
+        weights: weights of one trial; None if no trial has any.
     """
 
     learning: Sequence[LearningCurve]
@@ -55,46 +55,46 @@ def exhibits(
 
     Args:
         folder: where curves and weights are.
-        summaries: of the cells.
-        rows: the same, with what tells them apart.
+        summaries: the cells' summaries.
+        rows: the same summaries, with what distinguishes them.
         table: the trials' results.
-        trial_id: whose weights to show, or the first letters of its id; None for that of a typical solved trial: of
-            the cell that succeeds most often, the one whose solved-at is the median.
+        trial_id: the trial whose weights to show, or the first letters of its id; None for a typical solved trial,
+            which is the one with the median solved-at in the cell that succeeds most often.
 
     Raises:
-        InputError: if no trial, or more than one, has that id, or its weights aren't stored.
+        InputError: if no trial or more than one has that id, or its weights aren't stored.
     """
-    chosen = _chosen_rows(rows)
+    chosen = _choose_rows(rows)
     cells = [s.cell_id for s in summaries]
     trials = {row: _of_cell(table, cells[row]) for row in chosen}
-    shown = _shown_trial(summaries, table, trial_id)
-    wanted = {i for some in trials.values() for i in some["trial_id"].to_pylist()}
-    curves = folder.read_curves(wanted)
-    weights = folder.read_weights(wanted | ({shown} if shown else set()))
-    if trial_id is not None and shown not in weights["trial_id"].to_pylist():
+    example_id = _example_trial(summaries, table, trial_id)
+    ids = {i for of_row in trials.values() for i in of_row["trial_id"].to_pylist()}
+    curves = folder.read_curves(ids)
+    weights = folder.read_weights(ids | ({example_id} if example_id else set()))
+    if trial_id is not None and example_id not in weights["trial_id"].to_pylist():
         raise InputError(
             f"--trial {trial_id}: its weights aren't in the store; those trained by an earlier version are gone"
         )
     return Exhibits(
-        learning=[c for row, some in trials.items() if (c := _learning(row, rows, some, curves)) is not None],
-        gates=[g for row, some in trials.items() for g in _gates(row, summaries[row], some, weights)],
-        weights=_weights(summaries, table, weights, shown),
+        learning=[c for row, of in trials.items() if (c := _learning(row, rows, of, curves)) is not None],
+        gates=[g for row, of in trials.items() for g in _gates(row, summaries[row], of, weights)],
+        weights=_weights(summaries, table, weights, example_id),
     )
 
 
-def _chosen_rows(rows: ResultRows) -> list[int]:
-    """Take all rows if they are few, else the ends of each curve, and of these every so many."""
-    everyone = rows.finished()
-    if len(everyone) <= MOST_ROWS:
-        return everyone
+def _choose_rows(rows: ResultRows) -> list[int]:
+    """Return all finished rows if they are few, otherwise the ends of each curve, or an even selection of them."""
+    finished = rows.finished()
+    if len(finished) <= MOST_ROWS:
+        return finished
     curves = series.split(rows, series.x_axis(rows))
-    ends = sorted({end for curve in curves for end in (curve.rows[0], curve.rows[-1])} & set(everyone))
-    kept = np.unique(np.linspace(0, len(ends) - 1, min(len(ends), MOST_ROWS)).round().astype(int))
-    return [ends[i] for i in kept]
+    ends = sorted({end for curve in curves for end in (curve.rows[0], curve.rows[-1])} & set(finished))
+    places = np.unique(np.linspace(0, len(ends) - 1, min(len(ends), MOST_ROWS)).round().astype(int))
+    return [ends[i] for i in places]
 
 
 def _of_cell(table: pa.Table, cell_id: str) -> pa.Table:
-    """Give the first trials of a cell that ran to a result."""
+    """Return a cell's first trials, without those that failed."""
     own = table.filter(
         pc.and_(pc.equal(table["cell_id"], cell_id), pc.not_equal(table["outcome"], str(Outcome.FAILED)))
     )
@@ -119,12 +119,12 @@ def _gates(row: int, summary: CellSummary, trials: pa.Table, weights: pa.Table) 
     own = table_weights(_only(weights, trials))
     if not own:
         return []
-    # only here, since torch takes seconds to import
+    # imported late: torch takes seconds to import
     from study.engine import mean_gates, stacked
 
-    solved = dict(zip(trials["trial_id"].to_pylist(), trials["outcome"].to_pylist(), strict=True))
-    flags = np.array([solved[one.trial_id] == str(Outcome.SOLVED) for one in own])
-    found = mean_gates(summary.cell, stacked(own), _GATE_ROWS)
+    outcomes = dict(zip(trials["trial_id"].to_pylist(), trials["outcome"].to_pylist(), strict=True))
+    is_solved = np.array([outcomes[one.trial_id] == str(Outcome.SOLVED) for one in own])
+    gates = mean_gates(summary.cell, stacked(own), _GATE_ROWS)
     return [
         Gates(
             row=row,
@@ -133,21 +133,21 @@ def _gates(row: int, summary: CellSummary, trials: pa.Table, weights: pa.Table) 
             of=summary.finished,
             validation_rows=_GATE_ROWS,
             values=values.astype(np.float64).ravel(),
-            solved=np.repeat(flags, values.shape[1]),
+            solved=np.repeat(is_solved, values.shape[1]),
         )
-        for layer, values in found.items()
+        for layer, values in gates.items()
     ]
 
 
-def _shown_trial(summaries: Sequence[CellSummary], table: pa.Table, trial_id: str | None) -> str | None:
+def _example_trial(summaries: Sequence[CellSummary], table: pa.Table, trial_id: str | None) -> str | None:
     if trial_id is not None:
-        found = [i for i in table["trial_id"].to_pylist() if i.startswith(trial_id)]
-        if len(found) != 1:
+        ids = [i for i in table["trial_id"].to_pylist() if i.startswith(trial_id)]
+        if len(ids) != 1:
             raise InputError(
-                f"--trial {trial_id}: {'several trials have' if found else 'no trial of this study has'} that id; "
+                f"--trial {trial_id}: {'several trials have' if ids else 'no trial of this study has'} that id; "
                 "the page's lists, results and MLflow's tag study.trial_id say it"
             )
-        return str(found[0])
+        return str(ids[0])
     best = max(summaries, key=lambda s: s.success_rate or 0.0).cell_id
     solved = table.filter(
         pc.and_(pc.equal(table["cell_id"], best), pc.equal(table["outcome"], str(Outcome.SOLVED)))
@@ -156,19 +156,19 @@ def _shown_trial(summaries: Sequence[CellSummary], table: pa.Table, trial_id: st
 
 
 def _weights(
-    summaries: Sequence[CellSummary], table: pa.Table, weights: pa.Table, shown: str | None
+    summaries: Sequence[CellSummary], table: pa.Table, weights: pa.Table, trial_id: str | None
 ) -> TrialWeights | None:
-    found = table_weights(weights.filter(pc.equal(weights["trial_id"], shown))) if shown else []
-    if not found:
+    stored = table_weights(weights.filter(pc.equal(weights["trial_id"], trial_id))) if trial_id else []
+    if not stored:
         return None
     from study.engine import effective_weights
 
-    result: Mapping[str, object] = table.filter(pc.equal(table["trial_id"], shown)).to_pylist()[0]
+    result: Mapping[str, object] = table.filter(pc.equal(table["trial_id"], trial_id)).to_pylist()[0]
     row = [s.cell_id for s in summaries].index(str(result["cell_id"]))
     return TrialWeights(
         row=row,
         seed=int(str(result["seed"])),
         outcome=str(result["outcome"]),
-        iteration=found[0].iteration,
-        matrices=effective_weights(summaries[row].cell, found[0].arrays),
+        iteration=stored[0].iteration,
+        matrices=effective_weights(summaries[row].cell, stored[0].arrays),
     )

@@ -1,13 +1,13 @@
 """The study as the user writes it: the only door that validates.
 
-- document: YAML text to plain data that knows its lines
-- hyperparameters: what can be fixed or swept, each with its type and limits
+- document: reads YAML text into plain data that knows its lines
+- hyperparameters: the type and limits of everything that can be fixed or swept
 - tables: the shape of the file, as pydantic models
 - grid: the points that fixed values, grids and zips span
-- cells: a point's values to a canonical `Cell`
-- checks: what must hold between values
-- search_checks: what must hold of ranges, and of a search
-- load: all of these, in order; every mistake in one error
+- cells: makes a canonical `Cell` of a point's values
+- checks: rules between values
+- search_checks: rules for ranges and searches
+- load: applies all of these in order, and reports every mistake in one error
 """
 
 from study.spec.cells import canonical_cell

@@ -1,6 +1,6 @@
 """From a point's values to a canonical cell: with defaults, and None where something doesn't apply.
 
-Points that come to the same cell ask for the same trials, whatever the file called them.
+Points that have the same cell ask for the same trials, whatever the file calls them.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ def canonical_cell(task: str, model: str, values: Mapping[str, Any]) -> Cell:
     Args:
         task: name in `tasks.TASKS`.
         model: name in `tasks.MODELS`.
-        values: of the hyperparameters that are set.
+        values: values of the hyperparameters that are set, by name.
 
     Raises:
-        ValueError: if the task can't be asked so.
+        ValueError: if the task doesn't exist with these values.
 
     Example:
         >>> cell = canonical_cell("simple", "NAC-mul", {"sparsity_strength": 10.0})
         >>> cell.sparsity_strength, cell.iterations
         (None, 200000)
     """
-    asked = TASKS[task](**{name: values[name] for name in TASK_NAMES if name in values})
+    task_ = TASKS[task](**{name: values[name] for name in TASK_NAMES if name in values})
     plain = ("learning_rate", "batch_size", "evaluate_every", "best_step_window", "evaluation_rows", "stop")
     return Cell(
         task=task,
-        **{name: getattr(asked, name) for name in TASK_NAMES},
+        **{name: getattr(task_, name) for name in TASK_NAMES},
         model=model,
         hidden_size=values.get("hidden_size", 2),
         init_variance=values.get("init_variance"),
@@ -60,7 +60,7 @@ def canonical_cell(task: str, model: str, values: Mapping[str, Any]) -> Cell:
 
 
 def bounds(model: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Give how weights are kept in their bounds."""
+    """Return the fields that say how weights are kept in their bounds."""
     if not MODELS[model].has_bounds:
         return {}
     mode = values.get("bounds", "clipped")
@@ -72,34 +72,34 @@ def bounds(model: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def sparsity(model: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the sparsity regulariser and its schedule."""
+    """Return the fields of the sparsity regulariser and its schedule."""
     published = MODELS[model]
     if not published.has_sparsity:
         return {}
     strength = values.get("sparsity_strength", published.sparsity_strength or 0.0)
     if not strength:
         return {"sparsity_strength": 0.0}
-    found = {
+    regulariser = {
         "sparsity_strength": strength,
         "sparsity_shape": values.get("sparsity_shape", "linear"),
         "sparsity_scaling": values.get("sparsity_scaling", "linear"),
     }
-    if found["sparsity_scaling"] == "exponential":
-        return found
-    return found | {
+    if regulariser["sparsity_scaling"] == "exponential":
+        return regulariser
+    return regulariser | {
         "sparsity_start": values.get("sparsity_start", published.sparsity_start),
         "sparsity_end": values.get("sparsity_end", published.sparsity_end),
     }
 
 
 def optimizer(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the optimiser."""
+    """Return the fields of the optimiser."""
     name = values.get("optimizer", "adam")
     return {"optimizer": name, "momentum": values.get("momentum", _MOMENTUM) if name == "momentum" else None}
 
 
 def success(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the success criterion: a threshold that is given goes before one that is computed."""
+    """Return the fields of the success criterion: a threshold in the file replaces the computed one."""
     threshold = values.get("success_threshold")
     epsilon = values.get("success_epsilon", 1e-5) if threshold is None else None
     return {"success_epsilon": epsilon, "success_threshold": threshold}

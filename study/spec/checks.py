@@ -22,37 +22,37 @@ _RATIOS = ("subset_ratio", "overlap_ratio")
 
 Values = Mapping[str, Any]
 Mistake = tuple[Collection[str], str]
-"""Names to blame, the likeliest first, and the message."""
+"""The names that may be wrong, the likeliest first, and the message."""
 
 
 def check(spec: Spec, document: Document, unread: Collection[str] = ()) -> list[Problem]:
-    """Find what can't be, each mistake once.
+    """Return the problems of a study, each mistake once.
 
     Args:
         spec: the study.
-        document: knows the lines.
-        unread: hyperparameters that had mistakes of their own, and `model` if one had; what depends on them
-            isn't checked.
+        document: the file, with the line of each value.
+        unread: hyperparameters that had mistakes of their own, and `model` if one had; nothing that depends on
+            them is checked.
     """
-    found: dict[Path, Problem] = {}
+    problems: dict[Path, Problem] = {}
     for path, message in (
-        *_twice(spec),
+        *_duplicates(spec),
         *_without_effect(spec, every_model_read="model" not in unread),
         *_until_mistakes(spec, every_model_read="model" not in unread),
         *search_mistakes(spec, unread),
         *_combinations(spec, unread),
     ):
-        found.setdefault(path, document.problem(path, message))
-    return list(found.values())
+        problems.setdefault(path, document.problem(path, message))
+    return list(problems.values())
 
 
-def _twice(spec: Spec) -> Iterator[tuple[Path, str]]:
+def _duplicates(spec: Spec) -> Iterator[tuple[Path, str]]:
     for table, at in levels(spec):
-        seen: dict[str, Path] = {}
+        first: dict[str, Path] = {}
         for name, path in places(table, at):
-            if name in seen:
-                yield path, f"{name} is also set under {seen[name][len(at)]!r}; set it in one place"
-            seen.setdefault(name, path)
+            if name in first:
+                yield path, f"{name} is also set under {first[name][len(at)]!r}; set it in one place"
+            first.setdefault(name, path)
 
 
 def _until_mistakes(spec: Spec, *, every_model_read: bool) -> Iterator[tuple[Path, str]]:
@@ -60,8 +60,8 @@ def _until_mistakes(spec: Spec, *, every_model_read: bool) -> Iterator[tuple[Pat
     if until is None:
         return
     if (until.half_width is None) == (until.different_from is None):
-        given = "neither" if until.half_width is None else "both"
-        yield ("seeds", "until"), f"must say half_width or different_from, but has {given}"
+        which = "neither" if until.half_width is None else "both"
+        yield ("seeds", "until"), f"must say half_width or different_from, but has {which}"
     if until.batch is not None and until.batch > until.max:
         yield (
             ("seeds", "until", "batch"),
@@ -71,7 +71,7 @@ def _until_mistakes(spec: Spec, *, every_model_read: bool) -> Iterator[tuple[Pat
     if every_model_read and until.different_from is not None and names <= {until.different_from}:
         yield (
             ("seeds", "until", "different_from"),
-            f"there must be another model to tell from {until.different_from}, but models has no other",
+            f"there must be a model that can differ from {until.different_from}, but models has no other",
         )
     if every_model_read and until.different_from is not None and until.different_from not in names:
         yield (
@@ -99,16 +99,16 @@ def _why_not(name: str, spec: Spec, model: str, level: Level) -> str | None:
         return f"{model} has no sparsity regulariser"
     if name in _BOUNDS and not MODELS[model].has_bounds:
         return f"{model} has no bounded weights"
-    if name in _BOUNDS[1:] and "regularized" not in _occurring(level, "bounds"):
+    if name in _BOUNDS[1:] and "regularized" not in _values_of(level, "bounds"):
         return "bounds must be regularized for that"
-    if name == "momentum" and "momentum" not in _occurring(level, "optimizer"):
+    if name == "momentum" and "momentum" not in _values_of(level, "optimizer"):
         return "optimizer must be momentum for that"
     if name in _RATIOS and spec.task.name == "simple":
         return "the simple task has fixed subsets"
     return None
 
 
-def _occurring(level: Level, name: str) -> set[Any]:
+def _values_of(level: Level, name: str) -> set[Any]:
     return {setting.value for point in points(level, (name,)) for setting in point.settings.values()}
 
 
@@ -118,42 +118,44 @@ def _combinations(spec: Spec, unread: Collection[str]) -> Iterator[tuple[Path, s
         for names, find in _CHECKS:
             if set(names) & set(unread):
                 continue
-            found: list[tuple[Path, str]] = []
+            mistakes: list[tuple[Path, str]] = []
             for point in islice(points(level, names), _MOST_COMBINATIONS):
                 values = {name: setting.value for name, setting in point.settings.items()}
-                mistakes = list(find(spec.task.name, model.name, values))
-                found += [(_blamed(point.settings, b, ("models", i)), message) for b, message in mistakes]
-                # What a search suggests may be impossible, if not all of it is: then something else is suggested.
-                if not mistakes and find is _schedule_mistakes and level.ranges:
-                    found = []
+                of_point = list(find(spec.task.name, model.name, values))
+                mistakes += [
+                    (_place_of(point.settings, b, ("models", i)), message) for b, message in of_point
+                ]
+                # A search may suggest impossible values as long as some are possible: it then suggests others.
+                if not of_point and find is _schedule_mistakes and level.ranges:
+                    mistakes = []
                     break
-            yield from found
+            yield from mistakes
 
 
-def _blamed(settings: GridValues, names: Collection[str], otherwise: Path) -> Path:
+def _place_of(settings: GridValues, names: Collection[str], otherwise: Path) -> Path:
     return next((settings[name].path for name in names if name in settings), otherwise)
 
 
 def impossible(task: str, model: str, values: Values) -> str | None:
-    """Say why there can't be a cell of these values; None if there can."""
+    """Return why there can't be a cell with these values; None if there can."""
     for names, find in _CHECKS:
-        some = {name: value for name, value in values.items() if name in names}
-        for _, message in find(task, model, some):
+        of_check = {name: value for name, value in values.items() if name in names}
+        for _, message in find(task, model, of_check):
             return message
     return None
 
 
 def _task_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]:
-    """Ask for the task and its threshold; its own words say what is wrong."""
+    """Make the task and compute its threshold; the task's own errors say what is wrong."""
     try:
-        asked = TASKS[task](**{name: value for name, value in values.items() if name in cells.TASK_NAMES})
+        task_ = TASKS[task](**{name: value for name, value in values.items() if name in cells.TASK_NAMES})
         epsilon = cells.success(values)["success_epsilon"]
         if epsilon is not None:
-            asked.threshold(epsilon)
+            task_.threshold(epsilon)
     except ValueError as error:
         message = str(error)
-        named = [name for name in cells.TASK_NAMES if name in message]
-        yield (*sorted(named, key=message.index), "success_epsilon"), message
+        names = [name for name in cells.TASK_NAMES if name in message]
+        yield (*sorted(names, key=message.index), "success_epsilon"), message
 
 
 def _variance_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]:
@@ -169,12 +171,12 @@ def _variance_mistakes(task: str, model: str, values: Values) -> Iterator[Mistak
 
 
 def _schedule_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]:
-    found = cells.sparsity(model, values)
-    start, end = found.get("sparsity_start"), found.get("sparsity_end")
+    regulariser = cells.sparsity(model, values)
+    start, end = regulariser.get("sparsity_start"), regulariser.get("sparsity_end")
     if start is None or end is None or end > start:
         return
-    ours = [name for name in ("sparsity_start", "sparsity_end") if name not in values]
-    default = f" ({' and '.join(ours)} as published for {model})" if ours else ""
+    defaults = [name for name in ("sparsity_start", "sparsity_end") if name not in values]
+    default = f" ({' and '.join(defaults)} as published for {model})" if defaults else ""
     yield (
         ("sparsity_end", "sparsity_start"),
         f"sparsity_start < sparsity_end must hold, but got start {start} and end {end}{default}",
@@ -200,7 +202,7 @@ def _success_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake
 
 
 def trial_bytes(cell: Cell) -> int:
-    """Estimate, from above, what one trial alone takes: weights, a batch, rows to evaluate on, masks and its curve.
+    """Return an upper estimate of one trial's memory: weights, a batch, evaluation rows, masks and its curve.
 
     Example:
         >>> trial_bytes(cells.canonical_cell("arithmetic", "NMU", {})) / 2**20
@@ -217,18 +219,18 @@ def _memory_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]
         cell = cells.canonical_cell(
             task, model, {name: values[name] for name in _OF_MEMORY if name in values}
         )
-    except ValueError:  # which `_task_mistakes` tells
+    except ValueError:  # `_task_mistakes` reports it
         return
     needed = trial_bytes(cell)
     if needed > _MOST_TRIAL_BYTES:
-        blamed = sorted(_SIZES, key=lambda name: int(getattr(cell, name)), reverse=True)
-        given = ", ".join(
+        largest = sorted(_SIZES, key=lambda name: int(getattr(cell, name)), reverse=True)
+        sizes = ", ".join(
             f"{name} {getattr(cell, name)}" for name in (*_SIZES, "iterations", "evaluate_every")
         )
         yield (
-            (*blamed, "iterations"),
+            (*largest, "iterations"),
             f"one trial must fit into {_MOST_TRIAL_BYTES / 2**30:g} GiB of memory, but takes about "
-            f"{needed / 2**30:,.0f} GiB with {given}",
+            f"{needed / 2**30:,.0f} GiB with {sizes}",
         )
 
 

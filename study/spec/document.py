@@ -1,7 +1,7 @@
 """From YAML text to plain data that knows its lines.
 
 Scalars are read by the rules of YAML 1.2: `1e6` is a number, `off` and `no` are text, `010` is ten. Anchors,
-aliases and tags are refused, and size and depth are bounded: no file grows when read, none can run anything.
+aliases and tags are refused, and size and depth are limited, so that no file can grow in memory or run code.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MOST_DIGITS = 400
 
 @dataclass
 class Document:
-    """What a file says, and where.
+    """The content of a file, with its lines.
 
     Args:
         data: plain dicts, lists, text, numbers, booleans and None.
@@ -47,18 +47,18 @@ class Document:
     problems: list[Problem] = field(default_factory=list)
 
     def line(self, path: Path) -> int | None:
-        """Give the line of the value, or of the nearest table that holds it; None for the file as a whole."""
+        """Return the line of a value, or of the nearest table that holds it; None for the file as a whole."""
         while path and path not in self.lines:
             path = path[:-1]
         return self.lines.get(path)
 
     def problem(self, path: Path, message: str) -> Problem:
-        """Word a mistake at a place."""
+        """Return a mistake with its place and line."""
         return Problem(where(path), self.line(path), message)
 
 
 def where(path: Path) -> str:
-    """Write a place the way a reader counts: the third item of a list is [3].
+    """Format a place as a reader counts: the third item of a list is [3].
 
     Example:
         >>> where(("zip", "schedule", 2, "sparsity_end"))
@@ -69,33 +69,33 @@ def where(path: Path) -> str:
 
 
 def read(content: bytes | str) -> Document:
-    """Read YAML into plain data; what is wrong with it is in `problems`.
+    """Read YAML into plain data; the document's `problems` say what is wrong with it.
 
     Args:
-        content: of the file; bytes must be UTF-8.
+        content: the file's content; bytes must be UTF-8.
     """
     document = Document()
     if len(content) > _MOST_BYTES:
-        return _refused(f"must have at most {_MOST_BYTES:,} bytes, but has {len(content):,}", None)
+        return _refusal(f"must have at most {_MOST_BYTES:,} bytes, but has {len(content):,}", None)
     try:
         text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1 if isinstance(content, bytes) else None
-        return _refused("must be text in UTF-8, but has other bytes here", line)
+        return _refusal("must be text in UTF-8, but has other bytes here", line)
     try:
         refusal = _find_danger(text)
         if refusal is not None:
-            return _refused(*refusal)
+            return _refusal(*refusal)
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError as error:
-        return _refused(f"must be YAML, but {_worded(error)}", _line_of(error))
+        return _refusal(f"must be YAML, but {_message(error)}", _line_of(error))
     if node is None:
-        return _refused("is empty; it must have at least study, task, models and seeds", None)
+        return _refusal("is empty; it must have at least study, task, models and seeds", None)
     document.data = _build(node, (), document)
     return document
 
 
-def _refused(message: str, line: int | None) -> Document:
+def _refusal(message: str, line: int | None) -> Document:
     return Document(problems=[Problem("study file", line, message)])
 
 
@@ -104,13 +104,13 @@ def _line_of(error: yaml.YAMLError) -> int | None:
     return mark.line + 1 if mark is not None else None
 
 
-def _worded(error: yaml.YAMLError) -> str:
+def _message(error: yaml.YAMLError) -> str:
     problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "it can't be read"
     return str(problem).replace("\n", " ")
 
 
 def _find_danger(text: str) -> tuple[str, int | None] | None:
-    """Look at the events, which don't nest, before anything is built of them."""
+    """Check the parser's events, which don't nest, before any data is built from them."""
     depth = documents = 0
     for count, event in enumerate(yaml.parse(text, Loader=yaml.SafeLoader)):
         line = event.start_mark.line + 1 if event.start_mark is not None else None
@@ -165,7 +165,7 @@ def _build_table(node: yaml.MappingNode, path: Path, document: Document) -> dict
 
 def _keys(node: yaml.MappingNode) -> Iterator[tuple[str, int, yaml.Node]]:
     for key, value in node.value:
-        # A key that is itself a list or a table is unknown whatever it says: its text will do.
+        # A key that is itself a list or a table is unknown in any case, so its text is enough.
         yield str(key.value), _line(key), value
 
 

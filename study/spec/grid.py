@@ -1,7 +1,7 @@
 """The points that fixed values, grids and zips span, each value with its place in the file.
 
-There are two levels: what holds for all models, and what one model has of its own, which goes before. On one
-level a hyperparameter is set once.
+There are two levels: the values for all models, and one model's own values, which replace those for all. On each
+level a hyperparameter is set only once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOST_TRIALS = 10_000_000
 
 @dataclass(frozen=True)
 class GridValue:
-    """A hyperparameter's value, and where the file says so."""
+    """A hyperparameter's value, and its place in the file."""
 
     value: Any
     path: Path
@@ -36,9 +36,9 @@ class Axis:
     """One axis of the grid.
 
     Args:
-        name: of the hyperparameter, or of the zip.
-        points: what each point sets.
-        labels: what people call each point; None without a label.
+        name: name of the hyperparameter, or of the zip.
+        points: the values that each point sets.
+        labels: each point's label; None without one.
     """
 
     name: str
@@ -46,24 +46,24 @@ class Axis:
     labels: tuple[str | None, ...]
 
     def without(self, names: Collection[str]) -> Axis:
-        """Drop some hyperparameters from every point."""
-        kept = ({k: v for k, v in point.items() if k not in names} for point in self.points)
-        return Axis(self.name, tuple(kept), self.labels)
+        """Return the axis without some hyperparameters."""
+        points = ({k: v for k, v in point.items() if k not in names} for point in self.points)
+        return Axis(self.name, tuple(points), self.labels)
 
     @property
     def names(self) -> set[str]:
-        """The hyperparameters that any point sets."""
+        """Names of the hyperparameters that any point sets."""
         return set().union(*self.points)
 
 
 @dataclass(frozen=True)
 class Level:
-    """What is set for all models, or by one of them.
+    """The hyperparameters that are set for all models, or for one of them.
 
     Args:
-        fixed: what has one value.
-        axes: what is swept; of a search, the ends of each range, and the choices.
-        ranges: what a search chooses, each a `RangeTable`.
+        fixed: those with one value.
+        axes: those that are swept; in a search, the ends of each range, and the choices.
+        ranges: those that a search chooses, each a `RangeTable`.
     """
 
     fixed: GridValues
@@ -72,7 +72,7 @@ class Level:
 
     @property
     def names(self) -> set[str]:
-        """The hyperparameters it sets."""
+        """Names of the hyperparameters that the level sets."""
         return set(self.fixed).union(*(axis.names for axis in self.axes))
 
 
@@ -82,7 +82,7 @@ class Point:
 
     Args:
         settings: value of each hyperparameter that is set.
-        labels: what people call it, by axis.
+        labels: its labels, by axis.
     """
 
     settings: GridValues
@@ -90,7 +90,7 @@ class Point:
 
 
 def common_level(spec: Spec) -> Level:
-    """Give what is set for all models."""
+    """Return what is set for all models."""
     fixed: GridValues = {}
     for table, prefix in (("task", ""), ("protocol", ""), ("success", "success_"), ("fixed", "")):
         for name, value in getattr(spec, table).given.items():
@@ -100,19 +100,19 @@ def common_level(spec: Spec) -> Level:
 
 
 def own_level(spec: Spec, index: int) -> Level:
-    """Give what one model sets for itself."""
+    """Return what one model sets for itself."""
     model, at = spec.models[index], ("models", index)
     fixed = {name: GridValue(value, (*at, "fixed", name)) for name, value in model.fixed.given.items()}
     return Level(fixed, _axes(model, at), _ranges(model, at))
 
 
 def levels(spec: Spec) -> list[tuple[Spec | ModelTable, Path]]:
-    """Give what sets hyperparameters, for all models and for each, with its place in the file."""
+    """Return the tables that set hyperparameters, for all models and for each, with their places in the file."""
     return [(spec, ()), *((model, ("models", i)) for i, model in enumerate(spec.models))]
 
 
 def places(spec: Spec | ModelTable, at: Path = ()) -> Iterator[tuple[str, Path]]:
-    """Give each hyperparameter that a level sets with its place, once for each fixed value or axis."""
+    """Yield each hyperparameter that a level sets with its place, once for each fixed value or axis."""
     if isinstance(spec, Spec):
         for table, prefix in (("task", ""), ("protocol", ""), ("success", "success_")):
             names = (name for name in getattr(spec, table).given if (table, name) != ("task", "name"))
@@ -141,7 +141,7 @@ def _ranges(table: Spec | ModelTable, at: Path) -> GridValues:
 
 
 def _range_axes(table: Spec | ModelTable, at: Path) -> Iterator[Axis]:
-    """Give the ends of each range that has ends, and the choices of the others."""
+    """Yield an axis for each range: its ends if it has any, otherwise its choices."""
     for name, of in table.ranges.given.items():
         keys = [key for key in ("low", "high") if getattr(of, key) is not None]
         settings = [GridValue(getattr(of, key), (*at, "ranges", name, key)) for key in keys]
@@ -154,17 +154,17 @@ def _range_axes(table: Spec | ModelTable, at: Path) -> Iterator[Axis]:
 
 def _zip_axes(table: Spec | ModelTable, at: Path) -> Iterator[Axis]:
     for axis, points in table.zip.items():
-        given = [point.given for point in points]
-        labels = tuple(point.pop("label", None) for point in given)
+        tables = [point.given for point in points]
+        labels = tuple(point.pop("label", None) for point in tables)
         settings = tuple(
             {name: GridValue(value, (*at, "zip", axis, i, name)) for name, value in point.items()}
-            for i, point in enumerate(given)
+            for i, point in enumerate(tables)
         )
         yield Axis(axis, settings, labels)
 
 
 def model_level(spec: Spec, index: int) -> Level:
-    """Give all that holds for one model: its own, and what it doesn't set itself of what is set for all."""
+    """Return all that is set for one model: its own hyperparameters, and the common ones that it doesn't set."""
     common, own = common_level(spec), own_level(spec, index)
     names = own.names
     fixed = {name: setting for name, setting in common.fixed.items() if name not in names} | own.fixed
@@ -174,11 +174,11 @@ def model_level(spec: Spec, index: int) -> Level:
 
 
 def points(level: Level, names: Collection[str] | None = None) -> Iterator[Point]:
-    """Walk the points of a model's grid, the last axis fastest.
+    """Yield the points of a model's grid; the last axis varies fastest.
 
     Args:
-        level: of one model.
-        names: walk only the axes that set any of these, and keep only these; None for all.
+        level: the model's level.
+        names: vary only the axes that set any of these hyperparameters, and yield only these; None for all.
     """
     axes = [axis for axis in level.axes if names is None or axis.names & set(names)]
     for chosen in itertools.product(*(zip(axis.points, axis.labels, strict=True) for axis in axes)):
@@ -194,7 +194,7 @@ def points(level: Level, names: Collection[str] | None = None) -> Iterator[Point
 
 
 def largest_size(spec: Spec) -> int:
-    """Count the trials, at most, without making them; equal cells, which are merged later, count each."""
+    """Return the greatest possible number of trials without making them; equal cells, merged later, count each."""
     if spec.search is not None:
         return spec.search.trials + spec.search.confirm_seeds * spec.search.confirm_candidates
     cells = sum(
@@ -209,7 +209,7 @@ def check_size(spec: Spec, yes: bool) -> None:
 
     Args:
         spec: the study.
-        yes: whether more than 100,000 trials are meant.
+        yes: whether more than 100,000 trials are intended.
 
     Raises:
         InputError: if there are more than that, or more than the service can plan.

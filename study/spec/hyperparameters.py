@@ -1,6 +1,6 @@
 """What can be fixed or swept: each hyperparameter with its type and limits.
 
-Names are those of `study.records.Cell`, but for task and model, which have tables of their own.
+The names are those of `study.records.Cell`, except task and model, which have tables of their own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MOST_ITERATIONS = 2**32 - 2  # the stream's counter has 32 bits for the iterati
 
 
 def shown(value: object) -> str:
-    """Write what was given, shortened."""
+    """Return a value as text for a message, shortened if it is long."""
     if isinstance(value, bool):
         return "true" if value else "false"
     text = "nothing" if value is None else repr(value)
@@ -66,7 +66,7 @@ def _range(value: object) -> Range:
 
 
 def choice(names: Iterable[str]) -> Any:
-    """Make the type of a name out of several."""
+    """Return the type of a value that must be one of several names."""
     valid = tuple(names)
 
     def check(value: object) -> str:
@@ -86,7 +86,7 @@ def _float32(value: float) -> float:
     return value
 
 
-# Beyond that, `mul` of numbers above 1 is infinite, and the layer is wider than any that is trained.
+# With more subsets, `mul` of numbers above 1 is infinite, and the layer is wider than any that is trained.
 _MOST_SUBSETS = 1000
 Subsets = Annotated[int, Field(ge=1, le=_MOST_SUBSETS), BeforeValidator(_whole)]
 Count = Annotated[int, Field(ge=1, le=_MOST), BeforeValidator(_whole)]
@@ -145,11 +145,11 @@ TRAINING: dict[str, Any] = {
     "batch_size": Count,
 }
 WHOLE = ("hidden_size", "sparsity_start", "sparsity_end", "batch_size")
-"""Numbers that are counts."""
+"""Names of the whole numbers."""
 NUMBERS = (
     *WHOLE, "init_variance", "out_of_bounds_strength", "sparsity_strength", "learning_rate", "momentum",
 )  # fmt: skip
-"""Those of `TRAINING` that a search can choose from a range; of the others, from a list of choices."""
+"""Names in `TRAINING` that a search can choose from a range; it chooses the others from a list of choices."""
 
 HYPERPARAMETERS: dict[str, Any] = TASK | TRAINING | PROTOCOL | SUCCESS
 """The type of every hyperparameter, by name."""

@@ -60,8 +60,8 @@ def parse_spec(text: str | bytes, *, source: str) -> Spec:
     """Parse a study file.
 
     Args:
-        text: what it says.
-        source: what to call it in an error.
+        text: the file's content.
+        source: what to call the file in an error.
 
     Raises:
         SpecError: if it has mistakes.
@@ -84,7 +84,7 @@ def parse_spec(text: str | bytes, *, source: str) -> Spec:
 
 
 def _validate(document: Document) -> Spec | None:
-    """Validate what the file says; where that fails, leave the wrong values out and check the others."""
+    """Validate the file's values; if some are wrong, leave them out and check the others."""
     data = document.data
     if not isinstance(data, dict):
         if not document.problems:
@@ -96,18 +96,18 @@ def _validate(document: Document) -> Spec | None:
         try:
             spec = Spec.model_validate(data)
         except ValidationError as error:
-            found = error.errors()
+            errors = error.errors()
         else:
             document.problems += check(spec, document, unread)
             return spec
-        if reported >= {tuple(details["loc"]) for details in found}:
-            return None  # leaving it out didn't help
-        for details in found:
+        if reported >= {tuple(details["loc"]) for details in errors}:
+            return None  # leaving the values out didn't help
+        for details in errors:
             path = tuple(details["loc"])
             if details["type"] == "too_short" and details["input"]:
-                continue  # short only because its items are wrong, which is told
+                continue  # it is too short only because its items are wrong, which is reported
             if path not in reported:
-                document.problems.append(document.problem(_placed(path), _message(details)))
+                document.problems.append(document.problem(_place_of(path), _message(details)))
             reported.add(path)
             unread |= {str(part) for part in path} & set(HYPERPARAMETERS)
             if path[0] == "models" and len(path) <= 3:
@@ -115,8 +115,8 @@ def _validate(document: Document) -> Spec | None:
             _leave_out(data, path)
 
 
-def _placed(path: Path) -> Path:
-    """Say where a mistake is the way the file is written: a model may be its name alone, seeds a count."""
+def _place_of(path: Path) -> Path:
+    """Return where a mistake is in the file as it is written: a model may be its name alone, seeds a count."""
     match path:
         case ("models", _, "name") | ("seeds", "listed"):
             return path[:-1]
@@ -124,15 +124,15 @@ def _placed(path: Path) -> Path:
 
 
 def _leave_out(data: dict[str, Any], path: Path) -> None:
-    """Take a wrong value out, or put a right one where there must be one; the places of others stay."""
+    """Remove a wrong value, or replace it by a right one where there must be one; no other value moves."""
     match path:
         case ("seeds", "until", str(key)):
             _leave_out_of_until(data["seeds"]["until"], key)
         case (("study" | "models") as name,) | ("seeds" as name, *_):
             data[name] = copy.deepcopy(_STAND_INS[name])
         case ("task", *inside) if not inside or inside == ["name"]:
-            given = data.get("task")
-            data["task"] = (given if isinstance(given, dict) else {}) | _STAND_INS["task"]
+            task = data.get("task")
+            data["task"] = (task if isinstance(task, dict) else {}) | _STAND_INS["task"]
         case ("models", int(i)) | ("models", int(i), "name"):
             data["models"][i] = _STAND_INS["models"][0]
         case (*before, "zip", axis, int(i)):
@@ -144,7 +144,7 @@ def _leave_out(data: dict[str, Any], path: Path) -> None:
 
 
 def _leave_out_of_until(until: dict[str, Any], key: str) -> None:
-    """Take a wrong value out such that the others are still checked and nothing seems to be missing."""
+    """Remove a wrong value so that the others are still checked and nothing seems to be missing."""
     until.pop(key, None)
     if key == "max":
         until["max"] = _MANY_SEEDS
@@ -160,7 +160,7 @@ def _drop(data: Any, path: Path) -> None:
 
 
 def _at(data: Any, path: Sequence[str | int]) -> Any:
-    """Give what is at a place; None where it is gone already."""
+    """Return the value at a place; None if it has been removed already."""
     for step in path:
         if not _has(data, step):
             return None
@@ -183,29 +183,29 @@ def _kind(value: object) -> str:
 
 
 def _message(details: Mapping[str, Any]) -> str:
-    given, kind, context = details["input"], details["type"], details.get("ctx", {})
+    value, kind, context = details["input"], details["type"], details.get("ctx", {})
     if kind == "extra_forbidden":
         *table, key = details["loc"]
         names = names_at(table)
-        listed = "" if len(names) > 8 else f"; the keys here are {', '.join(names)}"
-        return f"unknown key{nearest(key, names) or listed}"
+        keys = "" if len(names) > 8 else f"; the keys here are {', '.join(names)}"
+        return f"unknown key{nearest(key, names) or keys}"
     if kind == "missing":
         return "must be given, but is missing"
     if kind == "value_error":
         return str(context["error"])
     if kind in _LIMITS:
         sign, name = _LIMITS[kind]
-        return f"must be {sign} {context[name]:g}, but got {given:g}"
+        return f"must be {sign} {context[name]:g}, but got {value:g}"
     if kind == "too_short":
         return "must have at least 1 value, but is empty"
-    wanted = {
+    must = {
         "list_type": "a list",
         "tuple_type": "a list",
         "dict_type": "a table (`key: value` lines)",
         "model_type": "a table (`key: value` lines)",
         "string_type": "text",
     }.get(kind)
-    if wanted is not None:
-        hint = f"; write [{given}]" if wanted == "a list" and isinstance(given, str | int | float) else ""
-        return f"must be {wanted}, but got {_kind(given)}{hint}"
-    return f"{details['msg']}, but got {shown(given)}"
+    if must is not None:
+        hint = f"; write [{value}]" if must == "a list" and isinstance(value, str | int | float) else ""
+        return f"must be {must}, but got {_kind(value)}{hint}"
+    return f"{details['msg']}, but got {shown(value)}"

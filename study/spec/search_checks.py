@@ -10,11 +10,11 @@ from study.spec.tables import MOST_SEEDS, RangeTable, Search, Spec
 
 
 def search_mistakes(spec: Spec, unread: Collection[str]) -> Iterator[tuple[Path, str]]:
-    """Find what can't be searched for.
+    """Yield the mistakes of a search and its ranges, each with its place.
 
     Args:
         spec: the study.
-        unread: as for `study.spec.checks.check`.
+        unread: hyperparameters that had mistakes of their own, as for `study.spec.checks.check`.
     """
     ranges = {setting.path: setting for setting in _ranges(spec) if setting.path[-1] not in unread}
     for path, setting in ranges.items():

@@ -41,7 +41,7 @@ from study.spec.hyperparameters import (
 from tasks import MODELS, TASKS
 
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$"
-_RESERVED = "mlflow"  # the store keeps MLflow's database and files beside the studies
+_RESERVED = "mlflow"  # the store keeps MLflow's database and files next to the studies
 MOST_SEEDS = 2**63
 _BATCH = 20
 
@@ -63,7 +63,7 @@ def _values(type_: Any) -> Any:
 
 
 class Table(BaseModel):
-    """A table of the file, which remembers the order of its keys."""
+    """A table of the file that remembers the order of its keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     _order: tuple[str, ...] = PrivateAttr(())
@@ -78,7 +78,7 @@ class Table(BaseModel):
 
     @property
     def given(self) -> dict[str, Any]:
-        """What was given, in the file's order."""
+        """The values that the file gives, in its order."""
         return {name: getattr(self, name) for name in self._order if name in self.model_fields_set}
 
 
@@ -124,7 +124,7 @@ class RangeTable(Table):
 
 
 def _range_of(name: str, type_: Any) -> type[RangeTable]:
-    """Make the table of one hyperparameter: the limits are those of its values."""
+    """Make the table of one hyperparameter's range, which has the limits of its values."""
     fields: dict[str, Any] = {"choices": (_values(type_), _optional())}
     if name in NUMBERS:
         step = Count if name in WHOLE else Positive
@@ -149,7 +149,7 @@ if not TYPE_CHECKING:
 
 
 class ModelTable(Table):
-    """A model, alone or with hyperparameters of its own, which go before those for all models."""
+    """A model, alone or with hyperparameters of its own, which replace those for all models."""
 
     name: choice(MODELS)  # type: ignore[valid-type]
     fixed: _Fixed = _table_field(_Fixed)
@@ -201,21 +201,21 @@ def _seeds(value: object) -> Sequence[int]:
     for seed in value:
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < MOST_SEEDS:
             raise ValueError(f"each seed must be a whole number, 0 <= seed < 2**63, but got {shown(seed)}")
-    seen: set[int] = set()
-    twice = [seed for seed in value if seed in seen or seen.add(seed)]  # type: ignore[func-returns-value]
-    if twice:
-        raise ValueError(f"each seed may be given once, but got {twice[0]} again")
+    first: set[int] = set()
+    repeats = [seed for seed in value if seed in first or first.add(seed)]  # type: ignore[func-returns-value]
+    if repeats:
+        raise ValueError(f"each seed may be given once, but got {repeats[0]} again")
     return tuple(value)
 
 
 class Until(Table):
-    """When a cell has seeds enough; they are added in batches.
+    """When a cell has enough seeds; seeds are added in batches.
 
     Args:
-        half_width: of the success rate's interval, to reach.
-        different_from: model from whose cells all others are to be told apart.
-        max: seeds of a cell at most.
-        batch: seeds added at once.
+        half_width: half-width of the success rate's interval that must be reached.
+        different_from: model from whose cells all other cells are to be distinguished.
+        max: the most seeds that a cell gets.
+        batch: number of seeds that are added at once.
     """
 
     half_width: HalfWidth | None = _optional()
@@ -225,12 +225,12 @@ class Until(Table):
 
     @property
     def step(self) -> int:
-        """Seeds between looks."""
+        """Number of seeds that are added between evaluations of the rule."""
         return min(self.batch or _BATCH, self.max)
 
 
 class SeedsTable(Table):
-    """A count, a list, or what decides how many: then seeds 0, 1, 2, ... are added."""
+    """A count, a list of seeds, or a rule that decides how many of the seeds 0, 1, 2, ... are used."""
 
     listed: Annotated[Any, BeforeValidator(_seeds)] = None
     until: Until = _optional()
@@ -290,15 +290,15 @@ class Search(Table):
     """How candidates, which are cells, are chosen and compared.
 
     Args:
-        objective: what is sought; several for a Pareto front.
-        trials: budget: trials that the candidates take at most, those of the confirmation not counted.
-        sampler: what suggests candidates.
-        seed: of the sampler.
-        candidates: that are suggested at once, and compared.
-        first_seeds: that each candidate begins with.
+        objective: what to optimise; several names for a Pareto front.
+        trials: budget of trials that the candidates may take, without those of the confirmation.
+        sampler: name of the method that suggests candidates.
+        seed: the sampler's seed.
+        candidates: number of candidates that are suggested at once and compared.
+        first_seeds: number of seeds that each candidate begins with.
         keep: share of the candidates that go on with more seeds.
-        confirm_seeds: fresh seeds of each candidate of the final front.
-        confirm_candidates: of the front that are confirmed, at most.
+        confirm_seeds: number of fresh seeds for each candidate of the final front.
+        confirm_candidates: the most candidates of the front that are confirmed.
     """
 
     objective: Annotated[Any, BeforeValidator(_objectives), WithJsonSchema(_OBJECTIVES_SCHEMA)]
@@ -318,7 +318,7 @@ _StudyName = Annotated[
 
 
 class Spec(Table):
-    """A study as the user writes it; see `docs/` and the presets for what each table holds.
+    """A study as the user writes it; `docs/` and the presets show what each table holds.
 
     Example:
         >>> data = {"study": "mine", "task": {"name": "simple"}, "models": ["NMU"], "seeds": 3}
@@ -348,32 +348,32 @@ class Spec(Table):
 
     @property
     def until(self) -> Until | None:
-        """What decides how many seeds a cell gets; None if the file says how many."""
+        """The rule that decides how many seeds a cell gets; None if the file says how many."""
         return self.seeds.until
 
     @property
     def first_seeds(self) -> Sequence[int]:
-        """The seeds that every cell has, whatever comes of them."""
+        """The seeds that every cell has, whatever their results are."""
         seeds: Sequence[int] = self.seeds.listed if self.until is None else range(self.until.step)
         return seeds
 
     @property
     def last_seed(self) -> int:
-        """Give the greatest of the first seeds."""
+        """The greatest of the first seeds."""
         seeds = self.first_seeds
         return int(seeds[-1] if isinstance(seeds, range) else max(seeds))
 
     @property
     def most_seeds(self) -> int:
-        """Count the seeds that a cell has at most."""
+        """The most seeds that a cell can have."""
         if self.until is not None:
             return self.until.max
-        # Not len(): of a count above what a machine word holds, Python refuses it.
+        # Not len(): Python refuses it for a range that is longer than a machine word can count.
         return self.first_seeds.stop if isinstance(self.first_seeds, range) else len(self.first_seeds)
 
 
 def names_at(path: Sequence[str | int]) -> list[str]:
-    """Give the keys that the table at a place can have; none where any key may be."""
+    """Return the keys that the table at a place can have; none where any key is allowed."""
     match list(path):
         case []:
             return list(Spec.model_fields)
@@ -403,7 +403,7 @@ def names_at(path: Sequence[str | int]) -> list[str]:
 
 
 def schema() -> dict[str, Any]:
-    """Give the JSON schema of a study file, for editors.
+    """Return the JSON schema of a study file, for editors.
 
     Example:
         >>> sorted(schema()["required"])

@@ -23,7 +23,7 @@ from study.errors import InputError
 from study.outcomes import OUTCOME_SCHEMA, Outcomes, gather, read_source
 from study.outcomes.columns import MEASURED, from_mlflow
 from study.records import CELL_FIELDS, Cell, Outcome, Result, Trial
-from study.report.content import Rows
+from study.report.content import DataRows
 from study.report.files import to_csv
 
 SEEDS = Path(reference.__file__).with_name("static_seeds.csv")
@@ -391,7 +391,9 @@ CELLS = st.text(st.sampled_from("=+-@'\t＝＠a1.e, \"\n"), min_size=1, max_size
 def test_a_csv_of_ours_is_text_to_a_spreadsheet_and_the_same_to_us(tmp_path, texts, name):
     """No cell but a number begins like a formula, and what is read back of it is what was written."""
     schema = pa.schema([("seed", pa.int64()), ("x" + name, pa.string()), ("change", pa.float64())])
-    written = to_csv(Rows(schema, [{"seed": i, "x" + name: t, "change": -0.5} for i, t in enumerate(texts)]))
+    written = to_csv(
+        DataRows(schema, [{"seed": i, "x" + name: t, "change": -0.5} for i, t in enumerate(texts)])
+    )
     cells = list(csv.reader(io.StringIO(written)))
     for cell in itertools.chain.from_iterable(cells):
         assert cell[0] not in "=+-@\t\r＝＋－＠" or math.isfinite(float(cell))
@@ -407,7 +409,7 @@ def test_a_csv_of_ours_is_text_to_a_spreadsheet_and_the_same_to_us(tmp_path, tex
 def test_a_header_that_begins_like_a_formula_is_text(tmp_path):
     """Names of columns are marked and read as cells are."""
     written = to_csv(
-        Rows(pa.schema([("=1+1", pa.string()), ("seed", pa.int64())]), [{"=1+1": "\x1b[2J", "seed": 1}])
+        DataRows(pa.schema([("=1+1", pa.string()), ("seed", pa.int64())]), [{"=1+1": "\x1b[2J", "seed": 1}])
     )
     assert written == "'=1+1,seed\n\\x1b[2J,1\n"
     path = tmp_path / "ours.csv"

@@ -94,7 +94,7 @@ def test_by_out_and_format_are_obeyed(here):
         (("report", "seeds.csv", "--compare", "none.csv"), "no such column to group by"),
         (("report", "seeds.csv", "--compare", "seed.csv"), "there is seeds.csv"),
         (("report", "bad.csv", "seeds.csv"), "bad.csv can't be used"),
-        (("report", "cells.csv", "--out", "."), "would be written over"),
+        (("report", "cells.csv", "--out", "."), "would be overwritten"),
         (("report", "a-study"), "no study 'a-study'"),
         (("report", "a-study", "b-study", "--by", "model"), "give --out"),
         (("report", "seeds.csv", "a-study"), "no study 'a-study'"),

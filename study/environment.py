@@ -66,14 +66,15 @@ def _device_name(device: str) -> str:
 
 _PACKAGES_TO_MATCH = ("ray", "torch", "numpy", "numba", "llvmlite")
 _CODE = ("study", "units", "tasks")
+_SUFFIXES = {".py", ".j2", ".css", ".js"}
 
 
 @cache
 def versions() -> dict[str, str]:
     """Name the versions of all that has a part in a result, or in its way to the store.
 
-    ``study`` is this package's version, ``code`` a digest of its Python files, which tells two checkouts of one version
-    apart. A build's label (``+cpu``) isn't part of a version: nodes with and without GPUs work together.
+    ``study`` is this package's version, ``code`` a digest of its code and templates, which tells two checkouts of one
+    version apart. A build's label (``+cpu``) isn't part of a version: nodes with and without GPUs work together.
 
     Example:
         >>> sorted(versions())
@@ -113,11 +114,11 @@ def _release(package: str) -> str:
 
 
 def _digest() -> str:
-    """Digest the Python files of this package: 5 ms for 200 of them."""
+    """Digest the code of this package, the report's page among it: 5 ms for 200 files."""
     above = Path(__file__).resolve().parents[1]
     digest = hashlib.sha256()
     for folder in _CODE:
-        for path in sorted((above / folder).rglob("*.py")):
+        for path in sorted(p for p in (above / folder).rglob("*") if p.suffix in _SUFFIXES):
             name = path.relative_to(above).as_posix()
             content = path.read_bytes()
             digest.update(f"{name}\0{len(content)}\0".encode())

@@ -20,16 +20,11 @@ from study.analysis.summary import Summary
 from study.arrow import RESULT_SCHEMA
 from study.outcomes.text_cells import as_text
 from study.records import CELL_FIELDS, Interval, Labels, Outcome, format_range
+from study.report import table
 from study.report.content import DataRows, Report
 from study.report.search.names import confirmed, objectives_note
 from study.report.search.tables import importance_line, progress_note, winners_table
-from study.report.table import (
-    TextTable,
-    comparison_table,
-    summaries_table,
-    verdicts_note,
-    verdicts_table,
-)
+from study.report.table import TextTable
 from study.visible import visible
 
 if TYPE_CHECKING:
@@ -121,10 +116,8 @@ def to_csv(rows: DataRows) -> str:
 def to_parquet(rows: DataRows) -> bytes:
     """Write rows with their types; null where there is nothing."""
     sink = pa.BufferOutputStream()
-    table = pa.Table.from_pylist(
-        [{n: row.get(n) for n in rows.schema.names} for row in rows.rows], rows.schema
-    )
-    pq.write_table(table, sink, compression="zstd")
+    records = [{name: row.get(name) for name in rows.schema.names} for row in rows.rows]
+    pq.write_table(pa.Table.from_pylist(records, rows.schema), sink, compression="zstd")
     return bytes(sink.getvalue())
 
 
@@ -169,16 +162,16 @@ def markdown(report: Report, figures: Sequence[Drawn]) -> str:
     """Write the tables as Markdown, with what the reader must know, to paste into an issue or a notebook."""
     parts = [f"# {_cell(report.name)}", _cell(report.question), _cell(report.headline)]
     parts += [f"![{_cell(drawn.title)}]({drawn.name}.png)" for drawn in figures[:1]]
-    parts.append(_markdown_table(summaries_table(report.rows)))
+    parts.append(_markdown_table(table.summaries_table(report.rows)))
     if report.search is not None:
         parts += _searched(report.search, report.rows)
     if report.verdicts:
-        parts += ["## Are the seeds enough?", verdicts_note(report.verdicts)]
-        parts.append(_markdown_table(verdicts_table(report.rows, report.verdicts)))
+        parts += ["## Are the seeds enough?", table.verdicts_note(report.verdicts)]
+        parts.append(_markdown_table(table.verdicts_table(report.rows, report.verdicts)))
     if report.against is not None and report.against.comparisons:
         parts += [f"## Against {_cell(report.against.source)}"]
         parts += [
-            _markdown_table(comparison_table(report.rows, report.against)),
+            _markdown_table(table.comparison_table(report.rows, report.against)),
             *map(_cell, report.against.notes),
         ]
     return "\n\n".join(part for part in [*parts, *map(_cell, report.notes)] if part) + "\n"
@@ -278,16 +271,13 @@ def _plain(value: Any) -> Any:
     return str(value).lower() if isinstance(value, bool) else value
 
 
-def _markdown_table(table: TextTable) -> str:
-    rule = ["---:" if column.is_number else "---" for column in table.columns]
+def _markdown_table(content: TextTable) -> str:
+    rule = ["---:" if column.is_number else "---" for column in content.columns]
     body = [
-        [
-            f"**{_cell(text)}**" if i in column.best else _cell(text)
-            for text, column in zip(row, table.columns, strict=True)
-        ]
-        for i, row in enumerate(table.rows)
+        [f"**{_cell(text)}**" if is_best else _cell(text) for text, _, _, is_best in row]
+        for row in content.cells
     ]
-    lines = [[_cell(text) for text in table.header], rule, *body]
+    lines = [[_cell(text) for text in content.header], rule, *body]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 

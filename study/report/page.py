@@ -23,23 +23,14 @@ from study.analysis.comparison import LEVEL, Comparison, Comparisons
 from study.analysis.headline import count_of
 from study.analysis.rows import ResultRows
 from study.analysis.summary import Summary
+from study.report import table
 from study.report.content import PageLinks, Report
 from study.report.figures.inline import inline
 from study.report.figures.style import Drawn
 from study.report.files import STATISTICS_COLUMNS
 from study.report.search.names import confirmed, objectives_note
 from study.report.search.tables import CAUTION, candidates_table, progress_note, winners_table
-from study.report.table import (
-    TextTable,
-    comparison_table,
-    pairs_table,
-    slopes_table,
-    speeds_table,
-    summaries_table,
-    trends_table,
-    verdicts_note,
-    verdicts_table,
-)
+from study.report.table import TextTable
 
 MOST_SENTENCES = 12
 """Rows that the comparison describes one by one; of more, only those that differ."""
@@ -89,7 +80,7 @@ def _template() -> Template:
         "inline": inline,
         "objectives_note": objectives_note,
         "progress_note": progress_note,
-        "verdicts_note": verdicts_note,
+        "verdicts_note": table.verdicts_note,
     }
     script = _asset("page.js")
     environment.globals |= {
@@ -112,15 +103,15 @@ def _tables(report: Report) -> dict[str, TextTable | None]:
     """Lay out every table; None where the report has nothing for one."""
     rows, against, search, contrasts = report.rows, report.against, report.search, report.contrasts
     return {
-        "results": summaries_table(rows),
+        "results": table.summaries_table(rows),
         "winners": winners_table(search, rows) if search and confirmed(search) else None,
         "candidates": candidates_table(search) if search and search.candidates else None,
-        "comparison": comparison_table(rows, against) if against and against.comparisons else None,
-        "verdicts": verdicts_table(rows, report.verdicts) if report.verdicts else None,
-        "trends": trends_table(contrasts) if contrasts.trends else None,
-        "slopes": slopes_table(contrasts) if contrasts.slopes else None,
-        "pairs": pairs_table(contrasts) if contrasts.pairs else None,
-        "speeds": speeds_table(contrasts) if contrasts.speeds else None,
+        "comparison": table.comparison_table(rows, against) if against and against.comparisons else None,
+        "verdicts": table.verdicts_table(rows, report.verdicts) if report.verdicts else None,
+        "trends": table.trends_table(contrasts) if contrasts.trends else None,
+        "slopes": table.slopes_table(contrasts) if contrasts.slopes else None,
+        "pairs": table.pairs_table(contrasts) if contrasts.pairs else None,
+        "speeds": table.speeds_table(contrasts) if contrasts.speeds else None,
     }
 
 
@@ -156,11 +147,11 @@ def _comparison_sentences(against: Comparisons, rows: ResultRows) -> list[str]:
 def _sentence(c: Comparison, against: Comparisons, rows: ResultRows) -> str:
     verb = "differs from" if c.verdict == "differs" else "agrees with"
     others = "the published" if against.is_published else f"{against.source}'s"
-    table = f"; {c.beside.source}" if against.is_published else ""
+    source = f"; {c.beside.source}" if against.is_published else ""
     lacking = "" if c.summary.complete and c.beside.complete else f", over an incomplete {rows.noun}"
     return (
         f"{rows.name(c.row)}: {c.summary.solved}/{c.summary.finished} {verb} {others} {c.beside.solved}/"
-        f"{c.beside.finished} (p {_equals(c.p_value)}, after Holm {_equals(c.p_adjusted)}{table}{lacking})."
+        f"{c.beside.finished} (p {_equals(c.p_value)}, after Holm {_equals(c.p_adjusted)}{source}{lacking})."
     )
 
 

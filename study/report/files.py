@@ -20,16 +20,11 @@ from study.analysis.summary import Summary
 from study.arrow import RESULT_SCHEMA
 from study.outcomes.text_cells import as_text
 from study.records import CELL_FIELDS, Interval, Labels, Outcome, format_range
+from study.report import table
 from study.report.content import DataRows, Report
-from study.report.search.names import confirmed, told_apart
-from study.report.search.tables import importance_line, told, winners_table
-from study.report.table import (
-    TextTable,
-    comparison_table,
-    summaries_table,
-    verdicts_note,
-    verdicts_table,
-)
+from study.report.search.names import confirmed, objectives_note
+from study.report.search.tables import importance_line, progress_note, winners_table
+from study.report.table import TextTable
 from study.visible import visible
 
 if TYPE_CHECKING:
@@ -79,23 +74,19 @@ AS_PUBLISHED_COLUMNS: Mapping[str, str] = {
 }
 """With `--as-published`, the columns after these. The success rate and the median were published right."""
 
+_WITH_INTERVALS = (
+    "success_rate", "solved_at_median", "solved_at", "time_to_success", "solved_at_s", "sparsity_error",
+)  # fmt: skip
 _TYPES = {
     **dict.fromkeys(("seeds", *Outcome, "pending", "stopped_early", "ended_early"), pa.int64()),
     "complete": pa.bool_(),
 }
 
-_COMPARISON_COLUMNS = (
-    "solved", "trials", "success_rate", "success_rate_lower", "success_rate_upper", "other_solved", "other_trials",
-    "other_success_rate", "other_success_rate_lower", "other_success_rate_upper", "difference", "difference_lower",
-    "difference_upper", "p_value", "p_adjusted", "verdict", "solved_at_median", "solved_at_mean",
-    "other_solved_at_median", "other_solved_at_mean", "log_rank_p", "complete", "other_complete", "source",
-)  # fmt: skip
-
 _ESCAPED = str.maketrans({character: f"\\{character}" for character in "\\|`*_<>#[]!"})
 
 
 def cells_rows(summaries: Sequence[CellSummary], labels: Labels) -> DataRows:
-    """Give one row a cell: id, labels, every hyperparameter, every statistic; None where there is none."""
+    """Make one row per cell: id, labels, every hyperparameter, every statistic; None where there is none."""
     axes = list(dict.fromkeys(axis for s in summaries for axis in labels.get(s.cell_id, {})))
     types = [
         ("cell_id", pa.string()),
@@ -107,7 +98,7 @@ def cells_rows(summaries: Sequence[CellSummary], labels: Labels) -> DataRows:
 
 
 def groups_rows(groups: Sequence[GroupSummary], by: pa.Schema) -> DataRows:
-    """Give one row a group: its columns as they are, every statistic, the published estimators' numbers."""
+    """Make one row per group: its columns as they are, every statistic, the published estimators' numbers."""
     columns = {**STATISTICS_COLUMNS}
     if any(group.as_published for group in groups):
         columns |= AS_PUBLISHED_COLUMNS
@@ -125,19 +116,15 @@ def to_csv(rows: DataRows) -> str:
 def to_parquet(rows: DataRows) -> bytes:
     """Write rows with their types; null where there is nothing."""
     sink = pa.BufferOutputStream()
-    table = pa.Table.from_pylist(
-        [{n: row.get(n) for n in rows.schema.names} for row in rows.rows], rows.schema
-    )
-    pq.write_table(table, sink, compression="zstd")
+    records = [{name: row.get(name) for name in rows.schema.names} for row in rows.rows]
+    pq.write_table(pa.Table.from_pylist(records, rows.schema), sink, compression="zstd")
     return bytes(sink.getvalue())
 
 
 def comparison_csv(rows: ResultRows, against: Comparisons) -> str:
-    """Write one row a compared row: what tells it apart, its numbers, the others'."""
-    is_cells = any(isinstance(c.summary, CellSummary) for c in against.comparisons)
-    names = {name: f"compared_{name}" if name in rows.keys else name for name in _COMPARISON_COLUMNS}
-    header = [*(["cell_id"] if is_cells else []), *rows.keys, *names.values()]
-    return _csv(header, [_comparison_row(rows, c, against, names) for c in against.comparisons])
+    """Write one row per compared row: what tells it apart, its numbers, the others'."""
+    lines = [_comparison_row(rows, c, against) for c in against.comparisons]
+    return _csv(list(dict.fromkeys(name for line in lines for name in line)), lines)
 
 
 _TESTS_COLUMNS = (
@@ -147,7 +134,7 @@ _TESTS_COLUMNS = (
 
 
 def tests_csv(contrasts: Contrasts) -> str:
-    """Write one row a test: estimates are differences of rates, and odds ratios of the regression."""
+    """Write one row per test: estimates are differences of rates, and odds ratios of the regression."""
     rows: list[dict[str, Any]] = [
         {"test": "Cochran-Armitage", "rows": t.name, "key": t.key, "statistic": t.z, "p_value": t.p_value}
         | {"p_adjusted": t.p_adjusted}
@@ -155,12 +142,12 @@ def tests_csv(contrasts: Contrasts) -> str:
     ]
     rows += [
         {"test": "logistic regression", "rows": s.name, "key": f"log10 {s.key}" if s.is_log else s.key}
-        | {"estimate": s.odds_ratio, **_bare_ends(s.interval), "p_value": s.p_value}
+        | {"estimate": s.odds_ratio, **_ends("", s.interval), "p_value": s.p_value}
         for s in contrasts.slopes
     ]
     rows += [
         {"test": "Fisher", "at": p.question, "first": p.first, "second": p.second, "estimate": p.difference}
-        | {**_bare_ends(p.interval), "p_value": p.p_value, "p_adjusted": p.p_adjusted}
+        | {**_ends("", p.interval), "p_value": p.p_value, "p_adjusted": p.p_adjusted}
         for p in contrasts.pairs
     ]
     rows += [
@@ -171,34 +158,29 @@ def tests_csv(contrasts: Contrasts) -> str:
     return _csv(_TESTS_COLUMNS, rows)
 
 
-def _bare_ends(interval: Interval | None) -> dict[str, float | None]:
-    low, high = interval or (None, None)
-    return {"lower": low, "upper": high}
-
-
 def markdown(report: Report, figures: Sequence[Drawn]) -> str:
     """Write the tables as Markdown, with what the reader must know, to paste into an issue or a notebook."""
     parts = [f"# {_cell(report.name)}", _cell(report.question), _cell(report.headline)]
     parts += [f"![{_cell(drawn.title)}]({drawn.name}.png)" for drawn in figures[:1]]
-    parts.append(_markdown_table(summaries_table(report.rows)))
+    parts.append(_markdown_table(table.summaries_table(report.rows)))
     if report.search is not None:
         parts += _searched(report.search, report.rows)
     if report.verdicts:
-        parts += ["## Are the seeds enough?", verdicts_note(report.verdicts)]
-        parts.append(_markdown_table(verdicts_table(report.rows, report.verdicts)))
+        parts += ["## Are the seeds enough?", table.verdicts_note(report.verdicts)]
+        parts.append(_markdown_table(table.verdicts_table(report.rows, report.verdicts)))
     if report.against is not None and report.against.comparisons:
         parts += [f"## Against {_cell(report.against.source)}"]
         parts += [
-            _markdown_table(comparison_table(report.rows, report.against)),
+            _markdown_table(table.comparison_table(report.rows, report.against)),
             *map(_cell, report.against.notes),
         ]
     return "\n\n".join(part for part in [*parts, *map(_cell, report.notes)] if part) + "\n"
 
 
 def _searched(search: Searched, rows: ResultRows) -> list[str]:
-    parts = ["## Search", _cell(told(search)), _cell(importance_line(search))]
+    parts = ["## Search", _cell(progress_note(search)), _cell(importance_line(search))]
     if confirmed(search):
-        parts += [_markdown_table(winners_table(search, rows)), _cell(told_apart(search))]
+        parts += [_markdown_table(winners_table(search, rows)), _cell(objectives_note(search))]
     if search.file:
         parts.append("The winner's study file, ready to run: [winner.yaml](winner.yaml)")
     return parts
@@ -214,12 +196,9 @@ def _cell_row(s: CellSummary, labels: Labels) -> dict[str, Any]:
 
 def _statistics_row(s: Summary) -> dict[str, Any]:
     row: dict[str, Any] = {name: getattr(s, name) for name in STATISTICS_COLUMNS if hasattr(s, name)}
-    row |= _ends("success_rate", s.success_rate_interval)
-    row |= _ends("solved_at_median", s.solved_at_median_interval)
-    row |= _ends("solved_at", s.solved_at_interval)
-    row |= _ends("time_to_success", s.time_to_success_interval)
-    row |= _ends("solved_at_s", s.solved_at_s_interval)
-    return row | _ends("sparsity_error", s.sparsity_error_interval)
+    for name in _WITH_INTERVALS:
+        row |= _ends(f"{name}_", getattr(s, f"{name}_interval"))
+    return row
 
 
 def _published_row(group: GroupSummary) -> dict[str, Any]:
@@ -228,9 +207,9 @@ def _published_row(group: GroupSummary) -> dict[str, Any]:
         return {}
     return {
         "as_published_solved_at_mean": published.solved_at_mean,
-        **_ends("as_published_solved_at", published.solved_at_interval),
+        **_ends("as_published_solved_at_", published.solved_at_interval),
         "as_published_sparsity_error_mean": published.sparsity_error_mean,
-        **_ends("as_published_sparsity_error", published.sparsity_error_interval),
+        **_ends("as_published_sparsity_error_", published.sparsity_error_interval),
     }
 
 
@@ -238,23 +217,21 @@ def _statistics_types(names: Iterable[str]) -> list[tuple[str, pa.DataType]]:
     return [(name, _TYPES.get(name, pa.float64())) for name in names]
 
 
-def _comparison_row(
-    rows: ResultRows, c: Comparison, against: Comparisons, names: Mapping[str, str]
-) -> dict[str, Any]:
+def _comparison_row(rows: ResultRows, c: Comparison, against: Comparisons) -> dict[str, Any]:
     s, other = c.summary, c.beside
     row: dict[str, Any] = {"cell_id": s.cell_id} if isinstance(s, CellSummary) else {}
     row |= {key: _written(rows.value(c.row, key)) for key in rows.keys}
-    found = {
+    numbers = {
         "solved": s.solved,
         "trials": s.finished,
         "success_rate": s.success_rate,
-        **_ends("success_rate", s.success_rate_interval),
+        **_ends("success_rate_", s.success_rate_interval),
         "other_solved": other.solved,
         "other_trials": other.finished,
         "other_success_rate": other.success_rate,
-        **_ends("other_success_rate", other.success_rate_interval),
+        **_ends("other_success_rate_", other.success_rate_interval),
         "difference": c.difference,
-        **_ends("difference", c.difference_interval),
+        **_ends("difference_", c.difference_interval),
         "p_value": c.p_value,
         "p_adjusted": c.p_adjusted,
         "verdict": c.verdict,
@@ -267,16 +244,16 @@ def _comparison_row(
         "other_complete": other.complete,
         "source": f"{SOURCE}: {other.source}" if against.is_published else other.source,
     }
-    return row | {names[name]: value for name, value in found.items()}
+    return row | {f"compared_{name}" if name in rows.keys else name: n for name, n in numbers.items()}
 
 
 def _written(value: Any) -> Any:
     return format_range(value) if isinstance(value, tuple) else value
 
 
-def _ends(name: str, interval: Interval | None) -> dict[str, float | None]:
+def _ends(prefix: str, interval: Interval | None) -> dict[str, float | None]:
     low, high = interval or (None, None)
-    return {f"{name}_lower": low, f"{name}_upper": high}
+    return {f"{prefix}lower": low, f"{prefix}upper": high}
 
 
 def _csv(header: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
@@ -294,16 +271,13 @@ def _plain(value: Any) -> Any:
     return str(value).lower() if isinstance(value, bool) else value
 
 
-def _markdown_table(table: TextTable) -> str:
-    rule = ["---:" if column.is_number else "---" for column in table.columns]
+def _markdown_table(content: TextTable) -> str:
+    rule = ["---:" if column.is_number else "---" for column in content.columns]
     body = [
-        [
-            f"**{_cell(text)}**" if i in column.best else _cell(text)
-            for text, column in zip(row, table.columns, strict=True)
-        ]
-        for i, row in enumerate(table.rows)
+        [f"**{_cell(text)}**" if is_best else _cell(text) for text, _, _, is_best in row]
+        for row in content.cells
     ]
-    lines = [[_cell(text) for text in table.header], rule, *body]
+    lines = [[_cell(text) for text in content.header], rule, *body]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 

@@ -158,14 +158,14 @@ def _columns(rows: ResultRows) -> list[list[str]]:
     rate = estimates("success_rate", _percent, "success_rate_interval")
     solved_at = estimates("solved_at_mean", number, "solved_at_interval")
     error = estimates("sparsity_error_mean", number, "sparsity_error_interval")
-    found = [[text + _of(s) for text, s in zip(rate, some, strict=True)]]
-    found += [estimates("solved_at_median", number, None), solved_at]
+    columns = [[text + _of(s) for text, s in zip(rate, some, strict=True)]]
+    columns += [estimates("solved_at_median", number, None), solved_at]
     if rows.as_published:
-        found.append(estimates("solved_at_mean", number, "solved_at_interval", rows.as_published))
-    found.append(error)
+        columns.append(estimates("solved_at_mean", number, "solved_at_interval", rows.as_published))
+    columns.append(error)
     if rows.as_published:
-        found.append(estimates("sparsity_error_mean", number, "sparsity_error_interval", rows.as_published))
-    return found
+        columns.append(estimates("sparsity_error_mean", number, "sparsity_error_interval", rows.as_published))
+    return columns
 
 
 def _estimate(
@@ -209,13 +209,13 @@ def _body(rows: ResultRows, statistics: Sequence[Sequence[str]]) -> list[str]:
     last: Any = None
     is_grouped = len(rows.keys) > 1 and _stand_together([row[0] for row in rows.values])
     for i, values in enumerate(rows.values):
-        shown = [show_value(key, value) for key, value in zip(rows.keys, values, strict=True)]
+        texts = [show_value(key, value) for key, value in zip(rows.keys, values, strict=True)]
         if is_grouped and i and values[0] == last:
-            shown[0] = ""
+            texts[0] = ""
         elif is_grouped and i:
             lines.append("\\midrule")
         last = values[0] if values else None
-        lines.append(" & ".join([*shown, *(column[i] for column in statistics)]) + " \\\\")
+        lines.append(" & ".join([*texts, *(column[i] for column in statistics)]) + " \\\\")
     return lines
 
 

@@ -17,13 +17,13 @@ def times_notes(rows: ResultRows) -> list[str]:
     trials = sum(s.ended_early for _, s in early)
     plural = "s" if trials > 1 else ""
     counts = [f"{rows.name(row) or 'all'} ({s.ended_early:,} of {s.finished:,})" for row, s in early]
-    told = (
+    sentence = (
         f"{trials:,} trial{plural} ended unsolved before the iterations up to which times to success are averaged, and "
         f"count{'' if plural else 's'} as censored there: {_listed(counts)}"
     )
     without = [rows.name(row) or "all" for row, s in early if s.time_to_success_mean is None]
     return [
-        told,
+        sentence,
         *(
             [f"no mean time to success, since no trial was watched so long: {_listed(without)}"]
             if without
@@ -33,5 +33,5 @@ def times_notes(rows: ResultRows) -> list[str]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = "; ".join(names[:_MOST_NAMES])
-    return shown if len(names) <= _MOST_NAMES else f"{shown}; and {len(names) - _MOST_NAMES:,} more rows"
+    first = "; ".join(names[:_MOST_NAMES])
+    return first if len(names) <= _MOST_NAMES else f"{first}; and {len(names) - _MOST_NAMES:,} more rows"

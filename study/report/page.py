@@ -1,149 +1,118 @@
-"""The report as one HTML page that needs nothing else: no network, no other file."""
+"""The report as one HTML page that needs nothing else: no network, no other file.
+
+This file says what the page shows; the templates beside it, page.html.j2 and pieces.html.j2, say how.
+"""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import math
+import re
 from collections.abc import Sequence
-from html import escape
+from functools import cache
 from importlib import resources
 from typing import Any
 
 import pyarrow as pa
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from study import words
 from study.analysis.aggregate import CellSummary
 from study.analysis.comparison import LEVEL, Comparison, Comparisons
-from study.analysis.contrasts import Contrasts
 from study.analysis.headline import count_of
 from study.analysis.rows import ResultRows
 from study.analysis.summary import Summary
-from study.report import html
+from study.report import table
 from study.report.content import PageLinks, Report
+from study.report.figures.inline import inline
 from study.report.figures.style import Drawn
 from study.report.files import STATISTICS_COLUMNS
-from study.report.search import page as search_page
-from study.report.table import (
-    comparison_table,
-    pairs_table,
-    slopes_table,
-    speeds_table,
-    summaries_table,
-    trends_table,
-    verdicts_note,
-    verdicts_table,
-)
+from study.report.search.names import confirmed, objectives_note
+from study.report.search.tables import CAUTION, candidates_table, progress_note, winners_table
+from study.report.table import TextTable
 
 MOST_SENTENCES = 12
-"""Compared rows told one by one; of more, those that differ."""
+"""Rows that the comparison describes one by one; of more, only those that differ."""
 
 _PLACE = "0000TRIAL0000"
 """Stands for a trial's id in the address that the page's script completes."""
 _CODES = {"solved": "s", "unsolved": "u", "diverged": "d", "failed": "f"}
+_OUTCOMES = ("solved", "unsolved", "diverged", "failed", "pending")
 
 
-def page(report: Report, drawn: Sequence[Drawn]) -> str:
+def page(report: Report, figures: Sequence[Drawn]) -> str:
     """Write the page. Whatever comes from outside is escaped.
 
     Args:
         report: what it says.
-        drawn: figures that this package drew.
+        figures: what was drawn of it; the first stands at the top.
     """
-    rows, against = report.rows, report.against
-    summaries = rows.summaries
-    notes = [*report.notes, *_stop_note(summaries)]
-    trials = "" if report.trials is None else _trials(report.trials, len(summaries), report.links)
-    cells = html.table(
-        summaries_table(rows),
-        marked=[not s.complete for s in summaries],
-        opens=[rows.name(row) for row in range(len(summaries))] if trials else (),
-        label="results, one row a cell",
+    rows, trials = report.rows, report.trials
+    return _template().render(
+        report=report,
+        figures=figures,
+        tables=_tables(report),
+        planned=sum(s.seeds for s in rows.summaries),
+        counts={name: sum(getattr(s, name) for s in rows.summaries) for name in _OUTCOMES},
+        notes=[*report.notes, *_stop_note(rows.summaries)],
+        trials=None if trials is None else _trials(trials, len(rows.summaries), report.links),
+        row_names=[rows.name(row) for row in range(len(rows.summaries))],
     )
-    body = [
-        f"<header><h1>{escape(report.name)}</h1>",
-        f"<p class=question>{escape(report.question)}</p>" if report.question else "",
-        f"<p class=headline>{escape(report.headline)}</p>" if report.headline else "",
-        f"<p class=counts>{escape(_counts(rows))}</p></header>",
-        html.section("What is missing", html.items(_missing(rows)), kind="warning"),
-        *(html.figure(figure) for figure in drawn[:1]),
-        html.section("Results", f"{_table_note(bool(trials))}{cells}"),
-        search_page.section(report.search, rows, drawn),
-        html.section(_against_title(against), _comparison(rows, against)) if against else "",
-        html.section("Are the seeds enough?", _verdicts(report)),
-        html.section("Trends and tests", _contrasts(report.contrasts)),
-        html.section("More figures", _more(drawn)),
-        html.section("Protocol", _protocol(report)),
-        html.section("Notes", html.items(notes)),
-        html.section("What the columns mean", _definitions()),
-        html.section("Provenance", "".join(html.mapping(entry) for entry in report.provenance)),
-        html.section("Remake this report", f"<pre><code>{escape(report.command)}</code></pre>"),
-        trials,
-    ]
-    return _head(report.name) + "\n".join(part for part in body if part) + _foot()
 
 
-def _more(drawn: Sequence[Drawn]) -> str:
-    return "".join(html.figure(figure) for figure in drawn[1:] if figure.name != search_page.IMPORTANCE)
+@cache
+def _template() -> Template:
+    """Load the page's template with what it calls, and with the style and the script of every page."""
+    environment = Environment(
+        loader=PackageLoader("study.report", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
+    environment.filters |= {
+        "anchor": lambda title: re.sub(r"[^a-z]+", "-", title.lower()).strip("-"),
+        "comparison_note": _comparison_note,
+        "comparison_sentences": _comparison_sentences,
+        "count_of": count_of,
+        "inline": inline,
+        "objectives_note": objectives_note,
+        "progress_note": progress_note,
+        "verdicts_note": table.verdicts_note,
+    }
+    script = _asset("page.js")
+    environment.globals |= {
+        "caution": CAUTION,
+        "columns": STATISTICS_COLUMNS,
+        "importance": "search-importance",
+        "none_shown": words.NONE,
+        "script": script,
+        "script_digest": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        "style": _asset("page.css"),
+    }
+    return environment.get_template("page.html.j2")
 
 
 def _asset(name: str) -> str:
     return resources.files("study.report").joinpath(name).read_text(encoding="utf-8")
 
 
-def _head(name: str) -> str:
-    digest = base64.b64encode(hashlib.sha256(_asset("page.js").encode()).digest()).decode()
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta http-equiv="Content-Security-Policy"
- content="default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'">
-<title>{escape(name)}</title>
-<style>
-{_asset("page.css")}</style>
-</head>
-<body>
-<main>
-"""
-
-
-def _foot() -> str:
-    return f"\n</main>\n<script>{_asset('page.js')}</script>\n</body>\n</html>\n"
-
-
-def _counts(rows: ResultRows) -> str:
-    summaries = rows.summaries
-    planned = sum(s.seeds for s in summaries)
-    parts = [f"{count_of(len(summaries), rows.noun)}, {count_of(planned, 'trial')}"]
-    for outcome in ("solved", "unsolved", "diverged", "failed", "pending"):
-        count = sum(getattr(s, outcome) for s in summaries)
-        parts += [f"{count:,} {outcome}"] if count else []
-    return ": ".join([parts[0], ", ".join(parts[1:])])
-
-
-def _missing(rows: ResultRows) -> list[str]:
-    summaries = rows.summaries
-    pending, failed = sum(s.pending for s in summaries), sum(s.failed for s in summaries)
-    lacking = sum(not s.complete for s in summaries)
-    sentences = []
-    if pending:
-        sentences.append(
-            f"{count_of(pending, 'trial')} not yet done. Run the study again to train what is missing."
-        )
-    if failed:
-        sentences.append(
-            f"{count_of(failed, 'trial')} crashed and left no result. Run the study again to retry."
-        )
-    if sentences:
-        sentences.append(
-            f"Trials are missing in {count_of(lacking, rows.noun)} of {len(summaries)}: rates there are over the "
-            "trials that finished, marked with done/planned seeds in the table and half-filled markers in figures."
-        )
-    return sentences
+def _tables(report: Report) -> dict[str, TextTable | None]:
+    """Lay out every table; None where the report has nothing for one."""
+    rows, against, search, contrasts = report.rows, report.against, report.search, report.contrasts
+    return {
+        "results": table.summaries_table(rows),
+        "winners": winners_table(search, rows) if search and confirmed(search) else None,
+        "candidates": candidates_table(search) if search and search.candidates else None,
+        "comparison": table.comparison_table(rows, against) if against and against.comparisons else None,
+        "verdicts": table.verdicts_table(rows, report.verdicts) if report.verdicts else None,
+        "trends": table.trends_table(contrasts) if contrasts.trends else None,
+        "slopes": table.slopes_table(contrasts) if contrasts.slopes else None,
+        "pairs": table.pairs_table(contrasts) if contrasts.pairs else None,
+        "speeds": table.speeds_table(contrasts) if contrasts.speeds else None,
+    }
 
 
 def _stop_note(summaries: Sequence[Summary]) -> list[str]:
@@ -152,64 +121,37 @@ def _stop_note(summaries: Sequence[Summary]) -> list[str]:
         return []
     return [
         f"stop: when_decided was on: {count_of(early, 'trial')} ended once the outcome could no longer change. "
-        f"Outcomes and solved-at are those of full runs; seconds of training are not, and the sparsity error "
-        f"is that of the best step so far."
+        "Outcomes and solved-at are those of full runs; seconds of training are not, and the sparsity error "
+        "is that of the best step so far."
     ]
 
 
-def _table_note(opens: bool) -> str:
-    text = (
-        "Intervals are at 95%; solved at and sparsity error are of the solved trials. The best value of a question "
-        "is bold."
-    )
-    hint = " A row opens to its trials." if opens else ""
-    return f"<p class=small>{text}<span class=screen> A click on a column's title sorts.{hint}</span></p>"
-
-
-def _against_title(against: Comparisons | None) -> str:
-    if against is None or against.is_published:
-        return "Against the published numbers"
-    return f"Against {against.source}"
-
-
-def _comparison(rows: ResultRows, against: Comparisons) -> str:
-    comparison = against.comparisons
-    if not comparison:
-        return html.items(against.notes)
-    differing = [c for c in comparison if c.verdict == "differs"]
-    verb = "repeats" if len(comparison) == 1 else "repeat"
-    what = f"{verb} the protocol of" if against.is_published else "set beside"
-    finding = f"differ in {count_of(len(differing), rows.noun)}" if differing else "differ in none"
-    head = (
-        f"{count_of(len(comparison), rows.noun)} {what} {against.source}. Success rates {finding} "
-        f"(Fisher's exact test, two-sided, at {LEVEL:g} with Holm's correction). To agree means that no "
-        f"difference was detected with these seeds."
-    )
-    told = comparison if len(comparison) <= MOST_SENTENCES else differing
-    note = (
-        "Published means are shown as printed, except for the table static_seeds, where they are estimated "
-        "from the published seeds as this study's are. As printed, solved-at means are off by 1 to 2%, and "
-        "most sparsity errors are half the true mean."
-    )
-    table = html.table(
-        comparison_table(rows, against),
-        marked=[c.verdict == "differs" for c in comparison],
-        label="comparison",
-    )
-    sentences = html.items([_verdict(rows, c, against) for c in told])
-    small = f"<p class=small>{escape(note)}</p>" if against.is_published else ""
-    return f"<p>{escape(head)}</p>{sentences}{table}{small}{html.items(against.notes)}"
-
-
-def _verdict(rows: ResultRows, c: Comparison, against: Comparisons) -> str:
-    word = "differs from" if c.verdict == "differs" else "agrees with"
-    incomplete = "" if c.summary.complete and c.beside.complete else f", over an incomplete {rows.noun}"
-    other = "the published" if against.is_published else f"{against.source}'s"
-    table = f"; {c.beside.source}" if against.is_published else ""
+def _comparison_note(against: Comparisons, rows: ResultRows) -> str:
+    count = len(against.comparisons)
+    repeats = f"{'repeats' if count == 1 else 'repeat'} the protocol of"
+    differing = sum(c.verdict == "differs" for c in against.comparisons)
     return (
-        f"{rows.name(c.row)}: {c.summary.solved}/{c.summary.finished} {word} {other} "
-        f"{c.beside.solved}/{c.beside.finished} (p {_equals(c.p_value)}, after Holm "
-        f"{_equals(c.p_adjusted)}{table}{incomplete})."
+        f"{count_of(count, rows.noun)} {repeats if against.is_published else 'set beside'} {against.source}. "
+        f"Success rates differ in {count_of(differing, rows.noun) if differing else 'none'} "
+        f"(Fisher's exact test, two-sided, at {LEVEL:g} with Holm's correction). To agree means that no difference "
+        "was detected with these seeds."
+    )
+
+
+def _comparison_sentences(against: Comparisons, rows: ResultRows) -> list[str]:
+    """Describe the compared rows one by one; of very many, only those that differ."""
+    are_few = len(against.comparisons) <= MOST_SENTENCES
+    return [_sentence(c, against, rows) for c in against.comparisons if are_few or c.verdict == "differs"]
+
+
+def _sentence(c: Comparison, against: Comparisons, rows: ResultRows) -> str:
+    verb = "differs from" if c.verdict == "differs" else "agrees with"
+    others = "the published" if against.is_published else f"{against.source}'s"
+    source = f"; {c.beside.source}" if against.is_published else ""
+    lacking = "" if c.summary.complete and c.beside.complete else f", over an incomplete {rows.noun}"
+    return (
+        f"{rows.name(c.row)}: {c.summary.solved}/{c.summary.finished} {verb} {others} {c.beside.solved}/"
+        f"{c.beside.finished} (p {_equals(c.p_value)}, after Holm {_equals(c.p_adjusted)}{source}{lacking})."
     )
 
 
@@ -218,78 +160,20 @@ def _equals(p: float) -> str:
     return text if text.startswith("<") else f"= {text}"
 
 
-def _verdicts(report: Report) -> str:
-    if not report.verdicts:
-        return ""
-    table = html.table(
-        verdicts_table(report.rows, report.verdicts),
-        marked=[not verdict.is_sure for verdict in report.verdicts],
-        label="seeds enough",
-    )
-    return f"<p>{escape(verdicts_note(report.verdicts))}</p>{table}"
-
-
-def _contrasts(contrasts: Contrasts) -> str:
-    parts = []
-    if contrasts.trends:
-        title = (
-            "Does the success rate grow or fall with what is swept? Cochran-Armitage, by rank of the values"
-        )
-        parts.append(html.details(title, html.table(trends_table(contrasts), label="trends"), is_open=True))
-    if contrasts.slopes:
-        title = (
-            "Several hyperparameters at once: logistic regression of success, profile-likelihood intervals"
-        )
-        parts.append(html.details(title, html.table(slopes_table(contrasts), label="logistic regression")))
-    if contrasts.pairs:
-        title = "Methods two by two: Newcombe's interval of the difference, Fisher's exact test"
-        parts.append(html.details(title, html.table(pairs_table(contrasts), label="pairs of methods")))
-    if contrasts.speeds:
-        title = "Do methods take equally long to succeed, unsolved trials counted? Log-rank test"
-        parts.append(html.details(title, html.table(speeds_table(contrasts), label="log-rank tests")))
-    notes = html.items(contrasts.notes)
-    if not parts:
-        return notes
-    small = (
-        "Where there is Holm's correction it is over the rows of the table. Tests take trials as independent, also "
-        "those of one seed in different rows."
-    )
-    return "".join([*parts, notes, f"<p class=small>{escape(small)}</p>"])
-
-
-def _protocol(report: Report) -> str:
-    parts = [html.mapping(report.protocol)] if report.protocol else []
-    if report.spec:
-        parts.append(html.details("The study's file", f"<pre><code>{escape(report.spec)}</code></pre>"))
-    return "".join(parts)
-
-
-def _definitions() -> str:
-    return html.details("Columns of cells.csv, after the hyperparameters", html.mapping(STATISTICS_COLUMNS))
-
-
-def _trials(trials: pa.Table, rows: int, links: PageLinks | None) -> str:
-    """Give the page's script what it shows of a row's trials, a list a column."""
-    content: dict[str, Any] = {
-        "outcome": "".join(_CODES.get(str(name), "?") for name in trials["outcome"].to_pylist()),
-        "errors": {str(i): error for i, error in enumerate(trials["error"].to_pylist()) if error},
-        "link": None if links is None else links.trial(_PLACE),
+def _trials(trials: pa.Table, rows: int, links: PageLinks | None) -> dict[str, Any]:
+    """List what the page's script shows of the rows' trials, one list per column."""
+    columns = trials.to_pydict()
+    cell_ids = dict(zip(columns["row"], columns["cell_id"], strict=True))
+    numbers = ("solved_at_iteration", "sparsity_error", "test_mse", "training_s")
+    return {
+        "outcome": "".join(_CODES.get(str(outcome), "?") for outcome in columns["outcome"]),
+        "errors": {str(i): error for i, error in enumerate(columns["error"]) if error},
+        "link": links and links.trial(_PLACE),
         "place": _PLACE,
-        "cells": None if links is None else [cell and links.cell(cell) for cell in _cell_ids(trials, rows)],
+        "cells": links and [links.cell(cell_ids[row]) if row in cell_ids else None for row in range(rows)],
+        **{name: columns[name] for name in ("row", "seed", "trial_id")},
+        **{name: [_short(value) for value in columns[name]] for name in numbers},
     }
-    for name in ("row", "seed", "trial_id"):
-        content[name] = trials[name].to_pylist()
-    for name in ("solved_at_iteration", "sparsity_error", "test_mse", "training_s"):
-        content[name] = [_short(value) for value in trials[name].to_pylist()]
-    text = json.dumps(content, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
-    safe = text.replace("<", "\\u003c")  # nothing in a script element may look like its end
-    return f'<script type="application/json" id="trials">{safe}</script>'
-
-
-def _cell_ids(trials: pa.Table, rows: int) -> list[str | None]:
-    """Give each row's cell; None of a row without trials."""
-    found = dict(zip(trials["row"].to_pylist(), trials["cell_id"].to_pylist(), strict=True))
-    return [found.get(row) for row in range(rows)]
 
 
 def _short(value: float | None) -> float | None:

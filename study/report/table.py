@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +12,8 @@ from study.analysis.aggregate import CellSummary
 from study.analysis.comparison import Comparisons
 from study.analysis.contrasts import Contrasts
 from study.analysis.rows import ResultRows
+from study.analysis.summary import Summary
 from study.records import Cell, Interval
-from study.statistics import AsPublished
 
 if TYPE_CHECKING:
     from study.plan.until import Verdict  # what it imports takes long, and tables of files do without
@@ -37,73 +37,85 @@ class Column:
     is_number: bool = True
     best: frozenset[int] = frozenset()
 
+    @property
+    def cells(self) -> list[tuple[str, str, bool, bool]]:
+        """By row: the text, the number behind it ("" if the text is that), `is_number`, and whether it is best."""
+        return [
+            (text, _hidden_number(value, text), self.is_number, row in self.best)
+            for row, (text, value) in enumerate(zip(self.texts, self.values, strict=True))
+        ]
+
 
 @dataclass(frozen=True)
 class TextTable:
-    """A table of texts."""
+    """A table of texts.
+
+    Args:
+        columns: from left to right.
+        marked: rows to set off.
+    """
 
     columns: tuple[Column, ...]
+    marked: frozenset[int] = frozenset()
 
     @property
     def header(self) -> tuple[str, ...]:
-        """Give the columns' titles."""
+        """The columns' titles."""
         return tuple(column.title for column in self.columns)
 
     @property
     def rows(self) -> list[tuple[str, ...]]:
-        """Give the texts by row."""
+        """The texts by row."""
         return list(zip(*(column.texts for column in self.columns), strict=True))
+
+    @property
+    def cells(self) -> list[tuple[tuple[str, str, bool, bool], ...]]:
+        """The columns' cells by row."""
+        return list(zip(*(column.cells for column in self.columns), strict=True))
 
 
 def summaries_table(rows: ResultRows, *, is_narrow: bool = False, most: int | None = None) -> TextTable:
     """Lay out one row a summary: what tells it apart, then the statistics, the published estimators' beside.
 
-    A column of counts that are all zero (diverged, failed), or of seconds that nobody measured, is left out.
+    Rows that lack trials are marked. A column of counts that are all zero (diverged, failed), or of seconds that
+    nobody measured, is left out.
 
     Args:
         rows: the summaries, in order.
         is_narrow: for a terminal: no interval of the sparsity error, no restricted mean.
         most: rows to lay out; None for all.
     """
-    of_times = _interval_of(words.iterations)
-    of_errors = _nothing if is_narrow else _interval_of(words.error)
     some = rows.summaries[:most]
+    published = [] if rows.as_published is None else rows.as_published[:most]
+
+    def estimates(title: str, name: str, show: Callable[[Any], str], interval: str | None = None) -> Column:
+        best = result_rows.best(rows, name, show) if name in _BEST else ()
+        return _estimates(some, title, name, show, interval, best)
+
+    def as_published(name: str, show: Callable[[Any], str], interval: str | None) -> list[Column]:
+        return [_estimates(published, "as published", name, show, interval)] if published else []
+
+    of_errors = None if is_narrow else "sparsity_error_interval"
     columns = [
         *_keys(rows, range(len(some))),
-        Column(
-            "seeds",
-            tuple(f"{s.finished}" if s.complete else f"{s.finished}/{s.seeds}" for s in some),
-            tuple(s.finished for s in some),
-        ),
-        Column("solved", tuple(f"{s.solved}" for s in some), tuple(s.solved for s in some)),
-        _estimates(rows, most, "success rate", "success_rate", words.rate, _interval_of(words.rate)),
-        _estimates(rows, most, "solved at, median", "solved_at_median", words.iterations),
-        _estimates(
-            rows, most, "solved at, mean", "solved_at_mean", words.iterations, of_times, "solved_at_interval"
-        ),
-        *_published(rows, most, "solved_at", words.iterations, of_times),
+        seeds_column("seeds", some),
+        text_column("solved", [(str(s.solved), s.solved) for s in some]),
+        estimates("success rate", "success_rate", words.rate, "success_rate_interval"),
+        estimates("solved at, median", "solved_at_median", words.iterations),
+        estimates("solved at, mean", "solved_at_mean", words.iterations, "solved_at_interval"),
+        *as_published("solved_at_mean", words.iterations, "solved_at_interval"),
     ]
     if not is_narrow and any(s.solved < s.finished for s in some):
-        columns += _times_to_success(rows, most)
-    columns.append(
-        _estimates(
-            rows,
-            most,
-            "sparsity error",
-            "sparsity_error_mean",
-            words.error,
-            of_errors,
-            "sparsity_error_interval",
-        )
-    )
-    columns += _published(rows, most, "sparsity_error", words.error, of_errors)
+        columns += _times_to_success(some)
+    columns.append(estimates("sparsity error", "sparsity_error_mean", words.error, of_errors))
+    columns += as_published("sparsity_error_mean", words.error, of_errors)
     for name in ("diverged", "failed"):
-        counts = tuple(getattr(s, name) for s in some)
-        columns += [Column(name, tuple(map(str, counts)), counts)] if any(counts) else []
+        counts = [getattr(s, name) for s in some]
+        columns += [text_column(name, [(str(count), count) for count in counts])] if any(counts) else []
     for title, name in (("s/trial", "training_s_mean"), ("s to success", "solved_at_s_mean")):
         if any(getattr(s, name) is not None for s in some) and not (is_narrow and name == "solved_at_s_mean"):
-            columns.append(_estimates(rows, most, title, name, words.seconds))
-    return TextTable(tuple(columns))
+            columns.append(estimates(title, name, words.seconds))
+    return TextTable(tuple(columns), marked=places(not s.complete for s in some))
 
 
 def _keys(rows: ResultRows, some: Iterable[int], keys: Sequence[str] | None = None) -> list[Column]:
@@ -123,39 +135,28 @@ _BEST = ("success_rate", "solved_at_median", "solved_at_mean", "sparsity_error_m
 
 
 def _estimates(
-    rows: ResultRows,
-    most: int | None,
+    some: Sequence[Any],
     title: str,
     name: str,
     show: Callable[[Any], str],
-    show_interval: Callable[[Interval | None], str] = lambda interval: "",
     interval: str | None = None,
+    best: Iterable[int] = (),
 ) -> Column:
-    some = rows.summaries[:most]
     values = tuple(getattr(s, name) for s in some)
-    intervals = [getattr(s, interval or f"{name}_interval", None) for s in some]
-    best: Collection[int] = result_rows.best(rows, name, show) if name in _BEST else ()
-    texts = tuple(_pair(show(v), show_interval(i)) for v, i in zip(values, intervals, strict=True))
+    intervals = [getattr(s, interval) if interval else None for s in some]
+    texts = tuple(estimate(v, i, show) for v, i in zip(values, intervals, strict=True))
     return Column(title, texts, values, best=frozenset(best))
 
 
-def _times_to_success(rows: ResultRows, most: int | None) -> list[Column]:
+def _times_to_success(some: Sequence[Summary]) -> list[Column]:
     """Lay out restricted means, with what they are restricted to: over them, or beside each if questions differ."""
-    untils = [s.time_to_success_until for s in rows.summaries[:most]]
-    known = {until for until in untils if until is not None}
-    if not known:
+    untils = [s.time_to_success_until for s in some]
+    distinct = {until for until in untils if until is not None}
+    if not distinct:
         return []
-    up_to = f" up to {words.iterations(*known)}" if len(known) == 1 else ""
-    of_times = _interval_of(words.iterations)
-    column = _estimates(
-        rows,
-        most,
-        f"time to success, mean{up_to}",
-        "time_to_success_mean",
-        words.iterations,
-        of_times,
-        "time_to_success_interval",
-    )
+    up_to = f" up to {words.iterations(*distinct)}" if len(distinct) == 1 else ""
+    title, mean = f"time to success, mean{up_to}", "time_to_success_mean"
+    column = _estimates(some, title, mean, words.iterations, "time_to_success_interval")
     if up_to:
         return [column]
     texts = zip(column.texts, column.values, untils, strict=True)
@@ -163,24 +164,8 @@ def _times_to_success(rows: ResultRows, most: int | None) -> list[Column]:
     return [replace(column, texts=tuple(beside))]
 
 
-def _published(
-    rows: ResultRows,
-    most: int | None,
-    name: str,
-    show: Callable[[Any], str],
-    show_interval: Callable[[Interval | None], str],
-) -> list[Column]:
-    if rows.as_published is None:
-        return []
-    some: Sequence[AsPublished] = rows.as_published[:most]
-    values = tuple(getattr(p, f"{name}_mean") for p in some)
-    intervals = [getattr(p, f"{name}_interval") for p in some]
-    texts = tuple(_pair(show(v), show_interval(i)) for v, i in zip(values, intervals, strict=True))
-    return [Column("as published", texts, values)]
-
-
 def comparison_table(rows: ResultRows, against: Comparisons) -> TextTable:
-    """Lay out one row a compared row: the numbers here beside the others'."""
+    """Lay out one row a compared row: the numbers here beside the others'. Rows that differ are marked."""
     compared = against.comparisons
     at = [c.row for c in compared]
     keys = [key for key in rows.keys if key == "model" or len({rows.value(row, key) for row in at}) > 1]
@@ -200,7 +185,7 @@ def comparison_table(rows: ResultRows, against: Comparisons) -> TextTable:
     ]
     if any(c.log_rank_p is not None for c in compared):
         columns.append(text_column("p, log-rank, Holm", [_p(c.log_rank_p) for c in compared]))
-    return TextTable(tuple(columns))
+    return TextTable(tuple(columns), marked=places(c.verdict == "differs" for c in compared))
 
 
 def trends_table(contrasts: Contrasts) -> TextTable:
@@ -225,7 +210,7 @@ def slopes_table(contrasts: Contrasts) -> TextTable:
     odds = [
         ("separated", None)
         if s.odds_ratio is None
-        else (_pair(words.factor(s.odds_ratio), words.interval(s.interval, words.factor)), s.odds_ratio)
+        else (estimate(s.odds_ratio, s.interval, words.factor), s.odds_ratio)
         for s in some
     ]
     return TextTable(
@@ -257,7 +242,10 @@ def pairs_table(contrasts: Contrasts) -> TextTable:
 
 
 def verdicts_table(rows: ResultRows, verdicts: Sequence[Verdict]) -> TextTable:
-    """Lay out one row a cell, or a pair of cells, whose seeds were added until there were enough."""
+    """Lay out one row a cell, or a pair of cells, whose seeds were added until there were enough.
+
+    Rows whose seeds are not enough are marked.
+    """
     row_of = {s.cell_id: row for row, s in enumerate(rows.summaries) if isinstance(s, CellSummary)}
 
     def name(cell: Cell | None) -> tuple[str, str]:
@@ -281,7 +269,7 @@ def verdicts_table(rows: ResultRows, verdicts: Sequence[Verdict]) -> TextTable:
     sure = text_column(
         "enough?", [(word := "yes" if v.is_sure else "no", word) for v in verdicts], is_number=False
     )
-    return TextTable((*common, *measured, sure))
+    return TextTable((*common, *measured, sure), marked=places(not v.is_sure for v in verdicts))
 
 
 def verdicts_note(verdicts: Sequence[Verdict]) -> str:
@@ -320,6 +308,38 @@ def text_column(title: str, pairs: Sequence[tuple[str, Any]], *, is_number: bool
     return Column(title, tuple(text for text, _ in pairs), tuple(value for _, value in pairs), is_number)
 
 
+def seeds_column(title: str, summaries: Sequence[Summary]) -> Column:
+    """Make a column of how many trials have finished; of rows that lack some, of how many."""
+    texts = (str(s.finished) if s.complete else f"{s.finished}/{s.seeds}" for s in summaries)
+    return text_column(title, [(text, s.finished) for text, s in zip(texts, summaries, strict=True)])
+
+
+def estimate(value: float | None, interval: Interval | None, write: Callable[[float | None], str]) -> str:
+    """Write an estimate with its 95% interval, if it has one.
+
+    Example:
+        >>> estimate(0.9, (0.826, 0.945), words.rate), estimate(0.9, None, words.rate)
+        ('0.90 [0.83, 0.94]', '0.90')
+    """
+    return f"{write(value)} {words.interval(interval, write)}".rstrip()
+
+
+def places(are_marked: Iterable[bool]) -> frozenset[int]:
+    """Number the rows, and give those that are marked.
+
+    Example:
+        >>> sorted(places([True, False, True]))
+        [0, 2]
+    """
+    return frozenset(row for row, is_marked in enumerate(are_marked) if is_marked)
+
+
+def _hidden_number(value: Any, text: str) -> str:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or str(value) == text:
+        return ""
+    return f"{value:.17g}"
+
+
 def _named(title: str, names: Sequence[str]) -> list[Column]:
     """Name what rows are of, unless all are of one that needs no name."""
     return [text_column(title, [(name, name) for name in names], is_number=False)] if any(names) else []
@@ -335,19 +355,15 @@ def _end(end: tuple[float, float]) -> tuple[str, float]:
 
 
 def _rate(s: Any) -> tuple[str, float | None]:
-    return _pair(words.rate(s.success_rate), words.interval(s.success_rate_interval)), s.success_rate
+    return estimate(s.success_rate, s.success_rate_interval, words.rate), s.success_rate
 
 
 def _change(value: float, interval: Interval) -> tuple[str, float]:
-    return _pair(words.change(value), words.interval(interval, words.change)), value
+    return estimate(value, interval, words.change), value
 
 
 def _of(solved: int, of: Any) -> str:
     return f"{solved}/{of.finished}" if of.complete else f"{solved}/{of.finished}, incomplete"
-
-
-def _pair(value: str, interval: str) -> str:
-    return f"{value} {interval}".rstrip()
 
 
 def _both(s: Any) -> tuple[str, float | None]:
@@ -355,11 +371,3 @@ def _both(s: Any) -> tuple[str, float | None]:
     if median is None and mean is None:
         return words.NONE, None
     return f"{words.iterations(median)}, {words.iterations(mean)}", mean
-
-
-def _interval_of(write: Callable[[float | None], str]) -> Callable[[Interval | None], str]:
-    return lambda interval: words.interval(interval, write)
-
-
-def _nothing(interval: Interval | None) -> str:
-    return ""

@@ -37,8 +37,7 @@ def summaries_table(rows: ResultRows, *, title: str | None = None, most: int | N
         title: above the table.
         most: rows to show; None for all.
     """
-    incomplete = [not summary.complete for summary in rows.summaries]
-    return _rich(table.summaries_table(rows, is_narrow=True, most=most), title, incomplete[:most])
+    return _rich(table.summaries_table(rows, is_narrow=True, most=most), title)
 
 
 def show_summaries(console: Console, rows: ResultRows, title: str) -> None:
@@ -51,16 +50,12 @@ def show_summaries(console: Console, rows: ResultRows, title: str) -> None:
 def comparisons_table(rows: ResultRows, against: Comparisons) -> Table:
     """Show one row a compared row; one that differs is bold."""
     title = f"Beside {'the published numbers' if against.is_published else against.source}"
-    made = _rich(table.comparison_table(rows, against), title, [False] * len(against.comparisons))
-    for row, compared in zip(made.rows, against.comparisons, strict=True):
-        row.style = "bold" if compared.verdict == "differs" else ""
-    return made
+    return _rich(table.comparison_table(rows, against), title, mark="bold")
 
 
 def verdicts_table(rows: ResultRows, verdicts: Sequence[Verdict]) -> Table:
     """Show whether the seeds are enough; those that are not are dimmed."""
-    dim = [not verdict.is_sure for verdict in verdicts]
-    return _rich(table.verdicts_table(rows, verdicts), "Are the seeds enough?", dim)
+    return _rich(table.verdicts_table(rows, verdicts), "Are the seeds enough?")
 
 
 def show_search(console: Console, search: Searched, rows: ResultRows) -> None:
@@ -72,29 +67,28 @@ def show_search(console: Console, search: Searched, rows: ResultRows) -> None:
         console.print(line)
 
 
-def _upright(text: TextTable, title: str) -> Table:
+def _upright(content: TextTable, title: str) -> Table:
     """Lay a table of a few rows out with a column a row: names of many columns need more room than a terminal has."""
-    made = Table(title=Text(title), title_justify="left", box=None, pad_edge=False, show_header=False)
-    made.add_column()
-    for _ in text.rows[:_MOST_UPRIGHT]:
-        made.add_column(justify="right")
-    for column in text.columns:
-        made.add_row(Text(column.title), *map(Text, column.texts[:_MOST_UPRIGHT]))
-    if len(text.rows) > _MOST_UPRIGHT:
-        made.caption = f"... and {len(text.rows) - _MOST_UPRIGHT} more, in the files"
-    return made
+    upright = Table(title=Text(title), title_justify="left", box=None, pad_edge=False, show_header=False)
+    upright.add_column()
+    for _ in content.rows[:_MOST_UPRIGHT]:
+        upright.add_column(justify="right")
+    for column in content.columns:
+        upright.add_row(Text(column.title), *map(Text, column.texts[:_MOST_UPRIGHT]))
+    if len(content.rows) > _MOST_UPRIGHT:
+        upright.caption = f"... and {len(content.rows) - _MOST_UPRIGHT} more, in the files"
+    return upright
 
 
-def _rich(text: TextTable, title: str | None, is_dim: Sequence[bool]) -> Table:
-    # names come from people: Text, since a plain str would be read as markup
+def _rich(content: TextTable, title: str | None, mark: str = "dim") -> Table:
+    # Names come from people: each is a Text, since a plain str would be read as markup.
     heading = None if title is None else Text(title)
-    made = Table(title=heading, title_justify="left", box=None, pad_edge=False)
-    for column in text.columns:
-        made.add_column(
+    laid_out = Table(title=heading, title_justify="left", box=None, pad_edge=False)
+    for column in content.columns:
+        laid_out.add_column(
             Text(column.title), justify="right" if column.is_number else "left", header_style="bold"
         )
-    for i, (row, dim) in enumerate(zip(text.rows, is_dim, strict=True)):
-        best = [i in column.best for column in text.columns]
-        shown = [Text(word, style="bold" if bold else "") for word, bold in zip(row, best, strict=True)]
-        made.add_row(*shown, style="dim" if dim else "")
-    return made
+    for row in range(len(content.rows)):
+        texts = [Text(c.texts[row], style="bold" if row in c.best else "") for c in content.columns]
+        laid_out.add_row(*texts, style=mark if row in content.marked else "")
+    return laid_out

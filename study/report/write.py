@@ -33,7 +33,7 @@ USUAL = tuple(kind for kind in FORMATS if kind != "pdf")
 
 
 _LIST = ".report.json"
-"""What a report has written into a folder, by name, each with the digest of its content."""
+"""Lists the files that a report has written into a folder, each with the digest of its content."""
 
 
 def draws(formats: Collection[str]) -> bool:
@@ -81,67 +81,69 @@ def write_report(
 
 
 def _with_figures(report: Report) -> dict[str, Callable[[], bytes | str]]:
-    # only here, since matplotlib takes half a second to import, and tables do without
+    # Imported only here: matplotlib takes half a second to import, and tables do without it.
     from study.report import page
     from study.report.figures.all import draw
     from study.report.figures.style import render
 
-    drawn = draw(report)
-    found: dict[str, Callable[[], bytes | str]] = {
-        f"{figure.name}.{kind}": partial(render, figure, kind) for figure in drawn for kind in KINDS
+    figures = draw(report)
+    contents: dict[str, Callable[[], bytes | str]] = {
+        f"{figure.name}.{kind}": partial(render, figure, kind) for figure in figures for kind in KINDS
     }
-    found["report.html"] = lambda: page.page(report, drawn)
-    found["report.md"] = lambda: files.markdown(report, drawn)
-    return found
+    contents["report.html"] = lambda: page.page(report, figures)
+    contents["report.md"] = lambda: files.markdown(report, figures)
+    return contents
 
 
 def _write_all(
     folder: Path, names: Sequence[str], contents: Mapping[str, Callable[[], bytes | str]], *, is_ours: bool
 ) -> list[Path]:
-    """Write what there is of some files, and take away what an earlier report left of them; nobody else's file is."""
-    made = {name: _shown(contents[name]()) for name in names if name in contents}
+    """Write those of some files that have a content, and delete the others if an earlier report has written them."""
+    written = {name: _as_bytes(contents[name]()) for name in names if name in contents}
     before = _listed(folder)
-    if before is None and is_ours:  # a report from when there was no list
+    if before is None and is_ours:  # written by a version that kept no list
         before = {name: _digest(folder / name) for name in names}
     before = before or {}
-    others = [name for name in made if name not in before and (folder / name).exists() and not is_ours]
+    others = [name for name in written if name not in before and (folder / name).exists() and not is_ours]
     if others:
         raise InputError(
             f"{folder} has {', '.join(others)}, which no report listed in its {_LIST} has written: nothing was changed "
             "there; give another --out, or move what is there"
         )
-    folder.mkdir(parents=not is_ours, exist_ok=True)  # a study that is gone is not begun anew by its report
+    folder.mkdir(
+        parents=not is_ours, exist_ok=True
+    )  # no folder is made for a study that is gone from the store
     for name in names:
-        if name not in made and before.get(name) == _digest(folder / name):
+        if name not in written and before.get(name) == _digest(folder / name):
             (folder / name).unlink(missing_ok=True)
-    listed = {name: digest for name, digest in before.items() if (folder / name).exists()}
-    listed |= {name: hashlib.sha256(data).hexdigest() for name, data in made.items()}
-    # Before the files, so that what a kill leaves is known to be ours.
-    _write(folder / _LIST, json.dumps({"files": listed}, indent=1, sort_keys=True).encode())
-    return [_write(folder / name, data) for name, data in made.items()]
+    digests = {name: digest for name, digest in before.items() if (folder / name).exists()}
+    digests |= {name: hashlib.sha256(data).hexdigest() for name, data in written.items()}
+    # The list comes first, so that whatever a kill leaves behind is known to be ours.
+    _write(folder / _LIST, json.dumps({"files": digests}, indent=1, sort_keys=True).encode())
+    return [_write(folder / name, data) for name, data in written.items()]
 
 
 def _listed(folder: Path) -> dict[str, str] | None:
-    """Read the list of a folder; None if there is none that can be believed."""
+    """Read a folder's list; None if there is none, or none that can be read."""
     try:
-        found = json.loads((folder / _LIST).read_bytes())["files"]
-        return {str(name): str(digest) for name, digest in found.items()}
+        digests = json.loads((folder / _LIST).read_bytes())["files"]
+        return {str(name): str(digest) for name, digest in digests.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 
 def _digest(path: Path) -> str:
-    """Give the digest of a file; nothing of what isn't one."""
+    """Compute the digest of a file; empty if it isn't one."""
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 
-def _shown(content: bytes | str) -> bytes:
-    """Write out what would steer the terminal of whoever looks at a file there."""
+def _as_bytes(content: bytes | str) -> bytes:
+    """Encode a text, whose control characters are written out: they could steer the terminal that shows the file."""
     return content if isinstance(content, bytes) else visible(content).encode()
 
 
 def _write(path: Path, data: bytes) -> Path:
-    """Put a file in place whole: a reader sees the old one or the new one."""
+    """Put a whole file in place: a reader sees the old one or the new one."""
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as draft:
         draft.write(data)
     try:

@@ -16,7 +16,7 @@ from study.environment import versions
 NAME = "report.json"
 """A file next to the results that holds the mark of the last report and the digest of each of its files."""
 
-_PACKAGES = ("matplotlib", "pyarrow", "scipy")
+_PACKAGES = ("jinja2", "matplotlib", "pyarrow", "scipy")
 """Packages that a report depends on, in addition to those of `study.environment.versions`."""
 
 

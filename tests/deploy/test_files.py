@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 import yaml
+from hatchling.builders.wheel import WheelBuilder
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -266,6 +267,15 @@ def test_the_build_sees_only_what_it_needs() -> None:
         "README.md",
     }
     assert all((ROOT / name).exists() for name in let_in)
+
+
+def test_the_wheel_carries_what_stands_beside_the_code() -> None:
+    """Templates, styles, presets and tables that the code reads are installed with it."""
+    packaged = {file.distribution_path for file in WheelBuilder(str(ROOT)).recurse_included_files()}
+    files = [path for name in ("study", "tasks", "units") for path in (ROOT / name).rglob("*.*")]
+    beside = {path.relative_to(ROOT).as_posix() for path in files if path.suffix not in (".py", ".pyc")}
+    assert "study/report/page.html.j2" in beside
+    assert beside <= packaged
 
 
 @pytest.mark.parametrize("path", FILES, ids=NAMES)

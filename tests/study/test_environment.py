@@ -26,21 +26,22 @@ def code_of(folder: Path) -> str:
 
 
 def test_the_code_tells_checkouts_apart(tmp_path):
-    """The same files elsewhere have the same digest; a changed line, a moved file and a new one change it."""
+    """The same files elsewhere have the same digest; a changed line or template, a moved and a new file change it."""
     for folder in ("study", "units", "tasks"):
         shutil.copytree(
             ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "*.csv")
         )
     seen = {code_of(tmp_path)}
     assert seen == {versions()["code"]}
-    changed = tmp_path / "units" / "nmu.py"
-    changed.write_text(changed.read_text() + "\n")
-    seen.add(code_of(tmp_path))
+    for name in ("units/nmu.py", "study/report/page.html.j2"):
+        changed = tmp_path / name
+        changed.write_text(changed.read_text() + "\n")
+        seen.add(code_of(tmp_path))
     (tmp_path / "units" / "more.py").touch()
     seen.add(code_of(tmp_path))
     (tmp_path / "units" / "more.py").rename(tmp_path / "tasks" / "more.py")
     seen.add(code_of(tmp_path))
-    assert len(seen) == 4
+    assert len(seen) == 5
 
 
 def test_a_difference_names_both():

@@ -10,6 +10,7 @@ from study import words
 from study.analysis.search import Searched, Sought, Tried
 from study.analysis.summary import Summary
 from study.records import Interval
+from study.report.table import estimate
 
 _ITERATIONS = ("sparsity_start", "sparsity_end")
 
@@ -36,8 +37,7 @@ class Measured:
 
     def text(self, summary: Summary) -> str:
         """Write the estimate with its interval."""
-        value, interval = self.of(summary)
-        return f"{self.write(value)} {words.interval(interval, self.write)}".rstrip()
+        return estimate(*self.of(summary), self.write)
 
 
 MEASURED: Mapping[str, Measured] = {
@@ -90,8 +90,8 @@ def value(parameter: str, given: Any) -> str:
     return words.show_value(parameter.rpartition(".")[2], given)
 
 
-def told_apart(search: Searched) -> str:
-    """Say where the search and what fresh seeds say are of different trials; empty where they aren't."""
+def objectives_note(search: Searched) -> str:
+    """Say for which objectives the search counts other trials than fresh seeds do; empty if for none."""
     names = [words.title(objective.name) for objective in search.objectives if objective.name in _OF_SOLVED]
     if not names:
         return ""
@@ -121,17 +121,17 @@ def worth(sought: Sought, given: float) -> str:
 
 def described(search: Searched, candidate: Tried) -> str:
     """Say what a candidate was worth, by how many seeds, and what it chose."""
-    told = ", ".join(
+    worths = ", ".join(
         f"{sought.title} {worth(sought, given)}"
         for sought, given in zip(search.objectives, candidate.values, strict=True)
     )
-    return f"#{candidate.number}: {told}, {candidate.seeds} seeds; {choices(candidate.params)}"
+    return f"#{candidate.number}: {worths}, {candidate.seeds} seeds; {choices(candidate.params)}"
 
 
 def confirmed(search: Searched) -> list[tuple[Tried, int]]:
     """List the candidates that were run with fresh seeds, each with its row of the report, in the rows' order."""
-    found = [(candidate, candidate.row) for candidate in search.candidates if candidate.row is not None]
-    return sorted(found, key=lambda pair: pair[1])
+    pairs = [(candidate, candidate.row) for candidate in search.candidates if candidate.row is not None]
+    return sorted(pairs, key=lambda pair: pair[1])
 
 
 def by_importance(search: Searched) -> list[str]:
@@ -155,8 +155,8 @@ def selected(search: Searched, most: int) -> Sequence[Tried]:
     """
     if len(search.candidates) <= most:
         return search.candidates
-    kept = [c for c in search.candidates if c.is_front or c.row is not None][:most]
+    best = [c for c in search.candidates if c.is_front or c.row is not None][:most]
     others = [c for c in search.candidates if not c.is_front and c.row is None]
-    room = most - len(kept)
-    kept += [others[i * len(others) // room] for i in range(room)]
-    return sorted(kept, key=lambda candidate: candidate.number)
+    room = most - len(best)
+    between = [others[i * len(others) // room] for i in range(room)]
+    return sorted([*best, *between], key=lambda candidate: candidate.number)

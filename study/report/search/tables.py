@@ -12,7 +12,7 @@ from study.analysis.rows import ResultRows
 from study.analysis.search import Chosen, Searched, Tried
 from study.report.content import DataRows
 from study.report.search import names as search_names
-from study.report.table import Column, TextTable, text_column
+from study.report.table import Column, TextTable, places, seeds_column, text_column
 
 MOST_CANDIDATES = 500
 """Rows of the table of candidates: beyond, the page is slow, and candidates.csv has all."""
@@ -30,10 +30,10 @@ def winners_table(search: Searched, rows: ResultRows) -> TextTable:
         search: what was tried.
         rows: of the report.
     """
-    found = search_names.confirmed(search)
-    some = [candidate for candidate, _ in found]
-    summaries = [rows.summaries[row] for _, row in found]
-    names = ("success_rate", *(o.name for o in search.objectives if o.name != "success_rate"))
+    confirmed = search_names.confirmed(search)
+    some = [candidate for candidate, _ in confirmed]
+    summaries = [rows.summaries[row] for _, row in confirmed]
+    names = dict.fromkeys(["success_rate", *(objective.name for objective in search.objectives)])
     measured = [search_names.MEASURED[name] for name in names]
     return TextTable(
         (
@@ -41,24 +41,16 @@ def winners_table(search: Searched, rows: ResultRows) -> TextTable:
             *_parameters(search, some),
             *_seen(search, some),
             *(
-                Column(
-                    f"by fresh seeds: {one.title}",
-                    tuple(one.text(summary) for summary in summaries),
-                    tuple(one.of(summary)[0] for summary in summaries),
-                )
-                for one in measured
+                text_column(f"by fresh seeds: {m.title}", [(m.text(s), m.of(s)[0]) for s in summaries])
+                for m in measured
             ),
-            Column(
-                "fresh seeds",
-                tuple(f"{s.finished}" if s.complete else f"{s.finished}/{s.seeds}" for s in summaries),
-                tuple(s.finished for s in summaries),
-            ),
+            seeds_column("fresh seeds", summaries),
         )
     )
 
 
 def candidates_table(search: Searched) -> TextTable:
-    """Lay out one row a candidate, in order; of very many the front and others evenly between."""
+    """Lay out one row a candidate, in order; of very many, the front and others evenly between. The front is marked."""
     some = search_names.selected(search, MOST_CANDIDATES)
     return TextTable(
         (
@@ -67,8 +59,9 @@ def candidates_table(search: Searched) -> TextTable:
             *_parameters(search, some),
             text_column("seeds", [(str(c.seeds), c.seeds) for c in some]),
             *_values(search, some),
-            text_column("front", [(word := _results_of(c), word) for c in some], is_number=False),
-        )
+            text_column("front", [(word := _front_text(c), word) for c in some], is_number=False),
+        ),
+        marked=places(c.is_front for c in some),
     )
 
 
@@ -97,8 +90,8 @@ def candidates_rows(search: Searched) -> DataRows:
     )
 
 
-def told(search: Searched) -> str:
-    """Say in words how the search went."""
+def progress_note(search: Searched) -> str:
+    """Say how the search went, in a few sentences."""
     seeds = [candidate.seeds for candidate in search.candidates]
     rounds = len({candidate.round for candidate in search.candidates})
     parts = [
@@ -110,11 +103,11 @@ def told(search: Searched) -> str:
         parts.append(f"They took {search.trials:,} of {search.budget:,} trials, {each} seeds each.")
     fresh = count_of(search.fresh, "fresh seed")
     if search.is_over:
-        found = len(search_names.confirmed(search))
-        who = "1 of them was" if found == 1 else f"{found} of them were"
-        each = "it is" if found == 1 else "they are"
+        count = len(search_names.confirmed(search))
+        who = "1 of them was" if count == 1 else f"{count} of them were"
+        each = "it is" if count == 1 else "they are"
         parts.append(
-            f"{who} run again with {fresh}{'' if found == 1 else ' each'}, on which no decision of the search depends: "
+            f"{who} run again with {fresh}{'' if count == 1 else ' each'}, on which no decision of the search depends: "
             f"only these say how good {each}."
         )
     else:
@@ -123,20 +116,20 @@ def told(search: Searched) -> str:
 
 
 def importance_line(search: Searched) -> str:
-    """Name what mattered, the most important first, in a line; empty where nobody knows."""
-    found = search_names.by_importance(search)
-    if not found:
+    """Name what mattered, the most important first, in a line; empty if it isn't known."""
+    names = search_names.by_importance(search)
+    if not names:
         return ""
     shares = [
         f"{search_names.title(name)} {search_names.importance(search, name):.2f}"
-        for name in found[:_MOST_NAMED]
+        for name in names[:_MOST_NAMED]
     ]
-    more = f", and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
+    more = f", and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     over = "" if len(search.importance) == 1 else ", mean over the objectives"
     return f"What mattered (PED-ANOVA{over}): {', '.join(shares)}{more}."
 
 
-def _results_of(candidate: Tried) -> str:
+def _front_text(candidate: Tried) -> str:
     if candidate.row is not None:
         return "confirmed"
     return "front" if candidate.is_front else ""
@@ -148,23 +141,22 @@ def _is_number(parameter: Chosen) -> bool:
 
 
 def _parameters(search: Searched, some: Sequence[Tried]) -> list[Column]:
-    """Give a column a parameter that any of some candidates has."""
-    return [
-        Column(
+    """Lay out one column per parameter that any of some candidates has."""
+
+    def column(parameter: Chosen) -> Column:
+        values = [c.params.get(parameter.name) for c in some]
+        texts = [search_names.value(parameter.name, value) or words.NONE for value in values]
+        return text_column(
             search_names.title(parameter.name),
-            tuple(
-                search_names.value(parameter.name, c.params.get(parameter.name)) or words.NONE for c in some
-            ),
-            tuple(c.params.get(parameter.name) for c in some),
-            _is_number(parameter),
+            list(zip(texts, values, strict=True)),
+            is_number=_is_number(parameter),
         )
-        for parameter in search.parameters
-        if any(parameter.name in c.params for c in some)
-    ]
+
+    return [column(p) for p in search.parameters if any(p.name in c.params for c in some)]
 
 
 def _seen(search: Searched, some: Sequence[Tried]) -> list[Column]:
-    """Give what the search saw, with the seeds by which it did."""
+    """Lay out what the search saw, with the number of seeds by which it did."""
     return [
         Column(
             f"in the search: {column.title}",
@@ -177,10 +169,8 @@ def _seen(search: Searched, some: Sequence[Tried]) -> list[Column]:
 
 def _values(search: Searched, some: Sequence[Tried]) -> list[Column]:
     return [
-        Column(
-            objective.title,
-            tuple(search_names.worth(objective, c.values[i]) for c in some),
-            tuple(c.values[i] for c in some),
+        text_column(
+            objective.title, [(search_names.worth(objective, c.values[i]), c.values[i]) for c in some]
         )
         for i, objective in enumerate(search.objectives)
     ]

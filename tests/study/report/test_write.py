@@ -12,6 +12,7 @@ import stat
 from dataclasses import replace
 from html.parser import HTMLParser
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from matplotlib.figure import Figure
@@ -24,15 +25,15 @@ from study.report import (
     FORMATS,
     cells,
     comparisons_table,
-    html,
     summaries_table,
     with_published,
     write_report,
 )
+from study.report.figures.inline import inline
 from study.report.figures.style import INK, Drawn, Tips
 from study.report.files import STATISTICS_COLUMNS
 
-HOSTILE = '_<script>alert("x")</script> & [bold]*|` $x^ --> ]]>'
+HOSTILE = '_<script>alert("x")</script> & [bold]*|` $x^ --> ]]> {{ 1 }} {% raw %}'
 
 
 class Page(HTMLParser):
@@ -49,6 +50,12 @@ class Page(HTMLParser):
 
     def handle_data(self, data):
         self.text += data
+
+
+def trials_of(text):
+    """Read what a page gives its script of the trials."""
+    (content,) = re.findall(r'id="trials">(.*?)</script>', text)
+    return json.loads(content)
 
 
 @pytest.fixture(name="write")
@@ -233,15 +240,15 @@ def test_only_a_figures_colours_and_ids_become_the_pages():
     axes.plot([0, 1], [0, 1], color=INK)
     tips = Tips()
     tips.add(axes, 0.5, 0.5, '#262626 url(#a) id="c" style="fill: #ffffff"')
-    made = html.figure(Drawn("one", "#262626", "url(#d)", figure, tips))
-    page = Page(made)
+    drawing = inline(Drawn("one", "#262626", "url(#d)", figure, tips))
+    page = Page(drawing)
     assert '#262626 url(#a) id="c" style="fill: #ffffff"' in page.text
     assert ("aria-label", "#262626") in page.attributes
-    assert "<!--" not in made
+    assert "<!--" not in drawing
     styles = [value for name, value in page.attributes if name == "style"]
     assert any("stroke: var(--ink)" in style for style in styles)
     assert not any(INK in style for style in styles)
-    ids = {value for name, value in page.attributes if name == "id" and value != "figure-one"}
+    ids = {value for name, value in page.attributes if name == "id"}
     assert all(value.startswith("one-") for value in ids)
     used = {value[1:] for name, value in page.attributes if name == "xlink:href"}
     clips = {value[5:-1] for name, value in page.attributes if name == "clip-path"}
@@ -255,9 +262,19 @@ def test_a_row_without_trials_has_no_link(write, demo, listed, dashboard):
     trials = listed(demo[0])
     rest = trials.filter(pc.not_equal(trials["row"], 1))
     text = write(trials=rest, links=dashboard)["report.html"].read_text()
-    (told,) = re.findall(r'id="trials">(.*?)</script>', text)
     expected = [dashboard.cell(s.cell_id) for s in demo[0]]
-    assert json.loads(told)["cells"] == [expected[0], None, *expected[2:]]
+    assert trials_of(text)["cells"] == [expected[0], None, *expected[2:]]
+
+
+def test_what_a_trial_says_stays_in_its_script(write, demo, listed):
+    """An error that looks like the end of the script, or the start of a comment, is given on as it is."""
+    trials = listed(demo[0])
+    error = "</script><!--<b>it & that"
+    column = trials.schema.get_field_index("error")
+    trials = trials.set_column(column, "error", pa.array([error] * len(trials)))
+    text = write(trials=trials)["report.html"].read_text()
+    assert Page(text).tags.count("script") == 2
+    assert set(trials_of(text)["errors"].values()) == {error}
 
 
 def test_the_terminal_shows_only_what_varies(demo):

@@ -86,7 +86,7 @@ def test_very_many_trials_are_not_listed(here, monkeypatch):
     """Beyond a limit the page has no trials, and no buttons to open them."""
     monkeypatch.setattr(study_results, "MOST_TRIALS", 17)
     text = page.page(study_results.report(load.load_results("little", here / "studies")), [])
-    assert "<button type=button class=open" not in text
+    assert 'class="open"' not in text
     assert 'id="trials"' not in text
 
 

@@ -146,7 +146,7 @@ def _caption(search: Searched, shown: int) -> str:
             "Dashes lead from a confirmed candidate to what fresh seeds say of it, an estimate with its 95% intervals: "
             "as an estimate it may look better than the end of an interval did."
         )
-        sentences += filter(None, [search_names.told_apart(search)])
+        sentences += filter(None, [search_names.objectives_note(search)])
     else:
         sentences.append("No candidate has been confirmed yet.")
     if shown < len(search.candidates):

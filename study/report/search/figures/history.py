@@ -151,7 +151,7 @@ def _caption(search: Searched, shown: int) -> str:
             "What fresh seeds say is an estimate with its 95% interval, and is what a candidate is worth; it isn't the "
             "end of an interval, so that it may well look better than what the search saw."
         )
-        sentences += filter(None, [search_names.told_apart(search)])
+        sentences += filter(None, [search_names.objectives_note(search)])
     else:
         sentences.append("No candidate has been confirmed yet.")
     numbers = search.candidates[-1].number + 1

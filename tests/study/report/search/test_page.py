@@ -12,10 +12,9 @@ import pytest
 import yaml
 
 from study.console import Console
-from study.report import FORMATS, html, show_search, write_report
+from study.report import FORMATS, page, show_search, write_report
 from study.report.figures.names import SEARCH
 from study.report.search import names as search_names
-from study.report.search import page as search_page
 from study.report.search import tables as search_tables
 from study.report.search.tables import MOST_CANDIDATES
 
@@ -35,6 +34,17 @@ def _write(tmp_path, report_of, search_of):
         return {path.name: path for path in write_report(tmp_path / folder, report, formats)}
 
     return write
+
+
+@pytest.fixture(name="section")
+def _section(report_of):
+    """Write a page, without figures, and cut out what it says of a search; empty if it has no such section."""
+
+    def section(search, rows):
+        text = page.page(replace(report_of(rows.summaries), rows=rows, search=search), [])
+        return "".join(re.findall(r'<section[^>]* id="search">.*?</section>', text, re.DOTALL))
+
+    return section
 
 
 def test_winners_stand_with_their_choices_and_fresh_rates(search_of):
@@ -61,11 +71,11 @@ def test_fresh_rates_are_told_whatever_was_sought(search_of):
 def test_where_search_and_fresh_seeds_are_of_different_trials_it_is_said(search_of, write):
     """Solved at counts unsolved trials in the search, and not in tables: page, Markdown and captions say so."""
     objectives = ["success_rate", "solved_at", "sparsity_error"]
-    text = search_names.told_apart(search_of(objectives)[0])
+    text = search_names.objectives_note(search_of(objectives)[0])
     assert text.startswith(
         "For solved at and sparsity error the search takes the geometric mean of all trials"
     )
-    assert search_names.told_apart(search_of(["success_rate", "time_to_success"])[0]) == ""
+    assert search_names.objectives_note(search_of(["success_rate", "time_to_success"])[0]) == ""
     files = write(objectives=objectives, formats=("html", "md"))
     assert files["report.html"].read_text().count(text) == 3  # the section and two captions
     assert text in files["report.md"].read_text()
@@ -82,13 +92,13 @@ def test_all_candidates_are_listed_with_the_front_set_off(search_of):
     assert found["front"][11] == "confirmed"
 
 
-def test_of_very_many_candidates_the_table_has_some(search_of):
+def test_of_very_many_candidates_the_table_has_some(search_of, section):
     """The front is among the 500, and the page says where the others are."""
     search, rows = search_of(count=MOST_CANDIDATES + 100, winners=(11, 577))
     found = columns(search_tables.candidates_table(search))
     assert len(set(found["candidate"])) == MOST_CANDIDATES
     assert {"#11", "#577"} <= set(found["candidate"])
-    text = search_page.section(search, rows, [])
+    text = section(search, rows)
     assert f"{MOST_CANDIDATES} of them, the front among them; candidates.csv has all." in text
     assert len(search_tables.candidates_rows(search).rows) == MOST_CANDIDATES + 100
 
@@ -96,17 +106,17 @@ def test_of_very_many_candidates_the_table_has_some(search_of):
 def test_words_say_how_the_search_went(search_of):
     """Sampler, candidates, rounds, impossible suggestions, budget and fresh seeds are told."""
     search, _ = search_of()
-    assert search_tables.told(search) == (
+    assert search_tables.progress_note(search) == (
         "TPE, Optuna 5.0.0 suggested 30 candidates in 3 rounds, and 2 settings that can't be. They took 600 of 600 "
         "trials, 5 to 40 seeds each. 1 of them was run again with 100 fresh seeds, on which no decision of the search "
         "depends: only these say how good it is."
     )
     going_on, _ = search_of(winners=())
-    assert search_tables.told(going_on).endswith(
+    assert search_tables.progress_note(going_on).endswith(
         "The search goes on; what it finds is run again with 100 fresh seeds each at its end."
     )
     none_yet, _ = search_of(count=0, winners=())
-    assert "suggested 0 candidates" in search_tables.told(none_yet)
+    assert "suggested 0 candidates" in search_tables.progress_note(none_yet)
 
 
 def test_importance_is_a_line(search_of):
@@ -151,7 +161,7 @@ def test_the_page_has_the_search_after_the_results(write):
     assert "study: demo-winner" in text
     section = text[places[1] : places[3]]
     assert section.count("<tr data-row=") == 1 + 30
-    assert section.count("class=marked") == 1
+    assert section.count('class="marked"') == 1
 
 
 def test_a_report_of_a_search_has_its_files_and_a_study_takes_them_away(write):
@@ -209,13 +219,13 @@ def test_the_same_search_gives_the_same_bytes(write):
         assert path.read_bytes() == second[name].read_bytes(), name
 
 
-def test_what_people_wrote_is_escaped(search_of):
+def test_what_people_wrote_is_escaped(search_of, section):
     """The winner's file repeats names from the study's file: in the page they are text."""
     search, rows = search_of(file="question: </code><script>alert(1)</script>\n")
-    text = search_page.section(search, rows, [])
+    text = section(search, rows)
     assert "<script>" not in text
     assert "&lt;script&gt;" in text
-    assert html.section("Search", "") == search_page.section(None, rows, []) == ""
+    assert section(None, rows) == ""
 
 
 def test_some_of_many_are_spread_evenly(search_of):

@@ -73,8 +73,8 @@ _SUFFIXES = {".py", ".j2", ".css", ".js"}
 def versions() -> dict[str, str]:
     """Return the versions of everything that takes part in making and storing a result.
 
-    ``study`` is this package's version, ``code`` a digest of its code and templates, which distinguishes two checkouts of one
-    version. A build's label (``+cpu``) isn't part of a version, since nodes with and without GPUs work together.
+    ``study`` is this package's version, ``code`` a digest of its code and templates, which distinguishes two checkouts
+    of one version. A build's label (``+cpu``) isn't part of a version, since nodes with and without GPUs work together.
 
     Example:
         >>> sorted(versions())

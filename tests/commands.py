@@ -12,14 +12,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 DEADLINE_S = 600
-"""When a process is taken to hang; no test waits for time to pass."""
+"""After so long a process counts as hanging; no test waits for time to pass."""
 STUDY = (sys.executable, "-m", "study")
 
 CHECKPOINT = "study.store.study_store:StudyStore.save_checkpoint"
 PACK_STORED = "study.store.study_store:StudyStore.write_pack"
 PROGRESS_HEARD = "study.driver.progress:Board.progress"
 PACK_HEARD = "study.driver.progress:Board.done"
-"""What a blow may wait for: the first two happen where a pack trains, the others in the driver."""
+"""The methods that a blow may count: the first two run where a pack trains, the others in the driver."""
 
 Process = subprocess.Popen[str]
 Start = Callable[..., Process]
@@ -28,22 +28,22 @@ Start = Callable[..., Process]
 def blow(
     marker: Path, method: str, number: signal.Signals, *, count: int = 1, group: bool = False
 ) -> dict[str, str]:
-    """Give the environment of a process that sends itself a signal at a counted event, once.
+    """Return the environment of a process that sends itself a signal at a counted event, once.
 
     Args:
         marker: a file that is made at the blow.
-        method: that is counted, as `CHECKPOINT`.
-        number: of the signal.
-        count: of the call after which it strikes.
-        group: whether its whole process group gets the signal, as Ctrl-C in a terminal does.
+        method: the method whose calls are counted, as `CHECKPOINT`.
+        number: the signal.
+        count: the number of calls after which the signal is sent.
+        group: whether its whole process group gets the signal, as from Ctrl-C in a terminal.
     """
-    asked = {"method": method, "count": count, "number": number, "group": group, "marker": str(marker)}
+    request = {"method": method, "count": count, "number": number, "group": group, "marker": str(marker)}
     paths = [str(Path(__file__).parent / "blows"), os.environ.get("PYTHONPATH", "")]
-    return {"STUDY_TEST_BLOW": json.dumps(asked), "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    return {"STUDY_TEST_BLOW": json.dumps(request), "PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
 def stopped(process: Process) -> None:
-    """Wait until a process has been stopped by a signal, and is still there."""
+    """Wait until a signal has stopped a process, which must not have ended."""
     ended = os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
     assert ended is not None
     assert ended.si_code == os.CLD_STOPPED, f"it ended before it could be stopped: {process.communicate()[0]}"
@@ -51,13 +51,13 @@ def stopped(process: Process) -> None:
 
 @contextmanager
 def starting(folder: Path, **environment: str) -> Iterator[Start]:
-    """Give what starts `study` with some words in a folder, and more of an environment if need be.
+    """Yield a function that starts `study` in a folder, with arguments and more environment variables.
 
     Whatever still runs at the end is killed.
 
     Args:
-        folder: to work in.
-        environment: set on top of this process's.
+        folder: the working folder.
+        environment: variables that are set on top of this process's.
     """
     started: list[Process] = []
 

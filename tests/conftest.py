@@ -37,27 +37,27 @@ LONGEST_FIRST = (
     "tests/study/report/test_page_in_browser.py",
 )
 PATIENCE_MS = 240_000
-"""How long a page may take to show what is expected of it, on a machine that is busy with other things."""
+"""How long a page may take to show what a test expects, on a busy machine."""
 
-# A browser starts for each file, and PostgreSQL with MLflow's server for the session: whatever needs these is slow.
+# A browser is started for each file, and PostgreSQL with MLflow's server for the session: tests with these are slow.
 SLOW_FIXTURES = {"browser", "running_service"}
 _QUICK = pytest.StashKey[dict[str, bool]]()
 
 
-# A busy machine is no failure.
+# A test that is slow on a busy machine hasn't failed.
 settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")
 
 
 def pytest_configure() -> None:
-    """Forget the terminal that isn't there: pytest-xdist gives its workers the size of one, and it cuts tables."""
+    """Unset the terminal's size: pytest-xdist sets it for its workers, which have no terminal, and it cuts tables."""
     for name in ("COLUMNS", "LINES"):
         os.environ.pop(name, None)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what is slow by what it needs, note which files have tests that aren't, and put the longest files first."""
+    """Mark tests that need slow fixtures, record which files have quick tests, and put the longest files first."""
     places = {name: place for place, name in enumerate(LONGEST_FIRST)}
     quick = config.stash[_QUICK] = {}
     for item in items:
@@ -74,18 +74,18 @@ def _file_of(item: pytest.Item) -> str:
 
 @pytest.fixture
 def is_only_slow(request: pytest.FixtureRequest) -> Callable[[str], bool]:
-    """Give what says whether a file was collected and all of its tests are slow."""
+    """Return a function that says whether a file was collected and all of its tests are slow."""
     return lambda file: not request.config.stash[_QUICK].get(file, True)
 
 
 @dataclass
 class Visit:
-    """A page in the browser, and what it did there.
+    """A page in the browser, and a record of what it did.
 
     Args:
-        page: to act on and to ask.
-        complaints: warnings and errors of the console, and exceptions that nobody caught.
-        requests: addresses asked for, over the network or from the disk, but for the page's own.
+        page: the page.
+        complaints: warnings and errors of the console, and uncaught exceptions.
+        requests: the addresses that it requested over the network or from the disk, except its own.
     """
 
     page: Page
@@ -95,13 +95,13 @@ class Visit:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Give a browser: one a module, since asyncio can't be used while it is open, and it opens in a second."""
+    """Start a browser, one a module: asyncio can't be used while it is open, and it starts within a second."""
     executable = browser_path()
     if executable is None:
         pytest.skip(f"no browser on PATH: one of {', '.join(BROWSERS)} is needed")
     expect.set_options(timeout=PATIENCE_MS)
-    with opened(executable) as found:
-        yield found
+    with opened(executable) as chromium:
+        yield chromium
 
 
 @pytest.fixture
@@ -114,22 +114,22 @@ def visit(browser: Browser) -> Iterator[Callable[..., Visit]]:
         context = browser.new_context(viewport=viewport, color_scheme=scheme)
         context.set_default_timeout(PATIENCE_MS)
         contexts.append(context)
-        found = Visit(context.new_page())
+        opened_visit = Visit(context.new_page())
         address = page.resolve().as_uri() if isinstance(page, Path) else page
 
         def on_console(message: ConsoleMessage) -> None:
             if message.type in ("warning", "error"):
-                found.complaints.append(message.text)
+                opened_visit.complaints.append(message.text)
 
         def on_request(request: Request) -> None:
             if request.url != address:
-                found.requests.append(request.url)
+                opened_visit.requests.append(request.url)
 
         context.on("console", on_console)
-        context.on("weberror", lambda event: found.complaints.append(str(event.error)))
+        context.on("weberror", lambda event: opened_visit.complaints.append(str(event.error)))
         context.on("request", on_request)
-        found.page.goto(address)
-        return found
+        opened_visit.page.goto(address)
+        return opened_visit
 
     yield open_page
     for context in contexts:
@@ -138,7 +138,7 @@ def visit(browser: Browser) -> Iterator[Callable[..., Visit]]:
 
 @pytest.fixture(scope="session")
 def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make an empty database of MLflow's, once: making it takes seconds, copying it does not."""
+    """Make an empty database of MLflow's, once: making it takes seconds, copying it doesn't."""
     from study.tracking import default_uri
     from study.tracking.address import connect  # MLflow takes seconds to import, and few tests need it
 
@@ -149,7 +149,7 @@ def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def uri(empty_database: Path, tmp_path: Path) -> str:
-    """Give the tracking address of a store in this test's folder."""
+    """Return the tracking address of a store in this test's folder."""
     from study.tracking import default_uri
 
     (tmp_path / "mlflow.db").write_bytes(empty_database.read_bytes())
@@ -173,7 +173,7 @@ class S3:
     """A running S3 server.
 
     Args:
-        process: that serves.
+        process: the process that serves.
         address: ``http://127.0.0.1:PORT``.
     """
 
@@ -181,13 +181,13 @@ class S3:
     address: str
 
     def bucket(self) -> str:
-        """Make a bucket, and give its URL."""
+        """Make a bucket, and return its URL."""
         name = f"bucket-{uuid.uuid4().hex}"
         self.asked("PUT", f"/{name}")
         return f"s3://{name}"
 
     def asked(self, method: str, path: str, body: bytes | None = None) -> bytes:
-        """Make a request without a signature, which this server takes."""
+        """Make a request without a signature, which this server accepts."""
         headers = {"Content-Type": "text/plain"}
         request = urllib.request.Request(self.address + path, data=body, headers=headers, method=method)
         with urllib.request.urlopen(request) as answer:
@@ -197,7 +197,7 @@ class S3:
 
 @pytest.fixture(scope="session")
 def s3_server() -> Iterator[S3]:
-    """Start a server, once; who disturbs it takes `own_s3`."""
+    """Start a server, once; a test that disturbs it uses `own_s3` instead."""
     server = start_s3()
     yield server
     server.process.kill()
@@ -206,7 +206,7 @@ def s3_server() -> Iterator[S3]:
 
 @pytest.fixture
 def s3(s3_server: S3, monkeypatch: pytest.MonkeyPatch) -> S3:
-    """Give the server to a test, and its address and keys to the test's environment."""
+    """Return the server, with its address and keys in the test's environment."""
     _point_at(s3_server, monkeypatch)
     return s3_server
 

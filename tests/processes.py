@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 READY_S = 300.0
-"""How long a server may take until it answers; longer than the busiest machine needs."""
+"""How long a server may take to answer; longer than the busiest machine needs."""
 
 
 def free_port() -> int:
@@ -25,10 +25,10 @@ def free_port() -> int:
 
 
 def wait_for(condition: Callable[[], object], what: str, timeout_s: float = READY_S) -> None:
-    """Wait until something has happened.
+    """Wait until a condition holds.
 
     Raises:
-        TimeoutError: if it doesn't, naming it.
+        TimeoutError: if it doesn't hold in time; the message names `what`.
     """
     deadline = time.monotonic() + timeout_s
     while not condition():
@@ -38,17 +38,17 @@ def wait_for(condition: Callable[[], object], what: str, timeout_s: float = READ
 
 
 def below(process_id: int) -> list[int]:
-    """List the processes that a process has started, and theirs."""
-    found = []
+    """List the descendants of a process."""
+    descendants = []
     for thread in Path(f"/proc/{process_id}/task").glob("*/children"):
         with suppress(OSError):  # it has ended meanwhile
             for child in map(int, thread.read_text().split()):
-                found += [*below(child), child]
-    return found
+                descendants += [*below(child), child]
+    return descendants
 
 
 def answers(address: str) -> bool:
-    """Say whether an HTTP server answers an address with 200."""
+    """Return whether an HTTP server answers a request for an address with 200."""
     with suppress(OSError), urllib.request.urlopen(address, timeout=5) as reply:
         return bool(reply.status == 200)
     return False
@@ -59,13 +59,13 @@ class Server:
     """A server process in a session of its own, which can be killed and started again on the same port.
 
     Args:
-        name: for messages.
-        command: and its arguments; no secrets.
-        is_ready: whether it answers.
-        log: where it writes.
+        name: its name in messages.
+        command: the program and its arguments; no secrets.
+        is_ready: returns whether it answers.
+        log: the file that its output goes to.
         environment: its whole environment.
-        user: who runs it; None for this user.
-        stop_signal: ends it gently.
+        user: the user that runs it; None for this user.
+        stop_signal: the signal that ends it gently.
     """
 
     name: str
@@ -81,7 +81,7 @@ class Server:
         """Start it, and wait until it answers.
 
         Raises:
-            RuntimeError: if it ends instead, with the end of what it said.
+            RuntimeError: if it ends instead; the message has the end of its log.
             TimeoutError: if it takes too long.
         """
         self._begin()
@@ -92,16 +92,16 @@ class Server:
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
-        """End it gently; by SIGKILL what is left of it."""
+        """End it gently, then kill what is left of it by SIGKILL."""
         if self.process is not None:
             self.process.send_signal(self.stop_signal)
-            self.go_on()  # a process that is paused hears nothing
+            self.go_on()  # a paused process handles no signal
             with suppress(subprocess.TimeoutExpired):
                 self.process.wait(20)
         self.kill()
 
     def pause(self) -> None:
-        """Let it and all its processes answer nobody, until it goes on."""
+        """Pause it and all its processes, until `go_on`."""
         self._signal(signal.SIGSTOP)
 
     def go_on(self) -> None:
@@ -125,8 +125,8 @@ class Server:
     def _is_up(self) -> bool:
         assert self.process is not None
         if self.process.poll() is not None:
-            said = self.log.read_text(errors="replace")[-2000:]
-            raise RuntimeError(f"{self.name} ended with {self.process.returncode}: {said}")
+            output = self.log.read_text(errors="replace")[-2000:]
+            raise RuntimeError(f"{self.name} ended with {self.process.returncode}: {output}")
         return self.is_ready()
 
     def _end(self, number: signal.Signals) -> None:

@@ -46,8 +46,8 @@ class RayCluster:
     """A cluster of this test's own.
 
     Args:
-        url: of its dashboard.
-        token: that it asks for; None if it asks for none.
+        url: the address of its dashboard.
+        token: the token that it requires; None if it requires none.
     """
 
     url: str
@@ -55,12 +55,12 @@ class RayCluster:
 
     @property
     def client(self) -> Client:
-        """Give one with the token."""
+        """A client with the token."""
         return Client(parse_address(self.url), self.token)
 
 
 def until(condition: Callable[[], object], what: str) -> None:
-    """Wait until something has happened."""
+    """Wait until a condition holds."""
     deadline = time.monotonic() + DEADLINE_S
     while not condition():
         assert time.monotonic() < deadline, f"waited {DEADLINE_S} s for {what}"
@@ -81,12 +81,12 @@ def free_port() -> int:
 def ray_cluster(
     nodes: int, token: str | None, more: Mapping[str, str] = MappingProxyType({})
 ) -> Iterator[RayCluster]:
-    """Start a cluster of nodes with a core each, and end exactly its processes.
+    """Start a cluster of nodes with one core each, and end exactly its processes.
 
     Args:
-        nodes: how many.
-        token: that it asks for; None for none.
-        more: set in the environment of all its processes.
+        nodes: the number of nodes.
+        token: the token that it requires; None for none.
+        more: variables that are set in the environment of all its processes.
     """
     # Sockets need short paths; nodes that shared a folder would replace each other's copy of a working folder.
     folder = tempfile.mkdtemp(prefix="r")
@@ -125,12 +125,12 @@ def ray_cluster(
     def count() -> int:
         try:
             return len(client.nodes())
-        except Exception:  # not up yet
+        except Exception:  # it isn't up yet
             assert all(process.poll() is None for process in started), Path(folder, "h.log").read_text()
             return 0
 
     try:
-        # Of the dashboard's port alone nothing but this machine is told.
+        # The dashboard listens on loopback only.
         words = [
             "--dashboard-host",
             "127.0.0.1",
@@ -158,7 +158,7 @@ def ray_cluster(
 
 
 def undisturbed(root: Path, spec: str = SPEC) -> list[Result]:
-    """Give the study's results when it runs in this process, in one go."""
+    """Return the study's results when it runs in this process, in one go."""
     folder = Store(root).study("NAME")
     folder.write_spec(spec)
     work = PackWork(root, "NAME", folder.begin_attempt(), "torch", "cpu")
@@ -169,7 +169,7 @@ def undisturbed(root: Path, spec: str = SPEC) -> list[Result]:
 
 
 def bits(root: Path, study: str) -> list[Result]:
-    """Give what must not depend on how the study was run."""
+    """Return the part of the results that must not depend on how the study was run."""
     table = Store(root).study(study).read_results()
     return sorted((replace(r, training_s=0.0) for r in table_results(table)), key=lambda r: r.trial.id)
 
@@ -177,7 +177,7 @@ def bits(root: Path, study: str) -> list[Result]:
 def as_user(
     where: Path, found: RayCluster | None = None, *, token: str | None = "the cluster's"
 ) -> dict[str, str]:
-    """Give the environment of a user whose home is `where`, with the cluster's token, another, or none."""
+    """Return the environment of a user whose home is `where`, with the cluster's token, another, or none."""
     environment = {
         name: value
         for name, value in os.environ.items()
@@ -185,8 +185,8 @@ def as_user(
     }
     environment |= {"HOME": str(where), "PYTHONPATH": str(ROOT), "COLUMNS": "300"}
     environment |= {} if found is None else {"STUDY_CLUSTER": found.url}
-    given = found.token if found is not None and token == "the cluster's" else token
-    return environment | ({"RAY_AUTH_TOKEN": given} if given else {})
+    user_token = found.token if found is not None and token == "the cluster's" else token
+    return environment | ({"RAY_AUTH_TOKEN": user_token} if user_token else {})
 
 
 def study(*words: str, environment: dict[str, str], cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -204,7 +204,7 @@ def study(*words: str, environment: dict[str, str], cwd: Path) -> subprocess.Com
 
 
 def status(name: str, environment: dict[str, str], cwd: Path) -> dict[str, object]:
-    """Ask how one study stands."""
+    """Return the status of one study, as the command line prints it."""
     done = study("status", name, "--json", environment=environment, cwd=cwd)
     assert done.returncode == 0, done.stdout
     (one,) = json.loads(done.stdout)["studies"]

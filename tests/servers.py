@@ -1,7 +1,7 @@
 """Real servers for tests and benchmarks: PostgreSQL, an S3 store, and MLflow with passwords on top of both.
 
-Everything listens on loopback only, on ports of its own. Passwords are made up anew each time; they are in files that
-only this user can read, and in the environment of the process that needs them: never among its arguments.
+All servers listen on loopback only, on free ports. Passwords are generated each time; they are in files that only this
+user can read, and in the environment of the process that needs them, never among its arguments.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ auth_cache_ttl_seconds = {cache_s}
 
 
 class Postgres(Server):
-    """A PostgreSQL server of this test's own, asking for a password.
+    """A PostgreSQL server of this test's own, which requires a password.
 
     Args:
-        folder: where its data is; readable by the user that runs it.
+        folder: the folder of its data; readable by the user that runs it.
     """
 
     def __init__(self, folder: Path) -> None:
         programs = postgres_programs()
         assert programs is not None
-        # It refuses to be run by root.
+        # PostgreSQL refuses to run as root.
         user = unprivileged_user() if os.geteuid() == 0 else None
         self.port = free_port()
         self._programs = programs
@@ -72,19 +72,19 @@ class Postgres(Server):
             log=folder / "postgres.log",
             environment=environment,
             user=user,
-            stop_signal=signal.SIGINT,  # its fast shutdown: doesn't wait for clients
+            stop_signal=signal.SIGINT,  # the fast shutdown, which doesn't wait for clients
         )
         words = ["-D", str(self._data), "--username=mlflow", f"--pwfile={first}", "--auth=scram-sha-256"]
         self._run("initdb", *words, "--encoding=UTF8", "--no-instructions")
         first.unlink()
 
     def database(self, name: str) -> str:
-        """Make a database, and give its address, which has no password: that is in `password_file`."""
+        """Make a database, and return its address without the password, which is in `password_file`."""
         self._run("createdb", "-h", "127.0.0.1", "-p", str(self.port), "-U", "mlflow", name)
         return f"postgresql+psycopg://mlflow@127.0.0.1:{self.port}/{name}"
 
     def start(self) -> None:
-        """Start it; after a kill it waits, as it must, until the last of the killed one's processes has gone."""
+        """Start it; after a kill, first wait, as PostgreSQL requires, until the server's last process has ended."""
         deadline = time.monotonic() + READY_S
         while True:
             try:
@@ -118,23 +118,23 @@ class Postgres(Server):
 
 def postgres_programs() -> Path | None:
     """Find the folder of PostgreSQL's programs; None if it isn't installed."""
-    found = [path for pattern in _POSTGRES for path in sorted(Path("/").glob(pattern.lstrip("/")))]
-    there = [path for path in found if (path / "initdb").exists() and (path / "pg_isready").exists()]
-    return there[-1] if there else None
+    folders = [path for pattern in _POSTGRES for path in sorted(Path("/").glob(pattern.lstrip("/")))]
+    installed = [path for path in folders if (path / "initdb").exists() and (path / "pg_isready").exists()]
+    return installed[-1] if installed else None
 
 
 def unprivileged_user() -> str:
-    """Name a user that isn't root: Debian's package makes one."""
+    """Return the name of a user that isn't root; Debian's package of PostgreSQL makes one."""
     names = {entry.pw_name for entry in pwd.getpwall()}
     return "postgres" if "postgres" in names else "nobody"
 
 
 def object_store(folder: Path) -> tuple[Server, dict[str, str]]:
-    """Give a server of S3's protocol (moto's, real requests and a memory of its own), and its clients' environment."""
+    """Return a server of S3's protocol (moto, which serves real requests from memory), and its clients' environment."""
     port = free_port()
     address = f"http://127.0.0.1:{port}"
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    # An object's bytes are in memory; moto asks for no password, and clients want one.
+    # moto checks no password, but clients need one.
     environment = {
         "AWS_ACCESS_KEY_ID": "test",
         "AWS_SECRET_ACCESS_KEY": secrets.token_urlsafe(24),
@@ -161,15 +161,15 @@ def make_bucket(environment: Mapping[str, str], name: str = _BUCKET) -> None:
 
 
 class MLflow(Server):
-    """MLflow's server on PostgreSQL and S3, asking for a user's name and password.
+    """MLflow's server on PostgreSQL and S3, which requires a user's name and password.
 
     Args:
-        folder: for its settings and its log.
-        database: address of the runs' database.
-        users: address of the users' database.
-        environment: what it needs to reach both, and the object store.
-        cache_s: seconds that a checked password is believed; 0 to compute its hash at each request, as MLflow does by
-            default.
+        folder: the folder of its settings and its log.
+        database: the address of the runs' database.
+        users: the address of the users' database.
+        environment: variables that it needs to reach both, and the object store.
+        cache_s: seconds for which a checked password stays valid; 0 to compute its hash at each request, as MLflow does
+            by default.
     """
 
     def __init__(
@@ -202,7 +202,7 @@ class MLflow(Server):
 
     @property
     def client_environment(self) -> dict[str, str]:
-        """Give what a client needs in its environment."""
+        """The variables that a client needs in its environment."""
         return {
             "MLFLOW_TRACKING_URI": self.address,
             "MLFLOW_TRACKING_USERNAME": self.username,
@@ -212,7 +212,7 @@ class MLflow(Server):
 
 @contextmanager
 def dashboard(uri: str, folder: Path) -> Iterator[str]:
-    """Serve a database of MLflow's as `study ui` does, and give the server's address."""
+    """Serve a database of MLflow's as `study ui` does, and yield the server's address."""
     from study.tracking.serve import ui_command
 
     port = free_port()
@@ -232,11 +232,11 @@ class Service:
     """The servers of a tracking service, all running.
 
     Args:
-        postgres: holds runs and users.
-        objects: holds files.
-        mlflow: in front of both.
-        direct: address of the runs' database, for a client that goes past MLflow's server.
-        objects_environment: what a client of the object store needs.
+        postgres: the server that holds runs and users.
+        objects: the server that holds files.
+        mlflow: the server in front of both.
+        direct: the address of the runs' database, for a client that bypasses MLflow's server.
+        objects_environment: the variables that a client of the object store needs.
     """
 
     postgres: Postgres
@@ -251,9 +251,9 @@ def tracking_service(*, cache_s: int = 60) -> Iterator[Service]:
     """Start PostgreSQL, S3 and MLflow, and end them.
 
     Args:
-        cache_s: as of `MLflow`.
+        cache_s: as for `MLflow`.
     """
-    # Not pytest's: the user that PostgreSQL runs as can't enter that, and a socket's path must be short.
+    # Not pytest's folder: PostgreSQL's user can't enter that, and a socket's path must be short.
     folder = Path(tempfile.mkdtemp(prefix="tracking-"))
     folder.chmod(0o711)
     (folder / "postgres").mkdir(mode=0o700)

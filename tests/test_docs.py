@@ -35,39 +35,39 @@ _MINIMAL = {"study": "fragment", "task": "{name: arithmetic}", "models": "[NMU]"
 
 
 def code(text: str) -> list[str]:
-    """List what is set as code: whole blocks, indented lines, and words between backticks."""
+    """List what is formatted as code: whole blocks, indented lines, and words between backticks."""
     blocks, rest = [block for _, block in _FENCE.findall(text)], _FENCE.sub("", text)
     lines = [re.sub(r"\s+#.*", "", line) for line in _INDENTED.findall(rest)]
     return blocks + lines + re.findall(r"`([^`\n]+)`", _INDENTED.sub("", rest))
 
 
 def anchors(text: str) -> set[str]:
-    """List the anchors that a page's headings have."""
+    """List the anchors of a page's headings."""
     titles = re.findall(r"^#+ +(.+)$", _FENCE.sub("", text), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
 def matching(pattern: str, text: str) -> set[tuple[str, str]]:
-    """Find a pattern's two groups in what is set as code."""
-    return {found for part in code(text) for found in re.findall(pattern, part, re.MULTILINE)}
+    """Find a pattern's two groups in what is formatted as code."""
+    return {groups for part in code(text) for groups in re.findall(pattern, part, re.MULTILINE)}
 
 
 def options(command: click.Command) -> set[str]:
-    """List what a command can be given."""
+    """List the options of a command."""
     return {option for param in command.params for option in param.opts} | {"--help"}
 
 
 def yaml_blocks() -> dict[str, tuple[str, str | None]]:
-    """Give the study files and fragments in documents, each with the error shown right below, by their place."""
-    found = {}
+    """Return the study files and fragments in documents, by their place, each with the error that is shown below it."""
+    blocks = {}
     for path, name in zip(DOCUMENTS, NAMES, strict=True):
         text = path.read_text(encoding="utf-8")
         for block in _FENCE.finditer(text):
             if block[1] == "yaml":
                 below = _FENCE.match(text[block.end() :].lstrip("\n"))
                 error = below[2] if below and below[1] == "text" else None
-                found[f"{name}:{text[: block.start()].count(chr(10)) + 1}"] = (block[2], error)
-    return found
+                blocks[f"{name}:{text[: block.start()].count(chr(10)) + 1}"] = (block[2], error)
+    return blocks
 
 
 def prose(text: str) -> list[str]:
@@ -96,7 +96,7 @@ def test_links_lead_somewhere(path: Path) -> None:
 
 @every_document
 def test_commands_exist(path: Path) -> None:
-    """Every `study` command that is named is one, with its options, and so is every make target."""
+    """Every `study` command that a document names exists, with its options, and so does every make target."""
     text = path.read_text(encoding="utf-8")
     for command, rest in matching(r"^(?:\$ )?(?:\S*/)?study ([a-z][a-z-]*)\b(.*)$", text):
         assert command in main.commands
@@ -140,7 +140,7 @@ def test_the_glossary_has_each_word_once() -> None:
 
 
 def test_indented_commands_are_read() -> None:
-    """A command is looked at wherever it stands: in a block, in an indented line, between backticks."""
+    """A command is checked wherever it is: in a block, in an indented line, between backticks."""
     text = "```text\n$ study plan F\n```\n\n    study run F --yes   # --no\n\nor `study show N`"
     assert matching(r"^(?:\$ )?study ([a-z]+)\b(.*)$", text) == {
         ("plan", " F"),
@@ -150,17 +150,17 @@ def test_indented_commands_are_read() -> None:
 
 
 def test_every_command_is_explained() -> None:
-    """The page on commands names every command, and no page of ours an option that no command has."""
+    """The page on commands names every command, and our pages name no option that doesn't exist."""
     text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
     assert {command for command, _ in matching(r"^study ([a-z]+)(.*)$", text)} == set(main.commands)
-    known = set().union(*(options(command) for command in main.commands.values()))
+    existing = set().union(*(options(command) for command in main.commands.values()))
     for page in ("commands", "one-machine", "cluster", "deploy", "server", "store"):
         text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
-        assert {option for option, _ in matching(r"^(--[a-z-]+)(.*)$", text)} <= known, page
+        assert {option for option, _ in matching(r"^(--[a-z-]+)(.*)$", text)} <= existing, page
 
 
 def test_tests_that_are_named_exist() -> None:
-    """A test that a document names by its function is there."""
+    """Every test that a document names by its function exists."""
     functions = {
         name
         for path in (ROOT / "tests").rglob("test_*.py")
@@ -172,7 +172,7 @@ def test_tests_that_are_named_exist() -> None:
 
 
 def test_no_law_has_slow_tests_only(is_only_slow) -> None:
-    """Of the files that the map names beside its laws, `make test` runs something, but of the fault campaign."""
+    """`make test` runs a test of each file that the map names for its laws, except those of the fault campaign."""
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     named = set(re.findall(r"\]\(\.\./(tests/[\w/]+\.py)\)", text))
     assert len(named) > 20
@@ -181,9 +181,9 @@ def test_no_law_has_slow_tests_only(is_only_slow) -> None:
 
 @pytest.mark.parametrize(("text", "error"), YAML_BLOCKS.values(), ids=YAML_BLOCKS)
 def test_study_files_in_documents_are_what_they_seem(text: str, error: str | None) -> None:
-    """A study file in a document loads and has trials, or has just the mistakes shown below it."""
-    given = set(re.findall(r"^(\w+):", text, re.MULTILINE))
-    rest = "".join(f"{key}: {value}\n" for key, value in _MINIMAL.items() if key not in given)
+    """A study file in a document loads and has trials, or has exactly the mistakes that are shown below it."""
+    keys = set(re.findall(r"^(\w+):", text, re.MULTILINE))
+    rest = "".join(f"{key}: {value}\n" for key, value in _MINIMAL.items() if key not in keys)
     if error is None:
         planned = make_plan(parse_spec(text + rest, source="study.yaml"))
         assert planned.trials_count > 0 or planned.spec.search is not None

@@ -46,7 +46,7 @@ BREACHES = {
 
 @pytest.fixture(scope="module")
 def rules() -> dict[str, Contract]:
-    """Give the rules by name."""
+    """Return the rules by name."""
     options = api.read_configuration(str(ROOT / "pyproject.toml"))
     return {
         rule["name"]: KINDS[rule["type"]](rule["name"], options["session_options"], rule)
@@ -56,12 +56,12 @@ def rules() -> dict[str, Contract]:
 
 @pytest.fixture(scope="module")
 def imports() -> grimp.ImportGraph:
-    """Give who imports whom."""
+    """Return the graph of imports."""
     return grimp.build_graph("units", "tasks", "study", include_external_packages=True, cache_dir=None)
 
 
 def test_each_rule_is_broken_by_this_file(rules: dict[str, Contract]) -> None:
-    """No rule stands without an import that it must catch."""
+    """Every rule has an import here that it must catch."""
     assert BREACHES.keys() == rules.keys()
 
 
@@ -77,7 +77,7 @@ def test_a_rule_holds(name: str, rules: dict[str, Contract], imports: grimp.Impo
 def test_a_rule_catches(
     name: str, importer: str, imported: str, rules: dict[str, Contract], imports: grimp.ImportGraph
 ) -> None:
-    """One import against a rule, anywhere in the code, breaks it."""
+    """A single import against a rule, anywhere in the code, breaks it."""
     assert {importer, imported} <= imports.modules
     imports.add_import(importer=importer, imported=imported, line_number=1, line_contents="")
     try:

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from study.cli import main
 
-# Warnings of MLflow and what it imports are theirs to mend.
+# Warnings of MLflow and of what it imports aren't ours to fix.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 SPEC = """
@@ -30,7 +30,7 @@ TRAINING = {
     "torch", "numba", "ray", "scipy.stats", "scipy.optimize", "pandas", "matplotlib", "mlflow", "sqlalchemy",
     "optuna", "obstore",
 }  # fmt: skip
-"""What training, tests between many rows, drawing, publishing and searching need, and takes longest to import."""
+"""The packages for training, statistics, drawing, publishing and searching, which take longest to import."""
 
 FORBIDDEN = {
     "--help": TRAINING | {"scipy", "pyarrow", "numpy", "pydantic", "yaml"},
@@ -44,7 +44,7 @@ FORBIDDEN = {
     "run little.yaml": TRAINING,
     "report little --format csv --out tables": TRAINING - {"scipy.optimize"},
 }
-"""Commands, and what they have no use for."""
+"""Commands, and the packages that they have no use for."""
 
 _CHILD = """
 import atexit, sys
@@ -57,7 +57,7 @@ main(sys.argv[2:])
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a folder with a study that is done, reported and published, and with a file that has mistakes."""
+    """Return a folder with a study that is done, reported and published, and with a file that has mistakes."""
     folder = tmp_path_factory.mktemp("here")
     (folder / "little.yaml").write_text(SPEC)
     (folder / "wrong.yaml").write_text(MISTAKEN)
@@ -78,11 +78,11 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("command", FORBIDDEN)
 def test_a_command_imports_what_it_uses(here: Path, tmp_path: Path, command: str) -> None:
     """No command imports a package that it has no use for."""
-    listed = tmp_path / "imported"
+    imported = tmp_path / "imported"
     environment = {
         key: value for key, value in os.environ.items() if key not in ("STUDY_STORE", "MLFLOW_TRACKING_URI")
     }
-    words = [sys.executable, "-c", _CHILD, str(listed), *command.split()]
+    words = [sys.executable, "-c", _CHILD, str(imported), *command.split()]
     done = subprocess.run(words, cwd=here, env=environment, capture_output=True, text=True)
     assert done.returncode == (2 if "wrong" in command else 0), done.stdout + done.stderr
-    assert set(listed.read_text().split()) & FORBIDDEN[command] == set()
+    assert set(imported.read_text().split()) & FORBIDDEN[command] == set()

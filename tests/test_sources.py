@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted(path for folder in ("study", "units", "tasks") for path in (ROOT / folder).rglob("*.py"))
-# Modules whose files can name code that runs when they are read.
+# Modules that run code which a file names when they read it.
 UNPICKLERS = {
     "pickle",
     "_pickle",
@@ -27,31 +27,31 @@ CALLS = {
 
 
 def unsafe(tree: ast.AST) -> list[str]:
-    """Name what could run code that lies in what it reads."""
-    found = []
+    """List the imports and calls that could run code from the data that they read."""
+    names = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names if alias.name.split(".")[0] in UNPICKLERS]
+            names += [alias.name for alias in node.names if alias.name.split(".")[0] in UNPICKLERS]
         elif isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] in UNPICKLERS:
-            found.append(node.module)
+            names.append(node.module)
         elif isinstance(node, ast.Call):
             name = ast.unparse(node.func)
             allowed = [word.value for word in node.keywords if word.arg == "allow_pickle"]
             if name in CALLS or any(ast.unparse(value) != "False" for value in allowed):
-                found.append(ast.unparse(node))
+                names.append(ast.unparse(node))
             if name.endswith(("np.load", "numpy.load")) and not allowed:
-                found.append(ast.unparse(node))
-    return found
+                names.append(ast.unparse(node))
+    return names
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_nothing_is_unpickled(path: Path) -> None:
-    """What comes from storage, from MLflow or from a pipe is data: no source reads it by anything that runs code."""
+    """Content of storage, of MLflow or of a pipe is data: no source reads it by anything that could run code."""
     assert unsafe(ast.parse(path.read_text(encoding="utf-8"))) == []
 
 
 def test_no_two_classes_have_one_name() -> None:
-    """A class's name says which one is meant, wherever in study/ it is read."""
+    """The name of a class identifies it anywhere in study/."""
     names: dict[str, list[str]] = {}
     for path in SOURCES:
         if path.is_relative_to(ROOT / "study"):

@@ -15,11 +15,11 @@ MODULES = ("tasks.py", "units.py", "json.py", "numpy.py", "ray.py", "torch.py", 
 
 
 def lay_traps(folder: Path, *names: str) -> Callable[[], list[str]]:
-    """Write the traps, and give what lists those that were imported.
+    """Write the traps, and return a function that lists those that were imported.
 
     Args:
         folder: the working folder.
-        names: of files in it.
+        names: the names of the files.
     """
     marker = folder / "imported.txt"
     for name in names:

@@ -30,34 +30,34 @@ from study.statistics import as_published as as_published_of
 
 _RANGES = ("interpolation_range", "extrapolation_range")
 _MOST_CODES = 2**62
-"""Combinations of several columns' values; for more, which may not fit into 64 bits, rows are numbered anew before."""
+"""The most combinations of columns' values; beyond them, which may not fit 64 bits, the rows are renumbered first."""
 
 _NEEDED = ("trial_id", "cell_id", *CELL_FIELDS, *COLUMNS)
 
 
 @dataclass(frozen=True, kw_only=True)
 class CellSummary(Summary):
-    """What a cell's trials came to.
+    """The results of a cell's trials.
 
     Args:
-        cell: which cell.
+        cell: the cell.
     """
 
     cell: Cell
 
     @property
     def cell_id(self) -> str:
-        """Name the cell."""
+        """The cell's id."""
         return self.cell.id
 
 
 @dataclass(frozen=True, kw_only=True)
 class GroupSummary(Summary):
-    """What the trials came to that have equal values in some columns.
+    """The results of the trials that have equal values in some columns.
 
     Args:
-        values: theirs, in the order of the columns; None where there is none.
-        as_published: the same by the published estimators, if asked for.
+        values: their values, in the order of the columns; None where there is none.
+        as_published: the numbers of the published estimators, if requested.
     """
 
     values: tuple[Any, ...]
@@ -75,12 +75,12 @@ def aggregate(
 
     Args:
         results: columns of `study.arrow.RESULT_SCHEMA`, one row a trial, in any order.
-        planned: seeds of each planned cell, so that what is pending is counted; None: nothing is pending.
+        planned: the number of seeds of each planned cell, to count what is pending; None: nothing is pending.
         rates: how success rates are bounded.
-        labels: what people call points on axes of the grid, which tell a question from the methods it compares.
+        labels: the names of points on axes of the grid, which separate a question from the methods that it compares.
 
     Returns:
-        The planned cells in the order planned, then other cells in the order first seen.
+        The planned cells in their order, then other cells in the order of their first rows.
 
     Raises:
         InputError: if a column is missing, a trial has two rows or an outcome is none of `Outcome`, or a
@@ -94,27 +94,26 @@ def aggregate(
     _check(results)
     ids = results["cell_id"].combine_chunks().dictionary_encode()
     codes = np.asarray(ids.indices)
-    found = _cells(results, codes, ids.dictionary.to_pylist())
-    wanted = dict(planned) if planned is not None else {}
-    order = {cell.id: cell for cell in [*wanted, *found]}
+    cells = _cells(results, codes, ids.dictionary.to_pylist())
+    seeds = {cell.id: count for cell, count in (planned or {}).items()}
+    order = {cell.id: cell for cell in [*(planned or {}), *cells]}
     until = _untils(list(order.values()), labels or {})
-    untils = np.array([until[cell.id] for cell in found])
-    fields = summarise(columns_of(results), rows_by(codes, len(found)), untils, rates)
-    summaries = {cell.id: CellSummary(cell=cell, **of) for cell, of in zip(found, fields, strict=True)}
-    seeds = {cell.id: count for cell, count in wanted.items()}
+    untils = np.array([until[cell.id] for cell in cells])
+    fields = summarise(columns_of(results), rows_by(codes, len(cells)), untils, rates)
+    summaries = {cell.id: CellSummary(cell=cell, **of) for cell, of in zip(cells, fields, strict=True)}
     empty = {cell_id: CellSummary(cell=cell, seeds=0) for cell_id, cell in order.items()}
     return [_count_pending(summaries.get(i, empty[i]), seeds.get(i, 0)) for i in order]
 
 
 def _untils(cells: Sequence[Cell], labels: Labels) -> dict[str, float]:
-    """Give of each cell the least iterations of a cell of its question."""
+    """Return for each cell, by its id, the fewest iterations of any cell of its question."""
     iterations = [cell.iterations for cell in cells]
-    # what a question is takes long to find for thousands of cells, and mostly makes no difference
-    asked = questions.of_cells(cells, labels) if len(set(iterations)) > 1 else [()] * len(cells)
+    # finding the questions of thousands of cells takes long, and mostly makes no difference
+    of_cells = questions.of_cells(cells, labels) if len(set(iterations)) > 1 else [()] * len(cells)
     least: dict[Hashable, float] = {}
-    for question, of_cell in zip(asked, iterations, strict=True):
-        least[question] = float(min(of_cell, least.get(question, of_cell)))
-    return {cell.id: least[question] for cell, question in zip(cells, asked, strict=True)}
+    for question, count in zip(of_cells, iterations, strict=True):
+        least[question] = float(min(count, least.get(question, count)))
+    return {cell.id: least[question] for cell, question in zip(cells, of_cells, strict=True)}
 
 
 def aggregate_by(outcomes: pa.Table, by: Sequence[str], *, as_published: bool = False) -> list[GroupSummary]:
@@ -123,11 +122,11 @@ def aggregate_by(outcomes: pa.Table, by: Sequence[str], *, as_published: bool = 
     Args:
         outcomes: columns of `study.outcomes.OUTCOME_SCHEMA` and those of `by`, one row a trial, in any order;
             an outcome of null is a pending trial.
-        by: columns; none makes one group of all.
-        as_published: apply the published estimators, too.
+        by: columns; without any, all trials are one group.
+        as_published: whether to apply the published estimators, too.
 
     Returns:
-        The groups in the order of their columns: numbers ascending, all else in the order first seen.
+        The groups in the order of their columns' values: numbers ascending, all else in the order of the first rows.
 
     Raises:
         InputError: if the published estimators lack a solved trial's solved-at or sparsity error.
@@ -145,8 +144,10 @@ def aggregate_by(outcomes: pa.Table, by: Sequence[str], *, as_published: bool = 
     values = [outcomes[name].take(pa.array(first)).to_pylist() for name in by]
     columns = columns_of(outcomes)
     rows = rows_by(codes, count)
-    asked = questions.questions(by, list(zip(*values, strict=True)) or [()] * count, questions.methods(by))
-    fields = summarise(columns, rows, meant_to_run(columns, rows, asked))
+    of_groups = questions.questions(
+        by, list(zip(*values, strict=True)) or [()] * count, questions.methods(by)
+    )
+    fields = summarise(columns, rows, meant_to_run(columns, rows, of_groups))
     return [
         GroupSummary(
             values=tuple(column[code] for column in values),
@@ -167,49 +168,49 @@ def _order(values: Sequence[Sequence[Any]], count: int) -> Sequence[int]:
 
 def _ranks(column: Sequence[Any]) -> dict[Any, int]:
     """Rank a column's different values, None first among numbers."""
-    seen = list(dict.fromkeys(column))
-    if all(value is None or isinstance(value, int | float) for value in seen):
-        seen.sort(key=lambda value: -np.inf if value is None else value)
-    return {value: rank for rank, value in enumerate(seen)}
+    different = list(dict.fromkeys(column))
+    if all(value is None or isinstance(value, int | float) for value in different):
+        different.sort(key=lambda value: -np.inf if value is None else value)
+    return {value: rank for rank, value in enumerate(different)}
 
 
 def group_codes(table: pa.Table, by: Sequence[str]) -> npt.NDArray[np.int64]:
-    """Number the rows so that equal ones in the columns `by`, and only these, have equal numbers.
+    """Number the rows so that rows have equal numbers exactly where they are equal in the columns `by`.
 
     Returns:
-        0, 1, ... in the order first seen.
+        The number of each row: 0, 1, ... in the order of first occurrence.
 
     Example:
         >>> group_codes(pa.table({"a": [5, 5, None, 5], "b": ["x", "y", "x", "x"]}), ["a", "b"]).tolist()
         [0, 1, 2, 0]
     """
-    return _numbered(_combined(table, by))
+    return _renumber(_combine(table, by))
 
 
 def all_differ(table: pa.Table, by: Sequence[str]) -> bool:
-    """Say whether no two rows are equal in the columns `by`.
+    """Return whether no two rows are equal in the columns `by`.
 
     Example:
         >>> all_differ(pa.table({"a": [5, 5, None], "b": ["x", "y", "x"]}), ["a", "b"])
         True
     """
-    codes = np.sort(_combined(table, by))  # ten times as fast as numbering a million rows that differ
+    codes = np.sort(_combine(table, by))  # ten times as fast as numbering a million rows that differ
     return bool(np.all(codes[1:] != codes[:-1]))
 
 
-def _combined(table: pa.Table, by: Sequence[str]) -> npt.NDArray[np.int64]:
-    """Make one number of each row's values."""
+def _combine(table: pa.Table, by: Sequence[str]) -> npt.NDArray[np.int64]:
+    """Combine each row's values into one number."""
     codes, most = np.zeros(table.num_rows, np.int64), 1
     for name in by:
         column = table[name].combine_chunks().dictionary_encode(null_encoding="encode")
         different = max(1, len(column.dictionary))
         if most * different > _MOST_CODES:
-            codes, most = _numbered(codes), table.num_rows
+            codes, most = _renumber(codes), table.num_rows
         codes, most = codes * different + np.asarray(column.indices), most * different
     return codes
 
 
-def _numbered(codes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _renumber(codes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return np.asarray(pa.array(codes).dictionary_encode().indices).astype(np.int64)
 
 
@@ -240,9 +241,9 @@ def _check(results: pa.Table) -> None:
         )
     if pc.count_distinct(results["trial_id"]).as_py() != results.num_rows:
         counts = pc.value_counts(results["trial_id"].combine_chunks())
-        twice = counts.filter(pc.greater(counts.field("counts"), 1))[0].as_py()
+        repeated = counts.filter(pc.greater(counts.field("counts"), 1))[0].as_py()
         raise InputError(
-            f"trial {twice['values']!r} has {twice['counts']} rows, but a trial must have one: "
+            f"trial {repeated['values']!r} has {repeated['counts']} rows, but a trial must have one: "
             f"keep the row of its last attempt"
         )
 
@@ -252,17 +253,17 @@ def _cells(results: pa.Table, codes: npt.NDArray[np.int32], ids: list[str]) -> l
     first = np.unique(codes, return_index=True)[1]
     rows = results.select(list(CELL_FIELDS)).take(pa.array(first)).to_pylist()
     cells = [Cell(**(row | {name: parse_range(row[name]) for name in _RANGES})) for row in rows]
-    for written, cell in zip(ids, cells, strict=True):
-        if written != cell.id:
+    for cell_id, cell in zip(ids, cells, strict=True):
+        if cell_id != cell.id:
             raise InputError(
-                f"results name a cell {written!r}, but its columns make it {cell.id!r}: they were written by "
+                f"results name a cell {cell_id!r}, but its columns make it {cell.id!r}: they were written by "
                 f"another version, or changed by hand; run the study again or use the version that wrote them"
             )
     return cells
 
 
 def rows_by(codes: npt.NDArray[np.integer], count: int) -> list[npt.NDArray[np.int64]]:
-    """List the rows of each code, in the order given."""
+    """List the rows of each code, in their order."""
     order = np.argsort(codes, kind="stable")
     return np.split(order, np.cumsum(np.bincount(codes, minlength=count))[:-1]) if count else []
 

@@ -48,20 +48,20 @@ _BEST_STEP_WINDOW = 5000
 
 @dataclass(frozen=True, kw_only=True)
 class Reference:
-    """What a row is set beside. None means that there is no such number.
+    """The numbers that a row is compared with. None means that there is no such number.
 
     Args:
         source: the published table, or the study or file.
-        solved: trials that solved the task.
-        finished: of so many.
-        success_rate: solved of finished.
+        solved: the number of trials that solved the task.
+        finished: the number of trials that finished.
+        success_rate: solved / finished.
         success_rate_interval: Wilson, 95%.
         solved_at_median: iterations; of the solved trials, as are the next four.
         solved_at_mean: iterations.
         solved_at_interval: of the mean, 95%.
         sparsity_error_mean: of the solved trials.
         sparsity_error_interval: of the mean, 95%.
-        complete: whether no trial is failed or pending there.
+        complete: whether none of its trials is failed or pending.
     """
 
     source: str
@@ -79,18 +79,19 @@ class Reference:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """A row beside another.
+    """A row compared with another.
 
     Args:
-        row: which row of the report.
-        summary: what its trials came to.
-        beside: the other.
-        difference: of the success rates, here minus there.
+        row: the index of the row in the report.
+        summary: the results of its trials.
+        beside: the numbers of the other row.
+        difference: of the success rates, this row's minus the other's.
         difference_interval: Newcombe, 95%.
         p_value: Fisher's exact test of equal success rates, two-sided.
-        p_adjusted: the same after Holm, over all rows compared.
+        p_adjusted: `p_value` after Holm's correction over all rows compared.
         verdict: ``differs`` if `p_adjusted` is below `LEVEL`, else ``agrees``: no difference was detected.
-        log_rank_p: log-rank test of equal times to success, after Holm; None where the other's aren't known.
+        log_rank_p: of the log-rank test of equal times to success, after Holm's correction; None where the times of
+            either aren't known.
     """
 
     row: int
@@ -106,13 +107,13 @@ class Comparison:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparisons:
-    """A report's rows beside others.
+    """A report's rows compared with others.
 
     Args:
-        name: ``published``, or of the study or file.
-        source: where the others come from, for people.
-        comparisons: one a row that has another; may be empty.
-        notes: sentences the reader must know.
+        name: ``published``, or the name of the study or file.
+        source: where the other rows come from, for people to read.
+        comparisons: one for each row that has a counterpart; may be empty.
+        notes: sentences that the reader must know.
     """
 
     name: str
@@ -122,26 +123,26 @@ class Comparisons:
 
     @property
     def is_published(self) -> bool:
-        """Say whether the others are the published cells."""
+        """Whether the other rows are the published cells."""
         return self.name == PUBLISHED
 
 
 def with_published(summaries: Sequence[CellSummary]) -> Comparisons:
-    """Compare each cell that repeats a published one, and has a finished trial, with it.
+    """Compare each cell that repeats a published cell and has a finished trial with that published cell.
 
-    Where several published cells have the same protocol, a study that sweeps the hidden size is compared with
-    the published sweeps (the NMU with the ablation's, of 50 seeds), and one that doesn't with the seeds.
+    Where several published cells have the same protocol, a study that sweeps the hidden size is compared with the
+    published sweeps (the NMU with the ablation's, of 50 seeds), and any other study with the published seeds.
     """
     pairs = [
-        (row, summary, _beside(found.table, found, found.seeds))
+        (row, summary, _reference(published_cell.table, published_cell, published_cell.seeds))
         for row, summary in enumerate(summaries)
-        if summary.finished and (found := _choose(summary.cell, summaries)) is not None
+        if summary.finished and (published_cell := _choose(summary.cell, summaries)) is not None
     ]
-    return Comparisons(name=PUBLISHED, source=SOURCE, comparisons=_compared(pairs))
+    return Comparisons(name=PUBLISHED, source=SOURCE, comparisons=_compare(pairs))
 
 
 def with_study(summaries: Sequence[CellSummary], others: Sequence[CellSummary], name: str) -> Comparisons:
-    """Compare each cell with that of another study that has its values in all that either study sweeps.
+    """Compare each cell with the cell of another study that has equal values in all that either study sweeps.
 
     Raises:
         InputError: if no cell of the other study has a counterpart here, or one has several.
@@ -158,7 +159,7 @@ def with_study(summaries: Sequence[CellSummary], others: Sequence[CellSummary], 
 def _differences(
     cells: Sequence[Cell], their_cells: Sequence[Cell], keys: Sequence[str], name: str
 ) -> list[str]:
-    """Say of each hyperparameter that isn't matched in which values the studies differ."""
+    """Describe the values of each hyperparameter that isn't matched, and in which the studies differ."""
     notes = []
     for key in CELL_FIELDS:
         here, there = (dict.fromkeys(getattr(cell, key) for cell in some) for some in (cells, their_cells))
@@ -169,7 +170,7 @@ def _differences(
 
 
 def with_groups(rows: ResultRows, others: ResultRows, name: str) -> Comparisons:
-    """Compare each group with that of another file or study which has its values in the same columns.
+    """Compare each group with the group of another file or study that has equal values in the same columns.
 
     Raises:
         InputError: if no group has a counterpart.
@@ -178,7 +179,7 @@ def with_groups(rows: ResultRows, others: ResultRows, name: str) -> Comparisons:
 
 
 def _by(summaries: Sequence[CellSummary], keys: Sequence[str]) -> ResultRows:
-    """Tell cells apart by some of their fields."""
+    """Make rows of cells that are identified by some of their fields."""
     values = tuple(tuple(getattr(s.cell, key) for key in keys) for s in summaries)
     return replace(result_rows.cells(summaries, {}), keys=tuple(keys), values=values)
 
@@ -191,43 +192,46 @@ def _with_rows(rows: ResultRows, others: ResultRows, name: str, notes: Sequence[
                 f"--compare {name}: several of its cells have one value of {', '.join(rows.keys)}; "
                 "compare with a study in which these tell the cells apart"
             )
-    found = [
+    matched = [
         (row, s, there[v])
         for row, (v, s) in enumerate(zip(rows.values, rows.summaries, strict=True))
         if v in there
     ]
-    if not found:
+    if not matched:
         raise InputError(
             f"--compare {name}: none of its cells has the values of a cell here in {', '.join(rows.keys)}"
         )
-    pairs = [(row, s, other) for row, s, other in found if s.finished and other.finished]
+    pairs = [(row, s, other) for row, s, other in matched if s.finished and other.finished]
     alone = len(rows.summaries) - len(pairs)
-    told = (
+    missing = (
         [f"{alone} of {len(rows.summaries)} {rows.noun}s have nothing finished to be compared with"]
         if alone
         else []
     )
-    compared = _compared(
-        [(row, s, _beside(name, other, other.finished, complete=other.complete)) for row, s, other in pairs]
+    compared = _compare(
+        [
+            (row, s, _reference(name, other, other.finished, complete=other.complete))
+            for row, s, other in pairs
+        ]
     )
-    tested = [_log_rank(s, other) for _, s, other in pairs]
-    adjusted = iter(statistics.holm([p for p in tested if p is not None]))
+    p_values = [_log_rank(s, other) for _, s, other in pairs]
+    adjusted = iter(statistics.holm([p for p in p_values if p is not None]))
     timed = tuple(
         replace(c, log_rank_p=None if p is None else next(adjusted))
-        for c, p in zip(compared, tested, strict=True)
+        for c, p in zip(compared, p_values, strict=True)
     )
-    return Comparisons(name=name, source=name, comparisons=timed, notes=(*notes, *told))
+    return Comparisons(name=name, source=name, comparisons=timed, notes=(*notes, *missing))
 
 
 def _log_rank(here: Summary, there: Summary) -> float | None:
-    known = [s.times.known("iterations") if s.times else None for s in (here, there)]
-    if any(k is None for k in known):
+    samples = [s.times.known("iterations") if s.times else None for s in (here, there)]
+    if any(sample is None for sample in samples):
         return None
-    found = statistics.log_rank([k for k in known if k is not None])
-    return None if found is None else found.p_value
+    test = statistics.log_rank([sample for sample in samples if sample is not None])
+    return None if test is None else test.p_value
 
 
-def _compared(pairs: Sequence[tuple[int, Summary, Reference]]) -> tuple[Comparison, ...]:
+def _compare(pairs: Sequence[tuple[int, Summary, Reference]]) -> tuple[Comparison, ...]:
     p_values = [statistics.fisher_exact(s.solved, s.finished, b.solved, b.finished) for _, s, b in pairs]
     adjusted = statistics.holm(p_values)
     return tuple(
@@ -247,7 +251,7 @@ def _compared(pairs: Sequence[tuple[int, Summary, Reference]]) -> tuple[Comparis
     )
 
 
-def _beside(source: str, of: Summary | Published, finished: int, *, complete: bool = True) -> Reference:
+def _reference(source: str, of: Summary | Published, finished: int, *, complete: bool = True) -> Reference:
     return Reference(
         source=source,
         solved=of.solved,
@@ -264,10 +268,10 @@ def _beside(source: str, of: Summary | Published, finished: int, *, complete: bo
 
 
 def matches(cell: Cell, row: Published) -> bool:
-    """Say whether a cell repeats a published one in everything that the published protocol fixes.
+    """Return whether a cell repeats a published one in everything that the published protocol fixes.
 
-    A sparsity schedule that starts after the last iteration is one that is off; a best-step window longer
-    than the run is the whole run; `stop: when_decided` changes no outcome.
+    A sparsity schedule that starts after the last iteration counts as off; a best-step window longer than the run
+    counts as the whole run; `stop: when_decided` changes no outcome.
     """
     fixed = {
         **_PROTOCOL,
@@ -294,7 +298,7 @@ def _choose(cell: Cell, summaries: Iterable[CellSummary]) -> Published | None:
 
 
 def _sparsity(cell: Cell) -> tuple[Any, ...] | None:
-    """Give the schedule of the sparsity regulariser; None if it is never on."""
+    """Return the schedule of the sparsity regulariser; None if it is never on."""
     if not cell.sparsity_strength or (cell.sparsity_start or 0) >= cell.iterations:
         return None
     shape, scaling = cell.sparsity_shape, cell.sparsity_scaling
@@ -302,7 +306,7 @@ def _sparsity(cell: Cell) -> tuple[Any, ...] | None:
 
 
 def _published_sparsity(cell: Cell, row: Published) -> tuple[Any, ...] | None:
-    # only here, since torch takes seconds to import, and tables of files do without
+    # imported here, since torch takes seconds to import, and tables of files don't need it
     from tasks import MODELS
 
     model = MODELS[row.model]

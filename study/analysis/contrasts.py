@@ -1,7 +1,7 @@
 """Statements between rows: trends of the success rate over what is swept, and tests between methods.
 
-Families: trends, pairs and log-rank tests are a family each, whose p-values are adjusted by Holm; coefficients of a
-regression answer one question together and are not.
+Families: the trends, the pairs and the log-rank tests are one family each, whose p-values are adjusted by Holm's
+method; the coefficients of a regression answer one question together and are not adjusted.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from study.analysis.summary import Summary
 from study.records import Interval
 
 MOST_PAIRS = 2000
-"""Pairs of rows that are tested at most: beyond, nobody reads them and Holm leaves nothing."""
+"""The most pairs of rows that are tested: nobody reads more, and Holm's correction would leave nothing."""
 
 _FACTOR = 10.0
-"""What spans so many times its least value was swept by factors: its logarithm is regressed on."""
+"""A key whose values span this factor or more was swept by factors: its logarithm is the regressor."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrendTest:
-    """How the success rate of one method goes with an ordered key.
+    """How the success rate of one method changes with an ordered key.
 
     Args:
-        name: of the rows: what they have in common; empty if these are all.
-        key: what is swept.
+        name: the name of the rows: what they have in common; empty if these are all rows.
+        key: the key that is swept.
         low: its least value, and the rate there.
         high: its greatest value, and the rate there.
-        z: Cochran-Armitage; positive where the rate grows with the key.
+        z: of the Cochran-Armitage test; positive where the rate grows with the key.
         p_value: two-sided.
-        p_adjusted: after Holm, over all trends.
+        p_adjusted: after Holm's correction over all trends.
     """
 
     name: str
@@ -52,14 +52,14 @@ class TrendTest:
 
 @dataclass(frozen=True, kw_only=True)
 class Slope:
-    """What a logistic regression says of one key, the others held fixed.
+    """The effect of one key in a logistic regression, the others held fixed.
 
     Args:
-        name: of the rows: what they have in common; empty if these are all.
+        name: the name of the rows: what they have in common; empty if these are all rows.
         key: the hyperparameter.
-        is_log: whether its logarithm to base 10 was regressed on.
-        odds_ratio: of success, a unit of the key (of its logarithm: a factor of 10); None where successes and failures
-            are separated.
+        is_log: whether the regressor is its logarithm to base 10.
+        odds_ratio: of success, for a unit of the key (of its logarithm: a factor of 10); None where successes and
+            failures are separated.
         interval: 95%, by profile likelihood.
         p_value: Wald's, two-sided.
     """
@@ -77,13 +77,13 @@ class Pair:
     """Two methods at one question.
 
     Args:
-        question: what both answer; empty if there is one question.
-        first: name of one.
-        second: name of the other.
+        question: the question that both answer; empty if there is only one.
+        first: the name of the first method.
+        second: the name of the second method.
         difference: of success rates, first minus second.
         interval: Newcombe, 95%.
-        p_value: Fisher's exact test.
-        p_adjusted: after Holm, over all pairs.
+        p_value: of Fisher's exact test.
+        p_adjusted: after Holm's correction over all pairs.
     """
 
     question: str
@@ -100,12 +100,12 @@ class Speed:
     """Whether the methods of one question take equally long to succeed.
 
     Args:
-        question: what they answer; empty if there is one question.
+        question: the question that they answer; empty if there is only one.
         names: the methods.
-        statistic: of the log-rank test.
-        degrees_of_freedom: of it.
-        p_value: of it.
-        p_adjusted: after Holm, over all questions.
+        statistic: the statistic of the log-rank test.
+        degrees_of_freedom: its degrees of freedom.
+        p_value: its p-value.
+        p_adjusted: after Holm's correction over all questions.
     """
 
     question: str
@@ -118,10 +118,10 @@ class Speed:
 
 @dataclass(frozen=True, kw_only=True)
 class Contrasts:
-    """What can be said between rows; each may be empty.
+    """The statements that rows allow about each other; each may be empty.
 
     Args:
-        trends: of success rates over ordered keys.
+        trends: trends of success rates over ordered keys.
         slopes: logistic regressions on several keys.
         pairs: methods two by two, at each question.
         speeds: log-rank tests at each question.
@@ -136,20 +136,24 @@ class Contrasts:
 
     @property
     def has_any(self) -> bool:
-        """Say whether anything was tested."""
+        """Whether anything was tested."""
         return bool(self.trends or self.slopes or self.pairs or self.speeds)
 
 
 def contrasts(rows: ResultRows) -> Contrasts:
     """Compute every statement that the rows allow."""
-    (pairs, notes), (speeds, unknown) = _pairs(rows), _speeds(rows)
+    (pairs, pair_notes), (speeds, speed_notes) = _pairs(rows), _speeds(rows)
     return Contrasts(
-        trends=_trends(rows), slopes=_slopes(rows), pairs=pairs, speeds=speeds, notes=(*notes, *unknown)
+        trends=_trends(rows),
+        slopes=_slopes(rows),
+        pairs=pairs,
+        speeds=speeds,
+        notes=(*pair_notes, *speed_notes),
     )
 
 
-def _ordered(rows: ResultRows) -> list[str]:
-    """List the keys of numbers that vary; a key with a default or infinity among its values has no order."""
+def _ordered_keys(rows: ResultRows) -> list[str]:
+    """List the numeric keys that vary; a key with a default or infinity among its values has no order."""
     return [
         key
         for key in rows.varying()
@@ -159,26 +163,26 @@ def _ordered(rows: ResultRows) -> list[str]:
 
 
 def _trends(rows: ResultRows) -> tuple[TrendTest, ...]:
-    found = [trend for key in _ordered(rows) for trend in _trends_over(rows, key)]
-    adjusted = statistics.holm([trend[-1] for trend in found])
+    tests = [test for key in _ordered_keys(rows) for test in _trends_over(rows, key)]
+    adjusted = statistics.holm([test[-1] for test in tests])
     return tuple(
         TrendTest(name=name, key=key, low=low, high=high, z=z, p_value=p, p_adjusted=after)
-        for (name, key, low, high, z, p), after in zip(found, adjusted, strict=True)
+        for (name, key, low, high, z, p), after in zip(tests, adjusted, strict=True)
     )
 
 
-_Found = tuple[str, str, tuple[float, float], tuple[float, float], float, float]
+_UnadjustedTrend = tuple[str, str, tuple[float, float], tuple[float, float], float, float]
 
 
-def _trends_over(rows: ResultRows, key: str) -> list[_Found]:
+def _trends_over(rows: ResultRows, key: str) -> list[_UnadjustedTrend]:
     rest = [other for other in rows.varying() if other != key]
-    found = []
+    tests = []
     for members in rows.alike(rest, rows.finished()).values():
         members.sort(key=lambda row: rows.value(row, key))
         summaries = [rows.summaries[row] for row in members]
-        if len(members) < 3:  # of two values, the pair's test says more
+        if len(members) < 3:  # for two values, the test of the pair says more
             continue
-        # The order is what is tested: scores 0, 1, 2 ... don't let one far value decide.
+        # The scores are ranks 0, 1, 2, ..., so that one distant value doesn't decide: only the order is tested.
         trend = statistics.cochran_armitage(
             range(len(members)), [s.solved for s in summaries], [s.finished for s in summaries]
         )
@@ -186,8 +190,8 @@ def _trends_over(rows: ResultRows, key: str) -> list[_Found]:
             ends = [
                 (float(rows.value(row, key)), _rate(rows.summaries[row])) for row in (members[0], members[-1])
             ]
-            found.append((rows.name(members[0], rest), key, ends[0], ends[1], trend.z, trend.p_value))
-    return found
+            tests.append((rows.name(members[0], rest), key, ends[0], ends[1], trend.z, trend.p_value))
+    return tests
 
 
 def _rate(summary: Summary) -> float:
@@ -196,14 +200,14 @@ def _rate(summary: Summary) -> float:
 
 def _slopes(rows: ResultRows) -> tuple[Slope, ...]:
     """Regress on all ordered keys at once, where there are at least two of them."""
-    keys = _ordered(rows)
+    keys = _ordered_keys(rows)
     if len(keys) < 2:
         return ()
     rest = [key for key in rows.varying() if key not in keys]
     by_factors = {key: _by_factors(series.levels(rows, key)) for key in keys}
-    everything, found = keys, []
+    everything, regressions = keys, []
     for members in rows.alike(rest, rows.finished()).values():
-        # what is constant among these rows has no slope, and would take the others' with it
+        # a key that is constant among these rows has no slope, and would make the others' slopes undetermined
         keys = [key for key in everything if len({rows.value(row, key) for row in members}) > 1]
         if len(keys) < 2:
             continue
@@ -224,8 +228,8 @@ def _slopes(rows: ResultRows) -> tuple[Slope, ...]:
         name = rows.name(members[0], rest)
         slopes: Sequence[statistics.Coefficient | None] = fit.slopes or [None] * len(keys)
         for key, log, slope in zip(keys, is_log, slopes, strict=True):
-            found.append(_slope(name, key, log, slope))
-    return tuple(found)
+            regressions.append(_slope(name, key, log, slope))
+    return tuple(regressions)
 
 
 def _slope(name: str, key: str, is_log: bool, slope: statistics.Coefficient | None) -> Slope:
@@ -252,13 +256,13 @@ def _by_factors(levels: Sequence[float]) -> bool:
 
 
 def _questions(rows: ResultRows) -> list[tuple[str, list[int]]]:
-    """Give the rows of each question that two or more methods answer."""
-    asked: dict[tuple[Any, ...], list[int]] = {}
+    """List the rows of each question that two or more methods answer."""
+    rows_of: dict[tuple[Any, ...], list[int]] = {}
     for row, question in enumerate(rows.questions()):
         if rows.summaries[row].finished:
-            asked.setdefault(question, []).append(row)
+            rows_of.setdefault(question, []).append(row)
     keys = [key for key in rows.varying() if key not in rows.methods]
-    return [(rows.name(members[0], keys), members) for members in asked.values() if len(members) > 1]
+    return [(rows.name(members[0], keys), members) for members in rows_of.values() if len(members) > 1]
 
 
 def _method(rows: ResultRows, row: int) -> str:
@@ -270,7 +274,7 @@ def _pairs(rows: ResultRows) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
     count = sum(math.comb(len(members), 2) for _, members in questions)
     if count > MOST_PAIRS:
         return (), (f"{count:,} pairs of rows are too many to be tested two by two.",)
-    found = [(question, a, b) for question, members in questions for a, b in combinations(members, 2)]
+    pairs = [(question, a, b) for question, members in questions for a, b in combinations(members, 2)]
     counted = [
         (
             rows.summaries[a].solved,
@@ -278,7 +282,7 @@ def _pairs(rows: ResultRows) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
             rows.summaries[b].solved,
             rows.summaries[b].finished,
         )
-        for _, a, b in found
+        for _, a, b in pairs
     ]
     p_values = [statistics.fisher_exact(*counts) for counts in counted]
     return tuple(
@@ -292,23 +296,23 @@ def _pairs(rows: ResultRows) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
             p_adjusted=after,
         )
         for (question, a, b), counts, p, after in zip(
-            found, counted, p_values, statistics.holm(p_values), strict=True
+            pairs, counted, p_values, statistics.holm(p_values), strict=True
         )
     ), ()
 
 
 def _speeds(rows: ResultRows) -> tuple[tuple[Speed, ...], tuple[str, ...]]:
-    found, unknown = [], 0
+    tests, untimed = [], 0
     for question, members in _questions(rows):
-        known = [t.known("iterations") if (t := rows.summaries[row].times) else None for row in members]
-        if any(sample is None for sample in known):
-            unknown += any(sample is not None for sample in known)
+        samples = [t.known("iterations") if (t := rows.summaries[row].times) else None for row in members]
+        if any(sample is None for sample in samples):
+            untimed += any(sample is not None for sample in samples)
             continue
-        test = statistics.log_rank([sample for sample in known if sample is not None])
+        test = statistics.log_rank([sample for sample in samples if sample is not None])
         if test is not None:
-            found.append((question, tuple(_method(rows, row) for row in members), test))
-    adjusted = statistics.holm([test.p_value for *_, test in found])
-    notes = (f"No log-rank test at {unknown} questions: times of some rows aren't known.",) if unknown else ()
+            tests.append((question, tuple(_method(rows, row) for row in members), test))
+    adjusted = statistics.holm([test.p_value for *_, test in tests])
+    notes = (f"No log-rank test at {untimed} questions: times of some rows aren't known.",) if untimed else ()
     return tuple(
         Speed(
             question=question,
@@ -318,5 +322,5 @@ def _speeds(rows: ResultRows) -> tuple[tuple[Speed, ...], tuple[str, ...]]:
             p_value=test.p_value,
             p_adjusted=after,
         )
-        for (question, names, test), after in zip(found, adjusted, strict=True)
+        for (question, names, test), after in zip(tests, adjusted, strict=True)
     ), notes

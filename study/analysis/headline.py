@@ -14,14 +14,14 @@ from study.analysis.search import Searched
 from study.analysis.summary import Summary
 
 LEVEL = 0.05
-"""A trend whose adjusted p-value is below is told as one."""
+"""A trend is reported as one if its adjusted p-value is below this."""
 
 _MOST_QUESTIONS = 4
 
 
 @dataclass(frozen=True)
 class _Method:
-    """Rows that differ in what is swept alone, by its ascending values; some of them are compared."""
+    """Rows that differ only in what is swept, in ascending order of its values; some of them are compared."""
 
     name: str
     rows: tuple[int, ...]
@@ -34,19 +34,19 @@ class _Method:
 
     @property
     def called(self) -> str:
-        """Set what tells rows of one model apart in brackets: commas stand between methods here."""
+        """The name with all but the model in brackets, since commas separate methods here."""
         first, comma, rest = self.name.partition(", ")
         return f"{first} ({rest})" if comma else self.name
 
 
 def headline(rows: ResultRows, contrasts: Contrasts) -> str:
-    """Say which method succeeds most often, and how its success and its time change with what is swept.
+    """Return a sentence on which method succeeds most often, and how its success and its time change with the sweep.
 
     Methods are compared within a question (an operation, a range, ...), over the swept values at which all of them
     have finished trials.
 
     Args:
-        rows: what the trials came to.
+        rows: the results of the trials.
         contrasts: their trends.
     """
     finished = rows.finished()
@@ -58,41 +58,42 @@ def headline(rows: ResultRows, contrasts: Contrasts) -> str:
         )
     x = series.x_axis(rows)
     if x not in rows.keys or not rows.is_number[rows.keys.index(x)]:
-        x = "model"  # names aren't swept: they ask another question, or are another method
-    asked = [key for key in rows.varying() if key not in rows.methods and key != x]
-    questions = rows.alike(asked, finished)
+        x = "model"  # names aren't swept: a different name is a different question or a different method
+    question_keys = [key for key in rows.varying() if key not in rows.methods and key != x]
+    questions = rows.alike(question_keys, finished)
     if len(questions) == 1:
         parts = _in_full(rows, finished, x, contrasts)
     else:
-        shown = list(questions.values())[:_MOST_QUESTIONS]
+        first = list(questions.values())[:_MOST_QUESTIONS]
         parts = [
-            f"at {rows.name(some[0], asked)}, {_most_often(_methods(rows, some, x, asked))}" for some in shown
+            f"at {rows.name(some[0], question_keys)}, {_most_often(_methods(rows, some, x, question_keys))}"
+            for some in first
         ]
-        more = len(questions) - len(shown)
+        more = len(questions) - len(first)
         parts += [f"and {more} questions more"] if more else []
         parts[0] = parts[0][0].upper() + parts[0][1:]
-    lacking = sum(not s.complete for s in rows.summaries)
-    if lacking:
-        parts.append(f"incomplete: {lacking} of {count_of(len(rows.summaries), rows.noun)}")
+    incomplete = sum(not s.complete for s in rows.summaries)
+    if incomplete:
+        parts.append(f"incomplete: {incomplete} of {count_of(len(rows.summaries), rows.noun)}")
     return "; ".join(part for part in parts if part) + "."
 
 
 def search_headline(search: Searched, rows: Sequence[Summary]) -> str:
-    """Say what a search found, and how good the best of it is by fresh seeds alone.
+    """Return a sentence on what a search found, and on how good its best candidate is by fresh seeds alone.
 
     Args:
-        search: what was tried.
-        rows: of the candidates that were confirmed, the best first.
+        search: the search and its candidates.
+        rows: the summaries of the candidates that were confirmed, the best first.
     """
-    tried = f"{len(search.candidates)} candidates in {search.trials:,} trials"
+    effort = f"{len(search.candidates)} candidates in {search.trials:,} trials"
     if not search.is_over:
-        return f"The search goes on: {tried} so far, of {search.budget:,}."
+        return f"The search goes on: {effort} so far, of {search.budget:,}."
     best = rows[0]
     if best.success_rate is None or best.success_rate_interval is None:
-        return f"The best of {tried} is yet to be confirmed with fresh seeds."
+        return f"The best of {effort} is yet to be confirmed with fresh seeds."
     low, high = best.success_rate_interval
     parts = [
-        f"The best of {tried} solves {best.solved} of {best.finished} ({words.rate(best.success_rate)}, {low:.2f} to "
+        f"The best of {effort} solves {best.solved} of {best.finished} ({words.rate(best.success_rate)}, {low:.2f} to "
         f"{high:.2f}) with fresh seeds"
     ]
     parts += [] if best.complete else [f"incomplete: {best.seeds - best.finished} of them are missing"]
@@ -101,7 +102,7 @@ def search_headline(search: Searched, rows: Sequence[Summary]) -> str:
 
 
 def count_of(number: int, noun: str) -> str:
-    """Count something.
+    """Write a number of things.
 
     Example:
         >>> count_of(1, "trial"), count_of(1200, "trial")
@@ -123,14 +124,16 @@ def _in_full(rows: ResultRows, finished: Sequence[int], x: str, contrasts: Contr
     return [*parts, _changes(rows, first.rows, x, trend), _time(rows, first.rows, x)]
 
 
-def _methods(rows: ResultRows, finished: Sequence[int], x: str, asked: Sequence[str]) -> list[_Method]:
-    """Put rows together that differ in x alone, and count over the values of x that all of them have."""
-    rest = [key for key in rows.varying() if key not in asked and (key != x or x == "model")]
+def _methods(
+    rows: ResultRows, finished: Sequence[int], x: str, question_keys: Sequence[str]
+) -> list[_Method]:
+    """Group rows that differ only in x into methods, and count over the values of x that all methods have."""
+    rest = [key for key in rows.varying() if key not in question_keys and (key != x or x == "model")]
     rank = {level: i for i, level in enumerate(series.levels(rows, x))}
     groups = rows.alike(rest, finished)
     for members in groups.values():
         members.sort(key=lambda row: rank.get(rows.value(row, x), 0))
-    compared = _shared(rows, groups, x) if x != "model" else groups
+    compared = _rows_in_common(rows, groups, x) if x != "model" else groups
     return [
         _Method(
             name=rows.name(members[0], rest),
@@ -143,10 +146,10 @@ def _methods(rows: ResultRows, finished: Sequence[int], x: str, asked: Sequence[
     ]
 
 
-def _shared(
+def _rows_in_common(
     rows: ResultRows, groups: Mapping[tuple[Any, ...], Sequence[int]], x: str
 ) -> dict[tuple[Any, ...], list[int]]:
-    """Keep the rows at values of x that all groups have; where there is none, nothing can be compared."""
+    """Select the rows at values of x that all groups have; if there is no such value, nothing can be compared."""
     levels = [{rows.value(row, x) for row in members} for members in groups.values()]
     common = set.intersection(*levels)
     return {key: [row for row in members if rows.value(row, x) in common] for key, members in groups.items()}
@@ -174,9 +177,9 @@ def _most_often(methods: Sequence[_Method]) -> str:
     second = others[0]
     low, _ = statistics.newcombe(first.solved, first.finished, second.solved, second.finished)
     chance = " (which may be chance)" if low <= 0 else ""
-    told = [f"{method.called} {words.percent(method.rate)}" for method in others[:2]]
-    told += [count_of(len(others) - 2, "other") + " less"] if len(others) > 2 else []
-    return f"{first.called} succeeds most often{chance}, in {rate}, {_and(told)}"
+    rates = [f"{method.called} {words.percent(method.rate)}" for method in others[:2]]
+    rates += [count_of(len(others) - 2, "other") + " less"] if len(others) > 2 else []
+    return f"{first.called} succeeds most often{chance}, in {rate}, {_and(rates)}"
 
 
 def _and(names: Sequence[str]) -> str:
@@ -191,11 +194,11 @@ def _changes(rows: ResultRows, members: Sequence[int], x: str, trend: TrendTest 
     if trend is None:
         return f"its success rate is {here} at {name} {at_first} and {there} at {at_last}"
     p = words.p_value(trend.p_adjusted)
-    told = f"trend p {p if p.startswith('<') else f'= {p}'} after Holm"
+    test = f"trend p {p if p.startswith('<') else f'= {p}'} after Holm"
     if trend.p_adjusted >= LEVEL:
-        return f"no trend with {name} was detected ({here} at {at_first}, {there} at {at_last}; {told})"
+        return f"no trend with {name} was detected ({here} at {at_first}, {there} at {at_last}; {test})"
     verb = "grows" if trend.z > 0 else "falls"
-    return f"its success rate {verb} with {name}, from {here} at {at_first} to {there} at {at_last} ({told})"
+    return f"its success rate {verb} with {name}, from {here} at {at_first} to {there} at {at_last} ({test})"
 
 
 def _time(rows: ResultRows, members: Sequence[int], x: str) -> str:

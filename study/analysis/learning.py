@@ -12,7 +12,7 @@ import pyarrow as pa
 Floats = npt.NDArray[np.float64]
 
 MOST_POINTS = 200
-"""Evaluations of a curve that are kept: a figure shows no more."""
+"""The most evaluations of a curve that are used: a figure shows no more."""
 _MEASURES = ("validation_mse", "test_mse", "sparsity_error")
 
 
@@ -26,20 +26,20 @@ def learning_curve(
 ) -> LearningCurve | None:
     """Compute quantiles over trials at each of some evaluations.
 
-    The quantile q of n trials is the least of their values that at least n q of them don't exceed: always a value
-    that was seen. A trial that was stopped early keeps its last value; NaN, of one that diverged, counts as
-    infinite. The evaluations are those of the trial that went on longest, at equal steps, the first and the last among
-    them; where these aren't another trial's, what it had by then counts.
+    The quantile q of n trials is the least of their values that at least n q of them don't exceed: always a value that
+    occurs. A trial that was stopped early keeps its last value; the NaN of a trial that diverged counts as infinite.
+    The evaluations are taken at equal steps from the trial that ran longest, the first and the last among them; a trial
+    that wasn't evaluated at one of them counts with its latest value before it.
 
     Args:
-        row: of the report.
+        row: the index of the row in the report.
         curves: columns of `study.arrow.CURVE_SCHEMA`: the curves of trials of one cell.
-        of: how many trials have one; None: these are all.
-        threshold: test MSE to undercut; None if the trials' differ.
-        most_points: evaluations kept, >= 2.
+        of: the number of trials that have a curve; None: these are all.
+        threshold: the test MSE that solves the task; None if the trials have different ones.
+        most_points: the most evaluations used, >= 2.
 
     Returns:
-        None if no trial was evaluated.
+        The quantiles; None if no trial was evaluated.
 
     Raises:
         ValueError: if a trial's measures are more or fewer than its evaluations.
@@ -59,18 +59,18 @@ def learning_curve(
         return None
     last = first + length
     longest = int(np.argmax(iteration[last - 1]))
-    kept = _thinned(int(length[longest]), most_points)
-    at = iteration[first[longest] + kept]
+    evaluations = _thin(int(length[longest]), most_points)
+    at = iteration[first[longest] + evaluations]
     by_then = np.stack(
         [np.searchsorted(iteration[a:b], at, side="right") for a, b in zip(first, last, strict=True)]
     )
-    taken = first[:, None] + np.maximum(by_then - 1, 0)
+    positions = first[:, None] + np.maximum(by_then - 1, 0)
     quantiles = {}
     for name in _MEASURES:
         values, starts, counts = _flat(curves, name)
         if not np.array_equal(counts[counts > 0], length) or not np.array_equal(starts[counts > 0], first):
             raise ValueError(f"a curve must have a value of {name} at each of its evaluations, and no other")
-        quantiles[name] = _quantiles(values[taken].astype(np.float64))
+        quantiles[name] = _quantiles(values[positions].astype(np.float64))
     trials = len(first)
     return LearningCurve(
         row=row,
@@ -85,27 +85,27 @@ def learning_curve(
 def _flat(
     curves: pa.Table, name: str
 ) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Give a column of lists as one array, and where each list begins and how long it is."""
+    """Return a column of lists as one array, with the start and the length of each list."""
     column = curves[name].combine_chunks()
     lists = pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
     offsets = np.asarray(lists.offsets).astype(np.int64)
     return lists.values.to_numpy(zero_copy_only=False), offsets[:-1], np.diff(offsets)
 
 
-def _thinned(count: int, most: int) -> npt.NDArray[np.int64]:
-    """Choose at most so many of `count` things, the first and the last among them."""
+def _thin(count: int, most: int) -> npt.NDArray[np.int64]:
+    """Choose at most `most` of `count` indices at equal steps, the first and the last among them."""
     return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.int64))
 
 
 def _quantiles(values: Floats) -> Floats:
-    """Give the `QUANTILES` of each column of [trials, points]."""
+    """Compute the `QUANTILES` of each column of an array [trials, points]."""
     ascending = np.sort(np.where(np.isnan(values), np.inf, values), axis=0)
     ranks = [max(0, int(np.ceil(q * len(values) - 1e-9)) - 1) for q in QUANTILES]
     return ascending[ranks]
 
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-"""Of learning curves: the median, and the ends of a wide and a narrow band."""
+"""The quantiles of learning curves: the median, and the ends of a wide and a narrow band."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -113,13 +113,13 @@ class LearningCurve:
     """How a row's trials learned.
 
     Args:
-        row: which row.
-        trials: how many trials it is made of: all that have a curve, or the first of them.
-        of: how many there are.
+        row: the index of the row.
+        trials: the number of trials it is computed from: all that have a curve, or the first of them.
+        of: the number of trials that have a curve.
         iteration: shape [evaluations].
         quantiles: by measure (``validation_mse``, ``test_mse``, ``sparsity_error``), shape [`QUANTILES`, evaluations];
-            infinite where so many trials have diverged.
-        threshold: test MSE to undercut; None if the trials' differ.
+            infinite where the trials above have diverged.
+        threshold: the test MSE that solves the task; None if the trials have different ones.
     """
 
     row: int

@@ -24,15 +24,15 @@ class Published:
     """One published cell. None means that there was no such number.
 
     Args:
-        table: which file, without ``.csv``.
+        table: the name of its file, without ``.csv``.
         task: ``simple`` or ``arithmetic``.
         operation: ``add`` or ``mul``.
-        model: name as in study files.
+        model: its name in study files.
         hidden_size: hidden units.
         sparsity: whether the sparsity regulariser was used as the model prescribes.
-        clipped: whether weights were clipped; otherwise bounded in the forward pass, without a regulariser.
-        solved: seeds that solved the task.
-        seeds: all seeds.
+        clipped: whether weights were clipped; if not, they were bounded in the forward pass, without a regulariser.
+        solved: the number of seeds that solved the task.
+        seeds: the number of seeds.
         solved_at_median: iterations.
         solved_at_mean: iterations.
         solved_at_interval: of the mean, 95%.
@@ -68,7 +68,7 @@ def published() -> tuple[Published, ...]:
 
 
 def rows(table: str) -> list[Row]:
-    """Read a file's rows as written."""
+    """Read a file's rows as they are written."""
     text = resources.files("study.reference").joinpath(f"{table}.csv").read_text(encoding="utf-8")
     return list(csv.DictReader(text.splitlines()))
 

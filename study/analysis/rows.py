@@ -23,12 +23,12 @@ class ResultRows:
 
     Args:
         keys: names of hyperparameters, axes of the grid or columns.
-        values: of each summary, one a key; None where there is none.
+        values: the values of each summary, one a key; None where there is none.
         summaries: one a row.
-        is_number: of each key.
-        methods: the keys that are no part of the question: what the question is asked about.
-        as_published: the published estimators' numbers of each summary, if asked for.
-        is_plain: whether keys are columns of a file, whose texts say little without their column's name.
+        is_number: whether each key is numeric.
+        methods: the keys that are compared; the others are the question.
+        as_published: the numbers of the published estimators for each summary, if requested.
+        is_plain: whether the keys are columns of a file, whose texts mean little without the column's name.
     """
 
     keys: tuple[str, ...]
@@ -41,23 +41,23 @@ class ResultRows:
 
     @property
     def noun(self) -> str:
-        """Say what a row is."""
+        """What a row is: "cell" or "group"."""
         return "group" if self.is_plain else "cell"
 
     def shown(self) -> list[tuple[str, ...]]:
-        """Write the values for people."""
+        """Return the values of all rows as texts."""
         return [tuple(map(words.show_value, self.keys, row)) for row in self.values]
 
     def value(self, row: int, key: str) -> Any:
-        """Give a row's value of a key; None of a key that there isn't."""
+        """Return a row's value of a key; None if there is no such key."""
         return self.values[row][self.keys.index(key)] if key in self.keys else None
 
     def alike(self, keys: Sequence[str], among: Iterable[int]) -> dict[tuple[Any, ...], list[int]]:
-        """Put rows together that have equal values of some keys, in the order given."""
-        found: dict[tuple[Any, ...], list[int]] = {}
+        """Group the rows that have equal values of some keys, in their order."""
+        grouped: dict[tuple[Any, ...], list[int]] = {}
         for row in among:
-            found.setdefault(tuple(self.value(row, key) for key in keys), []).append(row)
-        return found
+            grouped.setdefault(tuple(self.value(row, key) for key in keys), []).append(row)
+        return grouped
 
     def finished(self) -> list[int]:
         """List the rows that have a finished trial."""
@@ -68,11 +68,11 @@ class ResultRows:
         return self._varying
 
     @cached_property
-    def _varying(self) -> tuple[str, ...]:  # every name of every row asks
+    def _varying(self) -> tuple[str, ...]:  # cached, since naming a row needs it, and there are many rows
         return tuple(key for i, key in enumerate(self.keys) if len({row[i] for row in self.values}) > 1)
 
     def name(self, row: int, keys: Sequence[str] | None = None) -> str:
-        """Name a row by some keys, those that vary if not told which: what is a number with what it is."""
+        """Name a row by some keys (default: those that vary): values alone, numbers with their keys' titles."""
         named = (self.varying() or self.keys) if keys is None else keys
         return ", ".join(part for key in named if (part := self._part(row, key)))
 
@@ -85,16 +85,16 @@ class ResultRows:
         return text if is_named else f"{words.title(key)} {text}"
 
     def questions(self) -> list[tuple[Any, ...]]:
-        """Give of each summary what it answers: summaries of one question are compared with each other."""
+        """Return the question that each row answers: rows of one question are compared with each other."""
         return questions.questions(self.keys, self.values, self.methods)
 
 
 def cells(summaries: Sequence[CellSummary], labels: Labels) -> ResultRows:
-    """Tell cells apart by the fewest hyperparameters, the model always among them."""
-    found = [summary.cell for summary in summaries]
-    keys = questions.keys(found, labels)
+    """Make rows of cells; the keys are the fewest hyperparameters that tell the cells apart, and always the model."""
+    all_cells = [summary.cell for summary in summaries]
+    keys = questions.keys(all_cells, labels)
     axes = questions.axes(keys, labels)
-    values = [[value(cell, key, labels) for cell in found] for key in keys]
+    values = [[value(cell, key, labels) for cell in all_cells] for key in keys]
     return ResultRows(
         keys=keys,
         values=tuple(zip(*values, strict=True)),
@@ -107,7 +107,7 @@ def cells(summaries: Sequence[CellSummary], labels: Labels) -> ResultRows:
 
 
 def groups(summaries: Sequence[GroupSummary], by: Sequence[str]) -> ResultRows:
-    """Tell groups apart by their columns."""
+    """Make rows of groups; the keys are their columns."""
     published = [s.as_published for s in summaries if s.as_published is not None]
     return ResultRows(
         keys=tuple(by),
@@ -121,30 +121,30 @@ def groups(summaries: Sequence[GroupSummary], by: Sequence[str]) -> ResultRows:
 
 
 def best(rows: ResultRows, name: str, show: Callable[[Any], str]) -> list[int]:
-    """Find the best rows of each question: those that show what the best one does.
+    """List the best rows of each question: those whose text of a statistic is that of the best row.
 
-    The best success rate is the greatest, if it isn't zero; of all else the least is. A question with one answer
-    has no best.
+    The best success rate is the greatest, if it isn't zero; of every other statistic, the least is the best. A question
+    with only one row has no best.
 
     Args:
         rows: the summaries.
-        name: a statistic.
-        show: how it is written.
+        name: the statistic.
+        show: writes its values.
     """
     value = [getattr(s, name) for s in rows.summaries]
-    asked: dict[tuple[Any, ...], list[int]] = {}
+    rows_of: dict[tuple[Any, ...], list[int]] = {}
     for row, question in enumerate(rows.questions()):
-        asked.setdefault(question, []).append(row)
+        rows_of.setdefault(question, []).append(row)
     choose = max if name == "success_rate" else min
-    found: list[int] = []
-    for members in asked.values():
-        there = [row for row in members if value[row] is not None]
-        if len(members) < 2 or not there:
+    best_rows: list[int] = []
+    for members in rows_of.values():
+        measured = [row for row in members if value[row] is not None]
+        if len(members) < 2 or not measured:
             continue
-        chosen = choose(value[row] for row in there)
+        chosen = choose(value[row] for row in measured)
         if name != "success_rate" or chosen > 0:
-            found += [row for row in there if show(value[row]) == show(chosen)]
-    return found
+            best_rows += [row for row in measured if show(value[row]) == show(chosen)]
+    return best_rows
 
 
 def _are_numbers(values: Sequence[Any]) -> bool:

@@ -12,7 +12,7 @@ from study.analysis.rows import ResultRows
 from study.records import Labels
 
 MOST_CURVES = 8
-"""Curves one panel can carry; more are split into facets."""
+"""The most curves of one panel; more are split into facets."""
 
 
 @dataclass(frozen=True)
@@ -20,9 +20,9 @@ class Series:
     """One curve.
 
     Args:
-        name: for the legend; empty if it is the only one.
-        facet: name of the row of panels it belongs to; empty if there is one row.
-        rows: its points, by ascending x.
+        name: its name in the legend; empty if it is the only one.
+        facet: the name of the row of panels it belongs to; empty if there is only one row.
+        rows: the rows that are its points, by ascending x.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Series:
 
 
 def x_axis(rows: ResultRows) -> str:
-    """Choose what the rows are drawn against: hidden units, else the key with most values, numbers before names."""
+    """Choose the key of the x axis: the hidden size, else the key with the most values, numeric keys first."""
     keys = rows.varying()
     if "hidden_size" in keys:
         return "hidden_size"
@@ -42,24 +42,24 @@ def x_axis(rows: ResultRows) -> str:
 
 
 def levels(rows: ResultRows, key: str) -> list[Any]:
-    """List the values of a key: None first, numbers by size, others as first seen."""
-    seen = list(dict.fromkeys(rows.value(row, key) for row in range(len(rows.summaries))))
-    numbers = [level for level in seen if isinstance(level, int | float) and not isinstance(level, bool)]
-    if len(numbers) + seen.count(None) == len(seen):
-        return [*([None] if None in seen else []), *sorted(numbers)]
-    return seen
+    """List the values of a key: None first, numbers ascending, others in the order of their first rows."""
+    values = list(dict.fromkeys(rows.value(row, key) for row in range(len(rows.summaries))))
+    numbers = [level for level in values if isinstance(level, int | float) and not isinstance(level, bool)]
+    if len(numbers) + values.count(None) == len(values):
+        return [*([None] if None in values else []), *sorted(numbers)]
+    return values
 
 
 def split(rows: ResultRows, x: str, most: int = MOST_CURVES) -> list[Series]:
     """Split rows into curves over x: a curve for each combination of the other keys that vary.
 
-    More curves than a panel can carry are split into facets: the first keys (the model leads) make the curves, as
-    many as fit, and each combination of the rest a facet.
+    More curves than one panel can show are split into facets: the first keys (starting with the model) make the curves,
+    as many as fit, and each combination of the other keys makes a facet.
 
     Args:
         rows: the rows.
-        x: a key.
-        most: curves in one facet.
+        x: the key of the x axis.
+        most: the most curves in one facet.
     """
     everyone = range(len(rows.summaries))
     keys = sorted((key for key in rows.varying() if key != x), key=lambda key: key != "model")
@@ -69,7 +69,9 @@ def split(rows: ResultRows, x: str, most: int = MOST_CURVES) -> list[Series]:
             curve_keys.append(key)
     facet_keys = [key for key in keys if key not in curve_keys]
     rank = {level: i for i, level in enumerate(levels(rows, x))}
-    groups = rows.alike([*curve_keys, *facet_keys], everyone)  # by value: two names may read alike
+    groups = rows.alike(
+        [*curve_keys, *facet_keys], everyone
+    )  # by value, since two names may be the same text
     return [
         Series(
             rows.name(group[0], curve_keys),
@@ -83,7 +85,7 @@ def split(rows: ResultRows, x: str, most: int = MOST_CURVES) -> list[Series]:
 def chart_series(
     summaries: Sequence[CellSummary], labels: Labels | None = None
 ) -> list[tuple[str, int, float, float | None]]:
-    """List the points of success rate and solved-at against hidden units, for a chart drawn elsewhere.
+    """List the points of success rate and solved-at against hidden units, for a chart that is drawn elsewhere.
 
     Returns:
         (name of the curve, hidden units, success rate, median of solved-at in iterations or None) of each

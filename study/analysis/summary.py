@@ -1,12 +1,12 @@
 """What a set of trials came to: the counts and statistics of one row of a table.
 
-Who enters: the success rate is of the trials that finished (solved, unsolved, diverged). Medians and means of
-solved-at, and the sparsity error, are of the solved ones. Times to success are of all that finished: a trial that was
-not solved was watched until its last iteration, and one that diverged, which will never be solved, until the last
-iteration that its cell's trials run to; in a file that doesn't say it, until that of the file's longest trial.
+Which trials are included: the success rate is of those that finished (solved, unsolved, diverged). Medians and means
+of solved-at, and the sparsity error, are of the solved ones. Times to success are of all that finished: a trial that
+was not solved was observed until its last iteration, and one that diverged, which will never be solved, until the last
+iteration that its cell's trials run to; where a file doesn't state that, until that of the file's longest trial.
 
-Their mean is restricted to what the rows of a question were meant to run to, so that it can be compared between them. A
-trial that ended before says no more than that, and changes nothing for others.
+The mean is restricted to the iterations that the rows of a question were planned to run, so that it can be compared
+between them. A trial that ended earlier is censored at its end, and doesn't affect the others.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from study.statistics.samples import intervals, numbers, sums
 
 Floats = npt.NDArray[np.float64]
 Columns = Mapping[str, npt.NDArray[Any]]
-"""What summaries are made of, an array a column: what `columns` gives."""
+"""The data of summaries, an array a column, as `columns` returns it."""
 
 COLUMNS = (
     "outcome", "solved_at_iteration", "sparsity_error", "training_s", "trained_iterations", "stopped_early",
@@ -39,12 +39,12 @@ Samples = tuple[Floats, npt.NDArray[np.int64]]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Times:
-    """When trials were solved, or until when they were watched; all arrays have shape [finished trials].
+    """When trials were solved, or until when they were observed; all arrays have shape [finished trials].
 
     Args:
-        iterations: solved at, or the last iteration; NaN where it isn't known.
-        seconds: of training, up to there; NaN where it isn't known.
-        solved: which of both.
+        iterations: the iteration at which the trial was solved, or its last; NaN where it isn't known.
+        seconds: of training up to that iteration; NaN where they aren't known.
+        solved: whether the trial was solved.
     """
 
     iterations: Floats
@@ -52,7 +52,7 @@ class Times:
     solved: npt.NDArray[np.bool_]
 
     def known(self, clock: str) -> tuple[Floats, npt.NDArray[np.bool_]] | None:
-        """Give times and flags by a clock, ``iterations`` or ``seconds``; None if one isn't known, or there is none."""
+        """Return ``iterations`` or ``seconds``, and `solved`; None if a time isn't known, or there are no trials."""
         times: Floats = getattr(self, clock)
         return (times, self.solved) if times.size and np.all(np.isfinite(times)) else None
 
@@ -62,8 +62,8 @@ class RateIntervals:
     """How success rates are bounded.
 
     Args:
-        name: of the method, as an adjective.
-        of: gives the intervals of shape [rates, 2], of solved and finished trials.
+        name: the method's name, as an adjective.
+        of: computes intervals, shape [rates, 2], from the numbers of solved and of finished trials.
     """
 
     name: str
@@ -75,36 +75,36 @@ WILSON = RateIntervals("Wilson", statistics.wilsons)
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """What trials came to. None means that there is no such number.
+    """The results of some trials. None means that there is no such number.
 
     Args:
-        seeds: trials planned; trials with a result, if there are more.
+        seeds: trials planned; if more have a result, the number of those.
         solved: trials that solved the task.
-        unsolved: trials that ran to the end without.
+        unsolved: trials that ran to the end without solving it.
         diverged: trials whose weights became NaN or infinite.
-        failed: trials that crashed: no result.
-        pending: trials planned and not done.
-        success_rate: solved of finished.
+        failed: trials that crashed and have no result.
+        pending: trials that are planned and not done.
+        success_rate: solved / finished.
         success_rate_interval: 95%.
-        success_rate_by: the interval's name: Wilson's, unless seeds were added until there were enough.
+        success_rate_by: the interval's name: Wilson, unless seeds were added until there were enough.
         solved_at_median: iterations; of the solved trials, as are the next five.
-        solved_at_median_interval: of the law's median, at least 95%, whatever the law.
-        solved_at_mean: iterations; the sample mean, which is the gamma law's estimate.
-        solved_at_interval: of the gamma law's mean, 95%, by profile likelihood.
+        solved_at_median_interval: of the distribution's median, at least 95%, for any distribution.
+        solved_at_mean: iterations; the sample mean, which is the estimate for a gamma distribution.
+        solved_at_interval: of a gamma distribution's mean, 95%, by profile likelihood.
         sparsity_error_mean: the sample mean.
-        sparsity_error_interval: of the mean of a beta law on [0, 1/2], 95%, by profile likelihood.
-        time_to_success_mean: iterations; restricted mean: of min(time to success, `time_to_success_until`), of all that
-            finished.
-        time_to_success_interval: 95%, whatever the law.
-        time_to_success_until: iterations; what the rows of its question were meant to run to. The mean is None where
-            this is known and the row's trials weren't watched so long, and aren't all solved.
-        training_s_mean: seconds of training of a finished trial.
+        sparsity_error_interval: of the mean of a beta distribution on [0, 1/2], 95%, by profile likelihood.
+        time_to_success_mean: iterations; the restricted mean: of min(time to success, `time_to_success_until`), of all
+            that finished.
+        time_to_success_interval: 95%, for any distribution.
+        time_to_success_until: the iterations that the rows of its question were planned to run. The mean is None where
+            this is known and the row's trials weren't observed that long, and aren't all solved.
+        training_s_mean: the mean seconds of training of the finished trials.
         solved_at_s_median: seconds of training until solved; of the solved trials, as are the next two.
         solved_at_s_mean: the sample mean.
-        solved_at_s_interval: of the gamma law's mean, 95%, by profile likelihood.
+        solved_at_s_interval: of a gamma distribution's mean, 95%, by profile likelihood.
         stopped_early: trials that `stop: when_decided` ended.
-        ended_early: trials that ended unsolved before `time_to_success_until`, where they might still have been solved.
-        times: what survival curves are made of; takes no part in comparisons of summaries.
+        ended_early: trials that ended unsolved before `time_to_success_until`, when they might still have been solved.
+        times: the data of survival curves; ignored when summaries are compared.
     """
 
     seeds: int
@@ -135,34 +135,34 @@ class Summary:
 
     @property
     def finished(self) -> int:
-        """Count the trials that ran to a result: the denominator of the success rate."""
+        """The number of trials that ran to a result: the denominator of the success rate."""
         return self.solved + self.unsolved + self.diverged
 
     @property
     def complete(self) -> bool:
-        """Say whether every planned trial is in the denominator."""
+        """Whether every planned trial is in the denominator."""
         return self.failed == 0 and self.pending == 0
 
 
 def columns(results: pa.Table) -> Columns:
-    """Take the columns of `COLUMNS` as arrays: numbers with NaN for null, an outcome that is null as ''.
+    """Return the columns of `COLUMNS` as arrays: numbers with NaN for null, an outcome that is null as ''.
 
-    Three are added. `planned_iterations` is what the cell's trials run to, NaN where the table doesn't say it.
-    `last_iteration` is that until which a trial that isn't solved was watched: its own, and of one that diverged or was
-    stopped early, which can't be solved any more, the planned, or that of the longest trial of the table. `until_s` is
-    the seconds until it was solved, or until then.
+    Three are added. `planned_iterations` is how many the cell's trials run, NaN where the table doesn't state it.
+    `last_iteration` is the one until which an unsolved trial was observed: its own last, or if it diverged or was
+    stopped early and so can't be solved any more, the planned last or that of the table's longest trial. `until_s` is
+    the seconds until the trial was solved, or until that iteration.
     """
     outcome = results["outcome"].combine_chunks().dictionary_encode()
     names = np.asarray([*outcome.dictionary.to_pylist(), ""], dtype=object)
-    found = {
+    arrays = {
         "outcome": names[np.asarray(pc.fill_null(outcome.indices, len(names) - 1))],
         "stopped_early": np.asarray(pc.fill_null(pc.cast(results["stopped_early"], pa.bool_()), False)),
         **{n: np.asarray(pc.fill_null(pc.cast(results[n], pa.float64()), np.nan)) for n in _NUMBERS},
     }
-    return found | _watched(found, results)
+    return arrays | _observed(arrays, results)
 
 
-def _watched(columns: Columns, results: pa.Table) -> dict[str, Floats]:
+def _observed(columns: Columns, results: pa.Table) -> dict[str, Floats]:
     outcome, trained = columns["outcome"], columns["trained_iterations"]
     planned = np.full(len(outcome), np.nan)
     if "iterations" in results.column_names and _is_number(results.schema.field("iterations").type):
@@ -171,14 +171,14 @@ def _watched(columns: Columns, results: pa.Table) -> dict[str, Floats]:
     whole = np.where(np.isfinite(planned), planned, longest)
     own = np.where(np.isfinite(trained), trained, planned)
     last = np.where(is_lost(columns) & np.isfinite(whole), whole, own)
-    # A pack's trials take part in every iteration alike, so seconds grow with iterations.
+    # All trials of a pack take part in every iteration, so seconds are proportional to iterations.
     until = np.where(outcome == str(Outcome.SOLVED), columns["solved_at_iteration"], last)
     share = np.divide(until, trained, out=np.full(len(until), np.nan), where=trained > 0)
     return {"planned_iterations": planned, "last_iteration": last, "until_s": columns["training_s"] * share}
 
 
 def is_lost(columns: Columns) -> npt.NDArray[np.bool_]:
-    """Say which trials can't be solved any more: those that diverged, or were stopped early without success."""
+    """Flag the trials that can't be solved any more: those that diverged, or were stopped early without success."""
     outcome = columns["outcome"]
     stopped = columns["stopped_early"] & (outcome == str(Outcome.UNSOLVED))
     return np.asarray(stopped | (outcome == str(Outcome.DIVERGED)), bool)
@@ -189,7 +189,7 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def solved_values(columns: Columns, rows: npt.NDArray[np.int64]) -> tuple[Floats, ...]:
-    """Give the solved trials' solved-at and sparsity error, without what isn't there."""
+    """Return the solved trials' solved-at and sparsity error, without missing values."""
     solved = rows[columns["outcome"][rows] == str(Outcome.SOLVED)]
     return tuple(_present(columns[name][solved]) for name in ("solved_at_iteration", "sparsity_error"))
 
@@ -197,38 +197,38 @@ def solved_values(columns: Columns, rows: npt.NDArray[np.int64]) -> tuple[Floats
 def meant_to_run(
     columns: Columns, groups: Sequence[npt.NDArray[np.int64]], questions: Sequence[Hashable]
 ) -> Floats:
-    """Find what the rows of a question were meant to run to: what their times to success are restricted to.
+    """Find the iterations that the rows of a question were planned to run: their times to success are restricted to it.
 
-    The least that is planned for any of them. Where the table doesn't say what is planned, a row's longest unsolved
-    trial tells it, and the question's is the lower median of its rows: neither one trial nor one row that ended early,
-    or ran on, sets the measure for the others. Solved trials don't tell, for training may have ended with success.
+    This is the least number planned for any of them. Where the table doesn't state the plan, each row is represented by
+    its longest unsolved trial, and the question by the lower median of its rows, so that neither one trial nor one row
+    that ended early or ran longer decides for the others. Solved trials say nothing, for training may end with success.
 
     Args:
-        columns: what `columns` gave.
-        groups: of each row, indices into them.
-        questions: of each row, what it answers.
+        columns: the data, as `columns` returns it.
+        groups: the trials of each row, as indices into the columns.
+        questions: the question that each row answers.
 
     Returns:
-        Of each row its question's; NaN where nobody knows.
+        The iterations of each row's question; NaN where they aren't known.
     """
-    can_tell = (columns["outcome"] == str(Outcome.UNSOLVED)) & ~is_lost(columns)
-    of: dict[Hashable, list[int]] = {}
+    is_whole = (columns["outcome"] == str(Outcome.UNSOLVED)) & ~is_lost(columns)
+    rows_of: dict[Hashable, list[int]] = {}
     for row, question in enumerate(questions):
-        of.setdefault(question, []).append(row)
-    found = np.full(len(groups), np.nan)
-    for rows in of.values():
+        rows_of.setdefault(question, []).append(row)
+    iterations = np.full(len(groups), np.nan)
+    for rows in rows_of.values():
         trials = np.concatenate([groups[row] for row in rows])
         planned = _present(columns["planned_iterations"][trials])
         if planned.size:
-            found[rows] = planned.min()
+            iterations[rows] = planned.min()
             continue
-        unsolved = [_present(columns["trained_iterations"][groups[r][can_tell[groups[r]]]]) for r in rows]
+        unsolved = [_present(columns["trained_iterations"][groups[r][is_whole[groups[r]]]]) for r in rows]
         longest = sorted(values.max() for values in unsolved if values.size)
         if longest:
-            found[rows] = longest[(len(longest) - 1) // 2]
+            iterations[rows] = longest[(len(longest) - 1) // 2]
         else:
-            found[rows] = np.max(_present(columns["last_iteration"][trials]), initial=-np.inf)
-    return np.where(found > 0, found, np.nan)
+            iterations[rows] = np.max(_present(columns["last_iteration"][trials]), initial=-np.inf)
+    return np.where(iterations > 0, iterations, np.nan)
 
 
 def summarise(
@@ -237,12 +237,12 @@ def summarise(
     untils: Floats,
     rates: RateIntervals = WILSON,
 ) -> list[dict[str, Any]]:
-    """Compute the fields of a `Summary` of each of many groups of rows, all groups at once.
+    """Compute the fields of a `Summary` for each of many groups of rows, all groups at once.
 
     Args:
-        columns: what `columns` gave.
-        groups: of each, indices into them; an outcome of '' is a pending trial.
-        untils: of each, the iterations that its times to success are restricted to; NaN where that isn't known.
+        columns: the data, as `columns` returns it.
+        groups: the rows of each group, as indices into the columns; an outcome of '' is a pending trial.
+        untils: the iterations that each group's times to success are restricted to; NaN where they aren't known.
         rates: how success rates are bounded.
     """
     if not groups:
@@ -267,7 +267,7 @@ def summarise(
     solved_at = present("solved_at_iteration", is_solved)
     solved_at_s = present("until_s", is_solved)
     error = present("sparsity_error", is_solved)
-    watched = _watched_times(columns, rows[is_finished], finished)
+    times = _observed_times(columns, rows[is_finished], finished)
     fields: dict[str, list[Any]] = {
         "seeds": sizes.tolist(),
         "solved": solved.tolist(),
@@ -284,21 +284,21 @@ def summarise(
         "solved_at_interval": intervals(statistics.gamma_mean_intervals(*solved_at)),
         "sparsity_error_mean": numbers(statistics.means(*error)),
         "sparsity_error_interval": intervals(statistics.beta_mean_intervals(*error)),
-        **_time_to_success(watched, untils),
+        **_time_to_success(times, untils),
         "training_s_mean": numbers(statistics.means(*present("training_s", is_finished))),
         "solved_at_s_median": numbers(statistics.medians(*solved_at_s)),
         "solved_at_s_mean": numbers(statistics.means(*solved_at_s)),
         "solved_at_s_interval": intervals(statistics.gamma_mean_intervals(*solved_at_s)),
         "stopped_early": count(columns["stopped_early"][rows]).tolist(),
-        "times": watched,
+        "times": times,
     }
     return [dict(zip(fields, row, strict=True)) for row in zip(*fields.values(), strict=True)]
 
 
-def _watched_times(
+def _observed_times(
     columns: Columns, finished: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]
 ) -> list[Times]:
-    """Give each group's times to success, those of trials that were not solved censored."""
+    """Return each group's times to success; those of trials that were not solved are censored."""
     solved = np.asarray(columns["outcome"][finished] == str(Outcome.SOLVED), bool)
     at = np.where(solved, columns["solved_at_iteration"][finished], columns["last_iteration"][finished])
     ends = np.cumsum(sizes)[:-1]
@@ -306,22 +306,22 @@ def _watched_times(
     return [Times(iterations=i, seconds=s, solved=f) for i, s, f in zip(*parts, strict=True)]
 
 
-def _time_to_success(watched: Sequence[Times], untils: Floats) -> dict[str, list[Any]]:
-    known = [row for row, t in enumerate(watched) if untils[row] > 0 and t.known("iterations") is not None]
-    means, bounds, early, shown = ([absent] * len(watched) for absent in (None, None, 0, None))
-    if known:
-        times = np.concatenate([watched[row].iterations for row in known])
-        solved = np.concatenate([watched[row].solved for row in known])
-        sizes = np.array([watched[row].solved.size for row in known])
-        until = untils[known]
-        found = statistics.restricted_means(times, solved, sizes, until)
+def _time_to_success(observed: Sequence[Times], untils: Floats) -> dict[str, list[Any]]:
+    timed = [row for row, t in enumerate(observed) if untils[row] > 0 and t.known("iterations") is not None]
+    means, bounds, early, limits = ([absent] * len(observed) for absent in (None, None, 0, None))
+    if timed:
+        times = np.concatenate([observed[row].iterations for row in timed])
+        solved = np.concatenate([observed[row].solved for row in timed])
+        sizes = np.array([observed[row].solved.size for row in timed])
+        until = untils[timed]
+        restricted = statistics.restricted_means(times, solved, sizes, until)
         is_early = ~solved & (times < np.repeat(until, sizes))
         counts = sums(is_early.astype(np.float64), sizes).astype(int)
-        values = numbers(found.mean), intervals(found.interval), counts.tolist(), until.tolist()
-        for row, *of_row in zip(known, *values, strict=True):
-            means[row], bounds[row], early[row], shown[row] = of_row
+        values = numbers(restricted.mean), intervals(restricted.interval), counts.tolist(), until.tolist()
+        for row, *of_row in zip(timed, *values, strict=True):
+            means[row], bounds[row], early[row], limits[row] = of_row
     names = ("time_to_success_mean", "time_to_success_interval", "ended_early", "time_to_success_until")
-    return dict(zip(names, (means, bounds, early, shown), strict=True))
+    return dict(zip(names, (means, bounds, early, limits), strict=True))
 
 
 def _present(values: Floats) -> Floats:

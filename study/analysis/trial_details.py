@@ -16,13 +16,13 @@ class Gates:
     """How far open the gates of a row's trials are when training ends.
 
     Args:
-        row: which row.
-        layer: name of the gated layer.
-        trials: how many trials they are of: all that have weights, or the first of them.
-        of: how many there are.
-        validation_rows: how many rows each is the mean over, the first.
-        values: mean gates, shape [trials × outputs]; 1 is the addition's path alone.
-        solved: of each value, whether its trial was solved.
+        row: the index of the row.
+        layer: the name of the gated layer.
+        trials: the number of trials included: all that have weights, or the first of them.
+        of: the number of trials that have weights.
+        validation_rows: each value is the mean over so many validation rows, the first ones.
+        values: mean gates, shape [trials × outputs]; 1 means that only the path of the addition is open.
+        solved: whether the trial of each value was solved.
     """
 
     row: int
@@ -39,11 +39,11 @@ class TrialWeights:
     """The weights of one trial when training ended.
 
     Args:
-        row: which row the trial is of.
-        seed: which trial.
-        outcome: how it ended.
-        iteration: updates made.
-        matrices: effective weights by name, shape [out, in], in the order of the data's path.
+        row: the index of the trial's row.
+        seed: the trial's seed.
+        outcome: its outcome.
+        iteration: the number of updates made.
+        matrices: effective weights by name, shape [out, in], in the order in which the data passes through them.
     """
 
     row: int

@@ -8,14 +8,14 @@ from study.records import Pack, PackSplit
 
 
 class OpenPacks:
-    """The packs whose end has not been told, and the parts that some of them were split into.
+    """The packs whose end has not been reported, and the parts that some of them were split into.
 
     Several workers may train the same pack: a GPU repeats what a slow core still trains, and a worker that was given up
-    may go on. So the end of a pack may be told before, between or after those of its parts, and more than once. With a
-    pack all its parts end; when all its parts have ended, the pack itself still has to.
+    may go on. So the end of a pack may be reported before, between or after the ends of its parts, and more than once.
+    When a pack ends, all its parts end; when all its parts have ended, the pack itself still has to.
 
     Args:
-        packs: that are to end.
+        packs: the packs that have not ended yet.
 
     Example:
         >>> from study.spec import load_spec
@@ -40,15 +40,15 @@ class OpenPacks:
         self.add(packs)
 
     def __contains__(self, pack_id: str) -> bool:
-        """Say whether a pack, or a part of one, has not ended."""
+        """Whether a pack, or a part of one, has not ended."""
         return pack_id in self._open
 
     def add(self, packs: Iterable[Pack]) -> None:
-        """Take in that more packs are to end."""
+        """Add packs that have not ended yet."""
         self._open.update((pack.id, pack) for pack in packs)
 
     def split(self, split: PackSplit) -> bool:
-        """Take in that a pack trains as several, and say whether that is news."""
+        """Record that a pack is trained in parts, and return whether that is news."""
         if split.pack_id not in self._open or split.pack_id in self._parts:
             return False
         self._parts[split.pack_id] = split.parts
@@ -56,7 +56,7 @@ class OpenPacks:
         return True
 
     def ending_with(self, pack_id: str) -> list[Pack]:
-        """Give what ends when a pack does: itself, or those of its smallest parts that have not ended before."""
+        """Return what ends when a pack does: itself, or those of its smallest parts that have not ended before."""
         if pack_id not in self._open:
             return []
         if pack_id not in self._parts:
@@ -64,7 +64,7 @@ class OpenPacks:
         return [pack for part in self._parts[pack_id] for pack in self.ending_with(part.id)]
 
     def end(self, pack_id: str) -> None:
-        """Take in that a pack has ended."""
+        """Record that a pack has ended."""
         self._open.pop(pack_id, None)
         for part in self._parts.pop(pack_id, ()):
             self.end(part.id)

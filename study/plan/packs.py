@@ -29,25 +29,25 @@ _MAY_DIFFER = {
 _WHEN_OFF = {"sparsity_shape": "linear", "sparsity_scaling": "linear"}
 
 
-# One Python step an iteration costs a pack that much, whatever its trials: more trials share it.
+# The Python step of an iteration costs a pack this much, however many trials share it.
 _STEP_US = 300.0
 
 
-# Float32 numbers of a pack's activations beyond which more trials only fall out of the cache.
+# Float32 numbers in a pack's activations; beyond them, more trials only fall out of the cache.
 _PACK_NUMBERS = 2**20
 
 
 _SMALLEST_CAP, _LARGEST_CAP = 16, 256
 
 
-# Packs that one worker keeps going on a device: each is a thread, and the interpreter serves one at a time.
+# Packs that one worker runs on a device at once: each is a thread, and the interpreter serves one at a time.
 MOST_CONCURRENT = 32
 
 
 def shape_key(cell: Cell) -> ShapeKey:
-    """Give what must be equal among the trials of a pack.
+    """Return what must be equal among the trials of a pack.
 
-    A cell whose sparsity regulariser is off trains beside those of the default shape and scaling.
+    A cell whose sparsity regulariser is off counts as one with the default shape and scaling.
     """
     off = not cell.sparsity_strength
     return tuple(
@@ -60,9 +60,9 @@ def shape_key(cell: Cell) -> ShapeKey:
 def cost(cell: Cell) -> float:
     """Estimate the microseconds that one trial adds to an iteration of its pack, on one core.
 
-    Rows are those of the batch and, spread over the iterations between them, those of the evaluations, which
-    are forward passes only. Each row costs its inputs, drawn once and multiplied by each hidden unit, and the
-    hidden units.
+    The rows are those of the batch and those of the evaluations, which are forward passes only and are spread over the
+    iterations between them. The cost of a row is that of its inputs, drawn once and multiplied by each hidden unit,
+    and that of the hidden units.
     """
     rows = cell.batch_size + 2 * cell.evaluation_rows / cell.evaluate_every / 3
     return rows * (cell.input_size * (1e-3 + 1.5e-3 * cell.hidden_size) + 0.02 * cell.hidden_size + 0.02)
@@ -75,7 +75,7 @@ def pack_cost(trials: Sequence[Trial]) -> float:
 
 
 AtOnce = Callable[[Cell], int | None]
-"""Gives how many trials of a cell a device trains side by side; None if a pack may be of any size."""
+"""Returns how many trials of a cell a device trains side by side; None if a pack may be of any size."""
 
 
 def make_packs(
@@ -86,18 +86,18 @@ def make_packs(
     kept: Sequence[Sequence[str]] = (),
     at_once: AtOnce | None = None,
 ) -> list[Pack]:
-    """Sort trials into packs; how never changes a result.
+    """Group trials into packs; the grouping never changes a result.
 
     Args:
-        trials: what is to be done.
+        trials: the trials to be done.
         slots: packs that can run side by side; sizes are such that all slots end at about the same time.
-        size: trials in a pack at most; None to choose it.
-        kept: trial ids of packs that have a checkpoint: formed again as they were, if all of their trials are
-            still to be done; of two that overlap, the first.
-        at_once: of the devices; None for cores, which train one trial after the other.
+        size: the most trials in a pack; None to choose it.
+        kept: trial ids of packs that have a checkpoint: these are formed again as they were, if all of their trials
+            are still to be done; of two that overlap, only the first.
+        at_once: how many trials a device trains side by side; None for cores, which train one trial after the other.
 
     Returns:
-        The costliest first; every trial in exactly one.
+        The packs, the costliest first; every trial is in exactly one.
 
     Example:
         >>> from study.plan.plan import make_plan
@@ -109,36 +109,38 @@ def make_packs(
     if slots < 1 or (size is not None and size < 1):
         raise ValueError(f"slots >= 1 and size >= 1 must hold, but got slots={slots} and size={size}")
     pending = {trial.id: trial for trial in trials}
-    again = _form_again(pending, kept)
+    formed = _form_again(pending, kept)
     groups: dict[ShapeKey, list[Trial]] = {}
     for trial in pending.values():
         groups.setdefault(shape_key(trial.cell), []).append(trial)
     if at_once is None:
         counts = [_fewest(group, size) for group in groups.values()]
     else:
-        shares = sum(bundle_share(group, at_once) for group in (*groups.values(), *(p.trials for p in again)))
+        shares = sum(
+            bundle_share(group, at_once) for group in (*groups.values(), *(p.trials for p in formed))
+        )
         counts = [_filling(group, size, at_once, min(1, shares / slots)) for group in groups.values()]
     if size is None and at_once is None:
-        counts = _balanced(list(groups.values()), counts, [pack_cost(p.trials) for p in again], slots)
+        counts = _balanced(list(groups.values()), counts, [pack_cost(p.trials) for p in formed], slots)
     new = [Pack(p) for group, n in zip(groups.values(), counts, strict=True) for p in _cut(group, n)]
-    return sorted((*again, *new), key=lambda pack: pack_cost(pack.trials), reverse=True)
+    return sorted((*formed, *new), key=lambda pack: pack_cost(pack.trials), reverse=True)
 
 
 def _form_again(pending: dict[str, Trial], kept: Sequence[Sequence[str]]) -> list[Pack]:
-    """Take the trials of unfinished packs out of those pending."""
-    again = []
+    """Form unfinished packs again, and take their trials out of those pending."""
+    formed = []
     for trial_ids in kept:
         if trial_ids and len(set(trial_ids)) == len(trial_ids) and all(i in pending for i in trial_ids):
             trials = tuple(pending[i] for i in trial_ids)
             if len({shape_key(trial.cell) for trial in trials}) == 1:
-                again.append(Pack(trials))
+                formed.append(Pack(trials))
                 for trial_id in trial_ids:
                     del pending[trial_id]
-    return again
+    return formed
 
 
 def _fewest(group: Sequence[Trial], size: int | None) -> int:
-    """Count the packs of a group if each is as large as helps."""
+    """Count the packs of a group if each is as large as is useful."""
     cell = group[0].cell
     numbers = cell.batch_size * (cell.input_size + 4 * cell.hidden_size)
     cap = size or min(max(_PACK_NUMBERS // numbers, _SMALLEST_CAP), _LARGEST_CAP)
@@ -146,7 +148,7 @@ def _fewest(group: Sequence[Trial], size: int | None) -> int:
 
 
 def bundle_share(trials: Sequence[Trial], at_once: AtOnce) -> float:
-    """Give the share of a device that some trials of equal shape fill; all of it where that isn't known."""
+    """Return the share of a device that trials of equal shape fill; 1 where that isn't known."""
     most = at_once(trials[0].cell)
     return len(trials) / most if most else 1.0
 
@@ -162,12 +164,12 @@ def _filling(group: Sequence[Trial], size: int | None, at_once: AtOnce, share: f
 def make_bundles(
     packs: Sequence[Pack], *, slots: int, at_once: AtOnce | None = None
 ) -> list[tuple[Pack, ...]]:
-    """Put packs together that a device trains side by side; on cores, each is alone.
+    """Bundle packs that a device trains side by side; on cores, each pack is a bundle of its own.
 
     Args:
-        packs: the costliest first: so those put together end at about the same time.
-        slots: devices.
-        at_once: as for `packs`.
+        packs: the packs, the costliest first, so that those of a bundle end at about the same time.
+        slots: number of devices.
+        at_once: as for `make_packs`.
 
     Returns:
         Every pack in exactly one bundle, in their order.
@@ -175,8 +177,8 @@ def make_bundles(
     Example:
         >>> from study.plan.plan import make_plan
         >>> from study.spec import load_spec
-        >>> made = make_packs(make_plan(load_spec("simple")).trials, slots=1, at_once=lambda cell: 528)
-        >>> [len(pack.trials) for pack in made], len(make_bundles(made, slots=1, at_once=lambda cell: 528))
+        >>> packs = make_packs(make_plan(load_spec("simple")).trials, slots=1, at_once=lambda cell: 528)
+        >>> [len(pack.trials) for pack in packs], len(make_bundles(packs, slots=1, at_once=lambda cell: 528))
         ([100, 100, 100, 100], 1)
     """
     if at_once is None:
@@ -184,39 +186,39 @@ def make_bundles(
     shares = [bundle_share(pack.trials, at_once) for pack in packs]
     count = max(math.ceil(sum(shares) - 1e-9), min(slots, len(packs)))
     while count < len(packs):
-        made = _cut_by(shares, count)
+        bundles = _cut_by(shares, count)
         if all(
-            sum(shares[i] for i in bundle) < 1 + 1e-9 and len(bundle) <= MOST_CONCURRENT for bundle in made
+            sum(shares[i] for i in bundle) < 1 + 1e-9 and len(bundle) <= MOST_CONCURRENT for bundle in bundles
         ):
-            return [tuple(packs[i] for i in bundle) for bundle in made]
+            return [tuple(packs[i] for i in bundle) for bundle in bundles]
         count += 1
     return [(pack,) for pack in packs]
 
 
 def _cut_by(shares: Sequence[float], count: int) -> list[list[int]]:
-    """Cut a row of shares, in order, into parts of about the same sum; those without any are left out."""
-    made: list[list[int]] = [[] for _ in range(count)]
+    """Cut a sequence of shares, in order, into parts of about the same sum; empty parts are left out."""
+    parts: list[list[int]] = [[] for _ in range(count)]
     total, before = sum(shares), 0.0
     for i, share in enumerate(shares):
-        made[min(count - 1, int((before + share / 2) / total * count))].append(i)
+        parts[min(count - 1, int((before + share / 2) / total * count))].append(i)
         before += share
-    return [part for part in made if part]
+    return [part for part in parts if part]
 
 
 def _cut(group: Sequence[Trial], count: int) -> list[tuple[Trial, ...]]:
-    """Cut a group into parts whose sizes differ by one at most."""
+    """Cut a group into parts whose sizes differ by at most one."""
     edges = [len(group) * i // count for i in range(count + 1)]
     return [tuple(group[a:b]) for a, b in itertools.pairwise(edges)]
 
 
 def _balanced(
-    groups: Sequence[Sequence[Trial]], counts: list[int], again: Sequence[float], slots: int
+    groups: Sequence[Sequence[Trial]], counts: list[int], formed_costs: Sequence[float], slots: int
 ) -> list[int]:
     """Split the costliest packs further while that lets all slots end earlier."""
     if slots == 1:
         return counts
     now = best = list(counts)
-    shortest = _makespan(groups, best, again, slots)
+    shortest = _makespan(groups, best, formed_costs, slots)
     for _ in range(3 * slots):
         largest = [_part_cost(group, count) for group, count in zip(groups, now, strict=True)]
         can = [i for i, group in enumerate(groups) if now[i] < len(group)]
@@ -224,7 +226,7 @@ def _balanced(
             break
         costliest = max(can, key=largest.__getitem__)
         now = [count + (i == costliest) for i, count in enumerate(now)]
-        length = _makespan(groups, now, again, slots)
+        length = _makespan(groups, now, formed_costs, slots)
         if length < 0.97 * shortest:
             best, shortest = now, length
     return best
@@ -235,11 +237,11 @@ def _part_cost(group: Sequence[Trial], count: int) -> float:
 
 
 def _makespan(
-    groups: Sequence[Sequence[Trial]], counts: Sequence[int], again: Sequence[float], slots: int
+    groups: Sequence[Sequence[Trial]], counts: Sequence[int], formed_costs: Sequence[float], slots: int
 ) -> float:
     """Estimate when the last slot ends if each takes the costliest pack that is left."""
     parts = [_part_cost(g, n) for g, n in zip(groups, counts, strict=True) for _ in range(n)]
     ends = [0.0] * slots
-    for one in sorted((*parts, *again), reverse=True):
-        heapq.heapreplace(ends, ends[0] + one)
+    for pack_us in sorted((*parts, *formed_costs), reverse=True):
+        heapq.heapreplace(ends, ends[0] + pack_us)
     return max(ends)

@@ -11,13 +11,13 @@ Pair = tuple[Cell, Cell]
 
 
 def pairs(cells: Sequence[Cell], model: str) -> list[Pair]:
-    """Pair each cell of the other models with those of one model that differ in nothing that is swept.
+    """Pair each cell of the other models with those cells of one model that have equal values in all that is swept.
 
-    What doesn't apply to one of both (a sparsity schedule, to a model without one) tells no cells apart.
+    What doesn't apply to one of the two (a sparsity schedule, to a model without one) counts as equal.
 
     Args:
-        cells: of a study.
-        model: whose cells are the second ones.
+        cells: the cells of a study.
+        model: the model whose cells come second in the pairs.
 
     Raises:
         InputError: if a cell has no counterpart.
@@ -25,24 +25,24 @@ def pairs(cells: Sequence[Cell], model: str) -> list[Pair]:
     Example:
         >>> from study.plan.plan import cells
         >>> from study.spec import load_spec
-        >>> found = pairs(cells(load_spec("demo")), "NAC-mul")
-        >>> len(found), {(a.model, b.model, a.hidden_size == b.hidden_size) for a, b in found}
+        >>> compared = pairs(cells(load_spec("demo")), "NAC-mul")
+        >>> len(compared), {(a.model, b.model, a.hidden_size == b.hidden_size) for a, b in compared}
         (15, {('NMU', 'NAC-mul', True)})
     """
     swept = _swept(cells)
     seconds = [cell for cell in cells if cell.model == model]
-    found = []
+    matched = []
     for cell in cells:
         if cell.model != model:
             counterparts = [(cell, second) for second in seconds if _alike(cell, second, swept)]
             if not counterparts:
-                told = ", ".join(f"{name} {getattr(cell, name)}" for name in swept if name != "model")
+                values = ", ".join(f"{name} {getattr(cell, name)}" for name in swept if name != "model")
                 raise InputError(
-                    f"different_from: {cell.model} with {told} has no counterpart among the cells of {model}: "
+                    f"different_from: {cell.model} with {values} has no counterpart among the cells of {model}: "
                     "put what both are to be tried at where it holds for all models"
                 )
-            found += counterparts
-    return found
+            matched += counterparts
+    return matched
 
 
 def _swept(cells: Sequence[Cell]) -> list[str]:

@@ -13,7 +13,7 @@ from study.spec.cells import canonical_cell
 from study.spec.grid import model_level, points
 from study.spec.tables import Spec
 
-# Cells at the ends of a search's ranges that are looked at: enough to see what kinds there are.
+# The most cells planned at the ends of a search's ranges: enough to cover every kind of cell.
 _MOST_ENDS = 512
 
 
@@ -24,8 +24,8 @@ class Plan:
     Args:
         spec: the study as written.
         cells: all different, in the file's order.
-        labels: what people call a cell's point on a zip axis, by cell id and axis; takes no part in ids.
-        own_seeds: of each cell that doesn't have the seeds of all, by its id.
+        labels: the names of cells' points on zip axes, by cell id and axis; they take no part in ids.
+        own_seeds: the seeds of each cell whose seeds aren't those of all, by its id.
     """
 
     spec: Spec
@@ -40,24 +40,24 @@ class Plan:
 
     @property
     def trials_count(self) -> int:
-        """Count the trials without making them."""
+        """The number of trials, counted without making them."""
         return sum(len(self.seeds(cell)) for cell in self.cells)
 
     @property
     def may_extend(self) -> bool:
-        """Say whether more may be asked for once all of this is done."""
+        """Whether the study may ask for more once all of this is done."""
         return self.spec.until is not None or self.spec.search is not None
 
     @property
     def most_at_once(self) -> int:
-        """Count the trials, at most, that are asked for at once."""
+        """The most trials that the study asks for at once."""
         if (search := self.spec.search) is not None:
             confirmed = search.confirm_seeds * search.confirm_candidates
             return max(search.candidates * self.spec.most_seeds, confirmed)
         return len(self.cells) * len(self.spec.first_seeds) if self.may_extend else self.trials_count
 
     def seeds(self, cell: Cell) -> Sequence[int]:
-        """Give a cell's seeds."""
+        """Return a cell's seeds."""
         return self.own_seeds.get(cell.id, self.spec.first_seeds) if self.own_seeds else self.spec.first_seeds
 
 
@@ -78,31 +78,31 @@ def make_plan(spec: Spec) -> Plan:
         (2, 10)
     """
     if spec.search is not None:
-        return _begun(spec)
+        return _plan_search(spec)
     labels: dict[Cell, dict[str, str]] = {}
     for index, model in enumerate(spec.models):
         for point in points(model_level(spec, index)):
             values = {name: setting.value for name, setting in point.settings.items()}
             cell = canonical_cell(spec.task.name, model.name, values)
-            # Where points of different labels come to one cell, the axis doesn't tell it from others.
-            before = labels.get(cell, point.labels)
-            labels[cell] = {axis: text for axis, text in before.items() if point.labels.get(axis) == text}
+            # Where points of different labels become one cell, the axis doesn't distinguish it from others.
+            earlier = labels.get(cell, point.labels)
+            labels[cell] = {axis: text for axis, text in earlier.items() if point.labels.get(axis) == text}
     named = {cell.id: axes for cell, axes in labels.items() if axes}
     if spec.until is not None and spec.until.different_from is not None:
-        pairs(tuple(labels), spec.until.different_from)  # refuses what can't be compared
+        pairs(tuple(labels), spec.until.different_from)  # raises where cells can't be compared
     return Plan(spec, tuple(labels), named)
 
 
-def _begun(spec: Spec) -> Plan:
-    """Plan a search before anything is suggested: cells at the ends of its ranges, without seeds."""
-    found: dict[Cell, None] = {}
+def _plan_search(spec: Spec) -> Plan:
+    """Plan a search before anything is suggested: the cells at the ends of its ranges, without seeds."""
+    ends: dict[Cell, None] = {}
     for index, model in enumerate(spec.models):
         for point in itertools.islice(points(model_level(spec, index)), _MOST_ENDS):
             values = {name: setting.value for name, setting in point.settings.items()}
-            found[canonical_cell(spec.task.name, model.name, values)] = None
-    return Plan(spec, tuple(found), {}, {cell.id: () for cell in found})
+            ends[canonical_cell(spec.task.name, model.name, values)] = None
+    return Plan(spec, tuple(ends), {}, {cell.id: () for cell in ends})
 
 
 def cells(spec: Spec) -> list[Cell]:
-    """Give a study's cells, all different, in the file's order."""
+    """Return a study's cells, all different, in the file's order."""
     return list(make_plan(spec).cells)

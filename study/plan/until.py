@@ -1,7 +1,7 @@
 """Seeds until sure: which cells have enough seeds, and how many the others get next.
 
-What is asked for next depends on the results of the seeds asked for so far, and on nothing else: whoever looks, however
-the work was interrupted, comes to the same plan.
+The next seeds depend on the results of those planned so far, and on nothing else: whoever evaluates them comes to the
+same plan, however the work was interrupted.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ CONFIDENCE = 0.95
 _PENDING, _FAILED = -1, -2
 _PATHS = 200
 Outcomes = npt.NDArray[np.int8]
-"""A cell's seeds in order: 1 solved, 0 not, or one of the above."""
+"""The outcomes of a cell's seeds, in order: 1 solved, 0 not solved, or one of the above."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is known of a cell, or of a pair of cells.
+    """What the results say about a cell, or about a pair of cells.
 
     Args:
-        cell: which.
-        versus: the cell to be told apart from; None where the rate itself is wanted.
-        seeds: that have a result.
+        cell: the cell, or the first of the pair.
+        versus: the cell that it is compared with; None where its rate alone is estimated.
+        seeds: the number of seeds that have a result.
         is_sure: whether they are enough.
-        interval: of the cell's success rate; None of a pair.
-        p_value: of the sign test; None where the rate itself is wanted.
-        wins: seeds that the cell alone solved, of a pair.
-        losses: seeds that the other alone solved.
+        interval: of the cell's success rate; None for a pair.
+        p_value: of the sign test; None where the rate alone is estimated.
+        wins: for a pair: the number of seeds that only this cell solved.
+        losses: for a pair: the number of seeds that only the other cell solved.
     """
 
     cell: Cell
@@ -55,15 +55,14 @@ class Verdict:
 
 
 def extended(plan: Plan, results: pa.Table) -> Plan:
-    """Give each cell the seeds that it needs by what is known so far.
+    """Return the plan in which each cell has the seeds that it needs, judged by the results so far.
 
     Args:
-        plan: of a study; one whose file says how many seeds there are stays as it is.
-        results: columns of `study.arrow.RESULT_SCHEMA`, one row a trial; of other trials, too.
+        plan: the plan of a study; if its file says how many seeds there are, it stays as it is.
+        results: columns of `study.arrow.RESULT_SCHEMA`, one row a trial; other trials' rows are ignored.
 
     Returns:
-        The same cells. Where a result is pending, those seeds that came before are kept; a cell with seeds enough gets
-        no more.
+        The same cells. None gets seeds beyond the first batch with a pending result, or beyond those that are enough.
 
     Example:
         >>> from study.plan.plan import make_plan
@@ -86,11 +85,11 @@ def extended(plan: Plan, results: pa.Table) -> Plan:
 
 
 def verdicts(plan: Plan, results: pa.Table) -> list[Verdict]:
-    """Say of each cell, or of each pair of cells, whether the seeds that have a result are enough.
+    """Judge for each cell, or each pair of cells, whether the seeds that have a result are enough.
 
     Args:
-        plan: of a study with `until`, as `grown` gives it.
-        results: as for `grown`.
+        plan: of a study with `until`, as `extended` returns it.
+        results: as for `extended`.
     """
     until = plan.spec.until
     if until is None:
@@ -98,42 +97,44 @@ def verdicts(plan: Plan, results: pa.Table) -> list[Verdict]:
     outcomes = _outcomes(plan.cells, until.max, results)
     if until.half_width is not None:
         return [
-            _of_cell(sampling(until), cell, outcomes[cell.id][: len(plan.seeds(cell))]) for cell in plan.cells
+            _judge_cell(sampling(until), cell, outcomes[cell.id][: len(plan.seeds(cell))])
+            for cell in plan.cells
         ]
-    return [_of_pair(until, pair, outcomes) for pair in pairs(plan.cells, str(until.different_from))]
+    return [_judge_pair(until, pair, outcomes) for pair in pairs(plan.cells, str(until.different_from))]
 
 
 def expected(plan: Plan, results: pa.Table) -> dict[str, int]:
     """Estimate how many seeds each cell will have needed, by its id.
 
-    By its rate so far, with half a success and half a failure added; without results, over all rates alike. Two cells
-    to be told apart: by how often either alone was solved, from paths that are drawn.
+    The estimate for a cell is based on its rate so far, with half a success and half a failure added; without results,
+    all rates are equally likely. For two cells that are compared, it is based on how often only one of them solved a
+    seed: paths are drawn at random with these rates.
 
     Args:
         plan: of a study with `until`.
-        results: as for `grown`.
+        results: as for `extended`.
     """
     until = plan.spec.until
     assert until is not None
     outcomes = _outcomes(plan.cells, until.max, results)
-    asked = extended(plan, results)
-    now = {cell.id: len(asked.seeds(cell)) for cell in plan.cells}
+    current = extended(plan, results)
+    now = {cell.id: len(current.seeds(cell)) for cell in plan.cells}
     if until.half_width is not None:
-        wanted = sampling(until)
-        return {c.id: _expected_for_width(wanted, outcomes[c.id], now[c.id]) for c in plan.cells}
-    found = dict(now)
+        fixed_width = sampling(until)
+        return {c.id: _expected_for_width(fixed_width, outcomes[c.id], now[c.id]) for c in plan.cells}
+    seeds = dict(now)
     for one, other in pairs(plan.cells, str(until.different_from)):
-        looked = [outcomes[cell.id][: min(now[one.id], now[other.id])] for cell in (one, other)]
-        if _PENDING not in looked[0] and _PENDING not in looked[1]:
-            continue  # told apart, or given up
+        used = [outcomes[cell.id][: min(now[one.id], now[other.id])] for cell in (one, other)]
+        if _PENDING not in used[0] and _PENDING not in used[1]:
+            continue  # they differ, or there are no more seeds to add
         count = _expected_to_differ(until, outcomes[one.id], outcomes[other.id])
         for cell in (one, other):
-            found[cell.id] = max(found[cell.id], count)
-    return found
+            seeds[cell.id] = max(seeds[cell.id], count)
+    return seeds
 
 
 def _expected_for_width(sampling: statistics.FixedWidth, outcomes: Outcomes, now: int) -> int:
-    k, n = _counted(outcomes[:now])
+    k, n = _counts(outcomes[:now])
     if n and (_PENDING not in outcomes[:now]):
         return now
     rate = (k + 0.5) / (n + 1) if n else None
@@ -141,7 +142,7 @@ def _expected_for_width(sampling: statistics.FixedWidth, outcomes: Outcomes, now
 
 
 def _expected_to_differ(until: Until, one: Outcomes, other: Outcomes) -> int:
-    """Draw paths of wins and losses, and take the mean of when they are told apart."""
+    """Draw paths of wins and losses, and return the mean number of seeds after which the two cells differ."""
     both = (one >= 0) & (other >= 0)
     _, wins, losses = _differ(one[both], other[both])
     rng = np.random.default_rng(0)
@@ -161,37 +162,37 @@ def _end_of_path(until: Until, rng: np.random.Generator, chances: Floats) -> int
 
 
 def progress(plan: Plan, results: pa.Table) -> str:
-    """Say in a sentence how far a study with `until` is; arguments are as for `verdicts`."""
-    found = verdicts(plan, results)
+    """Describe in a sentence how far a study with `until` is; the arguments are those of `verdicts`."""
+    judged = verdicts(plan, results)
     what = "cells" if plan.spec.until and plan.spec.until.half_width is not None else "pairs of cells"
-    sure = sum(verdict.is_sure for verdict in found)
+    sure = sum(verdict.is_sure for verdict in judged)
     outcomes = _outcomes(plan.cells, plan.spec.most_seeds, results)
-    asked = sum(int(np.count_nonzero(outcomes[c.id][: len(plan.seeds(c))] == _PENDING)) for c in plan.cells)
-    return f"{sure} of {len(found)} {what} are sure" + (f"; next {asked:,} trials" if asked > 0 else "")
+    pending = sum(int(np.count_nonzero(outcomes[c.id][: len(plan.seeds(c))] == _PENDING)) for c in plan.cells)
+    return f"{sure} of {len(judged)} {what} are sure" + (f"; next {pending:,} trials" if pending > 0 else "")
 
 
 def sampling(until: Until) -> statistics.FixedWidth:
-    """Give the sampling that ends when a rate is known well enough."""
+    """Return the sampling plan that ends when a rate is known precisely enough."""
     assert until.half_width is not None
     return statistics.FixedWidth(until.half_width, until.step, until.max, CONFIDENCE)
 
 
 def rate_intervals(until: Until) -> RateIntervals:
-    """Give the intervals of success rates that allow for the looks."""
+    """Return the intervals of success rates that allow for evaluating them repeatedly."""
     if until.half_width is not None:
         return RateIntervals("Clopper-Pearson (calibrated)", sampling(until).intervals)
     return RateIntervals("anytime-valid", _anytimes)
 
 
 def _anytimes(solved: npt.ArrayLike, finished: npt.ArrayLike) -> Floats:
-    counted = zip(np.asarray(solved).tolist(), np.asarray(finished).tolist(), strict=True)
-    return np.array([statistics.anytime(k, n, CONFIDENCE) for k, n in counted]).reshape(-1, 2)
+    counts = zip(np.asarray(solved).tolist(), np.asarray(finished).tolist(), strict=True)
+    return np.array([statistics.anytime(k, n, CONFIDENCE) for k, n in counts]).reshape(-1, 2)
 
 
 def _seeds_for_width(sampling: statistics.FixedWidth, outcomes: Outcomes) -> int:
     for n in sampling.looks:
-        looked = outcomes[:n]
-        if _PENDING in looked or sampling.is_narrow(*_counted(looked)):
+        first = outcomes[:n]
+        if _PENDING in first or sampling.is_narrow(*_counts(first)):
             return n
     return sampling.most
 
@@ -199,7 +200,7 @@ def _seeds_for_width(sampling: statistics.FixedWidth, outcomes: Outcomes) -> int
 def _seeds_to_differ(
     until: Until, compared: Sequence[Pair], outcomes: Mapping[str, Outcomes]
 ) -> dict[str, int]:
-    """Give both cells of a pair the same seeds, and one of several pairs those of the pair that needs most."""
+    """Count the seeds of each cell: both cells of a pair get the same, and a cell of several pairs the most."""
     counts: dict[str, int] = {}
     for pair in compared:
         count = _seeds_of_pair(until, *(outcomes[cell.id] for cell in pair))
@@ -222,19 +223,20 @@ def _differ(one: Outcomes, other: Outcomes) -> tuple[float, int, int]:
     return statistics.anytime_sign_test(wins, losses), wins, losses
 
 
-def _counted(outcomes: Outcomes) -> tuple[int, int]:
+def _counts(outcomes: Outcomes) -> tuple[int, int]:
+    """Count the solved and the finished seeds."""
     return int(np.count_nonzero(outcomes == 1)), int(np.count_nonzero(outcomes >= 0))
 
 
-def _of_cell(sampling: statistics.FixedWidth, cell: Cell, outcomes: Outcomes) -> Verdict:
-    k, n = _counted(outcomes)
-    # Of a batch that is half done nothing is decided: the intervals allow for looks between batches only.
+def _judge_cell(sampling: statistics.FixedWidth, cell: Cell, outcomes: Outcomes) -> Verdict:
+    k, n = _counts(outcomes)
+    # Nothing is decided within a batch: the intervals allow for evaluations between batches only.
     is_sure = _PENDING not in outcomes and sampling.is_narrow(k, n)
     return Verdict(cell, None, n, is_sure, interval=sampling.interval(k, n))
 
 
-def _of_pair(until: Until, pair: Pair, outcomes: Mapping[str, Outcomes]) -> Verdict:
-    """Look at the seeds of the pair alone: where a cell is in several, another of them may have asked for more."""
+def _judge_pair(until: Until, pair: Pair, outcomes: Mapping[str, Outcomes]) -> Verdict:
+    """Judge by the seeds of this pair alone: a cell of several pairs may have more, for another pair."""
     count = _seeds_of_pair(until, *(outcomes[cell.id] for cell in pair))
     one, other = (outcomes[cell.id][:count] for cell in pair)
     p_value, wins, losses = _differ(one, other)
@@ -244,11 +246,11 @@ def _of_pair(until: Until, pair: Pair, outcomes: Mapping[str, Outcomes]) -> Verd
 
 
 def _outcomes(cells: Sequence[Cell], most: int, results: pa.Table) -> dict[str, Outcomes]:
-    """Sort results into an array a cell."""
-    found = {cell.id: np.full(most, _PENDING, np.int8) for cell in cells}
+    """Sort results into one array a cell."""
+    outcomes = {cell.id: np.full(most, _PENDING, np.int8) for cell in cells}
     codes = {str(Outcome.SOLVED): 1, str(Outcome.FAILED): _FAILED}
     columns = (results[name].to_pylist() for name in ("cell_id", "seed", "outcome"))
     for cell_id, seed, outcome in zip(*columns, strict=True):
-        if cell_id in found and seed < most:
-            found[cell_id][seed] = codes.get(outcome, 0)
-    return found
+        if cell_id in outcomes and seed < most:
+            outcomes[cell_id][seed] = codes.get(outcome, 0)
+    return outcomes

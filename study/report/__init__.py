@@ -1,14 +1,14 @@
 """Reports: what trials came to, for a terminal, a paper, a spreadsheet and a browser.
 
-Report                               what a report says, with Rows for other programs, and what it shows of trials:
-                                     LearningCurve, Gates, TrialWeights, and Links to their pages
-cells, groups                        summaries with what tells them apart: `ResultRows`
-summaries_table, comparisons_table   tables in a terminal; show_search prints a search's
-with_published, with_study, with_groups   rows beside others
-times_notes                          rows of which trials ended early
+Report                               the content of a report, with DataRows for other programs, and details of trials:
+                                     LearningCurve, Gates, TrialWeights, and PageLinks to their pages
+cells, groups                        summaries and the keys that tell them apart: `ResultRows`
+summaries_table, comparisons_table   tables in a terminal; show_search prints the table of a search
+with_published, with_study, with_groups   compare rows with others
+times_notes                          notes on rows with trials that ended early
 contrasts, headline                  trends and tests between rows, and the finding in a sentence
 varying                              the hyperparameters that tell the cells apart
-chart_series                         points for a chart drawn elsewhere
+chart_series                         points for a chart that is drawn elsewhere
 write_report, FORMATS, USUAL         the files
 """
 

@@ -16,7 +16,7 @@ from study.analysis.search import Searched
 from study.analysis.trial_details import Gates, TrialWeights
 
 if TYPE_CHECKING:
-    from study.plan.until import Verdict  # what it imports takes long, and tables of files do without
+    from study.plan.until import Verdict  # its imports take long, and tables of files don't need them
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class DataRows:
 
     Args:
         schema: the columns.
-        rows: by column; what is left out is nothing.
+        rows: each maps columns to values; a column that is left out has no value.
     """
 
     schema: pa.Schema
@@ -33,40 +33,40 @@ class DataRows:
 
 
 class PageLinks(Protocol):
-    """Addresses in a dashboard."""
+    """The addresses of a dashboard's pages."""
 
     def trial(self, trial_id: str) -> str:
-        """Give the page that shows one trial."""
+        """Return the address of the page that shows one trial."""
 
     def cell(self, cell_id: str) -> str:
-        """Give the page that lists a cell's trials."""
+        """Return the address of the page that lists a cell's trials."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Report:
-    """What a report says.
+    """The content of a report.
 
     Args:
-        name: of the study, or of what was tabulated.
-        question: that it answers.
-        rows: what the trials came to, and what tells rows apart.
-        data: the same for other programs.
-        command: that makes the report again.
+        name: the name of the study, or of the tabulated files.
+        question: the question that it answers.
+        rows: the results of the trials, and the keys that tell the rows apart.
+        data: the same results for other programs.
+        command: the command that makes the report again.
         headline: the finding, in a sentence.
         contrasts: trends and tests between rows.
-        against: the rows beside others; None if there are none to compare with.
-        verdicts: where seeds were added until there were enough: of each cell, or pair of cells, whether there are.
-        search: what was tried, of a search.
-        notes: sentences the reader must know.
+        against: comparisons of the rows with others; None if there are none to compare with.
+        verdicts: where seeds were added until there were enough: for each cell, or pair of cells, whether there are.
+        search: for a search: its candidates.
+        notes: sentences that the reader must know.
         protocol: what all trials share, by hyperparameter; empty if it isn't known.
         spec: the study's file; empty if there is none.
-        provenance: of the results: one mapping for each different one.
+        provenance: the provenance of the results: one mapping for each different one.
         trials: columns `row` (of `rows`), trial_id, seed, outcome, solved_at_iteration, sparsity_error, test_mse,
             training_s and error; None if they are too many to list.
-        links: of trials and cells in a dashboard; None if there is none.
+        links: addresses of trials and cells in a dashboard; None if there is none.
         learning: learning curves of some rows.
-        gates: of gated units.
-        weights: of one trial.
+        gates: the gates of gated units.
+        weights: the weights of one trial.
     """
 
     name: str

@@ -33,34 +33,34 @@ if TYPE_CHECKING:
 STATISTICS_COLUMNS: Mapping[str, str] = {
     "seeds": "trials planned",
     "solved": "trials that solved the task",
-    "unsolved": "trials that ran to the end without",
+    "unsolved": "trials that ran to the end without solving it",
     "diverged": "trials whose weights became NaN or infinite",
-    "failed": "trials that crashed: no result",
-    "pending": "trials planned and not done",
+    "failed": "trials that crashed and have no result",
+    "pending": "trials that are planned and not done",
     "complete": "true if no trial is failed or pending",
     "success_rate": "solved / (solved + unsolved + diverged)",
-    "success_rate_lower": "95%; Wilson, or where seeds were added until there were enough, what allows for that",
-    "success_rate_upper": "95%; Wilson, or where seeds were added until there were enough, what allows for that",
+    "success_rate_lower": "95%; Wilson, or one that allows for it where seeds were added until there were enough",
+    "success_rate_upper": "95%; Wilson, or one that allows for it where seeds were added until there were enough",
     "solved_at_median": "iterations; median over the solved trials",
-    "solved_at_median_lower": "the law's median, by order statistics, at least 95%",
-    "solved_at_median_upper": "the law's median, by order statistics, at least 95%",
+    "solved_at_median_lower": "of the distribution's median, by order statistics, at least 95%",
+    "solved_at_median_upper": "of the distribution's median, by order statistics, at least 95%",
     "solved_at_mean": "iterations; mean over the solved trials",
-    "solved_at_lower": "gamma law's mean, profile likelihood, 95%",
-    "solved_at_upper": "gamma law's mean, profile likelihood, 95%",
+    "solved_at_lower": "of a gamma distribution's mean, by profile likelihood, 95%",
+    "solved_at_upper": "of a gamma distribution's mean, by profile likelihood, 95%",
     "sparsity_error_mean": "mean over the solved trials",
-    "sparsity_error_lower": "beta law on [0, 1/2], its mean, profile likelihood, 95%",
-    "sparsity_error_upper": "beta law on [0, 1/2], its mean, profile likelihood, 95%",
+    "sparsity_error_lower": "of the mean of a beta distribution on [0, 1/2], by profile likelihood, 95%",
+    "sparsity_error_upper": "of the mean of a beta distribution on [0, 1/2], by profile likelihood, 95%",
     "time_to_success_mean": "iterations; mean of min(time to success, time_to_success_until) of all that finished",
-    "time_to_success_lower": "its interval, at least 95%, whatever the law",
-    "time_to_success_upper": "its interval, at least 95%, whatever the law",
-    "time_to_success_until": "iterations that it is restricted to: what the rows of its question were meant to run to",
-    "training_s_mean": "seconds of training a finished trial",
+    "time_to_success_lower": "its interval, at least 95%, for any distribution",
+    "time_to_success_upper": "its interval, at least 95%, for any distribution",
+    "time_to_success_until": "the iterations that it is restricted to: those planned for the rows of its question",
+    "training_s_mean": "mean seconds of training of the finished trials",
     "solved_at_s_median": "seconds of training until solved; median over the solved trials",
     "solved_at_s_mean": "seconds of training until solved; mean over the solved trials",
-    "solved_at_s_lower": "gamma law's mean, profile likelihood, 95%",
-    "solved_at_s_upper": "gamma law's mean, profile likelihood, 95%",
-    "stopped_early": "trials that stop: when_decided ended",
-    "ended_early": "trials that ended unsolved before time_to_success_until, and are censored there",
+    "solved_at_s_lower": "of a gamma distribution's mean, by profile likelihood, 95%",
+    "solved_at_s_upper": "of a gamma distribution's mean, by profile likelihood, 95%",
+    "stopped_early": "trials that were ended by stop: when_decided",
+    "ended_early": "trials that ended unsolved before time_to_success_until, and are censored at their end",
 }
 """The columns of cells.csv after cell_id, the labels (label_...) and every field of `study.records.Cell`."""
 
@@ -72,7 +72,7 @@ AS_PUBLISHED_COLUMNS: Mapping[str, str] = {
     "as_published_sparsity_error_lower": "its interval",
     "as_published_sparsity_error_upper": "its interval",
 }
-"""With `--as-published`, the columns after these. The success rate and the median were published right."""
+"""The columns that follow with `--as-published`. The published success rates and medians are right."""
 
 _WITH_INTERVALS = (
     "success_rate", "solved_at_median", "solved_at", "time_to_success", "solved_at_s", "sparsity_error",
@@ -109,12 +109,12 @@ def groups_rows(groups: Sequence[GroupSummary], by: pa.Schema) -> DataRows:
 
 
 def to_csv(rows: DataRows) -> str:
-    """Write rows with full precision; empty where there is nothing."""
+    """Write rows with full precision; missing values are empty."""
     return _csv(rows.schema.names, rows.rows)
 
 
 def to_parquet(rows: DataRows) -> bytes:
-    """Write rows with their types; null where there is nothing."""
+    """Write rows with their types; missing values are null."""
     sink = pa.BufferOutputStream()
     records = [{name: row.get(name) for name in rows.schema.names} for row in rows.rows]
     pq.write_table(pa.Table.from_pylist(records, rows.schema), sink, compression="zstd")
@@ -122,7 +122,7 @@ def to_parquet(rows: DataRows) -> bytes:
 
 
 def comparison_csv(rows: ResultRows, against: Comparisons) -> str:
-    """Write one row per compared row: what tells it apart, its numbers, the others'."""
+    """Write one row per compared row: its keys, its numbers, and those of the other row."""
     lines = [_comparison_row(rows, c, against) for c in against.comparisons]
     return _csv(list(dict.fromkeys(name for line in lines for name in line)), lines)
 
@@ -134,7 +134,7 @@ _TESTS_COLUMNS = (
 
 
 def tests_csv(contrasts: Contrasts) -> str:
-    """Write one row per test: estimates are differences of rates, and odds ratios of the regression."""
+    """Write one row per test: the estimates are differences of rates, or odds ratios of the regression."""
     rows: list[dict[str, Any]] = [
         {"test": "Cochran-Armitage", "rows": t.name, "key": t.key, "statistic": t.z, "p_value": t.p_value}
         | {"p_adjusted": t.p_adjusted}
@@ -159,12 +159,12 @@ def tests_csv(contrasts: Contrasts) -> str:
 
 
 def markdown(report: Report, figures: Sequence[Drawn]) -> str:
-    """Write the tables as Markdown, with what the reader must know, to paste into an issue or a notebook."""
+    """Write the tables as Markdown, with the notes, to paste into an issue or a notebook."""
     parts = [f"# {_cell(report.name)}", _cell(report.question), _cell(report.headline)]
     parts += [f"![{_cell(drawn.title)}]({drawn.name}.png)" for drawn in figures[:1]]
     parts.append(_markdown_table(table.summaries_table(report.rows)))
     if report.search is not None:
-        parts += _searched(report.search, report.rows)
+        parts += _search_parts(report.search, report.rows)
     if report.verdicts:
         parts += ["## Are the seeds enough?", table.verdicts_note(report.verdicts)]
         parts.append(_markdown_table(table.verdicts_table(report.rows, report.verdicts)))
@@ -177,7 +177,7 @@ def markdown(report: Report, figures: Sequence[Drawn]) -> str:
     return "\n\n".join(part for part in [*parts, *map(_cell, report.notes)] if part) + "\n"
 
 
-def _searched(search: Searched, rows: ResultRows) -> list[str]:
+def _search_parts(search: Searched, rows: ResultRows) -> list[str]:
     parts = ["## Search", _cell(progress_note(search)), _cell(importance_line(search))]
     if confirmed(search):
         parts += [_markdown_table(winners_table(search, rows)), _cell(objectives_note(search))]
@@ -220,7 +220,7 @@ def _statistics_types(names: Iterable[str]) -> list[tuple[str, pa.DataType]]:
 def _comparison_row(rows: ResultRows, c: Comparison, against: Comparisons) -> dict[str, Any]:
     s, other = c.summary, c.beside
     row: dict[str, Any] = {"cell_id": s.cell_id} if isinstance(s, CellSummary) else {}
-    row |= {key: _written(rows.value(c.row, key)) for key in rows.keys}
+    row |= {key: _as_plain(rows.value(c.row, key)) for key in rows.keys}
     numbers = {
         "solved": s.solved,
         "trials": s.finished,
@@ -247,7 +247,7 @@ def _comparison_row(rows: ResultRows, c: Comparison, against: Comparisons) -> di
     return row | {f"compared_{name}" if name in rows.keys else name: n for name, n in numbers.items()}
 
 
-def _written(value: Any) -> Any:
+def _as_plain(value: Any) -> Any:
     return format_range(value) if isinstance(value, tuple) else value
 
 
@@ -282,5 +282,5 @@ def _markdown_table(content: TextTable) -> str:
 
 
 def _cell(text: str) -> str:
-    """Keep a text from breaking a table or turning into markup."""
+    """Escape a text, so that it neither breaks a table nor turns into markup."""
     return " ".join(text.split()).translate(_ESCAPED)

@@ -1,7 +1,7 @@
 r"""The table of results in LaTeX, in the layout of the published ones; it needs the package booktabs.
 
-Op, Model, Success rate ± interval, Solved at (median, mean ± interval), Sparsity error ± interval; the best value
-of each operation in bold.
+The columns are Op, Model, Success rate ± interval, Solved at (median, mean ± interval), Sparsity error ± interval; the
+best value of each operation is bold.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def latex(rows: ResultRows, *, command: str) -> str:
     """Write a tabular, to be put into a table environment as it is.
 
     Args:
-        rows: the summaries. Rows of one first value stand together, as they come, under one rule.
-        command: that makes the file again.
+        rows: the summaries, in order. Neighbouring rows with equal first values are grouped under one rule.
+        command: the command that makes the file again.
     """
     statistics = _columns(rows)
     keys = rows.keys
@@ -85,13 +85,13 @@ def latex(rows: ResultRows, *, command: str) -> str:
     ]
     if not all(s.complete for s in rows.summaries):
         width = len(keys) + len(statistics)
-        note = f"${_DAGGER}$ of so many seeds; the others have no result"
+        note = f"${_DAGGER}$ seeds that have a result, of all that are planned"
         lines.append(f"\\multicolumn{{{width}}}{{l}}{{\\footnotesize {note}}} \\\\")
     return "\n".join([*lines, "\\end{tabular}"]) + "\n"
 
 
 def escape(text: str) -> str:
-    r"""Keep a text from being markup.
+    r"""Escape a text, so that it isn't read as markup.
 
     Example:
         >>> print(escape("50% of a_b {c}"))
@@ -100,22 +100,22 @@ def escape(text: str) -> str:
     return " ".join(text.split()).translate(_ESCAPED)
 
 
-def show_value(key: str, given: Any) -> str:
+def show_value(key: str, value: Any) -> str:
     r"""Write a value of a hyperparameter or a column.
 
     Example:
         >>> print(show_value("model", "NAC-mul"), show_value("operation", "mul"), show_value("schedule", "50%"))
         $\mathrm{NAC}_{\bullet}$ $\times$ 50\%
     """
-    if given is not None and key == "model":
-        name = words.model_name(str(given))
+    if value is not None and key == "model":
+        name = words.model_name(str(value))
         return _MODELS.get(name) or escape(words.symbol(name))
-    if given in _OPERATIONS and key == "operation":
-        return _OPERATIONS[given]
-    text = words.show_value(key, given)
+    if value in _OPERATIONS and key == "operation":
+        return _OPERATIONS[value]
+    text = words.show_value(key, value)
     if key.endswith("_range") and re.fullmatch(r"[-\d.,e+\[\]|]+", text):
         return "$" + text.replace("|", r" \cup ") + "$"
-    if isinstance(given, int | float) and not isinstance(given, bool):
+    if isinstance(value, int | float) and not isinstance(value, bool):
         return "$" + text.replace(",", "{,}") + "$"
     return escape(text)
 
@@ -171,7 +171,7 @@ def _columns(rows: ResultRows) -> list[list[str]]:
 def _estimate(
     value: float | None, interval: Interval | None, show: Callable[[float], str], is_best: bool
 ) -> str:
-    """Write an estimate and how far its interval reaches below and above; of one that lies outside, the ends."""
+    """Write an estimate with the reach of its interval below and above; with the interval's ends if it lies outside."""
     if value is None:
         return _NONE
     text = f"\\mathbf{{{show(value)}}}" if is_best else show(value)
@@ -190,7 +190,7 @@ def _of(s: Summary) -> str:
 
 
 def _header(rows: ResultRows, keys: int) -> tuple[str, str, str]:
-    """Write both lines of the header, and the rules between them."""
+    """Write the two lines of the header, and the rules between them."""
     titles = [_TITLES.get(key) or escape(_capital(words.title(key))) for key in rows.keys]
     published = rows.as_published is not None
     wide = {"Solved at iteration": 3 if published else 2, "Sparsity error": 2 if published else 1}
@@ -204,10 +204,10 @@ def _header(rows: ResultRows, keys: int) -> tuple[str, str, str]:
 
 
 def _body(rows: ResultRows, statistics: Sequence[Sequence[str]]) -> list[str]:
-    """Write the rows; where there are several keys, the first is written once and has a rule above."""
+    """Write the rows; where there are several keys, a value of the first is written once, below a rule."""
     lines: list[str] = []
     last: Any = None
-    is_grouped = len(rows.keys) > 1 and _stand_together([row[0] for row in rows.values])
+    is_grouped = len(rows.keys) > 1 and _are_neighbours([row[0] for row in rows.values])
     for i, values in enumerate(rows.values):
         texts = [show_value(key, value) for key, value in zip(rows.keys, values, strict=True)]
         if is_grouped and i and values[0] == last:
@@ -219,8 +219,8 @@ def _body(rows: ResultRows, statistics: Sequence[Sequence[str]]) -> list[str]:
     return lines
 
 
-def _stand_together(values: Sequence[Any]) -> bool:
-    """Say whether equal values are neighbours, and some are."""
+def _are_neighbours(values: Sequence[Any]) -> bool:
+    """Return whether all equal values are neighbours, and some values are equal."""
     changes = 1 + sum(1 for a, b in pairwise(values) if a != b)
     return changes == len(set(values)) < len(values)
 

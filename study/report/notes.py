@@ -10,7 +10,7 @@ _MOST_NAMES = 8
 
 
 def times_notes(rows: ResultRows) -> list[str]:
-    """Name the rows of which trials ended unsolved before what times to success are counted up to."""
+    """Name the rows with trials that ended unsolved before the iterations to which times to success are restricted."""
     early = [(row, s) for row, s in enumerate(rows.summaries) if s.ended_early]
     if not early:
         return []
@@ -19,19 +19,19 @@ def times_notes(rows: ResultRows) -> list[str]:
     counts = [f"{rows.name(row) or 'all'} ({s.ended_early:,} of {s.finished:,})" for row, s in early]
     sentence = (
         f"{trials:,} trial{plural} ended unsolved before the iterations up to which times to success are averaged, and "
-        f"count{'' if plural else 's'} as censored there: {_listed(counts)}"
+        f"count{'' if plural else 's'} as censored there: {_join(counts)}"
     )
     without = [rows.name(row) or "all" for row, s in early if s.time_to_success_mean is None]
     return [
         sentence,
         *(
-            [f"no mean time to success, since no trial was watched so long: {_listed(without)}"]
+            [f"no mean time to success, since no trial was observed that long: {_join(without)}"]
             if without
             else []
         ),
     ]
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join(names: Sequence[str]) -> str:
     first = "; ".join(names[:_MOST_NAMES])
     return first if len(names) <= _MOST_NAMES else f"{first}; and {len(names) - _MOST_NAMES:,} more rows"

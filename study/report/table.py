@@ -16,7 +16,7 @@ from study.analysis.summary import Summary
 from study.records import Cell, Interval
 
 if TYPE_CHECKING:
-    from study.plan.until import Verdict  # what it imports takes long, and tables of files do without
+    from study.plan.until import Verdict  # its imports take long, and tables of files don't need them
 
 
 @dataclass(frozen=True)
@@ -24,11 +24,11 @@ class Column:
     """A column of a table.
 
     Args:
-        title: over it.
+        title: its title.
         texts: one a row.
         values: one a row, to sort by; None where there is none.
-        is_number: whether it is aligned at its right.
-        best: rows of the best values of their groups.
+        is_number: whether it is aligned to the right.
+        best: the rows that have the best values of their groups.
     """
 
     title: str
@@ -65,7 +65,7 @@ class TextTable:
 
     @property
     def rows(self) -> list[tuple[str, ...]]:
-        """The texts by row."""
+        """The texts of each row."""
         return list(zip(*(column.texts for column in self.columns), strict=True))
 
     @property
@@ -75,15 +75,15 @@ class TextTable:
 
 
 def summaries_table(rows: ResultRows, *, is_narrow: bool = False, most: int | None = None) -> TextTable:
-    """Lay out one row a summary: what tells it apart, then the statistics, the published estimators' beside.
+    """Lay out one row a summary: its keys, then the statistics, each with the number of the published estimator.
 
-    Rows that lack trials are marked. A column of counts that are all zero (diverged, failed), or of seconds that
-    nobody measured, is left out.
+    Rows that lack trials are marked. A column of counts (diverged, failed) that are all zero, or of seconds that
+    weren't measured, is left out.
 
     Args:
         rows: the summaries, in order.
-        is_narrow: for a terminal: no interval of the sparsity error, no restricted mean.
-        most: rows to lay out; None for all.
+        is_narrow: whether to leave out the interval of the sparsity error and the restricted mean, for a terminal.
+        most: the number of rows to lay out; None for all.
     """
     some = rows.summaries[:most]
     published = [] if rows.as_published is None else rows.as_published[:most]
@@ -149,7 +149,7 @@ def _estimates(
 
 
 def _times_to_success(some: Sequence[Summary]) -> list[Column]:
-    """Lay out restricted means, with what they are restricted to: over them, or beside each if questions differ."""
+    """Lay out restricted means; their limit is in the title, or in each cell if there are several limits."""
     untils = [s.time_to_success_until for s in some]
     distinct = {until for until in untils if until is not None}
     if not distinct:
@@ -160,12 +160,12 @@ def _times_to_success(some: Sequence[Summary]) -> list[Column]:
     if up_to:
         return [column]
     texts = zip(column.texts, column.values, untils, strict=True)
-    beside = (t if v is None else f"{t} up to {words.iterations(until)}" for t, v, until in texts)
-    return [replace(column, texts=tuple(beside))]
+    with_limits = (t if v is None else f"{t} up to {words.iterations(until)}" for t, v, until in texts)
+    return [replace(column, texts=tuple(with_limits))]
 
 
 def comparison_table(rows: ResultRows, against: Comparisons) -> TextTable:
-    """Lay out one row a compared row: the numbers here beside the others'. Rows that differ are marked."""
+    """Lay out one row a comparison: the numbers of both rows. Rows that differ are marked."""
     compared = against.comparisons
     at = [c.row for c in compared]
     keys = [key for key in rows.keys if key == "model" or len({rows.value(row, key) for row in at}) > 1]
@@ -189,7 +189,7 @@ def comparison_table(rows: ResultRows, against: Comparisons) -> TextTable:
 
 
 def trends_table(contrasts: Contrasts) -> TextTable:
-    """Lay out one row a trend of the success rate."""
+    """Lay out one row for each trend of the success rate."""
     some = contrasts.trends
     return TextTable(
         (
@@ -205,7 +205,7 @@ def trends_table(contrasts: Contrasts) -> TextTable:
 
 
 def slopes_table(contrasts: Contrasts) -> TextTable:
-    """Lay out one row a coefficient of a logistic regression."""
+    """Lay out one row for each coefficient of a logistic regression."""
     some = contrasts.slopes
     odds = [
         ("separated", None)
@@ -227,7 +227,7 @@ def slopes_table(contrasts: Contrasts) -> TextTable:
 
 
 def pairs_table(contrasts: Contrasts) -> TextTable:
-    """Lay out one row a pair of methods."""
+    """Lay out one row for each pair of methods."""
     some = contrasts.pairs
     return TextTable(
         (
@@ -242,7 +242,7 @@ def pairs_table(contrasts: Contrasts) -> TextTable:
 
 
 def verdicts_table(rows: ResultRows, verdicts: Sequence[Verdict]) -> TextTable:
-    """Lay out one row a cell, or a pair of cells, whose seeds were added until there were enough.
+    """Lay out one row for each cell, or pair of cells, whose seeds were added until there were enough.
 
     Rows whose seeds are not enough are marked.
     """
@@ -254,7 +254,7 @@ def verdicts_table(rows: ResultRows, verdicts: Sequence[Verdict]) -> TextTable:
 
     common = [
         text_column("cell", [name(v.cell) for v in verdicts], is_number=False),
-        *_named("told from", [name(v.versus)[0] for v in verdicts]),
+        *_named("compared with", [name(v.versus)[0] for v in verdicts]),
         text_column("seeds", [(str(v.seeds), v.seeds) for v in verdicts]),
     ]
     if any(v.p_value is not None for v in verdicts):
@@ -273,21 +273,21 @@ def verdicts_table(rows: ResultRows, verdicts: Sequence[Verdict]) -> TextTable:
 
 
 def verdicts_note(verdicts: Sequence[Verdict]) -> str:
-    """Say how many are sure, and by what."""
+    """Write a sentence on how many are sure, and by which method."""
     sure = sum(v.is_sure for v in verdicts)
     if any(v.p_value is not None for v in verdicts):
         return (
-            f"{sure} of {len(verdicts)} pairs are told apart, by a sign test of their seeds that is valid however "
-            "often it is looked at; each at 5%."
+            f"{sure} of {len(verdicts)} pairs differ by a sign test of their seeds, which stays valid however "
+            "often it is evaluated, at a level of 5% each."
         )
     return (
         f"{sure} of {len(verdicts)} cells have an interval as narrow as asked for. Intervals are Clopper and "
-        "Pearson's, widened so that looking after every batch leaves them a coverage of 95% at least."
+        "Pearson's, widened so that their coverage is at least 95% although they are evaluated after every batch."
     )
 
 
 def speeds_table(contrasts: Contrasts) -> TextTable:
-    """Lay out one row a log-rank test."""
+    """Lay out one row for each log-rank test."""
     some = contrasts.speeds
     return TextTable(
         (
@@ -309,7 +309,7 @@ def text_column(title: str, pairs: Sequence[tuple[str, Any]], *, is_number: bool
 
 
 def seeds_column(title: str, summaries: Sequence[Summary]) -> Column:
-    """Make a column of how many trials have finished; of rows that lack some, of how many."""
+    """Make a column of the numbers of finished trials; with the numbers planned where some are missing."""
     texts = (str(s.finished) if s.complete else f"{s.finished}/{s.seeds}" for s in summaries)
     return text_column(title, [(text, s.finished) for text, s in zip(texts, summaries, strict=True)])
 
@@ -325,7 +325,7 @@ def estimate(value: float | None, interval: Interval | None, write: Callable[[fl
 
 
 def places(are_marked: Iterable[bool]) -> frozenset[int]:
-    """Number the rows, and give those that are marked.
+    """Return the indices of the rows that are marked.
 
     Example:
         >>> sorted(places([True, False, True]))
@@ -341,7 +341,7 @@ def _hidden_number(value: Any, text: str) -> str:
 
 
 def _named(title: str, names: Sequence[str]) -> list[Column]:
-    """Name what rows are of, unless all are of one that needs no name."""
+    """Make a column of names, unless all are empty."""
     return [text_column(title, [(name, name) for name in names], is_number=False)] if any(names) else []
 
 

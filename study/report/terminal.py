@@ -18,48 +18,48 @@ from study.report.search import tables as search_tables
 from study.report.table import TextTable
 
 if TYPE_CHECKING:
-    from study.plan.until import Verdict  # what it imports takes long, and tables of files do without
+    from study.plan.until import Verdict  # its imports take long, and tables of files don't need them
 
 MOST_ROWS = 200
-"""Rows that a terminal shows: nobody reads more there, and a thousand take seconds to lay out."""
+"""The most rows that a terminal shows: nobody reads more there, and a thousand take seconds to lay out."""
 
 _MOST_UPRIGHT = 6
-"""Rows side by side."""
+"""The most rows side by side."""
 
 
 def summaries_table(rows: ResultRows, *, title: str | None = None, most: int | None = None) -> Table:
     """Show one row a summary; the best value of each question is bold.
 
-    A row that lacks trials is dimmed and shows how many of its seeds are in.
+    A row that lacks trials is dimmed and shows how many of its seeds have a result.
 
     Args:
         rows: the summaries.
-        title: above the table.
-        most: rows to show; None for all.
+        title: the title above the table.
+        most: the number of rows to show; None for all.
     """
     return _rich(table.summaries_table(rows, is_narrow=True, most=most), title)
 
 
 def show_summaries(console: Console, rows: ResultRows, title: str) -> None:
-    """Print one row a summary, the first of very many."""
+    """Print one row a summary, but only the first ones of very many."""
     console.print(summaries_table(rows, title=title, most=MOST_ROWS))
     if len(rows.summaries) > MOST_ROWS:
         console.print(f"... and {len(rows.summaries) - MOST_ROWS:,} more rows, in the files")
 
 
 def comparisons_table(rows: ResultRows, against: Comparisons) -> Table:
-    """Show one row a compared row; one that differs is bold."""
-    title = f"Beside {'the published numbers' if against.is_published else against.source}"
+    """Show one row a comparison; rows that differ are bold."""
+    title = f"Against {'the published numbers' if against.is_published else against.source}"
     return _rich(table.comparison_table(rows, against), title, mark="bold")
 
 
 def verdicts_table(rows: ResultRows, verdicts: Sequence[Verdict]) -> Table:
-    """Show whether the seeds are enough; those that are not are dimmed."""
+    """Show whether the seeds are enough; rows in which they aren't are dimmed."""
     return _rich(table.verdicts_table(rows, verdicts), "Are the seeds enough?")
 
 
 def show_search(console: Console, search: Searched, rows: ResultRows) -> None:
-    """Print the candidates that were confirmed, and what mattered."""
+    """Print the candidates that were confirmed, and which parameters mattered."""
     if search_names.confirmed(search):
         console.print(_upright(search_tables.winners_table(search, rows), "Confirmed with fresh seeds"))
     line = search_tables.importance_line(search)
@@ -68,7 +68,7 @@ def show_search(console: Console, search: Searched, rows: ResultRows) -> None:
 
 
 def _upright(content: TextTable, title: str) -> Table:
-    """Lay a table of a few rows out with a column a row: names of many columns need more room than a terminal has."""
+    """Lay a table of a few rows out with one column for each: many titles side by side are too wide for a terminal."""
     upright = Table(title=Text(title), title_justify="left", box=None, pad_edge=False, show_header=False)
     upright.add_column()
     for _ in content.rows[:_MOST_UPRIGHT]:

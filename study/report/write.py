@@ -26,10 +26,10 @@ FORMATS: Mapping[str, Sequence[str]] = {
     "latex": ("cells.tex",),
     **{kind: tuple(f"{name}.{kind}" for name in NAMES) for kind in KINDS},
 }
-"""The files of a report, by format; those that a report has nothing for are left out."""
+"""The files of a report, by format; a file for which the report has no content is left out."""
 
 USUAL = tuple(kind for kind in FORMATS if kind != "pdf")
-"""What is written unless asked otherwise: PDFs, with their fonts, take as long as all else, and papers need a few."""
+"""The formats written by default: not PDF, since PDFs take as long as all else, and a paper needs only a few."""
 
 
 _LIST = ".report.json"
@@ -37,7 +37,7 @@ _LIST = ".report.json"
 
 
 def draws(formats: Collection[str]) -> bool:
-    """Say whether a report in these formats has figures, and so shows curves and weights of single trials."""
+    """Return whether a report in these formats has figures, and so shows curves and weights of single trials."""
     return not {"html", "md", *KINDS}.isdisjoint(formats)
 
 
@@ -47,17 +47,17 @@ def write_report(
     """Write a report's files.
 
     Args:
-        folder: where; made if it isn't there. Files that an earlier report wrote there are replaced.
-        report: at least one row.
-        formats: those of `FORMATS` to write; files of others are left as they are.
-        is_ours: whether the folder is the store's, so that what is called like a report's file is one, listed or not.
+        folder: the folder to write to; made if there is none. Files that an earlier report wrote there are replaced.
+        report: the report, with at least one row.
+        formats: those of `FORMATS` to write; files of other formats are left as they are.
+        is_ours: whether the folder is the store's, so that every file with the name of a report's file is one.
 
     Returns:
         The files written.
 
     Raises:
         ValueError: if there is no row to report.
-        InputError: if a file would be written over that no report has written.
+        InputError: if a file that no report has written would be overwritten.
     """
     if not report.rows.summaries:
         raise ValueError("a report needs at least one row, but got none: run the study first")
@@ -100,19 +100,18 @@ def _write_all(
 ) -> list[Path]:
     """Write those of some files that have a content, and delete the others if an earlier report has written them."""
     written = {name: _as_bytes(contents[name]()) for name in names if name in contents}
-    before = _listed(folder)
+    before = _read_list(folder)
     if before is None and is_ours:  # written by a version that kept no list
         before = {name: _digest(folder / name) for name in names}
     before = before or {}
     others = [name for name in written if name not in before and (folder / name).exists() and not is_ours]
     if others:
         raise InputError(
-            f"{folder} has {', '.join(others)}, which no report listed in its {_LIST} has written: nothing was changed "
-            "there; give another --out, or move what is there"
+            f"{folder} has {', '.join(others)}, which its {_LIST} doesn't list as written by a report: nothing was "
+            "changed there; give another --out, or move the files"
         )
-    folder.mkdir(
-        parents=not is_ours, exist_ok=True
-    )  # no folder is made for a study that is gone from the store
+    # A report must not make the folder of a study again that is gone from the store.
+    folder.mkdir(parents=not is_ours, exist_ok=True)
     for name in names:
         if name not in written and before.get(name) == _digest(folder / name):
             (folder / name).unlink(missing_ok=True)
@@ -123,7 +122,7 @@ def _write_all(
     return [_write(folder / name, data) for name, data in written.items()]
 
 
-def _listed(folder: Path) -> dict[str, str] | None:
+def _read_list(folder: Path) -> dict[str, str] | None:
     """Read a folder's list; None if there is none, or none that can be read."""
     try:
         digests = json.loads((folder / _LIST).read_bytes())["files"]
@@ -138,7 +137,7 @@ def _digest(path: Path) -> str:
 
 
 def _as_bytes(content: bytes | str) -> bytes:
-    """Encode a text, whose control characters are written out: they could steer the terminal that shows the file."""
+    """Encode a text, with characters that would control a terminal made visible."""
     return content if isinstance(content, bytes) else visible(content).encode()
 
 

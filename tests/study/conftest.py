@@ -28,7 +28,7 @@ from tasks import MODELS
 
 
 def small_cell(model: str = "NMU", **changes: Any) -> Cell:
-    """Build a cell of the simple task with a short run and a schedule that is on in the middle of it."""
+    """Build a cell of the simple task with a short run, in the middle of which the sparsity schedule is on."""
     content: dict[str, Any] = {
         "task": "simple",
         "operation": "mul",
@@ -103,13 +103,13 @@ def published_cell(model: str, **changes: Any) -> Cell:
 
 
 def arithmetic_cell(model: str, **changes: Any) -> Cell:
-    """Build the published arithmetic-task cell of a model, x."""
+    """Build the published arithmetic-task cell of a model, for multiplication."""
     content = {"task": "arithmetic", "input_size": 100, "subset_ratio": 0.25, "overlap_ratio": 0.5}
     return published_cell(model, **content | {"iterations": 5_000_000} | changes)
 
 
 def results_of(cell: Cell, **counts: int) -> list[Result]:
-    """Make a cell's results with so many trials of each outcome."""
+    """Make a cell's results, with a number of trials for each outcome."""
     outcomes = [Outcome(name) for name, count in counts.items() for _ in range(count)]
     return [
         Result(
@@ -131,7 +131,7 @@ def table_of(*cells: tuple[Cell, dict[str, int]]) -> pa.Table:
 
 
 def summaries_of(*cells: tuple[Cell, dict[str, int]]) -> list[CellSummary]:
-    """Make the summaries of cells with so many trials of each outcome; ``pending`` counts, too."""
+    """Make the summaries of cells, with a number of trials for each outcome or ``pending``."""
     planned = {cell: sum(counts.values()) for cell, counts in cells}
     done = [(cell, {k: v for k, v in counts.items() if k != "pending"}) for cell, counts in cells]
     return aggregate(table_of(*done), planned=planned)
@@ -181,7 +181,7 @@ PARAMETERS = (
 
 
 def tried(number: int, objectives: Sequence[str], **changes: Any) -> Tried:
-    """Make a candidate: it chose by its number, and so was it worth."""
+    """Make a candidate whose parameters and values follow from its number."""
     values = {"success_rate": (number % 12) / 12, "time_to_success": 15_000.0 - 500 * (number % 7)}
     values["solved_at"] = values["time_to_success"] - 2000
     values["sparsity_error"] = 10.0 ** -(number % 5)
@@ -208,7 +208,7 @@ def search_of(
     winners: Sequence[int] = (11,),
     **changes: Any,
 ) -> tuple[Searched, ResultRows]:
-    """Make a search and the rows of its confirmed candidates, the first of which solved 90 of 100."""
+    """Make a search and the rows of its confirmed candidates; the first of them solved 90 of 100 trials."""
     candidates = [tried(number, objectives, is_front=number in winners) for number in range(count)]
     for row, number in enumerate(winners):
         candidates[number] = tried(number, objectives, is_front=True, row=row)
@@ -233,19 +233,19 @@ def search_of(
 
 
 class Dashboard:
-    """Links as MLflow's dashboard has them."""
+    """Links like those into MLflow's dashboard."""
 
     def trial(self, trial_id: str) -> str:
-        """Give a trial's page."""
+        """Return the address of a trial's page."""
         return f"http://127.0.0.1:5000/#/runs?trial={trial_id}&more=1"
 
     def cell(self, cell_id: str) -> str:
-        """Give a cell's page."""
+        """Return the address of a cell's page."""
         return f"http://127.0.0.1:5000/#/runs?cell={cell_id}"
 
 
 def listed(summaries: Sequence[CellSummary]) -> pa.Table:
-    """Make a list of the trials that summaries counted."""
+    """Make a table of the trials that summaries count."""
     rows = [
         {
             "row": row,
@@ -284,7 +284,7 @@ def _listed() -> Callable[..., pa.Table]:
 
 @pytest.fixture
 def dashboard() -> Dashboard:
-    """Give links into a dashboard."""
+    """Return links into a dashboard."""
     return Dashboard()
 
 
@@ -310,7 +310,7 @@ def _summaries_of() -> Callable[..., list[CellSummary]]:
 
 @pytest.fixture(name="demo")
 def _demo() -> tuple[list[CellSummary], dict[str, dict[str, str]]]:
-    """Give a small study like the demo, two schedules and a model without one, and its labels."""
+    """Return a small study like the demo (two schedules, and a model without one) and its labels."""
     schedules: dict[str, dict[str, Any]] = {
         "off": {"sparsity_strength": None, "sparsity_start": None, "sparsity_end": None},
         "late mild": {"sparsity_strength": 1.0, "sparsity_start": 30_000, "sparsity_end": 60_000},

@@ -134,7 +134,7 @@ def test_files_of_others_are_neither_replaced_nor_removed(write, tmp_path, publi
     folder = tmp_path / "results"
     folder.mkdir()
     (folder / "cells.csv").write_text("mine")
-    with pytest.raises(InputError, match=r"has cells\.csv, which no report listed"):
+    with pytest.raises(InputError, match=r"has cells\.csv, which its \.report\.json doesn't list"):
         write("results", formats=["csv"])
     assert {path.name: path.read_text() for path in folder.iterdir()} == {"cells.csv": "mine"}
     (folder / "cells.csv").unlink()

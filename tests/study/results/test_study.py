@@ -103,7 +103,7 @@ def test_a_study_is_set_beside_another(here):
     """`--compare OTHER` matches cells by what is swept, and writes what it found."""
     result = said("report", "little", "--compare", "faster", "--out", "out")
     assert result.exit_code == 0, result.output
-    assert "Beside faster" in result.output
+    assert "Against faster" in result.output
     assert "learning rate: 0.001 here, 0.01 in faster" in result.output
     rows = list(csv.DictReader((here / "out" / "comparison.csv").read_text().splitlines()))
     assert len(rows) == 6

@@ -1,4 +1,4 @@
-"""A report's rows beside the published cells that they repeat, or beside those of another study."""
+"""A report's rows compared with the published cells that they repeat, or with those of another study."""
 
 from __future__ import annotations
 

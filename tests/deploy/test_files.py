@@ -273,7 +273,8 @@ def test_the_wheel_carries_what_stands_beside_the_code() -> None:
     """Templates, styles, presets and tables that the code reads are installed with it."""
     packaged = {file.distribution_path for file in WheelBuilder(str(ROOT)).recurse_included_files()}
     files = [path for name in ("study", "tasks", "units") for path in (ROOT / name).rglob("*.*")]
-    beside = {path.relative_to(ROOT).as_posix() for path in files if path.suffix not in (".py", ".pyc")}
+    data = [path for path in files if path.suffix != ".py" and "__pycache__" not in path.parts]
+    beside = {path.relative_to(ROOT).as_posix() for path in data}
     assert "study/report/page.html.j2" in beside
     assert beside <= packaged
 

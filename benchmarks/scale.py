@@ -28,7 +28,7 @@ import numpy as np
 from benchmarks.measure import finish, parser, tell
 from study import run as running
 from study.console import Console
-from study.driver import train
+from study.driver import resources
 from study.driver.monitor import Watch
 from study.engine import Training
 from study.plan.plan import make_plan
@@ -129,7 +129,7 @@ def drive(root: Path, trials: int, pack_size: int, notes: Path, kill_at: int | N
         notes: gets a line with the memory held, in MiB, for each pack that is heard of as done, and one at the end.
         kill_at: how many packs are heard of when this process and its group are killed; None to let it end.
     """
-    train.PackWork = IdleWork  # type: ignore[misc]
+    resources.PackWork = IdleWork  # type: ignore[misc]
     rates = [round(0.001 * (i + 1), 4) for i in range(CELLS // 10)]
     planned = make_plan(parse_spec(SPEC.format(seeds=trials // CELLS, rates=rates), source="scale"))
     with notes.open("w", buffering=1) as out:

@@ -29,7 +29,7 @@ from benchmarks.measure import finish, parser, tell
 from study import run as running
 from study.console import Console
 from study.driver import resources
-from study.driver.monitor import Watch
+from study.driver.monitor import Monitor
 from study.engine import Training
 from study.plan.plan import make_plan
 from study.records import Checkpoint, Curve, Event, Outcome, Pack, PackDone, Progress, Result, Weights
@@ -133,16 +133,16 @@ def drive(root: Path, trials: int, pack_size: int, notes: Path, kill_at: int | N
     rates = [round(0.001 * (i + 1), 4) for i in range(CELLS // 10)]
     planned = make_plan(parse_spec(SPEC.format(seeds=trials // CELLS, rates=rates), source="scale"))
     with notes.open("w", buffering=1) as out:
-        heard, take = itertools.count(1), Watch.__call__
+        heard, take = itertools.count(1), Monitor.__call__
 
-        def noted(watch: Watch, event: Event) -> None:
+        def noted(watch: Monitor, event: Event) -> None:
             take(watch, event)
             if isinstance(event, PackDone):
                 print(_memory_mib("VmRSS"), file=out)
                 if next(heard) == kill_at:
                     os.killpg(0, signal.SIGKILL)
 
-        Watch.__call__ = noted  # type: ignore[method-assign]
+        Monitor.__call__ = noted  # type: ignore[method-assign]
         running.run(planned, running.Options(root, None, pack_size=pack_size), Console(width=150))
         print(_memory_mib("VmHWM"), file=out)
 

@@ -94,12 +94,10 @@ def said_of(address: str, text: str) -> str:
         >>> said_of("https://host", "can't parse https://me:secret@other/path")
         "can't parse https://***@other/path"
         >>> said_of("https://me:p/ss@host", "can't parse p")
-        "its words aren't repeated, since the address has a user's name or a query, which they may hold"
+        "its message isn't shown, since it may contain the address's user name or query"
     """
     if without_secret(address) != address:
-        return (
-            "its words aren't repeated, since the address has a user's name or a query, which they may hold"
-        )
+        return "its message isn't shown, since it may contain the address's user name or query"
     return _ADDRESS.sub(lambda match: without_secret(match[0]), text)
 
 

@@ -185,9 +185,9 @@ def check_no_secret(address: str, where: str) -> None:
 
 
 _NO_SECRETS_ALLOWED = (
-    "must not hold a password or a token (a web address nothing before an @ or after a ? or #), which everybody could "
-    "read there; leave it out of the address, and give it in the environment (MLFLOW_TRACKING_USERNAME and "
-    "MLFLOW_TRACKING_PASSWORD, AWS_SECRET_ACCESS_KEY, ...) or a file (PGPASSFILE)"
+    "must not hold a password or a token (a web address must have nothing before an @ or after a ? or #), since "
+    "anybody could read it there; leave it out of the address, and give it in the environment "
+    "(MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, AWS_SECRET_ACCESS_KEY, ...) or a file (PGPASSFILE)"
 )
 
 

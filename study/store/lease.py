@@ -96,8 +96,8 @@ class Lease(StudyLock):
             if not watched:
                 watched, since = data, time.monotonic()
                 notify(
-                    f"{holder_of(data)} has the lock: seeing whether it lives, up to "
-                    f"{self._timing.dead_after_s:.0f} s"
+                    f"{holder_of(data)} has the lock: waiting up to {self._timing.dead_after_s:.0f} s to see whether "
+                    "it is alive"
                 )
             time.sleep(self._timing.renew_s / 4)  # an object store reports no changes
         self._check_conditions()
@@ -123,7 +123,7 @@ class Lease(StudyLock):
             if self._place.put_if(self._key, self._content(), version) is not None:
                 raise StoreError(
                     f"study {self._name!r} can't be locked: the store's server ignores conditional writes "
-                    f"({condition}), so two runs could meet; use a server that has them, or a shared folder"
+                    f"({condition}), so two runs could write at once; use a server that has them, or a shared folder"
                 )
 
     def _content(self) -> bytes:

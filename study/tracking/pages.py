@@ -21,9 +21,9 @@ _COLUMNS = (
     "tags.`study.outcome`",
 )
 _HOW_TO_READ = """
-**How to read it.** The run that is called like the study is the study: its counts, success rate and solved-at against
+**How to read it.** The run with the study's name is the study itself: its counts, success rate and solved-at against
 hidden units, and the report. Each run below it is a trial: one cell of the grid, one seed. The view *Trials* lists them
-flat, with the columns worth seeing.
+without nesting, with the most useful columns.
 
 Tags to filter by: `study.model`, `study.hidden_size`, `study.seed`, `study.outcome` (solved, unsolved, diverged,
 failed), `study.cell_id`, `study.trial_id`. For example:

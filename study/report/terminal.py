@@ -88,7 +88,7 @@ def _rich(content: TextTable, title: str | None, mark: str = "dim") -> Table:
         laid_out.add_column(
             Text(column.title), justify="right" if column.is_number else "left", header_style="bold"
         )
-    for row in range(len(content.rows)):
-        texts = [Text(c.texts[row], style="bold" if row in c.best else "") for c in content.columns]
+    for row, cells in enumerate(content.cells):
+        texts = [Text(text, style="bold" if is_best else "") for text, _, _, is_best in cells]
         laid_out.add_row(*texts, style=mark if row in content.marked else "")
     return laid_out

@@ -99,12 +99,12 @@ def _write_all(
     folder: Path, names: Sequence[str], contents: Mapping[str, Callable[[], bytes | str]], *, is_ours: bool
 ) -> list[Path]:
     """Write those of some files that have a content, and delete the others if an earlier report has written them."""
-    written = {name: _as_bytes(contents[name]()) for name in names if name in contents}
+    data = {name: _as_bytes(contents[name]()) for name in names if name in contents}
     before = _read_list(folder)
     if before is None and is_ours:  # written by a version that kept no list
         before = {name: _digest(folder / name) for name in names}
     before = before or {}
-    others = [name for name in written if name not in before and (folder / name).exists() and not is_ours]
+    others = [name for name in data if name not in before and (folder / name).exists() and not is_ours]
     if others:
         raise InputError(
             f"{folder} has {', '.join(others)}, which its {_LIST} doesn't list as written by a report: nothing was "
@@ -113,13 +113,13 @@ def _write_all(
     # A report must not make the folder of a study again that is gone from the store.
     folder.mkdir(parents=not is_ours, exist_ok=True)
     for name in names:
-        if name not in written and before.get(name) == _digest(folder / name):
+        if name not in data and before.get(name) == _digest(folder / name):
             (folder / name).unlink(missing_ok=True)
     digests = {name: digest for name, digest in before.items() if (folder / name).exists()}
-    digests |= {name: hashlib.sha256(data).hexdigest() for name, data in written.items()}
+    digests |= {name: hashlib.sha256(content).hexdigest() for name, content in data.items()}
     # The list comes first, so that whatever a kill leaves behind is known to be ours.
     _write(folder / _LIST, json.dumps({"files": digests}, indent=1, sort_keys=True).encode())
-    return [_write(folder / name, data) for name, data in written.items()]
+    return [_write(folder / name, content) for name, content in data.items()]
 
 
 def _read_list(folder: Path) -> dict[str, str] | None:

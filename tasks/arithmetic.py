@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import operator
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import lru_cache, partial, reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -49,20 +49,22 @@ class ArithmeticTask:
         ValueError: if the subsets don't fit, or a range isn't one, or the operation can't take them.
 
     Example:
-        >>> task = arithmetic_task(operation="mul", input_size=8, subset_ratio=0.5, overlap_ratio=0.5)
+        >>> task = ArithmeticTask(operation="mul", input_size=8, subset_ratio=0.5, overlap_ratio=0.5)
         >>> task.subset_size, task.overlap, task.used
         (4, 2, 6)
         >>> task.masks(offset=2).astype(int).tolist()
         [[0, 0, 1, 1, 1, 1, 0, 0], [0, 0, 0, 0, 1, 1, 1, 1]]
+        >>> simple_task(operation="add").masks(offset=0).astype(int).tolist()
+        [[1, 1, 0, 0], [1, 1, 1, 1]]
     """
 
-    operation: str
-    input_size: int
-    subset_ratio: float | None
-    overlap_ratio: float | None
-    subsets: int
-    interpolation_range: Range
-    extrapolation_range: Range
+    operation: str = "mul"
+    input_size: int = 100
+    subset_ratio: float | None = 0.25
+    overlap_ratio: float | None = 0.5
+    subsets: int = 2
+    interpolation_range: Range = ((1.0, 2.0),)
+    extrapolation_range: Range = ((2.0, 6.0),)
     simple: bool = False
 
     def __post_init__(self) -> None:
@@ -156,7 +158,7 @@ class ArithmeticTask:
             0 or 1, float32 [subsets, pieces], and how many numbers each piece has, int64 [pieces].
 
         Example:
-            >>> task = arithmetic_task(operation="mul", input_size=8, subset_ratio=0.5, overlap_ratio=0.5)
+            >>> task = ArithmeticTask(operation="mul", input_size=8, subset_ratio=0.5, overlap_ratio=0.5)
             >>> masks, widths = task.pieces()
             >>> masks.astype(int).tolist(), widths.tolist()
             ([[1, 1, 0, 0], [0, 1, 1, 0]], [2, 2, 2, 2])
@@ -203,61 +205,15 @@ class ArithmeticTask:
                 compute (``mul`` of many overlapping subsets).
 
         Example:
-            >>> task = arithmetic_task(operation="mul")
+            >>> task = ArithmeticTask(operation="mul")
             >>> round(task.threshold(), 10)
             0.1605591839
         """
         return _threshold(self, epsilon)
 
 
-def arithmetic_task(
-    *,
-    operation: str = "mul",
-    input_size: int = 100,
-    subset_ratio: float | None = 0.25,
-    overlap_ratio: float | None = 0.5,
-    subsets: int = 2,
-    interpolation_range: Range = ((1.0, 2.0),),
-    extrapolation_range: Range = ((2.0, 6.0),),
-) -> ArithmeticTask:
-    """Build the arithmetic task; see `ArithmeticTask`."""
-    return ArithmeticTask(
-        operation=operation,
-        input_size=input_size,
-        subset_ratio=subset_ratio,
-        overlap_ratio=overlap_ratio,
-        subsets=subsets,
-        interpolation_range=interpolation_range,
-        extrapolation_range=extrapolation_range,
-    )
-
-
-def simple_task(
-    *,
-    operation: str = "mul",
-    input_size: int = 4,
-    subset_ratio: float | None = None,
-    overlap_ratio: float | None = None,
-    subsets: int = 2,
-    interpolation_range: Range = ((1.0, 2.0),),
-    extrapolation_range: Range = ((2.0, 6.0),),
-) -> ArithmeticTask:
-    """Build the simple task, t = (x1 + x2) ∘ (x1 + x2 + x3 + x4); see `ArithmeticTask`.
-
-    Example:
-        >>> simple_task(operation="add").masks(offset=0).astype(int).tolist()
-        [[1, 1, 0, 0], [1, 1, 1, 1]]
-    """
-    return ArithmeticTask(
-        operation=operation,
-        input_size=input_size,
-        subset_ratio=subset_ratio,
-        overlap_ratio=overlap_ratio,
-        subsets=subsets,
-        interpolation_range=interpolation_range,
-        extrapolation_range=extrapolation_range,
-        simple=True,
-    )
+simple_task = partial(ArithmeticTask, input_size=4, subset_ratio=None, overlap_ratio=None, simple=True)
+"""Build the simple task, t = (x1 + x2) ∘ (x1 + x2 + x3 + x4), from the other values; see `ArithmeticTask`."""
 
 
 def check_operation(operation: str, subsets: int) -> None:
@@ -302,12 +258,12 @@ def _threshold(task: ArithmeticTask, epsilon: float) -> float:
     masks, widths = task.pieces()
     try:
         with np.errstate(over="ignore", invalid="ignore"):
-            found = threshold(task.operation, masks, task.extrapolation_range, epsilon, widths)
+            value = threshold(task.operation, masks, task.extrapolation_range, epsilon, widths)
     except ArithmeticError:  # a square that no float holds, or an interval that none can cut
-        found = math.nan
-    if not math.isfinite(found):
+        value = math.nan
+    if not math.isfinite(value):
         raise ValueError(
             f"operation {task.operation!r} has no finite success threshold over extrapolation_range "
             f"{task.extrapolation_range}; take numbers of another size, or give success.threshold"
         )
-    return found
+    return value

@@ -32,13 +32,8 @@ class Model:
 
     @property
     def has_bounds(self) -> bool:
-        """Say whether any layer has bounded weights, to be clipped or regularised."""
+        """Whether any layer has bounded weights, which are clipped or regularised, and pulled to discrete values."""
         return any(TRAITS[unit].bounded for unit in (self.first, self.second))
-
-    @property
-    def has_sparsity(self) -> bool:
-        """Say whether any layer has a sparsity regulariser: the bounded weights do."""
-        return self.has_bounds
 
     @property
     def largest_init_variance(self) -> float:

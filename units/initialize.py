@@ -15,6 +15,12 @@ from torch import Tensor
 Uniform = Callable[[int, tuple[int, ...]], Tensor]
 """Given a parameter's index and shape: float64 numbers uniform on [0, 1), of that shape."""
 
+Sizes = tuple[int, int]
+"""How many numbers a layer takes, and how many it gives."""
+
+Draw = Callable[[int], Tensor]
+"""Given a parameter's index: float64 numbers uniform on [0, 1), of shape [out, in]."""
+
 # A uniform of exactly 0 would be a normal of minus infinity; half a step of a 32-bit stream stands in for it.
 _SMALLEST_UNIFORM = 2.0**-33
 

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from units.initialize import Uniform, generator_uniform
+from units.initialize import Draw, Sizes, Uniform, generator_uniform
 from units.regularize import LIMITS, Shape, out_of_bounds, sparsity
 from units.sparsity import sparsity_error
 from units.traits import Traits
@@ -91,7 +91,6 @@ class Unit(nn.Module, ABC):
         """
 
     @classmethod
-    @abstractmethod
     def initial(
         cls,
         in_features: int,
@@ -101,7 +100,7 @@ class Unit(nn.Module, ABC):
         init_variance: float | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> dict[str, Tensor]:
-        """Give the initial value of every parameter of one trial, as a pure function of uniform numbers.
+        """Compute the initial value of every parameter of one trial, as a pure function of uniform numbers.
 
         Args:
             in_features: numbers in.
@@ -109,6 +108,26 @@ class Unit(nn.Module, ABC):
             uniform: given a parameter's index and shape, float64 numbers uniform on [0, 1).
             init_variance: as for the unit.
             dtype: of the result; the computation is in float64.
+
+        Raises:
+            ValueError: if the unit's weights can't have that variance; it names the largest possible.
+        """
+        shape = (out_features, in_features)
+        values = cls.initial_values(shape[::-1], lambda index: uniform(index, shape), init_variance)
+        return {name: value.to(dtype) for name, value in values.items()}
+
+    @classmethod
+    @abstractmethod
+    def initial_values(cls, sizes: Sizes, uniform: Draw, init_variance: float | None) -> dict[str, Tensor]:
+        """Compute what `initial` gives, in float64.
+
+        Args:
+            sizes: numbers in, numbers out.
+            uniform: given a parameter's index, counted from 0, float64 numbers uniform on [0, 1), [out, in].
+            init_variance: as for the unit.
+
+        Returns:
+            The value of every parameter by its name, in the parameters' order.
 
         Raises:
             ValueError: if the unit's weights can't have that variance; it names the largest possible.
@@ -124,11 +143,6 @@ class Unit(nn.Module, ABC):
         if self.bounds == "regularized":
             return {}
         return {name: LIMITS[kind] for name, kind in self.traits.bounded.items()}
-
-    @property
-    def has_sparsity(self) -> bool:
-        """Say whether the unit has bounded weights, and so a sparsity and an out-of-bounds regulariser."""
-        return bool(self.traits.bounded)
 
     @torch.no_grad()
     def clip_(self) -> None:

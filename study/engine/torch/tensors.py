@@ -125,7 +125,7 @@ class Parts:
                 size = p.numel() // trials
                 bounded = name in limits
                 sizes.append(size)
-                share.append(1 / size if bounded and self._model.has_sparsity else 0)
+                share.append(1 / size if bounded else 0)
                 low.append(limits[name][0] if bounded else -np.inf)
                 high.append(limits[name][1] if bounded else np.inf)
         return Rule(

@@ -18,7 +18,7 @@ from study.engine.gpu.engine import GpuEngine
 from study.engine.task import task_of
 from study.errors import DeviceError
 from study.records import Cell, Checkpoint, Outcome, Pack, Result, Trial
-from tasks import MODELS, TASKS, ArithmeticTask, arithmetic_task
+from tasks import MODELS, TASKS, ArithmeticTask
 from tasks.networks import Network
 from tasks.stream import Purpose, uniforms
 from units.unit import Bounds
@@ -227,7 +227,7 @@ class Means(ArithmeticTask):
 
 def sums_of_all(*, operation: str, **values: Any) -> ArithmeticTask:
     """Build the arithmetic task of sums, whatever the operation of the cell."""
-    return arithmetic_task(operation="add", **values)
+    return ArithmeticTask(operation="add", **values)
 
 
 @pytest.mark.parametrize("asked", [Means, sums_of_all])

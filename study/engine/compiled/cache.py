@@ -19,13 +19,15 @@ import tasks.stream_simd
 from tasks.compile import Decorator, IntoLibrary, Library, cached, digest
 
 _HERE = Path(__file__).parent
-_SOURCES = (
+SOURCES = (
     *sorted(_HERE.glob("*.py")),
     *sorted((_HERE.parent / "cpu").glob("*.py")),
     Path(tasks.stream.__file__),
     Path(tasks.stream_simd.__file__),
 )
-_STAMP = digest(_SOURCES)
+"""The files that compiled functions are made of."""
+
+_STAMP = digest(SOURCES)
 
 HAS_AVX512 = bool(llvm.get_host_cpu_features().get("avx512f"))
 """Whether registers hold sixteen float32; only how fast it goes depends on it."""

@@ -33,7 +33,7 @@ _SIMPLE_MASKS = ((1, 1, 0, 0), (1, 1, 1, 1))
 
 @dataclass(frozen=True, kw_only=True)
 class ArithmeticTask:
-    """What a trial is asked.
+    """What a trial is to compute.
 
     Args:
         operation: one of `OPERATIONS`; ``squared`` and ``root`` take the first subset only.
@@ -107,17 +107,17 @@ class ArithmeticTask:
 
     @property
     def subset_size(self) -> int:
-        """Count the numbers of a subset, s = floor(subset_ratio n); of the first one in the simple task."""
+        """The numbers of a subset, s = floor(subset_ratio n); those of the first one in the simple task."""
         return 2 if self.subset_ratio is None else _floor(self.subset_ratio * self.input_size)
 
     @property
     def overlap(self) -> int:
-        """Count the numbers that neighbouring subsets share, floor(overlap_ratio s)."""
+        """How many numbers neighbouring subsets share, floor(overlap_ratio s)."""
         return 2 if self.overlap_ratio is None else _floor(self.overlap_ratio * self.subset_size)
 
     @property
     def used(self) -> int:
-        """Count the numbers from the start of the first subset to the end of the last."""
+        """How many numbers there are from the start of the first subset to the end of the last."""
         if self.simple:
             return self.input_size
         return self.subsets * self.subset_size - (self.subsets - 1) * self.overlap
@@ -135,7 +135,7 @@ class ArithmeticTask:
         return min(int(uniform * places), places - 1)
 
     def masks(self, offset: int) -> npt.NDArray[np.float32]:
-        """Say which numbers belong to which subset.
+        """Compute which numbers belong to which subset.
 
         Args:
             offset: what `offset` gave.
@@ -152,7 +152,7 @@ class ArithmeticTask:
         return masks
 
     def pieces(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
-        """Give the masks with neighbours that are in the same subsets put together, whatever the input size.
+        """Compute the masks with neighbours that are in the same subsets merged, however large the input.
 
         Returns:
             0 or 1, float32 [subsets, pieces], and how many numbers each piece has, int64 [pieces].
@@ -195,7 +195,7 @@ class ArithmeticTask:
         return first.sqrt()
 
     def threshold(self, epsilon: float = 1e-5) -> float:
-        """Give the test MSE that a trial must undercut; see `tasks.threshold`.
+        """Compute the test MSE that a trial must undercut; see `tasks.threshold`.
 
         Args:
             epsilon: 0 < ε < 1/2, by which every weight of layer 1 is off.

@@ -13,7 +13,7 @@ import numba as nb
 from numba.core import caching, codegen, compiler
 
 Decorator = Callable[[Callable[..., Any]], Any]
-# Its types know fewer options than it takes; the others have none that fit.
+# numba's types know fewer options of njit than it takes, and the other modules have no types that fit.
 _njit: Any = nb.njit
 _caching: Any = caching
 _codegen: Any = codegen
@@ -62,7 +62,10 @@ class _CacheFile(_caching.IndexDataCacheFile):  # type: ignore[misc]
     def _load_index(self) -> Any:
         try:
             return super()._load_index()
-        except (AttributeError, ImportError):  # it names a class of that version's, which this one doesn't have
+        except (
+            AttributeError,
+            ImportError,
+        ):  # it names a class of that version's, which this one doesn't have
             return {}
 
 

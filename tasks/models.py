@@ -37,7 +37,7 @@ class Model:
 
     @property
     def largest_init_variance(self) -> float:
-        """Give the largest variance that the initial weights of both layers can have; infinity without a limit.
+        """The largest variance that the initial weights of both layers can have; infinity without a limit.
 
         Example:
             >>> round(MODELS["NMU"].largest_init_variance, 4)

@@ -26,7 +26,7 @@ _SMALLEST_UNIFORM = 2.0**-33
 
 
 def generator_uniform(generator: torch.Generator | None) -> Uniform:
-    """Draw the uniforms from torch's generator, in the order asked for.
+    """Draw the uniforms from torch's generator, in the order of the calls.
 
     Args:
         generator: on the CPU; None for torch's default one.
@@ -65,7 +65,7 @@ def normal(uniform: Tensor, std: float) -> Tensor:
 
 
 def uniform_reach(variance: float) -> float:
-    """Give the half-width of a uniform distribution: r = sqrt(3 Var).
+    """Compute the half-width of a uniform distribution: r = sqrt(3 Var).
 
     Example:
         >>> uniform_reach(1 / 48)
@@ -75,7 +75,7 @@ def uniform_reach(variance: float) -> float:
 
 
 def xavier_reach(in_features: int, out_features: int, gain: float = 1.0) -> float:
-    """Give the half-width of Xavier's uniform distribution: gain sqrt(6 / (in + out)).
+    """Compute the half-width of Xavier's uniform distribution: gain sqrt(6 / (in + out)).
 
     Source: Glorot & Bengio, "Understanding the difficulty of training deep feedforward neural networks",
         2010.
@@ -88,7 +88,7 @@ def xavier_reach(in_features: int, out_features: int, gain: float = 1.0) -> floa
 
 
 def kaiming_reach(in_features: int) -> float:
-    """Give the half-width of Kaiming's uniform distribution for a ReLU: sqrt(6 / in).
+    """Compute the half-width of Kaiming's uniform distribution for a ReLU: sqrt(6 / in).
 
     Source: He et al., "Delving Deep into Rectifiers", 2015.
 

@@ -85,7 +85,7 @@ def nac_initial(
     init_variance: float | None,
     unit: str = "NACAdd",
 ) -> tuple[Tensor, Tensor]:
-    """Give initial Ŵ and M̂, U[-r, r], where r solves Var[W] = 2 / max(in + out, 5), or a wanted variance.
+    """Compute initial Ŵ and M̂, U[-r, r], where r solves Var[W] = 2 / max(in + out, 5), or a wanted variance.
 
     Args:
         in_features: numbers in.

@@ -53,7 +53,7 @@ def gate_values(x: Tensor, gate: Tensor) -> Tensor:
 
 
 def gate_initial(in_features: int, out_features: int, uniform: Tensor) -> Tensor:
-    """Give initial G: Xavier uniform with gain 1.
+    """Compute initial G: Xavier uniform with gain 1.
 
     Args:
         in_features: numbers in.

@@ -25,8 +25,8 @@ class Unit(nn.Module, ABC):
         trials: None for a plain layer; otherwise every parameter has a leading axis of that many trials.
         init_variance: variance of the initial effective weights; None for the unit's own. Gates keep theirs.
         bounds: ``clipped``: call `clip_` after every optimiser step; ``regularized``: bounded weights are
-            clamped in the forward pass only, with zero gradient outside, and `out_of_bounds` belongs into
-            the loss.
+            clamped in the forward pass only, with zero gradient outside, and `out_of_bounds` belongs in the
+            loss.
         generator: where the initial weights come from; None for torch's default generator.
         dtype: of the parameters; None for torch's default.
 
@@ -135,7 +135,7 @@ class Unit(nn.Module, ABC):
 
     @abstractmethod
     def effective_weights(self) -> list[Tensor]:
-        """Give the weights W that the output is made of, each [..., out, in]; gates and biases are none."""
+        """Compute the weights W that make the output, each [..., out, in]; gates and biases don't count."""
 
     @property
     def limits(self) -> dict[str, tuple[float, float]]:

@@ -111,7 +111,7 @@ def corrections(iterations: int) -> npt.NDArray[np.float32]:
 
 
 def _code(unit: str, *, regularized: bool) -> Code:
-    """Make a unit's code, all of its fields of the types that compiled code expects, so that it is compiled once."""
+    """Make a unit's code; every field has the type that compiled code expects, which so is compiled once."""
     code, bounded = CODES[unit], TRAITS[unit].bounded
     low, high = LIMITS[next(iter(bounded.values()))] if regularized and bounded else (code.low, code.high)
     return Code(

@@ -17,16 +17,16 @@ from study.records import Cell, Range, Trial
 from tasks.stream import EVALUATION_SEED, Purpose
 from tasks.stream_simd import LANES, padded
 
-# Bytes of inputs and hidden values worked on at a time: most of a first-level cache, and a fair part of a second.
+# Bytes of inputs and hidden values processed at a time: most of a first-level cache, and a good part of a second.
 _BLOCK_BYTES = 40 * 1024
 _CHUNK_BYTES = 128 * 1024
 _MOST_CHUNK_ROWS = 1024
 
 
 def block_rows(cell: Cell, most_bytes: int, rows: int) -> int:
-    """Choose how many rows to work on at a time: equal blocks, each of whole vectors.
+    """Choose how many rows to process at a time: equal blocks, each of whole vectors.
 
-    It depends on the cell's shape alone, since the order of sums hangs on it.
+    It depends on the cell's shape alone, for the order of sums depends on it.
     """
     row_bytes = 4 * (padded(cell.input_size, 4) + 4 * cell.hidden_size + 8)
     most = max(2 * LANES, most_bytes // row_bytes // LANES * LANES)

@@ -1,7 +1,7 @@
 """The fused engine: the arithmetic task on the CPU, compiled; one trial at a time, without Python in its iterations.
 
 What keeps a trial's bits independent of its pack: each trial is computed alone, by the same compiled loop, whose sums
-have an order of their own (`simd`). What a slice of time decides is only how many iterations one call makes.
+have a fixed order (`simd`). A slice of time only decides how many iterations one call makes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class FusedEngine(Engine):
     """Trains the arithmetic task on the CPU.
 
     Args:
-        threads: among which a pack's trials are dealt out; packs themselves go to processes.
+        threads: that share a pack's trials; packs themselves go to processes.
     """
 
     name = "fused"

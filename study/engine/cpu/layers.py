@@ -64,7 +64,7 @@ _WEIGHT, _GRADIENT, _FACTOR, _BIAS = 0, 3, 6, 10
 
 
 def new_layer(inputs: int, outputs: int, rows: int) -> Layer:
-    """Make a layer for blocks of that many rows."""
+    """Allocate a layer for blocks of that many rows."""
     by_row = (_INNER * inputs + _OUTER * outputs + 1) * rows
     of_weights = _BIAS * padded(inputs * outputs, LANES) + 2 * padded(outputs, LANES)
     numbers = np.zeros(by_row + rows + of_weights, np.float32)
@@ -170,7 +170,7 @@ def clear_gradients(code, layer):  # type: ignore[no-untyped-def]
 
 @internal
 def get_gradients(code, layer, p, p_grad):  # type: ignore[no-untyped-def]
-    """Turn the gradients of the effective weights into those of the parameters; written."""
+    """Compute the gradients of the parameters from those of the effective weights; written."""
     size = layer.inputs * layer.outputs
     first, second, third = _flat(layer, _GRADIENT), _flat(layer, _GRADIENT + 1), _flat(layer, _GRADIENT + 2)
     minus_one, zero, one = np.float32(-1), np.float32(0), np.float32(1)

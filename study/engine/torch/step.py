@@ -3,7 +3,8 @@
 All parameters of a pack lie in one flat float32 array, parameter after parameter, each [trials, ...]. The step stands
 here twice: `step_compiled` makes one pass over the arrays, by the formulas that all compiled engines share (on the CPU
 about 15 calls of torch cost more than all the arithmetic of a small pack: `benchmarks/`); `step_torch` runs on any
-device, and tensors need torch's own form of these formulas. A test holds them to the same bits.
+device, and tensors need torch's own form of these formulas. A test holds them to the same bits, but for Adam's square
+root: torch doesn't round it correctly on the CPU.
 """
 
 from __future__ import annotations

@@ -151,7 +151,7 @@ class TorchTensors:
         return inputs(self._device_seeds, *ranges, cell.input_size, cell.batch_size, iteration, Purpose.TRAIN)
 
     def update(self, iteration: int) -> None:
-        """Make one update of every trial."""
+        """Update every trial once."""
         x = self._inputs(iteration)
         prediction = self._network(x.mT)
         with torch.no_grad():
@@ -169,7 +169,7 @@ class TorchTensors:
         step(self._rule, self._flat, iteration, strength)
 
     def _penalties(self, strength: npt.NDArray[np.float32]) -> list[tuple[Tensor, Tensor]]:
-        """Give the regularisers of weights that are clamped in the forward pass only, and their strengths."""
+        """Compute the regularisers of weights that are clamped in the forward pass only, each with its strengths."""
         cell = self._cell
         penalties: list[tuple[Tensor | None, Tensor]] = []
         sparsity = torch.from_numpy(strength).to(self._device)
@@ -185,7 +185,7 @@ class TorchTensors:
 
     @torch.no_grad()
     def evaluate(self) -> dict[str, npt.NDArray[np.float32]]:
-        """Give validation MSE, test MSE and sparsity error of every trial, float32 [trials]."""
+        """Compute validation MSE, test MSE and sparsity error of every trial, float32 [trials]."""
         sparsity = torch.stack([layer.sparsity_error() for layer in self._network.layers]).amax(0)
         return {
             "validation_mse": self._mse(self._validation),

@@ -60,11 +60,11 @@ def engine_stream(cell: Cell) -> Work:
     The only place here that knows the engine's inside. Compiled afresh each time: a cached copy would not notice when
     what it calls changes.
     """
-    from study.engine.cpu.arrays import Parts
+    from study.engine.cpu.arrays import CpuArrays
     from study.engine.cpu.loop import draw
 
-    parts = Parts(new_pack(cell, 1).trials)
-    source, scratch = parts._source, parts._new_scratch(parts._block).x
+    arrays = CpuArrays(new_pack(cell, 1).trials)
+    source, scratch = arrays._source, arrays._new_scratch(arrays._block).x
     seed, low, second, width = source.seeds[0], source.low[0, 0], source.low[0, 1], source.width[0]
 
     @nb.njit(error_model="numpy")

@@ -1,4 +1,4 @@
-"""What a trial must learn, and the networks that learn it.
+"""What a trial is asked to compute, and the networks that compute it: the table of contents.
 
 - stream: the counter-based random stream
 - arithmetic: the arithmetic task and its simple variant
@@ -10,11 +10,11 @@ All but the networks and the stream does without torch.
 
 from collections.abc import Callable
 
-from tasks.arithmetic import OPERATIONS, ArithmeticTask, arithmetic_task, simple_task
+from tasks.arithmetic import OPERATIONS, ArithmeticTask, simple_task
 from tasks.models import MODELS, Model
 
 TASKS: dict[str, Callable[..., ArithmeticTask]] = {
-    "arithmetic": arithmetic_task,
+    "arithmetic": ArithmeticTask,
     "simple": simple_task,
 }
 """The tasks by the names that study files use."""
@@ -25,6 +25,5 @@ __all__ = [
     "TASKS",
     "ArithmeticTask",
     "Model",
-    "arithmetic_task",
     "simple_task",
 ]

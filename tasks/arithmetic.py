@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import operator
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import lru_cache, partial, reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,7 +33,7 @@ _SIMPLE_MASKS = ((1, 1, 0, 0), (1, 1, 1, 1))
 
 @dataclass(frozen=True, kw_only=True)
 class ArithmeticTask:
-    """What a trial is asked.
+    """What a trial is to compute.
 
     Args:
         operation: one of `OPERATIONS`; ``squared`` and ``root`` take the first subset only.
@@ -49,20 +49,22 @@ class ArithmeticTask:
         ValueError: if the subsets don't fit, or a range isn't one, or the operation can't take them.
 
     Example:
-        >>> task = arithmetic_task(operation="mul", input_size=8, subset_ratio=0.5, overlap_ratio=0.5)
+        >>> task = ArithmeticTask(operation="mul", input_size=8, subset_ratio=0.5, overlap_ratio=0.5)
         >>> task.subset_size, task.overlap, task.used
         (4, 2, 6)
         >>> task.masks(offset=2).astype(int).tolist()
         [[0, 0, 1, 1, 1, 1, 0, 0], [0, 0, 0, 0, 1, 1, 1, 1]]
+        >>> simple_task(operation="add").masks(offset=0).astype(int).tolist()
+        [[1, 1, 0, 0], [1, 1, 1, 1]]
     """
 
-    operation: str
-    input_size: int
-    subset_ratio: float | None
-    overlap_ratio: float | None
-    subsets: int
-    interpolation_range: Range
-    extrapolation_range: Range
+    operation: str = "mul"
+    input_size: int = 100
+    subset_ratio: float | None = 0.25
+    overlap_ratio: float | None = 0.5
+    subsets: int = 2
+    interpolation_range: Range = ((1.0, 2.0),)
+    extrapolation_range: Range = ((2.0, 6.0),)
     simple: bool = False
 
     def __post_init__(self) -> None:
@@ -105,17 +107,17 @@ class ArithmeticTask:
 
     @property
     def subset_size(self) -> int:
-        """Count the numbers of a subset, s = floor(subset_ratio n); of the first one in the simple task."""
+        """The numbers of a subset, s = floor(subset_ratio n); those of the first one in the simple task."""
         return 2 if self.subset_ratio is None else _floor(self.subset_ratio * self.input_size)
 
     @property
     def overlap(self) -> int:
-        """Count the numbers that neighbouring subsets share, floor(overlap_ratio s)."""
+        """How many numbers neighbouring subsets share, floor(overlap_ratio s)."""
         return 2 if self.overlap_ratio is None else _floor(self.overlap_ratio * self.subset_size)
 
     @property
     def used(self) -> int:
-        """Count the numbers from the start of the first subset to the end of the last."""
+        """How many numbers there are from the start of the first subset to the end of the last."""
         if self.simple:
             return self.input_size
         return self.subsets * self.subset_size - (self.subsets - 1) * self.overlap
@@ -133,7 +135,7 @@ class ArithmeticTask:
         return min(int(uniform * places), places - 1)
 
     def masks(self, offset: int) -> npt.NDArray[np.float32]:
-        """Say which numbers belong to which subset.
+        """Compute which numbers belong to which subset.
 
         Args:
             offset: what `offset` gave.
@@ -150,13 +152,13 @@ class ArithmeticTask:
         return masks
 
     def pieces(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
-        """Give the masks with neighbours that are in the same subsets put together, whatever the input size.
+        """Compute the masks with neighbours that are in the same subsets merged, however large the input.
 
         Returns:
             0 or 1, float32 [subsets, pieces], and how many numbers each piece has, int64 [pieces].
 
         Example:
-            >>> task = arithmetic_task(operation="mul", input_size=8, subset_ratio=0.5, overlap_ratio=0.5)
+            >>> task = ArithmeticTask(operation="mul", input_size=8, subset_ratio=0.5, overlap_ratio=0.5)
             >>> masks, widths = task.pieces()
             >>> masks.astype(int).tolist(), widths.tolist()
             ([[1, 1, 0, 0], [0, 1, 1, 0]], [2, 2, 2, 2])
@@ -193,7 +195,7 @@ class ArithmeticTask:
         return first.sqrt()
 
     def threshold(self, epsilon: float = 1e-5) -> float:
-        """Give the test MSE that a trial must undercut; see `tasks.threshold`.
+        """Compute the test MSE that a trial must undercut; see `tasks.threshold`.
 
         Args:
             epsilon: 0 < ε < 1/2, by which every weight of layer 1 is off.
@@ -203,61 +205,15 @@ class ArithmeticTask:
                 compute (``mul`` of many overlapping subsets).
 
         Example:
-            >>> task = arithmetic_task(operation="mul")
+            >>> task = ArithmeticTask(operation="mul")
             >>> round(task.threshold(), 10)
             0.1605591839
         """
         return _threshold(self, epsilon)
 
 
-def arithmetic_task(
-    *,
-    operation: str = "mul",
-    input_size: int = 100,
-    subset_ratio: float | None = 0.25,
-    overlap_ratio: float | None = 0.5,
-    subsets: int = 2,
-    interpolation_range: Range = ((1.0, 2.0),),
-    extrapolation_range: Range = ((2.0, 6.0),),
-) -> ArithmeticTask:
-    """Build the arithmetic task; see `ArithmeticTask`."""
-    return ArithmeticTask(
-        operation=operation,
-        input_size=input_size,
-        subset_ratio=subset_ratio,
-        overlap_ratio=overlap_ratio,
-        subsets=subsets,
-        interpolation_range=interpolation_range,
-        extrapolation_range=extrapolation_range,
-    )
-
-
-def simple_task(
-    *,
-    operation: str = "mul",
-    input_size: int = 4,
-    subset_ratio: float | None = None,
-    overlap_ratio: float | None = None,
-    subsets: int = 2,
-    interpolation_range: Range = ((1.0, 2.0),),
-    extrapolation_range: Range = ((2.0, 6.0),),
-) -> ArithmeticTask:
-    """Build the simple task, t = (x1 + x2) ∘ (x1 + x2 + x3 + x4); see `ArithmeticTask`.
-
-    Example:
-        >>> simple_task(operation="add").masks(offset=0).astype(int).tolist()
-        [[1, 1, 0, 0], [1, 1, 1, 1]]
-    """
-    return ArithmeticTask(
-        operation=operation,
-        input_size=input_size,
-        subset_ratio=subset_ratio,
-        overlap_ratio=overlap_ratio,
-        subsets=subsets,
-        interpolation_range=interpolation_range,
-        extrapolation_range=extrapolation_range,
-        simple=True,
-    )
+simple_task = partial(ArithmeticTask, input_size=4, subset_ratio=None, overlap_ratio=None, simple=True)
+"""Build the simple task, t = (x1 + x2) ∘ (x1 + x2 + x3 + x4), from the other values; see `ArithmeticTask`."""
 
 
 def check_operation(operation: str, subsets: int) -> None:
@@ -302,12 +258,12 @@ def _threshold(task: ArithmeticTask, epsilon: float) -> float:
     masks, widths = task.pieces()
     try:
         with np.errstate(over="ignore", invalid="ignore"):
-            found = threshold(task.operation, masks, task.extrapolation_range, epsilon, widths)
+            value = threshold(task.operation, masks, task.extrapolation_range, epsilon, widths)
     except ArithmeticError:  # a square that no float holds, or an interval that none can cut
-        found = math.nan
-    if not math.isfinite(found):
+        value = math.nan
+    if not math.isfinite(value):
         raise ValueError(
             f"operation {task.operation!r} has no finite success threshold over extrapolation_range "
             f"{task.extrapolation_range}; take numbers of another size, or give success.threshold"
         )
-    return found
+    return value

@@ -1,4 +1,4 @@
-"""How compiled functions are linked, and kept on disk until a file that they were made of changes."""
+"""How compiled functions are linked, and cached on disk until any of the files that they are made of changes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numba as nb
 from numba.core import caching, codegen, compiler
 
 Decorator = Callable[[Callable[..., Any]], Any]
-# Its types know fewer options than it takes; the others have none that fit.
+# numba's types know fewer options of njit than it takes, and the other modules have no types that fit.
 _njit: Any = nb.njit
 _caching: Any = caching
 _codegen: Any = codegen
@@ -25,16 +25,16 @@ Library: Any = _codegen.JITCodeLibrary
 
 
 def digest(sources: Iterable[Path]) -> str:
-    """Give a hash of what some files contain."""
+    """Hash what some files contain."""
     return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
 
 
 class _ClosedLibrary(Library):  # type: ignore[misc]
     """Machine code that calls its own copies of what it is made of.
 
-    Each part of a function is in the process twice: as it was compiled by itself, and inside the function, optimised
-    with it. By default the linker may take either for the other, as C++ lets it with inline functions, and takes the
-    one that was there first: another one in the process that compiles than in those that load the function alone.
+    Each part of a function is in the process twice: as it was compiled by itself, and inside of the function, optimised
+    with it. By default the linker may take one for the other, as C++ allows for inline functions. It takes the first,
+    which isn't the same one in the process that compiles as in those that only load the function.
     """
 
     def _optimize_final_module(self) -> None:
@@ -56,6 +56,19 @@ class IntoLibrary(_compiler.Compiler):  # type: ignore[misc]
         super().__init__(typing, target, library, *others)
 
 
+class _CacheFile(_caching.IndexDataCacheFile):  # type: ignore[misc]
+    """A function's machine code on disk, which an earlier version of the program may have written."""
+
+    def _load_index(self) -> Any:
+        try:
+            return super()._load_index()
+        except (
+            AttributeError,
+            ImportError,
+        ):  # it names a class of that version's, which this one doesn't have
+            return {}
+
+
 _STAMP = digest([Path(__file__)])
 
 
@@ -67,26 +80,26 @@ def cached(stamp: str, *, made_for: object = None, **options: Any) -> Decorator:
 
     Args:
         stamp: a `digest` of all files that the function is made of; this one is added.
-        made_for: what tells apart the functions that a factory makes; its text must be the same in every process. numba
-            would tell them apart by the compiled functions they call, which are others in every process.
+        made_for: what distinguishes the functions that a factory makes; its text must be the same in every process.
+            numba would distinguish them by the compiled functions they call, which are others in every process.
         options: of `numba.njit`.
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
         dispatcher = _njit(cache=True, **{"pipeline_class": IntoLibrary} | options)(function)
         cache = dispatcher._cache
+        name = cache._impl.filename_base
         if made_for is not None:
-            name = f"{cache._impl.filename_base}.{hashlib.sha256(repr(made_for).encode()).hexdigest()[:16]}"
-            cache._cache_file = _caching.IndexDataCacheFile(cache.cache_path, name, stamp)
+            name += f".{hashlib.sha256(repr(made_for).encode()).hexdigest()[:16]}"
             cache._index_key = lambda signature, codegen: (signature, codegen.magic_tuple())
-        cache._cache_file._source_stamp = stamp + _STAMP
+        cache._cache_file = _CacheFile(cache.cache_path, name, stamp + _STAMP)
         return dispatcher
 
     return decorate
 
 
-def is_kept(function: Any) -> bool:
-    """Say whether a compiled function is on disk, made of its sources as they are, for this processor.
+def is_on_disk(function: Any) -> bool:
+    """Tell whether a compiled function is on disk, made of its sources as they are, for this processor.
 
     Args:
         function: that `cached` made, or numba with ``cache=True``.

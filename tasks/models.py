@@ -32,17 +32,12 @@ class Model:
 
     @property
     def has_bounds(self) -> bool:
-        """Say whether any layer has bounded weights, to be clipped or regularised."""
+        """Whether any layer has bounded weights, which are clipped or regularised, and pulled to discrete values."""
         return any(TRAITS[unit].bounded for unit in (self.first, self.second))
 
     @property
-    def has_sparsity(self) -> bool:
-        """Say whether any layer has a sparsity regulariser: the bounded weights do."""
-        return self.has_bounds
-
-    @property
     def largest_init_variance(self) -> float:
-        """Give the largest variance that the initial weights of both layers can have; infinity without a limit.
+        """The largest variance that the initial weights of both layers can have; infinity without a limit.
 
         Example:
             >>> round(MODELS["NMU"].largest_init_variance, 4)

@@ -137,7 +137,7 @@ def uniforms(
     Args:
         seeds: uint64 [trials].
         count: numbers a trial.
-        iteration: tells draws of one purpose apart, such as the index of a parameter.
+        iteration: distinguishes draws of one purpose, such as the index of a parameter.
         purpose: what they are for.
 
     Returns:

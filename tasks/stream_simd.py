@@ -63,19 +63,19 @@ class _Words:
         return self.builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), self._mask([0] * self.lanes))
 
     def count(self, first: Any) -> Any:
-        """Give first, first + 1, ..."""
+        """Count up: first, first + 1, ..., in the lanes of a vector."""
         return self.builder.add(self.splat(first), ir.Constant(self.kind, list(range(self.lanes))))
 
     def xor(self, *operands: Any) -> Any:
         is_vector = [isinstance(operand.type, ir.VectorType) for operand in operands]
-        found = None
+        result = None
         for operand, vector in zip(operands, is_vector, strict=True):
-            mine = self.splat(operand) if any(is_vector) and not vector else operand
-            found = mine if found is None else self.builder.xor(found, mine)
-        return found
+            word = self.splat(operand) if any(is_vector) and not vector else operand
+            result = word if result is None else self.builder.xor(result, word)
+        return result
 
     def product(self, word: Any, factor: int) -> tuple[Any, Any]:
-        """Multiply, and give the upper and the lower halves of the products."""
+        """Multiply; the upper and the lower halves of the products."""
         builder = self.builder
         if not isinstance(word.type, ir.VectorType):
             whole = builder.mul(builder.zext(word, _DOUBLE), ir.Constant(_DOUBLE, factor))
@@ -235,7 +235,7 @@ def fill_inputs(
         return
     _, features, rows = out.shape
     whole = (padded(features, 4), padded(rows, LANES))
-    # Words past the last feature or row are made all the same, into a place nobody reads.
+    # Words past the last feature or row are drawn too, into a place that nothing reads.
     spare = out[0] if whole == (features, rows) else np.empty(whole, np.float32)
     _fill(out, spare, seeds, low, width, np.uint32(iteration), np.uint32(int(purpose)))
 

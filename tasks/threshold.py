@@ -41,7 +41,7 @@ def threshold(
     epsilon: float,
     widths: npt.NDArray[np.int64] | None = None,
 ) -> float:
-    """Give the test MSE that a trial must undercut.
+    """Compute the test MSE that a trial must undercut.
 
     Args:
         operation: one of `tasks.OPERATIONS`.
@@ -61,8 +61,8 @@ def threshold(
     if not 0 < epsilon < 0.5:
         raise ValueError(f"0 < epsilon < 0.5 must hold, but got {epsilon}")
     alone = operation in ("squared", "root")
-    kept = (masks[:1] if alone else masks).astype(np.int64)
-    groups, group_of = np.unique(kept, axis=1, return_inverse=True)
+    subsets = (masks[:1] if alone else masks).astype(np.int64)
+    groups, group_of = np.unique(subsets, axis=1, return_inverse=True)
     weights = None if widths is None else widths.astype(np.float64)  # exact below 2**53
     counts = np.bincount(group_of.ravel(), weights).astype(np.int64)
     if operation in ("add", "sub"):
@@ -90,7 +90,7 @@ def _one_sided(range_: Range) -> bool:
 
 
 def _linear_mean(operation: str, groups: _Integers, counts: _Integers, range_: Range) -> float:
-    """Give E[(sum_i c_i x_i)²], where sum_i c_i x_i = sum_j ± (T - 2 a_j)."""
+    """Compute E[(sum_i c_i x_i)²], where sum_i c_i x_i = sum_j ± (T - 2 a_j)."""
     signs = np.array([1, -1]) if operation == "sub" else np.ones(len(groups), np.int64)
     coefficients = signs @ (1 - 2 * groups)
     mean = _centre(range_) * float(coefficients @ counts)
@@ -98,7 +98,7 @@ def _linear_mean(operation: str, groups: _Integers, counts: _Integers, range_: R
 
 
 def _error(operation: str, groups: _Integers, points: list[_Reals], epsilon: float) -> _Reals:
-    """Give f(W^ε) - f(W*) on the grid of the groups' sums, one axis a group.
+    """Compute f(W^ε) - f(W*) on the grid of the groups' sums, one axis a group.
 
     The difference is formed by hand: taken of two rounded numbers, it would keep few of its digits.
     """
@@ -134,7 +134,7 @@ def _centre(range_: Range) -> float:
 
 
 def _half_gap(range_: Range) -> float:
-    """Give half the distance between the two intervals' centres."""
+    """Compute half the distance between the two intervals' centres."""
     (low, high), (last_low, last_high) = range_[0], range_[-1]
     return (last_low + last_high - low - high) / 4
 
@@ -146,10 +146,10 @@ def _variance(range_: Range) -> float:
 
 @lru_cache(maxsize=4096)
 def _sum_rule(range_: Range, count: int, nodes: int) -> tuple[_Reals, _Reals]:
-    """Give nodes and weights of the Gauss rule for the sum of `count` numbers of the range.
+    """Compute nodes and weights of the Gauss rule for the sum of `count` numbers of the range.
 
-    It is exact for polynomials up to degree 2 nodes - 1. It is found from the moments by Chebyshev's
-    algorithm, which loses about as many digits as it has moments: so in 100 digits. All odd moments are 0.
+    It is exact for polynomials up to degree 2 nodes - 1. Chebyshev's algorithm computes it from the moments; it
+    loses about as many digits as it has moments, and so it works with 100 digits. All odd moments are 0.
 
     Source: Gautschi, "Orthogonal Polynomials: Computation and Approximation", 2004, sections 2.1.7 and 3.1.1.
     """
@@ -164,7 +164,7 @@ def _sum_rule(range_: Range, count: int, nodes: int) -> tuple[_Reals, _Reals]:
 
 
 def _sum_moments(range_: Range, count: int, degree: int, scale: Decimal) -> list[Decimal]:
-    """Give the central moments 0..degree of the sum, in units of `scale`: cumulants of sums add up."""
+    """Compute the central moments 0..degree of the sum, in units of `scale`: cumulants of sums add up."""
     low, high = range_[0]
     half_width = (Decimal(high) - Decimal(low)) / 2 / scale
     half_gap = Decimal(_half_gap(range_)) / scale
@@ -186,7 +186,7 @@ def _sum_moments(range_: Range, count: int, degree: int, scale: Decimal) -> list
 
 
 def _recurrence(moments: list[Decimal], nodes: int) -> list[Decimal]:
-    """Give β_1..β_{nodes-1} of the orthogonal polynomials p_{k+1} = x p_k - β_k p_{k-1}; the α are 0."""
+    """Compute β_1..β_{nodes-1} of the orthogonal polynomials p_{k+1} = x p_k - β_k p_{k-1}; the α are 0."""
     before, now = [Decimal(0)] * len(moments), moments
     beta, squares = Decimal(0), []
     for k in range(1, nodes):

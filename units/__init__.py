@@ -17,7 +17,7 @@ __all__ = ["UNITS", "Unit"]
 
 
 def __getattr__(name: str) -> Any:
-    # Only when asked for: with them comes torch, which takes seconds to import, and `units.traits` does without.
+    # Imported late: torch comes with them, which takes seconds to import, and `units.traits` does without it.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from units import registry

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 
-from units.initialize import Uniform
+from units.initialize import Draw, Sizes
 from units.kernels import mix
 from units.nalu import GatedUnit, gate_initial, gate_values
 from units.nau import nau, nau_initial
@@ -58,22 +57,11 @@ class GatedNAUNMU(GatedUnit):
         return gated(x, weight_add, weight_mul, self.gate)
 
     @classmethod
-    def initial(
-        cls,
-        in_features: int,
-        out_features: int,
-        uniform: Uniform,
-        *,
-        init_variance: float | None = None,
-        dtype: torch.dtype = torch.float32,
-    ) -> dict[str, Tensor]:
-        sizes, shape = (in_features, out_features), (out_features, in_features)
-        values = {
-            "weight_mul": nmu_initial(uniform(1, shape), init_variance, cls.__name__),
-            "weight_add": nau_initial(*sizes, uniform(0, shape), init_variance, cls.__name__),
-            "gate": gate_initial(*sizes, uniform(2, shape)),
-        }
-        return {name: values[name].to(dtype) for name in ("weight_add", "weight_mul", "gate")}
+    def initial_values(cls, sizes: Sizes, uniform: Draw, init_variance: float | None) -> dict[str, Tensor]:
+        # First, so that a variance that only the NAU can have is refused with the limit of the NMU.
+        weight_mul = nmu_initial(uniform(1), init_variance, cls.__name__)
+        weight_add = nau_initial(*sizes, uniform(0), init_variance, cls.__name__)
+        return {"weight_add": weight_add, "weight_mul": weight_mul, "gate": gate_initial(*sizes, uniform(2))}
 
     def effective_weights(self) -> list[Tensor]:
         return [self._within_bounds("weight_add"), self._within_bounds("weight_mul")]

@@ -15,12 +15,18 @@ from torch import Tensor
 Uniform = Callable[[int, tuple[int, ...]], Tensor]
 """Given a parameter's index and shape: float64 numbers uniform on [0, 1), of that shape."""
 
+Sizes = tuple[int, int]
+"""How many numbers a layer takes, and how many it gives."""
+
+Draw = Callable[[int], Tensor]
+"""Given a parameter's index: float64 numbers uniform on [0, 1), of shape [out, in]."""
+
 # A uniform of exactly 0 would be a normal of minus infinity; half a step of a 32-bit stream stands in for it.
 _SMALLEST_UNIFORM = 2.0**-33
 
 
 def generator_uniform(generator: torch.Generator | None) -> Uniform:
-    """Draw the uniforms from torch's generator, in the order asked for.
+    """Draw the uniforms from torch's generator, in the order of the calls.
 
     Args:
         generator: on the CPU; None for torch's default one.
@@ -59,7 +65,7 @@ def normal(uniform: Tensor, std: float) -> Tensor:
 
 
 def uniform_reach(variance: float) -> float:
-    """Give the half-width of a uniform distribution: r = sqrt(3 Var).
+    """Compute the half-width of a uniform distribution: r = sqrt(3 Var).
 
     Example:
         >>> uniform_reach(1 / 48)
@@ -69,7 +75,7 @@ def uniform_reach(variance: float) -> float:
 
 
 def xavier_reach(in_features: int, out_features: int, gain: float = 1.0) -> float:
-    """Give the half-width of Xavier's uniform distribution: gain sqrt(6 / (in + out)).
+    """Compute the half-width of Xavier's uniform distribution: gain sqrt(6 / (in + out)).
 
     Source: Glorot & Bengio, "Understanding the difficulty of training deep feedforward neural networks",
         2010.
@@ -82,7 +88,7 @@ def xavier_reach(in_features: int, out_features: int, gain: float = 1.0) -> floa
 
 
 def kaiming_reach(in_features: int) -> float:
-    """Give the half-width of Kaiming's uniform distribution for a ReLU: sqrt(6 / in).
+    """Compute the half-width of Kaiming's uniform distribution for a ReLU: sqrt(6 / in).
 
     Source: He et al., "Delving Deep into Rectifiers", 2015.
 

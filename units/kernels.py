@@ -1,8 +1,8 @@
 """Building blocks whose results don't depend on what else is in the pack.
 
-A trial must come out bit for bit the same alone and in a pack, so an element's value may not depend on its
-place in memory. Most of torch's operations keep to that on the CPU; those that don't are replaced here. None does on
-several threads: whoever wants the same bits computes within `one_thread`.
+A trial must come out bit for bit the same alone and in a pack, so an element's value must not depend on its
+place in memory. On the CPU, most of torch's operations hold to that; those that don't are replaced here. On several
+threads none does: for the same bits, compute within `one_thread`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _ALIGNED_ROWS = 16
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Keep torch to one thread, meanwhile, and give it back what it had.
+    """Restrict torch to one thread, and restore its number of threads in the end.
 
-    Several threads share a product out by its size, and so round a trial's numbers otherwise in a pack than alone.
-    Many small products on several threads wait for each other most of the time, too.
+    Several threads divide a product by its size, and so round a trial's numbers differently in a pack than alone.
+    Besides, on several threads many small products spend most of their time waiting for each other.
 
     Example:
         >>> with one_thread():
@@ -61,9 +61,9 @@ def contract(weight: Tensor, x: Tensor) -> Tensor:
     columns = x.mT
     if weight.dim() != 3:
         return torch.matmul(weight, columns).mT
-    # Not matmul, which folds a shared x into one big product, whose rounding depends on the number of trials.
+    # Not matmul: it folds a shared x into one big product, whose rounding depends on the number of trials.
     columns = columns.expand(weight.shape[0], -1, -1)
-    if weight.shape[-1] == 1:  # BLAS takes the gradient of a single column by a way of its own
+    if weight.shape[-1] == 1:  # BLAS computes the gradient of a single column in another way
         return (weight * columns).mT
     rows = columns.shape[-1]
     excess = -rows % _ALIGNED_ROWS
@@ -74,8 +74,8 @@ def contract(weight: Tensor, x: Tensor) -> Tensor:
 
 
 def _rows(columns: Tensor) -> Tensor:
-    # The stride of an axis of length 1 means nothing, but BLAS chooses its way by it, and in a gradient that
-    # comes back it differs between one trial and many. Taking the axis out and putting it in sets it anew.
+    # The stride of an axis of length 1 means nothing, but BLAS chooses its algorithm by it, and in a gradient it
+    # differs between one trial and many. Removing the axis and inserting it again resets the stride.
     return columns.squeeze(-2).unsqueeze(-1) if columns.shape[-2] == 1 else columns.mT
 
 
@@ -111,7 +111,7 @@ def sigmoid(x: Tensor) -> Tensor:
 def elu(x: Tensor) -> Tensor:
     """Bend the negative side: x for x > 0, exp(x) - 1 below.
 
-    `torch.nn.functional.elu` and `selu` have the fault of `torch.sigmoid`.
+    `torch.nn.functional.elu` and `selu` have the same fault as `torch.sigmoid`.
 
     Source: Clevert et al., "Fast and Accurate Deep Network Learning by Exponential Linear Units", 2016.
 

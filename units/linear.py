@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
-from units.initialize import Uniform, kaiming_reach, uniform_reach, within, xavier_reach
+from units.initialize import Draw, Sizes, kaiming_reach, uniform_reach, within, xavier_reach
 from units.kernels import contract, elu, sigmoid
 from units.unit import Unit
 from units.variance import require_variance
@@ -50,53 +51,41 @@ def selu(x: Tensor) -> Tensor:
     return _SELU_SCALE * torch.where(x > 0, x, _SELU_ALPHA * torch.expm1(x.clamp(max=0)))
 
 
-class _Plain(Unit):
+class _Affine(Unit):
+    """Compute f(Wx + b), where f is `activation`; W starts uniform within ± `reach`, b at 0."""
+
     weight: nn.Parameter
     bias: nn.Parameter
 
+    def forward(self, x: Tensor) -> Tensor:
+        return self.activation(linear(x, self.weight, self.bias))
+
     @classmethod
-    def initial(
-        cls,
-        in_features: int,
-        out_features: int,
-        uniform: Uniform,
-        *,
-        init_variance: float | None = None,
-        dtype: torch.dtype = torch.float32,
-    ) -> dict[str, Tensor]:
+    def initial_values(cls, sizes: Sizes, uniform: Draw, init_variance: float | None) -> dict[str, Tensor]:
         if init_variance is None:
-            reach = cls._reach(in_features, out_features)
+            reach = cls.reach(*sizes)
         else:
             require_variance(cls.__name__, init_variance, math.inf)
             reach = uniform_reach(init_variance)
-        weight = within(uniform(0, (out_features, in_features)), 0.0, reach)
-        return {"weight": weight.to(dtype), "bias": torch.zeros(out_features, dtype=dtype)}
+        return {"weight": within(uniform(0), 0.0, reach), "bias": torch.zeros(sizes[1])}
 
     def effective_weights(self) -> list[Tensor]:
         return [self.weight]
 
-    def _affine(self, x: Tensor) -> Tensor:
-        return linear(x, self.weight, self.bias)
-
-    @classmethod
+    @staticmethod
     @abstractmethod
-    def _reach(cls, in_features: int, out_features: int) -> float:
-        """Give the half-width of the default initial weights."""
+    def activation(z: Tensor, /) -> Tensor: ...
 
-
-class _Xavier(_Plain):
-    @classmethod
-    def _reach(cls, in_features: int, out_features: int) -> float:
+    @staticmethod
+    def reach(in_features: int, out_features: int, /) -> float:
         return xavier_reach(in_features, out_features)
 
 
-class _Kaiming(_Plain):
-    @classmethod
-    def _reach(cls, in_features: int, out_features: int) -> float:
-        return kaiming_reach(in_features)
+class _Kaiming(_Affine):
+    reach = staticmethod(lambda in_features, out_features: kaiming_reach(in_features))
 
 
-class Linear(_Xavier):
+class Linear(_Affine):
     """Compute Wx + b; W starts Xavier uniform, b at 0.
 
     Args: as for `Unit`.
@@ -106,8 +95,7 @@ class Linear(_Xavier):
         torch.Size([5, 2])
     """
 
-    def forward(self, x: Tensor) -> Tensor:
-        return self._affine(x)
+    activation = staticmethod(lambda z: z)
 
 
 class ReLU(_Kaiming):
@@ -120,8 +108,7 @@ class ReLU(_Kaiming):
         True
     """
 
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.relu(self._affine(x))
+    activation = staticmethod(torch.relu)
 
 
 class ReLU6(_Kaiming):
@@ -134,11 +121,10 @@ class ReLU6(_Kaiming):
         True
     """
 
-    def forward(self, x: Tensor) -> Tensor:
-        return nn.functional.relu6(self._affine(x))
+    activation = staticmethod(nn.functional.relu6)
 
 
-class Tanh(_Plain):
+class Tanh(_Affine):
     """Compute tanh(Wx + b); W starts Xavier uniform with gain 5/3, b at 0.
 
     Args: as for `Unit`.
@@ -148,15 +134,11 @@ class Tanh(_Plain):
         tensor([[0., 0.]], grad_fn=...)
     """
 
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.tanh(self._affine(x))
-
-    @classmethod
-    def _reach(cls, in_features: int, out_features: int) -> float:
-        return xavier_reach(in_features, out_features, gain=5 / 3)
+    activation = staticmethod(torch.tanh)
+    reach = staticmethod(partial(xavier_reach, gain=5 / 3))
 
 
-class Sigmoid(_Xavier):
+class Sigmoid(_Affine):
     """Compute σ(Wx + b); W starts Xavier uniform, b at 0.
 
     Args: as for `Unit`.
@@ -166,11 +148,10 @@ class Sigmoid(_Xavier):
         tensor([[0.5000, 0.5000]], grad_fn=...)
     """
 
-    def forward(self, x: Tensor) -> Tensor:
-        return sigmoid(self._affine(x))
+    activation = staticmethod(sigmoid)
 
 
-class Softsign(_Xavier):
+class Softsign(_Affine):
     """Compute z / (1 + |z|), z = Wx + b; W starts Xavier uniform, b at 0.
 
     Args: as for `Unit`.
@@ -180,11 +161,10 @@ class Softsign(_Xavier):
         True
     """
 
-    def forward(self, x: Tensor) -> Tensor:
-        return nn.functional.softsign(self._affine(x))
+    activation = staticmethod(nn.functional.softsign)
 
 
-class SELU(_Plain):
+class SELU(_Affine):
     """Compute selu(Wx + b); W starts uniform with variance 1 / in, b at 0.
 
     Args: as for `Unit`.
@@ -194,12 +174,8 @@ class SELU(_Plain):
         tensor([[0., 0.]], grad_fn=...)
     """
 
-    def forward(self, x: Tensor) -> Tensor:
-        return selu(self._affine(x))
-
-    @classmethod
-    def _reach(cls, in_features: int, out_features: int) -> float:
-        return uniform_reach(1 / in_features)
+    activation = staticmethod(selu)
+    reach = staticmethod(lambda in_features, out_features: uniform_reach(1 / in_features))
 
 
 class ELU(_Kaiming):
@@ -212,5 +188,4 @@ class ELU(_Kaiming):
         True
     """
 
-    def forward(self, x: Tensor) -> Tensor:
-        return elu(self._affine(x))
+    activation = staticmethod(elu)

@@ -7,9 +7,9 @@ import math
 import torch
 from torch import Tensor, nn
 
-from units.initialize import Uniform, normal, within
+from units.initialize import Draw, Sizes, normal, within
 from units.kernels import contract, sigmoid
-from units.nmu import nmu_initial
+from units.nmu import MultiplyingUnit
 from units.traits import TRAITS
 from units.unit import Unit
 from units.variance import (
@@ -85,7 +85,7 @@ def nac_initial(
     init_variance: float | None,
     unit: str = "NACAdd",
 ) -> tuple[Tensor, Tensor]:
-    """Give initial Ŵ and M̂, U[-r, r], where r solves Var[W] = 2 / max(in + out, 5), or a wanted variance.
+    """Compute initial Ŵ and M̂, U[-r, r], where r solves Var[W] = 2 / max(in + out, 5), or a wanted variance.
 
     Args:
         in_features: numbers in.
@@ -115,20 +115,9 @@ class _Accumulator(Unit):
     mask_hat: nn.Parameter
 
     @classmethod
-    def initial(
-        cls,
-        in_features: int,
-        out_features: int,
-        uniform: Uniform,
-        *,
-        init_variance: float | None = None,
-        dtype: torch.dtype = torch.float32,
-    ) -> dict[str, Tensor]:
-        shape = (out_features, in_features)
-        weight_hat, mask_hat = nac_initial(
-            in_features, out_features, uniform(0, shape), uniform(1, shape), init_variance, cls.__name__
-        )
-        return {"weight_hat": weight_hat.to(dtype), "mask_hat": mask_hat.to(dtype)}
+    def initial_values(cls, sizes: Sizes, uniform: Draw, init_variance: float | None) -> dict[str, Tensor]:
+        weight_hat, mask_hat = nac_initial(*sizes, uniform(0), uniform(1), init_variance, cls.__name__)
+        return {"weight_hat": weight_hat, "mask_hat": mask_hat}
 
     def effective_weights(self) -> list[Tensor]:
         return [nac_weight(self.weight_hat, self.mask_hat)]
@@ -185,26 +174,18 @@ class NACMulSigma(Unit):
         return nac_mul(x, sigmoid(self.weight_hat))
 
     @classmethod
-    def initial(
-        cls,
-        in_features: int,
-        out_features: int,
-        uniform: Uniform,
-        *,
-        init_variance: float | None = None,
-        dtype: torch.dtype = torch.float32,
-    ) -> dict[str, Tensor]:
-        std = math.sqrt(2 / (in_features + out_features))
+    def initial_values(cls, sizes: Sizes, uniform: Draw, init_variance: float | None) -> dict[str, Tensor]:
+        std = math.sqrt(2 / sum(sizes))
         if init_variance is not None:
             require_variance(cls.__name__, init_variance, largest_sigmoid_variance())
             std = sigmoid_std(init_variance)
-        return {"weight_hat": normal(uniform(0, (out_features, in_features)), std).to(dtype)}
+        return {"weight_hat": normal(uniform(0), std)}
 
     def effective_weights(self) -> list[Tensor]:
         return [sigmoid(self.weight_hat)]
 
 
-class NACMulNMU(Unit):
+class NACMulNMU(MultiplyingUnit):
     """Multiply: NAC•,NMU, y = exp(W log(|x| + 1e-7)), W in [0, 1] with bounds and start of the NMU.
 
     Args: as for `Unit`.
@@ -215,23 +196,6 @@ class NACMulNMU(Unit):
     """
 
     traits = TRAITS["NAC-mul-NMU"]
-    weight: nn.Parameter
 
     def forward(self, x: Tensor) -> Tensor:
         return nac_mul(x, self._within_bounds("weight"))
-
-    @classmethod
-    def initial(
-        cls,
-        in_features: int,
-        out_features: int,
-        uniform: Uniform,
-        *,
-        init_variance: float | None = None,
-        dtype: torch.dtype = torch.float32,
-    ) -> dict[str, Tensor]:
-        drawn = uniform(0, (out_features, in_features))
-        return {"weight": nmu_initial(drawn, init_variance, cls.__name__).to(dtype)}
-
-    def effective_weights(self) -> list[Tensor]:
-        return [self._within_bounds("weight")]

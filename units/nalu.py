@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 
-from units.initialize import Uniform, within, xavier_reach
+from units.initialize import Draw, Sizes, within, xavier_reach
 from units.kernels import contract, mix, sigmoid
 from units.nac import nac_add, nac_initial, nac_mul, nac_weight
 from units.traits import TRAITS
@@ -54,7 +53,7 @@ def gate_values(x: Tensor, gate: Tensor) -> Tensor:
 
 
 def gate_initial(in_features: int, out_features: int, uniform: Tensor) -> Tensor:
-    """Give initial G: Xavier uniform with gain 1.
+    """Compute initial G: Xavier uniform with gain 1.
 
     Args:
         in_features: numbers in.
@@ -111,25 +110,9 @@ class NALU(GatedUnit):
         return nalu(x, weight, weight, self.gate)
 
     @classmethod
-    def initial(
-        cls,
-        in_features: int,
-        out_features: int,
-        uniform: Uniform,
-        *,
-        init_variance: float | None = None,
-        dtype: torch.dtype = torch.float32,
-    ) -> dict[str, Tensor]:
-        sizes, shape = (in_features, out_features), (out_features, in_features)
-        weight_hat, mask_hat = nac_initial(
-            *sizes, uniform(0, shape), uniform(1, shape), init_variance, cls.__name__
-        )
-        values = {
-            "weight_hat": weight_hat,
-            "mask_hat": mask_hat,
-            "gate": gate_initial(*sizes, uniform(2, shape)),
-        }
-        return {name: value.to(dtype) for name, value in values.items()}
+    def initial_values(cls, sizes: Sizes, uniform: Draw, init_variance: float | None) -> dict[str, Tensor]:
+        weight_hat, mask_hat = nac_initial(*sizes, uniform(0), uniform(1), init_variance, cls.__name__)
+        return {"weight_hat": weight_hat, "mask_hat": mask_hat, "gate": gate_initial(*sizes, uniform(2))}
 
     def effective_weights(self) -> list[Tensor]:
         return [nac_weight(self.weight_hat, self.mask_hat)]
@@ -157,26 +140,11 @@ class SeparateNALU(GatedUnit):
         return nalu(x, weight_add, weight_mul, self.gate)
 
     @classmethod
-    def initial(
-        cls,
-        in_features: int,
-        out_features: int,
-        uniform: Uniform,
-        *,
-        init_variance: float | None = None,
-        dtype: torch.dtype = torch.float32,
-    ) -> dict[str, Tensor]:
-        sizes, shape = (in_features, out_features), (out_features, in_features)
-        add = nac_initial(*sizes, uniform(0, shape), uniform(1, shape), init_variance, cls.__name__)
-        mul = nac_initial(*sizes, uniform(2, shape), uniform(3, shape), init_variance, cls.__name__)
-        values = {
-            "weight_hat_add": add[0],
-            "mask_hat_add": add[1],
-            "weight_hat_mul": mul[0],
-            "mask_hat_mul": mul[1],
-            "gate": gate_initial(*sizes, uniform(4, shape)),
-        }
-        return {name: value.to(dtype) for name, value in values.items()}
+    def initial_values(cls, sizes: Sizes, uniform: Draw, init_variance: float | None) -> dict[str, Tensor]:
+        add = nac_initial(*sizes, uniform(0), uniform(1), init_variance, cls.__name__)
+        mul = nac_initial(*sizes, uniform(2), uniform(3), init_variance, cls.__name__)
+        names = ("weight_hat_add", "mask_hat_add", "weight_hat_mul", "mask_hat_mul", "gate")
+        return dict(zip(names, (*add, *mul, gate_initial(*sizes, uniform(4))), strict=True))
 
     def effective_weights(self) -> list[Tensor]:
         return [

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 
-from units.initialize import Uniform, uniform_reach, within, xavier_reach
+from units.initialize import Draw, Sizes, uniform_reach, within, xavier_reach
 from units.kernels import contract
 from units.traits import TRAITS
 from units.unit import Unit
@@ -34,7 +33,7 @@ def nau(x: Tensor, weight: Tensor) -> Tensor:
 def nau_initial(
     in_features: int, out_features: int, uniform: Tensor, init_variance: float | None, unit: str = "NAU"
 ) -> Tensor:
-    """Give initial weights U[-r, r]: r = min(1/2, sqrt(6 / (in + out))), or sqrt(3 Var) if one is wanted.
+    """Compute initial weights U[-r, r]: r = min(1/2, sqrt(6 / (in + out))), or sqrt(3 Var) for a wanted variance.
 
     Args:
         in_features: numbers in.
@@ -73,17 +72,8 @@ class NAU(Unit):
         return nau(x, self._within_bounds("weight"))
 
     @classmethod
-    def initial(
-        cls,
-        in_features: int,
-        out_features: int,
-        uniform: Uniform,
-        *,
-        init_variance: float | None = None,
-        dtype: torch.dtype = torch.float32,
-    ) -> dict[str, Tensor]:
-        drawn = uniform(0, (out_features, in_features))
-        return {"weight": nau_initial(in_features, out_features, drawn, init_variance).to(dtype)}
+    def initial_values(cls, sizes: Sizes, uniform: Draw, init_variance: float | None) -> dict[str, Tensor]:
+        return {"weight": nau_initial(*sizes, uniform(0), init_variance)}
 
     def effective_weights(self) -> list[Tensor]:
         return [self._within_bounds("weight")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from units.initialize import Uniform, uniform_reach, within
+from units.initialize import Draw, Sizes, uniform_reach, within
 from units.product import product
 from units.traits import TRAITS
 from units.unit import Unit
@@ -62,7 +62,7 @@ def nmu_normalized(x: Tensor, weight: Tensor) -> Tensor:
 
 
 def nmu_initial(uniform: Tensor, init_variance: float | None, unit: str = "NMU") -> Tensor:
-    """Give initial weights: U[1/4, 3/4], or U[1/2 - r, 1/2 + r], r = sqrt(3 Var), for a wanted variance.
+    """Compute initial weights: U[1/4, 3/4], or U[1/2 - r, 1/2 + r], r = sqrt(3 Var), for a wanted variance.
 
     Args:
         uniform: float64 numbers on [0, 1).
@@ -82,27 +82,23 @@ def nmu_initial(uniform: Tensor, init_variance: float | None, unit: str = "NMU")
     return within(uniform, 0.5, min(0.5, uniform_reach(init_variance)))
 
 
-class _Multiplying(Unit):
+class MultiplyingUnit(Unit):
+    """Multiply with one weight matrix W in [0, 1], the parameter ``weight``; it starts as `nmu_initial` says.
+
+    Args: as for `Unit`.
+    """
+
     weight: nn.Parameter
 
     @classmethod
-    def initial(
-        cls,
-        in_features: int,
-        out_features: int,
-        uniform: Uniform,
-        *,
-        init_variance: float | None = None,
-        dtype: torch.dtype = torch.float32,
-    ) -> dict[str, Tensor]:
-        drawn = uniform(0, (out_features, in_features))
-        return {"weight": nmu_initial(drawn, init_variance, cls.__name__).to(dtype)}
+    def initial_values(cls, sizes: Sizes, uniform: Draw, init_variance: float | None) -> dict[str, Tensor]:
+        return {"weight": nmu_initial(uniform(0), init_variance, cls.__name__)}
 
     def effective_weights(self) -> list[Tensor]:
         return [self._within_bounds("weight")]
 
 
-class NMU(_Multiplying):
+class NMU(MultiplyingUnit):
     """Multiply: y_o = prod_i (W_oi x_i + 1 - W_oi), W in [0, 1]; see `nmu` and `nmu_initial`.
 
     Args: as for `Unit`.
@@ -118,7 +114,7 @@ class NMU(_Multiplying):
         return nmu(x, self._within_bounds("weight"))
 
 
-class NormalizedNMU(_Multiplying):
+class NormalizedNMU(MultiplyingUnit):
     """Multiply inputs of unit scale; see `nmu_normalized` and `nmu_initial`.
 
     Args: as for `Unit`.

@@ -1,8 +1,8 @@
 """The product of an NMU, with a gradient that is right at zeros and the same in any pack.
 
 Automatic differentiation of `torch.prod` changes its formula for the whole tensor as soon as one factor
-anywhere is zero, so one trial would change the bits of another. The gradient here decides element by element,
-and is quicker: forward and backward of 60 trials, batch 128, one output, one thread took 182 against 212 us
+anywhere is zero, so one trial would change the bits of another. The gradient here decides for each element,
+and is faster: forward and backward of 60 trials, batch 128, one output, one thread took 182 against 212 us
 for 2 inputs, 253 against 425 us for 10.
 """
 
@@ -29,7 +29,7 @@ def product_forward(x: Tensor, weight: Tensor) -> tuple[Tensor, Saved]:
         weight: W, shape [..., out, in], with the same leading axes.
 
     Returns:
-        The product, shape [..., batch, out], and what to hand to `product_backward`.
+        The product, shape [..., batch, out], and what `product_backward` takes.
 
     Example:
         >>> y, saved = product_forward(torch.tensor([[2.0, 3.0]]), torch.tensor([[1.0, 0.5]]))
@@ -69,13 +69,13 @@ def _others(grad: Tensor, factors: Tensor, product: Tensor) -> Tensor:
     if factors.shape[-2] == 2:
         return factors.flip(-2).mul_(grad.unsqueeze(-2))
     if factors.device.type != "cpu":
-        return _others_exactly(grad, factors)  # looking at a value would make the device wait
+        return _others_exactly(grad, factors)  # reading a value would make the device wait
     others = (grad * product).unsqueeze(-2) / factors
     # `not >=` and not `<`: NaN in one trial must not hide a zero in another.
     if not product.abs().amin().item() >= _TINY:
-        lost = product.abs() < _TINY
-        if lost.any():
-            others = torch.where(lost.unsqueeze(-2), _others_exactly(grad, factors), others)
+        tiny = product.abs() < _TINY
+        if tiny.any():
+            others = torch.where(tiny.unsqueeze(-2), _others_exactly(grad, factors), others)
     return others
 
 
@@ -108,7 +108,7 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
         x, *saved = ctx.saved_tensors
-        if torch.is_grad_enabled():  # someone wants to differentiate the gradient again
+        if torch.is_grad_enabled():  # the gradient is to be differentiated again
             return _differentiable_backward(grad, x, saved[0])
         weight, shifted, factors, product = saved
         return product_backward(grad, (weight, shifted, factors, product))

@@ -1,9 +1,8 @@
-"""Regularisers of bounded weights, and their gradients in closed form.
+"""Regularisers of bounded weights.
 
 There are two kinds of bounded weights: ``NAU`` weights lie in [-1, 1] and should become -1, 0 or 1; ``NMU``
 weights lie in [0, 1] and should become 0 or 1. Each regulariser is the mean over a layer's weights, one value
-a trial; its strength is the caller's. The gradients are those of one weight: divide by the number of weights
-for the mean's.
+a trial; its strength is the caller's.
 
 Source: Madsen & Johansen, "Neural Arithmetic Units", 2020 (linear), and its draft (squared).
 """
@@ -45,30 +44,6 @@ def sparsity(weight: Tensor, kind: Kind, shape: Shape) -> Tensor:
     return (weight * (1 - size)).square().mean((-2, -1))
 
 
-def sparsity_gradient(weight: Tensor, kind: Kind, shape: Shape) -> Tensor:
-    """Differentiate `sparsity`, weight by weight, without the mean's 1 / (out in).
-
-    At the kinks of the linear shape (a discrete weight, or one half) it is 0, as with automatic
-    differentiation.
-
-    Args:
-        weight: any shape.
-        kind: of the weights.
-        shape: as for `sparsity`.
-
-    Returns:
-        The shape of `weight`.
-
-    Example:
-        >>> sparsity_gradient(torch.tensor([-0.9, -0.1, 0.0, 0.2, 0.7, 1.0]), "NAU", "linear")
-        tensor([ 1., -1.,  0.,  1., -1.,  0.])
-    """
-    size = weight.abs() if kind == "NAU" else weight
-    if shape == "linear":
-        return torch.sign(weight) * torch.sign(size - 0.5) * torch.sign(size - 1)
-    return 2 * weight * (1 - size) * (1 - 2 * size)
-
-
 def out_of_bounds(weight: Tensor, kind: Kind, shape: Shape) -> Tensor:
     """Measure how far the weights are outside of their bounds.
 
@@ -87,32 +62,7 @@ def out_of_bounds(weight: Tensor, kind: Kind, shape: Shape) -> Tensor:
         >>> out_of_bounds(torch.tensor([[-0.5, 0.5], [1.0, 1.5]]), "NMU", "linear")
         tensor(0.2500)
     """
-    centre, reach = _centre(kind)
+    low, high = LIMITS[kind]
+    centre, reach = (low + high) / 2, (high - low) / 2
     excess = torch.relu((weight - centre).abs() - reach)
     return (excess if shape == "linear" else excess.square()).mean((-2, -1))
-
-
-def out_of_bounds_gradient(weight: Tensor, kind: Kind, shape: Shape) -> Tensor:
-    """Differentiate `out_of_bounds`, weight by weight, without the mean's 1 / (out in).
-
-    Args:
-        weight: any shape.
-        kind: of the weights.
-        shape: as for `out_of_bounds`.
-
-    Returns:
-        The shape of `weight`.
-
-    Example:
-        >>> out_of_bounds_gradient(torch.tensor([-1.5, 0.5, 3.0]), "NAU", "squared")
-        tensor([-1.,  0.,  4.])
-    """
-    centre, reach = _centre(kind)
-    offset = weight - centre
-    excess = torch.relu(offset.abs() - reach)
-    return torch.sign(offset) * (torch.sign(excess) if shape == "linear" else 2 * excess)
-
-
-def _centre(kind: Kind) -> tuple[float, float]:
-    low, high = LIMITS[kind]
-    return (low + high) / 2, (high - low) / 2

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from units.initialize import Uniform, generator_uniform
+from units.initialize import Draw, Sizes, Uniform, generator_uniform
 from units.regularize import LIMITS, Shape, out_of_bounds, sparsity
 from units.sparsity import sparsity_error
 from units.traits import Traits
@@ -25,8 +25,8 @@ class Unit(nn.Module, ABC):
         trials: None for a plain layer; otherwise every parameter has a leading axis of that many trials.
         init_variance: variance of the initial effective weights; None for the unit's own. Gates keep theirs.
         bounds: ``clipped``: call `clip_` after every optimiser step; ``regularized``: bounded weights are
-            clamped in the forward pass only, with zero gradient outside, and `out_of_bounds` belongs into
-            the loss.
+            clamped in the forward pass only, with zero gradient outside, and `out_of_bounds` belongs in the
+            loss.
         generator: where the initial weights come from; None for torch's default generator.
         dtype: of the parameters; None for torch's default.
 
@@ -91,7 +91,6 @@ class Unit(nn.Module, ABC):
         """
 
     @classmethod
-    @abstractmethod
     def initial(
         cls,
         in_features: int,
@@ -101,7 +100,7 @@ class Unit(nn.Module, ABC):
         init_variance: float | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> dict[str, Tensor]:
-        """Give the initial value of every parameter of one trial, as a pure function of uniform numbers.
+        """Compute the initial value of every parameter of one trial, as a pure function of uniform numbers.
 
         Args:
             in_features: numbers in.
@@ -113,10 +112,30 @@ class Unit(nn.Module, ABC):
         Raises:
             ValueError: if the unit's weights can't have that variance; it names the largest possible.
         """
+        shape = (out_features, in_features)
+        values = cls.initial_values(shape[::-1], lambda index: uniform(index, shape), init_variance)
+        return {name: value.to(dtype) for name, value in values.items()}
+
+    @classmethod
+    @abstractmethod
+    def initial_values(cls, sizes: Sizes, uniform: Draw, init_variance: float | None) -> dict[str, Tensor]:
+        """Compute what `initial` gives, in float64.
+
+        Args:
+            sizes: numbers in, numbers out.
+            uniform: given a parameter's index, counted from 0, float64 numbers uniform on [0, 1), [out, in].
+            init_variance: as for the unit.
+
+        Returns:
+            The value of every parameter by its name, in the parameters' order.
+
+        Raises:
+            ValueError: if the unit's weights can't have that variance; it names the largest possible.
+        """
 
     @abstractmethod
     def effective_weights(self) -> list[Tensor]:
-        """Give the weights W that the output is made of, each [..., out, in]; gates and biases are none."""
+        """Compute the weights W that make the output, each [..., out, in]; gates and biases don't count."""
 
     @property
     def limits(self) -> dict[str, tuple[float, float]]:
@@ -124,11 +143,6 @@ class Unit(nn.Module, ABC):
         if self.bounds == "regularized":
             return {}
         return {name: LIMITS[kind] for name, kind in self.traits.bounded.items()}
-
-    @property
-    def has_sparsity(self) -> bool:
-        """Say whether the unit has bounded weights, and so a sparsity and an out-of-bounds regulariser."""
-        return bool(self.traits.bounded)
 
     @torch.no_grad()
     def clip_(self) -> None:

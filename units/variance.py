@@ -25,8 +25,8 @@ def require_variance(unit: str, variance: float, largest: float) -> None:
 
     Args:
         unit: its name, for the message.
-        variance: what was asked for.
-        largest: what is possible; infinity for unbounded weights.
+        variance: the one wanted.
+        largest: that is possible; infinity for unbounded weights.
 
     Raises:
         ValueError: unless 0 < variance <= largest and variance is finite.
@@ -42,7 +42,7 @@ def require_variance(unit: str, variance: float, largest: float) -> None:
 
 
 def nac_variance(reach: float) -> float:
-    """Give the variance of W = tanh(Ŵ) ⊙ σ(M̂) for Ŵ, M̂ ~ U[-r, r].
+    """Compute the variance of W = tanh(Ŵ) ⊙ σ(M̂) for Ŵ, M̂ ~ U[-r, r].
 
         Var(r) = (1 - tanh(r) / r) (r - tanh(r / 2)) / (2r)
 
@@ -61,7 +61,7 @@ def nac_variance(reach: float) -> float:
 
 
 def largest_nac_variance() -> float:
-    """Give the largest variance of a NAC's weights that is still of use.
+    """Compute the largest variance of a NAC's weights that is still of use.
 
     The limit for r -> infinity is 1/2, where every weight is saturated and none can be trained; r = 1000 is
     taken for the last range of use.
@@ -88,7 +88,7 @@ def nac_reach(variance: float) -> float:
 
 
 def sigmoid_variance(std: float) -> float:
-    """Give the variance of σ(Ŵ) for a normal Ŵ of mean 0.
+    """Compute the variance of σ(Ŵ) for a normal Ŵ of mean 0.
 
         Var = E[tanh²(std z / 2)] / 4,  z ~ N(0, 1)
 
@@ -113,7 +113,7 @@ def sigmoid_variance(std: float) -> float:
 
 
 def largest_sigmoid_variance() -> float:
-    """Give the largest variance of σ(Ŵ) that is still of use: at std = 1000, just below the limit 1/4.
+    """Compute the largest variance of σ(Ŵ) that is still of use: at std = 1000, just below the limit 1/4.
 
     Example:
         >>> round(largest_sigmoid_variance(), 4)

@@ -14,7 +14,7 @@ from benchmarks.gpu.sizes import Model, Sizes
 from benchmarks.measure import cores, new_pack, tell
 from study.engine import Training
 from study.engine.cpu.engine import FusedEngine
-from study.engine.gpu.arrays import Devices, Parts
+from study.engine.gpu.arrays import Devices, GpuArrays
 from study.engine.gpu.emulated import EmulatedBlocks
 from study.records import Cell, Outcome, Trial
 from study.statistics import fisher_exact
@@ -55,11 +55,11 @@ def _row(check: str, shape: Model, passed: bool, found: str) -> dict[str, Any]:
 
 
 def bits(cell: Cell, trials: int, updates: int, blocks: Devices, *, first: int = 0) -> Bits:
-    """Train trials from the start, and give weights, moments and what an evaluation finds."""
-    parts, which = Parts([Trial(cell, first + k) for k in range(trials)], None, blocks), np.arange(trials)
-    parts.update(which, 0, updates)
-    looked = parts.evaluate(which)()
-    return parts.state() | looked
+    """Train trials from the start, and collect weights, moments and what an evaluation measures."""
+    arrays = GpuArrays([Trial(cell, first + k) for k in range(trials)], None, blocks)
+    which = np.arange(trials)
+    arrays.update(which, 0, updates)
+    return arrays.state() | arrays.evaluate(which)()
 
 
 def different(one: Mapping[str, npt.NDArray[Any]], other: Mapping[str, npt.NDArray[Any]]) -> list[str]:
@@ -96,10 +96,10 @@ def _bits(machine: Machine, sizes: Sizes, workers: int) -> Iterator[dict[str, An
     for shape, cell, bits_ in zip(sizes.bits, cells, expected, strict=True):
         wrong = different(bits(cell, _TRIALS, sizes.updates, machine.blocks()), bits_)
         found = f"differ: {' '.join(wrong)}" if wrong else f"{len(bits_)} arrays are the emulation's"
-        lost = int(bits_["lost"].sum())
-        if lost:
-            found += f"; weights are NaN in {lost} of {_TRIALS}"
-        yield _row("bits", shape, not wrong and lost < _TRIALS, found)
+        nan = int(bits_["has_nan"].sum())
+        if nan:
+            found += f"; weights are NaN in {nan} of {_TRIALS}"
+        yield _row("bits", shape, not wrong and nan < _TRIALS, found)
 
 
 def _alone(machine: Machine, sizes: Sizes) -> Iterator[dict[str, Any]]:

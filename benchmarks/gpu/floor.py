@@ -133,7 +133,7 @@ def new_draw_kernel(layout: Layout) -> Any:
     """Make the kernel: draws(count, keys, numbers, out). A thread's sums go to `out`, so that none is left out."""
     from numba import cuda, float32, uint32, uint64
 
-    from study.engine.gpu.draw import Drawing, new_draw
+    from study.engine.gpu.draw import TrialStream, new_draw
 
     draw, passes, totals, threads, size = (
         new_draw(layout), layout.passes, layout.totals, layout.threads, layout.size
@@ -149,7 +149,7 @@ def new_draw_kernel(layout: Layout) -> Any:
             first_keys[k] = keys[s * uint64(2 * ROUNDS) + uint64(k)]
             second_keys[k] = keys[s * uint64(2 * ROUNDS) + uint64(ROUNDS + k)]
         low = numbers[uint64(0)]
-        drawing = Drawing(first_keys, second_keys, low, low, numbers[uint64(1)], False)
+        stream = TrialStream(first_keys, second_keys, low, low, numbers[uint64(1)], False)
         place = t
         while place < uint64(size):
             x[place] = one
@@ -158,7 +158,7 @@ def new_draw_kernel(layout: Layout) -> Any:
         total = zero
         for i in range(count):
             for turn in range(passes):
-                draw(t, x, a, turn, i, drawing)
+                draw(t, x, a, turn, i, stream)
                 cuda.syncthreads()
                 for k in range(totals):
                     total += a[k]
@@ -215,17 +215,17 @@ def _emulated(machine: Machine, layout: Layout, registers: int) -> tuple[Callabl
 def _draw_loop(layout: Layout) -> Any:
     import numba as nb
 
-    from study.engine.gpu.draw import Drawing, new_draw
+    from study.engine.gpu.draw import TrialStream, new_draw
 
     draw, passes, threads = new_draw(layout), layout.passes, layout.threads
 
     @nb.njit(error_model="numpy")
     def run(count, keys, numbers, out, x, a):  # type: ignore[no-untyped-def]
-        drawing = Drawing(keys[:ROUNDS], keys[ROUNDS:], numbers[0], numbers[0], numbers[1], False)
+        stream = TrialStream(keys[:ROUNDS], keys[ROUNDS:], numbers[0], numbers[0], numbers[1], False)
         for i in range(count):
             for turn in range(passes):
                 for t in range(threads):
-                    draw(np.uint64(t), x, a[t], turn, i, drawing)
+                    draw(np.uint64(t), x, a[t], turn, i, stream)
                     out[t] += a[t].sum()
 
     return run

@@ -17,7 +17,7 @@ import torch
 
 from benchmarks.measure import published_cell, tell
 from study.engine import Training
-from study.engine.gpu.arrays import Devices, Parts
+from study.engine.gpu.arrays import Devices, GpuArrays
 from study.engine.gpu.emulated import EmulatedBlocks
 from study.engine.gpu.engine import GpuEngine, GpuTraining, _layout
 from study.records import Cell, Pack, Trial
@@ -168,7 +168,7 @@ def each(
 def compile_blocks(task: tuple[Machine, Cell, int | None]) -> None:
     """Compile a cell's kernels; what comes of it is kept on disk."""
     machine, cell, registers = task
-    Parts([Trial(cell, 0)], None, machine.blocks(registers))
+    GpuArrays([Trial(cell, 0)], None, machine.blocks(registers))
 
 
 def spread(work: Callable[[Task], Found], tasks: Iterable[Task], workers: int) -> Iterator[Found]:

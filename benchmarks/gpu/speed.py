@@ -260,7 +260,7 @@ def _compiled(machine: Machine, training: Any) -> dict[str, Any]:
     found = {"registers_used": "", "local_bytes": "", "blocks_by_driver": ""}
     if machine.emulated:
         return found
-    blocks = training._parts._blocks
+    blocks = training._arrays._blocks
     kernel, layout = blocks._train, blocks._layout
     try:  # worth knowing, not worth losing the measurement for
         found["registers_used"] = kernel.attributes.num_regs

@@ -1,7 +1,7 @@
 """What an engine must provide; one contract test (`tests/study/engine`) runs over all of `ENGINES`.
 
 An engine trains one pack. It knows no disk, no network and no Ray: it is pulled, a slice of time at a time, and
-hands out records. A faster engine comes behind this interface and changes nothing else.
+hands out records. A faster engine implements this interface, and changes nothing else.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Training(ABC):
     @property
     @abstractmethod
     def done(self) -> bool:
-        """Say whether every update has been made."""
+        """Whether every update has been made."""
 
     @abstractmethod
     def advance(self, for_s: float) -> Progress:
@@ -33,7 +33,7 @@ class Training(ABC):
 
     @abstractmethod
     def finish(self) -> tuple[list[Result], list[Curve], list[Weights]]:
-        """Give each trial's result, curve and weights, in the pack's order; only when `done`."""
+        """Collect each trial's result, curve and weights, in the pack's order; only when `done`."""
 
 
 class Engine(ABC):
@@ -45,7 +45,7 @@ class Engine(ABC):
     Attributes:
         name: in `ENGINES`.
         devices: of ``cpu`` and ``cuda``, those it trains on.
-        tasks: classes of the tasks it trains, exactly these: a subclass may ask for something else. None for an engine
+        tasks: classes of the tasks it trains, exactly these: a subclass may have another target. None for an engine
             that asks the task itself for masks and targets, and so trains any.
     """
 
@@ -58,15 +58,15 @@ class Engine(ABC):
         self.start(Pack((Trial(cell, 0),)), device="cpu").advance(0.0)
 
     def is_compiled(self, cell: Cell) -> bool | None:
-        """Say whether `prepare` finds on disk what it would compile; None if that isn't known before. Here, it does."""
+        """Tell whether `prepare` finds on disk what it would compile; None if that isn't known. Here, it does."""
         return True
 
     def refuses(self, cell: Cell) -> str | None:
         """Say why this engine can't train the cell, or None if it can; here, whether it knows the task's class."""
-        if self.tasks is None or (asked := type(task_of(cell))) in self.tasks:
+        if self.tasks is None or (task_class := type(task_of(cell))) in self.tasks:
             return None
         known = ", ".join(task.__name__ for task in self.tasks)
-        return f"it doesn't know the task {cell.task} (class {asked.__name__}), but {known} only"
+        return f"it doesn't know the task {cell.task} (class {task_class.__name__}), but {known} only"
 
     @abstractmethod
     def memory_mb(self, pack: Pack) -> float:

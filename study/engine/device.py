@@ -10,21 +10,21 @@ import torch
 from study.errors import DeviceError, DeviceMemoryError
 from study.records import Pack
 
-# Of what is free: the rest is for fragments, and for what others take meanwhile.
+# Of the free memory: the rest is for fragments, and for what other processes may take.
 _SHARE = 0.8
 _FEW, _MORE = 4, 20
 
 
 @contextmanager
 def room_for(pack: Pack, memory_mb: float) -> Iterator[None]:
-    """Turn torch's running out of a GPU's memory into ours.
+    """Translate torch's error of a GPU without memory into ours.
 
     Args:
         pack: what is to be trained.
         memory_mb: what it is estimated to need, in MiB.
 
     Raises:
-        DeviceMemoryError: if the device runs out of memory meanwhile.
+        DeviceMemoryError: if the device runs out of memory within.
     """
     try:
         yield

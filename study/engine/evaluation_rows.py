@@ -15,7 +15,7 @@ from tasks.stream import EVALUATION_SEED, Purpose
 from tasks.stream_simd import fill_inputs
 from units.kernels import contract
 
-# Rows are cut where they are whatever the pack and the device: the bits of a product can depend on its width.
+# Rows are cut at the same places whatever the pack and the device: the bits of a product can depend on its width.
 CHUNK_ROWS = 2000
 
 
@@ -39,14 +39,14 @@ def draw_rows(ranges: Sequence[Range], cell: Cell, purpose: Purpose) -> npt.NDAr
     return x
 
 
-class Rows:
+class EvaluationRows:
     """One set of rows for each range that occurs, and each trial's targets.
 
     Args:
         ranges: of each trial.
         cell: any cell of the pack.
         purpose: validation or test.
-        task: what the trials are asked.
+        task: of the trials.
         masks: each trial's subsets, float32 [trials, subsets, features].
     """
 
@@ -73,7 +73,7 @@ class Rows:
         return self._x[self._which[some], :, first:last]
 
     def chunks(self, some: slice) -> list[tuple[Tensor, Tensor]]:
-        """Give inputs [trials, features, rows] and targets [trials, 1, rows] of some trials, chunk by chunk."""
+        """List inputs [trials, features, rows] and targets [trials, 1, rows] of some trials, chunk by chunk."""
         return [
             (self._inputs(some, first, last), self._target[some, :, first:last]) for first, last in self._cuts
         ]

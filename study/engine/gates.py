@@ -19,7 +19,7 @@ from units.nalu import GatedUnit
 
 Arrays = Mapping[str, npt.NDArray[np.float32]]
 
-# Rows, and hidden values, worked on at a time. With rows in chunks of 2000 the NMU's product of 100 inputs leaves the
+# Rows, and hidden values, processed at a time. With rows in chunks of 2000 the NMU's product of 100 inputs leaves the
 # caches: gated units take 3 times as long, while NALU takes 0.7 times. Chunks far smaller take twice as long and more.
 _ROWS = 400
 _HIDDEN_VALUES = 64 * 1024
@@ -40,7 +40,7 @@ def stacked(weights: Sequence[Weights]) -> dict[str, npt.NDArray[np.float32]]:
 
 
 def effective_weights(cell: Cell, arrays: Arrays) -> dict[str, npt.NDArray[np.float32]]:
-    """Give the matrices that multiply the input of each layer: W of every path, and G of a gate; biases are none.
+    """Compute the matrices that multiply the input of each layer: W of every path, and G of a gate; not biases.
 
     Args:
         cell: of the trials.
@@ -58,30 +58,30 @@ def effective_weights(cell: Cell, arrays: Arrays) -> dict[str, npt.NDArray[np.fl
         >>> names = ("weight_hat", "mask_hat", "gate")
         >>> zeros = {f"layer_1.{name}": np.zeros((2, 4), np.float32) for name in names}
         >>> zeros |= {f"layer_2.{name}": np.zeros((1, 2), np.float32) for name in names}
-        >>> found = effective_weights(canonical_cell("simple", "NALU", {}), zeros)
-        >>> {name: weights.shape for name, weights in found.items()}
+        >>> matrices = effective_weights(canonical_cell("simple", "NALU", {}), zeros)
+        >>> {name: matrix.shape for name, matrix in matrices.items()}
         {'layer 1, W': (2, 4), 'layer 1, G': (2, 4), 'layer 2, W': (1, 2), 'layer 2, G': (1, 2)}
     """
     network, _ = _network(cell, arrays)
-    found: dict[str, Tensor] = {}
+    matrices: dict[str, Tensor] = {}
     for number, layer in enumerate(network.layers, start=1):
         for path, weight in zip(layer.paths, layer.effective_weights(), strict=True):
-            found[f"layer {number}, {path}"] = weight
+            matrices[f"layer {number}, {path}"] = weight
         if isinstance(layer, GatedUnit):
-            found[f"layer {number}, G"] = layer.gate
-    return {name: weight.detach().numpy() for name, weight in found.items()}
+            matrices[f"layer {number}, G"] = layer.gate
+    return {name: matrix.detach().numpy() for name, matrix in matrices.items()}
 
 
 def mean_gates(cell: Cell, arrays: Arrays, rows: int | None = None) -> dict[str, npt.NDArray[np.float32]]:
     """Compute how far each gate is open on average: the mean of g = σ(Gx) over the validation rows.
 
-    x is the layer's input: the rows themselves in layer 1, in layer 2 what layer 1 makes of them. A gate of 1 adds,
-    one of 0 multiplies.
+    x is the layer's input: the rows themselves in layer 1, in layer 2 what layer 1 computes from them. A gate of 1
+    adds, one of 0 multiplies.
 
     Args:
         cell: of the trials.
         arrays: of one trial's `Weights`, or of several trials `stacked`.
-        rows: so many of the rows, the first; None for all.
+        rows: how many of the rows, from the first on; None for all.
 
     Returns:
         ``layer 1`` and ``layer 2``, as far as they have gates: float32 [..., out], NaN where weights are.
@@ -100,19 +100,19 @@ def mean_gates(cell: Cell, arrays: Arrays, rows: int | None = None) -> dict[str,
     network, many = _network(cell, arrays)
     if not many:
         one = mean_gates(cell, {name: array[None] for name, array in arrays.items()}, rows)
-        return {name: found[0] for name, found in one.items()}
+        return {name: gates[0] for name, gates in one.items()}
     if not any(isinstance(layer, GatedUnit) for layer in network.layers):
         return {}
     x = torch.from_numpy(draw_rows([cell.interpolation_range], cell, Purpose.VALIDATION)[0])[:, :rows]
     trials = len(next(iter(arrays.values())))
     size = max(1, _HIDDEN_VALUES // (_ROWS * cell.hidden_size))
-    found = []
+    chunks = []
     with one_thread(), torch.no_grad():
         for first in range(0, trials, size):
             _bind(network, {name: array[first : first + size] for name, array in arrays.items()})
-            found.append(_sums(network, x))
+            chunks.append(_sums(network, x))
     return {
-        name: (torch.cat([sums[name] for sums in found]) / x.shape[1]).float().numpy() for name in found[0]
+        name: (torch.cat([sums[name] for sums in chunks]) / x.shape[1]).float().numpy() for name in chunks[0]
     }
 
 
@@ -136,7 +136,7 @@ def _network(cell: Cell, arrays: Arrays) -> tuple[Network, bool]:
         cell.input_size,
         cell.hidden_size,
         bounds="regularized" if cell.bounds == "regularized" else "clipped",
-        generator=torch.Generator(),  # its initial weights are never used: leave everybody's randomness alone
+        generator=torch.Generator(),  # its initial weights aren't used, and must not use up torch's own random numbers
     )
     wanted = {name: tuple(parameter.shape) for name, parameter in _parameters(network)}
     given = {name: array.shape for name, array in arrays.items()}

@@ -1,55 +1,74 @@
-"""Initial weights of a pack's trials, each drawn from the trial's own stream."""
+"""The state that a pack's trials start from: weights, each drawn from the trial's own stream, and moments of 0."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from study.records import Trial
+from tasks import MODELS
 from tasks.stream import Purpose, uniforms
-from units import Unit
+from units import UNITS, Unit
+from units.initialize import Sizes
+
+PREFIX = "part/"
+"""Of the names of a checkpoint's arrays that hold weights and optimiser state."""
+
+KINDS = ("weight", "first", "second")
+"""What there is of each parameter: itself, and the optimiser's two moments."""
 
 
-def initial_weights(
-    layers: Iterable[tuple[str, type[Unit], tuple[int, int]]],
-    seeds: npt.NDArray[np.uint64],
-    variances: Sequence[float | None],
-) -> dict[str, npt.NDArray[np.float32]]:
-    """Draw every parameter of every trial; each parameter of the network has a counter of its own.
+def initial_state(trials: Sequence[Trial]) -> dict[str, npt.NDArray[np.float32]]:
+    """Draw every parameter of every trial, and lay out the optimiser's moments.
 
     Args:
-        layers: name, unit, and numbers in and out of each layer.
-        seeds: uint64 [trials].
-        variances: wanted of each trial's initial weights; None for the units' own.
+        trials: of equal tensor shape.
 
     Returns:
-        Name of the layer, a dot, name of the parameter: float32 [trials, ...].
+        Float32 [trials, ...] under ``part/KIND/LAYER.PARAMETER``, where KIND is one of `KINDS` and LAYER ``first`` or
+        ``second``; in the order of the network's parameters.
+
+    Example:
+        >>> from study.spec.cells import canonical_cell
+        >>> state = initial_state([Trial(canonical_cell("simple", "NMU", {"hidden_size": 3}), seed=7)])
+        >>> {name: array.shape for name, array in state.items() if "weight/" in name}
+        {'part/weight/first.weight': (1, 3, 4), 'part/weight/second.weight': (1, 1, 3)}
     """
-    weights: dict[str, npt.NDArray[np.float32]] = {}
-    for layer, unit, sizes in layers:
-        before = len(weights)
-        numbers: dict[int, Tensor] = {}  # of all trials at once: a call of the stream costs as much for one
+    cell = trials[0].cell
+    model = MODELS[cell.model]
+    weights: dict[str, Tensor] = {}
+    for layer, unit, sizes in (
+        ("first", model.first, (cell.input_size, cell.hidden_size)),
+        ("second", model.second, (cell.hidden_size, 1)),
+    ):
+        values = _layer(UNITS[unit], sizes, trials, len(weights))
+        weights |= {f"{layer}.{name}": value for name, value in values.items()}
+    arrays = {name: weight.numpy() for name, weight in weights.items()}
+    return {
+        f"{PREFIX}{kind}/{name}": array if kind == "weight" else np.zeros_like(array)
+        for name, array in arrays.items()
+        for kind in KINDS
+    }
 
-        def uniform(
-            trial: int,
-            index: int,
-            shape: Sequence[int],
-            before: int = before,
-            numbers: dict[int, Tensor] = numbers,
-        ) -> Tensor:
-            if index not in numbers:
-                drawn = uniforms(seeds, math.prod(shape), before + index, Purpose.INITIAL)
-                numbers[index] = torch.from_numpy(drawn)
-            return numbers[index][trial].reshape(tuple(shape))
 
-        drawn = [
-            unit.initial(*sizes, lambda i, shape, t=trial, u=uniform: u(t, i, shape), init_variance=variance)  # type: ignore[misc]
-            for trial, variance in enumerate(variances)
-        ]
-        for name in drawn[0]:
-            weights[f"{layer}.{name}"] = torch.stack([values[name] for values in drawn]).numpy()
-    return weights
+def _layer(unit: type[Unit], sizes: Sizes, trials: Sequence[Trial], counter: int) -> dict[str, Tensor]:
+    """Draw the parameters of a layer; each parameter of the network has a counter of its own, these from `counter`."""
+    seeds = np.array([trial.seed for trial in trials], np.uint64)
+
+    @cache  # of all trials at once: a call of the stream costs as much for one
+    def drawn(index: int, shape: tuple[int, ...]) -> Tensor:
+        numbers = uniforms(seeds, math.prod(shape), counter + index, Purpose.INITIAL)
+        return torch.from_numpy(numbers).reshape(-1, *shape)
+
+    def initial(place: int) -> dict[str, Tensor]:
+        variance = trials[place].cell.init_variance
+        return unit.initial(*sizes, lambda index, shape: drawn(index, shape)[place], init_variance=variance)
+
+    values = [initial(place) for place in range(len(trials))]
+    return {name: torch.stack([one[name] for one in values]) for name in values[0]}

@@ -38,7 +38,7 @@ def engine_for(name: str, cell: Cell, device: str) -> Engine:
 
 
 def passed_over(engine: Engine, cell: Cell, device: str) -> dict[str, str]:
-    """Say of each engine for the device that comes before this one why it can't train the cell, if it can't.
+    """List the engines for the device that come before this one and can't train the cell, each with the reason.
 
     Example:
         >>> from study.spec.cells import canonical_cell

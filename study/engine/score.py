@@ -1,4 +1,4 @@
-"""Best step, solved-at and outcome of each trial of a pack, kept while it trains: what all engines share.
+"""Best step, solved-at and outcome of each trial of a pack, updated while it trains: what all engines share.
 
 Definitions (`docs/glossary.md`): the best step is the evaluation of lowest validation MSE among the last
 `best_step_window` evaluations of a full run (ties: the first; what isn't finite is skipped). A trial is solved if its
@@ -52,11 +52,11 @@ class Scores:
 
     @property
     def active(self) -> npt.NDArray[np.bool_]:
-        """Say of each trial whether it still trains, bool [trials]."""
+        """Of each trial whether it still trains, bool [trials]."""
         return np.equal(self._ended_at, _NONE)
 
     def record(self, **metrics: npt.NDArray[np.float32]) -> None:
-        """Take in one evaluation of the trials that still train.
+        """Record one evaluation of the trials that still train.
 
         Args:
             metrics: validation_mse, test_mse and sparsity_error, each float32 [trials still training].
@@ -77,7 +77,7 @@ class Scores:
             lowest = np.where(self._best == _NONE, np.inf, self._at("validation_mse", self._best))
             self._best[active & (validation < lowest)] = index
 
-    def end_decided(self, lost: npt.NDArray[np.bool_]) -> None:
+    def end_decided(self, has_nan: npt.NDArray[np.bool_]) -> None:
         """End each trial whose outcome no further training can change.
 
         There are two such cases. A weight that is NaN stays NaN under every update and makes every later MSE
@@ -85,13 +85,13 @@ class Scores:
         undercut, ties going to the first: if the test MSE there is below the threshold, the trial stays solved.
 
         Args:
-            lost: whether a weight is NaN, bool [trials still training].
+            has_nan: whether a weight is NaN, bool [trials still training].
         """
         active = self.active
-        any_lost = np.zeros_like(active)
-        any_lost[active] = lost
+        not_a_number = np.zeros_like(active)
+        not_a_number[active] = has_nan
         perfect = (self._best != _NONE) & (self._at("validation_mse", self._best) == 0) & self._solves()
-        self._ended_at[active & (any_lost | perfect)] = self._made - 1
+        self._ended_at[active & (not_a_number | perfect)] = self._made - 1
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Copy everything out, for a checkpoint."""
@@ -103,13 +103,13 @@ class Scores:
         }
 
     def restore(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Take over what `state` copied out."""
+        """Go on from what `state` copied out."""
         self._made = arrays["curve/test_mse"].shape[1]
         room = max(64, 2 * self._made)
         for name in _METRICS:
-            grown = np.full((len(self._thresholds), room), np.nan, np.float32)
-            grown[:, : self._made] = arrays[f"curve/{name}"]
-            self._curves[name] = grown
+            curves = np.full((len(self._thresholds), room), np.nan, np.float32)
+            curves[:, : self._made] = arrays[f"curve/{name}"]
+            self._curves[name] = curves
         self._best = arrays["score/best"].copy()
         self._solved_at = arrays["score/solved_at"].copy()
         self._ended_at = arrays["score/ended_at"].copy()
@@ -117,7 +117,7 @@ class Scores:
     def results(
         self, trials: Sequence[Trial], *, training_s: float, engine: str, device: str
     ) -> list[Result]:
-        """Draw up each trial's result.
+        """Compute each trial's result.
 
         Args:
             trials: the pack's trials.
@@ -126,7 +126,7 @@ class Scores:
             device: on what it trained.
         """
         every, solves = self._cell.evaluate_every, self._solves()
-        found = {name: self._at(name, self._best) for name in _METRICS}
+        metrics = {name: self._at(name, self._best) for name in _METRICS}
         results = []
         for i, trial in enumerate(trials):
             best, at, ended = int(self._best[i]), int(self._solved_at[i]), int(self._ended_at[i])
@@ -136,9 +136,9 @@ class Scores:
                     outcome=self._outcome(i, solved=bool(solves[i])),
                     threshold=float(self._thresholds[i]),
                     best_iteration=None if best == _NONE else best * every,
-                    validation_mse=_number(found["validation_mse"][i]),
-                    test_mse=_number(found["test_mse"][i]),
-                    sparsity_error=_number(found["sparsity_error"][i]),
+                    validation_mse=_number(metrics["validation_mse"][i]),
+                    test_mse=_number(metrics["test_mse"][i]),
+                    sparsity_error=_number(metrics["sparsity_error"][i]),
                     solved_at_iteration=None if at == _NONE else at * every,
                     iterations=trial.cell.iterations if ended == _NONE else ended * every,
                     stopped_early=ended != _NONE and ended * every < trial.cell.iterations,
@@ -150,7 +150,7 @@ class Scores:
         return results
 
     def curves(self, trials: Sequence[Trial]) -> list[Curve]:
-        """Give each trial's evaluations."""
+        """Collect each trial's evaluations."""
         last = self._last()
         steps = np.arange(self._made, dtype=np.int64) * self._cell.evaluate_every
         return [
@@ -161,7 +161,7 @@ class Scores:
         ]
 
     def updates(self) -> npt.NDArray[np.int64]:
-        """Count the updates that each trial makes until its end, int64 [trials]; an ended one no more."""
+        """Count the updates that each trial has made by its end, int64 [trials]; one that still trains makes all."""
         ended = self._ended_at * self._cell.evaluate_every
         return np.where(self.active, self._cell.iterations + 1, ended)
 

@@ -1,4 +1,4 @@
-"""What a cell asks of its trials: the task, and the test MSE to undercut."""
+"""What the trials of a cell are to compute, and the test MSE to undercut."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tasks import TASKS, ArithmeticTask
 
 
 def task_of(cell: Cell) -> ArithmeticTask:
-    """Build the task that the cell's trials are asked."""
+    """Build the task of the cell's trials."""
     return TASKS[cell.task](
         operation=cell.operation,
         input_size=cell.input_size,
@@ -20,7 +20,7 @@ def task_of(cell: Cell) -> ArithmeticTask:
 
 
 def threshold_of(cell: Cell) -> float:
-    """Give the test MSE that a trial of the cell must undercut."""
+    """Compute the test MSE that a trial of the cell must undercut."""
     if cell.success_threshold is not None:
         return cell.success_threshold
     if cell.success_epsilon is None:

@@ -11,15 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 from study.engine.base import Training
+from study.engine.initial_weights import PREFIX
 from study.engine.score import Scores
 from study.engine.task import threshold_of
 from study.records import Checkpoint, Curve, Pack, Progress, Result, Weights
 
 Arrays = Mapping[str, npt.NDArray[Any]]
-Looked = Callable[[], dict[str, npt.NDArray[np.float32]]]
-"""Gives validation MSE, test MSE and sparsity error of the trials that were evaluated."""
+PendingEvaluation = Callable[[], dict[str, npt.NDArray[np.float32]]]
+"""Waits for an evaluation and gives the trials' validation MSE, test MSE and sparsity error, each [trials]."""
 
-_WEIGHT = "part/weight/"
+_WEIGHT = PREFIX + "weight/"
 _LAYERS = {"first": "layer_1", "second": "layer_2"}
 
 
@@ -45,26 +46,30 @@ class SlicedTraining(Training):
         self._scores = Scores(self._cell, np.array([thresholds[trial.cell] for trial in pack.trials]))
         self._iteration = 0
         self._training_s = 0.0
-        self._looked: Looked | None = None
+        self._pending: PendingEvaluation | None = None
         if checkpoint is not None:
-            self._take_over(checkpoint)
+            self._resume(checkpoint)
         self._begin(None if checkpoint is None else checkpoint.arrays)
 
     @abstractmethod
     def _begin(self, arrays: Arrays | None) -> None:
-        """Lay out the trials' state: what `_state` gave, or the start."""
+        """Lay out the trials' state: what `_state` gave, or that of the start."""
 
     @abstractmethod
     def _update(self, most: int, for_s: float) -> int:
-        """Make updates of the trials that still train: at least one, at most so many, in about so many seconds."""
+        """Update the trials that still train: at least once, at most `most` times, for about `for_s` seconds.
+
+        Returns:
+            How many updates each of them made.
+        """
 
     @abstractmethod
-    def _evaluate(self) -> Looked:
-        """Evaluate the trials that still train as they are now, or begin to: the result may wait for it."""
+    def _start_evaluation(self) -> PendingEvaluation:
+        """Evaluate the trials that still train as they are now; the device may still be working on it."""
 
     @abstractmethod
-    def _lost(self) -> npt.NDArray[np.bool_]:
-        """Say of each trial that still trains whether a weight is NaN."""
+    def _has_nan(self) -> npt.NDArray[np.bool_]:
+        """Tell of each trial that still trains whether a weight was NaN at the last evaluation, bool [trials]."""
 
     @abstractmethod
     def _state(self) -> dict[str, npt.NDArray[Any]]:
@@ -73,13 +78,13 @@ class SlicedTraining(Training):
         Weights are called ``part/weight/LAYER.PARAMETER``, the layers ``first`` and ``second``.
         """
 
-    def _rest(self) -> None:  # an engine may have nothing under way
-        """Wait until everything begun is done: a slice of time ends."""
+    def _synchronise(self) -> None:  # most engines have nothing under way
+        """Wait until the device has done everything that was started: a slice of time ends."""
 
-    def _ended(self) -> None:  # an engine may go on with all of them
-        """Take note that some trials, not all, have just ended."""
+    def _drop_ended(self) -> None:  # an engine may go on with all of them
+        """Stop training the trials that have just ended; others still train."""
 
-    def _take_over(self, checkpoint: Checkpoint) -> None:
+    def _resume(self, checkpoint: Checkpoint) -> None:
         if checkpoint.engine != self._engine:
             raise ValueError(f"checkpoint.engine must be {self._engine!r}, but got {checkpoint.engine!r}")
         if checkpoint.trial_ids != tuple(trial.id for trial in self._pack.trials):
@@ -92,7 +97,7 @@ class SlicedTraining(Training):
 
     @property
     def done(self) -> bool:
-        """Say whether every update has been made, or every trial has been decided."""
+        """Whether every update has been made, or every trial has been decided."""
         return self._iteration > self._cell.iterations or not self._scores.active.any()
 
     def advance(self, for_s: float) -> Progress:
@@ -100,14 +105,14 @@ class SlicedTraining(Training):
         every, began = self._cell.evaluate_every, time.perf_counter()
         while not self.done:
             if self._iteration % every == 0:
-                self._look()
+                self._evaluate()
             if self.done:
                 break
             most = min(every - self._iteration % every, self._cell.iterations + 1 - self._iteration)
             self._iteration += self._update(most, for_s - (time.perf_counter() - began))
             if time.perf_counter() - began >= for_s:
                 break
-        self._rest()
+        self._synchronise()
         self._record()
         self._training_s += time.perf_counter() - began
         return Progress(
@@ -119,22 +124,22 @@ class SlicedTraining(Training):
             diverged=self._scores.diverged,
         )
 
-    def _look(self) -> None:
+    def _evaluate(self) -> None:
         self._record()
-        self._looked = self._evaluate()
+        self._pending = self._start_evaluation()
         if self._cell.stop != "when_decided":
-            return  # what comes of it is recorded later: a device goes on meanwhile
+            return  # its result is recorded later: meanwhile, a device goes on
         self._record()
         before = int(self._scores.active.sum())
-        self._scores.end_decided(self._lost())
+        self._scores.end_decided(self._has_nan())
         if 0 < int(self._scores.active.sum()) < before:
-            self._ended()
+            self._drop_ended()
 
     def _record(self) -> None:
-        """Take in the last evaluation, unless that has been done."""
-        if self._looked is not None:
-            self._scores.record(**self._looked())
-            self._looked = None
+        """Record the last evaluation, unless it has been recorded."""
+        if self._pending is not None:
+            self._scores.record(**self._pending())
+            self._pending = None
 
     def checkpoint(self) -> Checkpoint:
         """Copy out weights, optimiser state and running scores."""
@@ -148,7 +153,7 @@ class SlicedTraining(Training):
         )
 
     def finish(self) -> tuple[list[Result], list[Curve], list[Weights]]:
-        """Give each trial's result, curve and weights."""
+        """Collect each trial's result, curve and weights."""
         if not self.done:
             raise ValueError(f"pack {self._pack.id} must be done, but is at iteration {self._iteration}")
         results = self._scores.results(

@@ -74,7 +74,7 @@ def bounds(model: str, values: Mapping[str, Any]) -> dict[str, Any]:
 def sparsity(model: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of the sparsity regulariser and its schedule."""
     published = MODELS[model]
-    if not published.has_sparsity:
+    if not published.has_bounds:
         return {}
     strength = values.get("sparsity_strength", published.sparsity_strength or 0.0)
     if not strength:

@@ -95,7 +95,7 @@ def _without_effect(spec: Spec, *, every_model_read: bool) -> Iterator[tuple[Pat
 
 
 def _why_not(name: str, spec: Spec, model: str, level: Level) -> str | None:
-    if name in _SPARSITY and not MODELS[model].has_sparsity:
+    if name in _SPARSITY and not MODELS[model].has_bounds:
         return f"{model} has no sparsity regulariser"
     if name in _BOUNDS and not MODELS[model].has_bounds:
         return f"{model} has no bounded weights"

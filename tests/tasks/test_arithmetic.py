@@ -17,7 +17,7 @@ import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tasks import OPERATIONS, TASKS, ArithmeticTask, arithmetic_task, simple_task
+from tasks import OPERATIONS, TASKS, ArithmeticTask, simple_task
 from tasks import arithmetic as arithmetic_file
 from tasks import threshold as threshold_file
 
@@ -73,15 +73,15 @@ def sampled_threshold(task: ArithmeticTask, epsilon: float, samples: int) -> tup
 
 
 SAMPLED = [
-    arithmetic_task(operation=operation, input_size=12, extrapolation_range=((2.0, 6.0),))
+    ArithmeticTask(operation=operation, input_size=12, extrapolation_range=((2.0, 6.0),))
     for operation in OPERATIONS
 ] + [
-    arithmetic_task(operation="mul", input_size=16, subsets=3),
-    arithmetic_task(operation="mul", input_size=16, subsets=4, subset_ratio=0.25, overlap_ratio=0.8),
-    arithmetic_task(operation="add", input_size=16, subsets=4),
-    arithmetic_task(operation="mul", input_size=12, extrapolation_range=TWO_INTERVALS),
-    arithmetic_task(operation="sub", input_size=12, extrapolation_range=TWO_INTERVALS),
-    arithmetic_task(operation="div", input_size=12, extrapolation_range=((-6.0, -2.0),)),
+    ArithmeticTask(operation="mul", input_size=16, subsets=3),
+    ArithmeticTask(operation="mul", input_size=16, subsets=4, subset_ratio=0.25, overlap_ratio=0.8),
+    ArithmeticTask(operation="add", input_size=16, subsets=4),
+    ArithmeticTask(operation="mul", input_size=12, extrapolation_range=TWO_INTERVALS),
+    ArithmeticTask(operation="sub", input_size=12, extrapolation_range=TWO_INTERVALS),
+    ArithmeticTask(operation="div", input_size=12, extrapolation_range=((-6.0, -2.0),)),
     simple_task(operation="div"),
     simple_task(operation="root"),
     simple_task(operation="squared", subsets=1),
@@ -98,7 +98,7 @@ def test_threshold_is_the_mean_of_samples(task: ArithmeticTask) -> None:
 def test_more_nodes_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """For ÷ and sqrt, a finer Gauss rule moves the threshold by less than 1e-9 of it."""
     tasks = [
-        arithmetic_task(operation=operation, input_size=n, extrapolation_range=range_)
+        ArithmeticTask(operation=operation, input_size=n, extrapolation_range=range_)
         for operation in ("div", "root")
         for n in (16, 100, 300)
         for range_ in (((2.0, 6.0),), ((1.0, 5.0),), ((20.0, 40.0),), ((0.2, 2.0),))
@@ -128,7 +128,7 @@ def fitting(draw: st.DrawFn) -> ArithmeticTask:
     size = draw(st.integers(1, 60))
     ratios = st.integers(0, 100).map(lambda percent: percent / 100)
     try:
-        return arithmetic_task(
+        return ArithmeticTask(
             operation="add",
             input_size=size,
             subset_ratio=draw(ratios),
@@ -136,7 +136,7 @@ def fitting(draw: st.DrawFn) -> ArithmeticTask:
             subsets=draw(st.integers(2, 5)),
         )
     except ValueError:
-        return arithmetic_task(input_size=size + 4)
+        return ArithmeticTask(input_size=size + 4)
 
 
 @given(task=fitting(), uniform=st.floats(0, 1, exclude_max=True))
@@ -155,7 +155,7 @@ def test_subsets_have_their_size_and_overlap(task: ArithmeticTask, uniform: floa
 
 def test_every_offset_is_equally_likely() -> None:
     """Equally spaced uniform numbers hit each of 0..n - used equally often."""
-    task = arithmetic_task(input_size=100)
+    task = ArithmeticTask(input_size=100)
     places = 100 - task.used + 1
     hits = np.bincount([task.offset((i + 0.5) / (10 * places)) for i in range(10 * places)])
     assert hits.tolist() == [10] * places
@@ -165,8 +165,8 @@ def test_every_offset_is_equally_likely() -> None:
 
 def test_ratios_mean_what_they_say_in_decimal() -> None:
     """A subset ratio of 0.29 of 100 numbers is 29, though 0.29 * 100 is a little less in binary."""
-    assert arithmetic_task(subset_ratio=0.29).subset_size == 29
-    assert arithmetic_task(subset_ratio=0.299).subset_size == 29
+    assert ArithmeticTask(subset_ratio=0.29).subset_size == 29
+    assert ArithmeticTask(subset_ratio=0.299).subset_size == 29
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_ratios_mean_what_they_say_in_decimal() -> None:
 )
 def test_target_combines_the_sums(operation: str, expected: float) -> None:
     """The target is the operation of the sums, with leading axes kept."""
-    task = arithmetic_task(operation=operation)
+    task = ArithmeticTask(operation=operation)
     sums = torch.tensor([6.0, 2.0])[None, :, None].expand(3, 2, 5)
     target = task.target(sums)
     assert target.shape == (3, 1, 5)
@@ -185,8 +185,8 @@ def test_target_combines_the_sums(operation: str, expected: float) -> None:
 def test_more_subsets_are_added_and_multiplied() -> None:
     """With three subsets, + and × take all of them."""
     sums = torch.tensor([[2.0], [3.0], [5.0]])
-    assert arithmetic_task(operation="add", subsets=3).target(sums).item() == 10
-    assert arithmetic_task(operation="mul", subsets=3).target(sums).item() == 30
+    assert ArithmeticTask(operation="add", subsets=3).target(sums).item() == 10
+    assert ArithmeticTask(operation="mul", subsets=3).target(sums).item() == 30
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_more_subsets_are_added_and_multiplied() -> None:
 def test_impossible_tasks_are_refused(changed: dict[str, Any], message: str) -> None:
     """A task that can't be asked says what was given and what must hold."""
     with pytest.raises(ValueError, match=re.escape(message)):
-        arithmetic_task(**changed)
+        ArithmeticTask(**changed)
 
 
 def test_the_simple_task_is_fixed() -> None:
@@ -221,11 +221,11 @@ def test_the_simple_task_is_fixed() -> None:
 def test_thresholds_that_do_not_exist_are_refused() -> None:
     """There is no mean where a divisor can be 0, none that is quick for many factors, and ε is small."""
     with pytest.raises(ValueError, match="divisor can be 0"):
-        arithmetic_task(operation="div", extrapolation_range=((-2.0, 2.0),)).threshold()
+        ArithmeticTask(operation="div", extrapolation_range=((-2.0, 2.0),)).threshold()
     with pytest.raises(ValueError, match="takes too long"):
-        arithmetic_task(operation="mul", subsets=6, subset_ratio=0.1).threshold()
+        ArithmeticTask(operation="mul", subsets=6, subset_ratio=0.1).threshold()
     with pytest.raises(ValueError, match=r"0 < epsilon < 0\.5"):
-        arithmetic_task().threshold(0.0)
+        ArithmeticTask().threshold(0.0)
 
 
 @given(
@@ -241,7 +241,7 @@ def test_the_threshold_of_pieces_is_that_of_all_numbers(
     """Numbers in the same subsets can be put together: the threshold is the same to the last bit."""
     subsets = subsets if operation in ("add", "mul") else 2
     try:
-        task = arithmetic_task(
+        task = ArithmeticTask(
             operation=operation,
             input_size=input_size,
             subset_ratio=subset_ratio,
@@ -260,7 +260,7 @@ def test_the_threshold_of_pieces_is_that_of_all_numbers(
 
 def test_a_threshold_needs_no_room_for_the_numbers():
     """A task of a million numbers has its threshold without an array of them."""
-    task = arithmetic_task(operation="mul", input_size=10**9)
+    task = ArithmeticTask(operation="mul", input_size=10**9)
     tracemalloc.start()
     assert math.isfinite(task.threshold())
     assert tracemalloc.get_traced_memory()[1] < 2**24

@@ -43,9 +43,9 @@ def test_model_is_whole(name: str) -> None:
     assert model.name == name
     assert name.isascii()
     assert {model.first, model.second} <= set(UNITS)
-    assert model.has_bounds == model.has_sparsity == any(u.has_sparsity for u in Network(model, 2, 2).layers)
+    assert model.has_bounds == any(layer.traits.bounded for layer in Network(model, 2, 2).layers)
     for value in (model.sparsity_strength, model.sparsity_start, model.sparsity_end):
-        assert (value is not None) == model.has_sparsity
+        assert (value is not None) == model.has_bounds
 
 
 def test_every_unit_is_in_a_network() -> None:

@@ -346,7 +346,7 @@ def test_only_bounded_units_have_regularisers(name: str) -> None:
     """Units with bounded weights have both regularisers, one value a trial; the others have none."""
     unit = UNITS[name](3, 2, trials=5)
     for value in (unit.sparsity("linear"), unit.sparsity("squared"), unit.out_of_bounds("squared")):
-        assert (value is not None) == unit.has_sparsity == bool(unit.traits.bounded)
+        assert (value is not None) == bool(unit.traits.bounded)
         assert value is None or value.shape == (5,)
     assert unit.sparsity_error().shape == (5,)
 

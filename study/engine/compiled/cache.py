@@ -1,7 +1,7 @@
-"""How the fused engine is compiled: once, on disk, and anew when any of its sources changes.
+"""How compiled functions are compiled: once, cached on disk, and again when any of their sources changes.
 
 No flag lets the compiler assume that numbers are finite or reorder a sum. Compiled functions own no memory, all
-arrays come from Python: otherwise each call would count references to each array it is given, atomically, which costs
+arrays come from Python: otherwise each call would count references to each of its arrays, atomically, which costs
 more than the arithmetic of a small network.
 """
 
@@ -19,13 +19,15 @@ import tasks.stream_simd
 from tasks.compile import Decorator, IntoLibrary, Library, cached, digest
 
 _HERE = Path(__file__).parent
-_SOURCES = (
+SOURCES = (
     *sorted(_HERE.glob("*.py")),
     *sorted((_HERE.parent / "cpu").glob("*.py")),
     Path(tasks.stream.__file__),
     Path(tasks.stream_simd.__file__),
 )
-_STAMP = digest(_SOURCES)
+"""The files that compiled functions are made of."""
+
+_STAMP = digest(SOURCES)
 
 HAS_AVX512 = bool(llvm.get_host_cpu_features().get("avx512f"))
 """Whether registers hold sixteen float32; only how fast it goes depends on it."""
@@ -41,8 +43,8 @@ class _PartLibrary(Library):  # type: ignore[misc]
 class _PartCompiler(IntoLibrary):
     """Leaves optimisation to the functions that Python enters by.
 
-    A function is linked into each that calls it and optimised with it, again at every level of the nesting: for a
-    part that only others call, its own turn is for nothing, and a third of the time that compiling takes.
+    A function is linked into each that calls it and optimised with it, again at every level of the nesting. To optimise
+    a part by itself too, which only others call, would be useless and take a third of the time of compiling.
     """
 
     library_class = _PartLibrary
@@ -52,16 +54,16 @@ _cached = partial(cached, _STAMP, error_model="numpy", _nrt=False)
 compiled = _cached(no_cfunc_wrapper=True, pipeline_class=_PartCompiler)
 """Compile a function that Python may call too."""
 
-# A door for Python takes as long to compile as what is behind it.
+# A wrapper for Python takes as long to compile as the function.
 internal = _cached(no_cfunc_wrapper=True, no_cpython_wrapper=True, pipeline_class=_PartCompiler)
 """Compile a function that only compiled code calls."""
 
 entry = _cached(no_cfunc_wrapper=True, nogil=True)
-"""Compile a function that Python calls, and that lets other threads run meanwhile."""
+"""Compile a function that Python calls, and that lets other threads of Python run."""
 
 forced = _cached(forceinline=True, pipeline_class=_PartCompiler)
 """Compile a function of numbers that becomes part of the loop that calls it, which can then be vectorised."""
 
 _njit: Any = nb.njit
 inlined: Decorator = _njit(error_model="numpy", _nrt=False, inline="always")
-"""Put a function's lines where it is called."""
+"""Make a function's code part of its caller's, before it is compiled."""

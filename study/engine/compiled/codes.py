@@ -1,4 +1,4 @@
-"""What compiled code knows of a model, its optimiser and its task: numbers and tuples instead of texts."""
+"""What compiled code knows of a model and its task: numbers, and tuples without strings."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from study.engine.compiled.formulas import ELU, LINEAR, PLAIN, RELU, RELU6, SELU
 from tasks import MODELS
 
 AFFINE, NMU, NAC_MUL, NALU, GATED = range(5)
-
+"""Families of units: how the output comes from weights and inputs."""
 
 FREE, NAC, SQUASHED = range(3)
+"""How weights come from parameters: FREE, as they are; NAC, tanh ⊙ σ; SQUASHED, σ."""
 
 
 class Code(NamedTuple):
     """Which unit a layer is, as compiled code has it.
 
     Args:
-        family: how the output comes from weights and inputs.
-        weights: how the weights come from parameters: FREE, NAC (tanh ⊙ σ) or SQUASHED (σ).
-        activation: of an affine layer.
+        family: AFFINE, NMU, NAC_MUL, NALU or GATED.
+        weights: FREE, NAC or SQUASHED.
+        activation: of an affine layer, as in `formulas`; PLAIN for a unit without activation and bias.
         shared: whether a NALU's sum and product have the same weights.
         low: bound to which weights are clamped in the forward pass.
         high: the other bound; both are infinite if the parameter itself is clipped, or free.
@@ -63,15 +64,16 @@ def no_gradient(model: str) -> str | None:
     return next((f"it has no gradient for the unit {name}" for name in units if name not in CODES), None)
 
 
-ADAM, SGD, MOMENTUM = range(3)
-
-
-SETTLED = 60_000
-"""Updates after which both of Adam's bias corrections are exactly 1."""
-
-
 class Network(NamedTuple):
-    """What all trials of a pack share of the network: sizes and units."""
+    """What all trials of a pack share of the network.
+
+    Args:
+        inputs: numbers in a row, n.
+        hidden: hidden units.
+        first: unit of the first layer.
+        second: unit of the second layer.
+        parameters: of the first layer; the second layer's follow them in a trial's row.
+    """
 
     inputs: int
     hidden: int
@@ -80,56 +82,31 @@ class Network(NamedTuple):
     parameters: int
 
 
-class Question(NamedTuple):
-    """What trials are asked: the operation, and of each trial where its subsets start and stop, [trials, subsets]."""
+class Target(NamedTuple):
+    """What trials are to compute: an operation of the sums of subsets of their inputs.
+
+    Args:
+        operation: ADD, SUB, MUL, DIV, SQUARED or ROOT.
+        starts: first input of each subset, int64 [trials, subsets].
+        stops: the input after its last, the same shape.
+    """
 
     operation: int
     starts: Any
     stops: Any
 
 
-class Draw(NamedTuple):
-    """Where inputs come from: the purpose, seeds, uint64 [trials], and ranges, float32 [trials, 2] and [trials]."""
+class InputStream(NamedTuple):
+    """Where inputs come from.
+
+    Args:
+        purpose: a `tasks.stream.Purpose`.
+        seeds: uint64 [trials].
+        low: where each of the two intervals starts, float32 [trials, 2]; twice the same for one interval.
+        width: of an interval, float32 [trials].
+    """
 
     purpose: int
     seeds: Any
     low: Any
     width: Any
-
-
-class Moves(NamedTuple):
-    """How parameters move.
-
-    Args:
-        optimizer: ADAM, SGD or MOMENTUM.
-        momentum: coefficient.
-        rate: step size, float32 [trials].
-        squared: whether the sparsity regulariser is.
-        strength: λ̂, [trials].
-        start: iteration at which λ starts to grow, [trials].
-        length: iterations it grows for, [trials].
-        exponential: whether it grows that way, [trials].
-        out_strength: weight of the out-of-bounds regulariser, float32 [trials].
-        out_squared: whether that regulariser is.
-        ends: where each parameter ends in a trial's row, [parameters].
-        share: 1 / its size if it is bounded, else 0, float32.
-        low: where it is clipped, or -inf, float32.
-        high: the same, or inf, float32.
-        of_nau: whether its bounds are those of a NAU.
-    """
-
-    optimizer: int
-    momentum: np.float32
-    rate: Any
-    squared: bool
-    strength: Any
-    start: Any
-    length: Any
-    exponential: Any
-    out_strength: Any
-    out_squared: bool
-    ends: Any
-    share: Any
-    low: Any
-    high: Any
-    of_nau: Any

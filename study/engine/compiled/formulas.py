@@ -8,6 +8,8 @@ result, ȳ below, and gives that of the argument. All are generic in float32 and
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from study.engine.compiled.cache import inlined
@@ -23,6 +25,13 @@ ADD, SUB, MUL, DIV, SQUARED, ROOT = range(6)
 _LOG_EPSILON = 1e-7
 _SELU_SCALE = 1.0507009873554804934193349852946
 _SELU_STEEP = _SELU_SCALE * 1.6732632423543772848170429916717
+
+_EXPONENTIAL_RATE = 1e-5
+BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8
+"""Of Adam."""
+
+SETTLED = 60_000
+"""Updates after which both of Adam's bias corrections are exactly 1."""
 
 
 # --- sigmoid ----------------------------------------------------------------------------------------------------
@@ -184,12 +193,75 @@ def out_of_bounds_slope(w, of_nau, squared):  # type: ignore[no-untyped-def]
     return _sign(offset) * steep if excess > zero else zero
 
 
+# --- sparsity error ---------------------------------------------------------------------------------------------
+
+
+@inlined
+def discrete_distance(w):  # type: ignore[no-untyped-def]
+    """Compute how far w is from -1, 0 or 1, whichever is nearest: min(|w|, |1 - |w||); NaN if w is."""
+    size = abs(w)
+    rest = abs(type(w)(1) - size)
+    return size if size < rest or size != size else rest
+
+
+@inlined
+def larger(a, b):  # type: ignore[no-untyped-def]
+    """Choose the larger of two numbers, NaN being the largest of all."""
+    return a if a > b or a != a else b
+
+
+# --- strength of the sparsity regulariser -----------------------------------------------------------------------
+
+
+@inlined
+def sparsity_strength(iteration, start, length, full, exponential):  # type: ignore[no-untyped-def]
+    """Compute λ(t) = λ̂ clip((t - start) / length, 0, 1), or λ̂ (1 - exp(-1e-5 t)) if it grows exponentially; float64."""
+    return _of_full(full, min(max((iteration - start) / length, 0.0), 1.0), iteration, exponential)
+
+
+@inlined
+def sparsity_strength_in_float32(iteration, start, inverse_length, full, exponential):  # type: ignore[no-untyped-def]
+    """Compute λ(t) in a CUDA kernel; `iteration` and `start` are uint64, the others float32.
+
+    It differs from `sparsity_strength` by float32's rounding between start and end, and a GPU's results depend on it:
+    many of them compute float64 at a 32nd of float32's speed or slower, and each thread computes λ in each iteration.
+    """
+    ramp, one = np.float32(0), np.float32(1)
+    if iteration > start:
+        ramp = min(np.float32(iteration - start) * inverse_length, one)
+    return _of_full(full, ramp, iteration, exponential)
+
+
+@inlined
+def _of_full(full, ramp, iteration, exponential):  # type: ignore[no-untyped-def]
+    if exponential:
+        return full * -expm1(type(full)(-_EXPONENTIAL_RATE) * type(full)(iteration))
+    return full * ramp
+
+
 # --- optimisers, in float32 -------------------------------------------------------------------------------------
+
+
+def bias_corrections(step: int) -> tuple[float, float]:
+    """Compute what corrects Adam's moments in its step t = 1, 2, ...: 1 / (1 - β₁ᵗ) and 1 / sqrt(1 - β₂ᵗ).
+
+    Example:
+        >>> bias_corrections(1), bias_corrections(SETTLED)
+        ((10.000000000000002, 31.62277660168378), (1.0, 1.0))
+    """
+    return 1 / (1 - BETA_1**step), 1 / math.sqrt(1 - BETA_2**step)
 
 
 @inlined
 def adam(w, g, m, v, rate, c2):  # type: ignore[no-untyped-def]
-    """Make one step of Adam, the rate and c2 being corrected for the bias as in `update`; gives w, m and v."""
+    """Make one step of Adam; gives w, m and v.
+
+        m <- m + (1 - β₁)(g - m),   v <- β₂ v + (1 - β₂) g²,   w <- w - rate m / (sqrt(v) c₂ + ε)
+
+    c₁ and c₂ are the `bias_corrections`, and the rate is the learning rate times c₁.
+
+    Source: Kingma & Ba, "Adam: a method for stochastic optimization", ICLR 2015, as torch.optim.Adam computes it.
+    """
     first = m + np.float32(1 - BETA_1) * (g - m)
     second = np.float32(BETA_2) * v + np.float32(1 - BETA_2) * (g * g)
     return w - rate * (first / (root(second) * c2 + np.float32(EPSILON))), first, second
@@ -216,7 +288,7 @@ clip = clamp
 
 
 @inlined
-def asked(operation, first, last):  # type: ignore[no-untyped-def]
+def combine(operation, first, last):  # type: ignore[no-untyped-def]
     """Compute the operation from the sums of its first and last subset; ADD and MUL `fold`, from the first on."""
     if operation == SUB:
         return first - last
@@ -233,6 +305,3 @@ def asked(operation, first, last):  # type: ignore[no-untyped-def]
 def fold(operation, total, other):  # type: ignore[no-untyped-def]
     """Go on with the sum of one more subset, for ADD and MUL."""
     return total + other if operation == ADD else total * other
-
-
-BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8

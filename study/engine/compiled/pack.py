@@ -1,28 +1,26 @@
-"""What the compiled engines know of a pack: its trials' state, and what their loops need of it."""
+"""What the compiled engines know of a pack: its trials' state, and the tables and codes that their loops read."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from study.engine.compiled import codes
-from study.engine.compiled.codes import CODES, Code
+from study.engine.compiled.codes import CODES, Code, InputStream, Network, Target
+from study.engine.compiled.formulas import SETTLED, bias_corrections
 from study.engine.evaluation_rows import range_arrays
-from study.engine.initial_weights import initial_weights
+from study.engine.initial_weights import KINDS, PREFIX, initial_state
 from study.engine.task import task_of
+from study.engine.update_rule import new_update_rule
 from study.records import Trial
 from tasks import MODELS, OPERATIONS
 from tasks.stream import Purpose, uniforms
-from units import UNITS
 from units.regularize import LIMITS
-
-_OPTIMIZERS = {"adam": codes.ADAM, "sgd": codes.SGD, "momentum": codes.MOMENTUM}
-_KINDS = ("weight", "first", "second")
-PREFIX = "part/"
+from units.traits import TRAITS
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
@@ -39,22 +37,21 @@ class PackArrays:
         self._cells = [trial.cell for trial in trials]
         cell = self._cell = self._cells[0]
         self._seeds = np.array([trial.seed for trial in trials], np.uint64)
-        self._units = [UNITS[name] for name in (MODELS[cell.model].first, MODELS[cell.model].second)]
-        self._sizes = ((cell.input_size, cell.hidden_size), (cell.hidden_size, 1))
-        initial = self._initial()
-        self._shapes = {name: array.shape[1:] for name, array in initial.items()}
-        self._arrays = {kind: np.zeros((len(trials), self._count()), np.float32) for kind in _KINDS}
-        self._load(initial if state is None else state, state is not None)
+        initial, weight = initial_state(trials), PREFIX + "weight/"
+        self._shapes = {
+            name.removeprefix(weight): array.shape[1:]
+            for name, array in initial.items()
+            if name.startswith(weight)
+        }
+        self._arrays = {kind: np.zeros((len(trials), self._count()), np.float32) for kind in KINDS}
+        for name, view in self._views().items():
+            view[:] = (initial if state is None else state)[name].reshape(view.shape)
         self._network = self._new_network()
-        self._moves = self._new_moves()
-        self._question = self._new_question()
-        self._source = codes.Draw(
-            int(Purpose.TRAIN), self._seeds, *range_arrays([c.interpolation_range for c in self._cells])
-        )
-
-    def _initial(self) -> dict[str, npt.NDArray[np.float32]]:
-        layers = zip(("first", "second"), self._units, self._sizes, strict=True)
-        return initial_weights(layers, self._seeds, [cell.init_variance for cell in self._cells])
+        self._rule = new_update_rule(self._cells, self._shapes)
+        self._corrections = corrections(cell.iterations + 1)
+        self._target = self._new_target()
+        ranges = range_arrays([c.interpolation_range for c in self._cells])
+        self._source = InputStream(int(Purpose.TRAIN), self._seeds, *ranges)
 
     def _count(self) -> int:
         return sum(math.prod(shape) for shape in self._shapes.values())
@@ -63,91 +60,60 @@ class PackArrays:
         views, at = {}, 0
         for name, shape in self._shapes.items():
             end = at + math.prod(shape)
-            for kind in _KINDS:
-                views[f"{kind}/{name}"] = self._arrays[kind][:, at:end]
+            for kind in KINDS:
+                views[f"{PREFIX}{kind}/{name}"] = self._arrays[kind][:, at:end]
             at = end
         return views
 
-    def _load(self, values: Arrays, whole: bool) -> None:
-        for name, view in self._views().items():
-            if whole:
-                view[:] = values[PREFIX + name].reshape(view.shape)
-            elif name.startswith("weight/"):
-                view[:] = values[name.removeprefix("weight/")].reshape(view.shape)
-
-    def _new_network(self) -> codes.Network:
+    def _new_network(self) -> Network:
         cell, model = self._cell, MODELS[self._cell.model]
-        layers = []
-        for name, unit in zip((model.first, model.second), self._units, strict=True):
-            code = CODES[name]
-            if cell.bounds == "regularized" and unit.traits.bounded:
-                low, high = LIMITS[next(iter(unit.traits.bounded.values()))]
-                code = code._replace(low=np.float32(low), high=np.float32(high))
-            layers.append(_typed(code))
-        first = sum(math.prod(shape) for name, shape in self._shapes.items() if name.startswith("first."))
-        return codes.Network(cell.input_size, cell.hidden_size, layers[0], layers[1], first)
-
-    def _new_moves(self) -> codes.Moves:
-        cell, cells = self._cell, self._cells
-        sizes, share, low, high, of_nau = [], [], [], [], []
-        for name, shape in self._shapes.items():
-            layer, parameter = name.split(".")
-            kind = self._units[layer == "second"].traits.bounded.get(parameter)
-            bounds = LIMITS[kind] if kind and cell.bounds == "clipped" else (-np.inf, np.inf)
-            sizes.append(math.prod(shape))
-            share.append(1 / sizes[-1] if kind else 0)
-            low.append(bounds[0])
-            high.append(bounds[1])
-            of_nau.append(kind == "NAU")
-        start = np.array([c.sparsity_start or 0 for c in cells], np.float64)
-        end = np.array([c.sparsity_end or 1 for c in cells], np.float64)
-        regularized = cell.bounds == "regularized"
-        return codes.Moves(
-            optimizer=_OPTIMIZERS[cell.optimizer],
-            momentum=np.float32(cell.momentum or 0),
-            rate=np.array([c.learning_rate for c in cells], np.float32),
-            squared=any(c.sparsity_shape == "squared" for c in cells),
-            strength=np.array([c.sparsity_strength or 0.0 for c in cells]),
-            start=start,
-            length=np.maximum(end - start, 1),
-            exponential=np.array([c.sparsity_scaling == "exponential" for c in cells]),
-            out_strength=np.array(
-                [(c.out_of_bounds_strength or 0.0) if regularized else 0.0 for c in cells], np.float32
-            ),
-            out_squared=cell.out_of_bounds_shape == "squared",
-            ends=np.cumsum(sizes),
-            share=np.array(share, np.float32),
-            low=np.array(low, np.float32),
-            high=np.array(high, np.float32),
-            of_nau=np.array(of_nau),
+        first, second = (
+            _code(unit, regularized=cell.bounds == "regularized") for unit in (model.first, model.second)
         )
+        middle = sum(math.prod(shape) for name, shape in self._shapes.items() if name.startswith("first."))
+        return Network(cell.input_size, cell.hidden_size, first, second, middle)
 
-    def _new_question(self) -> codes.Question:
+    def _new_target(self) -> Target:
         task = task_of(self._cell)
         places = uniforms(self._seeds, 1, 0, Purpose.OFFSET)[:, 0]
         masks = np.stack([task.masks(task.offset(float(place))) for place in places])
         starts = masks.argmax(-1)
         # Subsets are without gaps: their ends say all.
-        return codes.Question(
-            OPERATIONS.index(task.operation), starts, starts + masks.sum(-1).astype(np.int64)
-        )
+        return Target(OPERATIONS.index(task.operation), starts, starts + masks.sum(-1).astype(np.int64))
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Copy weights and optimiser state out; each array's first axis is the trial."""
         trials = len(self._cells)
         return {
-            PREFIX + name: view.reshape(trials, *self._shapes[name.split("/", 1)[1]]).copy()
+            name: view.reshape(trials, *self._shapes[name.rsplit("/", 1)[1]]).copy()
             for name, view in self._views().items()
         }
 
 
-def _typed(code: Code) -> Code:
-    """Give all fields the types compiled code expects, so that it is compiled once."""
+@lru_cache(maxsize=8)
+def corrections(iterations: int) -> npt.NDArray[np.float32]:
+    """Tabulate Adam's bias corrections of the first iterations, until they are 1; the last row holds from there on.
+
+    Args:
+        iterations: that are made, >= 1.
+
+    Returns:
+        Float32 [at most `SETTLED`, 2], read-only.
+
+    Example:
+        >>> corrections(5_000_001)[[0, -1]].tolist()
+        [[10.0, 31.622776...], [1.0, 1.0]]
+    """
+    steps = range(1, min(iterations, SETTLED) + 1)
+    table = np.array([bias_corrections(step) for step in steps], np.float32)
+    table.flags.writeable = False
+    return table
+
+
+def _code(unit: str, *, regularized: bool) -> Code:
+    """Make a unit's code; every field has the type that compiled code expects, which so is compiled once."""
+    code, bounded = CODES[unit], TRAITS[unit].bounded
+    low, high = LIMITS[next(iter(bounded.values()))] if regularized and bounded else (code.low, code.high)
     return Code(
-        code.family,
-        code.weights,
-        code.activation,
-        bool(code.shared),
-        np.float32(code.low),
-        np.float32(code.high),
+        code.family, code.weights, code.activation, bool(code.shared), np.float32(low), np.float32(high)
     )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from study.engine.compiled import codes
+from study.engine.compiled.codes import InputStream
 from study.engine.compiled.pack import Arrays, PackArrays
 from study.engine.cpu import loop
 from study.engine.evaluation_rows import range_arrays
@@ -17,23 +17,23 @@ from study.records import Cell, Range, Trial
 from tasks.stream import EVALUATION_SEED, Purpose
 from tasks.stream_simd import LANES, padded
 
-# Bytes of inputs and hidden values worked on at a time: most of a first-level cache, and a fair part of a second.
+# Bytes of inputs and hidden values processed at a time: most of a first-level cache, and a good part of a second.
 _BLOCK_BYTES = 40 * 1024
 _CHUNK_BYTES = 128 * 1024
 _MOST_CHUNK_ROWS = 1024
 
 
 def block_rows(cell: Cell, most_bytes: int, rows: int) -> int:
-    """Choose how many rows to work on at a time: equal blocks, each of whole vectors.
+    """Choose how many rows to process at a time: equal blocks, each of whole vectors.
 
-    It depends on the cell's shape alone, since the order of sums hangs on it.
+    It depends on the cell's shape alone, for the order of sums depends on it.
     """
     row_bytes = 4 * (padded(cell.input_size, 4) + 4 * cell.hidden_size + 8)
     most = max(2 * LANES, most_bytes // row_bytes // LANES * LANES)
     return padded(math.ceil(rows / math.ceil(rows / most)), LANES)
 
 
-class Parts(PackArrays):
+class CpuArrays(PackArrays):
     """A pack's trials, with what the loops work on and in.
 
     Args:
@@ -56,36 +56,35 @@ class Parts(PackArrays):
         features = padded(cell.input_size, 4)
         x = np.empty((len(distinct), blocks, features, rows), np.float32)
         seeds = np.full(len(distinct), EVALUATION_SEED, np.uint64)
-        loop.fill_rows(x, codes.Draw(int(purpose), seeds, *range_arrays(distinct)), 0, cell.evaluation_rows)
+        source = InputStream(int(purpose), seeds, *range_arrays(distinct))
+        loop.fill_rows(x, source, 0, cell.evaluation_rows)
         return x, np.array([distinct.index(range_) for range_ in ranges])
 
     def update(self, which: npt.NDArray[np.int64], iteration: int, count: int) -> None:
         """Make `count` updates of the trials at some places, from `iteration` on."""
-        arrays = self._arrays.values()
-        corrections = np.ones((count, 2), np.float32)
         loop.train(
-            self._network, self._question, self._source, self._moves, self._cell.batch_size, which, *arrays, iteration,
-            self._new_scratch(self._block), corrections,
+            self._network, self._target, self._source, self._rule, self._cell.batch_size, which,
+            *self._arrays.values(), iteration, count, self._new_scratch(self._block), self._corrections,
         )  # fmt: skip
 
     def evaluate(self, which: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[np.float32]]:
-        """Give validation MSE, test MSE and sparsity error of the trials at some places, float32 [which]."""
+        """Compute validation MSE, test MSE and sparsity error of the trials at some places, float32 [which]."""
         weight, rows = self._arrays["weight"], self._cell.evaluation_rows
         scratch = self._new_scratch(self._validation[0].shape[-1])
-        found = {}
+        metrics = {}
         for name, (x, of_range) in (("validation_mse", self._validation), ("test_mse", self._test)):
             total, part = np.zeros(len(which)), np.zeros((1, 1), np.float32)
-            loop.mean_squared_errors(
-                self._network, self._question, x, of_range, rows, which, weight, scratch, part, total
+            loop.add_squared_errors(
+                self._network, self._target, x, of_range, rows, which, weight, scratch, part, total
             )
-            found[name] = (total / rows).astype(np.float32)
-        found["sparsity_error"] = np.empty(len(which), np.float32)
-        loop.sparsity_errors(self._network, which, weight, scratch, found["sparsity_error"])
-        return found
+            metrics[name] = (total / rows).astype(np.float32)
+        metrics["sparsity_error"] = np.empty(len(which), np.float32)
+        loop.sparsity_errors(self._network, which, weight, scratch, metrics["sparsity_error"])
+        return metrics
 
     def _new_scratch(self, rows: int) -> loop.Scratch:
-        return loop.new_scratch(self._network, self._question.starts.shape[1], rows, self._count())
+        return loop.new_scratch(self._network, self._target.starts.shape[1], rows, self._count())
 
-    def lost(self, which: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Say of the trials at some places whether a weight is NaN."""
+    def has_nan(self, which: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Tell of the trials at some places whether a weight is NaN, bool [which]."""
         return np.asarray(np.isnan(self._arrays["weight"][which]).any(1))

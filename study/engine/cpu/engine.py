@@ -1,7 +1,7 @@
 """The fused engine: the arithmetic task on the CPU, one trial at a time, with no Python in its iterations.
 
 What keeps a trial's bits independent of its pack: each trial is computed alone, by the same compiled loop, whose sums
-have an order of their own (`fused_simd`). What a slice of time decides is only how many iterations one call makes.
+have a fixed order (`simd`). A slice of time only decides how many iterations one call makes.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ import numpy.typing as npt
 
 from study.engine.base import Engine, Training
 from study.engine.compiled.codes import no_gradient
-from study.engine.cpu.arrays import Parts
+from study.engine.cpu.arrays import CpuArrays
 from study.engine.cpu.loop import train
-from study.engine.training import Arrays, Looked, SlicedTraining
+from study.engine.training import Arrays, PendingEvaluation, SlicedTraining
 from study.errors import DeviceError
 from study.records import Cell, Checkpoint, Pack
 from tasks import ArithmeticTask
-from tasks.compile import is_kept
+from tasks.compile import is_on_disk
 
-_Found = TypeVar("_Found")
+_Result = TypeVar("_Result")
 
 # Seconds of one compiled call: it can't be interrupted.
 _CALL_S = 0.5
@@ -34,7 +34,7 @@ class FusedEngine(Engine):
     """Trains the arithmetic task on the CPU.
 
     Args:
-        threads: among which a pack's trials are dealt out; packs themselves go to processes.
+        threads: that share a pack's trials; packs themselves go to processes.
     """
 
     name = "fused"
@@ -45,15 +45,15 @@ class FusedEngine(Engine):
         self._threads = threads
 
     def is_compiled(self, cell: Cell) -> bool:
-        """Say whether the loops are on disk: the one that is compiled last."""
-        return is_kept(train)
+        """Tell whether the loops are on disk: `train` is compiled last."""
+        return is_on_disk(train)
 
     def refuses(self, cell: Cell) -> str | None:
         """Say why this engine can't train the cell, or None if it can."""
         return super().refuses(cell) or no_gradient(cell.model)
 
     def memory_mb(self, pack: Pack) -> float:
-        """Estimate from what `Parts` holds: parameters three times over, evaluation rows of each range."""
+        """Estimate from what `CpuArrays` holds: parameters three times over, evaluation rows of each range."""
         cell, trials = pack.trials[0].cell, len(pack.trials)
         parameters = 5 * cell.hidden_size * (cell.input_size + 1)
         ranges = {r for t in pack.trials for r in (t.cell.interpolation_range, t.cell.extrapolation_range)}
@@ -79,32 +79,32 @@ class FusedTraining(SlicedTraining):
         super().__init__(FusedEngine.name, pack, "cpu", checkpoint)
 
     def _begin(self, arrays: Arrays | None) -> None:
-        self._parts = Parts(self._pack.trials, arrays)
+        self._arrays = CpuArrays(self._pack.trials, arrays)
 
     def _which(self) -> npt.NDArray[np.int64]:
-        """Give the places of the trials that still train."""
+        """Find the places of the trials that still train."""
         return np.flatnonzero(self._scores.active)
 
-    def _each(self, work: Callable[[npt.NDArray[np.int64]], _Found]) -> list[_Found]:
-        """Do some work for all trials that still train, on as many threads as were asked for."""
+    def _each(self, work: Callable[[npt.NDArray[np.int64]], _Result]) -> list[_Result]:
+        """Do some work for all trials that still train, shared among the threads."""
         shares = [share for share in np.array_split(self._which(), self._threads) if len(share)]
         if len(shares) == 1:
             return [work(shares[0])]
         with ThreadPoolExecutor(len(shares)) as pool:
             return list(pool.map(work, shares))
 
-    def _evaluate(self) -> Looked:
-        found = self._each(self._parts.evaluate)
-        whole = {name: np.concatenate([part[name] for part in found]) for name in found[0]}
-        return lambda: whole
+    def _start_evaluation(self) -> PendingEvaluation:
+        parts = self._each(self._arrays.evaluate)
+        metrics = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        return lambda: metrics
 
-    def _lost(self) -> npt.NDArray[np.bool_]:
-        return self._parts.lost(self._which())
+    def _has_nan(self) -> npt.NDArray[np.bool_]:
+        return self._arrays.has_nan(self._which())
 
     def _update(self, most: int, for_s: float) -> int:
         count = min(most, self._fitting(for_s))
         began = time.perf_counter()
-        self._each(lambda which: self._parts.update(which, self._iteration, count))
+        self._each(lambda which: self._arrays.update(which, self._iteration, count))
         took_s = time.perf_counter() - began
         self._calls += 1
         # The first call compiles, or loads what was compiled: it says nothing of the next.
@@ -117,4 +117,4 @@ class FusedTraining(SlicedTraining):
         return max(1, int(min(for_s, _CALL_S) / self._update_s))
 
     def _state(self) -> dict[str, npt.NDArray[Any]]:
-        return self._parts.state()
+        return self._arrays.state()

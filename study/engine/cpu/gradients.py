@@ -1,8 +1,8 @@
 """The units of the fused engine: each computes its output and, by hand, its gradients.
 
 One pair of functions a unit, `*_forward` and `*_backward`. Everything lies batch-innermost: x [in, batch],
-y [out, batch], W [out, in]; the batch is a multiple of `fused_simd.LANES`. What a forward function leaves in its
-scratch arguments, its backward function reads. Gradients are added to, those of weights because a batch may come in
+y [out, batch], W [out, in]; the batch is a multiple of `LANES`. What a forward function leaves in its scratch
+arguments, its backward function reads. Gradients are added to, those of weights because a batch may come in
 blocks; that of the inputs may have no rows, if it isn't wanted. The same code runs in float32 and float64. Below, ȳ
 stands for dL/dy.
 """
@@ -121,7 +121,7 @@ def _activate_each(z, y, activation):  # type: ignore[no-untyped-def]
 
 @inlined
 def _activate_back(z, y, y_grad, activation):  # type: ignore[no-untyped-def]
-    """Turn ȳ into z̄, in z."""
+    """Overwrite z by z̄."""
     if activation == LINEAR:
         _activate_back_each(z, y, y_grad, LINEAR)
     elif activation == RELU:

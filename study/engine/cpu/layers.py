@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from study.engine.compiled.cache import forced, inlined, internal
 from study.engine.compiled.codes import AFFINE, GATED, NAC, NAC_MUL, NALU, NMU, SQUASHED
-from study.engine.compiled.formulas import PLAIN
+from study.engine.compiled.formulas import PLAIN, discrete_distance, larger
 from study.engine.cpu.gradients import (
     affine_backward,
     affine_forward,
@@ -64,7 +64,7 @@ _WEIGHT, _GRADIENT, _FACTOR, _BIAS = 0, 3, 6, 10
 
 
 def new_layer(inputs: int, outputs: int, rows: int) -> Layer:
-    """Make a layer for blocks of that many rows."""
+    """Allocate a layer for blocks of that many rows."""
     by_row = (_INNER * inputs + _OUTER * outputs + 1) * rows
     of_weights = _BIAS * padded(inputs * outputs, LANES) + 2 * padded(outputs, LANES)
     numbers = np.zeros(by_row + rows + of_weights, np.float32)
@@ -170,7 +170,7 @@ def clear_gradients(code, layer):  # type: ignore[no-untyped-def]
 
 @internal
 def get_gradients(code, layer, p, p_grad):  # type: ignore[no-untyped-def]
-    """Turn the gradients of the effective weights into those of the parameters; written."""
+    """Compute the gradients of the parameters from those of the effective weights; written."""
     size = layer.inputs * layer.outputs
     first, second, third = _flat(layer, _GRADIENT), _flat(layer, _GRADIENT + 1), _flat(layer, _GRADIENT + 2)
     minus_one, zero, one = np.float32(-1), np.float32(0), np.float32(1)
@@ -257,7 +257,7 @@ def sparsity_error(code, layer):  # type: ignore[no-untyped-def]
     worst = _largest_distance(_flat(layer, _WEIGHT))
     if code.family == GATED or (code.family == NALU and not code.shared):
         other = _largest_distance(_flat(layer, _WEIGHT + 1))
-        worst = worst if worst > other or worst != worst else other
+        worst = larger(worst, other)
     return worst
 
 
@@ -265,11 +265,5 @@ def sparsity_error(code, layer):  # type: ignore[no-untyped-def]
 def _largest_distance(w):  # type: ignore[no-untyped-def]
     worst = np.float32(0)
     for k in range(len(w)):
-        size = abs(w[k])
-        rest = abs(np.float32(1) - size)
-        distance = size if size < rest or size != size else rest
-        if distance > worst or distance != distance:
-            worst = distance
-            if worst != worst:
-                break
+        worst = larger(discrete_distance(w[k]), worst)
     return worst

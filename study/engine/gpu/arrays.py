@@ -1,4 +1,4 @@
-"""The arrays of the fused GPU engine, and what it asks of a device: train, evaluate, return the state."""
+"""The arrays of the fused GPU engine, and what it asks of a device: to train, to evaluate, to copy the state back."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from study.engine.compiled.cache import entry
-from study.engine.compiled.codes import NALU, SETTLED
-from study.engine.compiled.formulas import BETA_1, BETA_2, logarithm
+from study.engine.compiled.codes import NALU
+from study.engine.compiled.formulas import logarithm
 from study.engine.compiled.pack import Arrays, PackArrays
 from study.engine.evaluation_rows import range_arrays
 from study.engine.gpu.layout import EVALUATED_ROWS, Shape, new_shape
@@ -20,14 +20,25 @@ from study.records import Range, Trial
 from tasks.stream import EVALUATION_SEED, ROUNDS, WEYL, Purpose
 from tasks.stream_simd import fill_inputs, padded
 
-# Places in a trial's row of numbers.
+# Places in a trial's row of numbers: where its intervals start, their width times 2**-24, the step size, λ̂, 1 / the
+# iterations that λ grows for, and the out-of-bounds regulariser's weight.
 INTERVAL, SECOND_INTERVAL, SCALE, RATE, STRENGTH, LENGTH, OUT_STRENGTH, NUMBERS = range(8)
 
 _LOW_WORD = 0xFFFFFFFF
 
 
 class Choices(NamedTuple):
-    """What is the same for all trials of a pack, and doesn't change how a block is laid out."""
+    """What is the same for all trials of a pack, and doesn't change how a block is laid out.
+
+    Args:
+        operation: of the task: ADD, SUB, MUL, DIV, SQUARED or ROOT.
+        two: whether any trial draws from two intervals.
+        exponential: whether λ grows exponentially.
+        optimizer: ADAM, SGD or MOMENTUM.
+        momentum: coefficient of MOMENTUM.
+        squared: whether the sparsity regulariser is the squared one.
+        out_squared: whether the out-of-bounds regulariser is.
+    """
 
     operation: int
     two: bool
@@ -40,16 +51,16 @@ class Choices(NamedTuple):
 
 @dataclass(frozen=True)
 class Tables:
-    """What a device reads of the trials, flat, a row a trial.
+    """What a device reads of the trials, a row a trial.
 
     Args:
-        keys: round keys, uint32 [trials, 2, 10].
-        spans: where each subset starts and stops, uint64 [trials, subsets, 2].
+        keys: Philox's round keys, uint32 [trials, 2, 10].
+        spans: the first input of each subset, and the one after its last, uint64 [trials, subsets, 2].
         start: iteration at which λ starts to grow, uint64 [trials].
         numbers: float32 [trials, NUMBERS].
-        corrections: Adam's, from the first iteration until they are 1, float32 [iterations, 2].
+        corrections: Adam's, of each iteration from 0 until they are 1, float32 [iterations, 2].
         evaluated: evaluation rows, float32 [sets, planes, features / 4, rows, 4]; a second plane holds logarithms.
-        sets: which of them validate and which test a trial, uint64 [trials, 2].
+        sets: which of these sets validates and which tests a trial, uint64 [trials, 2].
     """
 
     keys: npt.NDArray[np.uint32]
@@ -66,16 +77,16 @@ class Tables:
         return sum(getattr(self, field.name).nbytes for field in fields(self))
 
 
-class Looked(NamedTuple):
-    """What an evaluation finds of each trial asked for.
+class Evaluation(NamedTuple):
+    """What an evaluation measured of some trials.
 
     Args:
-        errors: squared errors of each chunk of the validation and of the test rows, float64 [trials, 2, chunks].
-        found: sparsity error, and 1 if a parameter is NaN, else 0; float32 [trials, 2].
+        errors: sum of squared errors of each chunk of the validation and of the test rows, float64 [trials, 2, chunks].
+        weights: of a trial's weights: sparsity error, and 1 if one is NaN, else 0; float32 [trials, 2].
     """
 
     errors: npt.NDArray[np.float64]
-    found: npt.NDArray[np.float32]
+    weights: npt.NDArray[np.float32]
 
 
 class Blocks(ABC):
@@ -83,11 +94,21 @@ class Blocks(ABC):
 
     @abstractmethod
     def train(self, which: npt.NDArray[np.uint64], iteration: int, count: int) -> None:
-        """Make `count` updates of the trials at some places, from `iteration` on."""
+        """Update some trials.
+
+        Args:
+            which: their places in the pack, [1 to trials].
+            iteration: updates they have made, >= 0.
+            count: updates to make, >= 1.
+        """
 
     @abstractmethod
-    def look(self, which: npt.NDArray[np.uint64]) -> Callable[[], Looked]:
-        """Evaluate the trials at some places as they are now; the result waits for it."""
+    def evaluate(self, which: npt.NDArray[np.uint64]) -> Callable[[], Evaluation]:
+        """Start to evaluate the trials at some places, [1 to trials], as they are now.
+
+        Returns:
+            What waits for the end and gives the results.
+        """
 
     @abstractmethod
     def read(self) -> list[npt.NDArray[np.float32]]:
@@ -95,14 +116,14 @@ class Blocks(ABC):
 
     @abstractmethod
     def wait(self, left: int) -> None:
-        """Wait until so many calls of `train`, at most, aren't done."""
+        """Wait until at most `left` calls of `train` aren't done."""
 
 
 Devices = Callable[[Shape, Choices, Tables, Sequence[npt.NDArray[np.float32]]], Blocks]
 """What makes a pack's blocks: of its shape, choices, tables, and its weights and moments, each [trials, parameters]."""
 
 
-class Parts(PackArrays):
+class GpuArrays(PackArrays):
     """A pack's trials on a device.
 
     Args:
@@ -113,54 +134,52 @@ class Parts(PackArrays):
 
     def __init__(self, trials: Sequence[Trial], state: Arrays | None, new_blocks: Devices) -> None:
         super().__init__(trials, state)
-        shape = new_shape(self._network, self._moves, self._cell.batch_size, self._question.starts.shape[1])
+        shape = new_shape(self._network, self._rule, self._cell.batch_size, self._target.starts.shape[1])
         self._blocks = new_blocks(shape, self._new_choices(), self._new_tables(), list(self._arrays.values()))
 
     # --- building -----------------------------------------------------------------------------------------
 
     def _new_choices(self) -> Choices:
-        moves = self._moves
+        rule = self._rule
         two = any(len(cell.interpolation_range) > 1 for cell in self._cells)
         return Choices(
-            self._question.operation, two, bool(moves.exponential.any()), moves.optimizer, moves.momentum,
-            bool(moves.squared), bool(moves.out_squared),
+            self._target.operation, two, bool(rule.exponential.any()), rule.optimizer, rule.momentum, rule.squared,
+            rule.out_squared,
         )  # fmt: skip
 
     def _new_tables(self) -> Tables:
-        moves, question = self._moves, self._question
         evaluated, sets = self._new_rows()
         return Tables(
             keys=round_keys(self._seeds),
-            spans=np.stack([question.starts, question.stops], -1).astype(np.uint64),
-            start=moves.start.astype(np.uint64),
+            spans=np.stack([self._target.starts, self._target.stops], -1).astype(np.uint64),
+            start=self._rule.start.astype(np.uint64),
             numbers=self._new_numbers(),
-            corrections=corrections(self._cell.iterations + 1),
+            corrections=self._corrections,
             evaluated=evaluated,
             sets=sets,
         )
 
     def _new_numbers(self) -> npt.NDArray[np.float32]:
-        source, moves = self._source, self._moves
+        source, rule = self._source, self._rule
         numbers = np.zeros((len(self._cells), NUMBERS), np.float32)
         numbers[:, INTERVAL], numbers[:, SECOND_INTERVAL] = source.low.T
         # The 24 bits of a number and its interval's width at once: a power of two moves the exponent only.
         numbers[:, SCALE] = source.width * np.float32(2.0**-24)
-        numbers[:, RATE], numbers[:, OUT_STRENGTH] = moves.rate, moves.out_strength
-        numbers[:, STRENGTH], numbers[:, LENGTH] = moves.strength, 1 / moves.length
+        numbers[:, RATE], numbers[:, OUT_STRENGTH] = rule.rate, rule.out_strength
+        numbers[:, STRENGTH], numbers[:, LENGTH] = rule.strength, 1 / rule.length
         return numbers
 
     def _new_rows(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.uint64]]:
-        """Draw each set of evaluation rows that occurs, and say which are whose."""
-        asked = [
+        """Draw each set of evaluation rows that occurs, and list which are each trial's: see `Tables`."""
+        pairs = [
             ((cell.interpolation_range, Purpose.VALIDATION), (cell.extrapolation_range, Purpose.TEST))
             for cell in self._cells
         ]
-        distinct = list(dict.fromkeys(one for both in asked for one in both))
+        distinct = list(dict.fromkeys(one for both in pairs for one in both))
         x = np.stack([self._draw_rows(*one) for one in distinct])
         planes = [x, logarithms(x)] if self._network.first.family == NALU else [x]
-        return np.stack(planes, 1), np.array(
-            [[distinct.index(one) for one in both] for both in asked], np.uint64
-        )
+        sets = np.array([[distinct.index(one) for one in both] for both in pairs], np.uint64)
+        return np.stack(planes, 1), sets
 
     def _draw_rows(self, range_: Range, purpose: Purpose) -> npt.NDArray[np.float32]:
         quads, rows = padded(self._cell.input_size, 4) // 4, self._cell.evaluation_rows
@@ -175,23 +194,24 @@ class Parts(PackArrays):
         self._blocks.train(which.astype(np.uint64), iteration, count)
 
     def wait(self, left: int = 0) -> None:
-        """Wait until so many calls of `update`, at most, aren't done."""
+        """Wait until at most `left` calls of `update` aren't done."""
         self._blocks.wait(left)
 
     def evaluate(self, which: npt.NDArray[np.int64]) -> Callable[[], dict[str, npt.NDArray[np.float32]]]:
         """Start an evaluation of the trials at some places; the result waits for it.
 
         Returns:
-            Validation MSE, test MSE, sparsity error, and whether a parameter is NaN; each [which].
+            Validation MSE, test MSE, sparsity error, and under ``has_nan`` 1 if a parameter is NaN, else 0;
+            each float32 [which].
         """
-        looked, rows = self._blocks.look(which.astype(np.uint64)), self._cell.evaluation_rows
+        pending, rows = self._blocks.evaluate(which.astype(np.uint64)), self._cell.evaluation_rows
 
         def result() -> dict[str, npt.NDArray[np.float32]]:
-            errors, found = looked()
+            errors, weights = pending()
             mean = (errors.sum(-1) / rows).astype(np.float32)
             return {
-                "validation_mse": mean[:, 0], "test_mse": mean[:, 1], "sparsity_error": found[:, 0],
-                "lost": found[:, 1],
+                "validation_mse": mean[:, 0], "test_mse": mean[:, 1], "sparsity_error": weights[:, 0],
+                "has_nan": weights[:, 1],
             }  # fmt: skip
 
         return result
@@ -204,7 +224,7 @@ class Parts(PackArrays):
 
 
 def round_keys(seeds: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint32]:
-    """Give Philox's keys of all rounds, uint32 [trials, 2, 10].
+    """Compute Philox's keys of all rounds, uint32 [trials, 2, 10], from seeds, [trials].
 
     Example:
         >>> [hex(key) for key in round_keys(np.array([7], np.uint64))[0, :, 1]]
@@ -215,31 +235,19 @@ def round_keys(seeds: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint32]:
     return (halves[:, :, None] + steps).astype(np.uint32)  # modulo 2**32
 
 
-def corrections(iterations: int) -> npt.NDArray[np.float32]:
-    """Give Adam's bias corrections of the first iterations, until they are 1, [iterations, 2].
-
-    Example:
-        >>> corrections(5_000_001)[[0, -1]].tolist()
-        [[10.0, 31.622776...], [1.0, 1.0]]
-    """
-    t = np.arange(1, min(iterations, SETTLED) + 1, dtype=np.float64)
-    found = np.stack([1 / (1 - BETA_1**t), 1 / np.sqrt(1 - BETA_2**t)], 1)
-    return found.astype(np.float32)
-
-
 def chunks(rows: int) -> int:
-    """Count the parts that evaluation rows are cut into, a block of threads each."""
+    """Count the chunks that evaluation rows are cut into, a block of threads each."""
     return -(-rows // EVALUATED_ROWS)
 
 
 @entry
-def _logarithms(x, found):  # type: ignore[no-untyped-def]
+def _logarithms(x, logs):  # type: ignore[no-untyped-def]
     for k in range(len(x)):
-        found[k] = logarithm(x[k])
+        logs[k] = logarithm(x[k])
 
 
 def logarithms(x: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Compute log(|x| + 1e-7) as the engines' units do."""
-    found = np.empty(x.size, np.float32)
-    _logarithms(x.reshape(-1), found)
-    return found.reshape(x.shape)
+    """Compute log(|x| + 1e-7), of x's shape, as the engines' units do."""
+    logs = np.empty(x.size, np.float32)
+    _logarithms(x.reshape(-1), logs)
+    return logs.reshape(x.shape)

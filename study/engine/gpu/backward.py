@@ -1,4 +1,4 @@
-"""The phase that takes rows from their sums to gradients, or only to their errors."""
+"""The phase that takes rows from their sums to gradients, and that which only finds their errors."""
 
 from __future__ import annotations
 
@@ -6,40 +6,52 @@ from typing import Any
 
 import numpy as np
 
-from study.engine.compiled.formulas import ADD, MUL, asked, fold
+from study.engine.compiled.formulas import ADD, MUL, combine, fold
 from study.engine.gpu.compile import inline
 from study.engine.gpu.draw import new_sums
 from study.engine.gpu.instructions import load4
 from study.engine.gpu.layout import Layout
-from study.engine.gpu.row_math import ONE, ZERO, first_rows, second_rows
+from study.engine.gpu.row_math import ONE, ZERO, first_layer, second_layer
 
 _ONE = np.uint64(1)
 
 
 def new_rows(layout: Layout) -> tuple[Any, Any]:
-    """Make the phase that takes rows from sums to gradients, thread = row; and that which only finds their errors."""
+    """Make the phase that takes rows from sums to gradients, and that which only finds their errors.
+
+        rows(t, x, a, u, u_grad, mul, gates, left, z, turn, operation)
+
+    Thread t < layout.rows takes row t of the pass. It adds up what `draw` left of its sums, computes hidden units,
+    output and target, writes the slopes of its sums to shared memory, and adds to z the gradients of the second layer
+    and of the biases. A row past the batch's end has slope 0.
+
+        row_error(x, a, u, mul, gates, left, evaluated, at_row, row_stride, plane, operation) -> squared error
+
+    `evaluated` are evaluation rows in global memory, as in `gpu.arrays.Tables`: the row's first four features lie at
+    `at_row`, the next four `row_stride` further on, their logarithms `plane` further on than the features; all uint64.
+    Other arguments are as in `Phases`.
+    """
     rows, batch, slices, sums = layout.rows, layout.shape.batch, layout.slices, layout.sums
     hidden, products, quads = layout.shape.hidden, layout.products, layout.quads
     at_partial, at_products = layout.at_partial, layout.at_products
     subset_sums, subsets, totals = layout.subset_sums, layout.shape.subsets, layout.totals
-    # A compiler finds a function by its name alone.
-    (first_forward, first_backward), (second_forward, second_backward) = (
-        first_rows(layout),
-        second_rows(layout),
-    )
+    # numba calls a function by a name of its own, not by an attribute.
+    first_forward, first_backward = first_layer(layout)
+    second_forward, second_backward = second_layer(layout)
     scale = np.float32(2 / batch)
     add_quad, logs = new_sums(layout), layout.logs
 
     @inline
     def target(a, operation):
-        found = asked(operation, a[subset_sums], a[subset_sums + subsets - 1])
+        total = combine(operation, a[subset_sums], a[subset_sums + subsets - 1])
         if operation in (ADD, MUL):
             for j in range(1, subsets):
-                found = fold(operation, found, a[subset_sums + j])
-        return found
+                total = fold(operation, total, a[subset_sums + j])
+        return total
 
     @inline
     def collect(t, x, a):
+        """Add to the first slice's sums those of the others, and multiply the products."""
         for part in range(slices - 1):
             at = np.uint64(at_partial + part * sums * rows) + t
             for k in range(sums):
@@ -51,20 +63,19 @@ def new_rows(layout: Layout) -> tuple[Any, Any]:
                     a[sums + o] = a[sums + o] * x[at + np.uint64(o * rows)]
 
     @inline
-    def backward_rows(t, x, a, u, u_grad, m, g, left, z, turn, operation):
+    def backward_rows(t, x, a, u, u_grad, mul, gates, left, z, turn, operation):
         if t < np.uint64(rows):
             collect(t, x, a)
-            wanted = target(a, operation)
-            first_forward(x, a, u, m, g)
-            y, total, made, share = second_forward(x, u, left)
-            slope = (y - wanted) * scale
+            expected = target(a, operation)
+            first_forward(x, a, u, mul, gates)
+            y, total, product, gate = second_forward(x, u, left)
+            slope = (y - expected) * scale
             slope = slope if np.uint64(turn) * np.uint64(rows) + t < np.uint64(batch) else slope * ZERO
-            second_backward(x, u, left, slope, y, total, made, share, u_grad, z)
-            first_backward(x, t, a, u, u_grad, m, g, z)
+            second_backward(x, u, left, slope, y, total, product, gate, u_grad, z)
+            first_backward(x, t, a, u, u_grad, mul, gates, z)
 
     @inline
-    def look(x, a, u, m, g, left, evaluated, at_row, row_stride, plane, operation):
-        """Give the squared error of an evaluation row: quads lie `row_stride` apart, logarithms `plane` further on."""
+    def row_error(x, a, u, mul, gates, left, evaluated, at_row, row_stride, plane, operation):
         for k in range(sums):
             a[k] = ZERO
         for k in range(sums, totals):
@@ -79,9 +90,9 @@ def new_rows(layout: Layout) -> tuple[Any, Any]:
             else:
                 add_quad(x, quad, a, f0, f1, f2, f3, f0, f1, f2, f3)
             quad += _ONE
-        wanted = target(a, operation)
-        first_forward(x, a, u, m, g)
+        expected = target(a, operation)
+        first_forward(x, a, u, mul, gates)
         y, _, _, _ = second_forward(x, u, left)
-        return (y - wanted) * (y - wanted)
+        return (y - expected) * (y - expected)
 
-    return backward_rows, look
+    return backward_rows, row_error

@@ -1,6 +1,6 @@
 """How the phases are compiled: in parts, which are inlined as machine code.
 
-Numba's own inlining, of Python, looks at a function anew wherever it is called: all would take twice as long.
+numba's own inlining, of Python code, analyses a function again wherever it is called, which takes twice as long.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The blocks of the fused GPU engine on a CUDA device: memory and streams by torch, launches by cuda.core.
 
-Nothing waits for the device but what needs its results: `look` gives a function to call later, `train` returns at once.
+Only what needs results waits for the device: `train` returns at once, and `evaluate` gives a function to call later.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from cuda.core import Device, Kernel, LaunchConfig, ObjectCode, Stream, launch
 from cuda.core.utils import FileStreamProgramCache
 
 import tasks.stream
-from study.engine.gpu.arrays import Blocks, Choices, Looked, Tables, chunks
+from study.engine.gpu.arrays import Blocks, Choices, Evaluation, Tables, chunks
 from study.engine.gpu.kernels import compile_kernels
 from study.engine.gpu.layout import Layout, Shape, new_layout
 from study.errors import DeviceError
@@ -31,9 +31,9 @@ from tasks.compile import digest
 
 _CACHE_BYTES = 256 * 2**20
 _ELF = b"\x7fELF"
-# More a thread can't name.
+# An instruction has room for no more.
 _MOST_REGISTERS = 255
-# On a multiprocessor: four blocks, say, that hide each other's barriers.
+# On a multiprocessor: four blocks of 128, for example, so that some work while others wait at a barrier.
 _WANTED_THREADS = 512
 _STAMP = digest((*sorted(Path(__file__).parents[1].rglob("*.py")), Path(tasks.stream.__file__)))
 
@@ -46,7 +46,7 @@ class CudaBlocks(Blocks):
         choices: of the pack.
         tables: of the trials.
         state: weights and both moments, each [trials, parameters]; copied.
-        registers: of a thread, at most; None to choose them.
+        registers: the most of a thread; None to choose them.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class CudaBlocks(Blocks):
         capability = torch.cuda.get_device_capability(self._device)
         self._layout = new_layout(shape)
         registers = registers or registers_of(self._layout)
-        self._train, self._look = _kernels(shape, choices, capability, registers)
+        self._train, self._evaluate = _kernels(shape, choices, capability, registers)
         self._stream = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
         self._to_launch = Stream.from_handle(self._stream.cuda_stream)
         self._shape, self._rows = state[0].shape, tables.evaluated.shape[3]
@@ -80,17 +80,17 @@ class CudaBlocks(Blocks):
         return torch.from_numpy(np.ascontiguousarray(array).reshape(-1).view(np.uint8)).to(self._device)
 
     def _places(self, which: npt.NDArray[np.uint64]) -> int:
-        """Give the address of places on the device; they seldom change."""
-        known = which.tobytes()
-        if known != self._which[0]:
-            self._which = (known, self._upload(which))
+        """Upload places, unless they are those of the last call, and return their address on the device."""
+        content = which.tobytes()
+        if content != self._which[0]:
+            self._which = (content, self._upload(which))
         return self._which[1].data_ptr()
 
     def _addresses(self, *names: str) -> list[int]:
         return [self._tables[name].data_ptr() for name in names]
 
     def train(self, which: npt.NDArray[np.uint64], iteration: int, count: int) -> None:
-        """Make `count` updates of the trials at some places, from `iteration` on."""
+        """Update some trials; see `Blocks`."""
         with torch.cuda.stream(self._stream):
             arguments = [
                 self._places(which), iteration, count, self._settled,
@@ -102,26 +102,26 @@ class CudaBlocks(Blocks):
             event.record(self._stream)
         self._launched.append(event)
 
-    def look(self, which: npt.NDArray[np.uint64]) -> Callable[[], Looked]:
-        """Evaluate the trials at some places as they are now; the result waits for it."""
+    def evaluate(self, which: npt.NDArray[np.uint64]) -> Callable[[], Evaluation]:
+        """Start to evaluate the trials at some places as they are now; see `Blocks`."""
         count, cut = len(which), chunks(self._rows)
         with torch.cuda.stream(self._stream):
             errors = torch.empty(count, 2, cut, dtype=torch.float64, device=self._device)
-            found = torch.empty(count, 2, dtype=torch.float32, device=self._device)
+            weights = torch.empty(count, 2, dtype=torch.float32, device=self._device)
             arguments = [
                 self._places(which), *self._addresses("sets", "evaluated", "spans"), self._state[0].data_ptr(),
-                self._rows, errors.data_ptr(), found.data_ptr(),
+                self._rows, errors.data_ptr(), weights.data_ptr(),
             ]  # fmt: skip
-            self._launch(self._look, (count, cut, 2), arguments)
-            here = [torch.empty_like(tensor, device="cpu", pin_memory=True) for tensor in (errors, found)]
-            for to, tensor in zip(here, (errors, found), strict=True):
+            self._launch(self._evaluate, (count, cut, 2), arguments)
+            here = [torch.empty_like(tensor, device="cpu", pin_memory=True) for tensor in (errors, weights)]
+            for to, tensor in zip(here, (errors, weights), strict=True):
                 to.copy_(tensor, non_blocking=True)
             event = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]
             event.record(self._stream)
 
-        def result() -> Looked:
+        def result() -> Evaluation:
             event.synchronize()
-            return Looked(here[0].numpy(), here[1].numpy())
+            return Evaluation(here[0].numpy(), here[1].numpy())
 
         return result
 
@@ -131,7 +131,7 @@ class CudaBlocks(Blocks):
         return [tensor.cpu().numpy().view(np.float32).reshape(self._shape) for tensor in self._state]
 
     def wait(self, left: int) -> None:
-        """Wait until so many calls of `train`, at most, aren't done."""
+        """Wait until at most `left` calls of `train` aren't done."""
         while len(self._launched) > left:
             self._launched.popleft().synchronize()
 
@@ -142,7 +142,15 @@ class CudaBlocks(Blocks):
 
 
 def blocks_at_once(layout: Layout, registers: int | None = None) -> int:
-    """Count the blocks of a layout that the current device has room for, with so many registers a thread."""
+    """Count the blocks that the current device has room for.
+
+    Args:
+        layout: of a block.
+        registers: of a thread, 1 to 255; None for `registers_of`.
+
+    Returns:
+        At least one for each multiprocessor.
+    """
     has = Device(torch.cuda.current_device()).properties
     by_registers = has.max_registers_per_multiprocessor // (
         (registers or registers_of(layout)) * layout.threads
@@ -151,7 +159,10 @@ def blocks_at_once(layout: Layout, registers: int | None = None) -> int:
 
 
 def registers_of(layout: Layout) -> int:
-    """Choose how many registers a thread may have: a fourth of them a block, more if memory lets fewer blocks in."""
+    """Choose how many registers a thread may have, up to 255.
+
+    A block gets a fourth of a multiprocessor's, or more if fewer blocks fit into its shared memory.
+    """
     has = Device(torch.cuda.current_device()).properties
     blocks = max(1, min(_WANTED_THREADS // layout.threads, _blocks_by_memory(layout)))
     return int(min(_MOST_REGISTERS, has.max_registers_per_multiprocessor // (layout.threads * blocks)))
@@ -159,7 +170,7 @@ def registers_of(layout: Layout) -> int:
 
 def _blocks_by_memory(layout: Layout) -> int:
     has = Device(torch.cuda.current_device()).properties
-    # A block takes a KiB more than it asks for.
+    # A block takes a KiB more than its launch says.
     return int(has.max_shared_memory_per_multiprocessor // (4 * layout.size + 1024))
 
 
@@ -170,13 +181,13 @@ def _kernels(
     """Load the kernels of a shape, from disk or newly compiled."""
     made_of = (_STAMP, numba.__version__, numba_cuda.__version__, shape, choices, capability, registers)
     key = hashlib.sha256(repr(made_of).encode()).digest()
-    kept = _kept(key)
-    if kept is not None:
+    cached = _read_cache(key)
+    if cached is not None:
         with suppress(Exception):  # assembled under another driver, on a disk that machines share
-            return _load(kept)
+            return _load(cached)
     try:
         codes = compile_kernels(new_layout(shape), choices, capability, registers)
-        return _load(_keep(key, codes))
+        return _load(_write_cache(key, codes))
     except Exception as error:
         raise DeviceError(
             "device: no kernel could be made for this GPU, of compute capability {}.{}; see docs/gpu.md, or use "
@@ -185,23 +196,23 @@ def _kernels(
 
 
 def _load(codes: tuple[bytes, bytes]) -> tuple[Kernel, Kernel]:
-    made = [
+    train, evaluate = (
         ObjectCode.from_cubin(code) if code.startswith(_ELF) else ObjectCode.from_ptx(code) for code in codes
-    ]
-    return made[0].get_kernel("train"), made[1].get_kernel("look")
+    )
+    return train.get_kernel("train"), evaluate.get_kernel("evaluate")
 
 
-def _kept(key: bytes) -> tuple[bytes, bytes] | None:
+def _read_cache(key: bytes) -> tuple[bytes, bytes] | None:
     """Find machine code on disk."""
     with suppress(OSError, KeyError), FileStreamProgramCache(max_size_bytes=_CACHE_BYTES) as cache:
-        return cache[key + b"train"], cache[key + b"look"]
+        return cache[key + b"train"], cache[key + b"evaluate"]
     return None
 
 
-def _keep(key: bytes, codes: tuple[ObjectCode, ObjectCode]) -> tuple[bytes, bytes]:
-    """Keep machine code on disk, if there is a place for it."""
+def _write_cache(key: bytes, codes: tuple[ObjectCode, ObjectCode]) -> tuple[bytes, bytes]:
+    """Write machine code to disk, if there is a place for it."""
     with suppress(OSError), FileStreamProgramCache(max_size_bytes=_CACHE_BYTES) as cache:
-        for name, code in zip((b"train", b"look"), codes, strict=True):
+        for name, code in zip((b"train", b"evaluate"), codes, strict=True):
             cache[key + name] = code
-    train, look = (bytes(code.code) for code in codes)
-    return train, look
+    train, evaluate = (bytes(code.code) for code in codes)
+    return train, evaluate

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-import tasks.stream
-from study.engine.compiled.codes import ADAM
+from study.engine.compiled.cache import SOURCES
+from study.engine.compiled.formulas import sparsity_strength_in_float32
 from study.engine.gpu.arrays import (
     INTERVAL,
     LENGTH,
@@ -27,30 +27,25 @@ from study.engine.gpu.arrays import (
     STRENGTH,
     Blocks,
     Choices,
-    Looked,
+    Evaluation,
     Tables,
     chunks,
 )
-from study.engine.gpu.draw import Drawing
-from study.engine.gpu.layout import EVALUATED_ROWS, Layout, Shape, factors, new_layout, parameters
+from study.engine.gpu.draw import TrialStream
+from study.engine.gpu.layout import EVALUATED_ROWS, Layout, Shape, new_layout
 from study.engine.gpu.phases import new_phases
 from study.engine.gpu.row_math import ZERO
-from study.engine.gpu.weight_update import Step, sparsity_strength
+from study.engine.gpu.weight_update import Step
+from study.engine.update_rule import ADAM
 from tasks.compile import cached, digest
 from tasks.stream import ROUNDS
 
-_HERE = Path(__file__).parent
-_SOURCES = (
-    *sorted(_HERE.glob("*.py")),
-    *sorted((_HERE.parent / "compiled").glob("*.py")),
-    *sorted((_HERE.parent / "cpu").glob("*.py")),
-    Path(tasks.stream.__file__),
-)
-_compiled = partial(cached, digest(_SOURCES), error_model="numpy", _nrt=False)
+_STAMP = digest((*SOURCES, *sorted(Path(__file__).parent.glob("*.py"))))
+_compiled = partial(cached, _STAMP, error_model="numpy", _nrt=False)
 
 
 class Threads(NamedTuple):
-    """What the threads of a block keep to themselves, [threads, ...]; on a GPU their registers. See `new_threads`."""
+    """What each thread of a block has to itself, [threads, ...], scratch but once; see `new_threads` and `Phases`."""
 
     a: Any
     d: Any
@@ -65,31 +60,28 @@ class Threads(NamedTuple):
     f2: Any
     u: Any
     u_grad: Any
-    made: Any
+    mul: Any
     gates: Any
     left: Any
     x: Any
 
 
 def new_threads(layout: Layout) -> Threads:
-    """Make the arrays of a block; scratch of a phase is one array for all threads."""
-    hidden, first, second = layout.shape.hidden, layout.shape.first, layout.shape.second
-    kept = layout.rounds * max(1, factors(first))
-    kinds_2 = parameters(second)
+    """Make the arrays of a block; scratch of a phase is one array for all threads, and shared memory starts as NaN."""
     own = (
-        layout.totals, 4 * layout.outputs, layout.row_sums, *[layout.slots] * 3, kept, *[kinds_2] * 3,
-        max(1, factors(second)),
+        layout.totals, 4 * layout.outputs, layout.row_sums, *[layout.slots] * 3, layout.factor_slots,
+        *[layout.second_slots] * 3, layout.second_factor_slots,
     )  # fmt: skip
     arrays = [np.zeros((layout.threads, count), np.float32) for count in own]
-    scratch = [np.zeros(hidden, np.float32) for _ in range(5)]
+    scratch = [np.zeros(layout.shape.hidden, np.float32) for _ in range(5)]
     return Threads(*(*arrays, *scratch, np.full(layout.size, np.nan, np.float32)))
 
 
 @cache
 def emulation(shape: Shape) -> tuple[Layout, Any, Any]:
-    """Compile train and look for a shape."""
+    """Compile `train` and `evaluate` for a shape."""
     layout = new_layout(shape)
-    return layout, _train(layout), _look(layout)
+    return layout, _train(layout), _evaluate(layout)
 
 
 def _train(layout: Layout) -> Any:
@@ -106,12 +98,12 @@ def _train(layout: Layout) -> Any:
         order, own_arrays, choices, which, iteration, count, keys, spans, start, numbers, corrections, weight,
         first, second_moment
     ):  # fmt: skip
-        (a, d, z, p, m, v, f, p2, m2, v2, f2, u, u_grad, made, gates, left, x) = own_arrays
+        (a, d, z, p, m, v, f, p2, m2, v2, f2, u, u_grad, mul, gates, left, x) = own_arrays
         settled = np.uint64(len(corrections) // 2 - 1)
         for s in which:
             at, mine = s * parameters_, s * np.uint64(NUMBERS)
             key = s * np.uint64(2 * ROUNDS)
-            drawing = Drawing(
+            stream = TrialStream(
                 keys[key : key + np.uint64(ROUNDS)], keys[key + np.uint64(ROUNDS) : key + np.uint64(2 * ROUNDS)],
                 numbers[mine + np.uint64(INTERVAL)], numbers[mine + np.uint64(SECOND_INTERVAL)],
                 numbers[mine + np.uint64(SCALE)], choices.two,
@@ -128,7 +120,7 @@ def _train(layout: Layout) -> Any:
                 now = min(np.uint64(i), settled)
                 c1, c2 = corrections[np.uint64(2) * now], corrections[np.uint64(2) * now + np.uint64(1)]
                 how = Step(
-                    sparsity_strength(np.uint64(i), begin, length, full, choices.exponential), out,
+                    sparsity_strength_in_float32(np.uint64(i), begin, length, full, choices.exponential), out,
                     rate * c1 if choices.optimizer == ADAM else rate, c2, choices.momentum, choices.optimizer,
                     choices.squared, choices.out_squared,
                 )  # fmt: skip
@@ -137,9 +129,9 @@ def _train(layout: Layout) -> Any:
                         z[t, k] = ZERO
                 for turn in range(passes):
                     for t in order:
-                        draw(t, x, a[t], turn, i, drawing)
+                        draw(t, x, a[t], turn, i, stream)
                     for t in order:
-                        rows(t, x, a[t], u, u_grad, made, gates, left, z[t], turn, choices.operation)
+                        rows(t, x, a[t], u, u_grad, mul, gates, left, z[t], turn, choices.operation)
                     for t in order:
                         outer(t, x, d[t], turn)
                     if products:
@@ -162,21 +154,18 @@ def _train(layout: Layout) -> Any:
     return train
 
 
-def _look(layout: Layout) -> Any:
+def _evaluate(layout: Layout) -> Any:
     phases = new_phases(layout)
-    load, put, look, squares = phases.load, phases.put, phases.look, phases.squares
+    load, put, row_error, error_sum = phases.load, phases.put, phases.row_error, phases.error_sum
     parameters_, span = np.uint64(layout.parameters), np.uint64(2 * layout.shape.subsets)
     distance, furthest, threads = phases.distance, phases.furthest, layout.threads
     quads, planes, chunk = layout.quads, 1 + layout.logs, np.uint64(EVALUATED_ROWS)
 
     @_compiled(made_for=(layout.shape, layout.rows))
-    def look_all(
-        order, own_arrays, choices, which, sets, evaluated, spans, weight, rows, errors, found
+    def evaluate(
+        order, own_arrays, choices, which, sets, evaluated, spans, weight, rows, errors, weights
     ):  # fmt: skip
-        a, p, f, p2, f2 = own_arrays.a, own_arrays.p, own_arrays.f, own_arrays.p2, own_arrays.f2
-        u, made, gates, left, x = (
-            own_arrays.u, own_arrays.made, own_arrays.gates, own_arrays.left, own_arrays.x
-        )  # fmt: skip
+        (a, _, _, p, _, _, f, p2, _, _, f2, u, _, mul, gates, left, x) = own_arrays
         plane = np.uint64(quads) * np.uint64(4 * rows)
         set_size = plane * np.uint64(planes)
         for k in range(len(which)):
@@ -192,18 +181,18 @@ def _look(layout: Layout) -> Any:
                         row = np.uint64(c) * chunk + t
                         end = min(np.uint64(c + 1) * chunk, np.uint64(rows))
                         while row < end:
-                            total += look(
-                                x, a[t], u, made, gates, left, evaluated, base + np.uint64(4) * row,
+                            total += row_error(
+                                x, a[t], u, mul, gates, left, evaluated, base + np.uint64(4) * row,
                                 np.uint64(4 * rows), plane, choices.operation,
                             )  # fmt: skip
                             row += np.uint64(threads)
                         x[t] = total
-                    errors[k, of, c] = squares(np.uint64(0), x)
+                    errors[k, of, c] = error_sum(x)
             for t in order:
                 x[t], x[np.uint64(threads) + t] = distance(t, p[t], f[t], p2[t], f2[t])
-            found[k, 0], found[k, 1] = furthest(x)
+            weights[k, 0], weights[k, 1] = furthest(x)
 
-    return look_all
+    return evaluate
 
 
 class EmulatedBlocks(Blocks):
@@ -221,7 +210,7 @@ class EmulatedBlocks(Blocks):
         self, shape: Shape, choices: Choices, tables: Tables, state: Sequence[npt.NDArray[np.float32]], *,
         backwards: bool = False,
     ) -> None:  # fmt: skip
-        layout, self._train, self._look = emulation(shape)
+        layout, self._train, self._evaluate = emulation(shape)
         self._choices, self._tables = choices, tables
         self._state = [array.copy() for array in state]
         order = np.arange(layout.threads, dtype=np.uint64)
@@ -229,7 +218,7 @@ class EmulatedBlocks(Blocks):
         self._threads = new_threads(layout)
 
     def train(self, which: npt.NDArray[np.uint64], iteration: int, count: int) -> None:
-        """Make `count` updates of the trials at some places, from `iteration` on."""
+        """Update some trials; see `Blocks`."""
         tables = self._tables
         self._train(
             self._order, self._threads, self._choices, which, iteration, count, tables.keys.reshape(-1),
@@ -237,19 +226,21 @@ class EmulatedBlocks(Blocks):
             tables.corrections.reshape(-1), *(array.reshape(-1) for array in self._state),
         )  # fmt: skip
 
-    def look(self, which: npt.NDArray[np.uint64]) -> Callable[[], Looked]:
-        """Evaluate the trials at some places as they are now."""
+    def evaluate(self, which: npt.NDArray[np.uint64]) -> Callable[[], Evaluation]:
+        """Evaluate the trials at some places as they are now; see `Blocks`."""
         tables, rows = self._tables, self._tables.evaluated.shape[3]
-        looked = Looked(np.zeros((len(which), 2, chunks(rows))), np.zeros((len(which), 2), np.float32))
-        self._look(
+        evaluation = Evaluation(
+            np.zeros((len(which), 2, chunks(rows))), np.zeros((len(which), 2), np.float32)
+        )
+        self._evaluate(
             self._order, self._threads, self._choices, which, tables.sets, tables.evaluated.reshape(-1),
-            tables.spans.reshape(-1), self._state[0].reshape(-1), rows, *looked,
+            tables.spans.reshape(-1), self._state[0].reshape(-1), rows, *evaluation,
         )  # fmt: skip
-        return lambda: looked
+        return lambda: evaluation
 
     def read(self) -> list[npt.NDArray[np.float32]]:
         """Copy weights and both moments out."""
         return [array.copy() for array in self._state]
 
     def wait(self, left: int) -> None:
-        """Wait for nothing: it is done."""
+        """Return at once: everything is done."""

@@ -1,7 +1,7 @@
 """The fused GPU engine: what it refuses, how many trials fill a device, slices of time.
 
-What keeps a trial's bits independent of its pack: a block knows nothing of the others, and its sums have an order that
-hangs on the cell's shape alone (`layout`). What a slice of time decides is how many iterations a launch makes.
+What keeps a trial's bits independent of its pack: a block knows nothing of the others, and the order of its sums
+follows from the cell's shape alone (`layout`). A slice of time only decides how many iterations a launch makes.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import torch
 from study.engine.base import Engine, Training
 from study.engine.compiled.codes import CODES, no_gradient
 from study.engine.device import check_device, room_for
-from study.engine.gpu.arrays import Devices, Parts
+from study.engine.gpu.arrays import Devices, GpuArrays
 from study.engine.gpu.layout import Layout, Shape, new_layout, refusal
-from study.engine.training import Arrays, Looked, SlicedTraining
+from study.engine.training import Arrays, PendingEvaluation, SlicedTraining
 from study.errors import DeviceError
 from study.records import Cell, Checkpoint, Pack, Trial
 from tasks import MODELS, ArithmeticTask
@@ -54,7 +54,7 @@ class GpuEngine(Engine):
         return reason or refusal(_shape(cell))
 
     def memory_mb(self, pack: Pack) -> float:
-        """Estimate from what `Parts` holds: parameters three times over, evaluation rows of each range."""
+        """Estimate from what `GpuArrays` holds: parameters three times over, evaluation rows of each range."""
         cell, trials = pack.trials[0].cell, len(pack.trials)
         layout = _layout(cell)
         sets = {
@@ -74,7 +74,7 @@ class GpuEngine(Engine):
         return blocks_at_once(_layout(cell))
 
     def is_compiled(self, cell: Cell) -> bool | None:
-        """Say that it isn't known, since kernels are of a shape; without a device there is nothing to compile."""
+        """Return None: kernels are of a shape, and so it isn't known. Without a device there is nothing to compile."""
         return None if torch.cuda.is_available() and not self._emulated else True
 
     def prepare(self, cell: Cell) -> None:
@@ -118,17 +118,9 @@ def _installed() -> bool:
 
 
 def _shape(cell: Cell) -> Shape:
-    """Make the shape of a cell, but for how its parameters are held: that takes no room."""
-    model = MODELS[cell.model]
-    return Shape(
-        cell.input_size,
-        cell.hidden_size,
-        cell.batch_size,
-        cell.subsets,
-        CODES[model.first],
-        CODES[model.second],
-        (),
-    )
+    """Make the shape of a cell, but for how its parameters move, which takes no memory."""
+    units = (CODES[MODELS[cell.model].first], CODES[MODELS[cell.model].second])
+    return Shape(cell.input_size, cell.hidden_size, cell.batch_size, cell.subsets, *units, ())
 
 
 def _layout(cell: Cell) -> Layout:
@@ -144,41 +136,41 @@ class GpuTraining(SlicedTraining):
         self._new_blocks = new_blocks
         self._calls = 0
         self._update_s = 0.0
-        self._lost_now: npt.NDArray[np.bool_] = np.zeros(0, bool)
+        self._nan: npt.NDArray[np.bool_] = np.zeros(0, bool)
         self._since: tuple[float, int] | None = None
         super().__init__(engine, pack, device, checkpoint)
 
     def _begin(self, arrays: Arrays | None) -> None:
-        self._parts = Parts(self._pack.trials, arrays, self._new_blocks)
+        self._arrays = GpuArrays(self._pack.trials, arrays, self._new_blocks)
 
     def _which(self) -> npt.NDArray[np.int64]:
-        """Give the places of the trials that still train."""
+        """Find the places of the trials that still train."""
         return np.flatnonzero(self._scores.active)
 
-    def _evaluate(self) -> Looked:
-        looked = self._parts.evaluate(self._which())
+    def _start_evaluation(self) -> PendingEvaluation:
+        pending = self._arrays.evaluate(self._which())
 
         def result() -> dict[str, npt.NDArray[np.float32]]:
-            found = looked()
-            self._lost_now = found.pop("lost") != 0
-            return found
+            metrics = pending()
+            self._nan = metrics.pop("has_nan") != 0
+            return metrics
 
         return result
 
-    def _lost(self) -> npt.NDArray[np.bool_]:
-        return self._lost_now
+    def _has_nan(self) -> npt.NDArray[np.bool_]:
+        return self._nan
 
     def _update(self, most: int, for_s: float) -> int:
         count = min(most, self._fitting(for_s))
         began = time.perf_counter()
         if self._since is None:
             self._since = (began, self._iteration)
-        self._parts.update(self._which(), self._iteration, count)
+        self._arrays.update(self._which(), self._iteration, count)
         self._calls += 1
         if self._update_s:
-            self._parts.wait(2)  # the device has something to do while the next is made ready
+            self._arrays.wait(2)  # the device has work while the next launch is prepared
         else:
-            self._parts.wait()
+            self._arrays.wait()
             # The first call loads, or compiles: it says nothing of the next.
             self._update_s = (time.perf_counter() - began) / count if self._calls > 1 else 0.0
             self._since = None
@@ -189,8 +181,8 @@ class GpuTraining(SlicedTraining):
             return 1 if self._calls == 0 else _CALIBRATION
         return max(1, int(min(for_s, _LAUNCH_S) / self._update_s))
 
-    def _rest(self) -> None:
-        self._parts.wait()
+    def _synchronise(self) -> None:
+        self._arrays.wait()
         if self._since is not None:
             began, first = self._since
             if self._iteration > first:
@@ -198,4 +190,4 @@ class GpuTraining(SlicedTraining):
             self._since = None
 
     def _state(self) -> dict[str, npt.NDArray[Any]]:
-        return self._parts.state()
+        return self._arrays.state()

@@ -1,4 +1,4 @@
-"""The phases of an evaluation: sums of squared errors, and the distance of weights from whole numbers."""
+"""What an evaluation computes over a block: the sum of squared errors, and how far weights are from -1, 0 and 1."""
 
 from __future__ import annotations
 
@@ -6,75 +6,76 @@ from typing import Any
 
 import numpy as np
 
+from study.engine.compiled.formulas import discrete_distance, larger
 from study.engine.gpu.compile import inline
-from study.engine.gpu.layout import Layout, effective, has_bias, parameters
+from study.engine.gpu.layout import Layout, effective, parameters
 from study.engine.gpu.row_math import ONE, ZERO
-from study.engine.gpu.weight_update import weight
+from study.engine.gpu.weight_update import new_weights
 
 
-def new_squares(layout: Layout) -> Any:
-    """Make the phase that adds up what the threads left in shared memory, in a fixed order and in float64."""
+def new_error_sum(layout: Layout) -> Any:
+    """Make what adds up the squared errors that the threads left in shared memory, in a fixed order.
+
+        error_sum(x) -> float64
+
+    x is as in `gpu.phases.Phases`; thread t has left its number in x[t].
+    """
     threads = layout.threads
 
     @inline
-    def squares(t, x):
+    def error_sum(x):
         total = np.float64(0)
         for k in range(threads):
             total += np.float64(x[np.uint64(k)])
         return total
 
-    return squares
+    return error_sum
 
 
 def new_distances(layout: Layout) -> tuple[Any, Any]:
-    """Make what finds the sparsity error: `distance` of a thread's weights, `furthest` of all threads' distances.
+    """Make what finds the sparsity error, and whether a parameter is NaN.
 
-    Each is the largest distance from -1, 0 or 1, with NaN the largest of all; and whether a parameter is NaN.
+        distance(t, p, f, p2, f2) -> worst, has_nan
+        furthest(x) -> worst, has_nan
+
+    `worst` is the largest distance of an effective weight from -1, 0 or 1, NaN being the largest of all; `has_nan` is
+    1 if a parameter is NaN, else 0; both float32. `distance` takes a thread's weights, `furthest` what all threads left
+    in shared memory: thread t its `worst` in x[t] and its `has_nan` in x[threads + t]. Arguments are as in
+    `gpu.phases.Phases`.
     """
     shape, threads = layout.shape, layout.threads
     rounds, hidden, features, n = layout.rounds, shape.hidden, layout.features, shape.inputs
     kinds, kinds_2 = parameters(shape.first), parameters(shape.second)
-    first_effective, _ = weight(shape.first, shape.rules[:kinds])
-    second_effective, _ = weight(shape.second, shape.rules[kinds + has_bias(shape.first) :])
+    (first_effective, _), (second_effective, _) = new_weights(shape)
     both, both_2 = effective(shape.first) == 3, effective(shape.second) == 3
 
     @inline
-    def larger(a, b):
-        return a if a > b or a != a else b
-
-    @inline
-    def from_whole(w):
-        size = abs(w)
-        rest = abs(ONE - size)
-        return size if size < rest or size != size else rest
-
-    @inline
     def distance(t, p, f, p2, f2):
-        worst, lost = ZERO, ZERO
+        worst, has_nan = ZERO, ZERO
         for j in range(rounds):
             e = t + np.uint64(j * threads)
             if e < np.uint64(hidden * features) and e % np.uint64(features) < np.uint64(n):
                 of_sum, _, of_product = first_effective(p, f, j)
-                worst = larger(worst, from_whole(of_sum))
+                worst = larger(worst, discrete_distance(of_sum))
                 if both:
-                    worst = larger(worst, from_whole(of_product))
+                    worst = larger(worst, discrete_distance(of_product))
                 for k in range(kinds):
-                    lost = lost if p[kinds * j + k] == p[kinds * j + k] else ONE
+                    has_nan = has_nan if p[kinds * j + k] == p[kinds * j + k] else ONE
         if t < np.uint64(hidden):
             of_sum, _, of_product = second_effective(p2, f2, 0)
-            worst = larger(worst, from_whole(of_sum))
+            worst = larger(worst, discrete_distance(of_sum))
             if both_2:
-                worst = larger(worst, from_whole(of_product))
+                worst = larger(worst, discrete_distance(of_product))
         for k in range(kinds_2):
-            lost = lost if p2[k] == p2[k] else ONE
-        return worst, lost
+            has_nan = has_nan if p2[k] == p2[k] else ONE
+        return worst, has_nan
 
     @inline
     def furthest(x):
-        worst, lost = ZERO, ZERO
+        worst, has_nan = ZERO, ZERO
         for k in range(threads):
             worst = larger(worst, x[np.uint64(k)])
-            lost = larger(lost, x[np.uint64(threads + k)])
-        return worst, lost
+            has_nan = larger(has_nan, x[np.uint64(threads + k)])
+        return worst, has_nan
 
     return distance, furthest

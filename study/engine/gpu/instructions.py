@@ -25,7 +25,7 @@ def _on_gpu(builder: Any) -> bool:
 
 @_intrinsic  # type: ignore[untyped-decorator]
 def product(typing: Any, word: Any, factor: Any) -> Any:
-    """Multiply two uint32, and give the lower and the upper half of the product."""
+    """Multiply two uint32: the lower and the upper half of the product, uint32 each."""
     signature = _tuple_of(types.uint32, 2)(types.uint32, types.uint32)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -46,7 +46,7 @@ def product(typing: Any, word: Any, factor: Any) -> Any:
 
 
 def _four(context: Any, builder: Any, kind: Any, numbers: Any, at: Any) -> tuple[Any, int]:
-    """Give a pointer to four neighbours, and how far it is known to be aligned."""
+    """Compute a pointer to four neighbours, and the bytes that it is known to be aligned to."""
     data = numbers
     if isinstance(kind, types.Array):
         data = cgutils.create_struct_proxy(kind)(context, builder, value=numbers).data
@@ -56,7 +56,7 @@ def _four(context: Any, builder: Any, kind: Any, numbers: Any, at: Any) -> tuple
 
 @_intrinsic  # type: ignore[untyped-decorator]
 def load4(typing: Any, numbers: Any, at: Any) -> Any:
-    """Load four neighbours of a float32 array, or from a pointer, at a place that is a multiple of 4."""
+    """Load four neighbours of a float32 array, or from a pointer, at a uint64 place that is a multiple of 4."""
     signature = _tuple_of(types.float32, 4)(numbers, types.uint64)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -70,7 +70,7 @@ def load4(typing: Any, numbers: Any, at: Any) -> Any:
 
 @_intrinsic  # type: ignore[untyped-decorator]
 def store4(typing: Any, numbers: Any, at: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
-    """Store four neighbours into a float32 array at a place that is a multiple of 4."""
+    """Store four float32 neighbours into an array at a uint64 place that is a multiple of 4."""
     signature = types.void(numbers, types.uint64, *[types.float32] * 4)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

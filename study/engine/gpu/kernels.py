@@ -1,6 +1,6 @@
 """The kernels of the fused GPU engine, compiled for a device; the only file that imports numba.cuda.
 
-They follow `gpu.emulated` line by line: what is a loop over threads there ends with a barrier here. Compiled are they
+They follow `gpu.emulated` line by line: what is a loop over threads there ends with a barrier here. They are compiled
 without contracting products and sums, so that the bits are the same too.
 """
 
@@ -16,7 +16,7 @@ from numba import cuda, float32, float64, int64, types, uint32, uint64
 from numba.cuda import compiler as cuda_compiler
 from numba.cuda.cudadrv import nvvm
 
-from study.engine.compiled.codes import ADAM
+from study.engine.compiled.formulas import sparsity_strength_in_float32
 from study.engine.gpu.arrays import (
     INTERVAL,
     LENGTH,
@@ -28,11 +28,12 @@ from study.engine.gpu.arrays import (
     STRENGTH,
     Choices,
 )
-from study.engine.gpu.draw import Drawing
-from study.engine.gpu.layout import EVALUATED_ROWS, Layout, factors, parameters
+from study.engine.gpu.draw import TrialStream
+from study.engine.gpu.layout import EVALUATED_ROWS, Layout
 from study.engine.gpu.phases import new_phases
 from study.engine.gpu.row_math import ZERO
-from study.engine.gpu.weight_update import Step, sparsity_strength
+from study.engine.gpu.weight_update import Step
+from study.engine.update_rule import ADAM
 from tasks.stream import ROUNDS
 
 # mypy takes numba's own, older module for this one.
@@ -42,10 +43,10 @@ _nvvm: Any = nvvm
 
 _F, _W, _U, _D = (types.CPointer(kind) for kind in (float32, uint32, uint64, float64))
 TRAIN_TYPES = (_U, int64, int64, int64, _W, _U, _U, _F, _F, _F, _F, _F)
-LOOK_TYPES = (_U, _U, _F, _U, _F, int64, _D, _F)
+EVALUATE_TYPES = (_U, _U, _F, _U, _F, int64, _D, _F)
 
 REGISTERS = 128
-"""Of a thread, at most, if its block is one of four on a multiprocessor: they share 65,536."""
+"""The most of a thread if its block is one of four on a multiprocessor: they share 65,536."""
 
 _U0, _U1, _U2 = np.uint64(0), np.uint64(1), np.uint64(2)
 
@@ -53,7 +54,11 @@ _U0, _U1, _U2 = np.uint64(0), np.uint64(1), np.uint64(2)
 def new_train(layout: Layout, choices: Choices) -> Any:
     """Make the kernel that trains: a block is a trial.
 
-    train(which, iteration, count, settled, keys, spans, start, numbers, corrections, weight, first, second)
+        train(which, iteration, count, settled, keys, spans, start, numbers, corrections, weight, first, second)
+
+    The grid is [trials to train]; `which` are their places in the pack, uint64. It makes `count` >= 1 updates from
+    `iteration` >= 0 on. `settled` is the last row of `corrections`, which holds from there on. The tables are those of
+    `gpu.arrays.Tables`; `weight` and the moments `first` and `second` are float32 [trials * parameters], written.
     """
     phases = new_phases(layout)
     load, put, draw, rows, outer = phases.load, phases.put, phases.draw, phases.rows, phases.outer
@@ -63,54 +68,30 @@ def new_train(layout: Layout, choices: Choices) -> Any:
     passes, row_sums, products, hidden = layout.passes, layout.row_sums, layout.products, layout.shape.hidden
     parameters_, span = np.uint64(layout.parameters), np.uint64(2 * layout.shape.subsets)
     totals, outer_sums, slots = layout.totals, 4 * layout.outputs, layout.slots
-    kept, kept_2 = layout.rounds * max(1, factors(layout.shape.first)), max(1, factors(layout.shape.second))
-    kinds_2 = parameters(layout.shape.second)
+    factor_slots, second_slots, second_factor_slots = (
+        layout.factor_slots, layout.second_slots, layout.second_factor_slots
+    )  # fmt: skip
     operation, two, exponential, optimizer, momentum, squared, out_squared = choices
 
     def train(
-        which,
-        iteration,
-        count,
-        settled,
-        keys,
-        spans,
-        start,
-        numbers,
-        corrections,
-        weight,
-        first,
-        second_moment,
-    ):
+        which, iteration, count, settled, keys, spans, start, numbers, corrections, weight, first, second_moment
+    ):  # fmt: skip
         t, s = uint64(cuda.threadIdx.x), which[uint64(cuda.blockIdx.x)]
         x = cuda.shared.array(0, float32, alignment=16)
-        a, d, z = (
-            cuda.local.array(totals, float32),
-            cuda.local.array(outer_sums, float32),
-            cuda.local.array(row_sums, float32),
-        )
-        p, m, v = (
-            cuda.local.array(slots, float32),
-            cuda.local.array(slots, float32),
-            cuda.local.array(slots, float32),
-        )
-        p2, m2, v2 = (
-            cuda.local.array(kinds_2, float32),
-            cuda.local.array(kinds_2, float32),
-            cuda.local.array(kinds_2, float32),
-        )
-        f, f2 = cuda.local.array(kept, float32), cuda.local.array(kept_2, float32)
-        u, u_grad, left = (
-            cuda.local.array(hidden, float32),
-            cuda.local.array(hidden, float32),
-            cuda.local.array(hidden, float32),
-        )
-        made, gates = cuda.local.array(hidden, float32), cuda.local.array(hidden, float32)
+        a, d = cuda.local.array(totals, float32), cuda.local.array(outer_sums, float32)
+        z, p = cuda.local.array(row_sums, float32), cuda.local.array(slots, float32)
+        m, v = cuda.local.array(slots, float32), cuda.local.array(slots, float32)
+        p2, m2 = cuda.local.array(second_slots, float32), cuda.local.array(second_slots, float32)
+        v2, f = cuda.local.array(second_slots, float32), cuda.local.array(factor_slots, float32)
+        f2, u = cuda.local.array(second_factor_slots, float32), cuda.local.array(hidden, float32)
+        u_grad, left = cuda.local.array(hidden, float32), cuda.local.array(hidden, float32)
+        mul, gates = cuda.local.array(hidden, float32), cuda.local.array(hidden, float32)
         first_keys, second_keys = cuda.local.array(ROUNDS, uint32), cuda.local.array(ROUNDS, uint32)
         at, mine, key = s * parameters_, s * np.uint64(NUMBERS), s * np.uint64(2 * ROUNDS)
         for k in range(ROUNDS):
             first_keys[k] = keys[key + uint64(k)]
             second_keys[k] = keys[key + uint64(ROUNDS + k)]
-        drawing = Drawing(
+        stream = TrialStream(
             first_keys, second_keys, numbers[mine + uint64(INTERVAL)], numbers[mine + uint64(SECOND_INTERVAL)],
             numbers[mine + uint64(SCALE)], two,
         )  # fmt: skip
@@ -126,15 +107,15 @@ def new_train(layout: Layout, choices: Choices) -> Any:
             now = min(uint64(i), uint64(settled))
             c1, c2 = corrections[_U2 * now], corrections[_U2 * now + _U1]
             how = Step(
-                sparsity_strength(uint64(i), begin, length, full, exponential), out,
+                sparsity_strength_in_float32(uint64(i), begin, length, full, exponential), out,
                 rate * c1 if optimizer == ADAM else rate, c2, momentum, optimizer, squared, out_squared,
             )  # fmt: skip
             for k in range(row_sums):
                 z[k] = ZERO
             for turn in range(passes):
-                draw(t, x, a, turn, i, drawing)
+                draw(t, x, a, turn, i, stream)
                 cuda.syncthreads()
-                rows(t, x, a, u, u_grad, made, gates, left, z, turn, operation)
+                rows(t, x, a, u, u_grad, mul, gates, left, z, turn, operation)
                 cuda.syncthreads()
                 outer(t, x, d, turn)
                 cuda.syncthreads()
@@ -157,36 +138,35 @@ def new_train(layout: Layout, choices: Choices) -> Any:
     return train
 
 
-def new_look(layout: Layout, choices: Choices) -> Any:
+def new_evaluate(layout: Layout, choices: Choices) -> Any:
     """Make the kernel that evaluates: a block is a trial, a chunk of rows, and validation or test.
 
-    look(which, sets, evaluated, spans, weight, rows, errors, found)
+        evaluate(which, sets, evaluated, spans, weight, rows, errors, weights)
+
+    The grid is [trials to evaluate, chunks, 2]; `which` are the trials' places in the pack, uint64. The tables are
+    those of `gpu.arrays.Tables`, with `rows` evaluation rows; `weight` is float32 [trials * parameters]. `errors` and
+    `weights` are written, as in `gpu.arrays.Evaluation`.
     """
     phases = new_phases(layout)
-    load, put, look, squares = phases.load, phases.put, phases.look, phases.squares
+    load, put, row_error, error_sum = phases.load, phases.put, phases.row_error, phases.error_sum
     distance, furthest, threads = phases.distance, phases.furthest, layout.threads
     quads, planes, chunk = layout.quads, 1 + layout.logs, np.uint64(EVALUATED_ROWS)
     parameters_, span = np.uint64(layout.parameters), np.uint64(2 * layout.shape.subsets)
     totals, slots, hidden = layout.totals, layout.slots, layout.shape.hidden
-    kept, kept_2 = layout.rounds * max(1, factors(layout.shape.first)), max(1, factors(layout.shape.second))
-    kinds_2, operation = parameters(layout.shape.second), choices.operation
+    factor_slots, second_slots, second_factor_slots = (
+        layout.factor_slots, layout.second_slots, layout.second_factor_slots
+    )  # fmt: skip
+    operation = choices.operation
 
-    def look_all(which, sets, evaluated, spans, weight, rows, errors, found):
+    def evaluate(which, sets, evaluated, spans, weight, rows, errors, weights):
         t, k = uint64(cuda.threadIdx.x), uint64(cuda.blockIdx.x)
         c, of = uint64(cuda.blockIdx.y), uint64(cuda.blockIdx.z)
         s = which[k]
         x = cuda.shared.array(0, float32, alignment=16)
-        a, p, p2 = (
-            cuda.local.array(totals, float32),
-            cuda.local.array(slots, float32),
-            cuda.local.array(kinds_2, float32),
-        )
-        f, f2 = cuda.local.array(kept, float32), cuda.local.array(kept_2, float32)
-        u, made, gates = (
-            cuda.local.array(hidden, float32),
-            cuda.local.array(hidden, float32),
-            cuda.local.array(hidden, float32),
-        )
+        a, p = cuda.local.array(totals, float32), cuda.local.array(slots, float32)
+        p2, f = cuda.local.array(second_slots, float32), cuda.local.array(factor_slots, float32)
+        f2, u = cuda.local.array(second_factor_slots, float32), cuda.local.array(hidden, float32)
+        mul, gates = cuda.local.array(hidden, float32), cuda.local.array(hidden, float32)
         left = cuda.local.array(hidden, float32)
         plane = uint64(quads) * uint64(4 * rows)
         set_size = plane * uint64(planes)
@@ -198,53 +178,43 @@ def new_look(layout: Layout, choices: Choices) -> Any:
         row = c * chunk + t
         end = min((c + _U1) * chunk, uint64(rows))
         while row < end:
-            total += look(
-                x,
-                a,
-                u,
-                made,
-                gates,
-                left,
-                evaluated,
-                base + uint64(4) * row,
-                uint64(4 * rows),
-                plane,
-                operation,
-            )
+            total += row_error(
+                x, a, u, mul, gates, left, evaluated, base + uint64(4) * row, uint64(4 * rows), plane, operation
+            )  # fmt: skip
             row += uint64(threads)
         x[t] = total
         cuda.syncthreads()
         if t == _U0:
-            errors[(_U2 * k + of) * uint64(cuda.gridDim.y) + c] = squares(t, x)
+            errors[(_U2 * k + of) * uint64(cuda.gridDim.y) + c] = error_sum(x)
         if c == _U0 and of == _U0:
             cuda.syncthreads()
             x[t], x[uint64(threads) + t] = distance(t, p, f, p2, f2)
             cuda.syncthreads()
             if t == _U0:
-                found[_U2 * k], found[_U2 * k + _U1] = furthest(x)
+                weights[_U2 * k], weights[_U2 * k + _U1] = furthest(x)
 
-    return look_all
+    return evaluate
 
 
 def compile_kernels(
     layout: Layout, choices: Choices, capability: tuple[int, int], registers: int = REGISTERS
 ) -> tuple[ObjectCode, ObjectCode]:
-    """Compile both kernels, called ``train`` and ``look``, for a device of some compute capability.
+    """Compile both kernels, called ``train`` and ``evaluate``, for a device of some compute capability.
 
     Args:
         layout: of a block.
         choices: of the pack.
         capability: major and minor.
-        registers: of a thread, at most, if there are 65,536; only how fast it goes depends on it.
+        registers: the most of a thread, if a block has 65,536; only the speed depends on it.
     """
-    train, look = (
+    train, evaluate = (
         to_machine_code(to_ptx(kernel, name, kinds, capability, layout.threads, registers), capability)
         for kernel, name, kinds in (
             (new_train(layout, choices), "train", TRAIN_TYPES),
-            (new_look(layout, choices), "look", LOOK_TYPES),
+            (new_evaluate(layout, choices), "evaluate", EVALUATE_TYPES),
         )
     )
-    return train, look
+    return train, evaluate
 
 
 def to_ptx(
@@ -252,8 +222,16 @@ def to_ptx(
 ) -> str:
     """Compile a kernel to PTX, without contracting products and sums.
 
-    `numba.cuda.compile` has no option for that; and it asks NVRTC what the device is called, which from version 13 on
+    `numba.cuda.compile` has no option for that; and it asks NVRTC for the device's name, which from version 13 on
     knows none older than 7.5.
+
+    Args:
+        kernel: of Python.
+        name: that it gets.
+        kinds: types of its arguments.
+        capability: major and minor.
+        threads: of a block.
+        registers: as for `compile_kernels`.
     """
     options = {"opt": 3, "fma": False}
     compiled = _compiler.compile_cuda(kernel, types.void, kinds, nvvm_options=options, cc=capability)
@@ -269,7 +247,12 @@ def to_ptx(
 def to_machine_code(ptx: str, capability: tuple[int, int]) -> ObjectCode:
     """Assemble PTX; or leave it to the driver, where the assembler is too new for the device or too old for the PTX.
 
-    CUDA 13's knows no device older than 7.5, CUDA 12's no PTX of a later minor version; and the driver may know either.
+    CUDA 13's assembler knows no device older than 7.5, and CUDA 12's no PTX of a later minor version; the driver may
+    know both.
+
+    Args:
+        ptx: of one kernel.
+        capability: major and minor.
     """
     try:
         return Program(ptx, "ptx", ProgramOptions(arch="sm_{}{}".format(*capability))).compile("cubin")

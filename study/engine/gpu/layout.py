@@ -1,13 +1,13 @@
 """Who does what in a block of threads, and where it lies in shared memory: from a cell's shape alone.
 
-One block trains one trial. Its threads take other parts in each phase of an iteration (`gpu.phases`):
+One block trains one trial. Its threads share the work of each phase of an iteration (`gpu.phases`) in another way:
 
     thread = (row, slice of features)     draws inputs and multiplies them with the weights
     thread = row                          everything between the first layer's sums and their gradients
     thread = (4 features, some outputs)   multiplies gradients with inputs, summed over rows
     thread = weight                       owns the weight and its optimiser state, in registers
 
-Nothing here looks at the device: the order of sums, and so the last bits, hang on it.
+Nothing here depends on the device: the order of sums, and so the last bits, follow from the layout.
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
-import numpy as np
-
-from study.engine.compiled.codes import AFFINE, GATED, NAC, NALU, SQUASHED, Code, Moves, Network
+from study.engine.compiled.codes import AFFINE, GATED, NAC, NALU, SQUASHED, Code, Network
 from study.engine.compiled.formulas import PLAIN
+from study.engine.update_rule import UpdateRule
 from tasks.stream_simd import padded
 
 # Four warps a block, so that many blocks share a multiprocessor and hide each other's barriers.
@@ -29,9 +28,9 @@ _THREADS, _THREADS_IF_WIDE, _WIDE_QUADS = 128, 256, 64
 MOST_INPUTS = 512
 MOST_HIDDEN = (_THREADS - 1) // 2
 
-# Every device from compute capability 7.0 on gives a block this much without being asked.
+# Every device from compute capability 7.0 on gives a block this much by default.
 _MOST_BYTES = 48 * 1024
-# Below this, four blocks share a multiprocessor that has 164 KB, as those of A100 and H100 have, and more.
+# Up to this, four blocks share a multiprocessor that has 164 KB, as those of A100 and H100 have, and more.
 _GOOD_BYTES = 40 * 1024
 _MOST_ROWS, _LEAST_ROWS = 128, 16
 SUMMANDS = 16
@@ -41,8 +40,15 @@ EVALUATED_ROWS = 1024
 """Evaluation rows of a block."""
 
 
-class Rule(NamedTuple):
-    """How one parameter is held: its share of the regularisers, its bounds, and whose they are."""
+class ParameterRule(NamedTuple):
+    """How one parameter moves: a column of `UpdateRule`.
+
+    Args:
+        share: 1 / its size if it is regularised, else 0.
+        low: where it is clipped, or -inf.
+        high: the same, or inf.
+        of_nau: whether its bounds are those of a NAU and not those of an NMU.
+    """
 
     share: float
     low: float
@@ -55,10 +61,10 @@ class Shape:
     """What a kernel is compiled for.
 
     Args:
-        inputs: n.
-        hidden: hidden units.
-        batch: rows of a batch.
-        subsets: whose sums the target is made of.
+        inputs: n, 1 to `MOST_INPUTS`.
+        hidden: hidden units, 1 to `MOST_HIDDEN`.
+        batch: rows of a batch, >= 1.
+        subsets: whose sums the target is made of, >= 1.
         first: unit of the first layer.
         second: unit of the second layer.
         rules: of each parameter: the first layer's, then the second's.
@@ -70,14 +76,21 @@ class Shape:
     subsets: int
     first: Code
     second: Code
-    rules: tuple[Rule, ...]
+    rules: tuple[ParameterRule, ...]
 
 
-def new_shape(network: Network, moves: Moves, batch: int, subsets: int) -> Shape:
-    """Take from a pack what its kernel is compiled for."""
-    columns = (moves.share, moves.low, moves.high, moves.of_nau)
+def new_shape(network: Network, rule: UpdateRule, batch: int, subsets: int) -> Shape:
+    """Collect what a pack's kernel is compiled for.
+
+    Args:
+        network: of the pack.
+        rule: of the pack.
+        batch: rows of a batch.
+        subsets: whose sums the target is made of.
+    """
+    columns = (rule.share, rule.low, rule.high, rule.of_nau)
     rules = tuple(
-        Rule(float(share), float(low), float(high), bool(of_nau))
+        ParameterRule(float(share), float(low), float(high), bool(of_nau))
         for share, low, high, of_nau in zip(*columns, strict=True)
     )
     return Shape(network.inputs, network.hidden, batch, subsets, network.first, network.second, rules)
@@ -93,7 +106,7 @@ def parameters(code: Code) -> int:
 
 
 def effective(code: Code) -> int:
-    """Count the matrices that its inputs are multiplied with: sum, gate, product."""
+    """Count the matrices that a unit's inputs are multiplied with: 1, sum; 2, and gate; or 3, and product."""
     if code.family == GATED:
         return 3
     if code.family == NALU:
@@ -102,20 +115,26 @@ def effective(code: Code) -> int:
 
 
 def factors(code: Code) -> int:
-    """Count the numbers kept of each weight for its gradient."""
+    """Count the numbers that a thread stores of each weight for its gradient, 0 to 4."""
     if code.weights == NAC:
         return 4 if code.family == NALU and not code.shared else 2
     return 1 if code.weights == SQUASHED else 0
 
 
 def has_bias(code: Code) -> bool:
-    """Say whether a unit has a bias."""
+    """Tell whether a unit has a bias."""
     return code.activation != PLAIN
 
 
 @cache
 def refusal(shape: Shape) -> str | None:
-    """Say why no block can train this shape, or None if one can."""
+    """Say why no block can train a shape, or None if one can.
+
+    Example:
+        >>> from study.engine.compiled.codes import CODES
+        >>> refusal(Shape(1000, 2, 128, 2, CODES["NAU"], CODES["NMU"], ()))
+        'it trains up to 512 inputs, not 1000'
+    """
     if shape.inputs > MOST_INPUTS:
         return f"it trains up to {MOST_INPUTS} inputs, not {shape.inputs}"
     if shape.hidden > MOST_HIDDEN:
@@ -132,7 +151,7 @@ def refusal(shape: Shape) -> str | None:
 
 @cache
 def new_layout(shape: Shape) -> Layout:
-    """Lay a block out: as many rows at a time as there are threads for, and room."""
+    """Lay a block out: as many rows at a time as there are threads and memory for, 16 to 128."""
     most = max(_LEAST_ROWS, 1 << (shape.batch - 1).bit_length())
     rows = min(_MOST_ROWS, most)
     while rows > _LEAST_ROWS and 4 * Layout(shape, rows).size > _GOOD_BYTES:
@@ -141,11 +160,31 @@ def new_layout(shape: Shape) -> Layout:
 
 
 class Layout:
-    """The numbers that phases are made of; places count float32 numbers in shared memory.
+    """The numbers that phases are made of. Places, ``at_...``, count float32 numbers in shared memory.
 
     Args:
         shape: what is trained.
-        rows: of the batch that are worked on at a time.
+        rows: of the batch that are processed at a time, a power of two, 16 to 128.
+
+    Attributes:
+        threads: of a block.
+        passes: in which a batch is processed, `rows` at a time.
+        quads: groups of four features; `features` are theirs, n rounded up.
+        stride: numbers from a row of inputs to the next.
+        plane: numbers of all rows of inputs.
+        slices: parts of a row, each drawn by a thread; a slice has up to `slice_quads` quads.
+        logs: whether the first layer takes logarithms of its inputs.
+        products: whether it multiplies factors of its inputs.
+        sums: of a row over its features: by weights, by subsets, of logarithms; its products follow, `totals` in all.
+        weight_rows: rows of the weights that a feature is multiplied with.
+        outputs: slopes that a thread multiplies with its four inputs, in one of `groups` groups.
+        parts: in which sums over rows are shared among threads.
+        rounds: weights of the first layer that a thread owns, at most.
+        slots: parameters of these, and `factor_slots` the numbers stored for their gradients.
+        second_slots: parameters of a weight of the second layer; `second_factor_slots` correspondingly.
+        row_sums: sums over rows: of the second layer's weights, of its bias, of the first layer's biases.
+        parameters: of a trial.
+        size: numbers of shared memory.
     """
 
     def __init__(self, shape: Shape, rows: int) -> None:
@@ -174,6 +213,10 @@ class Layout:
         self._share_outer(on_inputs)
         self.slope_stride = self.outputs * self.groups + (hidden if self.products else 0)
         self.rounds = math.ceil(hidden * self.features / self.threads)
+        # No array of a thread has length 0.
+        self.slots, self.second_slots = self.rounds * parameters(first), parameters(second)
+        self.factor_slots = self.rounds * max(1, factors(first))
+        self.second_factor_slots = max(1, factors(second))
 
         # Sums over rows: of the second layer's weights, its bias, the first layer's.
         self.second_bias = effective(second) * hidden
@@ -185,9 +228,9 @@ class Layout:
         self._place()
 
     def _share_outer(self, on_inputs: int) -> None:
-        """Choose among how many threads outputs and rows are dealt out, so that the slowest has least to do."""
+        """Share outputs and rows out among the threads so that the slowest has as little to do as possible."""
         hidden = self.shape.hidden
-        found = []
+        choices = []
         for outputs in range(1, on_inputs + 1):
             of_inputs = math.ceil(on_inputs / outputs)
             groups = of_inputs + (math.ceil(hidden / outputs) if self.logs else 0)
@@ -195,8 +238,8 @@ class Layout:
                 continue
             parts = max(1, min(self.threads // (self.quads * groups), SUMMANDS, self.rows))
             work = math.ceil(self.rows / parts) * (3 + 5 * outputs) + 8 * parts
-            found.append((work, outputs, of_inputs, groups, parts))
-        _, self.outputs, self.input_groups, self.groups, self.parts = min(found)
+            choices.append((work, outputs, of_inputs, groups, parts))
+        _, self.outputs, self.input_groups, self.groups, self.parts = min(choices)
         self.log_slopes = self.input_groups * self.outputs
 
     def _place(self) -> None:
@@ -211,8 +254,8 @@ class Layout:
             at += padded(count, 4)
             return place
 
-        # The parts of sums over rows lie where inputs were: those are not needed any more by then.
-        # An evaluation leaves two numbers a thread there.
+        # The parts of sums over rows lie where the inputs were, which are no longer needed then.
+        # An evaluation leaves two numbers of each thread there.
         take(max(plane * (1 + (self.logs or self.products)), parts, 2 * self.threads))
         self.plane = plane
         self.at_weights = take(self.quads * self.weight_rows * 4)
@@ -225,13 +268,3 @@ class Layout:
         self.at_second_bias = take(1)
         self.at_first_bias = take(hidden)
         self.size = at
-
-    @property
-    def slots(self) -> int:
-        """Count the parameters that a thread owns of the first layer."""
-        return self.rounds * parameters(self.shape.first)
-
-
-def finite(bound: float) -> bool:
-    """Say whether a bound bounds."""
-    return bool(np.isfinite(bound))

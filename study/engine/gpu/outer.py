@@ -1,4 +1,4 @@
-"""The phases that multiply rows' gradients with inputs: the gradients of the first layer's weights."""
+"""The phases that multiply slopes of rows with their inputs, summed over rows: the gradients of the first layer."""
 
 from __future__ import annotations
 
@@ -16,9 +16,14 @@ _U1, _U2, _U3, _U4 = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 
 
 def new_outer(layout: Layout) -> tuple[Any, Any]:
-    """Make the phase that adds slopes times inputs, and that which hands the sums on.
+    """Make the phase that adds up slopes times inputs, and that which writes the sums to shared memory.
 
-    Thread = (4 features, some outputs, some rows).
+        outer(t, x, d, turn)
+        parts(t, x, d, z)
+
+    Thread = (4 features, some outputs, some rows). In the first pass `outer` sets d, in the others it adds to it. After
+    the last pass, `parts` writes d where the inputs were, and z of each row, t < layout.rows, to a place of its own.
+    Arguments are as in `gpu.phases.Phases`.
     """
     quads, groups, outputs, parts = layout.quads, layout.groups, layout.outputs, layout.parts
     input_groups, plane, stride, rows = layout.input_groups, layout.plane, layout.stride, layout.rows
@@ -49,7 +54,7 @@ def new_outer(layout: Layout) -> tuple[Any, Any]:
     at_sums, row_sums = layout.at_row_sums, layout.row_sums
 
     @inline
-    def hand_on(t, x, d, z):
+    def write_parts(t, x, d, z):
         quad, rest = t % np.uint64(quads), t // np.uint64(quads)
         if rest < np.uint64(groups * parts):
             to = rest * np.uint64(outputs * features) + _U4 * quad
@@ -59,14 +64,18 @@ def new_outer(layout: Layout) -> tuple[Any, Any]:
             for k in range(row_sums):
                 x[np.uint64(at_sums + k * rows) + t] = z[k]
 
-    return outer, hand_on
+    return outer, write_parts
 
 
 def new_products(layout: Layout) -> tuple[Any, Any]:
-    """Make the two phases of the gradient of products of factors, one hidden unit at a time.
+    """Make the two phases of the gradient of products of factors, for one hidden unit o, 0 <= o < hidden, at a time.
 
-    `spread`, thread = (row, slice): slope times the products of the factors before and after, into the second plane.
-    `gather`, thread = feature: their sums over rows.
+        spread(t, x, o)
+        gather(t, x, o, turn)
+
+    `spread`, thread = (row, slice), writes slope (x - 1) times the product of the other factors to the second plane of
+    inputs. `gather`, thread = feature, adds them up over rows, onto what the passes before gave. Arguments are as in
+    `gpu.phases.Phases`.
     """
     rows, slices, hidden, plane = layout.rows, layout.slices, layout.shape.hidden, layout.plane
     slice_quads, quads, stride, features = layout.slice_quads, layout.quads, layout.stride, layout.features
@@ -80,11 +89,11 @@ def new_products(layout: Layout) -> tuple[Any, Any]:
         row, part = t % np.uint64(rows), t // np.uint64(rows)
         before, after = ONE, x[np.uint64(at_slopes) + row * np.uint64(slope_stride) + np.uint64(o)]
         for k in range(slices):
-            made = x[np.uint64(at_products + k * hidden * rows) + np.uint64(o) * np.uint64(rows) + row]
+            product = x[np.uint64(at_products + k * hidden * rows) + np.uint64(o) * np.uint64(rows) + row]
             if np.uint64(k) < part:
-                before = before * made
+                before = before * product
             if np.uint64(k) > part:
-                after = after * made
+                after = after * product
         start = _U4 * part * np.uint64(slice_quads)
         end = min(start + np.uint64(4 * slice_quads), np.uint64(4 * quads))
         at, to = row * np.uint64(stride), np.uint64(plane) + row * np.uint64(stride)

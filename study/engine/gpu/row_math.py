@@ -1,7 +1,8 @@
 """Both layers of the fused GPU engine as functions of a row of the batch.
 
-What `gradients` computes for whole blocks of rows, with the same formulas for single numbers. A function is made for
-one unit and one layout; its numbers lie in small arrays of the thread, which become registers, and in shared memory x.
+They compute what `cpu.gradients` computes for whole blocks of rows, by the same formulas. A function is made for one
+unit and one layout; its numbers lie in small arrays of the thread, which become registers, and in shared memory x. All
+numbers are float32; arguments are as in `gpu.phases.Phases` unless said otherwise.
 """
 
 from __future__ import annotations
@@ -31,58 +32,60 @@ ONE, ZERO = np.float32(1), np.float32(0)
 # --- between the first layer's sums and the hidden units ------------------------------------------------------
 
 
-class Rows(NamedTuple):
-    """What a thread does with its row in one layer."""
+class RowLayer(NamedTuple):
+    """What a thread does with its row in one layer; see `first_layer` and `second_layer`."""
 
     forward: Any
     backward: Any
 
 
-def first_rows(layout: Layout) -> Rows:
+def first_layer(layout: Layout) -> RowLayer:
     """Make the first layer's part of a row.
 
-        forward(x, a, u, m, g)               from sums a to hidden units u
-        backward(x, row, a, u, u_grad, m, g, z)
+        forward(x, a, u, mul, gates)
+        backward(x, row, a, u, u_grad, mul, gates, z)
 
-    `backward` writes the gradients of the sums into shared memory, and adds those of the biases to z.
+    `forward` takes sums a to hidden units u; with gates, it leaves products and gates for `backward`. That writes the
+    gradients of the sums to shared memory, those of row number `row`, uint64, 0 <= row < layout.rows, and adds those of
+    the biases to z.
     """
     code, hidden = layout.shape.first, layout.shape.hidden
     at_slopes, stride, log_slopes = layout.at_slopes, layout.slope_stride, layout.log_slopes
     if code.family == AFFINE:
         return _affine_first(layout)
-    gates, mixed, is_product = layout.gates, layout.input_sums, code.family == GATED
+    gate_sums, mixed, is_product = layout.gates, layout.input_sums, code.family == GATED
     product_slopes = layout.outputs * layout.groups
 
     @inline
-    def forward(x, a, u, m, g):
+    def forward(x, a, u, mul, gates):
         for o in range(hidden):
-            m[o] = a[mixed + o] if is_product else exp(a[mixed + o])
-            g[o] = gate(a[gates + o])
-            u[o] = mix(g[o], a[o], m[o])
+            mul[o] = a[mixed + o] if is_product else exp(a[mixed + o])
+            gates[o] = gate(a[gate_sums + o])
+            u[o] = mix(gates[o], a[o], mul[o])
 
     @inline
-    def backward(x, row, a, u, u_grad, m, g, z):
+    def backward(x, row, a, u, u_grad, mul, gates, z):
         to = np.uint64(at_slopes) + row * np.uint64(stride)
         for o in range(hidden):
-            a_grad, m_grad, gate_grad = mix_back(u_grad[o], a[o], m[o], g[o])
+            a_grad, m_grad, gate_grad = mix_back(u_grad[o], a[o], mul[o], gates[o])
             x[to + np.uint64(o)] = a_grad
             x[to + np.uint64(hidden + o)] = gate_grad
             if is_product:
                 x[to + np.uint64(product_slopes + o)] = m_grad
             else:
-                x[to + np.uint64(log_slopes + o)] = m_grad * m[o]
+                x[to + np.uint64(log_slopes + o)] = m_grad * mul[o]
 
-    return Rows(forward, backward)
+    return RowLayer(forward, backward)
 
 
-def _affine_first(layout: Layout) -> Rows:
+def _affine_first(layout: Layout) -> RowLayer:
     code, hidden = layout.shape.first, layout.shape.hidden
     at_slopes, stride = layout.at_slopes, layout.slope_stride
     biased, activation = has_bias(code), code.activation
     at_bias, bias_sum = layout.at_first_bias, layout.first_bias
 
     @inline
-    def forward(x, a, u, m, g):
+    def forward(x, a, u, mul, gates):
         for o in range(hidden):
             if biased:
                 a[o] = a[o] + x[np.uint64(at_bias + o)]
@@ -91,7 +94,7 @@ def _affine_first(layout: Layout) -> Rows:
                 u[o] = a[o]
 
     @inline
-    def backward(x, row, a, u, u_grad, m, g, z):
+    def backward(x, row, a, u, u_grad, mul, gates, z):
         to = np.uint64(at_slopes) + row * np.uint64(stride)
         for o in range(hidden):
             if biased:
@@ -101,28 +104,27 @@ def _affine_first(layout: Layout) -> Rows:
             else:
                 x[to + np.uint64(o)] = u_grad[o]
 
-    return Rows(forward, backward)
+    return RowLayer(forward, backward)
 
 
 # --- the second layer -----------------------------------------------------------------------------------------
 
 
-def second_rows(layout: Layout) -> Rows:
+def second_layer(layout: Layout) -> RowLayer:
     """Make the second layer's part of a row: one output.
 
-        forward(x, u, left) -> y, sum, product, gate
-        backward(x, u, left, slope, y, sum, product, gate, u_grad, z)
+        forward(x, u, left) -> y, total, product, gate
+        backward(x, u, left, slope, y, total, product, gate, u_grad, z)
 
-    `left` is scratch that the second reads. `backward` writes the gradients of the hidden units, and adds those of
-    the weights, and of the bias, to z.
+    `forward` computes the output y from the weighted sum of the hidden units, their product and the gate in [0, 1],
+    each 0 if the unit has none; it leaves in `left` what `backward` reads. That takes the loss's slope by y, writes the
+    gradients of the hidden units, and adds those of the weights and of the bias to z.
     """
-    family = layout.shape.second.family
-    return {AFFINE: _affine_second, NMU: _nmu_second, NAC_MUL: _nac_mul_second}.get(family, _gated_second)(
-        layout
-    )
+    kinds = {AFFINE: _affine_second, NMU: _nmu_second, NAC_MUL: _nac_mul_second}
+    return kinds.get(layout.shape.second.family, _gated_second)(layout)
 
 
-def _affine_second(layout: Layout) -> Rows:
+def _affine_second(layout: Layout) -> RowLayer:
     code, hidden, at = layout.shape.second, layout.shape.hidden, layout.at_second
     biased, activation = has_bias(code), code.activation
     at_bias, bias_sum = layout.at_second_bias, layout.second_bias
@@ -138,7 +140,7 @@ def _affine_second(layout: Layout) -> Rows:
         return total, total, ZERO, ZERO
 
     @inline
-    def backward(x, u, left, slope, y, total, product, share, u_grad, z):
+    def backward(x, u, left, slope, y, total, product, gate_, u_grad, z):
         if biased:
             slope = activate_back(total, y, slope, activation)
             z[bias_sum] += slope
@@ -146,10 +148,10 @@ def _affine_second(layout: Layout) -> Rows:
             z[o] = multiply_add(slope, u[o], z[o])
             u_grad[o] = x[np.uint64(at + o)] * slope
 
-    return Rows(forward, backward)
+    return RowLayer(forward, backward)
 
 
-def _nmu_second(layout: Layout) -> Rows:
+def _nmu_second(layout: Layout) -> RowLayer:
     forward_product, backward_product = _product(layout.shape.hidden, layout.at_second, 0, add=False)
 
     @inline
@@ -158,10 +160,10 @@ def _nmu_second(layout: Layout) -> Rows:
         return y, ZERO, y, ZERO
 
     @inline
-    def backward(x, u, left, slope, y, total, product, share, u_grad, z):
+    def backward(x, u, left, slope, y, total, product, gate_, u_grad, z):
         backward_product(x, u, left, slope, u_grad, z)
 
-    return Rows(forward, backward)
+    return RowLayer(forward, backward)
 
 
 def _product(hidden: int, at: int, at_z: int, *, add: bool) -> tuple[Any, Any]:
@@ -214,7 +216,7 @@ def _power(hidden: int, at: int, at_z: int, *, add: bool) -> tuple[Any, Any]:
     return forward, backward
 
 
-def _nac_mul_second(layout: Layout) -> Rows:
+def _nac_mul_second(layout: Layout) -> RowLayer:
     forward_power, backward_power = _power(layout.shape.hidden, layout.at_second, 0, add=False)
 
     @inline
@@ -223,13 +225,13 @@ def _nac_mul_second(layout: Layout) -> Rows:
         return y, ZERO, y, ZERO
 
     @inline
-    def backward(x, u, left, slope, y, total, product, share, u_grad, z):
+    def backward(x, u, left, slope, y, total, product, gate_, u_grad, z):
         backward_power(x, u, left, slope * y, u_grad, z)
 
-    return Rows(forward, backward)
+    return RowLayer(forward, backward)
 
 
-def _gated_second(layout: Layout) -> Rows:
+def _gated_second(layout: Layout) -> RowLayer:
     """Make a NALU or a gated NAU/NMU: y = g a + (1 - g) m."""
     code, hidden, at = layout.shape.second, layout.shape.hidden, layout.at_second
     is_power = code.family == NALU
@@ -240,20 +242,20 @@ def _gated_second(layout: Layout) -> Rows:
 
     @inline
     def forward(x, u, left):
-        total, gates = ZERO, ZERO
+        total, gate_sum = ZERO, ZERO
         for o in range(hidden):
             total = multiply_add(x[np.uint64(at + o)], u[o], total)
-            gates = multiply_add(x[np.uint64(at + hidden + o)], u[o], gates)
-        product, share = forward_product(x, u, left), gate(gates)
-        return mix(share, total, product), total, product, share
+            gate_sum = multiply_add(x[np.uint64(at + hidden + o)], u[o], gate_sum)
+        product, gate_ = forward_product(x, u, left), gate(gate_sum)
+        return mix(gate_, total, product), total, product, gate_
 
     @inline
-    def backward(x, u, left, slope, y, total, product, share, u_grad, z):
-        a_grad, m_grad, gate_grad = mix_back(slope, total, product, share)
+    def backward(x, u, left, slope, y, total, product, gate_, u_grad, z):
+        a_grad, m_grad, gate_grad = mix_back(slope, total, product, gate_)
         for o in range(hidden):
             z[o] = multiply_add(a_grad, u[o], z[o])
             z[hidden + o] = multiply_add(gate_grad, u[o], z[hidden + o])
             u_grad[o] = multiply_add(x[np.uint64(at + o)], a_grad, x[np.uint64(at + hidden + o)] * gate_grad)
         backward_product(x, u, left, m_grad * product if is_power else m_grad, u_grad, z)
 
-    return Rows(forward, backward)
+    return RowLayer(forward, backward)

@@ -5,11 +5,12 @@ A function is made for one unit; the numbers lie in small arrays of the thread t
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from study.engine.compiled.codes import ADAM, GATED, MOMENTUM, NAC, NALU, SQUASHED, Code
+from study.engine.compiled.codes import GATED, NAC, NALU, SQUASHED, Code
 from study.engine.compiled.formulas import (
     adam,
     clamp,
@@ -24,22 +25,23 @@ from study.engine.compiled.formulas import (
     squash,
     squash_back,
 )
-from study.engine.compiled.math import expm1
 from study.engine.gpu.compile import inline
-from study.engine.gpu.layout import Rule, factors, finite, parameters
+from study.engine.gpu.layout import ParameterRule, Shape, factors, has_bias, parameters
 from study.engine.gpu.row_math import ONE, ZERO
+from study.engine.update_rule import ADAM, MOMENTUM
 
 _MINUS_ONE = np.float32(-1)
-_EXPONENTIAL_RATE = np.float32(-1e-5)
 
 
 class Weight(NamedTuple):
-    """What a thread does with a weight that it owns.
+    """What a thread does with its weight number j, 0 <= j < `Layout.rounds`; in the second layer j is 0.
 
-        effective(p, f, j) -> sum, gate, product          leaves in f what `move` reads
-        move(j, p, m, v, f, gradients..., step)
+        effective(p, f, j) -> sum, gate, product
+        move(j, p, m, v, f, of_sum, of_gate, of_product, how)
 
-    The weight's parameters are p[j * parameters:], its kept factors f[j * factors:].
+    `effective` computes what inputs are multiplied with in the sum, in the gate's sum and in the product, each float32,
+    0 if the unit has none; it leaves in f what `move` reads. `move` takes the gradients of these three, and writes the
+    weight's parameters and moments. Parameters are p[j * parameters:], factors f[j * factors:]; see `Phases`.
     """
 
     effective: Any
@@ -47,7 +49,18 @@ class Weight(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What moves a parameter at one iteration: numbers of the trial, and choices of the whole pack."""
+    """What moves a parameter at one iteration: numbers of the trial, and choices of the whole pack.
+
+    Args:
+        strength: λ of the sparsity regulariser, float32 >= 0.
+        out_strength: weight of the out-of-bounds regulariser, float32 >= 0.
+        rate: step size, float32; for ADAM times its first bias correction.
+        correction: ADAM's second bias correction, float32 >= 1.
+        momentum: coefficient of MOMENTUM, float32.
+        optimizer: ADAM, SGD or MOMENTUM.
+        squared: whether the sparsity regulariser is the squared one.
+        out_squared: whether the out-of-bounds regulariser is.
+    """
 
     strength: Any
     out_strength: Any
@@ -59,16 +72,21 @@ class Step(NamedTuple):
     out_squared: Any
 
 
-def _step(rule: Rule) -> Any:
-    """Make the step of one parameter: regularise, move, clip."""
+def new_step(rule: ParameterRule) -> Any:
+    """Make the step of one parameter: regularise, move, clip.
+
+        step(k, p, m, v, slope, how)
+
+    It writes p[k], m[k] and v[k], given the loss's slope, float32, and a `Step`.
+    """
     share, of_nau = np.float32(rule.share), rule.of_nau
-    held, bounded = rule.share != 0, finite(rule.high)
+    regularised, bounded = rule.share != 0, math.isfinite(rule.high)
     low, high = np.float32(rule.low), np.float32(rule.high)
 
     @inline
     def step(k, p, m, v, slope, how):
         w = p[k]
-        if held:
+        if regularised:
             push, out = how.strength * share, how.out_strength * share
             if push != ZERO:
                 slope = slope + push * sparsity_slope(w, of_nau, how.squared)
@@ -85,24 +103,26 @@ def _step(rule: Rule) -> Any:
     return step
 
 
-def bias(rule: Rule) -> Any:
-    """Make the step of a bias: step(k, p, m, v, slope, how)."""
-    return _step(rule)
+def new_weights(shape: Shape) -> tuple[Weight, Weight]:
+    """Make what a thread does with a weight of the first layer, and of the second."""
+    middle = parameters(shape.first)
+    return (
+        _new_weight(shape.first, shape.rules[:middle]),
+        _new_weight(shape.second, shape.rules[middle + has_bias(shape.first) :]),
+    )
 
 
-def weight(code: Code, rules: tuple[Rule, ...]) -> Weight:
-    """Make what a thread does with a weight of a unit."""
-    kinds = parameters(code)
+def _new_weight(code: Code, rules: tuple[ParameterRule, ...]) -> Weight:
     if code.family == GATED:
         return _gated_weight(code, rules)
     if code.weights == NAC:
-        return _nac_weight(code, rules, kinds)
+        return _nac_weight(code, rules)
     return _single_weight(code, rules[0])
 
 
-def _single_weight(code: Code, rule: Rule) -> Weight:
-    squashed, clamped = code.weights == SQUASHED, finite(float(code.high))
-    low, high, step = np.float32(code.low), np.float32(code.high), _step(rule)
+def _single_weight(code: Code, rule: ParameterRule) -> Weight:
+    squashed, clamped = code.weights == SQUASHED, math.isfinite(code.high)
+    low, high, step = np.float32(code.low), np.float32(code.high), new_step(rule)
 
     @inline
     def effective(p, f, j):
@@ -123,9 +143,9 @@ def _single_weight(code: Code, rule: Rule) -> Weight:
     return Weight(effective, move)
 
 
-def _gated_weight(code: Code, rules: tuple[Rule, ...]) -> Weight:
-    clamped = finite(float(code.high))
-    step_sum, step_product, step_gate = (_step(rule) for rule in rules[:3])
+def _gated_weight(code: Code, rules: tuple[ParameterRule, ...]) -> Weight:
+    clamped = math.isfinite(code.high)
+    step_sum, step_product, step_gate = (new_step(rule) for rule in rules[:3])
 
     @inline
     def effective(p, f, j):
@@ -147,13 +167,14 @@ def _gated_weight(code: Code, rules: tuple[Rule, ...]) -> Weight:
     return Weight(effective, move)
 
 
-def _nac_weight(code: Code, rules: tuple[Rule, ...], kinds: int) -> Weight:
-    gated, kept, step = code.family == NALU, factors(code), _step(rules[0])
+def _nac_weight(code: Code, rules: tuple[ParameterRule, ...]) -> Weight:
+    kinds, stored = parameters(code), factors(code)
+    gated, step = code.family == NALU, new_step(rules[0])
     separate = gated and not code.shared
 
     @inline
     def effective(p, f, j):
-        k, c = kinds * j, kept * j
+        k, c = kinds * j, stored * j
         f[c], f[c + 1] = nac_factors(p[k], p[k + 1])
         of_sum = f[c] * f[c + 1]
         if separate:
@@ -165,7 +186,7 @@ def _nac_weight(code: Code, rules: tuple[Rule, ...], kinds: int) -> Weight:
 
     @inline
     def move(j, p, m, v, f, of_sum, of_gate, of_product, how):
-        k, c = kinds * j, kept * j
+        k, c = kinds * j, stored * j
         if gated and not separate:
             of_sum = of_sum + of_product
         of_size, of_mask = nac_weight_back(f[c], f[c + 1], of_sum)
@@ -179,14 +200,3 @@ def _nac_weight(code: Code, rules: tuple[Rule, ...], kinds: int) -> Weight:
             step(k + kinds - 1, p, m, v, of_gate, how)
 
     return Weight(effective, move)
-
-
-@inline
-def sparsity_strength(iteration, start, length, full, exponential):
-    """Compute λ of an iteration, as `study.engine.schedule` has it; in float32, `length` being its inverse."""
-    if exponential:
-        return full * -expm1(_EXPONENTIAL_RATE * np.float32(iteration))
-    ramp = ZERO
-    if iteration > start:
-        ramp = min(np.float32(iteration - start) * length, ONE)
-    return full * ramp

@@ -1,73 +1,72 @@
-"""The phases that load, use, move and store weights, each of which belongs to one thread."""
+"""The phases that load, use, move and store weights: each weight belongs to one thread.
+
+A thread owns weights t, t + threads, ... of the first layer, counted [hidden, features]. Of the second layer's weights
+and the biases, it owns at most one: thread o < hidden the second layer's weight o, thread hidden that layer's bias,
+thread hidden + 1 + o the first layer's bias o. What the arguments are called is said in `Phases`.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from study.engine.compiled.codes import AFFINE
 from study.engine.gpu.compile import inline
 from study.engine.gpu.layout import SUMMANDS, Layout, effective, has_bias, parameters
 from study.engine.gpu.row_math import ONE, ZERO
-from study.engine.gpu.weight_update import bias, weight
+from study.engine.gpu.weight_update import Weight, new_step, new_weights
 
 _U2, _U3, _U4 = np.uint64(2), np.uint64(3), np.uint64(4)
 
 
-def new_owners(layout: Layout) -> tuple[Any, Any, Any, Any, Any]:
-    """Make the phases that load, use, move and store weights: each belongs to one thread.
+class WeightPhases(NamedTuple):
+    """The phases of this file; see `new_weight_phases`."""
 
-    A thread owns weights t, t + threads, ... of the first layer, counted [hidden, features], and one of the second
-    layer, or a bias.
+    load: Any
+    put: Any
+    own: Any
+    second: Any
+    store: Any
+
+
+def new_weight_phases(layout: Layout) -> WeightPhases:
+    """Make the phases of the weights.
+
+        load(t, values, at, p, p2)               loads the thread's parameters, or a moment of them
+        put(t, x, p, f, p2, f2, spans, span)     puts effective weights and subsets into shared memory
+        own(t, x, p, m, v, f, how)               moves the first layer's weights, and puts them
+        second(t, x, p2, m2, v2, f2, how)        moves the second layer's weights and the biases, and puts them
+        store(t, values, at, p, p2)              stores what `load` loads
+
+    `values` are the parameters of all trials, or a moment of them, float32 [trials * parameters] in global memory, and
+    `at` is where the trial's start; `spans` says where the subsets of all trials start and stop, uint64
+    [trials * subsets * 2], those of this trial from `span` on. `own` also adds up the first parts of sums over rows,
+    which `second` reads after the barrier.
     """
-    shape, threads = layout.shape, layout.threads
-    n, hidden, features, rounds = shape.inputs, shape.hidden, layout.features, layout.rounds
-    kinds, kinds_2 = parameters(shape.first), parameters(shape.second)
-    first_effective, first_move = weight(shape.first, shape.rules[:kinds])
+    first, second = new_weights(layout.shape)
+    put_first, put_small = _new_put_first(layout), _new_put_small(layout, second)
+    load, store = _new_load_and_store(layout)
+    return WeightPhases(
+        load,
+        _new_put(layout, first, put_first, put_small),
+        _new_own(layout, first, put_first),
+        _new_second(layout, second, put_small),
+        store,
+    )
+
+
+# --- global memory ------------------------------------------------------------------------------------------------
+
+
+def _new_load_and_store(layout: Layout) -> tuple[Any, Any]:
+    shape, threads, rounds, features = layout.shape, layout.threads, layout.rounds, layout.features
+    n, hidden, kinds, kinds_2 = shape.inputs, shape.hidden, parameters(shape.first), parameters(shape.second)
     bias_1, bias_2 = has_bias(shape.first), has_bias(shape.second)
-    second_effective, second_move = weight(shape.second, shape.rules[kinds + bias_1 :])
-    step_1 = bias(shape.rules[kinds]) if bias_1 else bias(shape.rules[0])
-    step_2 = bias(shape.rules[-1])
     # Where a trial's parameters start: the first layer's, its bias, the second's, its bias.
     of_bias = kinds * hidden * n
     of_second = of_bias + bias_1 * hidden
     of_bias_2 = of_second + kinds_2 * hidden
-    own_products, gates, matrices = layout.own_products, shape.first.family != 0, effective(shape.second)
-    at_weights, weight_rows, input_sums = layout.at_weights, layout.weight_rows, layout.input_sums
-    at_second, at_bias, at_bias_2 = layout.at_second, layout.at_first_bias, layout.at_second_bias
-    subset_sums, subsets = layout.subset_sums, shape.subsets
-    parts, virtual = layout.parts, layout.groups * layout.outputs
-    logs, log_slopes, products, at_product_sums = (
-        layout.logs,
-        layout.log_slopes,
-        layout.products,
-        layout.at_product_sums,
-    )
-    at_partial, row_sums, at_row_sums, rows = (
-        layout.at_partial,
-        layout.row_sums,
-        layout.at_row_sums,
-        layout.rows,
-    )
-    second_bias, first_bias = layout.second_bias, layout.first_bias
-
-    @inline
-    def put_first(x, e, of_sum, of_gate, of_product):
-        o, i = e // np.uint64(features), e % np.uint64(features)
-        to = np.uint64(at_weights) + (i >> _U2) * np.uint64(4 * weight_rows) + (i & _U3) + _U4 * o
-        x[to] = of_sum
-        if gates:
-            x[to + np.uint64(4 * hidden)] = of_gate
-        if own_products:
-            x[to + np.uint64(4 * input_sums)] = of_product
-
-    @inline
-    def put_second(x, o, of_sum, of_gate, of_product):
-        x[np.uint64(at_second) + o] = of_sum
-        if matrices > 1:
-            x[np.uint64(at_second + hidden) + o] = of_gate
-        if matrices > 2:
-            x[np.uint64(at_second + 2 * hidden) + o] = of_product
 
     @inline
     def place(t):
@@ -91,7 +90,6 @@ def new_owners(layout: Layout) -> tuple[Any, Any, Any, Any, Any]:
 
     @inline
     def load(t, values, at, p, p2):
-        """Load the thread's parameters, or a moment of them, from a trial's in global memory."""
         for j in range(rounds):
             e = t + np.uint64(j * threads)
             o, i = e // np.uint64(features), e % np.uint64(features)
@@ -106,7 +104,6 @@ def new_owners(layout: Layout) -> tuple[Any, Any, Any, Any, Any]:
 
     @inline
     def store(t, values, at, p, p2):
-        """Store what `load` loads."""
         for j in range(rounds):
             e = t + np.uint64(j * threads)
             o, i = e // np.uint64(features), e % np.uint64(features)
@@ -117,9 +114,68 @@ def new_owners(layout: Layout) -> tuple[Any, Any, Any, Any, Any]:
             if k < owned(t):
                 values[at + place(t) + np.uint64(k * hidden)] = p2[k]
 
+    return load, store
+
+
+# --- shared memory ------------------------------------------------------------------------------------------------
+
+
+def _new_put_first(layout: Layout) -> Any:
+    """Make what puts the effective weight e of the first layer, 0 <= e < hidden * features, into shared memory."""
+    hidden, features, input_sums = layout.shape.hidden, layout.features, layout.input_sums
+    gates, own_products = layout.shape.first.family != AFFINE, layout.own_products
+    at_weights, weight_rows = layout.at_weights, layout.weight_rows
+
+    @inline
+    def put_first(x, e, of_sum, of_gate, of_product):
+        o, i = e // np.uint64(features), e % np.uint64(features)
+        to = np.uint64(at_weights) + (i >> _U2) * np.uint64(4 * weight_rows) + (i & _U3) + _U4 * o
+        x[to] = of_sum
+        if gates:
+            x[to + np.uint64(4 * hidden)] = of_gate
+        if own_products:
+            x[to + np.uint64(4 * input_sums)] = of_product
+
+    return put_first
+
+
+def _new_put_small(layout: Layout, second: Weight) -> Any:
+    """Make what puts the thread's weight of the second layer, or its bias, into shared memory."""
+    shape, hidden, matrices = layout.shape, layout.shape.hidden, effective(layout.shape.second)
+    bias_1, bias_2 = has_bias(shape.first), has_bias(shape.second)
+    at_second, at_bias, at_bias_2 = layout.at_second, layout.at_first_bias, layout.at_second_bias
+    second_effective = second.effective
+
+    @inline
+    def put_second(x, o, of_sum, of_gate, of_product):
+        x[np.uint64(at_second) + o] = of_sum
+        if matrices > 1:
+            x[np.uint64(at_second + hidden) + o] = of_gate
+        if matrices > 2:
+            x[np.uint64(at_second + 2 * hidden) + o] = of_product
+
+    @inline
+    def put_small(t, x, p2, f2):
+        if t < np.uint64(hidden):
+            of_sum, of_gate, of_product = second_effective(p2, f2, 0)
+            put_second(x, t, of_sum, of_gate, of_product)
+        elif bias_2 and t == np.uint64(hidden):
+            x[np.uint64(at_bias_2)] = p2[0]
+        elif bias_1 and t <= np.uint64(2 * hidden):
+            x[np.uint64(at_bias) + t - np.uint64(hidden + 1)] = p2[0]
+
+    return put_small
+
+
+def _new_put(layout: Layout, first: Weight, put_first: Any, put_small: Any) -> Any:
+    """Make `put`; subsets become weights of 0 and 1."""
+    n, hidden, subsets = layout.shape.inputs, layout.shape.hidden, layout.shape.subsets
+    threads, rounds, features = layout.threads, layout.rounds, layout.features
+    at_weights, weight_rows, subset_sums = layout.at_weights, layout.weight_rows, layout.subset_sums
+    first_effective = first.effective
+
     @inline
     def put(t, x, p, f, p2, f2, spans, span):
-        """Put effective weights and the subsets, as weights of 0 and 1, into shared memory."""
         for j in range(rounds):
             e = t + np.uint64(j * threads)
             if e < np.uint64(hidden * features):
@@ -137,15 +193,21 @@ def new_owners(layout: Layout) -> tuple[Any, Any, Any, Any, Any]:
             i += np.uint64(threads)
         put_small(t, x, p2, f2)
 
-    @inline
-    def put_small(t, x, p2, f2):
-        if t < np.uint64(hidden):
-            of_sum, of_gate, of_product = second_effective(p2, f2, 0)
-            put_second(x, t, of_sum, of_gate, of_product)
-        elif bias_2 and t == np.uint64(hidden):
-            x[np.uint64(at_bias_2)] = p2[0]
-        elif bias_1 and t <= np.uint64(2 * hidden):
-            x[np.uint64(at_bias) + t - np.uint64(hidden + 1)] = p2[0]
+    return put
+
+
+# --- the update ---------------------------------------------------------------------------------------------------
+
+
+def _new_own(layout: Layout, first: Weight, put_first: Any) -> Any:
+    """Make `own`."""
+    n, hidden, threads = layout.shape.inputs, layout.shape.hidden, layout.threads
+    rounds, features, rows = layout.rounds, layout.features, layout.rows
+    parts, virtual = layout.parts, layout.groups * layout.outputs
+    gates, logs, products = layout.shape.first.family != AFFINE, layout.logs, layout.products
+    log_slopes, at_product_sums = layout.log_slopes, layout.at_product_sums
+    at_partial, row_sums, at_row_sums = layout.at_partial, layout.row_sums, layout.at_row_sums
+    first_effective, first_move = first
 
     @inline
     def summed(x, e, row):
@@ -158,7 +220,6 @@ def new_owners(layout: Layout) -> tuple[Any, Any, Any, Any, Any]:
 
     @inline
     def own(t, x, p, m, v, f, how):
-        """Move the first layer's weights; and add up the first parts of sums over rows."""
         u = t
         while u < np.uint64(SUMMANDS * row_sums):
             at = np.uint64(at_row_sums) + u * np.uint64(rows // SUMMANDS)
@@ -181,8 +242,20 @@ def new_owners(layout: Layout) -> tuple[Any, Any, Any, Any, Any]:
                 of_sum, of_gate, of_product = first_effective(p, f, j)
                 put_first(x, e, of_sum, of_gate, of_product)
 
+    return own
+
+
+def _new_second(layout: Layout, second: Weight, put_small: Any) -> Any:
+    """Make `second`."""
+    shape, hidden, matrices = layout.shape, layout.shape.hidden, effective(layout.shape.second)
+    bias_1, bias_2 = has_bias(shape.first), has_bias(shape.second)
+    at_partial, first_bias, second_bias = layout.at_partial, layout.first_bias, layout.second_bias
+    step_1, step_2 = new_step(shape.rules[parameters(shape.first) * bias_1]), new_step(shape.rules[-1])
+    second_move = second.move
+
     @inline
     def over_rows(x, k):
+        """Add up the parts that `own` left of sum k over rows, 0 <= k < row_sums."""
         at = np.uint64(at_partial) + k * np.uint64(SUMMANDS)
         total = x[at]
         for part in range(1, SUMMANDS):
@@ -191,7 +264,6 @@ def new_owners(layout: Layout) -> tuple[Any, Any, Any, Any, Any]:
 
     @inline
     def move_small(t, x, p2, m2, v2, f2, how):
-        """Move the second layer's weights, and biases."""
         if t < np.uint64(hidden):
             of_sum, of_gate, of_product = over_rows(x, t), ZERO, ZERO
             if matrices > 1:
@@ -205,4 +277,4 @@ def new_owners(layout: Layout) -> tuple[Any, Any, Any, Any, Any]:
             step_1(0, p2, m2, v2, over_rows(x, np.uint64(first_bias) + t - np.uint64(hidden + 1)), how)
         put_small(t, x, p2, f2)
 
-    return load, put, own, move_small, store
+    return move_small

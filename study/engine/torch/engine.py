@@ -1,10 +1,10 @@
 """The torch engine: any model, any device; a pack is one array program.
 
-One Python step an iteration serves the whole pack: trials are the leading axis of every tensor (`torch_parts`).
+One Python step an iteration serves the whole pack: trials are the leading axis of every tensor (`tensors`).
 
 What keeps a trial's bits independent of its pack: every matrix product is batched over trials (a plain product over
 stacked rows is not the same for every number of rows), elementwise operations don't look at their neighbours, and
-torch runs on one thread while a pack trains, whatever the process gives it else. Packs go to cores, not threads.
+torch runs on one thread while a pack trains, however many the process has. Packs go to cores, not threads.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ import torch
 
 from study.engine.base import Engine, Training
 from study.engine.device import check_device, room_for, trials_that_fit
+from study.engine.initial_weights import PREFIX
 from study.engine.torch.step import compiled_step
-from study.engine.torch.tensors import Parts
-from study.engine.training import Arrays, Looked, SlicedTraining
+from study.engine.torch.tensors import TorchTensors
+from study.engine.training import Arrays, PendingEvaluation, SlicedTraining
 from study.records import Cell, Checkpoint, Pack, Progress, Trial
-from tasks.compile import is_kept
+from tasks.compile import is_on_disk
 from units.kernels import one_thread
 
 
@@ -33,11 +34,11 @@ class TorchEngine(Engine):
     tasks = None
 
     def is_compiled(self, cell: Cell) -> bool:
-        """Say whether the optimiser's step is on disk, which is compiled last; a GPU takes torch's own."""
-        return is_kept(compiled_step)
+        """Tell whether the optimiser's step is on disk, which is compiled last; on a GPU, torch makes it."""
+        return is_on_disk(compiled_step)
 
     def memory_mb(self, pack: Pack) -> float:
-        """Estimate from what `Parts` holds: activations three times over, targets, weights four times over."""
+        """Estimate from what `TorchTensors` holds: activations three times over, targets, weights four times over."""
         cell, trials = pack.trials[0].cell, len(pack.trials)
         batch = 3 * cell.batch_size * (cell.input_size + 8 * cell.hidden_size)
         targets = 2 * cell.evaluation_rows
@@ -81,39 +82,41 @@ class TorchTraining(SlicedTraining):
             return super().advance(for_s)
 
     def _begin(self, arrays: Arrays | None) -> None:
-        # State of all trials when trials were last dropped; the current parts are newer.
-        self._kept = {} if arrays is None else {n: a for n, a in arrays.items() if n.startswith(Parts.PREFIX)}
-        self._parts = Parts(self._pack.trials, self._device) if arrays is None else self._active_parts()
+        # The state of all trials when trials were last dropped; that of the tensors is newer.
+        self._dropped_at = {n: a for n, a in (arrays or {}).items() if n.startswith(PREFIX)}
+        new = arrays is None
+        self._tensors = TorchTensors(self._pack.trials, self._device) if new else self._of_active()
 
     def _update(self, most: int, for_s: float) -> int:
-        self._parts.update(self._iteration)
+        self._tensors.update(self._iteration)
         return 1
 
-    def _evaluate(self) -> Looked:
-        found = self._parts.evaluate()
-        return lambda: found
+    def _start_evaluation(self) -> PendingEvaluation:
+        metrics = self._tensors.evaluate()
+        return lambda: metrics
 
-    def _lost(self) -> npt.NDArray[np.bool_]:
-        return self._parts.lost()
+    def _has_nan(self) -> npt.NDArray[np.bool_]:
+        return self._tensors.has_nan()
 
-    def _ended(self) -> None:
+    def _drop_ended(self) -> None:
         # The others' bits don't depend on who trains beside them.
-        self._kept = self._state()
-        self._parts = self._active_parts()
+        self._dropped_at = self._state()
+        self._tensors = self._of_active()
 
-    def _active_parts(self) -> Parts:
+    def _of_active(self) -> TorchTensors:
         active = self._scores.active if self._scores.active.any() else np.ones(len(self._pack.trials), bool)
         trials = [trial for trial, on in zip(self._pack.trials, active, strict=True) if on]
-        return Parts(trials, self._device, {name: array[active] for name, array in self._kept.items()})
+        state = {name: array[active] for name, array in self._dropped_at.items()}
+        return TorchTensors(trials, self._device, state)
 
     def _state(self) -> dict[str, npt.NDArray[Any]]:
-        """Give the state of every trial; of an ended one, what it was when trials were last dropped."""
-        now = self._parts.state()
-        if len(self._parts.trials) == len(self._pack.trials):
+        """Copy out the state of every trial; of an ended one, what it was when trials were last dropped."""
+        now = self._tensors.state()
+        if len(self._tensors.trials) == len(self._pack.trials):
             return now
         place = {trial.id: i for i, trial in enumerate(self._pack.trials)}
-        rows = [place[trial.id] for trial in self._parts.trials]
-        whole = {name: array.copy() for name, array in self._kept.items()}
+        rows = [place[trial.id] for trial in self._tensors.trials]
+        whole = {name: array.copy() for name, array in self._dropped_at.items()}
         for name, array in now.items():
             whole[name][rows] = array
         return whole

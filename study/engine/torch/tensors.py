@@ -14,11 +14,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from study.engine.evaluation_rows import CHUNK_ROWS, Rows, range_arrays
-from study.engine.initial_weights import initial_weights
-from study.engine.schedule import Schedules
+from study.engine.evaluation_rows import CHUNK_ROWS, EvaluationRows, range_arrays
+from study.engine.initial_weights import KINDS, PREFIX, initial_state
 from study.engine.task import task_of
-from study.engine.torch.step import Flat, Rule, step_compiled, step_torch
+from study.engine.torch.step import Flat, sparsity_strengths, step_compiled, step_torch
+from study.engine.update_rule import UpdateRule, new_update_rule
 from study.records import Trial
 from tasks import MODELS
 from tasks.networks import Network
@@ -29,14 +29,13 @@ from units.regularize import Shape
 
 # Hidden values of one evaluation chunk: about half of a core's second-level cache.
 _CHUNK_NUMBERS = 64 * 1024
-_KINDS = ("weight", "first", "second")
 
 
 def _shape(name: str | None) -> Shape:
     return "squared" if name == "squared" else "linear"
 
 
-class Parts:
+class TorchTensors:
     """The tensors of some trials.
 
     Args:
@@ -44,8 +43,6 @@ class Parts:
         device: ``cpu`` or ``cuda``.
         state: what `state` gave of these trials; None to draw initial weights.
     """
-
-    PREFIX = "part/"
 
     def __init__(
         self, trials: Sequence[Trial], device: str, state: Mapping[str, npt.NDArray[Any]] | None = None
@@ -60,9 +57,8 @@ class Parts:
         self._on_cpu = device == "cpu"
         self._network = self._new_network(len(trials))
         self._flat = self._bind()
-        self._load(self._initial() if state is None else state)
+        self._load(initial_state(trials) if state is None else state)
         self._rule = self._new_rule()
-        self._schedules = Schedules(self._cells)
         self._prepare_inputs()
         self._validation = self._rows("interpolation_range", Purpose.VALIDATION)
         self._test = self._rows("extrapolation_range", Purpose.TEST)
@@ -94,50 +90,24 @@ class Parts:
     def _views(self) -> dict[str, Tensor]:
         views, at = {}, 0
         for name, p in self._network.named_parameters():
-            for kind in _KINDS:
+            for kind in KINDS:
                 flat: Tensor = getattr(self._flat, kind)
-                views[f"{self.PREFIX}{kind}/{name}"] = flat[at : at + p.numel()].view(p.shape)
+                views[f"{PREFIX}{kind}/{name}"] = flat[at : at + p.numel()].view(p.shape)
             at += p.numel()
         return views
-
-    def _initial(self) -> dict[str, npt.NDArray[Any]]:
-        layers = [
-            (name, type(unit), (unit.in_features, unit.out_features))
-            for name, unit in zip(("first", "second"), self._network.layers, strict=True)
-        ]
-        weights = initial_weights(layers, self._seeds, [cell.init_variance for cell in self._cells])
-        return {
-            f"{self.PREFIX}{kind}/{name}": weight if kind == "weight" else np.zeros_like(weight)
-            for name, weight in weights.items()
-            for kind in _KINDS
-        }
 
     def _load(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         for name, view in self._views().items():
             view.copy_(torch.from_numpy(np.ascontiguousarray(state[name])))
 
-    def _new_rule(self) -> Rule:
-        cell, trials = self._cell, len(self.trials)
-        sizes, share, low, high = [], [], [], []
-        for layer in self._network.layers:
-            limits = layer.limits if cell.bounds == "clipped" else {}
-            for name, p in layer.named_parameters():
-                size = p.numel() // trials
-                bounded = name in limits
-                sizes.append(size)
-                share.append(1 / size if bounded and self._model.has_sparsity else 0)
-                low.append(limits[name][0] if bounded else -np.inf)
-                high.append(limits[name][1] if bounded else np.inf)
-        return Rule(
-            optimizer=cell.optimizer,
-            momentum=cell.momentum or 0.0,
-            squared=any(cell.sparsity_shape == "squared" for cell in self._cells),
-            sizes=tuple(sizes),
-            share=np.array(share, np.float32),
-            low=np.array(low, np.float32),
-            high=np.array(high, np.float32),
-            learning_rate=np.array([cell.learning_rate for cell in self._cells], np.float32),
-        )
+    def _new_rule(self) -> UpdateRule:
+        shapes = {name: p.shape[1:] for name, p in self._network.named_parameters()}
+        rule = new_update_rule(self._cells, shapes)
+        if (
+            self._cell.bounds == "regularized"
+        ):  # then autograd differentiates the regularisers: see `_penalties`
+            return rule._replace(share=np.zeros_like(rule.share))
+        return rule
 
     def _prepare_inputs(self) -> None:
         cell = self._cell
@@ -153,9 +123,9 @@ class Parts:
             self._device_low = torch.from_numpy(self._low).to(self._device)
             self._device_width = torch.from_numpy(self._width).to(self._device)
 
-    def _rows(self, range_: str, purpose: Purpose) -> Rows:
+    def _rows(self, range_: str, purpose: Purpose) -> EvaluationRows:
         ranges = [getattr(cell, range_) for cell in self._cells]
-        return Rows(ranges, self._cell, purpose, self._task, self._masks)
+        return EvaluationRows(ranges, self._cell, purpose, self._task, self._masks)
 
     def _new_chunks(self) -> list[tuple[slice, Network]]:
         """Cut the trials into groups whose evaluation fits into the cache, each with a network of views."""
@@ -181,7 +151,7 @@ class Parts:
         return inputs(self._device_seeds, *ranges, cell.input_size, cell.batch_size, iteration, Purpose.TRAIN)
 
     def update(self, iteration: int) -> None:
-        """Make one update of every trial."""
+        """Update every trial once."""
         x = self._inputs(iteration)
         prediction = self._network(x.mT)
         with torch.no_grad():
@@ -189,7 +159,7 @@ class Parts:
             # Of the loss, the mean squared error over the batch, training needs the gradient only.
             slope = (prediction - target).mul_(2 / self._cell.batch_size)
         outputs, slopes = [prediction], [slope]
-        strength = self._schedules.strength(iteration)
+        strength = sparsity_strengths(self._rule, iteration)
         if self._cell.bounds == "regularized":
             for penalty, weight in self._penalties(strength):
                 outputs.append(penalty)
@@ -199,23 +169,23 @@ class Parts:
         step(self._rule, self._flat, iteration, strength)
 
     def _penalties(self, strength: npt.NDArray[np.float32]) -> list[tuple[Tensor, Tensor]]:
-        """Give the regularisers of weights that are clamped in the forward pass only, and their strengths."""
+        """Compute the regularisers of weights that are clamped in the forward pass only, each with its strengths."""
         cell = self._cell
-        found: list[tuple[Tensor | None, Tensor]] = []
+        penalties: list[tuple[Tensor | None, Tensor]] = []
         sparsity = torch.from_numpy(strength).to(self._device)
         out = torch.full_like(sparsity, cell.out_of_bounds_strength or 0.0)
         shape = _shape("squared" if self._rule.squared else "linear")
         for layer in self._network.layers:
             if strength.any():
-                found.append((layer.sparsity(shape), sparsity))
-            found.append((layer.out_of_bounds(_shape(cell.out_of_bounds_shape)), out))
-        return [(penalty, weight) for penalty, weight in found if penalty is not None]
+                penalties.append((layer.sparsity(shape), sparsity))
+            penalties.append((layer.out_of_bounds(_shape(cell.out_of_bounds_shape)), out))
+        return [(penalty, weight) for penalty, weight in penalties if penalty is not None]
 
-    # --- looking ------------------------------------------------------------------------------------------
+    # --- evaluation ---------------------------------------------------------------------------------------
 
     @torch.no_grad()
     def evaluate(self) -> dict[str, npt.NDArray[np.float32]]:
-        """Give validation MSE, test MSE and sparsity error of every trial, float32 [trials]."""
+        """Compute validation MSE, test MSE and sparsity error of every trial, float32 [trials]."""
         sparsity = torch.stack([layer.sparsity_error() for layer in self._network.layers]).amax(0)
         return {
             "validation_mse": self._mse(self._validation),
@@ -223,7 +193,7 @@ class Parts:
             "sparsity_error": sparsity.cpu().numpy(),
         }
 
-    def _mse(self, rows: Rows) -> npt.NDArray[np.float32]:
+    def _mse(self, rows: EvaluationRows) -> npt.NDArray[np.float32]:
         total = torch.zeros(len(self.trials), dtype=torch.float64, device=self._device)
         for some, network in self._chunks:
             for x, target in rows.chunks(some):
@@ -231,8 +201,8 @@ class Parts:
                 total[some] += error.sum((-1, -2)).double()
         return (total / self._cell.evaluation_rows).to("cpu", torch.float32).numpy()
 
-    def lost(self) -> npt.NDArray[np.bool_]:
-        """Say of each trial whether a weight is NaN."""
+    def has_nan(self) -> npt.NDArray[np.bool_]:
+        """Tell of each trial whether a weight is NaN, bool [trials]."""
         nan = [p.detach().isnan().flatten(1).any(1) for p in self._network.parameters()]
         return torch.stack(nan).any(0).cpu().numpy()
 

@@ -11,7 +11,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from study.engine.compiled.cache import entry, internal
-from tasks.compile import is_kept
+from tasks.compile import is_on_disk
 
 _BYTES = 128
 
@@ -41,7 +41,7 @@ def whole(x):  # type: ignore[no-untyped-def]
 
 def main() -> None:
     """Print whether it was on disk, whether it was loaded from there, and it, with zeros where it names its place."""
-    kept = is_kept(whole)
+    kept = is_on_disk(whole)
     address = whole(np.ones(1, np.float32))
     code = ctypes.string_at(address, _BYTES).replace(address.to_bytes(8, "little"), bytes(8))
     print("kept" if kept else "new", "loaded" if whole.stats.cache_hits else "compiled", code.hex())

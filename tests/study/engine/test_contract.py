@@ -13,12 +13,12 @@ import torch
 from torch import Tensor
 
 from study.engine import ENGINES, Engine
-from study.engine.evaluation_rows import Rows
+from study.engine.evaluation_rows import EvaluationRows
 from study.engine.gpu.engine import GpuEngine
 from study.engine.task import task_of
 from study.errors import DeviceError
 from study.records import Cell, Checkpoint, Outcome, Pack, Result, Trial
-from tasks import MODELS, TASKS, ArithmeticTask, arithmetic_task
+from tasks import MODELS, TASKS, ArithmeticTask
 from tasks.networks import Network
 from tasks.stream import Purpose, uniforms
 from units.unit import Bounds
@@ -42,7 +42,8 @@ CELLS: dict[str, dict[str, Any]] = {
     "exponential": {"sparsity_scaling": "exponential", "sparsity_start": None, "sparsity_end": None},
     "regularized": {"bounds": "regularized", "out_of_bounds_strength": 1.0, "out_of_bounds_shape": "linear"},
     "when decided": {"stop": "when_decided"},
-    **{op: {"operation": op} for op in ("add", "sub", "div", "squared", "root")},
+    **{op: {"operation": op} for op in ("add", "sub", "div", "root")},
+    "square": {"operation": "squared"},
 }
 
 
@@ -227,7 +228,7 @@ class Means(ArithmeticTask):
 
 def sums_of_all(*, operation: str, **values: Any) -> ArithmeticTask:
     """Build the arithmetic task of sums, whatever the operation of the cell."""
-    return arithmetic_task(operation="add", **values)
+    return ArithmeticTask(operation="add", **values)
 
 
 @pytest.mark.parametrize("asked", [Means, sums_of_all])
@@ -296,7 +297,7 @@ def errors_of(trial: Trial, arrays: Mapping[str, npt.NDArray[np.float32]]) -> tu
             (cell.interpolation_range, Purpose.VALIDATION),
             (cell.extrapolation_range, Purpose.TEST),
         ):
-            ((x, target),) = Rows([range_], cell, purpose, task, masks).chunks(slice(0, 1))
+            ((x, target),) = EvaluationRows([range_], cell, purpose, task, masks).chunks(slice(0, 1))
             errors.append(float((network(x[0].mT).mT - target[0]).double().square().mean()))
         sparsity = max(float(layer.sparsity_error()) for layer in network.layers)
     return errors[0], errors[1], sparsity

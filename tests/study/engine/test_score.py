@@ -11,8 +11,8 @@ from study.records import Outcome, Trial
 NAN, INF = float("nan"), float("inf")
 
 
-def scored(cell, *evaluations, threshold=1.0, lost=None):
-    """Score one trial through (validation, test) evaluations; `lost` is the evaluation at which a weight is NaN."""
+def scored(cell, *evaluations, threshold=1.0, nan_at=None):
+    """Score one trial through (validation, test) evaluations; from evaluation `nan_at` on, a weight is NaN."""
     scores = Scores(cell, np.array([threshold]))
     for index, (validation, test) in enumerate(evaluations):
         if not scores.active.any():
@@ -20,7 +20,7 @@ def scored(cell, *evaluations, threshold=1.0, lost=None):
         numbers = {"validation_mse": validation, "test_mse": test, "sparsity_error": index / 10}
         scores.record(**{name: np.array([value], np.float32) for name, value in numbers.items()})
         if cell.stop == "when_decided":
-            scores.end_decided(np.array([lost is not None and index >= lost]))
+            scores.end_decided(np.array([nan_at is not None and index >= nan_at]))
     trial = Trial(cell, 0)
     (result,), (curve,) = (
         scores.results([trial], training_s=2.0, engine="e", device="cpu"),
@@ -66,7 +66,7 @@ def test_no_number_is_none(small_cell):
 
 
 @pytest.mark.parametrize(
-    ("evaluations", "lost", "stops_at"),
+    ("evaluations", "nan_at", "stops_at"),
     [
         ([(9, 9), (9, 9), (2, 0.5), (NAN, NAN), (NAN, NAN)], 3, 30),  # NaN for good: stays solved
         ([(9, 9), (NAN, NAN), (NAN, NAN), (NAN, NAN), (NAN, NAN)], 1, 10),
@@ -75,10 +75,10 @@ def test_no_number_is_none(small_cell):
         ([(9, 9), (9, 9), (0, 9), (1, 9), (NAN, NAN)], None, None),  # zero and not solved: may yet diverge
     ],
 )
-def test_stopping_changes_no_outcome(small_cell, evaluations, lost, stops_at):
+def test_stopping_changes_no_outcome(small_cell, evaluations, nan_at, stops_at):
     """A trial ends when its outcome is decided, not before, and a full run has the same outcome and best step."""
     full, _ = scored(small_cell(), *evaluations)
-    early, curve = scored(small_cell(stop="when_decided"), *evaluations, lost=lost)
+    early, curve = scored(small_cell(stop="when_decided"), *evaluations, nan_at=nan_at)
     assert early.outcome == full.outcome
     assert early.best_iteration == full.best_iteration
     assert early.stopped_early == (stops_at is not None)

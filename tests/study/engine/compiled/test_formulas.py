@@ -5,9 +5,11 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 import pytest
+import torch
 
 from study.engine.compiled import formulas as f
 from study.engine.compiled import intrinsics
+from units.regularize import out_of_bounds, sparsity
 
 _CORNERS = [0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 1e-45, -1e-45, 3e38, -3e38, np.inf, -np.inf, np.nan]
 
@@ -60,3 +62,28 @@ def test_a_logarithms_slope_has_the_sign_of_x_and_is_0_at_0():
     result = np.empty_like(x)
     _logarithms_back(x, slope, result)
     np.testing.assert_allclose(result, np.array([1.5, -1.5, 0, np.nan, np.nan, np.nan]), rtol=1e-6)
+
+
+# Every kink, both sides of it, and points in general position.
+_WEIGHTS = np.append(np.arange(-160, 161, dtype=np.float32) / 64, np.float32(np.nan))
+
+
+@nb.njit(error_model="numpy")
+def _slopes(which, w, of_nau, squared, slope):  # type: ignore[no-untyped-def]
+    for k in range(len(w)):
+        if which == "sparsity":
+            slope[k] = f.sparsity_slope(w[k], of_nau, squared)
+        else:
+            slope[k] = f.out_of_bounds_slope(w[k], of_nau, squared)
+
+
+@pytest.mark.parametrize("regulariser", [sparsity, out_of_bounds])
+@pytest.mark.parametrize("kind", ["NAU", "NMU"])
+@pytest.mark.parametrize("shape", ["linear", "squared"])
+def test_the_slopes_of_regularisers_are_autograds(regulariser, kind, shape):
+    """The closed forms are what torch differentiates the units' regularisers to, at the kinks too."""
+    slope = np.empty_like(_WEIGHTS)
+    _slopes(regulariser.__name__, _WEIGHTS, kind == "NAU", shape == "squared", slope)
+    weight = torch.from_numpy(_WEIGHTS[:-1, None, None]).requires_grad_()
+    regulariser(weight, kind, shape).sum().backward()
+    torch.testing.assert_close(torch.from_numpy(slope[:-1]), weight.grad[:, 0, 0])

@@ -91,7 +91,7 @@ def compare(pack: Pack) -> Any:
 def test_trajectories_agree_with_the_torch_engine(model, changes, small_cell):
     """After 200 updates of the same trials, both engines' weights agree to 1e-4, and so does what they measured."""
     changes = {"iterations": 199, "evaluate_every": 100, "batch_size": 64, "evaluation_rows": 500} | changes
-    if MODELS[model].has_sparsity:
+    if MODELS[model].has_bounds:
         changes |= {"sparsity_start": 50, "sparsity_end": 150}
     pack = Pack(tuple(Trial(small_cell(model, **changes), seed) for seed in SEEDS))
     found, expected, tame = compare(pack)

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from study.engine import ENGINES
-from study.engine.gpu.arrays import Parts
+from study.engine.gpu.arrays import GpuArrays
 from study.engine.gpu.device import CudaBlocks
 from study.engine.gpu.emulated import EmulatedBlocks
 from study.errors import DeviceError
@@ -29,11 +29,11 @@ def test_bits_are_those_of_the_emulation(model: str, sizes: tuple[int, int, int]
     cell = small_cell(model, input_size=inputs, hidden_size=hidden, batch_size=batch, **changes)
     found = []
     for blocks in (CudaBlocks, EmulatedBlocks):
-        parts, which = Parts([Trial(cell, seed) for seed in range(3)], None, blocks), np.arange(3)
-        parts.update(which, 0, 25)
-        parts.update(which[1:], 25, 5)
-        looked = parts.evaluate(which)()
-        found.append(parts.state() | looked)
+        arrays, which = GpuArrays([Trial(cell, seed) for seed in range(3)], None, blocks), np.arange(3)
+        arrays.update(which, 0, 25)
+        arrays.update(which[1:], 25, 5)
+        evaluation = arrays.evaluate(which)()
+        found.append(arrays.state() | evaluation)
     for name, value in found[1].items():
         np.testing.assert_array_equal(found[0][name], value, err_msg=name)
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from study.engine.gpu import device, emulated, kernels
-from study.engine.gpu.arrays import Choices, Parts
+from study.engine.gpu.arrays import Choices, GpuArrays
 from study.engine.gpu.emulated import EmulatedBlocks
 from study.engine.gpu.layout import Shape, new_layout
 from study.records import Trial
@@ -27,7 +27,7 @@ def asked(cell: Any) -> tuple[Shape, Choices]:
         def __init__(self, shape: Shape, choices: Choices, *others: Any) -> None:
             self.asked = shape, choices
 
-    blocks: Any = Parts([Trial(cell, 0)], None, Asked)._blocks
+    blocks: Any = GpuArrays([Trial(cell, 0)], None, Asked)._blocks
     found: tuple[Shape, Choices] = blocks.asked
     return found
 
@@ -57,7 +57,7 @@ def test_kernels_compile_to_what_the_cpu_computes(model, capability, small_cell)
         name: kernels.to_ptx(kernel, name, kinds, capability, layout.threads, kernels.REGISTERS)
         for kernel, name, kinds in (
             (kernels.new_train(layout, choices), "train", kernels.TRAIN_TYPES),
-            (kernels.new_look(layout, choices), "look", kernels.LOOK_TYPES),
+            (kernels.new_evaluate(layout, choices), "evaluate", kernels.EVALUATE_TYPES),
         )
     }
     for name, ptx in made.items():
@@ -67,7 +67,7 @@ def test_kernels_compile_to_what_the_cpu_computes(model, capability, small_cell)
         assert len(kernels.to_machine_code(ptx, capability).code) > 0
     assert ".f64" not in made["train"]
     assert made["train"].count(".param .u64") == len(kernels.TRAIN_TYPES)
-    assert made["look"].count(".param .u64") == len(kernels.LOOK_TYPES)
+    assert made["evaluate"].count(".param .u64") == len(kernels.EVALUATE_TYPES)
 
 
 @pytest.mark.parametrize("capability", [(8, 0)], indirect=True)
@@ -76,14 +76,14 @@ def test_machine_code_is_kept_on_disk(capability, small_cell, tmp_path, monkeypa
     shape, choices = asked(small_cell())
     codes = kernels.compile_kernels(new_layout(shape), choices, capability)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert device._kept(b"one") is None
-    kept = device._keep(b"one", codes)
-    assert device._kept(b"one") == kept == tuple(bytes(code.code) for code in codes)
-    assert device._kept(b"two") is None
+    assert device._read_cache(b"one") is None
+    kept = device._write_cache(b"one", codes)
+    assert device._read_cache(b"one") == kept == tuple(bytes(code.code) for code in codes)
+    assert device._read_cache(b"two") is None
     (tmp_path / "file").write_text("not a folder")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    assert device._keep(b"one", codes) == kept
-    assert device._kept(b"one") is None
+    assert device._write_cache(b"one", codes) == kept
+    assert device._read_cache(b"one") is None
 
 
 _PHASES = {

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 import torch
 
-from study.engine.cpu.arrays import Parts as FusedParts
-from study.engine.gpu.arrays import Parts, round_keys
-from study.engine.gpu.draw import Drawing, new_draw
+from study.engine.compiled.formulas import sparsity_strength_in_float32
+from study.engine.cpu.arrays import CpuArrays
+from study.engine.gpu.arrays import GpuArrays, round_keys
+from study.engine.gpu.draw import TrialStream, new_draw
 from study.engine.gpu.emulated import EmulatedBlocks
 from study.engine.gpu.layout import Layout, Shape, new_layout
-from study.engine.gpu.weight_update import sparsity_strength
-from study.engine.schedule import Schedules
+from study.engine.torch.step import sparsity_strengths
+from study.engine.update_rule import new_update_rule
 from study.records import Cell, Trial
 from tasks.stream import Purpose, inputs
 
@@ -56,11 +57,11 @@ def cell(request: pytest.FixtureRequest, small_cell: Any) -> Cell:
 def test_an_update_is_that_of_the_fused_engine(cell):
     """Evaluation, gradient and update agree with the other engine's, but for last bits."""
     trials = [Trial(cell, seed) for seed in range(3)]
-    here, there, which = Parts(trials, None, EmulatedBlocks), FusedParts(trials), np.arange(3)
-    looked = here.evaluate(which)()
-    assert not looked.pop("lost").any()
+    here, there, which = GpuArrays(trials, None, EmulatedBlocks), CpuArrays(trials), np.arange(3)
+    metrics = here.evaluate(which)()
+    assert not metrics.pop("has_nan").any()
     for name, value in there.evaluate(which).items():
-        np.testing.assert_allclose(looked[name], value, rtol=2e-6, err_msg=name)
+        np.testing.assert_allclose(metrics[name], value, rtol=2e-6, err_msg=name)
     here.update(which, 20, 1)
     there.update(which, 20, 1)
     for name, value in there.state().items():
@@ -72,10 +73,9 @@ def test_the_order_of_threads_is_of_no_consequence(cell):
     """Threads called in reverse order leave the same bits: no phase reads what another thread writes in it."""
     trials, which, states = [Trial(cell, seed) for seed in range(2)], np.arange(2), []
     for backwards in (False, True):
-        parts = Parts(trials, None, partial(EmulatedBlocks, backwards=backwards))
-        parts.update(which, 0, 25)
-        looked = parts.evaluate(which)()
-        states.append({**parts.state(), **looked})
+        arrays = GpuArrays(trials, None, partial(EmulatedBlocks, backwards=backwards))
+        arrays.update(which, 0, 25)
+        states.append(arrays.state() | arrays.evaluate(which)())
     for name, value in states[0].items():
         assert value.tobytes() == states[1][name].tobytes(), name
 
@@ -106,7 +106,7 @@ def _layout_of(cell: Cell) -> Layout:
         def __init__(self, shape: Shape, *others: Any) -> None:
             self.layout = new_layout(shape)
 
-    blocks: Any = Parts([Trial(cell, 0)], None, Asked)._blocks
+    blocks: Any = GpuArrays([Trial(cell, 0)], None, Asked)._blocks
     layout: Layout = blocks.layout
     return layout
 
@@ -118,13 +118,19 @@ def _drawn(
     draw, threads = new_draw(layout), layout.threads
 
     @nb.njit(error_model="numpy")  # type: ignore[untyped-decorator]
-    def run(x, a, turn, iteration, drawing):  # type: ignore[no-untyped-def]
+    def run(x, a, turn, iteration, stream):  # type: ignore[no-untyped-def]
         for t in range(threads):
-            draw(np.uint64(t), x, a[t], turn, iteration, drawing)
+            draw(np.uint64(t), x, a[t], turn, iteration, stream)
 
     keys = round_keys(np.array([seed], np.uint64))[0]
     x, a = np.zeros(layout.size, np.float32), np.zeros((threads, layout.totals), np.float32)
-    run(x, a, turn, iteration, Drawing(keys[0], keys[1], low[0], low[1], width * np.float32(2.0**-24), two))
+    run(
+        x,
+        a,
+        turn,
+        iteration,
+        TrialStream(keys[0], keys[1], low[0], low[1], width * np.float32(2.0**-24), two),
+    )
     return x[: layout.plane].reshape(layout.rows, layout.stride)[:, : layout.features]
 
 
@@ -138,12 +144,12 @@ def test_the_schedule_is_that_of_the_other_engines(scaling, small_cell):
 
     @nb.njit  # type: ignore[untyped-decorator]
     def strength(iteration, exponential):  # type: ignore[no-untyped-def]
-        return sparsity_strength(np.uint64(iteration), start, length, np.float32(10), exponential)
+        return sparsity_strength_in_float32(np.uint64(iteration), start, length, np.float32(10), exponential)
 
-    expected = Schedules([cell])
+    rule = new_update_rule([cell], {})
     for iteration in (0, 1, 1_000_003, 1_000_004, 1_500_000, 2_000_000, 2_000_001, 4_999_999):
         np.testing.assert_allclose(
-            strength(iteration, not linear), expected.strength(iteration)[0], rtol=3e-7, atol=1e-12
+            strength(iteration, not linear), sparsity_strengths(rule, iteration)[0], rtol=3e-7, atol=1e-12
         )
     if linear:
         assert strength(1_000_003, False) == 0

@@ -11,6 +11,7 @@ from study.analysis.aggregate import CellSummary, aggregate, group_codes
 from study.arrow import results_table
 from study.errors import InputError
 from study.records import Cell, Outcome, Result, Trial
+from study.statistics.samples import intervals
 
 BASE = {
     "task": "simple",
@@ -60,9 +61,11 @@ def test_statistics_are_of_the_solved_trials_alone():
     summary = aggregate(results_table([*mixed(), *extra]))[0]
     assert summary.solved_at_median == 2500
     assert summary.solved_at_mean == 2500
-    assert summary.solved_at_interval == statistics.gamma_mean_interval([1000, 2000, 3000, 4000])
+    interval = statistics.gamma_mean_intervals([1000, 2000, 3000, 4000])
+    assert [summary.solved_at_interval] == intervals(interval)
     assert summary.sparsity_error_mean == pytest.approx(2.5e-4)
-    assert summary.sparsity_error_interval == statistics.beta_mean_interval([1e-4, 2e-4, 3e-4, 4e-4])
+    interval = statistics.beta_mean_intervals([1e-4, 2e-4, 3e-4, 4e-4])
+    assert [summary.sparsity_error_interval] == intervals(interval)
     assert summary.training_s_mean == 1.5
 
 

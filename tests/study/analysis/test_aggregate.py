@@ -12,19 +12,9 @@ from study.arrow import results_table
 from study.errors import InputError
 from study.records import Cell, Outcome, Result, Trial
 from study.statistics.samples import intervals
+from tests.study.builders import published_cell
 
-BASE = {
-    "task": "simple",
-    "operation": "mul",
-    "input_size": 4,
-    "subset_ratio": None,
-    "overlap_ratio": None,
-    "subsets": 2,
-    "interpolation_range": ((-2.0, 2.0),),
-    "extrapolation_range": ((-6.0, -2.0), (2.0, 6.0)),
-    "model": "NMU",
-}
-CELLS = [Cell(**BASE, hidden_size=h) for h in (3, 2, 10)]
+CELLS = [published_cell(hidden_size=h) for h in (3, 2, 10)]
 
 
 def result(cell: Cell, seed: int, outcome: Outcome = Outcome.SOLVED, **content: object) -> Result:

@@ -23,6 +23,7 @@ from scipy import stats
 from benchmarks.measure import finish, tell
 from study import statistics
 from study.records import Interval
+from study.statistics.samples import intervals
 from study.statistics.sparsity_error import FLOAT32_SPACING
 
 SIZES = (10, 25, 50, 100)
@@ -68,9 +69,9 @@ def logistic(slope: float, kind: str) -> Study:
 # --- solved at --------------------------------------------------------------------------------------------------
 
 
-def of_values(interval: Callable[[Floats], Interval | None], draw: Callable[[Rng, int], Floats]) -> Study:
+def of_values(bound: Callable[[Floats], Floats], draw: Callable[[Rng, int], Floats]) -> Study:
     """Bound something of n values of a law."""
-    return lambda rng, n: interval(draw(rng, n))
+    return lambda rng, n: intervals(bound(draw(rng, n)))[0]
 
 
 def gamma(rng: Rng, n: int, *, shape: float) -> Floats:
@@ -158,25 +159,25 @@ def cases() -> Iterator[tuple[str, str, Study, float]]:
     for kind in ("wald_interval", "profile_interval"):
         name = f"logistic_regression, {kind.split('_')[0]}"
         yield name, "slope -0.8, 4 cells", logistic(-0.8, kind), -0.8
-    median, gamma_mean = statistics.median_interval, statistics.gamma_mean_interval
+    median, gamma_mean = statistics.median_intervals, statistics.gamma_mean_intervals
     whole_median = float(np.ceil(stats.gamma(160, scale=14 / 160).median()))
     yield (
-        "median_interval",
+        "median_intervals",
         "gamma, shape 3",
         of_values(median, partial(gamma, shape=3)),
         float(SUCCESS.median()),
     )
-    yield "median_interval", "whole evaluations", of_values(median, evaluated), whole_median
+    yield "median_intervals", "whole evaluations", of_values(median, evaluated), whole_median
     for shape in (3, 25):
         yield (
-            "gamma_mean_interval",
+            "gamma_mean_intervals",
             f"gamma, shape {shape}",
             of_values(gamma_mean, partial(gamma, shape=shape)),
             1.0,
         )
-    yield "gamma_mean_interval", "whole evaluations", of_values(gamma_mean, evaluated), evaluated_mean()
+    yield "gamma_mean_intervals", "whole evaluations", of_values(gamma_mean, evaluated), evaluated_mean()
     yield (
-        "gamma_mean_interval",
+        "gamma_mean_intervals",
         "no gamma: log-normal, σ 1.5",
         of_values(gamma_mean, partial(heavy, sigma=1.5)),
         1.0,
@@ -185,11 +186,11 @@ def cases() -> Iterator[tuple[str, str, Study, float]]:
         law = f"{success_rate:.0%} solved, at {unsolved:.0%} unsolved"
         yield "kaplan_meier", law, share_unsolved(partial(cut, success_rate), unsolved), unsolved
     yield "kaplan_meier", "cut off at random, at 50% unsolved", share_unsolved(interrupted, 0.5), 0.5
-    sparse = statistics.beta_mean_interval
+    sparse = statistics.beta_mean_intervals
     for mean, precision in ((0.45, 10), (0.35, 5), (1e-4, 5e3)):
         law = f"beta, mean {mean:g}, precision {precision:g}"
         yield (
-            "beta_mean_interval",
+            "beta_mean_intervals",
             law,
             of_values(sparse, partial(beta, mean=mean, precision=precision)),
             mean,
@@ -197,18 +198,18 @@ def cases() -> Iterator[tuple[str, str, Study, float]]:
     for mean, shape, zeros in ((4e-7, 8.0, "no zeros"), (1.2e-7, 1.0, "22% zeros"), (4e-8, 1.0, "53% zeros")):
         drawn = partial(float32, mean=mean, shape=shape)
         truth = float32_mean(mean=mean, shape=shape)
-        yield "beta_mean_interval", f"float32, mean {mean:g}, {zeros}", of_values(sparse, drawn), truth
+        yield "beta_mean_intervals", f"float32, mean {mean:g}, {zeros}", of_values(sparse, drawn), truth
 
     def mixed(rng: Rng, n: int) -> Floats:
         return np.minimum(heavy(rng, n, sigma=2.0) * 1e-4, 0.5)
 
-    yield "beta_mean_interval", "no beta: log-normal, σ 2", of_values(sparse, mixed), 1e-4
+    yield "beta_mean_intervals", "no beta: log-normal, σ 2", of_values(sparse, mixed), 1e-4
 
 
 def measured(study: Study, truth: float, rng: Rng, n: int, studies: int) -> dict[str, str]:
     """Count what the intervals of so many studies hold."""
-    intervals = [study(rng, n) for _ in range(studies)]
-    known = np.array([interval for interval in intervals if interval is not None]).reshape(-1, 2)
+    bounds = [study(rng, n) for _ in range(studies)]
+    known = np.array([interval for interval in bounds if interval is not None]).reshape(-1, 2)
     slack = 1e-12 * abs(truth)
     below, above = known[:, 1] < truth - slack, known[:, 0] > truth + slack
     count = max(len(known), 1)
@@ -235,8 +236,8 @@ def main(words: Sequence[str] | None = None) -> None:
         for n in SIZES:
             # by the law: intervals of one law see the same studies
             rng = np.random.default_rng([arguments.seed, zlib.crc32(law.encode()), n])
-            found = measured(study, truth, rng, n, arguments.studies)
-            rows.append({"interval": interval, "law": law, "n": n, **found})
+            shares = measured(study, truth, rng, n, arguments.studies)
+            rows.append({"interval": interval, "law": law, "n": n, **shares})
     finish(rows, arguments)
 
 

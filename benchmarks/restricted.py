@@ -2,7 +2,7 @@
 
     python -m benchmarks.restricted [--studies N] [--seed N] [--out benchmarks/results/restricted.csv]
 
-Beside the interval of `restricted_mean` two others, of the same studies: mean ± 1.96 standard errors by Greenwood's
+Beside the interval of `restricted_means` two others, of the same studies: mean ± 1.96 standard errors by Greenwood's
 formula, and a score interval like Wilson's. Times are in units of `until`. The numbers depend on the seed alone. Last,
 the least coverage over many laws with three values, which is computed.
 """
@@ -83,8 +83,8 @@ CENSORED = (
 
 def cases() -> dict[str, tuple[Draw, float, bool]]:
     """Give each law, its mean, and whether trials end early."""
-    found = {name: (*law, False) for name, law in LAWS.items()}
-    return found | {f"{name}; ended at random": (*LAWS[name], True) for name in CENSORED}
+    complete = {name: (*law, False) for name, law in LAWS.items()}
+    return complete | {f"{name}; ended at random": (*LAWS[name], True) for name in CENSORED}
 
 
 # --- all laws with three values ----------------------------------------------------------------------------------
@@ -114,15 +114,16 @@ def least_coverage(bound: Interval, n: int) -> float:
 
 
 def products(times: Floats, solved: Bools) -> Floats:
-    """Bound by `restricted_mean`."""
+    """Bound by `restricted_means`."""
     return _estimates(times, solved).interval
 
 
 def greenwood(times: Floats, solved: Bools) -> Floats:
     """Bound by the mean ± z standard errors, within 0 and 1; none where the error is zero or there is none."""
-    found = _estimates(times, solved)
-    reach = normal_quantile(0.95) * np.where(found.standard_error > 0, found.standard_error, np.nan)
-    return np.column_stack([np.maximum(0, found.mean - reach), np.minimum(1, found.mean + reach)])
+    estimates = _estimates(times, solved)
+    error = np.where(estimates.standard_error > 0, estimates.standard_error, np.nan)
+    reach = normal_quantile(0.95) * error
+    return np.column_stack([np.maximum(0, estimates.mean - reach), np.minimum(1, estimates.mean + reach)])
 
 
 def score(times: Floats, solved: Bools) -> Floats:
@@ -131,7 +132,7 @@ def score(times: Floats, solved: Bools) -> Floats:
     The m with (m - μ)² <= z² (m r - m²)/n', where μ is the time saved, r the ratio of its second to its first moment
     with one success at 0 more, and n' the number of trials that Greenwood's error amounts to.
     """
-    found, (studies, n) = _estimates(times, solved), times.shape
+    estimates, (studies, n) = _estimates(times, solved), times.shape
     order = np.argsort(np.where(solved, times, times + 1e-9), axis=1)
     t, is_event = np.take_along_axis(times, order, 1), np.take_along_axis(solved, order, 1)
     is_event = is_event & (t < 1)
@@ -141,8 +142,8 @@ def score(times: Floats, solved: Bools) -> Floats:
     saved = np.where(is_event, 1 - t, 0.0)
     mean, square = (jumps * saved).sum(axis=1), (jumps * saved**2).sum(axis=1)
     ratio = (square + 1 / n) / (mean + 1 / n)
-    is_spread = found.standard_error > 1e-9
-    error = np.where(is_spread, found.standard_error, 1.0)
+    is_spread = estimates.standard_error > 1e-9
+    error = np.where(is_spread, estimates.standard_error, 1.0)
     trials = np.where(is_spread, (square - mean**2) / error**2, n)
     k = normal_quantile(0.95) ** 2 / np.maximum(trials, 1e-9)
     middle, root = (
@@ -150,15 +151,15 @@ def score(times: Floats, solved: Bools) -> Floats:
         np.sqrt(np.maximum((2 * mean + k * ratio) ** 2 - 4 * (1 + k) * mean**2, 0)),
     )
     bounds = 1 - np.column_stack([middle + root, middle - root]) / (2 * (1 + k[:, None]))
-    return np.where(np.isnan(found.mean)[:, None], np.nan, bounds)
+    return np.where(np.isnan(estimates.mean)[:, None], np.nan, bounds)
 
 
 def _estimates(times: Floats, solved: Bools) -> statistics.RestrictedMeans:
     studies, n = times.shape
-    return statistics.restricted_means(times.ravel(), solved.ravel(), [n] * studies, 1.0)
+    return statistics.restricted_means(times.ravel(), solved.ravel(), [n] * studies, until=1.0)
 
 
-INTERVALS: Mapping[str, Interval] = {"restricted_mean": products, "score": score, "Greenwood": greenwood}
+INTERVALS: Mapping[str, Interval] = {"restricted_means": products, "score": score, "Greenwood": greenwood}
 
 
 def drawn(law: Draw, is_censored: bool, rng: Rng, shape: tuple[int, int]) -> tuple[Floats, Bools]:

@@ -32,12 +32,10 @@ from study.records import Cell, Outcome, Trial
 from study.report.figures.style import INK, PALETTE, STYLE, WIDTH_IN
 from study.results.load import load_results
 from study.run import Ending, run
-from study.search import Searching, found, read_record
-from study.search.evidence import Evidence
+from study.search import Searching
 from study.search.space import Space
 from study.search.suggest import Suggestions, distribution
 from study.spec import Spec, load_spec, parse_spec
-from study.store import Store
 
 FILES = Path(__file__).parent.parent / "docs" / "results" / "search"
 SEARCH_SEEDS = range(5)
@@ -80,17 +78,14 @@ def grid(store: Path) -> Pick:
     return best.cell, plan.trials_count, best.success_rate or 0.0
 
 
-def searched(sampler: str, seed: int, store: Path) -> Pick:
+def search(sampler: str, seed: int, store: Path) -> Pick:
     """Search, and choose what is confirmed."""
     spec = search_spec(f"reliable-{sampler}-{seed}", sampler, seed)
     quietly_run(make_plan(spec), store, grow=Searching(None))
-    folder = Store(store).study(spec.study)
-    record = read_record(spec, folder)
-    assert record is not None
-    findings = found(spec, record, Evidence(folder.read_results()))
-    assert findings.winner is not None
-    winner = findings.confirmed[0]
-    return winner.cell, findings.trials + winner.seeds, winner.success_rate or 0.0
+    results = load_results(spec.study, store)
+    assert results.search is not None
+    winner = results.summaries[0]
+    return winner.cell, results.search.trials + winner.seeds, winner.success_rate or 0.0
 
 
 def search_spec(study: str, sampler: str, seed: int) -> Spec:
@@ -106,10 +101,10 @@ def at_random(seed: int, trials: int) -> Pick:
     spec = search_spec("random", "random", seed)
     assert spec.search is not None
     space, suggestions = Space(spec), Suggestions(Space(spec), spec.search)
-    found = list(possible(space, suggestions.ask, trials // RANDOM_SEEDS))
-    rates = [rate(cell, range(RANDOM_SEEDS)) for cell in found]
-    best = max(range(len(found)), key=rates.__getitem__)
-    return found[best], len(found) * RANDOM_SEEDS, rates[best]
+    cells = list(possible(space, suggestions.ask, trials // RANDOM_SEEDS))
+    rates = [rate(cell, range(RANDOM_SEEDS)) for cell in cells]
+    best = max(range(len(cells)), key=rates.__getitem__)
+    return cells[best], len(cells) * RANDOM_SEEDS, rates[best]
 
 
 def possible(space: Space, ask: Callable[[], dict[str, Any]], count: int) -> Iterator[Cell]:
@@ -145,8 +140,8 @@ def single_seeds(seed: int, trials: int) -> Pick:
 
 
 METHODS: dict[str, Callable[[int, int, Path], Pick]] = {
-    "search, TPE": lambda seed, trials, store: searched("TPE", seed, store),
-    "search, random": lambda seed, trials, store: searched("random", seed, store),
+    "search, TPE": lambda seed, trials, store: search("TPE", seed, store),
+    "search, random": lambda seed, trials, store: search("random", seed, store),
     "random search, 20 seeds each": lambda seed, trials, store: at_random(seed, trials),
     "Optuna's TPE on single seeds": lambda seed, trials, store: single_seeds(seed, trials),
 }

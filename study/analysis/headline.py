@@ -10,7 +10,7 @@ from study import statistics, words
 from study.analysis import series
 from study.analysis.contrasts import Contrasts, TrendTest
 from study.analysis.rows import ResultRows
-from study.analysis.search import Searched
+from study.analysis.search import SearchFindings
 from study.analysis.summary import Summary
 
 LEVEL = 0.05
@@ -78,7 +78,7 @@ def headline(rows: ResultRows, contrasts: Contrasts) -> str:
     return "; ".join(part for part in parts if part) + "."
 
 
-def search_headline(search: Searched, rows: Sequence[Summary]) -> str:
+def search_headline(search: SearchFindings, rows: Sequence[Summary]) -> str:
     """Return a sentence on what a search found, and on how good its best candidate is by fresh seeds alone.
 
     Args:

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from itertools import groupby
+from typing import Any
 
 from study import statistics
 from study.records import Interval
+from study.statistics.samples import intervals, numbers
 from study.words import MODEL_NAMES
 
 SOURCE = "Madsen & Johansen, Neural Arithmetic Units, ICLR 2020"
@@ -91,26 +93,31 @@ def _simple() -> Iterator[Published]:
 
 
 def _static() -> Iterator[Published]:
-    for (operation, model), group in groupby(
-        rows("static_seeds"), lambda row: (row["operation"], row["model"])
-    ):
-        seeds = list(group)
-        solved = [row for row in seeds if row["solved"] == "True"]
-        solved_at = [float(row["solved_at"]) for row in solved]
-        sparsity_error = [float(row["sparsity_error"]) for row in solved]
+    by_cell = groupby(rows("static_seeds"), lambda row: (row["operation"], row["model"]))
+    seeds = {cell: list(group) for cell, group in by_cell}
+    solved = [[row for row in of_cell if row["solved"] == "True"] for of_cell in seeds.values()]
+    sizes = [len(of_cell) for of_cell in solved]
+    solved_at, sparsity_error = (
+        [float(row[column]) for of_cell in solved for row in of_cell]
+        for column in ("solved_at", "sparsity_error")
+    )
+    columns: dict[str, list[Any]] = {
+        "solved": sizes,
+        "seeds": [len(of_cell) for of_cell in seeds.values()],
+        "solved_at_median": numbers(statistics.medians(solved_at, sizes)),
+        "solved_at_mean": numbers(statistics.means(solved_at, sizes)),
+        "solved_at_interval": intervals(statistics.gamma_mean_intervals(solved_at, sizes)),
+        "sparsity_error_mean": numbers(statistics.means(sparsity_error, sizes)),
+        "sparsity_error_interval": intervals(statistics.beta_mean_intervals(sparsity_error, sizes)),
+    }
+    for (operation, model), values in zip(seeds, zip(*columns.values(), strict=True), strict=True):
         yield Published(
             table="static_seeds",
             task="arithmetic",
             operation=operation,
             model=MODEL_NAMES[model],
             hidden_size=2,
-            solved=len(solved),
-            seeds=len(seeds),
-            solved_at_median=statistics.median(solved_at),
-            solved_at_mean=statistics.mean(solved_at),
-            solved_at_interval=statistics.gamma_mean_interval(solved_at),
-            sparsity_error_mean=statistics.mean(sparsity_error),
-            sparsity_error_interval=statistics.beta_mean_interval(sparsity_error),
+            **dict(zip(columns, values, strict=True)),
         )
 
 

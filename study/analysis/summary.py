@@ -314,7 +314,7 @@ def _time_to_success(observed: Sequence[Times], untils: Floats) -> dict[str, lis
         solved = np.concatenate([observed[row].solved for row in timed])
         sizes = np.array([observed[row].solved.size for row in timed])
         until = untils[timed]
-        restricted = statistics.restricted_means(times, solved, sizes, until)
+        restricted = statistics.restricted_means(times, solved, sizes, until=until)
         is_early = ~solved & (times < np.repeat(until, sizes))
         counts = sums(is_early.astype(np.float64), sizes).astype(int)
         values = numbers(restricted.mean), intervals(restricted.interval), counts.tolist(), until.tolist()

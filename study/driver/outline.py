@@ -106,8 +106,8 @@ def outline_search(plan: Plan, root: str | Path) -> Text:
     is_stored = plan.spec.study in store.studies()
     record = read_record(plan.spec, store.study(plan.spec.study)) if is_stored else None
     if record is not None:
-        spent = sum(candidate.seeds for candidate in record.told)
-        head.append(f"so far {len(record.told):,} candidates in {spent:,} trials\n")
+        spent = sum(candidate.seeds for candidate in record.valued)
+        head.append(f"so far {len(record.valued):,} candidates in {spent:,} trials\n")
     return head
 
 

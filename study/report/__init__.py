@@ -25,7 +25,6 @@ from study.analysis.headline import headline, search_headline
 from study.analysis.learning import LearningCurve
 from study.analysis.questions import varying
 from study.analysis.rows import ResultRows, cells, groups
-from study.analysis.search import Chosen, Searched, Sought, Tried
 from study.analysis.series import chart_series
 from study.analysis.trial_details import Gates, TrialWeights
 from study.records import Labels
@@ -47,7 +46,6 @@ __all__ = [
     "MOST_ROWS",
     "PUBLISHED",
     "USUAL",
-    "Chosen",
     "Comparison",
     "Comparisons",
     "Contrasts",
@@ -58,10 +56,7 @@ __all__ = [
     "PageLinks",
     "Report",
     "ResultRows",
-    "Searched",
-    "Sought",
     "TrialWeights",
-    "Tried",
     "cells",
     "cells_rows",
     "chart_series",

@@ -12,7 +12,7 @@ from study.analysis.comparison import Comparisons
 from study.analysis.contrasts import Contrasts
 from study.analysis.learning import LearningCurve
 from study.analysis.rows import ResultRows
-from study.analysis.search import Searched
+from study.analysis.search import SearchFindings
 from study.analysis.trial_details import Gates, TrialWeights
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Report:
     contrasts: Contrasts = field(default_factory=Contrasts)
     against: Comparisons | None = None
     verdicts: Sequence[Verdict] = ()
-    search: Searched | None = None
+    search: SearchFindings | None = None
     notes: Sequence[str] = ()
     protocol: Mapping[str, str] | None = None
     spec: str = ""

@@ -15,7 +15,7 @@ from study.analysis.comparison import Comparison, Comparisons
 from study.analysis.contrasts import Contrasts
 from study.analysis.published import SOURCE
 from study.analysis.rows import ResultRows
-from study.analysis.search import Searched
+from study.analysis.search import SearchFindings
 from study.analysis.summary import Summary
 from study.arrow import RESULT_SCHEMA
 from study.outcomes.text_cells import as_text
@@ -177,7 +177,7 @@ def markdown(report: Report, figures: Sequence[Drawn]) -> str:
     return "\n\n".join(part for part in [*parts, *map(_cell, report.notes)] if part) + "\n"
 
 
-def _search_parts(search: Searched, rows: ResultRows) -> list[str]:
+def _search_parts(search: SearchFindings, rows: ResultRows) -> list[str]:
     parts = ["## Search", _cell(progress_note(search)), _cell(importance_line(search))]
     if confirmed(search):
         parts += [_markdown_table(winners_table(search, rows)), _cell(objectives_note(search))]

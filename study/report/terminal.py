@@ -10,7 +10,7 @@ from rich.text import Text
 
 from study.analysis.comparison import Comparisons
 from study.analysis.rows import ResultRows
-from study.analysis.search import Searched
+from study.analysis.search import SearchFindings
 from study.console import Console
 from study.report import table
 from study.report.search import names as search_names
@@ -58,7 +58,7 @@ def verdicts_table(rows: ResultRows, verdicts: Sequence[Verdict]) -> Table:
     return _rich(table.verdicts_table(rows, verdicts), "Are the seeds enough?")
 
 
-def show_search(console: Console, search: Searched, rows: ResultRows) -> None:
+def show_search(console: Console, search: SearchFindings, rows: ResultRows) -> None:
     """Print the candidates that were confirmed, and which parameters mattered."""
     if search_names.confirmed(search):
         console.print(_upright(search_tables.winners_table(search, rows), "Confirmed with fresh seeds"))

@@ -15,6 +15,7 @@ from study import tracking
 from study.analysis.aggregate import CellSummary, aggregate
 from study.analysis.contrasts import contrasts
 from study.analysis.headline import headline
+from study.analysis.search import SearchFindings
 from study.analysis.summary import WILSON
 from study.arrow import RESULT_SCHEMA, trial_row
 from study.errors import InputError
@@ -27,7 +28,6 @@ from study.report import (
     Comparisons,
     Contrasts,
     ResultRows,
-    Searched,
     cells,
     chart_series,
     search_headline,
@@ -84,7 +84,7 @@ class StudyResults:
     summaries: Sequence[CellSummary]
     against: Comparisons
     notices: Sequence[str]
-    search: Searched | None = None
+    search: SearchFindings | None = None
     asked: CandidateCells | None = None
 
     @property
@@ -158,14 +158,14 @@ def load_results(
         return _results_of(folder, plan, table, root, tracking_uri, compare)
     # imported late: Optuna takes long to import, and most studies don't need it
     from study.results import search as results_of_search
-    from study.search import read_record
+    from study.search import read_record, search_findings
 
     record = read_record(plan.spec, folder)
     if record is None:
         return _results_of(folder, plan, table, root, tracking_uri, compare)
-    report_plan = results_of_search.shown(plan, record)
+    report_plan = results_of_search.reported_plan(plan, record)
     results = _results_of(folder, report_plan, _of_plan(table, report_plan), root, tracking_uri, compare)
-    search = results_of_search.searched(plan, record, table, results.summaries)
+    search = search_findings(plan.spec, record, results.summaries)
     more = [] if search.is_over else [results_of_search.NOT_CONFIRMED]
     candidates = CandidateCells(plan, _summaries(plan, table))
     return replace(results, search=search, asked=candidates, notices=[*results.notices, *more])
@@ -261,7 +261,7 @@ def extended_plan(plan: Plan, folder: StudyStore, table: pa.Table) -> Plan:
     # imported late: Optuna takes long to import, and most studies don't need it
     from study.results import search as results_of_search
 
-    return results_of_search.planned(plan, folder, table)
+    return results_of_search.plan_so_far(plan, folder, table)
 
 
 def _of_plan(table: pa.Table, plan: Plan) -> pa.Table:

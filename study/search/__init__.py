@@ -12,21 +12,20 @@ findings     what a search found
 """
 
 from study.search.evidence import Evidence
-from study.search.findings import Findings, found, winners_cells
+from study.search.findings import search_findings, winners_cells
 from study.search.halving import cost, rungs
 from study.search.record import Record
 from study.search.searching import Searching, plan_of, planned_seeds, read_record
 
 __all__ = [
     "Evidence",
-    "Findings",
     "Record",
     "Searching",
     "cost",
-    "found",
     "plan_of",
     "planned_seeds",
     "read_record",
     "rungs",
+    "search_findings",
     "winners_cells",
 ]

@@ -8,9 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from study.analysis.aggregate import CellSummary, aggregate, rows_by
+from study.analysis.aggregate import rows_by
+from study.analysis.search import Value
 from study.records import Cell, Outcome
-from study.search.objectives import Floats, Sample, Value, value_of
+from study.search.objectives import Floats, Sample, value_of
 
 
 class Evidence:
@@ -27,15 +28,10 @@ class Evidence:
         self._rows = dict(zip(ids.dictionary.to_pylist(), rows, strict=True))
         self._samples: dict[tuple[str, tuple[int, ...]], Sample | None] = {}
 
-    def summary(self, cell: Cell, seeds: Collection[int]) -> CellSummary | None:
-        """Summarise a cell's trials of some seeds; None while one has no result, not even that it failed."""
-        table = self._table(cell, seeds)
-        return None if table is None else aggregate(table, planned={cell: len(seeds)})[0]
-
     def value(
         self, cell: Cell, seeds: Sequence[int], names: Sequence[str], most_iterations: int
     ) -> Value | None:
-        """Give a candidate's values by some seeds; None while one is pending.
+        """Compute a candidate's values by some seeds; None while one is pending.
 
         Args:
             cell: the candidate.
@@ -43,11 +39,11 @@ class Evidence:
             names: of objectives.
             most_iterations: of any cell of the search.
         """
-        asked = (cell.id, tuple(seeds))
-        if asked not in self._samples:
+        key = (cell.id, tuple(seeds))
+        if key not in self._samples:
             table = self._table(cell, seeds)
-            self._samples[asked] = None if table is None else _sample(table)
-        sample = self._samples[asked]
+            self._samples[key] = None if table is None else _sample(table)
+        sample = self._samples[key]
         return None if sample is None else value_of(sample, names, most_iterations)
 
     def _table(self, cell: Cell, seeds: Collection[int]) -> pa.Table | None:

@@ -10,8 +10,9 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from study.analysis.search import Value
 from study.records import Cell
-from study.search.objectives import Value, ranked
+from study.search.objectives import ranked
 from study.spec.tables import Search
 
 ValueAt = Callable[[Cell, int], Value | None]
@@ -32,20 +33,20 @@ class Round:
 
 
 def rungs(search: Search, most_seeds: int) -> tuple[int, ...]:
-    """Give the numbers of seeds after which candidates are compared.
+    """List the numbers of seeds after which candidates are compared.
 
     Example:
         >>> rungs(Search(objective="success_rate", trials=600), 40)
         (5, 15, 40)
     """
-    found = [min(search.first_seeds, most_seeds)]
-    while found[-1] < most_seeds:
-        found.append(min(most_seeds, math.ceil(found[-1] / search.keep - 1e-9)))
-    return tuple(found)
+    counts = [min(search.first_seeds, most_seeds)]
+    while counts[-1] < most_seeds:
+        counts.append(min(most_seeds, math.ceil(counts[-1] / search.keep - 1e-9)))
+    return tuple(counts)
 
 
 def survivors(search: Search, count: int) -> int:
-    """Give how many of so many candidates go on."""
+    """Count how many of so many candidates go on."""
     return math.ceil(search.keep * count - 1e-9)
 
 
@@ -64,7 +65,7 @@ def cost(search: Search, most_seeds: int, count: int) -> int:
 
 
 def affordable(search: Search, most_seeds: int, trials: int) -> int:
-    """Give how many candidates can be compared for so many trials, as many as the search compares at most."""
+    """Count how many candidates can be compared for so many trials, as many as the search compares at most."""
     fitting = (n for n in range(search.candidates, 0, -1) if cost(search, most_seeds, n) <= trials)
     return next(fitting, 0)
 

@@ -17,12 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from study import statistics
+from study.analysis.search import Objective, Value
 from study.statistics.sparsity_error import FLOAT32_SPACING
 
 WORST_SPARSITY_ERROR = 0.5
 Floats = npt.NDArray[np.float64]
-Value = tuple[float, ...]
-"""A candidate's values, one an objective."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,27 +37,6 @@ class Sample:
     finished: int
     solved_at: Floats
     sparsity_error: Floats
-
-
-@dataclass(frozen=True)
-class Objective:
-    """What is sought.
-
-    Args:
-        name: as in the study's file.
-        is_sought_high: whether more is better.
-        title: what the value is, for people.
-        of: gives a candidate's value by its sample and the most iterations that any cell of the search has.
-    """
-
-    name: str
-    is_sought_high: bool
-    title: str
-    of: Callable[[Sample, int], float]
-
-    def loss(self, value: float) -> float:
-        """Turn a value so that less is better."""
-        return -value if self.is_sought_high else value
 
 
 def _success_rate(sample: Sample, most_iterations: int) -> float:
@@ -89,29 +67,27 @@ def _known(values: Floats, worst: float) -> Floats:
     return np.where(np.isfinite(values), values, worst)
 
 
-OBJECTIVES: Mapping[str, Objective] = {
-    objective.name: objective
-    for objective in (
-        Objective("success_rate", True, "success rate, lower end", _success_rate),
-        Objective("solved_at", False, "solved at, geometric mean of all trials, upper end", _solved_at),
-        Objective("time_to_success", False, "time to success, restricted mean, upper end", _time_to_success),
-        Objective(
-            "sparsity_error",
-            False,
-            "sparsity error, geometric mean of all trials, upper end",
-            _sparsity_error,
-        ),
-    )
+_DEFINITIONS: Mapping[str, tuple[str, bool, Callable[[Sample, int], float]]] = {
+    "success_rate": ("success rate, lower end", True, _success_rate),
+    "solved_at": ("solved at, geometric mean of all trials, upper end", False, _solved_at),
+    "time_to_success": ("time to success, restricted mean, upper end", False, _time_to_success),
+    "sparsity_error": ("sparsity error, geometric mean of all trials, upper end", False, _sparsity_error),
 }
-"""The objectives by name.
+"""Of each objective its title, whether more is better, and its value by a sample and the search's most iterations.
 
 Each has a value for every sample, of none finished the worst. A sample with one trial more that is solved, one that is
 solved earlier or with less error, or with each trial there several times, is worth no less: `statistics.upper_mean`.
 """
 
+OBJECTIVES: Mapping[str, Objective] = {
+    name: Objective(name=name, title=title, is_sought_high=is_sought_high)
+    for name, (title, is_sought_high, _) in _DEFINITIONS.items()
+}
+"""The objectives by name."""
+
 
 def value_of(sample: Sample, names: Sequence[str], most_iterations: int) -> Value:
-    """Give a candidate's values.
+    """Compute a candidate's values.
 
     Args:
         sample: its trials so far.
@@ -124,7 +100,7 @@ def value_of(sample: Sample, names: Sequence[str], most_iterations: int) -> Valu
         >>> [f"{value:.3g}" for value in value_of(perfect, list(OBJECTIVES), 20_000)]
         ['0.566', '3.68e+03', '9.26e+03', '0.000299']
     """
-    return tuple(float(OBJECTIVES[name].of(sample, most_iterations)) for name in names)
+    return tuple(float(_DEFINITIONS[name][2](sample, most_iterations)) for name in names)
 
 
 def ranked(values: Sequence[Value], names: Sequence[str]) -> list[int]:
@@ -154,8 +130,8 @@ def front(values: Sequence[Value], names: Sequence[str]) -> list[int]:
         [0, 1]
     """
     losses = [tuple(OBJECTIVES[n].loss(v) for n, v in zip(names, value, strict=True)) for value in values]
-    found = [i for i, loss in enumerate(losses) if not any(_dominates(other, loss) for other in losses)]
-    return sorted(found, key=lambda i: (losses[i], i))
+    best = [i for i, loss in enumerate(losses) if not any(_dominates(other, loss) for other in losses)]
+    return sorted(best, key=lambda i: (losses[i], i))
 
 
 def spread(some: Sequence[int], most: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""What was suggested, and what came of it: a file of the store from which a search continues."""
+"""The suggestions of a search and what came of them: a file of the store, from which a search goes on."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from study.analysis.search import Candidate
 from study.errors import InputError, StoreError
-from study.search.objectives import Value
 
 NAME = "search.json"
 """The file, in the study's folder."""
@@ -35,87 +35,70 @@ class Folder(Protocol):
 
 
 @dataclass(frozen=True)
-class Candidate:
-    """A suggestion.
-
-    Args:
-        number: in the order of suggestion, from 0.
-        round: of candidates that are compared, from 0.
-        params: what was chosen, by the parameters' names.
-        cell_id: its cell; None if there can't be one.
-        impossible: why there can't be; None if there can.
-        seeds: that it has earned; 0 while it is compared.
-        values: what the sampler was told; None while it is compared, or if there is no cell.
-    """
-
-    number: int
-    round: int
-    params: Mapping[str, Any]
-    cell_id: str | None
-    impossible: str | None = None
-    seeds: int = 0
-    values: Value | None = None
-
-
-@dataclass(frozen=True)
 class Record:
     """All suggestions of a search, in order.
 
     Args:
         sampler: what made them, with its version.
-        asked: what the search was, by its content: a record of another is of no use.
+        search_id: names the search by its content: a record of another is of no use.
         candidates: all of them.
         winners: numbers of those to be confirmed; None before that.
         version: of the program's definitions by which candidates have their values.
     """
 
     sampler: str
-    asked: str
+    search_id: str
     candidates: tuple[Candidate, ...] = ()
     winners: tuple[int, ...] | None = None
     version: int = VERSION
 
     @property
     def rounds(self) -> int:
-        """Count the rounds that were begun."""
+        """How many rounds have begun."""
         return self.candidates[-1].round + 1 if self.candidates else 0
 
     def of_round(self, number: int) -> list[Candidate]:
-        """Give the suggestions of a round."""
+        """List the suggestions of a round."""
         return [candidate for candidate in self.candidates if candidate.round == number]
 
     @property
     def compared(self) -> list[Candidate]:
-        """The candidates that are compared now, each cell once: those that the sampler wasn't told of."""
-        known = {c.cell_id for c in self.candidates if c.values is not None}
-        found: dict[str, Candidate] = {}
+        """The candidates that are compared now, each cell once: those that have no values yet."""
+        known = {c.cell_id for c in self.candidates if c.values}
+        by_cell: dict[str, Candidate] = {}
         for candidate in self.candidates:
-            if candidate.cell_id is not None and candidate.values is None and candidate.cell_id not in known:
-                found.setdefault(candidate.cell_id, candidate)
-        return list(found.values())
+            if candidate.cell_id is not None and candidate.cell_id not in known:
+                by_cell.setdefault(candidate.cell_id, candidate)
+        return list(by_cell.values())
 
     @property
     def exhausted(self) -> bool:
-        """Say whether the last round had no cell that wasn't known before it."""
+        """Whether the last round had no cell that wasn't known before it."""
         last = self.rounds - 1
         before = {c.cell_id for c in self.candidates if c.round < last}
         return last >= 0 and all(c.cell_id in before | {None} for c in self.of_round(last))
 
     @property
-    def told(self) -> list[Candidate]:
+    def valued(self) -> list[Candidate]:
         """The candidates that have values, each cell once."""
-        found = {c.cell_id: c for c in reversed(self.candidates) if c.values is not None}
-        return sorted(found.values(), key=lambda candidate: candidate.number)
+        by_cell = {c.cell_id: c for c in reversed(self.candidates) if c.values}
+        return sorted(by_cell.values(), key=lambda candidate: candidate.number)
 
-    def with_told(self, told: Sequence[Candidate]) -> Record:
-        """Put what came of some candidates in place of what was asked."""
-        by_number = {candidate.number: candidate for candidate in told}
+    def updated(self, candidates: Sequence[Candidate]) -> Record:
+        """Put candidates in the place of those with their numbers."""
+        by_number = {candidate.number: candidate for candidate in candidates}
         return replace(self, candidates=tuple(by_number.get(c.number, c) for c in self.candidates))
 
 
 def to_json(record: Record) -> bytes:
     """Write a record, the same bytes for the same record."""
-    content = {"version": record.version} | asdict(record)
+    content = {
+        "version": record.version,
+        "sampler": record.sampler,
+        "asked": record.search_id,
+        "candidates": [asdict(one) | {"values": one.values or None} for one in record.candidates],
+        "winners": record.winners,
+    }
     return json.dumps(content, indent=1, allow_nan=False).encode()
 
 
@@ -155,5 +138,4 @@ def from_json(data: bytes, where: str) -> Record:
 
 
 def _candidate(one: Mapping[str, Any]) -> Candidate:
-    values = one["values"]
-    return Candidate(**(dict(one) | {"values": None if values is None else tuple(map(float, values))}))
+    return Candidate(**(dict(one) | {"values": tuple(map(float, one["values"] or ()))}))

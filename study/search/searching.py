@@ -7,13 +7,14 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from study.analysis.search import Candidate, Value
 from study.errors import InputError
 from study.plan.plan import Plan
 from study.records import Cell
 from study.search.evidence import Evidence
 from study.search.halving import Round, ValueAt, affordable, compare
-from study.search.objectives import OBJECTIVES, Value, front, ranked, spread
-from study.search.record import NAME, VERSION, Candidate, Folder, Record, from_json, to_json
+from study.search.objectives import OBJECTIVES, front, ranked, spread
+from study.search.record import NAME, VERSION, Folder, Record, from_json, to_json
 from study.search.space import Space
 from study.search.storage import write_storage
 from study.search.suggest import Suggestions, resumed, sampler_name
@@ -22,8 +23,8 @@ from study.spec.tables import Search
 
 Tell = Callable[[str], None]
 
-# Suggestions for each candidate of a round: of those that can't be, or are known, others are asked for instead.
-_MOST_ASKED = 25
+# Suggestions for each candidate of a round: instead of those that can't be, or are known, the sampler makes others.
+_MOST_SUGGESTIONS = 25
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Seeds:
 
 
 def planned_seeds(spec: Spec) -> Seeds:
-    """Give the seeds of a search.
+    """Split the seeds of a search.
 
     Example:
         >>> from study.spec import parse_spec
@@ -61,7 +62,7 @@ def plan_of(spec: Spec, record: Record, evidence: Evidence) -> Plan:
         evidence: what came of it.
     """
     space, seeds = Space(spec), planned_seeds(spec)
-    counts = {space.cell(c.params): c.seeds for c in record.told}
+    counts = {space.cell(c.params): c.seeds for c in record.valued}
     compared = [space.cell(c.params) for c in record.compared]
     now = _compare(spec, compared, evidence)
     counts |= dict(zip(compared, now.seeds, strict=True))
@@ -94,7 +95,7 @@ def read_record(spec: Spec, folder: Folder) -> Record | None:
     if data is None:
         return None
     record = from_json(data, folder.kept_where(NAME))
-    if record.asked != asked(spec):
+    if record.search_id != search_id(spec):
         raise InputError(
             f"study {spec.study!r} was begun with other ranges, or searched otherwise: of a search only trials, "
             f"confirm_seeds and confirm_candidates can change; call it otherwise, or move {folder.kept_where(NAME)} "
@@ -112,12 +113,12 @@ def _revalued(spec: Spec, record: Record, evidence: Evidence) -> Record:
     again = [
         replace(c, values=value_at(space.cell(c.params), c.seeds) or c.values)
         for c in record.candidates
-        if c.values is not None
+        if c.values
     ]
-    return replace(record.with_told(again), version=VERSION)
+    return replace(record.updated(again), version=VERSION)
 
 
-def asked(spec: Spec) -> str:
+def search_id(spec: Spec) -> str:
     """Name by its content what a search's suggestions and decisions depend on, but for what came of them."""
     search, space = _search(spec), Space(spec)
     grows = {"trials", "confirm_seeds", "confirm_candidates"}
@@ -149,10 +150,10 @@ class Searching:
         self._written: Record | None = None
 
     def __call__(self, plan: Plan, folder: Folder, tell: Tell) -> Plan:
-        """Tell the sampler what came of the last round, ask for the next one, and plan what is to be trained."""
+        """Tell the sampler what came of the last round, ask it for the next, and plan what is to be trained."""
         spec = plan.spec
         before = read_record(spec, folder)
-        record = before or Record(sampler_name(_search(spec)), asked(spec))
+        record = before or Record(sampler_name(_search(spec)), search_id(spec))
         suggestions = self._resumed(spec, record, tell)
         evidence = Evidence(folder.read_results())
         try:
@@ -167,8 +168,8 @@ class Searching:
         if self._storage_uri is not None and self._written != record:
             is_written = write_storage(self._storage_uri, spec, record, tell)
             self._written = record if is_written else None
-        grown = plan_of(spec, record, evidence)
-        return plan if grown == plan else grown
+        next_plan = plan_of(spec, record, evidence)
+        return plan if next_plan == plan else next_plan
 
     def _resumed(self, spec: Spec, record: Record, tell: Tell) -> Suggestions:
         if self._suggestions is None:
@@ -186,13 +187,13 @@ def _onward(spec: Spec, record: Record, evidence: Evidence, suggestions: Suggest
     search, space = _search(spec), Space(spec)
     while True:
         compared = record.compared
-        if record.rounds and any(c.values is None for c in record.of_round(record.rounds - 1) if c.cell_id):
-            ended = _compare(spec, [space.cell(c.params) for c in compared], evidence)
-            if ended.values is None:
+        if record.rounds and any(not c.values for c in record.of_round(record.rounds - 1) if c.cell_id):
+            standings = _compare(spec, [space.cell(c.params) for c in compared], evidence)
+            if standings.values is None:
                 return record
-            record = _end_round(record, compared, ended, suggestions)
+            record = _end_round(record, compared, standings, suggestions)
             continue
-        spent = sum(candidate.seeds for candidate in record.told)
+        spent = sum(candidate.seeds for candidate in record.valued)
         count = affordable(search, len(spec.first_seeds), search.trials - spent)
         if count == 0 or record.exhausted:
             return replace(record, winners=_winners(search, record))
@@ -202,56 +203,57 @@ def _onward(spec: Spec, record: Record, evidence: Evidence, suggestions: Suggest
 def _begin_round(spec: Spec, record: Record, suggestions: Suggestions, count: int) -> Record:
     """Ask until there are so many new cells, or it seems that there are no more."""
     space, known = Space(spec), {candidate.cell_id for candidate in record.candidates}
-    number, made = record.rounds, list(record.candidates)
-    for _ in range(_MOST_ASKED * count):
+    number, candidates = record.rounds, list(record.candidates)
+    for _ in range(_MOST_SUGGESTIONS * count):
         params = suggestions.ask()
         try:
             cell, reason = space.cell(params), None
         except ValueError as error:
             cell, reason = None, str(error)
-            suggestions.tell(len(made), None)
-        made.append(Candidate(len(made), number, params, None if cell is None else cell.id, reason))
-        count -= cell is not None and cell.id not in known
-        known |= {cell.id} if cell is not None else set()
+            suggestions.tell(len(candidates), ())
+        cell_id = None if cell is None else cell.id
+        candidates.append(Candidate(len(candidates), number, params, cell_id, reason))
+        count -= cell_id is not None and cell_id not in known
+        known.add(cell_id)
         if count == 0:
             break
-    return replace(record, candidates=tuple(made), winners=None)
+    return replace(record, candidates=tuple(candidates), winners=None)
 
 
 def _end_round(
-    record: Record, compared: Sequence[Candidate], ended: Round, suggestions: Suggestions
+    record: Record, compared: Sequence[Candidate], standings: Round, suggestions: Suggestions
 ) -> Record:
-    """Tell the sampler what the round's candidates are worth; of a cell that was known, what it was told before."""
-    worth: dict[str | None, tuple[int, Value | None]] = {c.cell_id: (c.seeds, c.values) for c in record.told}
-    for candidate, seeds, values in zip(compared, ended.seeds, ended.values or (), strict=True):
+    """Tell the sampler what the round's candidates are worth; of a cell that was known, what it was worth before."""
+    worth: dict[str | None, tuple[int, Value]] = {c.cell_id: (c.seeds, c.values) for c in record.valued}
+    for candidate, seeds, values in zip(compared, standings.seeds, standings.values or (), strict=True):
         worth[candidate.cell_id] = (seeds, values)
-    told = []
+    candidates = []
     for candidate in record.of_round(record.rounds - 1):
         if candidate.cell_id is not None:
-            earned, known = worth[candidate.cell_id]
-            suggestions.tell(candidate.number, known)
-            told.append(replace(candidate, seeds=earned, values=known))
-    return record.with_told(told)
+            seeds, values = worth[candidate.cell_id]
+            suggestions.tell(candidate.number, values)
+            candidates.append(replace(candidate, seeds=seeds, values=values))
+    return record.updated(candidates)
 
 
 def _winners(search: Search, record: Record) -> tuple[int, ...]:
-    told = record.told
-    if not told:
+    candidates = record.valued
+    if not candidates:
         raise InputError(
             f"none of {len(record.candidates)} suggestions can be trained, the first because "
             f"{record.candidates[0].impossible}: change the ranges"
         )
-    best = front([candidate.values or () for candidate in told], search.objective)
-    return tuple(told[i].number for i in spread(best, search.confirm_candidates))
+    best = front([candidate.values for candidate in candidates], search.objective)
+    return tuple(candidates[i].number for i in spread(best, search.confirm_candidates))
 
 
 def _progress(spec: Spec, record: Record) -> str:
-    search, told = _search(spec), record.told
-    spent = sum(candidate.seeds for candidate in told)
-    parts = [f"{len(told)} candidates in {spent:,} of {search.trials:,} trials"]
-    if told:
-        best = told[ranked([c.values or () for c in told], search.objective)[0]]
-        values = zip(search.objective, best.values or (), strict=True)
+    search, candidates = _search(spec), record.valued
+    spent = sum(candidate.seeds for candidate in candidates)
+    parts = [f"{len(candidates)} candidates in {spent:,} of {search.trials:,} trials"]
+    if candidates:
+        best = candidates[ranked([c.values for c in candidates], search.objective)[0]]
+        values = zip(search.objective, best.values, strict=True)
         parts.append("best: " + ", ".join(f"{OBJECTIVES[name].title} {value:.4g}" for name, value in values))
     if record.winners is not None:
         parts.append(f"{len(record.winners)} confirmed with fresh seeds")

@@ -1,4 +1,4 @@
-"""What a search can choose, and the cell that a choice makes."""
+"""What a search can choose, and the cell that its choices make."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from study.analysis.search import Parameter
 from study.records import Cell
 from study.spec import Spec, canonical_cell, impossible, model_level
 from study.spec.hyperparameters import WHOLE
@@ -22,31 +23,6 @@ _ORDER = (
 )  # fmt: skip
 
 Values = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """One thing to choose.
-
-    Args:
-        name: the hyperparameter's; with the model's before it where the range is that model's own.
-        hyperparameter: which; ``model`` for the model.
-        choices: to choose from; empty for a number between ends.
-        low: least value.
-        high: greatest value.
-        step: between values; None for any number, or any whole number.
-        is_log: whether factors count alike, not differences.
-        is_whole: whether it is a count.
-    """
-
-    name: str
-    hyperparameter: str
-    choices: tuple[Any, ...] = ()
-    low: float = 0.0
-    high: float = 0.0
-    step: float | None = None
-    is_log: bool = False
-    is_whole: bool = False
 
 
 Draw = Callable[[Parameter], Any]
@@ -82,23 +58,23 @@ class Space:
     def parameters(self) -> dict[str, Parameter]:
         """Everything that can be chosen, by name."""
         names = [model.name for model in self.spec.models]
-        found = [Parameter(MODEL, MODEL, choices=tuple(names))] if len(names) > 1 else []
+        parameters = [Parameter(MODEL, MODEL, choices=tuple(names))] if len(names) > 1 else []
         for model in names:
-            found += self._of_model[model].values()
-        return {parameter.name: parameter for parameter in found}
+            parameters += self._of_model[model].values()
+        return {parameter.name: parameter for parameter in parameters}
 
     @cached_property
     def _of_model(self) -> dict[str, dict[str, Parameter]]:
         """The parameters of each model by hyperparameter, in the order in which they are chosen."""
-        found = {}
+        of_model = {}
         for i, model in enumerate(self.spec.models):
             ranges = model_level(self.spec, i).ranges
-            found[model.name] = {
+            of_model[model.name] = {
                 name: _parameter(_name(name, model.name, ranges[name].path), name, ranges[name].value)
                 for name in _ORDER
                 if name in ranges
             }
-        return found
+        return of_model
 
     @cached_property
     def fixed(self) -> dict[str, dict[str, Any]]:
@@ -115,42 +91,37 @@ class Space:
         return max(canonical_cell(task, model, values).iterations for model, values in self.fixed.items())
 
     def choose(self, draw: Draw) -> dict[str, Any]:
-        """Choose all that applies, each by `draw`, and give it by the parameters' names."""
-        chosen: dict[str, Any] = {}
+        """Choose all that applies, each by `draw`, and return the choices by the parameters' names."""
+        params: dict[str, Any] = {}
         model = self.spec.models[0].name
         if MODEL in self.parameters:
-            chosen[MODEL] = model = draw(self.parameters[MODEL])
+            params[MODEL] = model = draw(self.parameters[MODEL])
         values = dict(self.fixed[model])
         for name, parameter in self._of_model[model].items():
             if _applies(name, values):
-                chosen[parameter.name] = values[name] = draw(parameter)
-        return chosen
+                params[parameter.name] = values[name] = draw(parameter)
+        return params
 
     def cell(self, params: Values) -> Cell:
-        """Make the cell of what was chosen.
+        """Make the cell of some choices.
 
         Raises:
             ValueError: if there can't be such a cell, as when a schedule ends before it starts.
         """
-        model, values = self._values(params)
+        model = self._model(params)
+        values = self.fixed[model] | self.by_hyperparameter(params)
         reason = impossible(self.spec.task.name, model, values)
         if reason is not None:
             raise ValueError(reason)
         return canonical_cell(self.spec.task.name, model, values)
 
-    def chosen(self, params: Values) -> dict[str, Any]:
-        """Give what was chosen by hyperparameter, without the model."""
-        own = self._own(params)
-        return {own[key]: value for key, value in params.items() if key in own}
+    def by_hyperparameter(self, params: Values) -> dict[str, Any]:
+        """Return the choices by hyperparameter, without the model."""
+        of_model = self._of_model[self._model(params)]
+        return {name: params[p.name] for name, p in of_model.items() if p.name in params}
 
-    def _own(self, params: Values) -> dict[str, str]:
-        """Give the hyperparameter of each parameter of the model that was chosen."""
-        model = params.get(MODEL, self.spec.models[0].name)
-        return {parameter.name: name for name, parameter in self._of_model[model].items()}
-
-    def _values(self, params: Values) -> tuple[str, dict[str, Any]]:
-        model = params.get(MODEL, self.spec.models[0].name)
-        return model, self.fixed[model] | self.chosen(params)
+    def _model(self, params: Values) -> str:
+        return str(params.get(MODEL, self.spec.models[0].name))
 
 
 def _name(name: str, model: str, path: tuple[str | int, ...]) -> str:

@@ -14,9 +14,10 @@ from optuna.trial import TrialState
 from sqlalchemy.exc import SQLAlchemyError
 
 from study.addresses import said_of
+from study.analysis.search import Candidate
 from study.errors import last_line
 from study.search.objectives import OBJECTIVES
-from study.search.record import Candidate, Record
+from study.search.record import Record
 from study.search.space import Space
 from study.search.suggest import attributes, directions, distribution, frozen, quietly
 from study.spec import Spec
@@ -35,8 +36,8 @@ def write_storage(uri: str, spec: Spec, record: Record, tell: Callable[[str], No
         with quietly():
             _write(uri, spec, record)
     except (OptunaError, SQLAlchemyError, ValueError, ImportError) as error:
-        said = f"{type(error).__name__}: {said_of(uri, last_line(str(error)))}"
-        tell(f"nothing was written for Optuna's dashboard, and the search goes on: {said}")
+        reason = f"{type(error).__name__}: {said_of(uri, last_line(str(error)))}"
+        tell(f"nothing was written for Optuna's dashboard, and the search goes on: {reason}")
         return False
     return True
 
@@ -46,27 +47,27 @@ def _write(uri: str, spec: Spec, record: Record) -> None:
     search = spec.search
     storage = optuna.storages.RDBStorage(_driver(uri))
     try:
-        found = optuna.create_study(
+        study = optuna.create_study(
             study_name=spec.study, storage=storage, directions=directions(search), load_if_exists=True
         )
-        found.set_metric_names([OBJECTIVES[objective].title for objective in search.objective])
-        there = {trial.number: trial for trial in found.get_trials(deepcopy=False)}
+        study.set_metric_names([OBJECTIVES[objective].title for objective in search.objective])
+        trials = {trial.number: trial for trial in study.get_trials(deepcopy=False)}
         distributions = {key: distribution(parameter) for key, parameter in Space(spec).parameters.items()}
         for candidate in record.candidates:
-            trial = there.get(candidate.number)
+            trial = trials.get(candidate.number)
             if trial is None:
-                found.add_trial(frozen(candidate, distributions))
-            elif trial.state == TrialState.RUNNING and candidate.values is not None:
-                _finish(found, trial._trial_id, candidate)
+                study.add_trial(frozen(candidate, distributions))
+            elif trial.state == TrialState.RUNNING and candidate.values:
+                _finish(study, trial._trial_id, candidate)
     finally:
         storage.engine.dispose()
 
 
-def _finish(found: optuna.Study, trial_id: int, candidate: Candidate) -> None:
-    trial = optuna.Trial(found, trial_id)
+def _finish(study: optuna.Study, trial_id: int, candidate: Candidate) -> None:
+    trial = optuna.Trial(study, trial_id)
     for key, value in attributes(candidate).items():
         trial.set_user_attr(key, value)
-    found.tell(candidate.number, list(candidate.values or ()))
+    study.tell(candidate.number, list(candidate.values))
 
 
 def _driver(uri: str) -> str:

@@ -22,9 +22,10 @@ from optuna.distributions import (
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from study.search.objectives import OBJECTIVES, Value
-from study.search.record import Candidate, Record
-from study.search.space import Parameter, Space
+from study.analysis.search import Candidate, Parameter, Value
+from study.search.objectives import OBJECTIVES
+from study.search.record import Record
+from study.search.space import Space
 from study.spec.tables import Search
 
 
@@ -68,18 +69,18 @@ class Suggestions:
             self._study = optuna.create_study(directions=directions(search), sampler=_sampler(search))
 
     def ask(self) -> dict[str, Any]:
-        """Give the next suggestion's choices by the parameters' names."""
+        """Return the next suggestion's choices by the parameters' names."""
         with quietly():
             trial = self._study.ask()
             return self._space.choose(lambda p: _drawn(trial, p, self._distributions[p.name]))
 
-    def tell(self, number: int, values: Value | None) -> None:
-        """Say what came of a suggestion; None if there can't be such a cell."""
+    def tell(self, number: int, values: Value) -> None:
+        """Say what a suggestion is worth; it has no values if there can't be such a cell."""
         with quietly():
-            if values is None:
-                self._study.tell(number, state=TrialState.FAIL)
-            else:
+            if values:
                 self._study.tell(number, list(values))
+            else:
+                self._study.tell(number, state=TrialState.FAIL)
 
     def repeat(self, record: Record) -> bool:
         """Ask and tell as recorded, and say whether the suggestions were the same."""
@@ -89,9 +90,9 @@ class Suggestions:
                 if self.ask() != candidate.params:
                     return False
                 if candidate.impossible is not None:
-                    self.tell(candidate.number, None)
+                    self.tell(candidate.number, ())
             for candidate in some:
-                if candidate.values is not None:
+                if candidate.values:
                     self.tell(candidate.number, candidate.values)
         return True
 
@@ -116,10 +117,10 @@ def frozen(candidate: Candidate, distributions: dict[str, BaseDistribution]) -> 
     if candidate.impossible is not None:
         state = TrialState.FAIL
     else:
-        state = TrialState.RUNNING if candidate.values is None else TrialState.COMPLETE
+        state = TrialState.COMPLETE if candidate.values else TrialState.RUNNING
     return create_trial(
         state=state,
-        values=None if candidate.values is None else list(candidate.values),
+        values=list(candidate.values) or None,
         params=dict(candidate.params),
         distributions={name: distributions[name] for name in candidate.params},
         user_attrs=attributes(candidate),
@@ -127,9 +128,9 @@ def frozen(candidate: Candidate, distributions: dict[str, BaseDistribution]) -> 
 
 
 def attributes(candidate: Candidate) -> dict[str, Any]:
-    """Give what else is known of a candidate."""
-    told = {"round": candidate.round, "cell": candidate.cell_id, "seeds": candidate.seeds or None}
-    return {k: v for k, v in (told | {"impossible": candidate.impossible}).items() if v is not None}
+    """Collect what else is known of a candidate."""
+    known = {"round": candidate.round, "cell": candidate.cell_id, "seeds": candidate.seeds or None}
+    return {k: v for k, v in (known | {"impossible": candidate.impossible}).items() if v is not None}
 
 
 def distribution(parameter: Parameter) -> BaseDistribution:

@@ -10,33 +10,20 @@
     sparsity_error    mean of numbers in [0, 1/2]
     upper_mean        bound of a mean cost, where trials that failed cost the most
     published         the published estimators, faults included, to repeat published numbers
-    samples           many samples at once, for functions with a name in the plural
+    samples           what functions with a name in the plural share: they take many samples at once
 
-Seeds are the sample, and independent. What can't be estimated is None: an interval from one value, from equal values,
-or from values outside the law's support. What can't be an observation (NaN, a negative count) raises.
+Seeds are the sample, and independent. What can't be estimated is None, or NaN in an array: an interval from one value,
+from equal values, or from values outside the law's support. What can't be an observation (NaN, a negative count)
+raises.
 """
 
 from study.statistics.fixed_width import FixedWidth, looks
 from study.statistics.published import AsPublished, as_published
 from study.statistics.rates import fisher_exact, holm, newcombe, wilson, wilsons
-from study.statistics.restricted_mean import (
-    RestrictedMean,
-    RestrictedMeans,
-    restricted_mean,
-    restricted_means,
-)
+from study.statistics.restricted_mean import RestrictedMeans, restricted_means
 from study.statistics.sequential import anytime, anytime_sign_test
-from study.statistics.solved_at import (
-    gamma_mean_interval,
-    gamma_mean_intervals,
-    mean,
-    means,
-    median,
-    median_interval,
-    median_intervals,
-    medians,
-)
-from study.statistics.sparsity_error import beta_mean_interval, beta_mean_intervals
+from study.statistics.solved_at import gamma_mean_intervals, means, median_intervals, medians
+from study.statistics.sparsity_error import beta_mean_intervals
 from study.statistics.survival import LogRank, SurvivalCurve, kaplan_meier, log_rank
 from study.statistics.trends import Coefficient, LogisticFit, Trend, cochran_armitage, logistic_regression
 from study.statistics.upper_mean import upper_mean
@@ -47,32 +34,25 @@ __all__ = [
     "FixedWidth",
     "LogRank",
     "LogisticFit",
-    "RestrictedMean",
     "RestrictedMeans",
     "SurvivalCurve",
     "Trend",
     "anytime",
     "anytime_sign_test",
     "as_published",
-    "beta_mean_interval",
     "beta_mean_intervals",
     "cochran_armitage",
     "fisher_exact",
-    "gamma_mean_interval",
     "gamma_mean_intervals",
     "holm",
     "kaplan_meier",
     "log_rank",
     "logistic_regression",
     "looks",
-    "mean",
     "means",
-    "median",
-    "median_interval",
     "median_intervals",
     "medians",
     "newcombe",
-    "restricted_mean",
     "restricted_means",
     "upper_mean",
     "wilson",

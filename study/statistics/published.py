@@ -17,7 +17,8 @@ from study.records import Interval
 from study.statistics.checks import Floats, Values, nearly_equal, normal_quantile, not_negative
 from study.statistics.likelihood import Log, likelihood_interval
 from study.statistics.rates import wilson
-from study.statistics.solved_at import mean, median
+from study.statistics.samples import numbers
+from study.statistics.solved_at import means, medians
 from study.statistics.sparsity_error import BetaLikelihood
 
 _STEP = math.sqrt(float(special.chdtri(2, 0.005))) / 5
@@ -84,7 +85,7 @@ def as_published(solved_at: Values, sparsity_error: Values, seeds: int) -> AsPub
     return AsPublished(
         success_rate=x.size / seeds if seeds else None,
         success_rate_interval=wilson(x.size, seeds),
-        solved_at_median=median(x),
+        solved_at_median=numbers(medians(x))[0],
         solved_at_mean=solved_at_mean,
         solved_at_interval=solved_at_interval,
         sparsity_error_mean=sparsity_error_mean,
@@ -100,7 +101,7 @@ def _gamma(x: Floats) -> Estimate:
     from the greatest likelihood, and the interval is of the likelihood relative to that mean.
     """
     if x.size < 2 or x.min() == 0 or nearly_equal(x) or float(np.std(x, ddof=1)) <= 1e-5:
-        return mean(x), None
+        return numbers(means(x))[0], None
     n, centre = x.size, float(x.mean())
     variance, mean_log = float(np.var(x, ddof=1)), float(np.mean(np.log(x)))
 
@@ -140,7 +141,7 @@ def _beta(x: Floats) -> Estimate:
     """Fit a beta law on [0, 1] to values in [0, 1/2], and halve its mean; a t-interval where that failed."""
     x = np.clip(x, _EDGE, 0.5 - _EDGE)
     if x.size < 2 or nearly_equal(x) or float(np.std(x, ddof=1)) <= 1e-10:
-        return mean(x), None
+        return numbers(means(x))[0], None
     z, centre = normal_quantile(0.95), float(x.mean())
     law = BetaLikelihood.of(x, 1 - x, np.array([x.size]), _EDGE)
     best = law.best()

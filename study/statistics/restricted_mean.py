@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from study.records import Interval
 from study.statistics import samples
 from study.statistics.checks import Flags, Floats, Values, check_confidence
 from study.statistics.samples import Ints, Sizes
@@ -28,29 +27,14 @@ _LEAST_RANGE = 1e-12
 """As a share of its greater end: rounding leaves no law to a narrower range."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class RestrictedMean:
-    """The mean time to success, each trial counted for no longer than a given time.
-
-    Args:
-        mean: area under the survival curve up to that time.
-        standard_error: by Greenwood's formula; None where no trial was solved by then.
-        interval: of the law's mean, whatever the law; within zero and that time.
-    """
-
-    mean: float
-    standard_error: float | None
-    interval: Interval
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RestrictedMeans:
-    """The same of many samples; NaN where there is no such number.
+    """Mean times to success, each trial counted for no longer than a given time; NaN where there is no such number.
 
     Args:
-        mean: shape [samples].
-        standard_error: shape [samples].
-        interval: shape [samples, 2], low and high.
+        mean: area under the survival curve up to that time; shape [samples].
+        standard_error: by Greenwood's formula; NaN where no trial was solved by then; shape [samples].
+        interval: of the law's mean, whatever the law; within zero and that time; shape [samples, 2], low and high.
     """
 
     mean: Floats
@@ -58,10 +42,15 @@ class RestrictedMeans:
     interval: Floats
 
 
-def restricted_mean(
-    times: Values, solved: Flags, until: float, confidence: float = 0.95
-) -> RestrictedMean | None:
-    """Estimate the mean of min(time to success, until).
+def restricted_means(
+    times: Values,
+    solved: Flags,
+    sizes: Sizes | None = None,
+    *,
+    until: float | Values,
+    confidence: float = 0.95,
+) -> RestrictedMeans:
+    """Estimate the mean of min(time to success, until), for each sample.
 
     The area A(0) under the Kaplan-Meier curve, where A(t) is that from t to `until`, with the variance
     Σ A(t_i)² d_i/(n_i (n_i - d_i)). Klein & Moeschberger, Survival Analysis (2003), 4.5. Without trials censored before
@@ -76,51 +65,27 @@ def restricted_mean(
     Quantiles are those of the beta law with the same mean, variance and ends, which is exact in the latter case.
 
     Args:
-        times: shape [n], >= 0: solved at, or censored at.
-        solved: shape [n]: which of both.
-        until: > 0; the same for all cells that are compared.
+        times: of the samples, one after another; >= 0: solved at, or censored at.
+        solved: which of both; shape [times].
+        sizes: trials of each sample; None for a single sample.
+        until: > 0; one for all, or one a sample: the same for all cells that are compared.
         confidence: in (0, 1).
 
     Returns:
-        None of no trials, and where the curve is not known up to `until`: the trials end before, and not all are
-        solved.
+        NaN for a sample of no trials, and where the curve is not known up to `until`: the trials end before, and not
+        all are solved.
 
     Raises:
-        ValueError: if a time is negative or not finite, `until` is not positive, or lengths differ.
-
-    Example:
-        >>> estimate = restricted_mean([10, 20, 30, 50, 50], [True, True, True, False, False], until=50)
-        >>> estimate.mean, round(estimate.standard_error, 2), [round(end, 1) for end in estimate.interval]
-        (32.0, 7.16, [12.7, 45.5])
-    """
-    estimates = restricted_means(times, solved, [len(times)], until, confidence)
-    [mean], [error] = samples.numbers(estimates.mean), samples.numbers(estimates.standard_error)
-    [interval] = samples.intervals(estimates.interval)
-    if mean is None or interval is None:
-        return None
-    return RestrictedMean(mean=mean, standard_error=error, interval=interval)
-
-
-def restricted_means(
-    times: Values, solved: Flags, sizes: Sizes, until: float | Values, confidence: float = 0.95
-) -> RestrictedMeans:
-    """Estimate the mean of min(time to success, until) of each of many samples, as `restricted_mean` does for one.
-
-    Args:
-        times: of the samples, one after another; >= 0.
-        solved: as many.
-        sizes: trials of each sample.
-        until: > 0; one for all, or one a sample.
-        confidence: in (0, 1).
-
-    Raises:
-        ValueError: as for one sample, or if sizes don't add up to the times.
+        ValueError: if a time is negative or not finite, `until` is not positive, lengths differ, or sizes don't add up
+            to the times.
 
     Example:
         >>> times, solved = [10, 20, 30, 50, 50, 40], [True, True, True, False, False, True]
-        >>> estimates = restricted_means(times, solved, [5, 1], until=50)
+        >>> estimates = restricted_means(times, solved, sizes=[5, 1], until=50)
         >>> estimates.mean.round(2).tolist(), estimates.standard_error.round(2).tolist()
         ([32.0, 40.0], [7.16, 0.0])
+        >>> estimates.interval[0].round(1).tolist()
+        [12.7, 45.5]
     """
     check_confidence(confidence)
     t, is_solved = checked_trials(times, solved)
@@ -128,12 +93,13 @@ def restricted_means(
     ends = np.broadcast_to(np.asarray(until, dtype=np.float64), n.shape)
     if not np.all((ends > 0) & (ends < math.inf)):
         raise ValueError(f"0 < until must hold, but got {until}")
-    found = np.full((n.size, 4), math.nan)
+    estimates = np.full((n.size, 4), math.nan)
     # complex numbers sort as trials must: by time, and of one time the solved first, where the others are still at risk
     for places, rows in samples.padded(np.where(is_solved, t, t + 1j), n, math.inf):
         rows.sort(axis=1)
-        found[places] = _estimates(rows.real, rows.imag == 0, n[places], ends[places], (1 - confidence) / 2)
-    return RestrictedMeans(mean=found[:, 0], standard_error=found[:, 1], interval=found[:, 2:])
+        tail = (1 - confidence) / 2
+        estimates[places] = _estimates(rows.real, rows.imag == 0, n[places], ends[places], tail)
+    return RestrictedMeans(mean=estimates[:, 0], standard_error=estimates[:, 1], interval=estimates[:, 2:])
 
 
 def _estimates(times: Floats, solved: Bools, n: Ints, until: Floats, tail: float) -> Floats:
@@ -165,8 +131,7 @@ def _estimates(times: Floats, solved: Bools, n: Ints, until: Floats, tail: float
     low = _quantile(tail, *_area_law(gaps, *begun), np.zeros(n.size), last)
     # at a confidence near zero a quantile may lie beyond the mean
     low, high = np.minimum(low, mean), np.clip(high, mean, until)
-    found = np.column_stack([mean, error, low, high])
-    return np.where(is_known[:, None], found, math.nan)
+    return np.where(is_known[:, None], np.column_stack([mean, error, low, high]), math.nan)
 
 
 def _where(which: Bools, these: Moments, others: Moments | tuple[float, float]) -> Moments:
@@ -219,5 +184,5 @@ def _quantile(share: float, mean: Floats, variance: Floats, least: Floats, great
     place = place / extent
     spread = np.where(is_law, variance, 0.0625) / extent**2
     precision = place * (1 - place) / spread - 1
-    found = least + extent * special.betaincinv(place * precision, (1 - place) * precision, share)
-    return np.where(is_law, found, mean)
+    quantile = least + extent * special.betaincinv(place * precision, (1 - place) * precision, share)
+    return np.where(is_law, quantile, mean)

@@ -20,9 +20,9 @@ Ints = npt.NDArray[np.int64]
 Numbers = npt.NDArray[Any]
 
 
-def checked_sizes(values: npt.NDArray[np.generic], sizes: Sizes) -> Ints:
-    """Give sizes as an array, after refusing what doesn't share out the values."""
-    n = np.asarray(sizes, dtype=np.int64)
+def checked_sizes(values: npt.NDArray[np.generic], sizes: Sizes | None) -> Ints:
+    """Return sizes as an array, None as that of a single sample, after refusing what doesn't share out the values."""
+    n = np.asarray([values.size] if sizes is None else sizes, dtype=np.int64)
     if values.ndim != 1 or n.ndim != 1 or (n.size and n.min() < 0) or n.sum() != values.size:
         raise ValueError(
             f"sizes must be >= 0 and add up to the {values.size} values, but add up to {n.sum()}"
@@ -48,8 +48,7 @@ def means(values: Floats, sizes: Ints) -> Floats:
         [1.5, nan, 3.0]
     """
     total = sums(values, sizes)
-    found: Floats = np.divide(total, sizes, out=np.full(sizes.size, np.nan), where=sizes > 0)
-    return found
+    return np.asarray(np.divide(total, sizes, out=np.full(sizes.size, np.nan), where=sizes > 0))
 
 
 def least(values: Floats, sizes: Ints) -> Floats:
@@ -63,11 +62,11 @@ def greatest(values: Floats, sizes: Ints) -> Floats:
 
 
 def _reduced(reduce: np.ufunc, values: Floats, sizes: Ints, of_none: float) -> Floats:
-    found = np.full(sizes.size, of_none)
+    reduced = np.full(sizes.size, of_none)
     some = sizes > 0
     if some.any():
-        found[some] = reduce.reduceat(values, (np.cumsum(sizes) - sizes)[some])
-    return found
+        reduced[some] = reduce.reduceat(values, (np.cumsum(sizes) - sizes)[some])
+    return reduced
 
 
 def padded(values: Numbers, sizes: Ints, fill: float) -> Iterator[tuple[Ints, Numbers]]:
@@ -118,16 +117,16 @@ def log_gaps(values: Floats, sizes: Ints, centres: Floats, floors: Floats | None
     return means(deviation - logs, sizes)
 
 
-def numbers(found: Floats) -> list[float | None]:
-    """Give numbers for people: None for NaN."""
-    return [None if number != number else number for number in found.tolist()]
+def numbers(estimates: Floats) -> list[float | None]:
+    """List numbers with None for NaN."""
+    return [None if number != number else number for number in estimates.tolist()]
 
 
-def intervals(found: Floats) -> list[Interval | None]:
-    """Give intervals, shape [samples, 2], for people: None for NaN.
+def intervals(bounds: Floats) -> list[Interval | None]:
+    """List intervals, shape [samples, 2], with None for NaN.
 
     Example:
         >>> intervals(np.array([[0.5, 1.0], [np.nan, np.nan]]))
         [(0.5, 1.0), None]
     """
-    return [None if low != low else (low, high) for low, high in found.tolist()]
+    return [None if low != low else (low, high) for low, high in bounds.tolist()]

@@ -1,7 +1,6 @@
 """Iterations to success of the trials that were solved: median and mean, with intervals.
 
-The functions take any positive numbers: seconds of training as well as iterations. Those of one name in the plural do
-the same for many samples at once.
+The functions take any positive numbers: seconds of training as well as iterations; and many samples at once.
 """
 
 from __future__ import annotations
@@ -11,105 +10,71 @@ import math
 import numpy as np
 from scipy import special
 
-from study.records import Interval
 from study.statistics import samples
 from study.statistics.checks import Floats, Values, finite, normal_quantile, not_negative, too_close
 from study.statistics.likelihood import digamma_rest, root, stirling_rest, trigamma_rest
 from study.statistics.samples import Sizes
 
 
-def median(values: Values) -> float | None:
-    """Take the median; the middle two's mean for an even count, None for no values.
-
-    Raises:
-        ValueError: if a value is NaN or infinite.
-
-    Example:
-        >>> median([14000, 12000, 19000])
-        14000.0
-    """
-    return samples.numbers(medians(values, [len(values)]))[0]
-
-
-def medians(values: Values, sizes: Sizes) -> Floats:
-    """Take the median of each of many samples; NaN for no values.
+def medians(values: Values, sizes: Sizes | None = None) -> Floats:
+    """Take the median of each sample: of an even count the mean of the middle two, of no values NaN.
 
     Args:
         values: of the samples, one after another.
-        sizes: values of each.
+        sizes: values of each; None for a single sample.
 
     Raises:
         ValueError: if a value is NaN or infinite, or sizes don't add up to the values.
 
     Example:
-        >>> medians([14000, 12000, 19000, 5000, 7000], [3, 2]).tolist()
+        >>> medians([14000, 12000, 19000, 5000, 7000], sizes=[3, 2]).tolist()
         [14000.0, 6000.0]
     """
     x = finite(values)
     n = samples.checked_sizes(x, sizes)
-    found = np.full(n.size, math.nan)
+    middle = np.full(n.size, math.nan)
     for places, rows in samples.padded(x, n, math.inf):
         rows.sort(axis=1)
         row, size = np.arange(places.size), n[places]
-        found[places] = (rows[row, (size - 1) // 2] + rows[row, size // 2]) / 2
-    return found
+        middle[places] = (rows[row, (size - 1) // 2] + rows[row, size // 2]) / 2
+    return middle
 
 
-def median_interval(values: Values, confidence: float = 0.95) -> Interval | None:
-    """Bound the median of any law by two order statistics.
+def median_intervals(values: Values, sizes: Sizes | None = None, confidence: float = 0.95) -> Floats:
+    """Bound the median of any law by two order statistics, for each sample.
 
     From the r-th smallest to the r-th greatest value, with the greatest r for which P(B < r) <= (1 - confidence)/2,
     B binomial of n and 1/2: below the median lie B values, whatever the law. David & Nagaraja, Order Statistics
     (2003), 7.1.
 
     Args:
-        values: shape [n].
-        confidence: in (0, 1); that of the interval is at least so much.
-
-    Returns:
-        (low, high), both among the values. None where even the smallest and the greatest value are not enough: for
-        95%, of fewer than 6 values.
-
-    Raises:
-        ValueError: if a value is NaN or infinite, or the confidence is out of range.
-
-    Example:
-        >>> median_interval([12, 13, 13, 14, 15, 19])
-        (12.0, 19.0)
-    """
-    return samples.intervals(median_intervals(values, [len(values)], confidence))[0]
-
-
-def median_intervals(values: Values, sizes: Sizes, confidence: float = 0.95) -> Floats:
-    """Bound the median of each of many samples, as `median_interval` does for one.
-
-    Args:
         values: of the samples, one after another.
-        sizes: values of each.
-        confidence: in (0, 1).
+        sizes: values of each; None for a single sample.
+        confidence: in (0, 1); that of an interval is at least this.
 
     Returns:
-        Shape [samples, 2]; NaN for None.
+        Shape [samples, 2], low and high, both among the values. NaN where even the smallest and the greatest value are
+        not enough: for 95%, of fewer than 6 values.
 
     Raises:
-        ValueError: as for one sample, or if sizes don't add up to the values.
+        ValueError: if a value is NaN or infinite, the confidence is out of range, or sizes don't add up to the values.
 
     Example:
-        >>> median_intervals([12, 13, 13, 14, 15, 19, 5], [6, 1]).tolist()
+        >>> median_intervals([12, 13, 13, 14, 15, 19, 5], sizes=[6, 1]).tolist()
         [[12.0, 19.0], [nan, nan]]
     """
     normal_quantile(confidence)
     x = finite(values)
     n = samples.checked_sizes(x, sizes)
-    found = np.full((n.size, 2), math.nan)
+    bounds = np.full((n.size, 2), math.nan)
     ranks = {int(size): _rank(int(size), confidence) for size in np.unique(n)}
     for places, rows in samples.padded(x, n, math.inf):
         rows.sort(axis=1)
         rank = np.array([ranks[int(size)] for size in n[places]])
         known = np.flatnonzero(rank)
         low, high = rank[known] - 1, n[places][known] - rank[known]
-        found[places[known]] = np.column_stack([rows[known, low], rows[known, high]])
-    return found
+        bounds[places[known]] = np.column_stack([rows[known, low], rows[known, high]])
+    return bounds
 
 
 def _rank(n: int, confidence: float) -> int:
@@ -118,39 +83,26 @@ def _rank(n: int, confidence: float) -> int:
     return int(np.searchsorted(below, (1 - confidence) / 2))
 
 
-def mean(values: Values) -> float | None:
-    """Take the sample mean; None for no values.
-
-    Raises:
-        ValueError: if a value is NaN or infinite.
-
-    Example:
-        >>> mean([1.0, 2.0])
-        1.5
-    """
-    return samples.numbers(means(values, [len(values)]))[0]
-
-
-def means(values: Values, sizes: Sizes) -> Floats:
-    """Take the mean of each of many samples; NaN for no values.
+def means(values: Values, sizes: Sizes | None = None) -> Floats:
+    """Take the mean of each sample; NaN for no values.
 
     Args:
         values: of the samples, one after another.
-        sizes: values of each.
+        sizes: values of each; None for a single sample.
 
     Raises:
         ValueError: if a value is NaN or infinite, or sizes don't add up to the values.
 
     Example:
-        >>> means([1.0, 2.0, 5.0], [2, 1]).tolist()
+        >>> means([1.0, 2.0, 5.0], sizes=[2, 1]).tolist()
         [1.5, 5.0]
     """
     x = finite(values)
     return samples.means(x, samples.checked_sizes(x, sizes))
 
 
-def gamma_mean_interval(values: Values, confidence: float = 0.95) -> Interval | None:
-    """Bound the mean of a gamma law by profiling the likelihood over its shape.
+def gamma_mean_intervals(values: Values, sizes: Sizes | None = None, confidence: float = 0.95) -> Floats:
+    """Bound the mean of a gamma law by profiling the likelihood over its shape, for each sample.
 
     With shape k and mean m, l(m, k) = n (k log(k/m) - log Γ(k) - k x̄/m) + (k - 1) Σ log x. The estimate of m
     is the sample mean x̄ for every k; the interval is {m : 2 (max l - max_k l(m, k)) <= χ²₁}. l depends on m
@@ -159,54 +111,34 @@ def gamma_mean_interval(values: Values, confidence: float = 0.95) -> Interval | 
     Johansen, ICLR 2020, appendix.
 
     Args:
-        values: shape [n], positive; for example iterations at which trials were solved.
+        values: of the samples, one after another; >= 0, for example iterations at which trials were solved.
+        sizes: values of each; None for a single sample.
         confidence: in (0, 1).
 
     Returns:
-        (low, high) around the sample mean. None for fewer than two values, equal values (to six digits), or a
-        zero among them.
+        Shape [samples, 2], low and high around the sample mean. NaN for fewer than two values, equal values (to six
+        digits), or a zero among them.
 
     Raises:
-        ValueError: if a value is negative or not finite, or the confidence is out of range.
+        ValueError: if a value is negative or not finite, the confidence is out of range, or sizes don't add up to the
+            values.
 
     Example:
-        >>> low, high = gamma_mean_interval([1.0, 2.0, 3.0, 4.0])
-        >>> round(low, 3), round(high, 3)
-        (1.45, 4.861)
-    """
-    return samples.intervals(gamma_mean_intervals(values, [len(values)], confidence))[0]
-
-
-def gamma_mean_intervals(values: Values, sizes: Sizes, confidence: float = 0.95) -> Floats:
-    """Bound the mean of a gamma law for each of many samples, as `gamma_mean_interval` does for one.
-
-    Args:
-        values: of the samples, one after another.
-        sizes: values of each.
-        confidence: in (0, 1).
-
-    Returns:
-        Shape [samples, 2], low and high; NaN where there is no interval.
-
-    Raises:
-        ValueError: as for one sample, or if sizes don't add up to the values.
-
-    Example:
-        >>> gamma_mean_intervals([1.0, 2.0, 3.0, 4.0, 7.0], [4, 1]).round(3).tolist()
+        >>> gamma_mean_intervals([1.0, 2.0, 3.0, 4.0, 7.0], sizes=[4, 1]).round(3).tolist()
         [[1.45, 4.861], [nan, nan]]
     """
     allowed = normal_quantile(confidence) ** 2
     x = not_negative(values, "gamma")
     n = samples.checked_sizes(x, sizes)
-    found = np.full((n.size, 2), math.nan)
+    bounds = np.full((n.size, 2), math.nan)
     smallest = samples.least(x, n)
     known = (n >= 2) & (smallest > 0) & ~too_close(smallest, samples.greatest(x, n))
     x, n = x[np.repeat(known, n)], n[known]
     centre = samples.means(x, n)
     spread = samples.log_gaps(x, n, centre)
     rise = -digamma_rest(_lower_shape(_best_log_shape(spread), allowed / (2 * n))) - spread
-    found[known] = (centre * np.exp(_log_ratios(rise))).T
-    return found
+    bounds[known] = (centre * np.exp(_log_ratios(rise))).T
+    return bounds
 
 
 def _best_log_shape(s: Floats) -> Floats:

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from study.records import Interval
 from study.statistics import samples
 from study.statistics.checks import Floats, Values, normal_quantile, not_negative, too_close
 from study.statistics.likelihood import digamma_rest, root, stirling_rest, trigamma_rest
@@ -25,8 +24,10 @@ truth most nearly as often as they say, where weights are rounded to float32 (do
 _TINY = float(np.finfo(np.float64).tiny)
 
 
-def beta_mean_interval(values: Values, *, upper: float = 0.5, confidence: float = 0.95) -> Interval | None:
-    """Bound the mean of a beta law on [0, upper] by profiling the likelihood over its precision.
+def beta_mean_intervals(
+    values: Values, sizes: Sizes | None = None, *, upper: float = 0.5, confidence: float = 0.95
+) -> Floats:
+    """Bound the mean of a beta law on [0, upper] by profiling the likelihood over its precision, for each sample.
 
     With y = x / upper, mean μ and precision φ, l(μ, φ) = n (log Γ(φ) - log Γ(μφ) - log Γ((1-μ)φ))
     + (μφ - 1) Σ log y + ((1-μ)φ - 1) Σ log(1 - y), the interval is upper {μ : 2 (max l - max_φ l) <= χ²₁}.
@@ -35,52 +36,28 @@ def beta_mean_interval(values: Values, *, upper: float = 0.5, confidence: float 
     ICLR 2020, appendix.
 
     Args:
-        values: shape [n], in [0, upper]; for example sparsity errors, for which upper is 1/2.
+        values: of the samples, one after another; in [0, upper], for example sparsity errors, for which upper is 1/2.
+        sizes: values of each; None for a single sample.
         upper: end of the support.
         confidence: in (0, 1).
 
     Returns:
-        (low, high). None for fewer than two values, equal values (to six digits), or a value above `upper`
-        (weights without bounds have such sparsity errors), and where the interval wouldn't hold the sample
+        Shape [samples, 2], low and high. NaN for fewer than two values, equal values (to six digits), or a value above
+        `upper` (weights without bounds have such sparsity errors), and where the interval wouldn't hold the sample
         mean (many values at an end): no beta law describes those.
 
     Raises:
-        ValueError: if a value is negative or not finite, or the confidence is out of range.
+        ValueError: if a value is negative or not finite, the confidence is out of range, or sizes don't add up to the
+            values.
 
     Example:
-        >>> low, high = beta_mean_interval([0.1, 0.2, 0.2, 0.3])
-        >>> round(low, 3), round(high, 3)
-        (0.126, 0.287)
-    """
-    found = beta_mean_intervals(values, [len(values)], upper=upper, confidence=confidence)
-    return samples.intervals(found)[0]
-
-
-def beta_mean_intervals(
-    values: Values, sizes: Sizes, *, upper: float = 0.5, confidence: float = 0.95
-) -> Floats:
-    """Bound the mean of a beta law for each of many samples, as `beta_mean_interval` does for one.
-
-    Args:
-        values: of the samples, one after another.
-        sizes: values of each.
-        upper: end of the support.
-        confidence: in (0, 1).
-
-    Returns:
-        Shape [samples, 2], low and high; NaN where there is no interval.
-
-    Raises:
-        ValueError: as for one sample, or if sizes don't add up to the values.
-
-    Example:
-        >>> beta_mean_intervals([0.1, 0.2, 0.2, 0.3, 0.1], [4, 1]).round(3).tolist()
+        >>> beta_mean_intervals([0.1, 0.2, 0.2, 0.3, 0.1], sizes=[4, 1]).round(3).tolist()
         [[0.126, 0.287], [nan, nan]]
     """
     z = normal_quantile(confidence)
     x = not_negative(values, "beta")
     n = samples.checked_sizes(x, sizes)
-    found = np.full((n.size, 2), math.nan)
+    bounds = np.full((n.size, 2), math.nan)
     largest = samples.greatest(x, n)
     known = (n >= 2) & (largest <= upper) & ~too_close(samples.least(x, n), largest)
     x, n = x[np.repeat(known, n)], n[known]
@@ -89,8 +66,8 @@ def beta_mean_intervals(
     with np.errstate(all="ignore"):  # what lies at the end of the floats becomes NaN, and has no interval
         ends = upper * law.interval(law.best(), z)
     holds = (ends[:, 0] <= upper * law.mean) & (upper * law.mean <= ends[:, 1])
-    found[known] = np.where(holds[:, None], ends, math.nan)
-    return found
+    bounds[known] = np.where(holds[:, None], ends, math.nan)
+    return bounds
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -129,9 +106,9 @@ class BetaLikelihood:
         rest_gap = samples.log_gaps(rest, sizes, mean_rest, _least(rest, sizes, spacing))
         return cls(n=sizes.astype(np.float64), mean=mean, rest=mean_rest, gap=gap, rest_gap=rest_gap)
 
-    def where(self, kept: npt.NDArray[np.bool_]) -> BetaLikelihood:
+    def where(self, which: npt.NDArray[np.bool_]) -> BetaLikelihood:
         """Keep some samples."""
-        return BetaLikelihood(**{name: array[kept] for name, array in vars(self).items()})
+        return BetaLikelihood(**{name: array[which] for name, array in vars(self).items()})
 
     @property
     def has_best(self) -> npt.NDArray[np.bool_]:
@@ -190,8 +167,8 @@ class BetaLikelihood:
             phi = np.exp(log_phi)
             x = np.array([phi, mu * phi, nu * phi])
             (r, r_a, r_b), (t, t_a, t_b) = digamma_rest(x), trigamma_rest(x)
-            found = r - mu * r_a - nu * r_b
-            log_phi = log_phi - np.log(found / d) * phi * found / (t - t_a - t_b)
+            rest = r - mu * r_a - nu * r_b
+            log_phi = log_phi - np.log(rest / d) * phi * rest / (t - t_a - t_b)
         return mu, nu, np.exp(log_phi)
 
     def _divergence(self, distance: Floats, mu: Floats, nu: Floats) -> Floats:

@@ -10,6 +10,7 @@ from study import words
 from study.report import latex
 from study.words import MODEL_NAMES
 from tasks import MODELS
+from tests.study.builders import published_cell
 
 
 def test_models_carry_the_fields_symbols():
@@ -32,7 +33,7 @@ def test_published_names_are_models():
     assert set(MODEL_NAMES.values()) <= set(MODELS)
 
 
-def test_values_are_written_for_people(published_cell):
+def test_values_are_written_for_people():
     """Operations, ranges and sizes read as in a paper."""
     cell = published_cell("NAC-mul", extrapolation_range=((-6.0, -2.0), (2.0, 6.0)))
     shown = {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from study import words
-from study.analysis.search import Searched, Sought, Tried
+from study.analysis.search import Candidate, Objective, SearchFindings
 from study.analysis.summary import Summary
 from study.records import Interval
 from study.report.table import estimate
@@ -90,7 +90,7 @@ def value(parameter: str, given: Any) -> str:
     return words.show_value(parameter.rpartition(".")[2], given)
 
 
-def objectives_note(search: Searched) -> str:
+def objectives_note(search: SearchFindings) -> str:
     """Say for which objectives the search counts other trials than fresh seeds do; empty if for none."""
     names = [words.title(objective.name) for objective in search.objectives if objective.name in _OF_SOLVED]
     if not names:
@@ -109,17 +109,17 @@ def choices(params: Mapping[str, Any]) -> str:
     )
 
 
-def worth(sought: Sought, given: float) -> str:
+def worth(sought: Objective, given: float) -> str:
     """Write what a candidate was worth in the search.
 
     Example:
-        >>> worth(Sought(name="success_rate", title="success rate, lower end", is_sought_high=True), 0.7701)
+        >>> worth(Objective(name="success_rate", title="success rate, lower end", is_sought_high=True), 0.7701)
         '0.77'
     """
     return MEASURED[sought.name].write(given)
 
 
-def described(search: Searched, candidate: Tried) -> str:
+def described(search: SearchFindings, candidate: Candidate) -> str:
     """Say what a candidate was worth, by how many seeds, and what it chose."""
     worths = ", ".join(
         f"{sought.title} {worth(sought, given)}"
@@ -128,26 +128,26 @@ def described(search: Searched, candidate: Tried) -> str:
     return f"#{candidate.number}: {worths}, {candidate.seeds} seeds; {choices(candidate.params)}"
 
 
-def confirmed(search: Searched) -> list[tuple[Tried, int]]:
+def confirmed(search: SearchFindings) -> list[tuple[Candidate, int]]:
     """List the candidates that were run with fresh seeds, each with its row of the report, in the rows' order."""
-    pairs = [(candidate, candidate.row) for candidate in search.candidates if candidate.row is not None]
+    pairs = [(c, search.rows[c.number]) for c in search.candidates if c.number in search.rows]
     return sorted(pairs, key=lambda pair: pair[1])
 
 
-def by_importance(search: Searched) -> list[str]:
+def by_importance(search: SearchFindings) -> list[str]:
     """List the parameters whose importance is known, the most important first, over all objectives."""
     names = {name for shares in search.importance.values() for name in shares}
     order = [parameter.name for parameter in search.parameters if parameter.name in names]
     return sorted(order, key=lambda name: -importance(search, name))
 
 
-def importance(search: Searched, parameter: str) -> float:
+def importance(search: SearchFindings, parameter: str) -> float:
     """Give a parameter's importance, the mean over the objectives; 0 where it isn't known."""
     shares = [of.get(parameter, 0.0) for of in search.importance.values()]
     return sum(shares) / len(shares) if shares else 0.0
 
 
-def selected(search: Searched, most: int) -> Sequence[Tried]:
+def selected(search: SearchFindings, most: int) -> Sequence[Candidate]:
     """Choose at most so many candidates to show: the front and those confirmed, and others evenly between.
 
     Returns:
@@ -155,8 +155,9 @@ def selected(search: Searched, most: int) -> Sequence[Tried]:
     """
     if len(search.candidates) <= most:
         return search.candidates
-    best = [c for c in search.candidates if c.is_front or c.row is not None][:most]
-    others = [c for c in search.candidates if not c.is_front and c.row is None]
+    special = search.front | search.rows.keys()
+    best = [c for c in search.candidates if c.number in special][:most]
+    others = [c for c in search.candidates if c.number not in special]
     room = most - len(best)
     between = [others[i * len(others) // room] for i in range(room)]
     return sorted([*best, *between], key=lambda candidate: candidate.number)

@@ -9,7 +9,7 @@ import pyarrow as pa
 from study import words
 from study.analysis.headline import count_of
 from study.analysis.rows import ResultRows
-from study.analysis.search import Chosen, Searched, Tried
+from study.analysis.search import Candidate, Parameter, SearchFindings
 from study.report.content import DataRows
 from study.report.search import names as search_names
 from study.report.table import Column, TextTable, places, seeds_column, text_column
@@ -23,7 +23,7 @@ CAUTION = (
 )
 
 
-def winners_table(search: Searched, rows: ResultRows) -> TextTable:
+def winners_table(search: SearchFindings, rows: ResultRows) -> TextTable:
     """Lay out one row a confirmed candidate: what it chose, what the search saw, what fresh seeds say.
 
     Args:
@@ -49,7 +49,7 @@ def winners_table(search: Searched, rows: ResultRows) -> TextTable:
     )
 
 
-def candidates_table(search: Searched) -> TextTable:
+def candidates_table(search: SearchFindings) -> TextTable:
     """Lay out one row a candidate, in order; of very many, the front and others evenly between. The front is marked."""
     some = search_names.selected(search, MOST_CANDIDATES)
     return TextTable(
@@ -59,13 +59,13 @@ def candidates_table(search: Searched) -> TextTable:
             *_parameters(search, some),
             text_column("seeds", [(str(c.seeds), c.seeds) for c in some]),
             *_values(search, some),
-            text_column("front", [(word := _front_text(c), word) for c in some], is_number=False),
+            text_column("front", [(word := _front_text(search, c), word) for c in some], is_number=False),
         ),
-        marked=places(c.is_front for c in some),
+        marked=places(c.number in search.front for c in some),
     )
 
 
-def candidates_rows(search: Searched) -> DataRows:
+def candidates_rows(search: SearchFindings) -> DataRows:
     """Give one row a candidate: number, round, what it chose, its seeds, its values, whether it was confirmed."""
     names = [parameter.name for parameter in search.parameters]
     objectives = [f"value_{objective.name}" for objective in search.objectives]
@@ -84,13 +84,13 @@ def candidates_rows(search: Searched) -> DataRows:
             {"candidate": c.number, "round": c.round + 1, "seeds": c.seeds}
             | {name: c.params.get(name) for name in names}
             | dict(zip(objectives, c.values, strict=True))
-            | {"front": c.is_front, "confirmed": c.row is not None}
+            | {"front": c.number in search.front, "confirmed": c.number in search.rows}
             for c in search.candidates
         ],
     )
 
 
-def progress_note(search: Searched) -> str:
+def progress_note(search: SearchFindings) -> str:
     """Say how the search went, in a few sentences."""
     seeds = [candidate.seeds for candidate in search.candidates]
     rounds = len({candidate.round for candidate in search.candidates})
@@ -115,7 +115,7 @@ def progress_note(search: Searched) -> str:
     return " ".join(parts)
 
 
-def importance_line(search: Searched) -> str:
+def importance_line(search: SearchFindings) -> str:
     """Name what mattered, the most important first, in a line; empty if it isn't known."""
     names = search_names.by_importance(search)
     if not names:
@@ -129,21 +129,21 @@ def importance_line(search: Searched) -> str:
     return f"What mattered (PED-ANOVA{over}): {', '.join(shares)}{more}."
 
 
-def _front_text(candidate: Tried) -> str:
-    if candidate.row is not None:
+def _front_text(search: SearchFindings, candidate: Candidate) -> str:
+    if candidate.number in search.rows:
         return "confirmed"
-    return "front" if candidate.is_front else ""
+    return "front" if candidate.number in search.front else ""
 
 
-def _is_number(parameter: Chosen) -> bool:
+def _is_number(parameter: Parameter) -> bool:
     given = parameter.choices
     return all(isinstance(one, int | float) and not isinstance(one, bool) for one in given)
 
 
-def _parameters(search: Searched, some: Sequence[Tried]) -> list[Column]:
+def _parameters(search: SearchFindings, some: Sequence[Candidate]) -> list[Column]:
     """Lay out one column per parameter that any of some candidates has."""
 
-    def column(parameter: Chosen) -> Column:
+    def column(parameter: Parameter) -> Column:
         values = [c.params.get(parameter.name) for c in some]
         texts = [search_names.value(parameter.name, value) or words.NONE for value in values]
         return text_column(
@@ -155,7 +155,7 @@ def _parameters(search: Searched, some: Sequence[Tried]) -> list[Column]:
     return [column(p) for p in search.parameters if any(p.name in c.params for c in some)]
 
 
-def _seen(search: Searched, some: Sequence[Tried]) -> list[Column]:
+def _seen(search: SearchFindings, some: Sequence[Candidate]) -> list[Column]:
     """Lay out what the search saw, with the number of seeds by which it did."""
     return [
         Column(
@@ -167,7 +167,7 @@ def _seen(search: Searched, some: Sequence[Tried]) -> list[Column]:
     ]
 
 
-def _values(search: Searched, some: Sequence[Tried]) -> list[Column]:
+def _values(search: SearchFindings, some: Sequence[Candidate]) -> list[Column]:
     return [
         text_column(
             objective.title, [(search_names.worth(objective, c.values[i]), c.values[i]) for c in some]

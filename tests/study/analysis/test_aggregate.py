@@ -11,19 +11,10 @@ from study.analysis.aggregate import CellSummary, aggregate, group_codes
 from study.arrow import results_table
 from study.errors import InputError
 from study.records import Cell, Outcome, Result, Trial
+from study.statistics.samples import intervals
+from tests.study.builders import published_cell
 
-BASE = {
-    "task": "simple",
-    "operation": "mul",
-    "input_size": 4,
-    "subset_ratio": None,
-    "overlap_ratio": None,
-    "subsets": 2,
-    "interpolation_range": ((-2.0, 2.0),),
-    "extrapolation_range": ((-6.0, -2.0), (2.0, 6.0)),
-    "model": "NMU",
-}
-CELLS = [Cell(**BASE, hidden_size=h) for h in (3, 2, 10)]
+CELLS = [published_cell(hidden_size=h) for h in (3, 2, 10)]
 
 
 def result(cell: Cell, seed: int, outcome: Outcome = Outcome.SOLVED, **content: object) -> Result:
@@ -60,9 +51,11 @@ def test_statistics_are_of_the_solved_trials_alone():
     summary = aggregate(results_table([*mixed(), *extra]))[0]
     assert summary.solved_at_median == 2500
     assert summary.solved_at_mean == 2500
-    assert summary.solved_at_interval == statistics.gamma_mean_interval([1000, 2000, 3000, 4000])
+    interval = statistics.gamma_mean_intervals([1000, 2000, 3000, 4000])
+    assert [summary.solved_at_interval] == intervals(interval)
     assert summary.sparsity_error_mean == pytest.approx(2.5e-4)
-    assert summary.sparsity_error_interval == statistics.beta_mean_interval([1e-4, 2e-4, 3e-4, 4e-4])
+    interval = statistics.beta_mean_intervals([1e-4, 2e-4, 3e-4, 4e-4])
+    assert [summary.sparsity_error_interval] == intervals(interval)
     assert summary.training_s_mean == 1.5
 
 

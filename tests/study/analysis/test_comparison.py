@@ -9,6 +9,7 @@ from study import statistics
 from study.analysis.aggregate import aggregate_by
 from study.errors import InputError
 from study.report import groups, with_groups, with_published, with_study
+from tests.study.builders import arithmetic_cell, published_cell, summaries_of
 
 
 def compared_cells(summaries):
@@ -16,7 +17,7 @@ def compared_cells(summaries):
     return with_published(summaries).comparisons
 
 
-def test_the_simple_study_is_compared_with_table_1(published_cell, summaries_of):
+def test_the_simple_study_is_compared_with_table_1():
     """Each model of the simple task meets its published count; the p-value is Fisher's."""
     counts = {"NMU": 94, "NAC-mul": 13, "NALU": 26}
     cells = [(published_cell(model), {"solved": k, "unsolved": 100 - k}) for model, k in counts.items()]
@@ -28,7 +29,7 @@ def test_the_simple_study_is_compared_with_table_1(published_cell, summaries_of)
     assert {c.verdict for c in compared} == {"agrees"}
 
 
-def test_a_rate_that_differs_is_said_to(published_cell, summaries_of):
+def test_a_rate_that_differs_is_said_to():
     """A count far from the published one differs, and Holm's correction is over all compared cells."""
     cells = [
         (published_cell("NMU"), {"solved": 50, "unsolved": 50}),
@@ -40,7 +41,7 @@ def test_a_rate_that_differs_is_said_to(published_cell, summaries_of):
     assert (first.verdict, second.verdict) == ("differs", "agrees")
 
 
-def test_a_schedule_that_never_starts_is_off(published_cell, summaries_of):
+def test_a_schedule_that_never_starts_is_off():
     """In the simple task the regulariser is never on: without it the cell is the same."""
     off = dict.fromkeys(("sparsity_strength", "sparsity_start", "sparsity_end", "sparsity_shape"))
     assert len(compared_cells(summaries_of((published_cell("NMU", **off), {"solved": 9})))) == 1
@@ -65,24 +66,24 @@ def test_a_schedule_that_never_starts_is_off(published_cell, summaries_of):
         {"best_step_window": 10},
     ],
 )
-def test_another_protocol_is_not_compared(published_cell, summaries_of, change):
+def test_another_protocol_is_not_compared(change):
     """A cell that differs from the published protocol in anything that matters has no published numbers."""
     assert compared_cells(summaries_of((published_cell("NMU", **change), {"solved": 9, "unsolved": 1}))) == ()
 
 
-def test_what_changes_no_outcome_is_compared(published_cell, summaries_of):
+def test_what_changes_no_outcome_is_compared():
     """Stopping decided trials, and a window longer than the run, leave the cell a published one."""
     cell = published_cell("NMU", stop="when_decided", best_step_window=201)
     assert len(compared_cells(summaries_of((cell, {"solved": 9})))) == 1
 
 
-def test_cells_without_finished_trials_are_not_compared(published_cell, summaries_of):
+def test_cells_without_finished_trials_are_not_compared():
     """Nothing finished, nothing to compare; and no cells, no comparison."""
     assert compared_cells(summaries_of((published_cell("NMU"), {"failed": 3, "pending": 2}))) == ()
     assert compared_cells([]) == ()
 
 
-def test_the_nmu_is_compared_with_the_ablation_when_hidden_size_is_swept(arithmetic_cell, summaries_of):
+def test_the_nmu_is_compared_with_the_ablation_when_hidden_size_is_swept():
     """A hidden-size sweep of the NMU meets the 50-seed curve; other models meet the figure's."""
     cells = [
         (arithmetic_cell(model, hidden_size=h), {"solved": 5, "unsolved": 5})
@@ -98,7 +99,7 @@ def test_the_nmu_is_compared_with_the_ablation_when_hidden_size_is_swept(arithme
     ]
 
 
-def test_one_hidden_size_is_compared_with_the_published_seeds(arithmetic_cell, summaries_of):
+def test_one_hidden_size_is_compared_with_the_published_seeds():
     """At hidden size 2 alone the published seeds are the reference, for + and for x."""
     cells = [
         (arithmetic_cell("NAU", operation="add"), {"solved": 5}),
@@ -120,7 +121,7 @@ def test_one_hidden_size_is_compared_with_the_published_seeds(arithmetic_cell, s
         ({"sparsity_strength": None, "bounds": "regularized", "out_of_bounds_strength": 0.0}, 50),
     ],
 )
-def test_ablations_meet_their_own_curves(arithmetic_cell, summaries_of, change, solved):
+def test_ablations_meet_their_own_curves(change, solved):
     """Without clipping or without sparsity the NMU is compared with the curve of that ablation."""
     (compared,) = compared_cells(
         summaries_of((arithmetic_cell("NMU", hidden_size=3, **change), {"solved": 9}))
@@ -128,7 +129,7 @@ def test_ablations_meet_their_own_curves(arithmetic_cell, summaries_of, change, 
     assert (compared.beside.source, compared.beside.solved) == ("hidden_size_ablation", solved)
 
 
-def test_another_study_of_the_same_cells_is_compared_cell_by_cell(published_cell, summaries_of):
+def test_another_study_of_the_same_cells_is_compared_cell_by_cell():
     """Cells are found again by what they are; difference, its interval and both tests are of their trials."""
     cells = [published_cell("NMU", hidden_size=h) for h in (2, 3, 4)]
     here = summaries_of(*((cell, {"solved": 40, "unsolved": 10}) for cell in cells))
@@ -149,7 +150,7 @@ def test_another_study_of_the_same_cells_is_compared_cell_by_cell(published_cell
     assert against.notes == ("1 of 3 cells have nothing finished to be compared with",)
 
 
-def test_a_study_that_changes_one_thing_is_compared_by_what_is_swept(published_cell, summaries_of):
+def test_a_study_that_changes_one_thing_is_compared_by_what_is_swept():
     """Another learning rate is no obstacle: hidden sizes are matched, and the note says what differs."""
     here = summaries_of(*((published_cell("NMU", hidden_size=h), {"solved": 3}) for h in (2, 3)))
     there = summaries_of(
@@ -160,7 +161,7 @@ def test_a_study_that_changes_one_thing_is_compared_by_what_is_swept(published_c
     assert against.notes == ("learning rate: 0.001 here, 0.01 in other",)
 
 
-def test_everything_that_differs_is_told(published_cell, summaries_of):
+def test_everything_that_differs_is_told():
     """Several hyperparameters that aren't matched are all named, each with the values of both studies."""
     here = summaries_of((published_cell("NMU"), {"solved": 3}))
     there = summaries_of((published_cell("NMU", learning_rate=0.01, iterations=1000), {"solved": 3}))
@@ -170,7 +171,7 @@ def test_everything_that_differs_is_told(published_cell, summaries_of):
     )
 
 
-def test_studies_without_a_cell_in_common_are_refused(published_cell, summaries_of):
+def test_studies_without_a_cell_in_common_are_refused():
     """Nothing to compare, or several candidates, is an error that names what is matched."""
     here = summaries_of((published_cell("NMU"), {"solved": 3}))
     with pytest.raises(InputError, match="none of its cells has the values"):

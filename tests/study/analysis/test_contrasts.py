@@ -9,11 +9,12 @@ import pytest
 from study import statistics
 from study.analysis.contrasts import MOST_PAIRS, contrasts
 from study.report import cells
+from tests.study.builders import published_cell, summaries_of
 
 SIZES = (2, 3, 4, 10)
 
 
-def sweep(published_cell, summaries_of, solved_by_model, **changes):
+def sweep(solved_by_model, **changes):
     """Make a sweep of hidden units: solved of 20 at each size, by model."""
     made = [
         (published_cell(model, hidden_size=h, **changes), {"solved": k, "unsolved": 20 - k})
@@ -23,11 +24,9 @@ def sweep(published_cell, summaries_of, solved_by_model, **changes):
     return cells(summaries_of(*made), {})
 
 
-def test_each_method_has_its_trend_over_hidden_units(published_cell, summaries_of):
+def test_each_method_has_its_trend_over_hidden_units():
     """A trend is Cochran-Armitage's over the ranks of the sizes, one a method, adjusted together."""
-    found = contrasts(
-        sweep(published_cell, summaries_of, {"NMU": (20, 18, 12, 5), "NALU": (3, 4, 3, 4)})
-    ).trends
+    found = contrasts(sweep({"NMU": (20, 18, 12, 5), "NALU": (3, 4, 3, 4)})).trends
     assert [(t.name, t.key) for t in found] == [("NMU", "hidden_size"), ("NALU", "hidden_size")]
     expected = statistics.cochran_armitage([0, 1, 2, 3], [20, 18, 12, 5], [20] * 4)
     assert (found[0].z, found[0].p_value) == (expected.z, expected.p_value)
@@ -35,9 +34,9 @@ def test_each_method_has_its_trend_over_hidden_units(published_cell, summaries_o
     assert [t.p_adjusted for t in found] == statistics.holm([t.p_value for t in found])
 
 
-def test_what_cannot_have_a_trend_has_none(published_cell, summaries_of):
+def test_what_cannot_have_a_trend_has_none():
     """All solved, two sizes, or a default among the values: nothing is said."""
-    everything = sweep(published_cell, summaries_of, {"NMU": (20, 20, 20, 20)})
+    everything = sweep({"NMU": (20, 20, 20, 20)})
     assert contrasts(everything).trends == ()
     two = [(published_cell("NMU", hidden_size=h), {"solved": h, "unsolved": 9}) for h in (2, 3)]
     assert contrasts(cells(summaries_of(*two), {})).trends == ()
@@ -46,7 +45,7 @@ def test_what_cannot_have_a_trend_has_none(published_cell, summaries_of):
     assert contrasts(cells(summaries_of(*default), {})).trends == ()
 
 
-def test_two_swept_numbers_are_regressed_on_together(published_cell, summaries_of):
+def test_two_swept_numbers_are_regressed_on_together():
     """Slopes are those of the logistic regression; what spans a factor of ten enters as its logarithm."""
     grid = [(h, rate) for h in (2, 3, 4) for rate in (1e-4, 1e-3, 1e-2)]
     solved = [18, 15, 12, 15, 11, 8, 13, 9, 4]
@@ -64,7 +63,7 @@ def test_two_swept_numbers_are_regressed_on_together(published_cell, summaries_o
     assert found["learning_rate"].interval == pytest.approx((math.exp(low), math.exp(high)), rel=1e-4)
 
 
-def test_separated_successes_have_no_odds_ratio(published_cell, summaries_of):
+def test_separated_successes_have_no_odds_ratio():
     """Where a line tells all successes from all failures, the table says so instead of a number."""
     made = [
         (published_cell("NMU", hidden_size=h, learning_rate=rate), {"solved" if h < 4 else "unsolved": 20})
@@ -74,10 +73,10 @@ def test_separated_successes_have_no_odds_ratio(published_cell, summaries_of):
     assert [s.odds_ratio for s in contrasts(cells(summaries_of(*made), {})).slopes] == [None, None]
 
 
-def test_methods_are_tested_two_by_two_at_each_size(published_cell, summaries_of):
+def test_methods_are_tested_two_by_two_at_each_size():
     """Models are compared within a hidden size, never across; all pairs are one family."""
     solved = {"NMU": (20, 18, 12, 5), "NALU": (3, 4, 3, 4), "NAC-mul": (9, 9, 9, 9)}
-    rows = sweep(published_cell, summaries_of, solved)
+    rows = sweep(solved)
     found = contrasts(rows)
     assert len(found.pairs) == 3 * len(SIZES)
     first = found.pairs[0]
@@ -90,7 +89,7 @@ def test_methods_are_tested_two_by_two_at_each_size(published_cell, summaries_of
     assert found.speeds[0].p_value == statistics.log_rank(times).p_value
 
 
-def test_very_many_pairs_are_not_tested(published_cell, summaries_of):
+def test_very_many_pairs_are_not_tested():
     """Beyond a limit nothing is tested two by two, and the report says so."""
     made = [
         (published_cell("NMU", learning_rate=1e-3 * (i + 1)), {"solved": 1, "unsolved": 1}) for i in range(70)
@@ -101,14 +100,14 @@ def test_very_many_pairs_are_not_tested(published_cell, summaries_of):
     assert "2,415 pairs" in found.notes[0]
 
 
-def test_nothing_finished_is_no_contrast(published_cell, summaries_of):
+def test_nothing_finished_is_no_contrast():
     """Without results there is nothing to say, and no error."""
     rows = cells(summaries_of(*((published_cell("NMU", hidden_size=h), {"pending": 3}) for h in SIZES)), {})
     found = contrasts(rows)
     assert (found.trends, found.slopes, found.pairs, found.speeds) == ((), (), (), ())
 
 
-def test_words_and_infinities_have_no_order(published_cell, summaries_of):
+def test_words_and_infinities_have_no_order():
     """A swept optimizer, or an infinite value, is nothing to regress on, and no error."""
     made = [
         (published_cell("NMU", optimizer=name, learning_rate=rate), {"solved": k, "unsolved": 9})
@@ -119,7 +118,7 @@ def test_words_and_infinities_have_no_order(published_cell, summaries_of):
     assert {trend.key for trend in found.trends} == {"learning_rate"}
 
 
-def test_a_key_that_is_constant_for_one_method_leaves_the_others_theirs(published_cell, summaries_of):
+def test_a_key_that_is_constant_for_one_method_leaves_the_others_theirs():
     """Only the method whose both keys vary is regressed on both."""
     made = [
         (published_cell("NMU", hidden_size=h, learning_rate=r), {"solved": h, "unsolved": 10})

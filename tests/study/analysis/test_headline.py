@@ -12,6 +12,7 @@ from study.analysis.contrasts import contrasts
 from study.analysis.headline import headline
 from study.outcomes import gather, read_source
 from study.report import cells, groups
+from tests.study.builders import published_cell, summaries_of
 
 
 def told(summaries):
@@ -20,7 +21,7 @@ def told(summaries):
     return headline(rows, contrasts(rows))
 
 
-def sweep(published_cell, summaries_of, **solved_by_model):
+def sweep(**solved_by_model):
     """Sweep hidden units: solved of 50 at 2, 3, 6 and 10."""
     return summaries_of(
         *(
@@ -31,9 +32,9 @@ def sweep(published_cell, summaries_of, **solved_by_model):
     )
 
 
-def test_the_best_method_its_trend_and_its_time_are_told(published_cell, summaries_of):
+def test_the_best_method_its_trend_and_its_time_are_told():
     """Counts are pooled over what is swept; the trend is of the best method."""
-    text = told(sweep(published_cell, summaries_of, NMU=(50, 48, 40, 25), NALU=(10, 9, 8, 7)))
+    text = told(sweep(NMU=(50, 48, 40, 25), NALU=(10, 9, 8, 7)))
     assert "NMU succeeds most often, in 163 of 200 trials (82%), NALU 17%" in text
     assert (
         "its success rate falls with hidden units, from 100% at 2 to 50% at 10 (trend p < 0.001 after Holm)"
@@ -42,9 +43,9 @@ def test_the_best_method_its_trend_and_its_time_are_told(published_cell, summari
     assert "solved trials take 34.5k iterations on average at 2 and 22.0k at 10" in text
 
 
-def test_no_trend_is_told_as_none_detected(published_cell, summaries_of):
+def test_no_trend_is_told_as_none_detected():
     """A flat rate is not called constant."""
-    text = told(sweep(published_cell, summaries_of, NMU=(25, 24, 26, 25)))
+    text = told(sweep(NMU=(25, 24, 26, 25)))
     assert "100 of 200 trials (50%) were solved" in text
     assert "no trend with hidden units was detected" in text
 
@@ -63,16 +64,14 @@ def test_no_trend_is_told_as_none_detected(published_cell, summaries_of):
         ({"solved": 3, "pending": 2}, "incomplete: 1 of 1 cell."),
     ],
 )
-def test_one_cell_has_a_sentence_too(published_cell, summaries_of, counts, expected):
+def test_one_cell_has_a_sentence_too(counts, expected):
     """One cell, nothing solved, nothing done, and what isn't quite all."""
     assert expected in told(summaries_of((published_cell("NMU"), counts)))
 
 
-def test_ties_are_shared(published_cell, summaries_of):
+def test_ties_are_shared():
     """Two methods that succeed equally often both lead."""
-    text = told(
-        sweep(published_cell, summaries_of, NMU=(50, 50, 50, 50), NAU=(50, 50, 50, 50), NALU=(1, 1, 1, 1))
-    )
+    text = told(sweep(NMU=(50, 50, 50, 50), NAU=(50, 50, 50, 50), NALU=(1, 1, 1, 1)))
     assert text.startswith("NMU and NAU both solved 100% of their trials")
 
 
@@ -89,7 +88,7 @@ def test_methods_of_different_questions_are_not_pooled():
     )
 
 
-def test_methods_are_compared_where_all_of_them_were_tried(published_cell, summaries_of):
+def test_methods_are_compared_where_all_of_them_were_tried():
     """One that was tried at easy sizes alone doesn't win by that."""
     made = [(published_cell("NMU", hidden_size=2), {"solved": 9, "unsolved": 1})]
     made += [(published_cell("NAU", hidden_size=2), {"solved": 10})]

@@ -8,6 +8,7 @@ from study.analysis.questions import of_cells, varying
 from study.arrow import results_table
 from study.records import Outcome, Result, Trial, value
 from study.report import cells
+from tests.study.builders import published_cell
 
 
 def test_varying_tells_every_cell_apart(demo):
@@ -27,13 +28,13 @@ def test_a_label_stands_for_the_hyperparameters_that_move_together(demo):
     assert varying(cells) == ["model", "hidden_size", "sparsity_strength"]
 
 
-def test_what_the_model_prescribes_does_not_vary(published_cell):
+def test_what_the_model_prescribes_does_not_vary():
     """A schedule and bounds that come with the model are no hyperparameters of the study."""
     assert varying([published_cell("NMU"), published_cell("NAU"), published_cell("NALU")]) == ["model"]
     assert varying([published_cell("NMU")]) == []
 
 
-def test_a_default_beside_a_value_varies(published_cell):
+def test_a_default_beside_a_value_varies():
     """None is a value: the default initial variance and a given one are two points."""
     cells = [published_cell("NMU"), published_cell("NMU", init_variance=0.01)]
     assert varying(cells) == ["init_variance"]
@@ -47,7 +48,7 @@ def test_tables_and_statistics_mean_the_same_by_a_question(demo):
     assert of_cells([s.cell for s in summaries], labels) == rows.questions()
 
 
-def test_cells_of_a_question_are_restricted_to_the_least_that_is_planned(published_cell):
+def test_cells_of_a_question_are_restricted_to_the_least_that_is_planned():
     """Of swept protocols each has its own end; of points that an axis names, which are compared, all have the least."""
     short, long = (published_cell("NMU", iterations=i) for i in (1000, 5000))
     results = results_table(

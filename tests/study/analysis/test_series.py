@@ -5,9 +5,10 @@ from __future__ import annotations
 from study.analysis import series
 from study.report import cells, chart_series
 from study.report.figures import panels
+from tests.study.builders import published_cell, summaries_of
 
 
-def test_many_hyperparameters_become_rows_of_panels(published_cell, summaries_of):
+def test_many_hyperparameters_become_rows_of_panels():
     """More curves than a panel carries are split: few curves in each row, every cell in one of them."""
     found = [
         (

@@ -35,6 +35,7 @@ from study.store import Store, StudyStore
 from study.worker.concurrent import Work
 from study.worker.pack_work import PackWork
 from tests.processes import below, wait_for
+from tests.study.builders import small_pack
 
 SLOTS = 2
 
@@ -88,7 +89,7 @@ def test_capacity_is_counted():
     assert cluster.capacity() == cluster.Capacity(cpus=SLOTS, gpus=0, cpus_without_gpu=SLOTS)
 
 
-def test_credentials_of_the_driver_stay_there(tmp_path, small_pack, monkeypatch):
+def test_credentials_of_the_driver_stay_there(tmp_path, monkeypatch):
     """Credentials in the driver's environment come into no log of Ray's, as what Tune hands to its workers does."""
     import ray
 
@@ -105,7 +106,7 @@ def test_credentials_of_the_driver_stay_there(tmp_path, small_pack, monkeypatch)
 
 
 @pytest.mark.slow
-def test_packs_of_a_load_share_a_worker(tmp_path, small_pack):
+def test_packs_of_a_load_share_a_worker(tmp_path):
     """Each pack of a bundle is told done once, and comes out as in this process."""
     packs = [small_pack(seed, seed + 100) for seed in range(6)]
     folder, work = work_in(tmp_path / "tune")
@@ -146,7 +147,7 @@ def grown_on_tune(
     return used, more
 
 
-def test_workers_wait_for_more(tmp_path, small_pack):
+def test_workers_wait_for_more(tmp_path):
     """What is asked for when all is done goes to the workers that are there, in any number of batches."""
     batches = [[small_pack(seed) for seed in some] for some in ([0, 1], [2], [3, 4, 5], [6])]
     folder, work = work_in(tmp_path)
@@ -160,7 +161,7 @@ def test_workers_wait_for_more(tmp_path, small_pack):
 
 
 @pytest.mark.slow
-def test_a_queue_that_dies_while_a_study_grows_forgets_nothing(tmp_path, small_pack):
+def test_a_queue_that_dies_while_a_study_grows_forgets_nothing(tmp_path):
     """After kill -9 of the queue, what was added since it opened is handed out again, and the run ends."""
     batches = [[small_pack(0)], [small_pack(seed, iterations=4000) for seed in (1, 2, 3)], [small_pack(4)]]
     folder, work = work_in(tmp_path)
@@ -180,7 +181,7 @@ def test_a_queue_that_dies_while_a_study_grows_forgets_nothing(tmp_path, small_p
 
 
 @pytest.mark.slow
-def test_what_is_raised_when_asked_for_more_stays_what_it_is(tmp_path, small_pack):
+def test_what_is_raised_when_asked_for_more_stays_what_it_is(tmp_path):
     """An error of whoever is asked for more ends the run, and comes out as it was raised."""
     _, work = work_in(tmp_path)
 
@@ -204,7 +205,7 @@ class BreaksOne:
         yield from self._work(pack)
 
 
-def test_a_bundle_fails_for_the_pack_that_crashes_alone(tmp_path, small_pack):
+def test_a_bundle_fails_for_the_pack_that_crashes_alone(tmp_path):
     """The others of its bundle are done, told once though the bundle was tried again, and not failed."""
     packs = [small_pack(seed) for seed in range(3)]
     folder, work = work_in(tmp_path)
@@ -218,7 +219,7 @@ def test_a_bundle_fails_for_the_pack_that_crashes_alone(tmp_path, small_pack):
 
 
 @pytest.mark.slow
-def test_no_pack_is_blamed_for_another_on_the_same_device(tmp_path, small_pack):
+def test_no_pack_is_blamed_for_another_on_the_same_device(tmp_path):
     """A worker with a GPU begins anew after a crash; what trained beside it goes on as if nothing had been."""
     packs = [small_pack(seed, iterations=2000, evaluate_every=500) for seed in range(3)]
     _, work = work_in(tmp_path)
@@ -261,7 +262,7 @@ class StruckOnce:
 
 
 @pytest.mark.slow
-def test_a_pack_whose_end_was_told_to_the_queue_only_is_not_lost(tmp_path, small_pack):
+def test_a_pack_whose_end_was_told_to_the_queue_only_is_not_lost(tmp_path):
     """A worker that dies between telling the queue and telling the driver leaves nothing undone, and nobody waiting."""
     packs = [small_pack(0), small_pack(1)]
     folder, work = work_in(tmp_path / "store")
@@ -272,7 +273,7 @@ def test_a_pack_whose_end_was_told_to_the_queue_only_is_not_lost(tmp_path, small
     assert len(folder.done()) == 2
 
 
-def test_workers_are_not_blamed_for_a_busy_driver(small_pack, monkeypatch):
+def test_workers_are_not_blamed_for_a_busy_driver(monkeypatch):
     """A driver that hears nothing since it waits itself ends none of its workers for it; one that listens does."""
     told: list[Event] = []
     now = 0.0
@@ -292,7 +293,7 @@ def test_workers_are_not_blamed_for_a_busy_driver(small_pack, monkeypatch):
 
 
 @pytest.mark.slow
-def test_what_the_driver_raises_stays_what_it_is(tmp_path, small_pack):
+def test_what_the_driver_raises_stays_what_it_is(tmp_path):
     """An error of the driver's own comes through Tune as it was raised, after the workers have kept checkpoints."""
     folder, work = work_in(tmp_path)
 
@@ -305,7 +306,7 @@ def test_what_the_driver_raises_stays_what_it_is(tmp_path, small_pack):
     assert folder.checkpoints()
 
 
-def test_a_split_is_told_once(small_pack):
+def test_a_split_is_told_once():
     """A worker that comes to a pack after another has split it tells the driver nothing new."""
     pack = small_pack(0, 1)
     parts = (small_pack(0), small_pack(1))
@@ -331,7 +332,7 @@ def test_a_worker_answers():
         cluster.ask(refuse, 0)
 
 
-def test_every_lane_is_used_and_every_pack_done_once(tmp_path, small_pack):
+def test_every_lane_is_used_and_every_pack_done_once(tmp_path):
     """Packs that can't be done by fewer use all workers, and give the bits of a run in this process."""
     packs = [small_pack(seed, seed + 100, iterations=500) for seed in range(2 * SLOTS)]
     folder, work = work_in(tmp_path / "tune")
@@ -366,7 +367,7 @@ class Together:
 
 
 @pytest.mark.slow
-def test_a_silent_worker_is_ended_and_its_pack_goes_on(tmp_path, small_pack):
+def test_a_silent_worker_is_ended_and_its_pack_goes_on(tmp_path):
     """A worker that is paused for good is given up, in words, and its pack goes on to the undisturbed bits."""
     packs = [small_pack(seed, iterations=6000, evaluate_every=500) for seed in range(2)]
     folder, work = work_in(tmp_path / "paused")
@@ -390,7 +391,7 @@ def test_a_silent_worker_is_ended_and_its_pack_goes_on(tmp_path, small_pack):
 
 
 @pytest.mark.slow
-def test_a_worker_of_another_version_is_not_used(small_pack, monkeypatch):
+def test_a_worker_of_another_version_is_not_used(monkeypatch):
     """Where workers run something else nothing is trained, and the error names both versions."""
     theirs = environment.versions()
     monkeypatch.setattr(environment, "versions", lambda: theirs | {"study": "9.9.9"})
@@ -404,7 +405,7 @@ def test_a_worker_of_another_version_is_not_used(small_pack, monkeypatch):
     assert any("couldn't start" in event.text for event in events if isinstance(event, Notice))
 
 
-def test_a_killed_worker_loses_at_most_a_checkpoint_interval(tmp_path, small_pack):
+def test_a_killed_worker_loses_at_most_a_checkpoint_interval(tmp_path):
     """After kill -9 of a worker in mid-pack, the pack goes on from its checkpoint to the same bits."""
     pack = small_pack(*range(4), iterations=2000, evaluate_every=500)
     folder, work = work_in(tmp_path / "killed")
@@ -419,7 +420,7 @@ def test_a_killed_worker_loses_at_most_a_checkpoint_interval(tmp_path, small_pac
     assert not folder.checkpoints()
 
 
-def test_a_pack_that_always_crashes_fails_alone(tmp_path, small_pack):
+def test_a_pack_that_always_crashes_fails_alone(tmp_path):
     """A pack that crashes on every try is told as failed, with the reason; the others are done."""
     good, bad = small_pack(0), small_pack(1, task="no such task")
     folder, work = work_in(tmp_path)
@@ -432,7 +433,7 @@ def test_a_pack_that_always_crashes_fails_alone(tmp_path, small_pack):
 
 
 @pytest.mark.slow
-def test_stopping_keeps_checkpoints(tmp_path, small_pack):
+def test_stopping_keeps_checkpoints(tmp_path):
     """Told to stop, running packs keep a checkpoint and end; run again, they end with the undisturbed bits."""
     packs = [small_pack(seed, iterations=10_000, evaluate_every=5000) for seed in range(SLOTS)]
     folder, work = work_in(tmp_path / "stopped")
@@ -452,7 +453,7 @@ def test_stopping_keeps_checkpoints(tmp_path, small_pack):
     assert bits(folder) == bits(here)
 
 
-def test_a_worker_is_heard_before_it_compiles(tmp_path, small_pack):
+def test_a_worker_is_heard_before_it_compiles(tmp_path):
     """That a worker compiles, the driver hears while it does, not when it is over."""
     heard = tmp_path / "heard"
 

@@ -12,6 +12,7 @@ import pytest
 from study import cluster
 from study.cluster.scheduler import TuneScheduler
 from study.records import Event, Notice, Pack, PackDone, PackFailed
+from tests.study.builders import small_pack
 
 
 class EndsItsNode:
@@ -29,7 +30,7 @@ class EndsItsNode:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)  # four nodes start one after another
-def test_a_pack_that_ends_three_nodes_fails_and_the_next_is_done(small_pack):
+def test_a_pack_that_ends_three_nodes_fails_and_the_next_is_done():
     """The failure says what happened, the other pack is done, and the run ends."""
     from ray.cluster_utils import Cluster
 

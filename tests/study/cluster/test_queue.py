@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from study.cluster.queue import CPU, GPU, NODES, RETRIES, PackQueue
 from study.records import Pack
-from tests.study.conftest import small_pack
+from tests.study.builders import small_pack
 
 
 def packs_of(count: int) -> list[Pack]:

@@ -13,6 +13,7 @@ from study.console import Console
 from study.driver.heartbeat import Heartbeat, beating, is_heartbeat, line, read, readable
 from study.driver.progress import Board
 from study.records import Progress
+from tests.study.builders import small_pack
 
 COUNT = st.integers(0, 10**7)
 BEATS = st.builds(
@@ -65,7 +66,7 @@ def test_a_time_of_another_zone():
     )
 
 
-def test_a_driver_beats_and_no_other_process(small_pack, monkeypatch):
+def test_a_driver_beats_and_no_other_process(monkeypatch):
     """In a job the first change says how far it is, and the next ones wait; elsewhere nothing is said."""
     pack, said = small_pack(0, 1), io.StringIO()
     board = Board()

@@ -7,9 +7,10 @@ import io
 from study.console import Console
 from study.driver.progress import Board, waiting
 from study.records import Outcome, Preparing, Progress, Result
+from tests.study.builders import small_pack
 
 
-def test_the_line_moves_before_anything_trains(small_pack):
+def test_the_line_moves_before_anything_trains():
     """Until the first pack trains, the line says for how long workers have been starting."""
     now = [0.0]
     pack = small_pack(0, 1)
@@ -23,7 +24,7 @@ def test_the_line_moves_before_anything_trains(small_pack):
     assert "training 2 in 1 packs" in board.line()
 
 
-def test_compiling_is_not_told_as_starting(small_pack):
+def test_compiling_is_not_told_as_starting():
     """While a pack's worker compiles, or waits for one that does, the line says so and for how long; then it trains."""
     now = [0.0]
     packs = [small_pack(0, 1), small_pack(2, 3)]
@@ -44,7 +45,7 @@ def test_compiling_is_not_told_as_starting(small_pack):
     assert "compiled" not in board.line()
 
 
-def test_the_rate_is_of_training_alone(small_pack):
+def test_the_rate_is_of_training_alone():
     """What passes before the first pack trains is not in the rate, nor in the time left."""
     now = [0.0]
     pack = small_pack(0, 1, iterations=999)
@@ -57,7 +58,7 @@ def test_the_rate_is_of_training_alone(small_pack):
     assert board.line().endswith("100 trial-iterations/s · 10 s left")
 
 
-def test_a_study_that_grows_counts_what_was_added(small_pack):
+def test_a_study_that_grows_counts_what_was_added():
     """More packs add to the trials and to the work that is left, and what was done stays done."""
     now = [0.0]
     first, second = small_pack(0, 1, iterations=99), small_pack(2, 3, 4, iterations=99)

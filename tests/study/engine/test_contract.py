@@ -21,6 +21,7 @@ from study.records import Cell, Checkpoint, Outcome, Pack, Result, Trial
 from tasks import MODELS, TASKS, ArithmeticTask
 from tasks.networks import Network
 from tasks.stream import Purpose, uniforms
+from tests.study.builders import small_cell, small_pack
 from units.unit import Bounds
 
 CELLS: dict[str, dict[str, Any]] = {
@@ -109,7 +110,7 @@ def comparable(finished: Any) -> list[tuple[Any, ...]]:
 
 
 @on_each_engine("model", MODELS)
-def test_a_trial_does_not_depend_on_its_pack(engine, model, small_pack):
+def test_a_trial_does_not_depend_on_its_pack(engine, model):
     """Every model's trials come out bit for bit the same alone, in a pack, and at another place in it."""
     accepted(engine, small_pack(0, model=model).trials[0].cell)
     together = trained(engine, small_pack(*range(9), model=model))
@@ -119,7 +120,7 @@ def test_a_trial_does_not_depend_on_its_pack(engine, model, small_pack):
 
 
 @on_each_engine("name", CELLS)
-def test_placement_and_slices_for_every_kind_of_cell(engine, name, small_pack):
+def test_placement_and_slices_for_every_kind_of_cell(engine, name):
     """The same holds for every kind of cell, and wherever slices of training end."""
     changes = CELLS[name]
     accepted(engine, small_pack(0, **changes).trials[0].cell)
@@ -128,7 +129,7 @@ def test_placement_and_slices_for_every_kind_of_cell(engine, name, small_pack):
     assert trained(engine, small_pack(3, 4, 5, 6, 7, **changes), slice_s=0.0) == together
 
 
-def test_what_may_differ_inside_a_pack_does_not_leak(engine, small_cell):
+def test_what_may_differ_inside_a_pack_does_not_leak(engine):
     """Trials of other strength, schedule, learning rate, variance or range leave their neighbours as they are."""
     cells = [
         small_cell(),
@@ -147,7 +148,7 @@ def test_what_may_differ_inside_a_pack_does_not_leak(engine, small_cell):
 
 
 @on_each_engine("model", ["NMU", "NAC-mul-sigma", "NALU-separate"])
-def test_each_trial_is_evaluated_on_its_own_range(engine, model, small_cell):
+def test_each_trial_is_evaluated_on_its_own_range(engine, model):
     """Trials that share evaluation rows and such that don't, mixed: each is as alone."""
     near, far = small_cell(model), small_cell(model, interpolation_range=((3.0, 4.0),))
     trials = [
@@ -158,7 +159,7 @@ def test_each_trial_is_evaluated_on_its_own_range(engine, model, small_cell):
 
 
 @on_each_engine("name", ["simple", "momentum", "regularized", "when decided"])
-def test_resume_is_bit_exact(engine, name, small_pack):
+def test_resume_is_bit_exact(engine, name):
     """From a checkpoint taken after any slice, a fresh training ends with the same bits."""
     pack = small_pack(0, 1, 2, **CELLS[name])
     accepted(engine, pack.trials[0].cell)
@@ -179,7 +180,7 @@ def through_disk(checkpoint: Checkpoint) -> Checkpoint:
     return replace(checkpoint, arrays={name: array.copy() for name, array in checkpoint.arrays.items()})
 
 
-def test_a_checkpoint_of_others_is_refused(engine, small_pack):
+def test_a_checkpoint_of_others_is_refused(engine):
     """A checkpoint of other trials, or of another engine, is an error and not a wrong result."""
     pack, other = small_pack(0, 1), small_pack(1, 0)
     accepted(engine, pack.trials[0].cell)
@@ -191,7 +192,7 @@ def test_a_checkpoint_of_others_is_refused(engine, small_pack):
 
 
 @pytest.mark.parametrize("stop", ["never", "when_decided"])
-def test_nan_touches_no_other_trial(engine, stop, small_cell):
+def test_nan_touches_no_other_trial(engine, stop):
     """A learning rate that blows one trial up makes it diverged, and leaves its neighbours' bits alone."""
     wild = small_cell("linear", learning_rate=1e30, stop=stop)
     tame = small_cell("linear", stop=stop)
@@ -203,7 +204,7 @@ def test_nan_touches_no_other_trial(engine, stop, small_cell):
 
 
 @pytest.mark.parametrize("learning_rate", [1e-3, 1e30])
-def test_stopping_when_decided_changes_no_outcome(engine, learning_rate, small_cell):
+def test_stopping_when_decided_changes_no_outcome(engine, learning_rate):
     """Trials ended early have the outcome, the best step and the solved-at of a full run."""
     changes = {"learning_rate": learning_rate, "success_epsilon": None, "success_threshold": 1e6}
     full, early = (small_cell("linear", stop=stop, **changes) for stop in ("never", "when_decided"))
@@ -232,7 +233,7 @@ def sums_of_all(*, operation: str, **values: Any) -> ArithmeticTask:
 
 
 @pytest.mark.parametrize("asked", [Means, sums_of_all])
-def test_a_task_from_outside_is_refused_or_trained_on_its_own_target(engine, asked, small_cell, monkeypatch):
+def test_a_task_from_outside_is_refused_or_trained_on_its_own_target(engine, asked, monkeypatch):
     """Whatever task stands in TASKS, an engine refuses its cells or trains them as the torch engine does."""
     monkeypatch.setitem(TASKS, "foreign", asked)
     cell = small_cell("linear", task="foreign", input_size=20, subset_ratio=0.25, overlap_ratio=0.5)
@@ -244,7 +245,7 @@ def test_a_task_from_outside_is_refused_or_trained_on_its_own_target(engine, ask
     np.testing.assert_allclose(found.test_mse, expected.test_mse, rtol=1e-4)
 
 
-def test_every_number_of_a_result(engine, small_pack):
+def test_every_number_of_a_result(engine):
     """A result says what was trained, on what, and agrees with its curve."""
     pack = small_pack(0, 1, success_epsilon=None, success_threshold=1e9)
     accepted(engine, pack.trials[0].cell)
@@ -304,7 +305,7 @@ def errors_of(trial: Trial, arrays: Mapping[str, npt.NDArray[np.float32]]) -> tu
 
 
 @on_each_engine("name", [*MODELS, *CELLS])
-def test_weights_are_those_of_the_end(engine, name, small_cell):
+def test_weights_are_those_of_the_end(engine, name):
     """Weights after the last update are what a trial of one update more finds at its last evaluation."""
     changes = {"model": name} if name in MODELS else CELLS[name]
     cell = small_cell(**{"learning_rate": 1e-2, **changes})
@@ -319,7 +320,7 @@ def test_weights_are_those_of_the_end(engine, name, small_cell):
 
 
 @on_each_engine("model", MODELS)
-def test_weights_are_named_and_shaped_as_in_the_units_module(engine, model, small_cell):
+def test_weights_are_named_and_shaped_as_in_the_units_module(engine, model):
     """On every engine, a trial's arrays have the names, order and shapes of the units' parameters, in float32."""
     cell = small_cell(model)
     accepted(engine, cell)
@@ -333,7 +334,7 @@ def test_weights_are_named_and_shaped_as_in_the_units_module(engine, model, smal
     assert [(name, array.shape, array.dtype) for name, array in weights.arrays.items()] == expected
 
 
-def test_weights_of_a_stopped_trial_are_those_it_was_stopped_with(engine, small_cell):
+def test_weights_of_a_stopped_trial_are_those_it_was_stopped_with(engine):
     """Trials ended early keep the weights of their last evaluation, NaN and all, while others go on, or are resumed."""
     cells = [
         small_cell("linear", learning_rate=rate, evaluate_every=1, stop="when_decided")
@@ -360,7 +361,7 @@ def test_weights_of_a_stopped_trial_are_those_it_was_stopped_with(engine, small_
             assert np.isfinite(one.arrays["layer_2.bias"]).all()
 
 
-def test_training_lowers_the_error(engine, small_pack):
+def test_training_lowers_the_error(engine):
     """The NMU's validation error falls by far within a thousand updates."""
     pack = small_pack(*range(8), iterations=2000, evaluate_every=1000, sparsity_start=5000, sparsity_end=6000)
     accepted(engine, pack.trials[0].cell)
@@ -371,14 +372,14 @@ def test_training_lowers_the_error(engine, small_pack):
     assert np.median([curve.validation_mse[-1] / curve.validation_mse[0] for curve in curves]) < 0.05
 
 
-def test_memory_grows_with_the_pack(engine, small_pack):
+def test_memory_grows_with_the_pack(engine):
     """The estimate of a pack's memory is positive and grows with its trials."""
     one, many = engine.memory_mb(small_pack(0)), engine.memory_mb(small_pack(*range(64)))
     assert 0 < one < many
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
-def test_no_gpu_is_said_in_words(small_pack):
+def test_no_gpu_is_said_in_words():
     """Asking for a GPU where there is none names the option that helps."""
     with pytest.raises(DeviceError, match="--device cpu"):
         ENGINES["torch"].start(small_pack(0), device="cuda")

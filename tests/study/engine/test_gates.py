@@ -17,6 +17,7 @@ from tasks import MODELS
 from tasks.networks import Network
 from tasks.stream import EVALUATION_SEED, Purpose
 from tasks.stream_simd import fill_inputs
+from tests.study.builders import small_cell
 
 Array = npt.NDArray[Any]
 GATED = ("NALU", "NALU-separate", "gated-NAU-NMU")
@@ -84,7 +85,7 @@ def by_definition(cell: Cell, arrays: Arrays) -> dict[str, Array]:
 
 
 @pytest.mark.parametrize("model", GATED)
-def test_mean_gates_are_the_definitions(model, small_cell):
+def test_mean_gates_are_the_definitions(model):
     """In both layers, a gate's mean over the validation rows is that of σ(Gx), x being the layer's own input."""
     changes = {"bounds": "regularized"} if model == "gated-NAU-NMU" else {}
     cell = small_cell(model, hidden_size=3, evaluation_rows=1234, **changes)
@@ -98,7 +99,7 @@ def test_mean_gates_are_the_definitions(model, small_cell):
 
 
 @pytest.mark.parametrize("model", GATED)
-def test_mean_gates_of_a_trial_do_not_depend_on_the_others(model, small_cell):
+def test_mean_gates_of_a_trial_do_not_depend_on_the_others(model):
     """Of many trials at once, each has the bits that it has alone; NaN in one touches no other."""
     cell = small_cell(model, hidden_size=50, evaluation_rows=450)
     trials = [
@@ -115,14 +116,14 @@ def test_mean_gates_of_a_trial_do_not_depend_on_the_others(model, small_cell):
 
 
 @pytest.mark.parametrize("model", sorted(set(MODELS) - set(GATED)))
-def test_a_network_without_gates_has_none(model, small_cell):
+def test_a_network_without_gates_has_none(model):
     """Then there is nothing to compute, for one trial or for many."""
     cell = small_cell(model)
     one = Weights("one", 0, drawn(cell, 0))
     assert mean_gates(cell, one.arrays) == mean_gates(cell, stacked([one, one])) == {}
 
 
-def test_reading_weights_leaves_torch_as_it_is(small_cell):
+def test_reading_weights_leaves_torch_as_it_is():
     """Neither the global random numbers nor the number of threads change."""
     cell, threads = small_cell("NALU"), torch.get_num_threads()
     arrays = drawn(cell, 0)
@@ -138,7 +139,7 @@ def test_reading_weights_leaves_torch_as_it_is(small_cell):
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_effective_weights_are_those_of_the_sparsity_error(model, small_cell):
+def test_effective_weights_are_those_of_the_sparsity_error(model):
     """All but G are what a trained trial's sparsity error is the largest distance of; all are [out, in]."""
     engine = ENGINES["torch"]
     changes = {"learning_rate": 0.1, **({"bounds": "regularized"} if MODELS[model].has_bounds else {})}
@@ -180,7 +181,7 @@ def test_effective_weights_are_those_of_the_sparsity_error(model, small_cell):
         ("gated-NAU-NMU", ("NAU", "NMU", "G")),
     ],
 )
-def test_effective_weights_are_named_by_layer_and_path(model, paths, small_cell):
+def test_effective_weights_are_named_by_layer_and_path(model, paths):
     """Each path has its matrix, and so has the gate, as it was trained."""
     cell = small_cell(model)
     arrays = drawn(cell, 0)
@@ -191,7 +192,7 @@ def test_effective_weights_are_named_by_layer_and_path(model, paths, small_cell)
 
 
 @pytest.mark.parametrize("read", [mean_gates, effective_weights])
-def test_arrays_of_another_network_are_refused(read, small_cell):
+def test_arrays_of_another_network_are_refused(read):
     """Missing ones, other shapes, and numbers of trials that differ are an error that names what was given."""
     cell = small_cell("NALU")
     arrays = drawn(cell, 0)

@@ -7,9 +7,10 @@ import pytest
 from study.engine import ENGINES, engine_for, passed_over
 from study.errors import InputError
 from tasks import TASKS, ArithmeticTask
+from tests.study.builders import small_cell
 
 
-def test_auto_takes_the_first_that_can(small_cell):
+def test_auto_takes_the_first_that_can():
     """On the CPU and on a GPU, auto takes the fused engine there is for it, and the torch engine where that can't."""
     assert engine_for("auto", small_cell(), "cpu").name == "fused"
     assert engine_for("auto", small_cell("NMU-normalized"), "cpu").name == "torch"
@@ -17,7 +18,7 @@ def test_auto_takes_the_first_that_can(small_cell):
     assert engine_for("auto", small_cell("NMU-normalized"), "cuda").name == "torch"
 
 
-def test_auto_passes_over_engines_that_do_not_know_the_task(small_cell, monkeypatch):
+def test_auto_passes_over_engines_that_do_not_know_the_task(monkeypatch):
     """A task whose class no compiled engine names goes to the torch engine, and those passed over say why."""
 
     class Other(ArithmeticTask):
@@ -33,7 +34,7 @@ def test_auto_passes_over_engines_that_do_not_know_the_task(small_cell, monkeypa
         engine_for("fused", cell, "cpu")
 
 
-def test_a_wrong_engine_is_told(small_cell):
+def test_a_wrong_engine_is_told():
     """An engine that isn't one, or can't train the cell there, is an error that says why."""
     with pytest.raises(InputError, match="auto or one of fused, fused-gpu, torch"):
         engine_for("fast", small_cell(), "cpu")
@@ -42,7 +43,7 @@ def test_a_wrong_engine_is_told(small_cell):
 
 
 @pytest.mark.parametrize("name", ENGINES)
-def test_preparing_changes_nothing(name, small_cell):
+def test_preparing_changes_nothing(name):
     """An engine can be prepared more than once, by any cell it takes."""
     ENGINES[name].prepare(small_cell())
     ENGINES[name].prepare(small_cell("linear"))

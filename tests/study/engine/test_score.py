@@ -7,6 +7,7 @@ import pytest
 
 from study.engine.score import Scores
 from study.records import Outcome, Trial
+from tests.study.builders import small_cell
 
 NAN, INF = float("nan"), float("inf")
 
@@ -49,7 +50,7 @@ def scored(cell, *evaluations, threshold=1.0, nan_at=None):
         ([(2, NAN)] * 5, 20, None, Outcome.UNSOLVED),
     ],
 )
-def test_definitions(small_cell, evaluations, best, solved_at, outcome):
+def test_definitions(evaluations, best, solved_at, outcome):
     """The best step, solved-at and outcome follow their definitions at every edge."""
     result, curve = scored(small_cell(), *evaluations)
     assert (result.best_iteration, result.solved_at_iteration, result.outcome) == (best, solved_at, outcome)
@@ -58,7 +59,7 @@ def test_definitions(small_cell, evaluations, best, solved_at, outcome):
         assert result.sparsity_error == pytest.approx(best / 100)
 
 
-def test_no_number_is_none(small_cell):
+def test_no_number_is_none():
     """What isn't a number is None, never NaN."""
     result, _ = scored(small_cell(), *[(2, NAN)] * 5)
     assert result.test_mse is None
@@ -75,7 +76,7 @@ def test_no_number_is_none(small_cell):
         ([(9, 9), (9, 9), (0, 9), (1, 9), (NAN, NAN)], None, None),  # zero and not solved: may yet diverge
     ],
 )
-def test_stopping_changes_no_outcome(small_cell, evaluations, nan_at, stops_at):
+def test_stopping_changes_no_outcome(evaluations, nan_at, stops_at):
     """A trial ends when its outcome is decided, not before, and a full run has the same outcome and best step."""
     full, _ = scored(small_cell(), *evaluations)
     early, curve = scored(small_cell(stop="when_decided"), *evaluations, nan_at=nan_at)
@@ -86,7 +87,7 @@ def test_stopping_changes_no_outcome(small_cell, evaluations, nan_at, stops_at):
     assert curve.iteration[-1] == early.iterations
 
 
-def test_state_survives(small_cell):
+def test_state_survives():
     """Scores restored from a copied state go on as the original does."""
     rng = np.random.default_rng(0)
     cell = small_cell(iterations=2000)

@@ -22,23 +22,14 @@ from study.arrow import RESULT_SCHEMA, results_table
 from study.errors import InputError
 from study.outcomes import OUTCOME_SCHEMA, Outcomes, gather, read_source
 from study.outcomes.columns import MEASURED, from_mlflow
-from study.records import CELL_FIELDS, Cell, Outcome, Result, Trial
+from study.records import CELL_FIELDS, Outcome, Result, Trial
 from study.report.content import DataRows
 from study.report.files import to_csv
+from tests.study.builders import published_cell
 
 SEEDS = Path(reference.__file__).with_name("static_seeds.csv")
 HEAD = "model,hidden_size,seed,solved,solved_at,sparsity_error\n"
 GOOD = HEAD + "NMU,2,0,True,7000,1e-6\nNMU,2,1,False,,0.3\nNAU,2,0,True,9000,2e-6\nNAU,2,1,True,8000,1e-6\n"
-CELL = {
-    "task": "simple",
-    "operation": "mul",
-    "input_size": 4,
-    "subset_ratio": None,
-    "overlap_ratio": None,
-    "subsets": 2,
-    "interpolation_range": ((1.0, 2.0),),
-    "extrapolation_range": ((2.0, 6.0),),
-}
 
 
 def file(folder: Path, text: str, name: str = "a.csv") -> Path:
@@ -66,7 +57,7 @@ def results() -> list[Result]:
     outcomes = [Outcome.SOLVED, Outcome.SOLVED, Outcome.UNSOLVED, Outcome.DIVERGED, Outcome.FAILED]
     return [
         Result(
-            trial=Trial(Cell(**CELL, model=model, hidden_size=size), seed),
+            trial=Trial(published_cell(model, hidden_size=size), seed),
             outcome=outcome,
             solved_at_iteration=1000 * (seed + 1) if outcome is Outcome.SOLVED else None,
             sparsity_error=1e-5 * (seed + 1) if outcome is Outcome.SOLVED else None,

@@ -9,6 +9,7 @@ import pytest
 from docs.pictures import SCHEMES, SIZES
 from study.records import Trial
 from study.report import write_report
+from tests.study.builders import listed, report_of
 
 in_every_scheme = pytest.mark.parametrize("scheme", SCHEMES)
 at_every_width = pytest.mark.parametrize("width", SIZES)
@@ -22,7 +23,7 @@ _BRIGHTNESS = """() => ["color", "backgroundColor"].map(name => {
 
 
 @pytest.fixture(name="report")
-def _report(demo, tmp_path, report_of, listed, dashboard):
+def _report(demo, tmp_path, dashboard):
     """Write the demo's page, with a name and a note longer than a phone is wide, and links that end in the trial."""
     report = report_of(
         *demo,

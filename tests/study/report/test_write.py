@@ -32,6 +32,7 @@ from study.report import (
 from study.report.figures.inline import inline
 from study.report.figures.style import INK, Drawn, Tips
 from study.report.files import STATISTICS_COLUMNS
+from tests.study.builders import listed, published_cell, report_of, summaries_of
 
 HOSTILE = '_<script>alert("x")</script> & [bold]*|` $x^ --> ]]> {{ 1 }} {% raw %}'
 
@@ -59,7 +60,7 @@ def trials_of(text):
 
 
 @pytest.fixture(name="write")
-def _write(demo, tmp_path, report_of):
+def _write(demo, tmp_path):
     """Write the demo's report, or that of other summaries."""
 
     def write(folder="report", summaries=None, labels=None, formats=tuple(FORMATS), is_ours=False, **changes):
@@ -116,7 +117,7 @@ def test_tests_csv_has_every_test(write, demo):
     assert [float(row["statistic"]) for row in by_test["log-rank"]] == [s.statistic for s in found.speeds]
 
 
-def test_a_comparison_adds_a_file_and_a_later_report_takes_it_away(write, published_cell, summaries_of):
+def test_a_comparison_adds_a_file_and_a_later_report_takes_it_away(write):
     """comparison.csv is there when something was compared, and no stale one stays."""
     summaries = summaries_of((published_cell("NMU"), {"solved": 50, "unsolved": 50}))
     files = write(summaries=summaries)
@@ -129,7 +130,7 @@ def test_a_comparison_adds_a_file_and_a_later_report_takes_it_away(write, publis
     assert not files["comparison.csv"].exists()
 
 
-def test_files_of_others_are_neither_replaced_nor_removed(write, tmp_path, published_cell, summaries_of):
+def test_files_of_others_are_neither_replaced_nor_removed(write, tmp_path):
     """A report changes what a report is listed to have written, and nothing else that is called alike."""
     folder = tmp_path / "results"
     folder.mkdir()
@@ -194,7 +195,7 @@ def test_the_page_says_what_there_is_and_what_is_missing(write):
         assert sentence in text
 
 
-def test_the_page_says_that_trials_were_stopped(write, published_cell, summaries_of):
+def test_the_page_says_that_trials_were_stopped(write):
     """stop: when_decided is confessed; without it nothing is said."""
     cell = published_cell("NMU", stop="when_decided")
     summaries = summaries_of((cell, {"solved": 3}))
@@ -257,7 +258,7 @@ def test_only_a_figures_colours_and_ids_become_the_pages():
     assert used | clips <= ids
 
 
-def test_a_row_without_trials_has_no_link(write, demo, listed, dashboard):
+def test_a_row_without_trials_has_no_link(write, demo, dashboard):
     """The page's script gets the address of each cell that has trials, and nothing for one that has none."""
     trials = listed(demo[0])
     rest = trials.filter(pc.not_equal(trials["row"], 1))
@@ -266,7 +267,7 @@ def test_a_row_without_trials_has_no_link(write, demo, listed, dashboard):
     assert trials_of(text)["cells"] == [expected[0], None, *expected[2:]]
 
 
-def test_what_a_trial_says_stays_in_its_script(write, demo, listed):
+def test_what_a_trial_says_stays_in_its_script(write, demo):
     """An error that looks like the end of the script, or the start of a comment, is given on as it is."""
     trials = listed(demo[0])
     error = "</script><!--<b>it & that"
@@ -297,7 +298,7 @@ SKEWED = {
 
 
 @pytest.mark.parametrize("text", SKEWED)
-def test_an_interval_is_written_by_its_ends_wherever_people_read(write, published_cell, summaries_of, text):
+def test_an_interval_is_written_by_its_ends_wherever_people_read(write, text):
     """Page, Markdown and terminal have both ends, and LaTeX how far either side reaches: no half of a skewed width."""
     mean, interval, reach = SKEWED[text]
     (summary,) = summaries_of((published_cell("NMU"), {"solved": 7, "unsolved": 13}))
@@ -312,7 +313,7 @@ def test_an_interval_is_written_by_its_ends_wherever_people_read(write, publishe
     assert reach in files["cells.tex"].read_text()
 
 
-def test_the_terminal_shows_the_comparison(published_cell, summaries_of):
+def test_the_terminal_shows_the_comparison():
     """Ours, theirs, p and verdict stand in one row."""
     summaries = summaries_of((published_cell("NMU"), {"solved": 50, "unsolved": 50}))
     console = Console(width=200, record=True, file=io.StringIO())

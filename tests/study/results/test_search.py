@@ -63,11 +63,9 @@ def test_the_report_is_of_fresh_seeds_and_names_candidates(here):
     """Rows are the confirmed candidates by their numbers, with trials of seeds that the search hasn't seen."""
     found = load.load_results("little", here / "studies")
     assert set(found.table["seed"].to_pylist()) == {4, 5, 6}
-    confirmed = {
-        candidate.row: candidate.number for candidate in found.search.candidates if candidate.row is not None
-    }
     labels = [found.plan.labels[s.cell_id]["candidate"] for s in found.summaries]
-    assert labels == [f"#{confirmed[row]}" for row in range(len(labels))]
+    numbers = {row: number for number, row in found.search.rows.items()}
+    assert labels == [f"#{numbers[row]}" for row in range(len(labels))]
     result = said("show", "little")
     assert result.exit_code == 0, result.output
     assert "Confirmed with fresh seeds" in result.output

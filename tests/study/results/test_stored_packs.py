@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from study.records import Curve, Outcome, Pack, Result
 from study.results.stored_packs import StoredPacks
 from study.store import Store, StudyStore
 from study.store.validated import FAILED
+from tests.study.builders import small_pack
 from tests.study.tracking.made import curve
 
 
@@ -27,7 +27,7 @@ def seeds(packs: StoredPacks) -> dict[str, list[int]]:
     return {name: [result.trial.seed for result in packs.results(name)] for name in packs.names()}
 
 
-def test_each_trial_is_in_the_first_pack_that_has_it(tmp_path: Path, small_pack: Callable[..., Pack]) -> None:
+def test_each_trial_is_in_the_first_pack_that_has_it(tmp_path: Path) -> None:
     """What two packs have is published once, and a pack that failed not at all."""
     folder = Store(tmp_path).study("demo")
     for name, pack in (("a", small_pack(0, 1)), ("b", small_pack(1, 2)), ("c", small_pack(1, 2, 3))):
@@ -37,7 +37,7 @@ def test_each_trial_is_in_the_first_pack_that_has_it(tmp_path: Path, small_pack:
     assert len(StoredPacks(folder).curves("b")) == 2
 
 
-def test_rows_are_taken_as_given(tmp_path: Path, small_pack: Callable[..., Pack]) -> None:
+def test_rows_are_taken_as_given(tmp_path: Path) -> None:
     """Of the rows to publish none is left out: a failure too, if nothing better is there; what isn't planned is."""
     folder = Store(tmp_path).study("demo")
     stored(folder, f"a{FAILED}", small_pack(0, 1), Outcome.FAILED)
@@ -47,7 +47,7 @@ def test_rows_are_taken_as_given(tmp_path: Path, small_pack: Callable[..., Pack]
     assert seeds(StoredPacks(folder, rows.slice(0, 2))) == {"b": [1], f"a{FAILED}": [0]}
 
 
-def test_a_torn_pack_is_left_out(tmp_path: Path, small_pack: Callable[..., Pack]) -> None:
+def test_a_torn_pack_is_left_out(tmp_path: Path) -> None:
     """The others are published all the same."""
     folder = Store(tmp_path).study("demo")
     stored(folder, "a", small_pack(0))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from study.search.halving import affordable, compare, cost, rungs, survivors
 from study.spec.tables import Search
-from tests.study.conftest import small_cell
+from tests.study.builders import small_cell
 
 CELLS = [small_cell(learning_rate=0.001 * (i + 1)) for i in range(12)]
 

@@ -14,7 +14,7 @@ from study.arrow import results_table
 from study.records import Outcome, Result, Trial
 from study.search import Evidence
 from study.search.objectives import OBJECTIVES, Sample, front, ranked, spread, value_of
-from tests.study.conftest import small_cell
+from tests.study.builders import small_cell
 
 NAMES = list(OBJECTIVES)
 MOST = 20_000

@@ -6,14 +6,16 @@ import json
 
 import pytest
 
+from study.analysis.aggregate import aggregate
 from study.arrow import results_table
 from study.errors import InputError, StoreAwayError, StoreError
 from study.plan.plan import make_plan
-from study.records import Outcome, Result
-from study.search import Evidence, Searching, found, plan_of, planned_seeds, read_record
+from study.records import Outcome, Result, Trial
+from study.results.search import reported_plan
+from study.search import Evidence, Searching, plan_of, planned_seeds, read_record, search_findings
 from study.search.objectives import OBJECTIVES
 from study.search.record import NAME
-from study.search.searching import _MOST_ASKED, asked
+from study.search.searching import _MOST_SUGGESTIONS, search_id
 from study.search.space import Space
 from study.spec import parse_spec
 from tests.study.search.made import SPEC, Kept, search, spec_of, true_rate
@@ -23,6 +25,13 @@ from tests.study.search.made import SPEC, Kept, search, spec_of, true_rate
 def kept() -> Kept:
     """Give a store without anything."""
     return Kept()
+
+
+def confirmed(spec, kept):
+    """Summarise the candidates that were confirmed, by their fresh seeds alone, as a report does."""
+    plan = reported_plan(make_plan(spec), read_record(spec, kept))
+    results = [result for result in kept.results.values() if result.trial in set(plan.trials)]
+    return aggregate(results_table(results), planned={cell: len(plan.seeds(cell)) for cell in plan.cells})
 
 
 SAMPLERS = ["TPE", "NSGA-II", "CMA-ES", "random"]
@@ -48,7 +57,7 @@ def test_it_keeps_to_its_budget_and_spends_it(sampler):
     record = read_record(spec, kept)
     assert record is not None
     assert record.winners
-    spent = sum(candidate.seeds for candidate in record.told)
+    spent = sum(candidate.seeds for candidate in record.valued)
     assert 300 - 20 < spent <= 300
     assert len(kept.results) == spent + 50 * len(record.winners)
 
@@ -60,7 +69,7 @@ def test_candidates_earn_seeds_by_their_success(kept):
     record, evidence = read_record(spec, kept), Evidence(kept.read_results())
     seeds = planned_seeds(spec).search
     for number in range(record.rounds):
-        some = [c for c in record.of_round(number) if c.values is not None]
+        some = [c for c in record.of_round(number) if c.values]
         plan = plan_of(spec, record, evidence)
         cells = {cell.id: cell for cell in plan.cells}
         first = {
@@ -75,11 +84,10 @@ def test_only_fresh_seeds_count(kept):
     """What is reported of the winner is of seeds that no candidate has had."""
     spec = spec_of()
     plan = search(spec, kept)
-    record = read_record(spec, kept)
-    findings = found(spec, record, Evidence(kept.read_results()))
-    assert [summary.seeds for summary in findings.confirmed] == [50] * len(record.winners)
+    record, summaries = read_record(spec, kept), confirmed(spec, kept)
+    assert [summary.seeds for summary in summaries] == [50] * len(record.winners)
     fresh = set(planned_seeds(spec).fresh)
-    winners = {summary.cell_id for summary in findings.confirmed}
+    winners = {summary.cell_id for summary in summaries}
     for cell in plan.cells:
         assert bool(fresh & set(plan.seeds(cell))) == (cell.id in winners)
     assert not fresh & set(planned_seeds(spec).search)
@@ -89,10 +97,8 @@ def test_it_finds_what_is_there(kept):
     """With 300 trials the success rate of what is found is near the best there is."""
     spec = spec_of()
     search(spec, kept)
-    record = read_record(spec, kept)
-    winner = found(spec, record, Evidence(kept.read_results())).confirmed[0]
-    trial = next(r.trial for r in kept.results.values() if r.trial.cell.id == winner.cell_id)
-    assert true_rate(trial) > 0.85
+    winner = confirmed(spec, kept)[0]
+    assert true_rate(Trial(winner.cell, 0)) > 0.85
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
@@ -100,10 +106,8 @@ def test_whatever_is_sought_is_found_with_few_seeds_at_first(kept, objective):
     """Where reliable candidates are better in every respect, a search for any of these finds one."""
     spec = spec_of(objective=objective, sampler="random", confirm_candidates=1)
     search(spec, kept)
-    record = read_record(spec, kept)
-    (winner,) = found(spec, record, Evidence(kept.read_results())).confirmed
-    trial = next(r.trial for r in kept.results.values() if r.trial.cell.id == winner.cell_id)
-    assert true_rate(trial) > 0.8
+    (winner,) = confirmed(spec, kept)
+    assert true_rate(Trial(winner.cell, 0)) > 0.8
 
 
 def test_the_seed_of_the_sampler_changes_what_is_tried():
@@ -134,9 +138,9 @@ def test_a_small_space_is_exhausted_and_nothing_is_tried_twice(kept):
     spec = spec_of(text, trials=5000)
     search(spec, kept)
     record = read_record(spec, kept)
-    assert len({c.cell_id for c in record.candidates}) == len(record.told) == 4
+    assert len({c.cell_id for c in record.candidates}) == len(record.valued) == 4
     assert record.winners
-    assert len(record.candidates) <= 2 * 6 * _MOST_ASKED
+    assert len(record.candidates) <= 2 * 6 * _MOST_SUGGESTIONS
 
 
 def test_impossible_suggestions_cost_nothing(kept):
@@ -147,7 +151,7 @@ def test_impossible_suggestions_cost_nothing(kept):
     impossible = [c for c in record.candidates if c.impossible is not None]
     assert impossible
     assert all(c.params["sparsity_start"] >= c.params["sparsity_end"] for c in impossible)
-    assert all(c.cell_id is None and c.values is None for c in impossible)
+    assert all(c.cell_id is None and not c.values for c in impossible)
     assert "sparsity_start < sparsity_end must hold" in impossible[0].impossible
 
 
@@ -202,7 +206,7 @@ def test_a_greater_budget_goes_on(kept):
     search(more, kept)
     after = read_record(more, kept)
     assert after.candidates[: len(before.candidates)] == before.candidates
-    assert sum(c.seeds for c in after.told) > 400
+    assert sum(c.seeds for c in after.valued) > 400
     assert len(kept.trained) == len(set(kept.trained))
 
 
@@ -275,7 +279,7 @@ def test_what_another_version_suggested_is_gone_on_from(kept):
     """Where the sampler suggests otherwise than recorded, the search says so, keeps what was tried, and goes on."""
     spec = spec_of()
     search(spec_of(seed=1), kept, most_steps=5)  # stands for another version: other suggestions
-    content = json.loads(kept.files[NAME]) | {"asked": asked(spec), "sampler": "TPE, Optuna 4.0"}
+    content = json.loads(kept.files[NAME]) | {"asked": search_id(spec), "sampler": "TPE, Optuna 4.0"}
     kept.files[NAME] = json.dumps(content).encode()
     before, told = read_record(spec, kept), list[str]()
     assert before.rounds > 1
@@ -295,21 +299,20 @@ def test_several_objectives_make_a_front(kept):
     spec = spec_of(objective=("success_rate", "time_to_success"), sampler="NSGA-II", confirm_candidates=3)
     search(spec, kept)
     record = read_record(spec, kept)
-    findings = found(spec, record, Evidence(kept.read_results()))
+    findings = search_findings(spec, record)
     values = {c.number: c.values for c in findings.candidates}
     for number in findings.front:
         rate, time = values[number]
         assert not any(r >= rate and t <= time and (r, t) != (rate, time) for r, t in values.values())
     assert 1 <= len(record.winners) <= 3
-    assert set(record.winners) <= set(findings.front)
+    assert set(record.winners) <= findings.front
 
 
 def test_importance_names_what_matters(kept):
     """The strength, on which alone success depends, is found the most important."""
     spec = spec_of(trials=900, candidates=12)
     search(spec, kept)
-    findings = found(spec, read_record(spec, kept), Evidence(kept.read_results()))
-    shares = findings.importance["success_rate"]
+    shares = search_findings(spec, read_record(spec, kept)).importance["success_rate"]
     assert max(shares, key=shares.get) == "sparsity_strength"
     assert sum(shares.values()) == pytest.approx(1.0)
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from study.search.space import Parameter, Space
+from study.analysis.search import Parameter
+from study.search.space import Space
 from study.spec import parse_spec
 
 TEXT = """

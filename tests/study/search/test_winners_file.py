@@ -6,9 +6,9 @@ import random
 
 import pytest
 
+from study.analysis.search import Candidate
 from study.plan.plan import make_plan
 from study.search.findings import winners_file
-from study.search.record import Candidate
 from study.search.searching import planned_seeds
 from study.search.space import Space
 from study.spec import load_spec, parse_spec

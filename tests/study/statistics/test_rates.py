@@ -66,11 +66,11 @@ def test_confidence_must_be_a_probability(confidence):
     for interval in (
         lambda: statistics.wilson(1, 2, confidence),
         lambda: statistics.newcombe(1, 2, 1, 2, confidence),
-        lambda: statistics.median_interval([1, 2], confidence),
-        lambda: statistics.gamma_mean_interval([1, 2], confidence),
-        lambda: statistics.beta_mean_interval([0.1, 0.2], confidence=confidence),
+        lambda: statistics.median_intervals([1, 2], confidence=confidence),
+        lambda: statistics.gamma_mean_intervals([1, 2], confidence=confidence),
+        lambda: statistics.beta_mean_intervals([0.1, 0.2], confidence=confidence),
         lambda: statistics.kaplan_meier([1], [True], confidence),
-        lambda: statistics.restricted_mean([1], [True], 2, confidence),
+        lambda: statistics.restricted_means([1], [True], until=2, confidence=confidence),
         lambda: statistics.logistic_regression([[1], [2]], [1, 1], [2, 2], confidence),
     ):
         with pytest.raises(ValueError, match="confidence"):

@@ -28,11 +28,10 @@ def columns(trials):
 def coverage(draw, truth, n, studies=4000, until=1.0):
     """Give the share of studies of n seeds whose interval holds the truth."""
     times, solved = draw(np.random.default_rng(n), (studies, n))
-    found = statistics.restricted_means(times.ravel(), solved.ravel(), [n] * studies, until).interval
-    found = found[~np.isnan(found[:, 0])]
-    assert len(found) > 0.6 * studies
-    holds = (found[:, 0] <= truth + 1e-12) & (found[:, 1] >= truth - 1e-12)
-    return holds.mean()
+    bounds = statistics.restricted_means(times.ravel(), solved.ravel(), [n] * studies, until=until).interval
+    low, high = bounds[~np.isnan(bounds[:, 0])].T
+    assert len(low) > 0.6 * studies
+    return np.mean((low <= truth + 1e-12) & (high >= truth - 1e-12))
 
 
 def ended_at_one(at):
@@ -45,22 +44,20 @@ def test_restricted_mean_is_lifelines_area(trials):
     """The restricted mean is the area under lifelines' curve."""
     times, solved = columns(trials)
     until = max(*times, 1.0)
-    found = statistics.restricted_mean(times, solved, until)
+    [mean] = statistics.restricted_means(times, solved, until=until).mean
     theirs = restricted_mean_survival_time(KaplanMeierFitter().fit(times, solved), t=until)
-    if found is not None:
-        assert found.mean == pytest.approx(theirs, abs=1e-9)
+    if not math.isnan(mean):
+        assert mean == pytest.approx(theirs, abs=1e-9)
 
 
 @given(CENSORED_AT_END, st.integers(5, 30))
 def test_without_early_censoring_it_is_the_sample_mean(ends, until):
     """With no trial censored before, it is the mean of the cut times, with the plain standard error of a mean."""
     cut = np.minimum(np.array(ends, dtype=float), until)
-    found = statistics.restricted_mean(cut, np.array(ends) <= until, until)
-    assert found.mean == pytest.approx(cut.mean(), abs=1e-9)
-    if np.all(cut == until):
-        assert found.standard_error is None
-        return
-    assert found.standard_error == pytest.approx(cut.std() / math.sqrt(len(cut)), abs=1e-9)
+    estimate = statistics.restricted_means(cut, np.array(ends) <= until, until=until)
+    error = math.nan if np.all(cut == until) else cut.std() / math.sqrt(len(cut))
+    assert estimate.mean == pytest.approx(cut.mean(), abs=1e-9)
+    assert estimate.standard_error == pytest.approx(error, abs=1e-9, nan_ok=True)
 
 
 def test_standard_error_is_the_scatter():
@@ -68,46 +65,45 @@ def test_standard_error_is_the_scatter():
     rng = np.random.default_rng(2)
     success, end = rng.gamma(4, 5, (2000, 60)), rng.uniform(5, 60, (2000, 60))
     times, solved = np.minimum(success, end), success <= end
-    found = statistics.restricted_means(times.ravel(), solved.ravel(), [60] * 2000, 25)
-    is_known = ~np.isnan(found.mean)
+    estimates = statistics.restricted_means(times.ravel(), solved.ravel(), [60] * 2000, until=25)
+    is_known = ~np.isnan(estimates.mean)
     assert is_known.sum() > 1900
-    assert found.standard_error[is_known].mean() == pytest.approx(found.mean[is_known].std(), rel=0.05)
+    scatter = estimates.mean[is_known].std()
+    assert estimates.standard_error[is_known].mean() == pytest.approx(scatter, rel=0.05)
 
 
 @given(TRIALS, CONFIDENCES)
 def test_interval_is_within_zero_and_until_and_holds_the_mean(trials, confidence):
     """Whatever the trials, the interval has two ends, lies within 0 and `until`, and holds the estimate."""
-    found = statistics.restricted_mean(*columns(trials), UNTIL, confidence)
-    if found is not None:
-        low, high = found.interval
-        assert 0 <= low <= found.mean <= high <= UNTIL
+    estimate = statistics.restricted_means(*columns(trials), until=UNTIL, confidence=confidence)
+    [mean], [(low, high)] = estimate.mean, estimate.interval
+    if not math.isnan(mean):
+        assert 0 <= low <= mean <= high <= UNTIL
 
 
 @given(TRIALS)
 def test_more_confidence_is_a_wider_interval(trials):
     """An interval of more confidence holds that of less."""
-    found = [statistics.restricted_mean(*columns(trials), UNTIL, c) for c in (0.01, 0.5, 0.95, 0.999)]
-    if found[0] is not None:
-        lows, highs = zip(*(estimate.interval for estimate in found), strict=True)
-        assert list(lows) == sorted(lows, reverse=True)
-        assert list(highs) == sorted(highs)
+    low, high = np.concatenate(
+        [
+            statistics.restricted_means(*columns(trials), until=UNTIL, confidence=confidence).interval
+            for confidence in (0.01, 0.5, 0.95, 0.999)
+        ]
+    ).T
+    if not np.isnan(low).any():
+        assert np.all(np.diff(low) <= 0)
+        assert np.all(np.diff(high) >= 0)
 
 
 @given(TRIALS, st.sampled_from([1e-3, 0.3, 1 / 7, 3600.0]))
 def test_units_of_time_change_nothing(trials, unit):
     """In other units (seconds for iterations) mean, error and interval are the same times."""
     times, solved = columns(trials)
-    here = statistics.restricted_mean(times, solved, UNTIL)
-    there = statistics.restricted_mean([t * unit for t in times], solved, UNTIL * unit)
-    assert (here is None) == (there is None)
-    if here is not None:
-        assert there.mean == pytest.approx(here.mean * unit)
-        assert there.standard_error == (
-            here.standard_error and pytest.approx(here.standard_error * unit, abs=1e-9 * unit)
-        )
-        assert there.interval == pytest.approx(
-            [end * unit for end in here.interval], rel=1e-7, abs=1e-9 * unit
-        )
+    here = statistics.restricted_means(times, solved, until=UNTIL)
+    there = statistics.restricted_means([t * unit for t in times], solved, until=UNTIL * unit)
+    for name, rel in (("mean", 1e-6), ("standard_error", 1e-6), ("interval", 1e-7)):
+        expected = getattr(here, name) * unit
+        assert getattr(there, name) == pytest.approx(expected, rel=rel, abs=1e-9 * unit, nan_ok=True)
 
 
 @given(st.integers(1, 200).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), CONFIDENCES)
@@ -115,10 +111,11 @@ def test_solved_at_once_or_never_is_clopper_and_pearsons(counts, confidence):
     """Where all are solved at 0 or not at all, the ends are those of the exact interval of the share unsolved."""
     solved, n = counts
     times, flags = [0.0] * solved + [UNTIL] * (n - solved), [True] * solved + [False] * (n - solved)
-    found = statistics.restricted_mean(times, flags, UNTIL, confidence)
+    estimate = statistics.restricted_means(times, flags, until=UNTIL, confidence=confidence)
     exact = stats.binomtest(n - solved, n).proportion_ci(confidence, method="exact")
-    assert found.interval == pytest.approx(
-        (min(UNTIL * exact.low, found.mean), max(UNTIL * exact.high, found.mean)), rel=1e-9, abs=1e-12
+    [mean] = estimate.mean
+    assert estimate.interval[0] == pytest.approx(
+        [min(UNTIL * exact.low, mean), max(UNTIL * exact.high, mean)], rel=1e-9, abs=1e-12
     )
 
 
@@ -126,9 +123,9 @@ def test_solved_at_once_or_never_is_clopper_and_pearsons(counts, confidence):
 def test_equal_times_leave_room_for_what_was_not_seen(n, at):
     """Where all are solved at one time, the ends are those of a share that none of n trials has: 1 - 0.025^(1/n)."""
     unseen = 1 - 0.025 ** (1 / n)
-    found = statistics.restricted_mean([float(at)] * n, [True] * n, UNTIL)
-    assert found.interval == pytest.approx(
-        (at * (1 - unseen), at + (UNTIL - at) * unseen), rel=1e-9, abs=1e-12
+    estimate = statistics.restricted_means([float(at)] * n, [True] * n, until=UNTIL)
+    assert estimate.interval[0] == pytest.approx(
+        [at * (1 - unseen), at + (UNTIL - at) * unseen], rel=1e-9, abs=1e-12
     )
 
 
@@ -142,8 +139,8 @@ def test_interval_is_nearly_that_of_drawn_spacings(n):
         np.quantile(spacings[:, :n] @ times, 0.025),
         np.quantile(spacings[:, :n] @ times + spacings[:, n], 0.975),
     )
-    found = statistics.restricted_mean(times, times < 1, 1.0)
-    assert found.interval == pytest.approx(expected, abs=0.015)
+    estimate = statistics.restricted_means(times, times < 1, until=1.0)
+    assert estimate.interval[0] == pytest.approx(expected, abs=0.015)
 
 
 @pytest.mark.parametrize("n", [5, 10, 20, 50])
@@ -181,20 +178,26 @@ def test_interval_holds_the_mean_where_trials_ended_early(n):
 
 
 def test_restricted_mean_of_degenerate_samples():
-    """It is None where the curve isn't known so far; none solved has no error, all at once an error of zero."""
-    assert statistics.restricted_mean([], [], 10) is None
-    assert statistics.restricted_mean([5.0, 3.0], [False, True], 10) is None
-    assert statistics.restricted_mean([5.0, 3.0], [True, True], 10).mean == 4.0
-    none = statistics.restricted_mean([10.0] * 3, [False] * 3, 10)
-    assert (none.mean, none.standard_error, none.interval[1]) == (10.0, None, 10.0)
-    at_once = statistics.restricted_mean([4.0] * 3, [True] * 3, 10)
-    assert (at_once.mean, at_once.standard_error) == (4.0, 0.0)
-    at_zero = statistics.restricted_mean([0.0] * 3, [True] * 3, 10)
-    assert (at_zero.mean, at_zero.interval[0]) == (0.0, 0.0)
+    """It is NaN where the curve isn't known so far; none solved has no error, all at once an error of zero."""
+    trials = {
+        "none": [],
+        "one ended early": [(5.0, False), (3.0, True)],
+        "all solved": [(5.0, True), (3.0, True)],
+        "none solved": [(10.0, False)] * 3,
+        "all at once": [(4.0, True)] * 3,
+        "all at zero": [(0.0, True)] * 3,
+    }
+    times, solved = columns([trial for some in trials.values() for trial in some])
+    estimates = statistics.restricted_means(times, solved, [*map(len, trials.values())], until=10)
+    nan = math.nan
+    np.testing.assert_array_equal(estimates.mean, [nan, nan, 4.0, 10.0, 4.0, 0.0])
+    np.testing.assert_array_equal(np.isnan(estimates.interval[:, 0]), np.isnan(estimates.mean))
+    np.testing.assert_array_equal(estimates.standard_error[3:], [nan, 0.0, 0.0])
+    assert (estimates.interval[3, 1], estimates.interval[5, 0]) == (10.0, 0.0)
 
 
 @pytest.mark.parametrize("until", [0.0, -1.0, math.nan, math.inf])
 def test_restricted_mean_needs_an_end(until):
     """An end that is not a positive number is refused."""
     with pytest.raises(ValueError, match="until"):
-        statistics.restricted_mean([1.0], [True], until)
+        statistics.restricted_means([1.0], [True], until=until)

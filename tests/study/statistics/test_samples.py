@@ -33,28 +33,42 @@ def joined(parts):
 
 
 @given(MANY)
-@pytest.mark.parametrize("name", ["mean", "median"])
-def test_numbers_of_many_are_those_of_each(name, many):
-    """Means and medians don't depend on the samples beside, and NaN stands for None."""
+@pytest.mark.parametrize("estimate", [statistics.means, statistics.medians])
+def test_numbers_of_many_are_those_of_each(estimate, many):
+    """Means and medians don't depend on the samples beside."""
     parts = drawn(many)
-    found = samples.numbers(getattr(statistics, f"{name}s")(*joined(parts)))
-    assert found == [getattr(statistics, name)(part) for part in parts]
+    np.testing.assert_array_equal(estimate(*joined(parts)), [estimate(part)[0] for part in parts])
 
 
 @given(MANY, st.sampled_from([0.5, 0.95, 0.999]))
-@pytest.mark.parametrize(("name", "zeros"), [("gamma_mean_interval", 0.0), ("beta_mean_interval", 0.1)])
-def test_intervals_of_many_are_those_of_each(name, zeros, many, confidence):
+@pytest.mark.parametrize(
+    ("bound", "zeros"),
+    [
+        (statistics.median_intervals, 0.1),
+        (statistics.gamma_mean_intervals, 0.0),
+        (statistics.beta_mean_intervals, 0.1),
+    ],
+)
+def test_intervals_of_many_are_those_of_each(bound, zeros, many, confidence):
     """Intervals don't depend on the samples beside, which take more steps or fewer to be found."""
     parts = drawn(many, zeros)
-    found = samples.intervals(getattr(statistics, f"{name}s")(*joined(parts), confidence=confidence))
-    assert found == [getattr(statistics, name)(part, confidence=confidence) for part in parts]
+    together = bound(*joined(parts), confidence=confidence)
+    alone = [bound(part, confidence=confidence)[0] for part in parts]
+    np.testing.assert_array_equal(together, np.reshape(alone, together.shape))
+
+
+def test_what_there_is_not_is_none_in_lists():
+    """NaN stands in arrays for what is None in lists."""
+    nan = math.nan
+    assert samples.numbers(np.array([nan, 0.5])) == [None, 0.5]
+    assert samples.intervals(np.array([[nan, nan], [0.0, 0.5]])) == [None, (0.0, 0.5)]
 
 
 @given(st.lists(st.integers(0, 60).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))))
 def test_wilson_intervals_of_many_are_those_of_each(counts):
     """Wilson's interval is the same alone and among others."""
-    found = statistics.wilsons([k for k, _ in counts], [n for _, n in counts])
-    assert [tuple(interval) for interval in found.tolist()] == [statistics.wilson(*count) for count in counts]
+    bounds = statistics.wilsons([k for k, _ in counts], [n for _, n in counts])
+    assert samples.intervals(bounds) == [statistics.wilson(*count) for count in counts]
 
 
 @given(MANY, st.sampled_from([0.05, 0.3, 9.0]))
@@ -63,25 +77,19 @@ def test_restricted_means_of_many_are_those_of_each(many, until):
     parts = [np.round(part, 2) for part in drawn(many)]
     times, sizes = joined(parts)
     solved = np.random.default_rng(many[1]).random(times.size) < 0.7
-    found = statistics.restricted_means(times, solved, sizes, until)
-    rows = zip(
-        samples.numbers(found.mean),
-        samples.numbers(found.standard_error),
-        samples.intervals(found.interval),
-        strict=True,
-    )
+    estimates = statistics.restricted_means(times, solved, sizes, until=until)
     flags = np.split(solved, np.cumsum(sizes)[:-1]) if sizes else []
-    alone = [statistics.restricted_mean(*trial, until) for trial in zip(parts, flags, strict=True)]
-    assert list(rows) == [
-        (one.mean, one.standard_error, one.interval) if one else (None, None, None) for one in alone
-    ]
+    alone = [statistics.restricted_means(*trial, until=until) for trial in zip(parts, flags, strict=True)]
+    for name in ("mean", "standard_error", "interval"):
+        together, of_each = getattr(estimates, name), [getattr(one, name)[0] for one in alone]
+        np.testing.assert_array_equal(together, np.reshape(of_each, together.shape))
 
 
 def test_restricted_means_have_an_end_each():
     """One end a sample is obeyed by each."""
     times, solved = [10.0, 20.0, 10.0, 20.0], [True, False, True, False]
-    found = statistics.restricted_means(times, solved, [2, 2], [20.0, 12.0])
-    assert found.mean.tolist() == [15.0, 11.0]
+    estimates = statistics.restricted_means(times, solved, [2, 2], until=[20.0, 12.0])
+    assert estimates.mean.tolist() == [15.0, 11.0]
 
 
 @given(MANY)
@@ -117,7 +125,7 @@ def test_padded_rows_hold_every_sample_once(sizes):
         statistics.medians,
         statistics.gamma_mean_intervals,
         statistics.beta_mean_intervals,
-        lambda values, sizes: statistics.restricted_means(values, [True] * len(values), sizes, 1.0),
+        lambda values, sizes: statistics.restricted_means(values, [True] * len(values), sizes, until=1.0),
     ],
 )
 def test_sizes_must_share_out_the_values(estimate, sizes):

@@ -27,6 +27,7 @@ from study.store.lease import Lease, Timing, Version
 from study.store.objects import ObjectFolder, open_objects
 from study.tracking import published
 from study.worker.pack_work import PackWork
+from tests.study.builders import small_pack
 
 # Warnings of MLflow and what it imports are theirs to mend.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -390,7 +391,7 @@ class Wire:
                 sink.sendall(data)
 
 
-def test_results_wait_for_a_store_that_is_away(s3, monkeypatch, small_pack):
+def test_results_wait_for_a_store_that_is_away(s3, monkeypatch):
     """A worker whose store is cut off when it has trained waits with its results, and says so."""
     wire, url = Wire(s3.address), s3.bucket()
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{wire.port}")
@@ -413,7 +414,7 @@ def test_results_wait_for_a_store_that_is_away(s3, monkeypatch, small_pack):
     assert Store(url).study("s").done() == {trial.id for trial in pack.trials}
 
 
-def test_patience_ends(s3, monkeypatch, small_pack):
+def test_patience_ends(s3, monkeypatch):
     """A store that stays away is an error after all."""
     wire, url = Wire(s3.address), s3.bucket()
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{wire.port}")

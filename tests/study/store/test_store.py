@@ -32,45 +32,20 @@ from study.errors import (
     StudyGoneError,
     UnknownStudyError,
 )
-from study.records import Cell, Checkpoint, Curve, Outcome, Result, Trial, Weights
+from study.records import Checkpoint, Curve, Outcome, Result, Trial, Weights
 from study.store import SCHEMA_VERSION, Store, StudyStore, files, formats, is_url
 from study.store.folder import Folder
 from study.store.validated import key_of
+from tests.study.builders import exact_result, published_cell
 
 Read = Callable[..., pa.Table]
 PACK, OTHER_PACK = "00aa", "00bb"
 SOURCE = {"git_commit": "abc", "packages": {"torch": "2.13.0"}}
-CELL = Cell(
-    task="simple",
-    operation="mul",
-    input_size=4,
-    subset_ratio=None,
-    overlap_ratio=None,
-    subsets=2,
-    interpolation_range=((1.0, 2.0),),
-    extrapolation_range=((-6.0, -2.0), (2.0, 6.0)),
-    model="NMU",
-    hidden_size=2,
-    iterations=2000,
-)
+CELL = published_cell(extrapolation_range=((-6.0, -2.0), (2.0, 6.0)), iterations=2000)
 
 
 def solved(seed: int, **changes: object) -> Result:
-    whole = Result(
-        trial=Trial(CELL, seed),
-        outcome=Outcome.SOLVED,
-        threshold=0.1 + 0.2,
-        best_iteration=1000,
-        validation_mse=1e-300,
-        test_mse=seed / 3,
-        sparsity_error=5e-324,
-        solved_at_iteration=1000,
-        iterations=2000,
-        training_s=0.1,
-        engine="torch",
-        device="cpu",
-    )
-    return replace(whole, **changes)  # type: ignore[arg-type]
+    return exact_result(Trial(CELL, seed), **{"test_mse": seed / 3} | changes)
 
 
 def failed(seed: int) -> Result:

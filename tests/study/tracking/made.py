@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from study.records import Cell, Curve, Outcome, Result, Trial
+from study.records import Curve, Outcome, Result, Trial
 from study.tracking import Publisher
 from study.tracking.address import connect
+from tests.study.builders import arithmetic_cell, exact_result
 
-CELL = Cell(
-    task="arithmetic",
-    operation="mul",
-    input_size=100,
+CELL = arithmetic_cell(
     subset_ratio=0.1 + 0.2,
-    overlap_ratio=0.5,
-    subsets=2,
     interpolation_range=((-2.0, 2.0),),
     extrapolation_range=((-6.0, -2.0), (2.0, 6.0)),
-    model="NMU",
     hidden_size=4,
     sparsity_strength=1e-7,
     iterations=300_000,
@@ -31,21 +25,8 @@ EVALUATIONS = 301
 
 
 def solved(seed: int, **changes: Any) -> Result:
-    whole = Result(
-        trial=Trial(CELL, seed),
-        outcome=Outcome.SOLVED,
-        threshold=0.1 + 0.2,
-        best_iteration=37_000,
-        validation_mse=1 / 3,
-        test_mse=1e-300,
-        sparsity_error=5e-324,
-        solved_at_iteration=211_000,
-        iterations=300_000,
-        training_s=1.1,
-        engine="torch",
-        device="cpu",
-    )
-    return replace(whole, **changes)
+    known: dict[str, Any] = {"best_iteration": 37_000, "solved_at_iteration": 211_000}
+    return exact_result(Trial(CELL, seed), **known | changes)
 
 
 def diverged(seed: int) -> Result:

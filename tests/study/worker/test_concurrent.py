@@ -14,6 +14,7 @@ from study.records import Event, Pack, PackCrashed, PackDone, Progress, Result
 from study.store import Store, StudyStore
 from study.worker.concurrent import concurrently
 from study.worker.pack_work import PackWork
+from tests.study.builders import small_pack
 
 
 def work_in(root: Path) -> tuple[StudyStore, PackWork]:
@@ -26,7 +27,7 @@ def bits(folder: StudyStore) -> list[Result]:
     return sorted((replace(r, training_s=0.0) for r in results), key=lambda result: result.trial.id)
 
 
-def test_side_by_side_packs_come_out_as_alone(tmp_path, small_pack):
+def test_side_by_side_packs_come_out_as_alone(tmp_path):
     """Each pack is told done once, and stores the bits that it has alone."""
     packs = [small_pack(seed, seed + 100, model=model) for seed in range(3) for model in ("NMU", "linear")]
     folder, work = work_in(tmp_path / "together")
@@ -38,7 +39,7 @@ def test_side_by_side_packs_come_out_as_alone(tmp_path, small_pack):
     assert bits(folder) == bits(alone)
 
 
-def test_a_crash_lets_the_others_end(small_pack):
+def test_a_crash_lets_the_others_end():
     """The crash is told with its reason, and the others are told done."""
     bad, *good = [small_pack(seed) for seed in range(4)]
 
@@ -56,7 +57,7 @@ def test_a_crash_lets_the_others_end(small_pack):
         assert done == {pack.id for pack in packs if pack is not bad}
 
 
-def test_a_thread_that_would_end_in_silence_is_told(small_pack):
+def test_a_thread_that_would_end_in_silence_is_told():
     """What ends a process in a worker's own thread, such as SystemExit, is a crash of its pack among others."""
     bad, good = small_pack(0), small_pack(1)
 
@@ -70,7 +71,7 @@ def test_a_thread_that_would_end_in_silence_is_told(small_pack):
     assert [event.pack_id for event in told if isinstance(event, PackDone)] == [good.id]
 
 
-def test_closed_early_each_keeps_a_checkpoint(tmp_path, small_pack):
+def test_closed_early_each_keeps_a_checkpoint(tmp_path):
     """Ended in the middle, all packs stop at their next step with a checkpoint, and none is stored."""
     packs = [small_pack(seed, iterations=10**7, evaluate_every=10**6) for seed in range(3)]
     folder, work = work_in(tmp_path)
@@ -84,7 +85,7 @@ def test_closed_early_each_keeps_a_checkpoint(tmp_path, small_pack):
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_closing_closes_every_work(small_pack, count):
+def test_closing_closes_every_work(count):
     """No work is left open, whether in a thread or not."""
     open_, lock = set(), threading.Lock()
 

@@ -35,6 +35,7 @@ from study.records import (
 from study.store import Store, retry
 from study.worker import prepare
 from study.worker.pack_work import PackWork
+from tests.study.builders import small_pack
 
 
 class Full(Engine):
@@ -56,7 +57,7 @@ class Full(Engine):
 
 
 @pytest.mark.parametrize("engine", ["auto", "full"])
-def test_a_pack_that_finds_no_room_trains_on_the_cpu(engine, tmp_path, small_pack, monkeypatch):
+def test_a_pack_that_finds_no_room_trains_on_the_cpu(engine, tmp_path, monkeypatch):
     """Out of memory, a pack says so and goes to the CPU's engine; its results say where they come from."""
     monkeypatch.setitem(ENGINES, "fused-gpu" if engine == "auto" else engine, Full())
     monkeypatch.setattr(prepare, "_prepared", set())
@@ -86,7 +87,7 @@ class Small(FusedEngine):
         return super().start(pack, device="cpu", checkpoint=checkpoint)
 
 
-def test_a_pack_that_is_too_large_trains_in_halves(tmp_path, small_pack, monkeypatch):
+def test_a_pack_that_is_too_large_trains_in_halves(tmp_path, monkeypatch):
     """Halved until it fits: each part is told done before the whole, and every trial has the bits it has alone."""
     monkeypatch.setitem(ENGINES, "small", Small())
     monkeypatch.setattr(environment, "_device_name", str)
@@ -108,7 +109,7 @@ def test_a_pack_that_is_too_large_trains_in_halves(tmp_path, small_pack, monkeyp
     assert ours == theirs
 
 
-def test_a_pack_is_stored_with_its_weights(tmp_path, small_pack):
+def test_a_pack_is_stored_with_its_weights(tmp_path):
     """The worker stores the very weights that the engine gives."""
     folder, pack = Store(tmp_path).study("s"), small_pack(0, 1)
     for _ in PackWork(str(tmp_path), "s", folder.begin_attempt(), "torch", "cpu")(pack):
@@ -151,7 +152,7 @@ def notices(events: Iterator[Event]) -> Iterator[str]:
     return (event.text for event in events if isinstance(event, Notice))
 
 
-def test_results_wait_for_a_full_disk(disk, tmp_path, small_pack):
+def test_results_wait_for_a_full_disk(disk, tmp_path):
     """Trained while the disk is full, a pack is stored once there is room, and both are told; no trial fails."""
     folder, pack = Store(tmp_path).study("s"), small_pack(0, 1)
     work = PackWork(str(tmp_path), "s", folder.begin_attempt(), "torch", "cpu", patience_s=60)
@@ -165,7 +166,7 @@ def test_results_wait_for_a_full_disk(disk, tmp_path, small_pack):
     assert folder.done() == {trial.id for trial in pack.trials}
 
 
-def test_training_goes_on_without_checkpoints(disk, tmp_path, small_pack):
+def test_training_goes_on_without_checkpoints(disk, tmp_path):
     """A checkpoint that finds no room is told and left out; it comes with the next."""
     folder, pack = Store(tmp_path).study("s"), small_pack(0, iterations=100_000, evaluate_every=1000)
     work = PackWork(str(tmp_path), "s", folder.begin_attempt(), "torch", "cpu", checkpoint_every_s=0.0)
@@ -179,7 +180,7 @@ def test_training_goes_on_without_checkpoints(disk, tmp_path, small_pack):
     steps.close()
 
 
-def test_an_outage_is_told_once(disk, tmp_path, small_pack, monkeypatch):
+def test_an_outage_is_told_once(disk, tmp_path, monkeypatch):
     """However many checkpoints it costs, a person reads of its begin and of its end."""
     monkeypatch.setattr("study.worker.pack_work._SLICE_S", 0.01)
     folder, pack = Store(tmp_path).study("s"), small_pack(0, iterations=10_000, evaluate_every=1000)
@@ -198,7 +199,7 @@ def test_an_outage_is_told_once(disk, tmp_path, small_pack, monkeypatch):
     assert folder.done()
 
 
-def test_what_another_worker_has_stored_stays(tmp_path, small_pack):
+def test_what_another_worker_has_stored_stays(tmp_path):
     """A worker that trains what another was quicker with ends, and leaves its results and no checkpoint."""
     folder, pack = Store(tmp_path).study("s"), small_pack(0, iterations=100_000, evaluate_every=1000)
     work = PackWork(str(tmp_path), "s", folder.begin_attempt(), "torch", "cpu", checkpoint_every_s=0.0)
@@ -212,7 +213,7 @@ def test_what_another_worker_has_stored_stays(tmp_path, small_pack):
     assert not folder.checkpoints()
 
 
-def test_halves_that_are_stored_are_not_trained_again(tmp_path, small_pack, monkeypatch):
+def test_halves_that_are_stored_are_not_trained_again(tmp_path, monkeypatch):
     """A worker that died with one half done leaves the other half to do, whatever device takes the pack next."""
     monkeypatch.setattr(environment, "_device_name", str)
     folder, pack = Store(tmp_path).study("s"), small_pack(*range(16))
@@ -226,7 +227,7 @@ def test_halves_that_are_stored_are_not_trained_again(tmp_path, small_pack, monk
     assert folder.done() == {trial.id for trial in pack.trials}
 
 
-def test_a_torn_checkpoint_is_told(tmp_path, small_pack):
+def test_a_torn_checkpoint_is_told(tmp_path):
     """A pack that must begin anew since its checkpoint can't be read says so."""
     folder, pack = Store(tmp_path).study("s"), small_pack(0)
     attempt = folder.begin_attempt()
@@ -236,7 +237,7 @@ def test_a_torn_checkpoint_is_told(tmp_path, small_pack):
     assert "was set aside" in told
 
 
-def test_stopped_while_it_waits_a_pack_tries_once_more(disk, tmp_path, small_pack):
+def test_stopped_while_it_waits_a_pack_tries_once_more(disk, tmp_path):
     """Told to stop, a worker that waits with results stores them if it now can, and else says why not."""
     for has_room in (True, False):
         folder, pack = Store(tmp_path).study(f"s-{has_room}"), small_pack(0)
@@ -255,7 +256,7 @@ def test_stopped_while_it_waits_a_pack_tries_once_more(disk, tmp_path, small_pac
         assert bool(folder.done()) == has_room
 
 
-def test_a_store_that_is_not_mounted_is_not_written_to(tmp_path, small_pack):
+def test_a_store_that_is_not_mounted_is_not_written_to(tmp_path):
     """Where the study's folder is gone, nothing is put in its place; patience over, the pack ends with that."""
     folder = Store(tmp_path / "store").study("s")
     work = PackWork(str(tmp_path / "store"), "s", folder.begin_attempt(), "torch", "cpu", patience_s=0)
@@ -265,7 +266,7 @@ def test_a_store_that_is_not_mounted_is_not_written_to(tmp_path, small_pack):
     assert not (tmp_path / "store").exists()
 
 
-def test_a_worker_of_an_earlier_driver_stops_at_once(tmp_path, small_pack):
+def test_a_worker_of_an_earlier_driver_stops_at_once(tmp_path):
     """What another driver has taken over is no reason to wait."""
     folder = Store(tmp_path).study("s")
     work = PackWork(str(tmp_path), "s", folder.begin_attempt(), "torch", "cpu")
@@ -275,7 +276,7 @@ def test_a_worker_of_an_earlier_driver_stops_at_once(tmp_path, small_pack):
     assert not folder.done()
 
 
-def test_compiling_is_told_before_a_pack_trains(tmp_path, small_pack, monkeypatch):
+def test_compiling_is_told_before_a_pack_trains(tmp_path, monkeypatch):
     """A worker that has to compile says so, naming the pack that waits, and when it is over; later it says nothing."""
     monkeypatch.setattr(prepare, "_prepared", set())
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))

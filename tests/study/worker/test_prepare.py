@@ -12,6 +12,7 @@ import pytest
 from study.engine import ENGINES
 from study.worker import prepare as the_module
 from study.worker.prepare import prepare, prepared, preparing
+from tests.study.builders import small_pack
 
 DEADLINE_S = 600
 
@@ -28,28 +29,28 @@ def own_folders(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_process_compiles_for_all(tmp_path, small_pack):
+def test_a_process_compiles_for_all(tmp_path):
     """When the process is done, what it compiled is on disk."""
     with preparing([(ENGINES["fused"], small_pack(0).trials[0].cell)]) as process:
         assert process.wait(DEADLINE_S) == 0
     assert list((tmp_path / "cache").rglob("*train*.nbc"))
 
 
-def test_leaving_ends_the_process(tmp_path, small_pack):
+def test_leaving_ends_the_process(tmp_path):
     """Who leaves early leaves no process behind."""
     with preparing([(ENGINES["fused"], small_pack(0).trials[0].cell)]) as process:
         assert process.poll() is None
     assert process.returncode < 0
 
 
-def test_a_process_that_fails_fails_alone(small_pack, monkeypatch):
+def test_a_process_that_fails_fails_alone(monkeypatch):
     """If it can't even start Python, nothing is raised: workers prepare their engines themselves."""
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with preparing([(ENGINES["fused"], small_pack(0).trials[0].cell)] * 10_000) as process:
         assert process.wait(DEADLINE_S) == 1
 
 
-def test_the_first_prepares_and_others_wait(tmp_path, small_pack, monkeypatch):
+def test_the_first_prepares_and_others_wait(tmp_path, monkeypatch):
     """While one process prepares an engine, another waits, and doesn't do it again; in one process it is done once."""
     engine, cell = ENGINES["fused"], small_pack(0).trials[0].cell
     done: list[str] = []
@@ -74,7 +75,7 @@ def test_the_first_prepares_and_others_wait(tmp_path, small_pack, monkeypatch):
 
 
 @pytest.mark.parametrize(("compiled", "doing"), [(False, "compiling"), (None, "preparing"), (True, None)])
-def test_what_takes_long_is_said_before_it_begins(compiled, doing, small_pack, monkeypatch):
+def test_what_takes_long_is_said_before_it_begins(compiled, doing, monkeypatch):
     """That an engine is compiled is said before it is, and when it is over; nothing is said if it is on disk."""
     engine, cell = ENGINES["fused"], small_pack(0).trials[0].cell
     done: list[str] = []
@@ -86,7 +87,7 @@ def test_what_takes_long_is_said_before_it_begins(compiled, doing, small_pack, m
 
 
 @pytest.mark.parametrize("died", [True, False])
-def test_who_waited_compiles_what_the_other_did_not(died, tmp_path, small_pack, monkeypatch):
+def test_who_waited_compiles_what_the_other_did_not(died, tmp_path, monkeypatch):
     """Who waits says so; afterwards it compiles only if the process it waited for has died, or compiled other code."""
     engine, cell = ENGINES["fused"], small_pack(0).trials[0].cell
     done: list[str] = []

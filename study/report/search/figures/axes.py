@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from study.analysis.search import Chosen, Searched, Sought, Tried
+from study.analysis.search import Candidate, Objective, Parameter, SearchFindings
 from study.report.figures import axes as axes_of
 from study.report.figures.style import PALETTE, PAPER, STYLE, plain
 from study.report.search import names as search_names
@@ -111,7 +111,7 @@ def left_in(scales: Sequence[Scale], height_in: float) -> float:
     return _AROUND_IN + texts + LINE_IN * max(len(scale.lines(height_in)) for scale in scales)
 
 
-def objective_scale(objective: Sought, values: Sequence[float]) -> Scale:
+def objective_scale(objective: Objective, values: Sequence[float]) -> Scale:
     """Lay out an axis for all values of an objective, the ends of their intervals among them."""
     known = [value for value in values if math.isfinite(value)]
     if objective.name == "success_rate":
@@ -125,7 +125,7 @@ def objective_scale(objective: Sought, values: Sequence[float]) -> Scale:
     return _scale(f"{objective.title} ({name})", *ends, unit=unit)
 
 
-def parameter_scale(parameter: Chosen) -> Scale:
+def parameter_scale(parameter: Parameter) -> Scale:
     """Lay out an axis for all that a parameter could be."""
     title, unit = search_names.title(parameter.name), search_names.unit(parameter.name)
     title = f"{title} ({unit})" if unit else title
@@ -176,7 +176,9 @@ def area_pt2(seeds: int, most: int) -> float:
     return _LEAST_PT2 + (_MOST_PT2 - _LEAST_PT2) * seeds / max(most, 1)
 
 
-def dots(axes: Axes, some: Sequence[Tried], x: Sequence[float], y: Sequence[float], density: float) -> None:
+def dots(
+    axes: Axes, some: Sequence[Candidate], x: Sequence[float], y: Sequence[float], density: float
+) -> None:
     """Draw candidates as dots whose size is that of their seeds, the small ones over the large."""
     most = max(candidate.seeds for candidate in some)
     style: dict[str, Any] = {"marker": "o", "linestyle": "none", "markeredgewidth": 0, "zorder": 3}
@@ -231,13 +233,13 @@ def _reach(at: float, ends: tuple[float, float] | None) -> list[list[float]] | N
     return None if ends is None else [[max(0.0, at - ends[0])], [max(0.0, ends[1] - at)]]
 
 
-def fresh_handle(search: Searched) -> Artist:
+def fresh_handle(search: SearchFindings) -> Artist:
     """Give the legend of `fresh`."""
     style = {name: value for name, value in _FRESH.items() if name != "zorder"}
     return Line2D([], [], label=f"by {search.fresh:,} fresh seeds, 95%", linewidth=0.9, **style)
 
 
-def fresh_text(search: Searched, number: int, summary: Any) -> str:
+def fresh_text(search: SearchFindings, number: int, summary: Any) -> str:
     """Say what fresh seeds say of a candidate."""
     told = ", ".join(
         f"{search_names.MEASURED[one.name].title} {search_names.MEASURED[one.name].text(summary)}"

@@ -14,7 +14,7 @@ from matplotlib.colors import Colormap
 from matplotlib.figure import Figure
 from matplotlib.tri import Triangulation
 
-from study.analysis.search import Chosen, Searched, Tried
+from study.analysis.search import Candidate, Parameter, SearchFindings
 from study.report.figures import axes as axes_of
 from study.report.figures.multiples import MOST_TIPS, colour_scale, place
 from study.report.figures.style import STYLE, WIDTH_IN, Drawn, Tips, text_on
@@ -49,7 +49,7 @@ class _Field:
     triangles: Triangulation
 
 
-def draw(search: Searched | None) -> Drawn | None:
+def draw(search: SearchFindings | None) -> Drawn | None:
     """Draw each objective as a coloured field over two numbers, with the candidates as dots; a panel an objective.
 
     Args:
@@ -76,7 +76,7 @@ def draw(search: Searched | None) -> Drawn | None:
     titles = [_scale(search, i).lines(height) for i, _ in found]
     beside = _SCALE_IN + search_axes.LINE_IN * max(map(len, titles))
     width = each - beside - (_BETWEEN_IN if len(found) > 1 else 0)
-    handles = [search_axes.seen_handle()] if any(c.row is not None for c in some) else []
+    handles = [search_axes.seen_handle()] if any(c.number in search.rows for c in some) else []
     tips = Tips()
     with mpl.rc_context(STYLE):
         tall = _ABOVE_IN + height + _BELOW_IN + axes_of.legend_in(handles)
@@ -86,7 +86,7 @@ def draw(search: Searched | None) -> Drawn | None:
             axes = place(figure, left, _ABOVE_IN, width, height)
             bar = place(figure, left + width + _GAP_IN, _ABOVE_IN, 0.09, height)
             _draw_field(axes, bar, search, i, field, "\n".join(titles[panel]))
-            _draw_dots(axes, some, field)
+            _draw_dots(axes, search, some, field)
             across.across(axes)
             up.up(axes, height)
             if panel:
@@ -101,7 +101,7 @@ def draw(search: Searched | None) -> Drawn | None:
     return Drawn("search-contour", f"What candidates were worth, over {names}", caption, figure, tips)
 
 
-def _pair(search: Searched) -> tuple[Chosen, Chosen] | None:
+def _pair(search: SearchFindings) -> tuple[Parameter, Parameter] | None:
     """Choose the two most important numbers that most candidates have; of equals the first."""
     least = max(_FEWEST, _SHARE * len(search.candidates))
     numbers = [
@@ -122,7 +122,12 @@ def _pair(search: Searched) -> tuple[Chosen, Chosen] | None:
 
 
 def _field(
-    search: Searched, i: int, some: Sequence[Tried], pair: tuple[Chosen, Chosen], across: Scale, up: Scale
+    search: SearchFindings,
+    i: int,
+    some: Sequence[Candidate],
+    pair: tuple[Parameter, Parameter],
+    across: Scale,
+    up: Scale,
 ) -> _Field | None:
     """Lay triangles between candidates; None where there are none, or all are worth the same."""
     scale = _scale(search, i)
@@ -149,11 +154,11 @@ def _area(of: Triangulation) -> float:
     return float(np.abs(across[:, 0] * up[:, 1] - across[:, 1] * up[:, 0]).sum() / 2)
 
 
-def _scale(search: Searched, i: int) -> Scale:
+def _scale(search: SearchFindings, i: int) -> Scale:
     return objective_scale(search.objectives[i], [candidate.values[i] for candidate in search.candidates])
 
 
-def _draw_field(axes: Axes, bar: Axes, search: Searched, i: int, field: _Field, title: str) -> None:
+def _draw_field(axes: Axes, bar: Axes, search: SearchFindings, i: int, field: _Field, title: str) -> None:
     colours = _colours(is_sought_high=search.objectives[i].is_sought_high)
     low, high = float(field.z.min()), float(field.z.max())
     room = 1e-6 * (high - low)  # what is as high as the highest level isn't filled
@@ -173,15 +178,15 @@ def _colours(*, is_sought_high: bool) -> Colormap:
     return mpl.colormaps["viridis" if is_sought_high else "viridis_r"]
 
 
-def _draw_dots(axes: Axes, some: Sequence[Tried], field: _Field) -> None:
+def _draw_dots(axes: Axes, search: SearchFindings, some: Sequence[Candidate], field: _Field) -> None:
     style: Any = {"linestyle": "none", "marker": "o", "markeredgecolor": _LIGHT, "markeredgewidth": 0.4}
     axes.plot(field.x, field.y, color=_DARK, markersize=2.8, zorder=3, **style)
-    found = [k for k, candidate in enumerate(some) if candidate.row is not None]
-    if found:
-        search_axes.seen(axes, list(field.x[found]), list(field.y[found]))
+    confirmed = [k for k, candidate in enumerate(some) if candidate.number in search.rows]
+    if confirmed:
+        search_axes.seen(axes, list(field.x[confirmed]), list(field.y[confirmed]))
 
 
-def _caption(search: Searched, shown: int, *, has_importance: bool) -> str:
+def _caption(search: SearchFindings, shown: int, *, has_importance: bool) -> str:
     why = "The two numbers that mattered most, of" if has_importance else "The first two numbers, of"
     sentences = [
         f"{why} those that most candidates have; the brighter, the better. Colours are linear between neighbouring "

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from study.analysis.rows import ResultRows
-from study.analysis.search import Searched, Tried
+from study.analysis.search import Candidate, SearchFindings
 from study.records import Interval
 from study.report.figures import axes as axes_of
 from study.report.figures.multiples import MOST_TIPS, place
@@ -27,7 +27,7 @@ _RIGHT_IN, _ABOVE_IN, _BELOW_IN, _HEIGHT_IN = 0.1, 0.1, 0.4, 3.0
 _FRONT: dict[str, Any] = {"color": CANDIDATE, "linewidth": 1.0, "marker": "o", "markersize": 3.2}
 
 
-def draw(search: Searched | None, rows: ResultRows) -> Drawn | None:
+def draw(search: SearchFindings | None, rows: ResultRows) -> Drawn | None:
     """Draw candidates by their first two values, the front among them, and those confirmed with their intervals.
 
     Args:
@@ -66,12 +66,12 @@ def draw(search: Searched | None, rows: ResultRows) -> Drawn | None:
     return Drawn("search-front", "What can be had together", _caption(search, len(some)), figure, tips)
 
 
-def _front(search: Searched) -> list[Tried]:
-    found = [candidate for candidate in search.candidates if candidate.is_front]
-    return sorted(found, key=lambda candidate: candidate.values[:2])
+def _front(search: SearchFindings) -> list[Candidate]:
+    front = [candidate for candidate in search.candidates if candidate.number in search.front]
+    return sorted(front, key=lambda candidate: candidate.values[:2])
 
 
-def _scales(search: Searched, rows: ResultRows) -> tuple[Scale, Scale]:
+def _scales(search: SearchFindings, rows: ResultRows) -> tuple[Scale, Scale]:
     """Lay out both axes, with room for what fresh seeds say."""
     made = []
     for i, objective in enumerate(search.objectives[:2]):
@@ -85,8 +85,8 @@ def _scales(search: Searched, rows: ResultRows) -> tuple[Scale, Scale]:
 
 def _draw_candidates(
     axes: Axes,
-    some: Sequence[Tried],
-    front: Sequence[Tried],
+    some: Sequence[Candidate],
+    front: Sequence[Candidate],
     scales: tuple[Scale, Scale],
     *,
     is_plane: bool,
@@ -96,12 +96,17 @@ def _draw_candidates(
     axes.plot(*_at(front, scales), zorder=3.5, **style)
 
 
-def _at(some: Sequence[Tried], scales: tuple[Scale, Scale]) -> tuple[list[float], list[float]]:
+def _at(some: Sequence[Candidate], scales: tuple[Scale, Scale]) -> tuple[list[float], list[float]]:
     return [scales[0].at(c.values[0]) for c in some], [scales[1].at(c.values[1]) for c in some]
 
 
 def _draw_confirmed(
-    axes: Axes, search: Searched, rows: ResultRows, candidate: Tried, row: int, scales: tuple[Scale, Scale]
+    axes: Axes,
+    search: SearchFindings,
+    rows: ResultRows,
+    candidate: Candidate,
+    row: int,
+    scales: tuple[Scale, Scale],
 ) -> None:
     """Lead from what the search saw to what fresh seeds say."""
     ((before_x,), (before_y,)) = _at([candidate], scales)
@@ -114,7 +119,7 @@ def _draw_confirmed(
 
 
 def _fresh(
-    search: Searched, rows: ResultRows, row: int, i: int, scale: Scale
+    search: SearchFindings, rows: ResultRows, row: int, i: int, scale: Scale
 ) -> tuple[float | None, Interval | None]:
     value, interval = search_names.MEASURED[search.objectives[i].name].of(rows.summaries[row])
     at = None if value is None else scale.at(value)
@@ -122,7 +127,7 @@ def _fresh(
 
 
 def _told(
-    search: Searched, rows: ResultRows, some: Sequence[Tried], scales: tuple[Scale, Scale]
+    search: SearchFindings, rows: ResultRows, some: Sequence[Candidate], scales: tuple[Scale, Scale]
 ) -> list[tuple[float, float, str]]:
     told = []
     for candidate, row in search_names.confirmed(search):
@@ -133,7 +138,7 @@ def _told(
     return told + [(x, y, search_names.described(search, candidate)) for candidate, x, y in at]
 
 
-def _caption(search: Searched, shown: int) -> str:
+def _caption(search: SearchFindings, shown: int) -> str:
     sentences = [
         "Candidates by what they were worth in the search; none is better in all respects than one of the front."
     ]

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from study.analysis.rows import ResultRows
-from study.analysis.search import Searched, Sought, Tried
+from study.analysis.search import Candidate, Objective, SearchFindings
 from study.report.figures import axes as axes_of
 from study.report.figures.multiples import MOST_TIPS, place
 from study.report.figures.style import INK, RULE, STYLE, WIDTH_IN, Drawn, Tips
@@ -29,7 +29,7 @@ _MOST_ROUNDS = 60
 """That are set apart."""
 
 
-def draw(search: Searched | None, rows: ResultRows) -> Drawn | None:
+def draw(search: SearchFindings | None, rows: ResultRows) -> Drawn | None:
     """Draw each candidate's value against its number, the best so far, and what fresh seeds say; a panel an objective.
 
     Args:
@@ -75,18 +75,18 @@ def draw(search: Searched | None, rows: ResultRows) -> Drawn | None:
     return Drawn("search-history", "How the search went", _caption(search, len(some)), figure, tips)
 
 
-def best_so_far(objective: Sought, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def best_so_far(objective: Objective, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Give the best of the values up to each.
 
     Example:
-        >>> best_so_far(Sought(name="solved_at", title="", is_sought_high=False), np.array([3.0, 4.0, 2.0]))
+        >>> best_so_far(Objective(name="solved_at", title="", is_sought_high=False), np.array([3.0, 4.0, 2.0]))
         array([3., 3., 2.])
     """
     best = np.maximum if objective.is_sought_high else np.minimum
     return best.accumulate(values)
 
 
-def _values(search: Searched, rows: ResultRows, i: int) -> list[float]:
+def _values(search: SearchFindings, rows: ResultRows, i: int) -> list[float]:
     """List all that a panel shows: the search's values, and the fresh seeds' with their intervals."""
     found = [candidate.values[i] for candidate in search.candidates]
     for _, row in search_names.confirmed(search):
@@ -95,13 +95,15 @@ def _values(search: Searched, rows: ResultRows, i: int) -> list[float]:
     return found
 
 
-def _part_rounds(axes: Axes, search: Searched) -> None:
+def _part_rounds(axes: Axes, search: SearchFindings) -> None:
     starts = [b.number - 0.5 for a, b in pairwise(search.candidates) if b.round != a.round]
     for start in starts if len(starts) < _MOST_ROUNDS else ():
         axes.axvline(start, color=RULE, linewidth=0.8, linestyle=(0, (2, 2)), zorder=1)
 
 
-def _draw_candidates(axes: Axes, search: Searched, some: Sequence[Tried], i: int, scale: Scale) -> None:
+def _draw_candidates(
+    axes: Axes, search: SearchFindings, some: Sequence[Candidate], i: int, scale: Scale
+) -> None:
     places = [candidate.number for candidate in some], [scale.at(candidate.values[i]) for candidate in some]
     search_axes.dots(axes, some, *places, 0.6)
     best = best_so_far(search.objectives[i], np.array([c.values[i] for c in search.candidates]))
@@ -109,7 +111,7 @@ def _draw_candidates(axes: Axes, search: Searched, some: Sequence[Tried], i: int
     axes.step([c.number for c in search.candidates], line, where="post", color=INK, linewidth=0.9, zorder=2)
 
 
-def _draw_confirmed(axes: Axes, search: Searched, rows: ResultRows, i: int, scale: Scale) -> None:
+def _draw_confirmed(axes: Axes, search: SearchFindings, rows: ResultRows, i: int, scale: Scale) -> None:
     measured = search_names.MEASURED[search.objectives[i].name]
     for candidate, row in search_names.confirmed(search):
         search_axes.seen(axes, [candidate.number], [scale.at(candidate.values[i])])
@@ -121,9 +123,9 @@ def _draw_confirmed(axes: Axes, search: Searched, rows: ResultRows, i: int, scal
 
 def _tell(
     axes: Axes,
-    search: Searched,
+    search: SearchFindings,
     rows: ResultRows,
-    some: Sequence[Tried],
+    some: Sequence[Candidate],
     i: int,
     scale: Scale,
     tips: Tips,
@@ -140,7 +142,7 @@ def _tell(
         tips.add(axes, x, y, text)
 
 
-def _caption(search: Searched, shown: int) -> str:
+def _caption(search: SearchFindings, shown: int) -> str:
     sentences = [
         "Candidates in the order in which they were suggested; dashed lines part the rounds, within which they were "
         "compared.",

@@ -7,7 +7,7 @@ from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from study.analysis.search import Searched
+from study.analysis.search import SearchFindings
 from study.report.figures import axes as axes_of
 from study.report.figures.multiples import left_out, place
 from study.report.figures.style import PALETTE, STYLE, WIDTH_IN, Drawn, Tips, plain
@@ -21,7 +21,7 @@ _BAR_IN, _GAP_IN = 0.13, 0.11
 _WRITTEN_PT = 6.5
 
 
-def draw(search: Searched | None) -> Drawn | None:
+def draw(search: SearchFindings | None) -> Drawn | None:
     """Draw a bar a parameter and objective: the share of all importance.
 
     Args:
@@ -73,7 +73,7 @@ def draw(search: Searched | None) -> Drawn | None:
     return Drawn("search-importance", "What mattered", caption, figure, tips)
 
 
-def _caption(search: Searched) -> str:
+def _caption(search: SearchFindings) -> str:
     text = (
         "Importance by PED-ANOVA: how much what the best tenth of the candidates chose differs from what all chose, as "
         "a share of all such differences. It says where good candidates are, not how much a change would help, and "

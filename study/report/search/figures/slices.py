@@ -12,7 +12,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
 from study.analysis.rows import ResultRows
-from study.analysis.search import Chosen, Searched, Tried
+from study.analysis.search import Candidate, Parameter, SearchFindings
 from study.report.figures import axes as axes_of
 from study.report.figures.multiples import MOST_PANELS, MOST_TIPS, columns, left_out, place
 from study.report.figures.style import STYLE, WIDTH_IN, Drawn, Tips, plain
@@ -40,7 +40,7 @@ _SPREAD = 0.5
 _GOLDEN = 0.6180339887
 
 
-def draw(search: Searched | None, rows: ResultRows) -> Drawn | None:
+def draw(search: SearchFindings | None, rows: ResultRows) -> Drawn | None:
     """Draw each candidate's value against each parameter that it has; a panel a parameter, a group an objective.
 
     Args:
@@ -99,7 +99,7 @@ def draw(search: Searched | None, rows: ResultRows) -> Drawn | None:
     return Drawn("search-slices", "What candidates were worth, by what was chosen", caption, figure, tips)
 
 
-def _chosen(search: Searched, found: Sequence[Chosen], most: int) -> list[Chosen]:
+def _chosen(search: SearchFindings, found: Sequence[Parameter], most: int) -> list[Parameter]:
     """Choose the parameters to show: all, or the most important, in their order."""
     if len(found) <= most:
         return list(found)
@@ -107,14 +107,14 @@ def _chosen(search: Searched, found: Sequence[Chosen], most: int) -> list[Chosen
     return [parameter for parameter in found if parameter in ranked]
 
 
-def _places(parameter: Chosen, scale: Scale, some: Sequence[Tried]) -> list[float]:
+def _places(parameter: Parameter, scale: Scale, some: Sequence[Candidate]) -> list[float]:
     """Place candidates on the axis; those of a name beside each other, where they can be told apart."""
     spread = [_SPREAD * (math.modf(c.number * _GOLDEN)[0] - 0.5) if scale.names else 0.0 for c in some]
     return [scale.at(c.params[parameter.name]) + aside for c, aside in zip(some, spread, strict=True)]
 
 
 def _draw_dots(
-    axes: Axes, search: Searched, some: Sequence[Tried], x: Sequence[float], y: Sequence[float]
+    axes: Axes, search: SearchFindings, some: Sequence[Candidate], x: Sequence[float], y: Sequence[float]
 ) -> None:
     last = search.candidates[-1].number
     axes.scatter(
@@ -125,9 +125,9 @@ def _draw_dots(
         linewidths=0,
         zorder=3,
     )
-    found = [i for i, candidate in enumerate(some) if candidate.row is not None]
-    if found:
-        search_axes.seen(axes, [x[i] for i in found], [y[i] for i in found])
+    confirmed = [i for i, candidate in enumerate(some) if candidate.number in search.rows]
+    if confirmed:
+        search_axes.seen(axes, [x[i] for i in confirmed], [y[i] for i in confirmed])
 
 
 def _is_crowded(scale: Scale, width_in: float) -> bool:
@@ -150,7 +150,7 @@ def _dress(axes: Axes, across: Scale, *, is_upright: bool) -> None:
         axes.set_xticks(list(across.ticks), [plain(text) for text in texts], rotation=90, fontsize=6)
 
 
-def _caption(search: Searched, shown: Sequence[Chosen], dots: int) -> str:
+def _caption(search: SearchFindings, shown: Sequence[Parameter], dots: int) -> str:
     sentences = ["Candidates against what was chosen; all else varies, too."]
     if any(p.name not in c.params for p in shown for c in search.candidates):
         sentences.append("What applies to some candidates only is shown of those.")

@@ -20,6 +20,7 @@ from study.records import Cell, Checkpoint, Pack, Trial
 from tasks import MODELS
 from tasks.stream import Purpose
 from tasks.stream_simd import fill_inputs
+from tests.study.builders import small_cell
 
 TRAINED = [name for name, model in MODELS.items() if {model.first, model.second} <= set(CODES)]
 ARITHMETIC: dict[str, Any] = {
@@ -88,7 +89,7 @@ def compare(pack: Pack) -> Any:
 
 @pytest.mark.parametrize("changes", [{}, {**ARITHMETIC, "hidden_size": 3}], ids=["simple", "arithmetic"])
 @pytest.mark.parametrize("model", TRAINED)
-def test_trajectories_agree_with_the_torch_engine(model, changes, small_cell):
+def test_trajectories_agree_with_the_torch_engine(model, changes):
     """After 200 updates of the same trials, both engines' weights agree to 1e-4, and so does what they measured."""
     changes = {"iterations": 199, "evaluate_every": 100, "batch_size": 64, "evaluation_rows": 500} | changes
     if MODELS[model].has_bounds:
@@ -124,7 +125,7 @@ RULES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("model", ["NMU", "gated-NAU-NMU"])
-def test_every_rule_agrees_with_the_torch_engine(model, rule, small_cell):
+def test_every_rule_agrees_with_the_torch_engine(model, rule):
     """So do they for every optimiser, regulariser, operation and odd size."""
     changes = {"iterations": 99, "evaluate_every": 50, "evaluation_rows": 500} | RULES[rule]
     if "sparsity_scaling" not in changes:
@@ -138,7 +139,7 @@ def test_every_rule_agrees_with_the_torch_engine(model, rule, small_cell):
 # --- the engine ---------------------------------------------------------------------------------------------------
 
 
-def test_threads_change_no_bit(small_cell):
+def test_threads_change_no_bit():
     """A pack's results are the same however many threads share it."""
     pack = Pack(tuple(Trial(small_cell(), seed) for seed in SEEDS))
     alone = trajectory(FusedEngine(), pack)
@@ -147,7 +148,7 @@ def test_threads_change_no_bit(small_cell):
         assert all((shared[name] == alone[name]).all() for name in alone)
 
 
-def test_it_says_what_it_refuses(small_cell):
+def test_it_says_what_it_refuses():
     """A unit without a gradient here is refused by name, and so is another device."""
     assert "NMU-normalized" in str(FusedEngine().refuses(small_cell("NMU-normalized")))
     assert [model for model in MODELS if FusedEngine().refuses(small_cell(model))] == ["NMU-normalized"]
@@ -155,7 +156,7 @@ def test_it_says_what_it_refuses(small_cell):
         FusedEngine().start(Pack((Trial(small_cell(), 0),)), device="cuda")
 
 
-def test_a_slice_stays_near_its_time(small_cell):
+def test_a_slice_stays_near_its_time():
     """A slice of no time makes few updates, even of a training that is known to be quick."""
     training = FusedEngine().start(Pack((Trial(small_cell(iterations=100_000), 0),)), device="cpu")
     for _ in range(5):
@@ -165,7 +166,7 @@ def test_a_slice_stays_near_its_time(small_cell):
 
 @pytest.mark.parametrize("rows", [1, 7, 100, 128, 1000])
 @pytest.mark.parametrize("size", [(1, 1), (4, 2), (100, 10), (300, 50)])
-def test_blocks_hold_a_batch(rows, size, small_cell):
+def test_blocks_hold_a_batch(rows, size):
     """Blocks are whole vectors, and no block is without a row."""
     cell: Cell = replace(small_cell(), input_size=size[0], hidden_size=size[1])
     block = block_rows(cell, 40 * 1024, rows)

@@ -15,6 +15,7 @@ from study.engine.gpu.emulated import EmulatedBlocks
 from study.errors import DeviceError
 from study.records import Pack, Trial
 from tasks import MODELS
+from tests.study.builders import small_cell, small_pack
 
 _needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
 
@@ -22,7 +23,7 @@ _needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is 
 @_needs_gpu
 @pytest.mark.parametrize("model", [name for name in MODELS if name != "NMU-normalized"])
 @pytest.mark.parametrize("sizes", [(4, 2, 16), (37, 3, 70)])
-def test_bits_are_those_of_the_emulation(model: str, sizes: tuple[int, int, int], small_cell: Any) -> None:
+def test_bits_are_those_of_the_emulation(model: str, sizes: tuple[int, int, int]) -> None:
     """Weights, moments and errors after some updates are bit for bit what the CPU computes by the same phases."""
     inputs, hidden, batch = sizes
     changes = {} if inputs == 4 else {"task": "arithmetic", "subset_ratio": 0.25, "overlap_ratio": 0.5}
@@ -38,14 +39,14 @@ def test_bits_are_those_of_the_emulation(model: str, sizes: tuple[int, int, int]
         np.testing.assert_array_equal(found[0][name], value, err_msg=name)
 
 
-def test_on_the_cpu_it_says_what_to_do(small_pack: Any) -> None:
+def test_on_the_cpu_it_says_what_to_do() -> None:
     """Asked to train on the CPU, it names the engine that does."""
     with pytest.raises(DeviceError, match="--engine fused"):
         ENGINES["fused-gpu"].start(small_pack(0), device="cpu")
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
-def test_without_a_gpu_it_says_what_to_do(small_pack: Any) -> None:
+def test_without_a_gpu_it_says_what_to_do() -> None:
     """Asked to train on a GPU that isn't there, it names the option that helps; and it counts no blocks."""
     engine: Any = ENGINES["fused-gpu"]
     pack: Pack = small_pack(0)

@@ -15,6 +15,7 @@ from study.engine.gpu.arrays import Choices, GpuArrays
 from study.engine.gpu.emulated import EmulatedBlocks
 from study.engine.gpu.layout import Shape, new_layout
 from study.records import Trial
+from tests.study.builders import small_cell
 
 # Each with another family of units, half of them for the oldest device.
 _MODELS = {"NMU": (9, 0), "NALU": (7, 0), "gated-NAU-NMU": (7, 0), "linear": (9, 0)}
@@ -49,7 +50,7 @@ def capability(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) 
     ],
     indirect=["capability"],
 )
-def test_kernels_compile_to_what_the_cpu_computes(model, capability, small_cell):
+def test_kernels_compile_to_what_the_cpu_computes(model, capability):
     """No product and sum become one, nothing is called, and training uses no float64."""
     shape, choices = asked(small_cell(model))
     layout = new_layout(shape)
@@ -71,7 +72,7 @@ def test_kernels_compile_to_what_the_cpu_computes(model, capability, small_cell)
 
 
 @pytest.mark.parametrize("capability", [(8, 0)], indirect=True)
-def test_machine_code_is_kept_on_disk(capability, small_cell, tmp_path, monkeypatch):
+def test_machine_code_is_kept_on_disk(capability, tmp_path, monkeypatch):
     """What was compiled is found again under its key alone; a disk that can't be written costs time only."""
     shape, choices = asked(small_cell())
     codes = kernels.compile_kernels(new_layout(shape), choices, capability)

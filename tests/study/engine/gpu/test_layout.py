@@ -13,6 +13,7 @@ from study.engine.compiled.codes import CODES
 from study.engine.gpu.engine import GpuEngine
 from study.engine.gpu.layout import MOST_HIDDEN, MOST_INPUTS, Layout, Shape, new_layout, refusal
 from tasks import MODELS
+from tests.study.builders import small_pack
 
 _MODELS = [m for m in MODELS.values() if m.first in CODES and m.second in CODES]
 
@@ -97,7 +98,7 @@ def test_rows_at_a_time_do_not_exceed_what_a_batch_needs():
     assert math.ceil(13 / new_layout(shape).rows) == 1
 
 
-def test_memory_is_that_of_the_trials_and_of_their_rows(small_pack):
+def test_memory_is_that_of_the_trials_and_of_their_rows():
     """The estimate grows by three numbers a parameter and a trial's tables."""
     engine = GpuEngine(emulated=True)
     one, two = (engine.memory_mb(small_pack(*range(n), hidden_size=10)) for n in (1, 2))

@@ -20,6 +20,7 @@ from study.engine.torch.step import sparsity_strengths
 from study.engine.update_rule import new_update_rule
 from study.records import Cell, Trial
 from tasks.stream import Purpose, inputs
+from tests.study.builders import small_cell
 
 # Every family of a first and of a second layer, every kind of weight; two passes over a batch, and slices of a row.
 CELLS: dict[str, dict[str, Any]] = {
@@ -34,7 +35,7 @@ CELLS: dict[str, dict[str, Any]] = {
 }
 
 
-def cell_of(name: str, small_cell: Any) -> Cell:
+def cell_of(name: str) -> Cell:
     changes = dict(CELLS[name])
     if changes.get("input_size", 4) != 4:
         changes |= {"task": "arithmetic", "subset_ratio": 0.25, "overlap_ratio": 0.5}
@@ -49,9 +50,9 @@ _COMPILED_FIRST = {"NMU, hidden 10", "NALU-separate", "gated-NAU-NMU", "NAC-mul-
 @pytest.fixture(
     params=[pytest.param(name, marks=() if name in _COMPILED_FIRST else pytest.mark.slow) for name in CELLS]
 )
-def cell(request: pytest.FixtureRequest, small_cell: Any) -> Cell:
+def cell(request: pytest.FixtureRequest) -> Cell:
     """Give a cell of each kind in turn."""
-    return cell_of(request.param, small_cell)
+    return cell_of(request.param)
 
 
 def test_an_update_is_that_of_the_fused_engine(cell):
@@ -81,7 +82,7 @@ def test_the_order_of_threads_is_of_no_consequence(cell):
 
 
 @pytest.mark.parametrize("ranges", [((1.1, 1.2),), ((-2.0, -1.0), (1.0, 2.0))])
-def test_inputs_are_the_bits_of_the_stream(ranges, small_cell):
+def test_inputs_are_the_bits_of_the_stream(ranges):
     """Each row that a block draws is the portable stream's, with 64-bit seeds too; rows past the end are the first."""
     cell = small_cell(
         "NALU", task="arithmetic", subset_ratio=0.25, overlap_ratio=0.5, input_size=37, batch_size=70,
@@ -135,7 +136,7 @@ def _drawn(
 
 
 @pytest.mark.parametrize("scaling", ["linear", "exponential"])
-def test_the_schedule_is_that_of_the_other_engines(scaling, small_cell):
+def test_the_schedule_is_that_of_the_other_engines(scaling):
     """λ is 0 up to its start, exact from its end on, and within float32's rounding in between."""
     linear = scaling == "linear"
     changes = {"sparsity_start": 1_000_003, "sparsity_end": 2_000_000} if linear else {}

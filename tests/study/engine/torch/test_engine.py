@@ -10,6 +10,7 @@ import torch
 
 from study.engine import ENGINES
 from study.records import Pack, Trial
+from tests.study.builders import small_cell
 
 
 @pytest.fixture
@@ -21,7 +22,7 @@ def threads() -> Iterator[int]:
     torch.set_num_threads(before)
 
 
-def test_threads_of_the_process_change_no_trial(threads, small_cell):
+def test_threads_of_the_process_change_no_trial(threads):
     """However many threads torch has, at the start or later, a trial is the same alone and in a pack, and they stay."""
     cell = small_cell(
         task="arithmetic",

@@ -11,6 +11,7 @@ from study.report import cells, groups
 from study.report.figures import heat_map
 from study.report.figures.names import KINDS
 from study.report.figures.style import INK, PAPER, render
+from tests.study.builders import published_cell, summaries_of
 
 
 def fields(axes):
@@ -54,7 +55,7 @@ def test_fields_are_the_rows():
     }
 
 
-def test_the_axes_are_the_two_keys_with_most_values(published_cell, summaries_of):
+def test_the_axes_are_the_two_keys_with_most_values():
     """Levels stand in order, the default first; other keys make panels, named by them."""
     found = [
         (published_cell(m, init_variance=v, learning_rate=lr, hidden_size=h), {"solved": 3, "unsolved": 1})

@@ -16,6 +16,7 @@ from study.report.figures.dots import SECONDS
 from study.report.figures.names import KINDS
 from study.report.figures.style import render
 from tasks import MODELS
+from tests.study.builders import published_cell, summaries_of
 
 
 def drawn(axes):
@@ -60,7 +61,7 @@ def test_cells_that_solved_nothing_have_no_solved_at(demo_rows):
     assert {round(y, 6) for _, y in drawn(axes)} == expected
 
 
-def test_no_line_leads_over_a_cell_that_solved_nothing(published_cell, summaries_of):
+def test_no_line_leads_over_a_cell_that_solved_nothing():
     """Where a cell in the middle has no solved-at, its neighbours aren't joined."""
     counts = ({"solved": 3}, {"unsolved": 3}, {"solved": 2, "unsolved": 1})
     found = [(published_cell("NMU", hidden_size=h), c) for h, c in zip((2, 3, 4), counts, strict=True)]
@@ -111,7 +112,7 @@ def test_curves_carry_symbols_and_labels(demo_rows):
     assert set(names[:4]) >= {"NMU, off", "NMU, late mild", "NAC•"}
 
 
-def test_published_numbers_are_laid_over(published_cell, summaries_of):
+def test_published_numbers_are_laid_over():
     """A published cell has the published rate drawn beside its own, and the legend names the source."""
     found = [(published_cell(m), {"solved": k, "unsolved": 20 - k}) for m, k in (("NMU", 18), ("NAC-mul", 0))]
     summaries = summaries_of(*found)
@@ -133,14 +134,14 @@ def test_published_numbers_are_laid_over(published_cell, summaries_of):
         [{"interpolation_range": ((0.0, 1.0),)}, {"interpolation_range": ((1.0, 2.0),)}],
     ],
 )
-def test_whatever_is_swept_can_be_drawn(published_cell, summaries_of, changes):
+def test_whatever_is_swept_can_be_drawn(changes):
     """One cell, numbers with a default among them, and names all find an x axis, with or without results."""
     for counts in ({"solved": 3, "unsolved": 1}, {"diverged": 4}, {"failed": 1, "pending": 3}):
         summaries = summaries_of(*((published_cell("NMU", **change), counts) for change in changes))
         assert render(panels.draw(cells(summaries, {})), "png")
 
 
-def test_an_error_of_exactly_zero_is_shown(published_cell, summaries_of):
+def test_an_error_of_exactly_zero_is_shown():
     """A logarithmic axis has no zero: errors of exactly zero are marked at its foot, with a legend and a tip."""
     (summary,) = summaries_of((published_cell("NMU"), {"solved": 3}))
     rows = cells([replace(summary, sparsity_error_mean=0.0, sparsity_error_interval=None)], {})
@@ -176,7 +177,7 @@ def test_a_long_name_of_the_x_axis_is_cut():
         assert box.width < figure.bbox.width / len(figure.axes)
 
 
-def test_an_interval_that_is_cut_is_told(published_cell, summaries_of):
+def test_an_interval_that_is_cut_is_told():
     """An interval far beyond all values doesn't flatten them: it is cut, and the caption says so."""
     (summary,) = summaries_of((published_cell("NMU"), {"solved": 3}))
     wide = replace(summary, solved_at_interval=(1000.0, 1e7))
@@ -186,7 +187,7 @@ def test_an_interval_that_is_cut_is_told(published_cell, summaries_of):
         assert found.figure.axes[1].get_ylim()[1] < 30
 
 
-def test_of_too_many_rows_the_first_are_drawn(published_cell, summaries_of):
+def test_of_too_many_rows_the_first_are_drawn():
     """A figure has at most 12 facets and 600 tips; the caption says how many rows it leaves out."""
     rates = [0.001 * i for i in range(1, 27)]
     found = [
@@ -216,7 +217,7 @@ def test_of_too_many_names_the_first_are_drawn():
     assert "The first 20 of 200 rows are shown." in found.caption
 
 
-def test_more_models_than_colours_still_differ(published_cell, summaries_of):
+def test_more_models_than_colours_still_differ():
     """No two curves of a figure look alike, also where colours come again and no line joins the points."""
     models = list(MODELS)[:12]
     found = [

@@ -14,6 +14,7 @@ from study.report.figures import survival
 from study.report.figures.names import KINDS
 from study.report.figures.style import INK, PALETTE, RULE, render
 from study.statistics import kaplan_meier
+from tests.study.builders import published_cell, summaries_of
 
 
 def curves(axes, colour=None):
@@ -75,7 +76,7 @@ def test_the_band_is_the_pointwise_interval():
         assert {tuple(np.round(point, 9)) for point in wanted} <= corners
 
 
-def test_methods_share_a_panel_for_each_size(published_cell, summaries_of):
+def test_methods_share_a_panel_for_each_size():
     """Four methods and nine sizes are nine panels of four curves, a colour a method."""
     found = [
         (published_cell(m, hidden_size=h), {"solved": 3, "unsolved": 2})
@@ -92,14 +93,14 @@ def test_methods_share_a_panel_for_each_size(published_cell, summaries_of):
     assert legend[:4] == ["NMU", "NAC•", "NALU", "NAU"]
 
 
-def test_few_models_share_one_panel(published_cell, summaries_of):
+def test_few_models_share_one_panel():
     """Models that only their names tell apart are curves of one panel."""
     found = [(published_cell(m), {"solved": 3, "unsolved": 2}) for m in ("NMU", "NAC-mul", "NALU")]
     (axes,) = survival.draw(cells(summaries_of(*found), {})).figure.axes
     assert len(curves(axes)) == 3
 
 
-def test_a_lone_curve_stands_before_the_others(published_cell, summaries_of):
+def test_a_lone_curve_stands_before_the_others():
     """One method at nine sizes is nine panels, each with the other eight in grey."""
     found = [(published_cell("NMU", hidden_size=h), {"solved": 3, "unsolved": 2}) for h in range(2, 11)]
     drawing = survival.draw(cells(summaries_of(*found), {}))

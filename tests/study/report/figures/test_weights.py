@@ -13,6 +13,7 @@ from study.report import cells, groups
 from study.report.figures import weights
 from study.report.figures.names import KINDS
 from study.report.figures.style import render
+from tests.study.builders import published_cell, summaries_of
 
 ROWS = groups([GroupSummary(values=("m",), seeds=9)], ["model"])
 
@@ -81,7 +82,7 @@ def test_matrices_don_t_overlap():
             assert apart
 
 
-def test_the_title_names_the_trial(published_cell, summaries_of):
+def test_the_title_names_the_trial():
     """Title and caption say model, hidden units, seed and outcome, also where nothing else varies."""
     rows = cells(summaries_of((published_cell("NMU", hidden_size=3), {"solved": 2})), {})
     found = weights.draw(rows, trial(W=[[1]]))

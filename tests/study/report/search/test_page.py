@@ -17,6 +17,7 @@ from study.report.figures.names import SEARCH
 from study.report.search import names as search_names
 from study.report.search import tables as search_tables
 from study.report.search.tables import MOST_CANDIDATES
+from tests.study.builders import report_of, search_of
 
 
 def columns(table):
@@ -25,7 +26,7 @@ def columns(table):
 
 
 @pytest.fixture(name="write")
-def _write(tmp_path, report_of, search_of):
+def _write(tmp_path):
     """Write the report of a search, or, with ``search=None``, of a study."""
 
     def write(folder="report", formats=tuple(kind for kind in FORMATS if kind != "pdf"), **changes):
@@ -37,7 +38,7 @@ def _write(tmp_path, report_of, search_of):
 
 
 @pytest.fixture(name="section")
-def _section(report_of):
+def _section():
     """Write a page, without figures, and cut out what it says of a search; empty if it has no such section."""
 
     def section(search, rows):
@@ -47,7 +48,7 @@ def _section(report_of):
     return section
 
 
-def test_winners_stand_with_their_choices_and_fresh_rates(search_of):
+def test_winners_stand_with_their_choices_and_fresh_rates():
     """A row a confirmed candidate: choices to three digits, the search's value with its seeds, the fresh interval."""
     search, rows = search_of(winners=(11, 6))
     found = columns(search_tables.winners_table(search, rows))
@@ -59,7 +60,7 @@ def test_winners_stand_with_their_choices_and_fresh_rates(search_of):
     assert found["fresh seeds"] == ["100", "100"]
 
 
-def test_fresh_rates_are_told_whatever_was_sought(search_of):
+def test_fresh_rates_are_told_whatever_was_sought():
     """A search for short times tells how often its winners succeed, too."""
     search, rows = search_of(["time_to_success"])
     found = columns(search_tables.winners_table(search, rows))
@@ -68,7 +69,7 @@ def test_fresh_rates_are_told_whatever_was_sought(search_of):
     assert re.fullmatch(r"[\d.]+k \[[\d.]+k, [\d.]+k\]", text)
 
 
-def test_where_search_and_fresh_seeds_are_of_different_trials_it_is_said(search_of, write):
+def test_where_search_and_fresh_seeds_are_of_different_trials_it_is_said(write):
     """Solved at counts unsolved trials in the search, and not in tables: page, Markdown and captions say so."""
     objectives = ["success_rate", "solved_at", "sparsity_error"]
     text = search_names.objectives_note(search_of(objectives)[0])
@@ -81,7 +82,7 @@ def test_where_search_and_fresh_seeds_are_of_different_trials_it_is_said(search_
     assert text in files["report.md"].read_text()
 
 
-def test_all_candidates_are_listed_with_the_front_set_off(search_of):
+def test_all_candidates_are_listed_with_the_front_set_off():
     """Each has its row, round counted from one; what doesn't apply is a dash."""
     search, _ = search_of(winners=(11,))
     found = columns(search_tables.candidates_table(search))
@@ -92,7 +93,7 @@ def test_all_candidates_are_listed_with_the_front_set_off(search_of):
     assert found["front"][11] == "confirmed"
 
 
-def test_of_very_many_candidates_the_table_has_some(search_of, section):
+def test_of_very_many_candidates_the_table_has_some(section):
     """The front is among the 500, and the page says where the others are."""
     search, rows = search_of(count=MOST_CANDIDATES + 100, winners=(11, 577))
     found = columns(search_tables.candidates_table(search))
@@ -103,7 +104,7 @@ def test_of_very_many_candidates_the_table_has_some(search_of, section):
     assert len(search_tables.candidates_rows(search).rows) == MOST_CANDIDATES + 100
 
 
-def test_words_say_how_the_search_went(search_of):
+def test_words_say_how_the_search_went():
     """Sampler, candidates, rounds, impossible suggestions, budget and fresh seeds are told."""
     search, _ = search_of()
     assert search_tables.progress_note(search) == (
@@ -119,7 +120,7 @@ def test_words_say_how_the_search_went(search_of):
     assert "suggested 0 candidates" in search_tables.progress_note(none_yet)
 
 
-def test_importance_is_a_line(search_of):
+def test_importance_is_a_line():
     """The most important comes first; of unknown importance nothing is said."""
     search, _ = search_of(["success_rate", "time_to_success"])
     assert search_tables.importance_line(search) == (
@@ -128,7 +129,7 @@ def test_importance_is_a_line(search_of):
     assert search_tables.importance_line(search_of(importance={})[0]) == ""
 
 
-def test_the_terminal_shows_the_winners_and_what_mattered(search_of):
+def test_the_terminal_shows_the_winners_and_what_mattered():
     """A column a winner, so that no line breaks."""
     console = Console(width=100, record=True, file=io.StringIO())
     show_search(console, *search_of(["success_rate", "time_to_success"], winners=(11, 6)))
@@ -139,7 +140,7 @@ def test_the_terminal_shows_the_winners_and_what_mattered(search_of):
     assert any(line.startswith("What mattered") for line in lines)
 
 
-def test_of_many_winners_the_terminal_shows_the_first(search_of):
+def test_of_many_winners_the_terminal_shows_the_first():
     """The others are in the files, and the terminal says so."""
     console = Console(width=200, record=True, file=io.StringIO())
     show_search(console, *search_of(winners=tuple(range(9))))
@@ -219,7 +220,7 @@ def test_the_same_search_gives_the_same_bytes(write):
         assert path.read_bytes() == second[name].read_bytes(), name
 
 
-def test_what_people_wrote_is_escaped(search_of, section):
+def test_what_people_wrote_is_escaped(section):
     """The winner's file repeats names from the study's file: in the page they are text."""
     search, rows = search_of(file="question: </code><script>alert(1)</script>\n")
     text = section(search, rows)
@@ -228,7 +229,7 @@ def test_what_people_wrote_is_escaped(search_of, section):
     assert section(None, rows) == ""
 
 
-def test_some_of_many_are_spread_evenly(search_of):
+def test_some_of_many_are_spread_evenly():
     """The front is kept whole if there is room, the others are taken at equal steps, in order."""
     search, _ = search_of(count=100, winners=(50, 99))
     numbers = [candidate.number for candidate in search_names.selected(search, 10)]

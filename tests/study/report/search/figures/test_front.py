@@ -9,11 +9,12 @@ from study.report.figures.names import KINDS
 from study.report.figures.style import render
 from study.report.search.figures import front
 from study.report.search.figures.axes import CANDIDATE
+from tests.study.builders import search_of
 
 BOTH = ["success_rate", "time_to_success"]
 
 
-def test_candidates_stand_at_their_first_two_values(search_of):
+def test_candidates_stand_at_their_first_two_values():
     """Success rate across, time up in thousands of iterations."""
     search, rows = search_of(BOTH)
     (axes,) = front.draw(search, rows).figure.axes
@@ -25,7 +26,7 @@ def test_candidates_stand_at_their_first_two_values(search_of):
     assert "10³ iterations" in axes.get_ylabel()
 
 
-def test_the_front_is_joined(search_of):
+def test_the_front_is_joined():
     """A line leads through the candidates of the front in the order of the first objective."""
     search, rows = search_of(BOTH, winners=(11, 6, 10))
     (axes,) = front.draw(search, rows).figure.axes
@@ -33,7 +34,7 @@ def test_the_front_is_joined(search_of):
     assert any(list(line.get_xdata()) == joined and line.get_linestyle() == "-" for line in axes.lines)
 
 
-def test_confirmed_candidates_have_both_intervals(search_of):
+def test_confirmed_candidates_have_both_intervals():
     """A diamond is at what fresh seeds say, with a bar along either axis; dashes lead to it from the search's value."""
     search, rows = search_of(BOTH, winners=(11, 6))
     found = front.draw(search, rows)
@@ -51,7 +52,7 @@ def test_confirmed_candidates_have_both_intervals(search_of):
     )
 
 
-def test_a_third_objective_is_told_and_nothing_is_joined(search_of):
+def test_a_third_objective_is_told_and_nothing_is_joined():
     """In two of three dimensions a line would mean nothing."""
     search, rows = search_of([*BOTH, "sparsity_error"], winners=(11, 6, 10))
     found = front.draw(search, rows)
@@ -60,7 +61,7 @@ def test_a_third_objective_is_told_and_nothing_is_joined(search_of):
     assert [line.get_linestyle() for line in drawn] == ["None"]
 
 
-def test_without_winners_the_front_is_the_searchs_own(search_of):
+def test_without_winners_the_front_is_the_searchs_own():
     """While the search goes on no diamond is there, and the caption says why."""
     search, rows = search_of(BOTH, winners=())
     found = front.draw(search, rows)
@@ -68,7 +69,7 @@ def test_without_winners_the_front_is_the_searchs_own(search_of):
     assert "No candidate has been confirmed yet." in found.caption
 
 
-def test_there_is_no_front_of_one_objective_or_without_candidates(search_of):
+def test_there_is_no_front_of_one_objective_or_without_candidates():
     """Then there is nothing to weigh against each other."""
     search, rows = search_of()
     assert front.draw(search, rows) is None
@@ -76,7 +77,7 @@ def test_there_is_no_front_of_one_objective_or_without_candidates(search_of):
     assert front.draw(*search_of(BOTH, count=0, winners=())) is None
 
 
-def test_the_same_figure_has_the_same_bytes(search_of):
+def test_the_same_figure_has_the_same_bytes():
     """Two drawings of the same search are the same files."""
     first, second = (front.draw(*search_of(BOTH)) for _ in range(2))
     for kind in KINDS:

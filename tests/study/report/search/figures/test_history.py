@@ -9,6 +9,7 @@ from study.report.figures.names import KINDS
 from study.report.figures.style import render
 from study.report.search.figures import history
 from study.report.search.figures.axes import CANDIDATE, CONFIRMED, MOST_DOTS
+from tests.study.builders import search_of
 
 
 def dots(axes):
@@ -25,7 +26,7 @@ def line(axes, style):
     return np.asarray(found.get_xdata()), np.asarray(found.get_ydata())
 
 
-def test_each_candidate_is_a_dot_whose_size_grows_with_its_seeds(search_of):
+def test_each_candidate_is_a_dot_whose_size_grows_with_its_seeds():
     """A dot stands at the candidate's number and value; more seeds make it larger."""
     search, rows = search_of()
     (axes,) = history.draw(search, rows).figure.axes
@@ -39,7 +40,7 @@ def test_each_candidate_is_a_dot_whose_size_grows_with_its_seeds(search_of):
 
 
 @pytest.mark.parametrize(("name", "best"), [("success_rate", np.maximum), ("time_to_success", np.minimum)])
-def test_the_line_is_the_best_so_far(search_of, name, best):
+def test_the_line_is_the_best_so_far(name, best):
     """It follows the greatest value of what is sought high, the least of what is sought low."""
     search, rows = search_of([name])
     (axes,) = history.draw(search, rows).figure.axes
@@ -49,7 +50,7 @@ def test_the_line_is_the_best_so_far(search_of, name, best):
     assert drawn == pytest.approx(values / unit)
 
 
-def test_the_winner_has_its_fresh_rate_with_its_interval(search_of):
+def test_the_winner_has_its_fresh_rate_with_its_interval():
     """A diamond stands at 90 of 100, its bar reaches as far as Wilson's interval, and its tip says so."""
     search, rows = search_of()
     found = history.draw(search, rows)
@@ -63,7 +64,7 @@ def test_the_winner_has_its_fresh_rate_with_its_interval(search_of):
     assert any(text.startswith("#0: success rate, lower end 0.00, 5 seeds; NMU") for text in found.tips.texts)
 
 
-def test_a_panel_an_objective_with_an_axis_in_its_unit(search_of):
+def test_a_panel_an_objective_with_an_axis_in_its_unit():
     """Each objective has a panel; times are in thousands of iterations, errors on a logarithmic axis."""
     search, rows = search_of(["success_rate", "time_to_success", "sparsity_error"])
     grid = history.draw(search, rows).figure.axes
@@ -77,7 +78,7 @@ def test_a_panel_an_objective_with_an_axis_in_its_unit(search_of):
     assert [axes.get_xlabel() for axes in grid][:2] == ["", ""]
 
 
-def test_rounds_are_parted(search_of):
+def test_rounds_are_parted():
     """Between the last of a round and the first of the next stands a line."""
     search, rows = search_of(count=30)
     (axes,) = history.draw(search, rows).figure.axes
@@ -89,7 +90,7 @@ def test_rounds_are_parted(search_of):
     assert upright == [11.5, 23.5]
 
 
-def test_without_winners_nothing_is_confirmed(search_of):
+def test_without_winners_nothing_is_confirmed():
     """While the search goes on there is no diamond, and the caption says that nothing is confirmed."""
     search, rows = search_of(winners=())
     found = history.draw(search, rows)
@@ -98,14 +99,14 @@ def test_without_winners_nothing_is_confirmed(search_of):
     assert not any("confirmed" in text.get_text() for text in found.figure.legends[0].get_texts())
 
 
-def test_there_is_nothing_without_candidates(search_of):
+def test_there_is_nothing_without_candidates():
     """No search and a search that has tried nothing make no figure."""
     search, rows = search_of(count=0, winners=())
     assert history.draw(None, rows) is None
     assert history.draw(search, rows) is None
 
 
-def test_of_very_many_candidates_some_are_shown(search_of):
+def test_of_very_many_candidates_some_are_shown():
     """A file stays small; the front is among what is shown, and the caption says how much that is."""
     search, rows = search_of(count=2 * MOST_DOTS, winners=(11,))
     found = history.draw(search, rows)
@@ -115,7 +116,7 @@ def test_of_very_many_candidates_some_are_shown(search_of):
     assert f"{MOST_DOTS:,} of {2 * MOST_DOTS:,} candidates are shown" in found.caption
 
 
-def test_the_same_figure_has_the_same_bytes(search_of):
+def test_the_same_figure_has_the_same_bytes():
     """Two drawings of the same search are the same files."""
     first, second = (history.draw(*search_of(["success_rate", "sparsity_error"])) for _ in range(2))
     for kind in KINDS:

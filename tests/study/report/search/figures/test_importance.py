@@ -7,9 +7,10 @@ import pytest
 from study.report.figures.names import KINDS
 from study.report.figures.style import render
 from study.report.search.figures import importance
+from tests.study.builders import search_of
 
 
-def test_bars_are_the_shares_the_most_important_first(search_of):
+def test_bars_are_the_shares_the_most_important_first():
     """Each bar is as long as the share, which is written at its end."""
     search, _ = search_of()
     found = importance.draw(search)
@@ -26,7 +27,7 @@ def test_bars_are_the_shares_the_most_important_first(search_of):
     assert found.tips.texts[0] == "learning rate: 0.50 of what mattered for success rate, lower end"
 
 
-def test_several_objectives_stand_beside_each_other(search_of):
+def test_several_objectives_stand_beside_each_other():
     """The order is that of the mean; one that isn't known for an objective counts as nothing there."""
     shares = {"success_rate": {"learning_rate": 0.9, "model": 0.1}, "time_to_success": {"sparsity_end": 1.0}}
     search, _ = search_of(["success_rate", "time_to_success"], importance=shares)
@@ -42,13 +43,13 @@ def test_several_objectives_stand_beside_each_other(search_of):
     assert "Only what all candidates have is compared." in found.caption
 
 
-def test_unknown_importance_makes_no_figure(search_of):
+def test_unknown_importance_makes_no_figure():
     """Too few candidates tell nothing; nor does no search."""
     assert importance.draw(None) is None
     assert importance.draw(search_of(importance={})[0]) is None
 
 
-def test_the_same_figure_has_the_same_bytes(search_of):
+def test_the_same_figure_has_the_same_bytes():
     """Two drawings of the same search are the same files."""
     first, second = (importance.draw(search_of()[0]) for _ in range(2))
     for kind in KINDS:

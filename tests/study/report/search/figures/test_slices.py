@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from study.report import Chosen
+from study.analysis.search import Parameter
 from study.report.figures.names import KINDS
 from study.report.figures.style import render
 from study.report.search.figures import slices
+from tests.study.builders import search_of
 
 
 def dots(axes):
@@ -22,7 +25,7 @@ def panels(found):
     return {axes.get_xlabel(): axes for axes in found.figure.axes}
 
 
-def test_a_panel_a_parameter_with_its_own_axis(search_of):
+def test_a_panel_a_parameter_with_its_own_axis():
     """Numbers stand to scale, factors on a logarithmic axis, in the units of their titles."""
     search, rows = search_of()
     grid = panels(slices.draw(search, rows))
@@ -36,7 +39,7 @@ def test_a_panel_a_parameter_with_its_own_axis(search_of):
     assert ticks == ["10⁻⁴", "0.001", "0.01", "0.1"]
 
 
-def test_what_applies_to_some_is_shown_of_those(search_of):
+def test_what_applies_to_some_is_shown_of_those():
     """A model's own range has dots of that model's candidates alone, and the caption says so."""
     search, rows = search_of()
     found = slices.draw(search, rows)
@@ -46,7 +49,7 @@ def test_what_applies_to_some_is_shown_of_those(search_of):
     assert "What applies to some candidates only is shown of those." in found.caption
 
 
-def test_choices_are_names_and_their_dots_are_spread(search_of):
+def test_choices_are_names_and_their_dots_are_spread():
     """Each name has a place; dots are less than half a place from it, no two at one x."""
     search, rows = search_of()
     axes = panels(slices.draw(search, rows))["model"]
@@ -57,24 +60,24 @@ def test_choices_are_names_and_their_dots_are_spread(search_of):
     assert len(set(places[:, 0])) == len(search.candidates)
 
 
-def test_dots_grow_denser_with_time(search_of):
+def test_dots_grow_denser_with_time():
     """The first candidate is the faintest, the last the densest."""
     _, density = dots(panels(slices.draw(*search_of()))["learning rate"])
     assert (np.diff(density) > 0).all()
 
 
-def test_long_names_stand_upright(search_of):
+def test_long_names_stand_upright():
     """Names that don't fit beside each other are turned, and cut if they are very long."""
     search, rows = search_of()
     names = tuple(f"a-very-long-choice-{i}" for i in range(8))
     some = tuple(
-        type(c)(number=c.number, round=0, params={"optimizer": names[c.number % 8]}, seeds=5, values=c.values)
-        for c in search.candidates
+        replace(c, round=0, params={"optimizer": names[c.number % 8]}, seeds=5) for c in search.candidates
     )
     named = {
-        "parameters": (Chosen(name="optimizer", choices=names),) * 1,
+        "parameters": (Parameter("optimizer", "optimizer", choices=names),),
         "candidates": some,
         "importance": {},
+        "rows": {},
     }
     search, rows = search_of(**named)
     (axes,) = slices.draw(search, rows).figure.axes
@@ -84,18 +87,15 @@ def test_long_names_stand_upright(search_of):
     assert all(len(label.get_text()) <= 12 for label in labels)
 
 
-def test_several_objectives_have_their_rows(search_of):
+def test_several_objectives_have_their_rows():
     """Each objective repeats the panels under its own y axis; of too many parameters the most important are shown."""
     search, rows = search_of(["success_rate", "time_to_success", "sparsity_error"])
     found = slices.draw(search, rows)
     assert len(found.figure.axes) == 12
     assert [axes.get_ylabel() != "" for axes in found.figure.axes] == [True, False, False, False] * 3
-    more = tuple(Chosen(name=f"p{i}", low=0, high=1) for i in range(3))
+    more = tuple(Parameter(f"p{i}", f"p{i}", low=0, high=1) for i in range(3))
     many = tuple(
-        type(c)(
-            number=c.number, round=0, params=c.params | {p.name: 0.5 for p in more}, seeds=5, values=c.values
-        )
-        for c in search.candidates
+        replace(c, round=0, params=c.params | {p.name: 0.5 for p in more}, seeds=5) for c in search.candidates
     )
     search, rows = search_of(
         ["success_rate", "time_to_success", "sparsity_error"],
@@ -109,19 +109,19 @@ def test_several_objectives_have_their_rows(search_of):
     assert "The first 4 of 7 parameters are shown." in found.caption
 
 
-def test_there_is_nothing_without_candidates(search_of):
+def test_there_is_nothing_without_candidates():
     """No search and a search that has tried nothing make no figure."""
     search, rows = search_of(count=0, winners=())
     assert slices.draw(None, rows) is None
     assert slices.draw(search, rows) is None
 
 
-def test_one_candidate_is_enough(search_of):
+def test_one_candidate_is_enough():
     """A search of one candidate, which was confirmed, is drawn."""
     assert render(slices.draw(*search_of(count=1, winners=(0,))), "svg")
 
 
-def test_the_same_figure_has_the_same_bytes(search_of):
+def test_the_same_figure_has_the_same_bytes():
     """Two drawings of the same search are the same files."""
     first, second = (slices.draw(*search_of()) for _ in range(2))
     for kind in KINDS:

@@ -1,0 +1,237 @@
+"""Cells, packs, results, searches and reports that tests begin with: plain functions, one for each kind of thing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from study.analysis.aggregate import CellSummary, aggregate
+from study.analysis.contrasts import contrasts
+from study.analysis.headline import headline
+from study.analysis.search import Candidate, Parameter, SearchFindings
+from study.arrow import results_table
+from study.records import Cell, Outcome, Pack, Result, Trial
+from study.report import Report, ResultRows, cells, cells_rows, with_published
+from study.search.objectives import OBJECTIVES
+from study.spec import canonical_cell
+from tasks import MODELS
+
+
+def published_cell(model: str = "NMU", **changes: Any) -> Cell:
+    """Build the published simple-task cell of a model for multiplication, with some fields changed."""
+    return replace(canonical_cell("simple", model, {"operation": "mul"}), **changes)
+
+
+def arithmetic_cell(model: str = "NMU", **changes: Any) -> Cell:
+    """Build the published arithmetic-task cell of a model for multiplication, with some fields changed."""
+    return replace(canonical_cell("arithmetic", model, {"operation": "mul"}), **changes)
+
+
+def small_cell(model: str = "NMU", **changes: Any) -> Cell:
+    """Build a cell of the simple task with a short run, in the middle of which the sparsity schedule is on."""
+    small: dict[str, Any] = {
+        "batch_size": 16,
+        "iterations": 40,
+        "evaluate_every": 10,
+        "best_step_window": 3,
+        "evaluation_rows": 50,
+    }
+    if MODELS[model].has_bounds:
+        small |= {"sparsity_strength": 10.0, "sparsity_start": 10, "sparsity_end": 30}
+        small |= {"sparsity_shape": "linear", "sparsity_scaling": "linear"}
+    return published_cell(model, **small | changes)
+
+
+def small_pack(*seeds: int, model: str = "NMU", **changes: Any) -> Pack:
+    """Build a pack of one small cell."""
+    cell = small_cell(model, **changes)
+    return Pack(tuple(Trial(cell, seed) for seed in seeds))
+
+
+def exact_result(trial: Trial, **changes: Any) -> Result:
+    """Build a solved trial's result of numbers that must come back to the last bit."""
+    result = Result(
+        trial=trial,
+        outcome=Outcome.SOLVED,
+        threshold=0.1 + 0.2,
+        best_iteration=1000,
+        validation_mse=1 / 3,
+        test_mse=1e-300,
+        sparsity_error=5e-324,
+        solved_at_iteration=1000,
+        iterations=trial.cell.iterations,
+        training_s=1.1,
+        engine="torch",
+        device="cpu",
+    )
+    return replace(result, **changes)
+
+
+def results_of(cell: Cell, **counts: int) -> list[Result]:
+    """Build a cell's results, with a number of trials for each outcome."""
+    outcomes = [Outcome(name) for name, count in counts.items() for _ in range(count)]
+    return [
+        Result(
+            trial=Trial(cell, seed),
+            outcome=outcome,
+            solved_at_iteration=10_000 + 1000 * seed if outcome is Outcome.SOLVED else None,
+            sparsity_error=1e-5 * (seed + 1) if outcome is Outcome.SOLVED else None,
+            training_s=0.0 if outcome is Outcome.FAILED else 2.0,
+            iterations=cell.iterations,
+            error="killed" if outcome is Outcome.FAILED else None,
+        )
+        for seed, outcome in enumerate(outcomes)
+    ]
+
+
+def summaries_of(*cells: tuple[Cell, dict[str, int]]) -> list[CellSummary]:
+    """Build the summaries of cells, with a number of trials for each outcome or ``pending``."""
+    planned = {cell: sum(counts.values()) for cell, counts in cells}
+    results = [
+        result
+        for cell, counts in cells
+        for result in results_of(cell, **{k: v for k, v in counts.items() if k != "pending"})
+    ]
+    return aggregate(results_table(results), planned=planned)
+
+
+def report_of(
+    summaries: Sequence[CellSummary], labels: Mapping[str, Mapping[str, str]] | None = None, **changes: Any
+) -> Report:
+    """Put together the report of a study, as `study.results.study` does."""
+    rows = cells(summaries, labels or {})
+    tests = contrasts(rows)
+    content: dict[str, Any] = {
+        "name": "demo",
+        "question": "How often?",
+        "rows": rows,
+        "data": cells_rows(summaries, labels or {}),
+        "command": "study report demo",
+        "headline": headline(rows, tests),
+        "contrasts": tests,
+        "against": with_published(summaries),
+        "notes": ["a note"],
+        "provenance": [{"git_commit": "abc", "packages": {"torch": "2.13.0"}, "dirty": False}],
+    }
+    return Report(**content | changes)
+
+
+PARAMETERS = (
+    Parameter("model", "model", choices=("NMU", "NAC-mul")),
+    Parameter("learning_rate", "learning_rate", low=1e-4, high=1e-1, is_log=True),
+    Parameter("sparsity_end", "sparsity_end", low=1000, high=20000),
+    Parameter("NMU.sparsity_strength", "sparsity_strength", low=0.03, high=30, is_log=True),
+)
+
+
+def candidate_of(number: int, objectives: Sequence[str]) -> Candidate:
+    """Build a candidate whose parameters and values follow from its number."""
+    values = {"success_rate": (number % 12) / 12, "time_to_success": 15_000.0 - 500 * (number % 7)}
+    values["solved_at"] = values["time_to_success"] - 2000
+    values["sparsity_error"] = 10.0 ** -(number % 5)
+    params: dict[str, Any] = {
+        "model": "NAC-mul" if number % 4 == 1 else "NMU",
+        "learning_rate": 10.0 ** (-4 + 3 * (number * 0.618 % 1)),
+        "sparsity_end": 1000 + (number * 733) % 19_000,
+    }
+    if params["model"] == "NMU":
+        params["NMU.sparsity_strength"] = 0.03 * 10 ** (3 * (number * 0.382 % 1))
+    return Candidate(
+        number=number,
+        round=number // 12,
+        params=params,
+        cell_id=f"cell-{number}",
+        seeds=(5, 15, 40)[number % 3],
+        values=tuple(values[name] for name in objectives),
+    )
+
+
+def search_of(
+    objectives: Sequence[str] = ("success_rate",),
+    count: int = 30,
+    winners: Sequence[int] = (11,),
+    **changes: Any,
+) -> tuple[SearchFindings, ResultRows]:
+    """Build a search and the rows of its confirmed candidates; the first of them solved 90 of 100 trials."""
+    candidates = tuple(candidate_of(number, objectives) for number in range(count))
+    cells_of = [published_cell("NMU", init_variance=0.01 * (row + 1)) for row in range(max(1, len(winners)))]
+    summaries = summaries_of(*((c, {"solved": 90 - i, "unsolved": 10 + i}) for i, c in enumerate(cells_of)))
+    labels = {c.id: {"candidate": f"#{number}"} for c, number in zip(cells_of, winners, strict=False)}
+    shares = {"learning_rate": 0.5, "sparsity_end": 0.3, "NMU.sparsity_strength": 0.15, "model": 0.05}
+    content: dict[str, Any] = {
+        "objectives": tuple(OBJECTIVES[name] for name in objectives),
+        "parameters": PARAMETERS,
+        "candidates": candidates,
+        "front": frozenset(winners),
+        "rows": {number: row for row, number in enumerate(winners)},
+        "importance": dict.fromkeys(objectives, shares),
+        "trials": sum(candidate.seeds for candidate in candidates),
+        "budget": 600,
+        "fresh": 100,
+        "impossible": 2,
+        "sampler": "TPE, Optuna 5.0.0",
+        "is_over": bool(winners),
+        "file": "study: demo-winner\nseeds: [40, 41]\n" if winners else "",
+    }
+    return SearchFindings(**content | changes), cells(summaries, labels)
+
+
+class Dashboard:
+    """Links like those into MLflow's dashboard."""
+
+    def trial(self, trial_id: str) -> str:
+        """Return the address of a trial's page."""
+        return f"http://127.0.0.1:5000/#/runs?trial={trial_id}&more=1"
+
+    def cell(self, cell_id: str) -> str:
+        """Return the address of a cell's page."""
+        return f"http://127.0.0.1:5000/#/runs?cell={cell_id}"
+
+
+def listed(summaries: Sequence[CellSummary]) -> pa.Table:
+    """Build a table of the trials that summaries count."""
+    rows = [
+        {
+            "row": row,
+            "cell_id": s.cell_id,
+            "trial_id": Trial(s.cell, seed).id,
+            "seed": seed,
+            "outcome": outcome,
+            "solved_at_iteration": 10_000 + 1000 * seed if outcome == "solved" else None,
+            "sparsity_error": 1e-5 * (seed + 1),
+            "test_mse": 0.25,
+            "training_s": 2.0,
+            "error": "it <crashed>" if outcome == "failed" else None,
+        }
+        for row, s in enumerate(summaries)
+        for seed, outcome in enumerate(
+            name for name in ("solved", "unsolved", "diverged", "failed") for _ in range(getattr(s, name))
+        )
+    ]
+    return pa.Table.from_pylist(rows)
+
+
+def demo() -> tuple[list[CellSummary], dict[str, dict[str, str]]]:
+    """Build a small study like the demo (two schedules, and a model without one) and its labels."""
+    schedules: dict[str, dict[str, Any]] = {
+        "off": {"sparsity_strength": None, "sparsity_start": None, "sparsity_end": None},
+        "late mild": {"sparsity_strength": 1.0, "sparsity_start": 30_000, "sparsity_end": 60_000},
+    }
+    cells, labels = [], {}
+    for hidden_size in (2, 3, 10):
+        for rank, (label, schedule) in enumerate(schedules.items()):
+            cell = published_cell("NMU", hidden_size=hidden_size, iterations=100_000, **schedule)
+            cells.append((cell, {"solved": 8 - rank, "unsolved": 2 + rank}))
+            labels[cell.id] = {"schedule": label}
+        cell = published_cell("NAC-mul", hidden_size=hidden_size, iterations=100_000)
+        counts = {
+            2: {"solved": 1, "diverged": 9},
+            3: {"failed": 1, "solved": 2, "pending": 7},
+            10: {"unsolved": 10},
+        }
+        cells.append((cell, counts[hidden_size]))
+        labels[cell.id] = {}
+    return summaries_of(*cells), labels

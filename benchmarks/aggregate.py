@@ -47,9 +47,7 @@ def outcomes(trials: int, cells: int, seed: int = 1) -> pa.Table:
 
 def all_columns(table: pa.Table) -> pa.Table:
     """Give the same outcomes all the columns of a study's results, those that don't matter equal in every row."""
-    row: dict[str, Any] = result_row(
-        Result(trial=Trial(published_cell("NMU", 100, 2), 0), outcome="unsolved")
-    )  # type: ignore[arg-type]
+    row: dict[str, Any] = result_row(Result(trial=Trial(published_cell("NMU", 100, 2), 0), outcome="unsolved"))  # type: ignore[arg-type]
     given: dict[str, Any] = {name: table[name] for name in table.column_names if name in RESULT_SCHEMA.names}
     given["trial_id"] = pa.array([f"{number:032x}" for number in range(len(table))])
     given["cell_id"] = pa.array(np.char.add("cell", (np.arange(len(table)) // 100).astype(str)))
@@ -59,9 +57,7 @@ def all_columns(table: pa.Table) -> pa.Table:
     for name in ("test_mse", "validation_mse"):
         given[name] = table["sparsity_error"]
     columns = [
-        given[name]
-        if name in given
-        else pa.repeat(pa.scalar(row[name], RESULT_SCHEMA.field(name).type), len(table))
+        given[name] if name in given else pa.repeat(pa.scalar(row[name], RESULT_SCHEMA.field(name).type), len(table))
         for name in RESULT_SCHEMA.names
     ]
     return pa.table(columns, names=RESULT_SCHEMA.names).cast(RESULT_SCHEMA)
@@ -94,9 +90,7 @@ def main(words: Sequence[str] | None = None) -> None:
                 for kind, file in ((FEW, few), (ALL, everything)):
                     measured[kind].append((*report(file, Path(folder) / "out"), start_s))
             for kind, turns in measured.items():
-                wall_s, user_s, peak_mib, start_s = (
-                    statistics.median(column) for column in zip(*turns, strict=True)
-                )
+                wall_s, user_s, peak_mib, start_s = (statistics.median(column) for column in zip(*turns, strict=True))
                 tell(f"{kind}, {cells} cells: {wall_s:.1f} s, {user_s:.1f} s of CPU, {peak_mib:.0f} MiB")
                 rows.append(
                     {

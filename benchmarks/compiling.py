@@ -105,9 +105,7 @@ def main(words: Sequence[str] | None = None) -> None:
         trainer(models, Path(folder)) as loaded,
     ):
         tell(f"compiled in {compiled.begin_s:.1f} s of CPU, loaded in {loaded.begin_s:.1f}")
-        measures = {
-            (model, one): partial(one.measure, model) for model in models for one in (compiled, loaded)
-        }
+        measures = {(model, one): partial(one.measure, model) for model in models for one in (compiled, loaded)}
         measured = in_turns(measures, rounds=arguments.rounds, seconds=arguments.seconds)
     rows = [
         {

@@ -226,9 +226,7 @@ def main(words: Sequence[str] | None = None) -> None:
     known = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     known.add_argument("--studies", type=int, default=10_000, help="synthetic studies of each law and size")
     known.add_argument("--seed", type=int, default=0)
-    known.add_argument(
-        "--out", type=Path, help="CSV file to write; a JSON file beside it says where it comes from"
-    )
+    known.add_argument("--out", type=Path, help="CSV file to write; a JSON file beside it says where it comes from")
     arguments = known.parse_args(words)
     rows = []
     for interval, law, study, truth in cases():

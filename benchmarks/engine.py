@@ -43,9 +43,7 @@ PLAIN = Way("plain loop", 1)
 
 def ways(cell: Cell, packs: Sequence[int], device: str) -> list[Way]:
     """List the ways to train a cell."""
-    able = [
-        name for name, engine in ENGINES.items() if device in engine.devices and engine.refuses(cell) is None
-    ]
+    able = [name for name, engine in ENGINES.items() if device in engine.devices and engine.refuses(cell) is None]
     return [PLAIN, *(Way(name, pack) for name in able for pack in packs)]
 
 
@@ -58,9 +56,7 @@ def measurement(cell: Cell, way: Way, device: str) -> Measure:
 
 def rows_of(cell: Cell, arguments: Namespace) -> list[dict[str, Any]]:
     """Measure one shape."""
-    measures = {
-        way: measurement(cell, way, arguments.device) for way in ways(cell, arguments.packs, arguments.device)
-    }
+    measures = {way: measurement(cell, way, arguments.device) for way in ways(cell, arguments.packs, arguments.device)}
     measured = in_turns(measures, rounds=arguments.rounds, seconds=arguments.seconds)
     return [
         {

@@ -166,9 +166,7 @@ def parser(doc: str | None, *, rounds: int, seconds: float) -> ArgumentParser:
     made = ArgumentParser(description=doc, formatter_class=RawDescriptionHelpFormatter)
     made.add_argument("--rounds", type=int, default=rounds)
     made.add_argument("--seconds", type=float, default=seconds, help="of each measurement")
-    made.add_argument(
-        "--out", type=Path, help="CSV file to write; a JSON file beside it says where it comes from"
-    )
+    made.add_argument("--out", type=Path, help="CSV file to write; a JSON file beside it says where it comes from")
     return made
 
 
@@ -194,6 +192,4 @@ def finish(rows: Sequence[Mapping[str, Any]], arguments: Namespace, **more: Any)
         "processor": llvmlite.binding.get_host_cpu_name(),
         "cores": cores(),
     }
-    arguments.out.with_suffix(".json").write_text(
-        json.dumps(source | {"settings": settings} | more, indent=2) + "\n"
-    )
+    arguments.out.with_suffix(".json").write_text(json.dumps(source | {"settings": settings} | more, indent=2) + "\n")

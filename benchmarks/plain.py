@@ -117,9 +117,7 @@ def plain_loop(cell: Cell, device: str = "cpu") -> Measure:
     torch.manual_seed(0)
     network = Network(MODELS[cell.model], cell.input_size, cell.hidden_size).to(device)
     clipped = [
-        (getattr(layer, name), *LIMITS[kind])
-        for layer in network.layers
-        for name, kind in layer.traits.bounded.items()
+        (getattr(layer, name), *LIMITS[kind]) for layer in network.layers for name, kind in layer.traits.bounded.items()
     ]
     optimizer = torch.optim.Adam(network.parameters(), lr=cell.learning_rate)
     first, second = torch.from_numpy(task_of(cell).masks(0)).to(device)

@@ -42,9 +42,7 @@ def made_up_plan(cells: int, seeds: int) -> Plan:
     side = max(1, round((cells / 4) ** 0.5))
     hidden = list(range(2, 2 + side))
     variances = [round(0.002 * (i + 1), 4) for i in range(side)]
-    return make_plan(
-        parse_spec(SPEC.format(seeds=seeds, hidden=hidden, variances=variances), source="made-up")
-    )
+    return make_plan(parse_spec(SPEC.format(seeds=seeds, hidden=hidden, variances=variances), source="made-up"))
 
 
 def store(root: Path, planned: Plan) -> None:

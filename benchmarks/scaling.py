@@ -122,9 +122,7 @@ def run_study(cell: Cell, trials: int, iterations: int, where: Sequence[str], si
             "cpu",
         ]
         began = time.perf_counter()
-        subprocess.run(
-            [sys.executable, "-m", "study", *words, *where], cwd=ROOT, stdout=subprocess.DEVNULL, check=True
-        )
+        subprocess.run([sys.executable, "-m", "study", *words, *where], cwd=ROOT, stdout=subprocess.DEVNULL, check=True)
         whole_s = time.perf_counter() - began
         training_s = Store(Path(folder)).study("scaling").read_results()["training_s"].to_pylist()
     return Ran(trials * (iterations + 1), sum(training_s) / side_by_side, whole_s)

@@ -192,9 +192,7 @@ def draw(rows: Sequence[Mapping[str, str]], path: Path) -> None:
             some = [row for row in rows if row["method"] == method]
             for i, row in enumerate(some):
                 y = place + (i - (len(some) - 1) / 2) * 0.13
-                true, low, high, seen = (
-                    float(row[name]) for name in ("rate", "rate_lower", "rate_upper", "rate_seen")
-                )
+                true, low, high, seen = (float(row[name]) for name in ("rate", "rate_lower", "rate_upper", "rate_seen"))
                 axes.plot([low, high], [y, y], color=PALETTE[0], linewidth=1)
                 axes.plot(true, y, "o", color=PALETTE[0], markersize=4)
                 axes.plot(seen, y, "o", color=PALETTE[1], markersize=4, fillstyle="none")
@@ -215,9 +213,7 @@ def main() -> None:
     """Parse the arguments and run."""
     made = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     made.add_argument("--store", type=Path, default=Path("studies"))
-    made.add_argument(
-        "--out", type=Path, help="CSV file to write; a JSON file beside it says where it comes from"
-    )
+    made.add_argument("--out", type=Path, help="CSV file to write; a JSON file beside it says where it comes from")
     made.add_argument("--only-figure", type=Path, metavar="CSV", help="draw what was measured before")
     arguments = made.parse_args()
     if arguments.only_figure is None:

@@ -91,9 +91,7 @@ def scaling_table(rows: Sequence[Row]) -> str:
         "whole_s",
         "whole_trial_iterations_per_s",
     )
-    lines = [
-        [row["kind"], row["cores"], row["trials"], *(number(row[name]) for name in columns)] for row in rows
-    ]
+    lines = [[row["kind"], row["cores"], row["trials"], *(number(row[name]) for name in columns)] for row in rows]
     head = [
         "what",
         "cores",
@@ -141,16 +139,11 @@ def scale_table(rows: Sequence[Row]) -> str:
     lines = [
         [row["what"], f"{int(row['trials']):,}", f"{int(row['packs']):,}"]
         + [number(row[name]) for name in ("whole_s", "first_pack_s", "ms_a_pack")]
-        + [
-            number(row[name])
-            for name in ("memory_at_the_start_mib", "memory_at_the_end_mib", "memory_with_report_mib")
-        ]
+        + [number(row[name]) for name in ("memory_at_the_start_mib", "memory_at_the_end_mib", "memory_with_report_mib")]
         for row in rows
     ]
     head = ["run", "trials", "packs stored", "whole, s", "until the first pack, s", "ms a pack"]
-    return markdown(
-        [*head, "driver at the first pack, MiB", "until the last pack", "with the report"], lines, 1
-    )
+    return markdown([*head, "driver at the first pack, MiB", "until the last pack", "with the report"], lines, 1)
 
 
 def tracking_table(rows: Sequence[Row]) -> str:
@@ -350,9 +343,7 @@ def written(page: str) -> str:
 
 def main() -> None:
     """Print the tables, or write them into the documents."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="into the documents")
     if parser.parse_args().write:
         for page in PAGES:

@@ -107,9 +107,7 @@ def found_again(uri: str, folder: StudyStore) -> tuple[float, float]:
     with Publisher(uri, folder.path.name, packs, close_timeout_s=600) as publisher:
         publisher.catch_up()
     again_s, began = time.perf_counter() - began, time.perf_counter()
-    if publisher.trouble is not None or sync(
-        uri, folder.path.name, StoredPacks(folder, folder.read_results())
-    ):
+    if publisher.trouble is not None or sync(uri, folder.path.name, StoredPacks(folder, folder.read_results())):
         raise SystemExit("not all had been published")
     return again_s, time.perf_counter() - began
 
@@ -162,9 +160,7 @@ def asked(uri: str, study: str, cell_id: str, rounds: int) -> dict[str, float]:
     return {name: statistics.median(values) for name, values in seconds.items()}
 
 
-def opened_pages(
-    address: str, experiment_id: str, user: dict[str, str] | None, rounds: int
-) -> tuple[float, float]:
+def opened_pages(address: str, experiment_id: str, user: dict[str, str] | None, rounds: int) -> tuple[float, float]:
     """Give the seconds until a browser shows runs: the study's page, and its trials that were not solved, by name."""
     executable = browser_path()
     if executable is None:

@@ -167,9 +167,7 @@ def main(words: Sequence[str] | None = None) -> None:
     known.add_argument("--half-width", type=float, default=0.05)
     known.add_argument("--different-from", default="NAC-mul", help="model")
     known.add_argument("--batch", type=int, default=20)
-    known.add_argument(
-        "--out", type=Path, help="folder for CSV files; JSON files beside them say where they come from"
-    )
+    known.add_argument("--out", type=Path, help="folder for CSV files; JSON files beside them say where they come from")
     asked = known.parse_args(words)
     folder = Store(asked.store, read_only=True).open(asked.study)
     fixed = make_plan(parse_spec(folder.read_spec(), source=folder.spec_where))

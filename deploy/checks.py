@@ -95,9 +95,7 @@ def results(service: Service) -> list[str]:
     for page in store.get_paginator("list_objects_v2").paginate(Bucket="study", Prefix=f"{NAME}/results/"):
         for entry in page.get("Contents", ()):
             body = store.get_object(Bucket="study", Key=entry["Key"])["Body"].read()
-            found += pyarrow.parquet.read_table(io.BytesIO(body), columns=["trial_id"])[
-                "trial_id"
-            ].to_pylist()
+            found += pyarrow.parquet.read_table(io.BytesIO(body), columns=["trial_id"])["trial_id"].to_pylist()
     return found
 
 
@@ -120,9 +118,7 @@ def check_results(service: Service, wanted: set[str]) -> None:
     statuses = Counter(run.info.status for run in runs)
     trials = Counter(run.data.tags["study.trial_id"] for run in runs if "study.trial_id" in run.data.tags)
     if set(trials) != wanted or set(trials.values()) != {1} or set(statuses) != {"FINISHED"}:
-        raise ServiceError(
-            f"{len(trials)} of {len(wanted)} trials have runs in MLflow, which are {dict(statuses)}"
-        )
+        raise ServiceError(f"{len(trials)} of {len(wanted)} trials have runs in MLflow, which are {dict(statuses)}")
 
 
 def check_secrets(service: Service) -> None:
@@ -160,9 +156,7 @@ def told(service: Service) -> dict[str, bytes]:
     for page in store.get_paginator("list_objects_v2").paginate(Bucket="study"):
         for entry in page.get("Contents", ()):
             with suppress(store.exceptions.NoSuchKey):  # a checkpoint goes when its pack is done
-                found[f"the store's {entry['Key']}"] = store.get_object(Bucket="study", Key=entry["Key"])[
-                    "Body"
-                ].read()
+                found[f"the store's {entry['Key']}"] = store.get_object(Bucket="study", Key=entry["Key"])["Body"].read()
     return found
 
 

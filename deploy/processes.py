@@ -86,9 +86,7 @@ def listening() -> list[tuple[str, int, str]]:
             if words[3] == "0A":  # LISTEN
                 packed, _, port = words[1].partition(":")
                 # Words of 32 bits, each in this machine's order of bytes.
-                numbers = b"".join(
-                    bytes.fromhex(packed[at : at + 8])[::-1] for at in range(0, len(packed), 8)
-                )
+                numbers = b"".join(bytes.fromhex(packed[at : at + 8])[::-1] for at in range(0, len(packed), 8))
                 found[f"socket:[{words[9]}]"] = (socket.inet_ntop(family, numbers), int(port, 16))
     there = []
     for process, command in processes():

@@ -191,9 +191,7 @@ class Service:
             env=self.environment | dict(environment or {}),
         )  # fmt: skip
         if done.returncode:
-            raise ServiceError(
-                f"{words[0]} failed with exit code {done.returncode}: {done.stderr.strip()[-2000:]}"
-            )
+            raise ServiceError(f"{words[0]} failed with exit code {done.returncode}: {done.stderr.strip()[-2000:]}")
 
     def _start(
         self,

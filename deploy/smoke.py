@@ -142,15 +142,9 @@ def run_study(service: Service) -> None:
 def main() -> int:
     """Run it all, and clean up whatever becomes of it."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--keep", action="store_true", help="keep the folder with logs and data, as after a failure"
-    )
-    parser.add_argument(
-        "--services-only", action="store_true", help="bring everything up, check the guards, and end"
-    )
-    parser.add_argument(
-        "--serve", action="store_true", help="bring everything up, and leave it so until Ctrl-C"
-    )
+    parser.add_argument("--keep", action="store_true", help="keep the folder with logs and data, as after a failure")
+    parser.add_argument("--services-only", action="store_true", help="bring everything up, check the guards, and end")
+    parser.add_argument("--serve", action="store_true", help="bring everything up, and leave it so until Ctrl-C")
     asked = parser.parse_args()
 
     def interrupted(number: int, frame: FrameType | None) -> None:
@@ -165,9 +159,7 @@ def main() -> int:
         service = Service(folder)
         service.start_all()
         if asked.serve:
-            say(
-                f"serving {service.cluster} and {service.dashboard}; secrets in {service.secrets}; Ctrl-C ends it"
-            )
+            say(f"serving {service.cluster} and {service.dashboard}; secrets in {service.secrets}; Ctrl-C ends it")
             with suppress(KeyboardInterrupt):
                 signal.pause()
         else:

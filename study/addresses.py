@@ -14,9 +14,7 @@ _OBJECTS = ("s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss")
 _OF_FILES = ("sqlite", "file")
 _OF_FOLDERS = ("/", ".", "~")
 # Names of query parameters that may hold a secret, except drivers' names of files and of ways to log in.
-_SECRET = re.compile(
-    r"pass|pwd|secret|token|key|signature|credential|bearer|jwt|^sig$|^auth(orization)?$", re.I
-)
+_SECRET = re.compile(r"pass|pwd|secret|token|key|signature|credential|bearer|jwt|^sig$|^auth(orization)?$", re.I)
 _NO_SECRET = {"passfile", "sslkey", "ssl_key", "sslkeylogfile"}
 
 

@@ -159,6 +159,5 @@ def _arrays(row: Mapping[str, Any], values: npt.NDArray[np.float32]) -> dict[str
     ends = np.cumsum([math.prod(shape) for shape in row["shape"]])
     parts = np.split(values, ends[:-1])
     return {
-        name: part.reshape(shape).copy()
-        for name, shape, part in zip(row["name"], row["shape"], parts, strict=True)
+        name: part.reshape(shape).copy() for name, shape, part in zip(row["name"], row["shape"], parts, strict=True)
     }

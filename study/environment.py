@@ -47,9 +47,7 @@ def _git(*words: str) -> str | None:
     if not (here.parent / ".git").exists():  # installed: a repository around it is another project's
         return None
     try:
-        done = subprocess.run(
-            ["git", *words], cwd=here, capture_output=True, text=True, timeout=10, check=True
-        )
+        done = subprocess.run(["git", *words], cwd=here, capture_output=True, text=True, timeout=10, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip()

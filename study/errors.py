@@ -47,8 +47,7 @@ class SpecError(InputError):
         count = len(self.problems)
         head = f"{source}: {count} mistake{'s' if count != 1 else ''}, nothing was started"
         lines = [
-            f"  {f'line {p.line}' if p.line is not None else 'file'}: {p.where}: {p.message}"
-            for p in self.problems
+            f"  {f'line {p.line}' if p.line is not None else 'file'}: {p.where}: {p.message}" for p in self.problems
         ]
         super().__init__("\n".join([head, *lines]))
 

@@ -161,9 +161,7 @@ class Run:
         while True:
             before = self.plan
             self.plan = self._patience(partial(self._extend, before, self.folder, self.console.print))
-            missing = self._patience(
-                partial(find_missing, self.plan, self.folder, self.options, self.console)
-            )
+            missing = self._patience(partial(find_missing, self.plan, self.folder, self.options, self.console))
             pending = [trial for trial in missing if trial.id not in self._attempted]
             # Trials that other studies of the store have done may be enough to extend the plan again.
             if pending or self.plan is before:
@@ -211,9 +209,7 @@ class Run:
         formed = self.resources.form(pending, self.folder, self.console)
         # Our signal handlers are set after Ray has started, since Ray sets its own when it starts.
         with stopping(self.console) as self._stop:
-            self._monitor = Monitor(
-                self.folder, self.publisher, self.console, self._stop, self.options.patience_s
-            )
+            self._monitor = Monitor(self.folder, self.publisher, self.console, self._stop, self.options.patience_s)
             self._monitor.begin(self.plan, formed.packs, pending)
             more = self._more if self.plan.may_extend else None
             scheduler = self.resources.scheduler(self.plan, self._attempt, self._stop, more)
@@ -222,11 +218,7 @@ class Run:
                 used = scheduler.run(formed.bundles, formed.shares, self._on_event)
             took_s = time.monotonic() - began
         finished = not self._stop.is_set()
-        if (
-            len(used) < min(self.resources.count, len(formed.bundles))
-            and took_s > _TIME_TO_START_S
-            and finished
-        ):
+        if len(used) < min(self.resources.count, len(formed.bundles)) and took_s > _TIME_TO_START_S and finished:
             self._notify(f"only {len(used)} of {self.resources.count} workers were used")
         return finished
 

@@ -123,16 +123,12 @@ def find_setting(name: str) -> str | None:
     return os.environ.get(ENVIRONMENT[name]) or (None if setting is None else confirmed(name, setting))
 
 
-def default_map(
-    commands: Iterable[click.Command], settings: Mapping[str, Setting]
-) -> dict[str, dict[str, str]]:
+def default_map(commands: Iterable[click.Command], settings: Mapping[str, Setting]) -> dict[str, dict[str, str]]:
     """Return click's defaults for commands: for each command, the settings that it has an option for."""
     defaults: dict[str, dict[str, str]] = {}
     for command in commands:
         options = {param.name for param in command.params}
-        defaults[command.name or ""] = {
-            name: setting.value for name, setting in settings.items() if name in options
-        }
+        defaults[command.name or ""] = {name: setting.value for name, setting in settings.items() if name in options}
     return defaults
 
 

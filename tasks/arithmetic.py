@@ -243,9 +243,7 @@ def check_range(name: str, range_: Range) -> None:
             raise ValueError(f"low < high must hold in {name}, and both finite, but got [{low:g}, {high:g}]")
     widths = [high - low for low, high in range_]
     if not math.isclose(widths[0], widths[-1], rel_tol=1e-6):
-        raise ValueError(
-            f"the two intervals of {name} must have equal width, but got {widths[0]:g} and {widths[1]:g}"
-        )
+        raise ValueError(f"the two intervals of {name} must have equal width, but got {widths[0]:g} and {widths[1]:g}")
 
 
 def _floor(value: float) -> int:

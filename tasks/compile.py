@@ -1,4 +1,4 @@
-"""How compiled functions are linked, and cached on disk until any of the files that they are made of changes."""
+"""How compiled functions are linked, and cached on disk until a file that they are made of changes."""
 
 from __future__ import annotations
 

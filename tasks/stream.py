@@ -129,9 +129,7 @@ def inputs(
     return torch.where((drawn & 1).bool(), second, first) + width[:, None, None] * uniform
 
 
-def uniforms(
-    seeds: npt.NDArray[np.uint64], count: int, iteration: int, purpose: Purpose
-) -> npt.NDArray[np.float64]:
+def uniforms(seeds: npt.NDArray[np.uint64], count: int, iteration: int, purpose: Purpose) -> npt.NDArray[np.float64]:
     """Draw numbers strictly between 0 and 1, (w + 1/2) / 2**32: for initial weights and offsets.
 
     Args:

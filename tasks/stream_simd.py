@@ -132,18 +132,17 @@ def _strip(lanes: int, *, two: bool) -> Any:
             low_v, second_v, scale_v = (words.splat(value) for value in (low_, second_, scale_))
             # What depends on the row alone stands before the loop over features; LLVM moves the rest of it there.
             rows = words.count(row_)
-            with cgutils.for_range_slice(
-                builder, ir.Constant(_PLACE, 0), features, ir.Constant(_PLACE, 4)
-            ) as (feature, _):
+            with cgutils.for_range_slice(builder, ir.Constant(_PLACE, 0), features, ir.Constant(_PLACE, 4)) as (
+                feature,
+                _,
+            ):
                 block = builder.trunc(builder.lshr(feature, ir.Constant(_PLACE, 2)), _WORD)
                 state = [rows, block, iteration_, purpose_]
                 for n in range(ROUNDS):
                     state = words.round(state, keys[n])
                 for k, drawn in enumerate(state):
                     value = words.number(drawn, low_v, second_v if two else None, scale_v)
-                    at = builder.add(
-                        builder.mul(builder.add(feature, ir.Constant(_PLACE, k)), stride), column_
-                    )
+                    at = builder.add(builder.mul(builder.add(feature, ir.Constant(_PLACE, k)), stride), column_)
                     pointer = builder.gep(array.data, [at])
                     builder.store(value, builder.bitcast(pointer, value.type.as_pointer()), align=4)
             return context.get_dummy_value()

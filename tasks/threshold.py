@@ -104,9 +104,7 @@ def _error(operation: str, groups: _Integers, points: list[_Reals], epsilon: flo
     """
     sums = np.ix_(*points)
     whole = _total(list(sums), points)
-    first, *others = (
-        _total([s for s, inside in zip(sums, row, strict=True) if inside], points) for row in groups
-    )
+    first, *others = (_total([s for s, inside in zip(sums, row, strict=True) if inside], points) for row in groups)
     off = epsilon * (whole - 2 * first)
     if operation == "div":
         second = others[0]
@@ -171,8 +169,7 @@ def _sum_moments(range_: Range, count: int, degree: int, scale: Decimal) -> list
     within = [half_width**j / (j + 1) if j % 2 == 0 else Decimal(0) for j in range(degree + 1)]
     between = [half_gap**j if j and j % 2 == 0 else Decimal(j == 0) for j in range(degree + 1)]
     one = [
-        sum((math.comb(j, i) * within[i] * between[j - i] for i in range(j + 1)), Decimal(0))
-        for j in range(degree + 1)
+        sum((math.comb(j, i) * within[i] * between[j - i] for i in range(j + 1)), Decimal(0)) for j in range(degree + 1)
     ]
     cumulants = [Decimal(0)] * (degree + 1)
     for j in range(1, degree + 1):

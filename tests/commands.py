@@ -25,9 +25,7 @@ Process = subprocess.Popen[str]
 Start = Callable[..., Process]
 
 
-def blow(
-    marker: Path, method: str, number: signal.Signals, *, count: int = 1, group: bool = False
-) -> dict[str, str]:
+def blow(marker: Path, method: str, number: signal.Signals, *, count: int = 1, group: bool = False) -> dict[str, str]:
     """Return the environment of a process that sends itself a signal at a counted event, once.
 
     Args:

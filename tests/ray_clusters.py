@@ -78,9 +78,7 @@ def free_port() -> int:
 
 
 @contextmanager
-def ray_cluster(
-    nodes: int, token: str | None, more: Mapping[str, str] = MappingProxyType({})
-) -> Iterator[RayCluster]:
+def ray_cluster(nodes: int, token: str | None, more: Mapping[str, str] = MappingProxyType({})) -> Iterator[RayCluster]:
     """Start a cluster of nodes with one core each, and end exactly its processes.
 
     Args:
@@ -90,11 +88,7 @@ def ray_cluster(
     """
     # Sockets need short paths; nodes that shared a folder would replace each other's copy of a working folder.
     folder = tempfile.mkdtemp(prefix="r")
-    auth = (
-        {"RAY_AUTH_MODE": "disabled"}
-        if token is None
-        else {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token}
-    )
+    auth = {"RAY_AUTH_MODE": "disabled"} if token is None else {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token}
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")} | auth
     environment |= more
     paths = [str(ROOT), environment.get("PYTHONPATH", "")]
@@ -114,9 +108,7 @@ def ray_cluster(
         command += ["--node-ip-address", "127.0.0.1", "--dashboard-agent-listen-port", str(free_port())]
         with Path(folder, f"{name}.log").open("wb") as log:
             started.append(
-                subprocess.Popen(
-                    command, env=environment, start_new_session=True, stdout=log, stderr=subprocess.STDOUT
-                )
+                subprocess.Popen(command, env=environment, start_new_session=True, stdout=log, stderr=subprocess.STDOUT)
             )
 
     gcs, dashboard = free_port(), free_port()
@@ -174,14 +166,10 @@ def bits(root: Path, study: str) -> list[Result]:
     return sorted((replace(r, training_s=0.0) for r in table_results(table)), key=lambda r: r.trial.id)
 
 
-def as_user(
-    where: Path, found: RayCluster | None = None, *, token: str | None = "the cluster's"
-) -> dict[str, str]:
+def as_user(where: Path, found: RayCluster | None = None, *, token: str | None = "the cluster's") -> dict[str, str]:
     """Return the environment of a user whose home is `where`, with the cluster's token, another, or none."""
     environment = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("RAY_", "STUDY_", "MLFLOW_"))
+        name: value for name, value in os.environ.items() if not name.startswith(("RAY_", "STUDY_", "MLFLOW_"))
     }
     environment |= {"HOME": str(where), "PYTHONPATH": str(ROOT), "COLUMNS": "300"}
     environment |= {} if found is None else {"STUDY_CLUSTER": found.url}

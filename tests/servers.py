@@ -270,9 +270,7 @@ def tracking_service(*, cache_s: int = 60) -> Iterator[Service]:
         postgres = Postgres(folder / "postgres")
         begin(postgres)
         runs, users = postgres.database("mlflow"), postgres.database("mlflow_users")
-        mlflow = MLflow(
-            folder, runs, users, environment | {"PGPASSFILE": str(postgres.password_file)}, cache_s
-        )
+        mlflow = MLflow(folder, runs, users, environment | {"PGPASSFILE": str(postgres.password_file)}, cache_s)
         begin(mlflow)
         yield Service(postgres, objects, mlflow, runs, environment)
     finally:

@@ -19,9 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = sorted(
     path
     for path in ROOT.rglob("*.md")
-    if not any(
-        part.startswith(".") or part in ("studies", "site-packages") for part in path.relative_to(ROOT).parts
-    )
+    if not any(part.startswith(".") or part in ("studies", "site-packages") for part in path.relative_to(ROOT).parts)
 )
 NAMES = [str(path.relative_to(ROOT)) for path in DOCUMENTS]
 every_document = pytest.mark.parametrize("path", DOCUMENTS, ids=NAMES)
@@ -103,9 +101,7 @@ def test_commands_exist(path: Path) -> None:
         assert set(re.findall(r"(?<!\S)(--[a-z-]+)", rest)) <= options(main.commands[command]), command
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([a-z][a-z-]*):", makefile, re.MULTILINE))
-    assert {
-        target for target, _ in matching(r"^(?:\$ )?(?:\w+=\S+ )*make ([a-z][a-z-]*)\b(.*)$", text)
-    } <= targets
+    assert {target for target, _ in matching(r"^(?:\$ )?(?:\w+=\S+ )*make ([a-z][a-z-]*)\b(.*)$", text)} <= targets
 
 
 @every_document
@@ -117,9 +113,7 @@ def test_lines_of_prose_are_short(path: Path) -> None:
 
 def test_prose_is_what_people_wrote() -> None:
     """Lines of code, of tables and of programs have no limit; those of paragraphs and lists do."""
-    text = (
-        "# A\n\ntext\n- item\n\n    code\n\n```text\ncode\n```\n| a |\n<!-- map -->\nrow\n<!-- end -->\nend"
-    )
+    text = "# A\n\ntext\n- item\n\n    code\n\n```text\ncode\n```\n| a |\n<!-- map -->\nrow\n<!-- end -->\nend"
     assert [line for line in prose(text) if line] == ["# A", "text", "- item", "end"]
 
 

@@ -1,4 +1,4 @@
-"""What is known of a unit without its weights: which are bounded, and how far their initial values can spread.
+"""What is known of a unit without torch: which weights are bounded, how far initial values can spread.
 
 A study's file is checked with these before torch is imported, which takes longer than the rest of the check.
 """

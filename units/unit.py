@@ -172,9 +172,7 @@ class Unit(nn.Module, ABC):
         Returns:
             As for `sparsity`; zero after `clip_`.
         """
-        values = [
-            out_of_bounds(self._tensor(name), kind, shape) for name, kind in self.traits.bounded.items()
-        ]
+        values = [out_of_bounds(self._tensor(name), kind, shape) for name, kind in self.traits.bounded.items()]
         return sum(values[1:], values[0]) if values else None
 
     @torch.no_grad()
@@ -195,6 +193,4 @@ class Unit(nn.Module, ABC):
 
     def _within_bounds(self, name: str) -> Tensor:
         parameter = self._tensor(name)
-        return (
-            parameter.clamp(*LIMITS[self.traits.bounded[name]]) if self.bounds == "regularized" else parameter
-        )
+        return parameter.clamp(*LIMITS[self.traits.bounded[name]]) if self.bounds == "regularized" else parameter

@@ -32,9 +32,7 @@ def require_variance(unit: str, variance: float, largest: float) -> None:
         ValueError: unless 0 < variance <= largest and variance is finite.
     """
     if not (0 < variance <= largest and variance < math.inf):
-        limit = (
-            f"<= {largest:.6g}, the largest possible for its weights," if largest < math.inf else "< infinity"
-        )
+        limit = f"<= {largest:.6g}, the largest possible for its weights," if largest < math.inf else "< infinity"
         raise ValueError(
             f"init_variance={variance:g} was given for {unit}, but 0 < init_variance {limit} must hold: "
             "choose one in that range, or leave it out for the unit's own default"

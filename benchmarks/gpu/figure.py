@@ -32,9 +32,7 @@ def run(study: str, engine: str, device: str, store: Path, options: Sequence[str
     """
     words = ["run", study, "--store", str(store), "--engine", engine, "--device", device]
     began = time.perf_counter()
-    subprocess.run(
-        [sys.executable, "-m", "study", *words, "--tracking-uri", "off", *options], cwd=ROOT, check=True
-    )
+    subprocess.run([sys.executable, "-m", "study", *words, "--tracking-uri", "off", *options], cwd=ROOT, check=True)
     took_s = time.perf_counter() - began
     return store / load_spec(study).study / "report", took_s
 

@@ -189,9 +189,7 @@ def _on_gpu(machine: Machine, layout: Layout, registers: int) -> tuple[Callable[
     capability = torch.cuda.get_device_capability()
     kernel = to_machine_code(draws_ptx(layout, capability, registers), capability).get_kernel("draws")
     blocks = 4 * blocks_at_once(layout, registers)
-    arrays = [
-        torch.from_numpy(array.view(np.uint8)).to(machine.device) for array in draw_arguments(layout, blocks)
-    ]
+    arrays = [torch.from_numpy(array.view(np.uint8)).to(machine.device) for array in draw_arguments(layout, blocks)]
     torch.cuda.synchronize()
     stream = torch.cuda.Stream()
     to_launch = Stream.from_handle(stream.cuda_stream)

@@ -142,9 +142,7 @@ class PartlyFailedError(Exception):
     """Some of several failed; each has been told of."""
 
 
-def each(
-    shapes: Sequence[Task], rows: Callable[[Task], Iterable[dict[str, Any]]]
-) -> Iterator[dict[str, Any]]:
+def each(shapes: Sequence[Task], rows: Callable[[Task], Iterable[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
     """Give the rows of every shape; one that fails is told of, and the others go on.
 
     Raises:

@@ -109,9 +109,7 @@ def _model(machine: Machine, shape: Model, sizes: Sizes, arguments: Namespace) -
     measures["fused", PACK] = training(FusedEngine(), new_pack(cell, PACK), warm_s=_WARM_S)
     for pack in sizes.torch_packs if shape in sizes.torch else ():
         try:  # it is there for comparison only
-            measures["torch", pack] = training(
-                TorchEngine(), new_pack(cell, pack), machine.device, warm_s=_WARM_S
-            )
+            measures["torch", pack] = training(TorchEngine(), new_pack(cell, pack), machine.device, warm_s=_WARM_S)
         except Exception as error:
             tell(f"  torch has not been measured in packs of {pack}: {error}")
     measured = in_turns(measures, rounds=arguments.rounds, seconds=arguments.seconds)
@@ -121,8 +119,7 @@ def _model(machine: Machine, shape: Model, sizes: Sizes, arguments: Namespace) -
         if any(kind == name for kind, _ in measured)
     }
     return [
-        _model_row(shape, pack, at_once, measured, others, looked.evaluate_every)
-        for pack in (at_once, 2 * at_once)
+        _model_row(shape, pack, at_once, measured, others, looked.evaluate_every) for pack in (at_once, 2 * at_once)
     ]
 
 
@@ -136,9 +133,7 @@ def _model_row(
 ) -> dict[str, Any]:
     """Make the row of a pack; evaluations are counted, so that it doesn't matter where a lap ended."""
     update_s = [lap.update_s for lap in measured["updates", pack]]
-    looked_s = [
-        evaluation_s(lap, s) / every for lap, s in zip(measured["evaluated", pack], update_s, strict=True)
-    ]
+    looked_s = [evaluation_s(lap, s) / every for lap, s in zip(measured["evaluated", pack], update_s, strict=True)]
     whole_s = [update + look for update, look in zip(update_s, looked_s, strict=True)]
     alone = pack / statistics.median(update_s)
     row: dict[str, Any] = {
@@ -170,8 +165,7 @@ def wanted(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
     if not found:
         return {}
     return {
-        f"{goal / 1e6:.0f} million/s": "reached" if max(found) * 1e6 >= goal else "not reached"
-        for goal in WANTED
+        f"{goal / 1e6:.0f} million/s": "reached" if max(found) * 1e6 >= goal else "not reached" for goal in WANTED
     } | {"found": f"{max(found):.2f} million/s"}
 
 
@@ -235,8 +229,7 @@ def register_rows(machine: Machine, sizes: Sizes, arguments: Namespace) -> Itera
         measures = {limit: laps(begun, cell.evaluate_every) for limit, begun in started.items()}
         measured = in_turns(measures, rounds=arguments.rounds, seconds=arguments.seconds)
         rates = {
-            limit: packs[limit] / statistics.median(lap.update_s for lap in found)
-            for limit, found in measured.items()
+            limit: packs[limit] / statistics.median(lap.update_s for lap in found) for limit, found in measured.items()
         }
         for limit, rate in rates.items():
             row = {

@@ -52,11 +52,7 @@ def main() -> None:
     own = "\n".join([*project["project"]["dependencies"], *project["build-system"]["requires"], "editables"])
     extras = {name: "\n".join(project["project"]["optional-dependencies"][name]) for name in EXTRAS}
     versions, excluded = HERE / "versions.tmp", HERE / "excluded.tmp"
-    pins = (
-        {}
-        if "--upgrade" in sys.argv
-        else _merged(*(parse((HERE / f"{name}.txt").read_text()) for name in LOCKS))
-    )
+    pins = {} if "--upgrade" in sys.argv else _merged(*(parse((HERE / f"{name}.txt").read_text()) for name in LOCKS))
     try:
         excluded.write_text("torch\n")
         versions.write_text(_without_hashes(pins))

@@ -144,9 +144,7 @@ def aggregate_by(outcomes: pa.Table, by: Sequence[str], *, as_published: bool = 
     values = [outcomes[name].take(pa.array(first)).to_pylist() for name in by]
     columns = columns_of(outcomes)
     rows = rows_by(codes, count)
-    of_groups = questions.questions(
-        by, list(zip(*values, strict=True)) or [()] * count, questions.methods(by)
-    )
+    of_groups = questions.questions(by, list(zip(*values, strict=True)) or [()] * count, questions.methods(by))
     fields = summarise(columns, rows, meant_to_run(columns, rows, of_groups))
     return [
         GroupSummary(

@@ -156,9 +156,7 @@ def with_study(summaries: Sequence[CellSummary], others: Sequence[CellSummary], 
     return _with_rows(here, there, name, notes)
 
 
-def _differences(
-    cells: Sequence[Cell], their_cells: Sequence[Cell], keys: Sequence[str], name: str
-) -> list[str]:
+def _differences(cells: Sequence[Cell], their_cells: Sequence[Cell], keys: Sequence[str], name: str) -> list[str]:
     """Describe the values of each hyperparameter that isn't matched, and in which the studies differ."""
     notes = []
     for key in CELL_FIELDS:
@@ -193,32 +191,22 @@ def _with_rows(rows: ResultRows, others: ResultRows, name: str, notes: Sequence[
                 "compare with a study in which these tell the cells apart"
             )
     matched = [
-        (row, s, there[v])
-        for row, (v, s) in enumerate(zip(rows.values, rows.summaries, strict=True))
-        if v in there
+        (row, s, there[v]) for row, (v, s) in enumerate(zip(rows.values, rows.summaries, strict=True)) if v in there
     ]
     if not matched:
-        raise InputError(
-            f"--compare {name}: none of its cells has the values of a cell here in {', '.join(rows.keys)}"
-        )
+        raise InputError(f"--compare {name}: none of its cells has the values of a cell here in {', '.join(rows.keys)}")
     pairs = [(row, s, other) for row, s, other in matched if s.finished and other.finished]
     alone = len(rows.summaries) - len(pairs)
     missing = (
-        [f"{alone} of {len(rows.summaries)} {rows.noun}s have nothing finished to be compared with"]
-        if alone
-        else []
+        [f"{alone} of {len(rows.summaries)} {rows.noun}s have nothing finished to be compared with"] if alone else []
     )
     compared = _compare(
-        [
-            (row, s, _reference(name, other, other.finished, complete=other.complete))
-            for row, s, other in pairs
-        ]
+        [(row, s, _reference(name, other, other.finished, complete=other.complete)) for row, s, other in pairs]
     )
     p_values = [_log_rank(s, other) for _, s, other in pairs]
     adjusted = iter(statistics.holm([p for p in p_values if p is not None]))
     timed = tuple(
-        replace(c, log_rank_p=None if p is None else next(adjusted))
-        for c, p in zip(compared, p_values, strict=True)
+        replace(c, log_rank_p=None if p is None else next(adjusted)) for c, p in zip(compared, p_values, strict=True)
     )
     return Comparisons(name=name, source=name, comparisons=timed, notes=(*notes, *missing))
 
@@ -240,9 +228,7 @@ def _compare(pairs: Sequence[tuple[int, Summary, Reference]]) -> tuple[Compariso
             summary=summary,
             beside=beside,
             difference=summary.solved / summary.finished - beside.success_rate,
-            difference_interval=statistics.newcombe(
-                summary.solved, summary.finished, beside.solved, beside.finished
-            ),
+            difference_interval=statistics.newcombe(summary.solved, summary.finished, beside.solved, beside.finished),
             p_value=p_value,
             p_adjusted=p_adjusted,
             verdict="differs" if p_adjusted < LEVEL else "agrees",

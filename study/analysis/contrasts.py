@@ -187,9 +187,7 @@ def _trends_over(rows: ResultRows, key: str) -> list[_UnadjustedTrend]:
             range(len(members)), [s.solved for s in summaries], [s.finished for s in summaries]
         )
         if trend is not None:
-            ends = [
-                (float(rows.value(row, key)), _rate(rows.summaries[row])) for row in (members[0], members[-1])
-            ]
+            ends = [(float(rows.value(row, key)), _rate(rows.summaries[row])) for row in (members[0], members[-1])]
             tests.append((rows.name(members[0], rest), key, ends[0], ends[1], trend.z, trend.p_value))
     return tests
 
@@ -220,9 +218,7 @@ def _slopes(rows: ResultRows) -> tuple[Slope, ...]:
             for row in members
         ]
         summaries = [rows.summaries[row] for row in members]
-        fit = statistics.logistic_regression(
-            points, [s.solved for s in summaries], [s.finished for s in summaries]
-        )
+        fit = statistics.logistic_regression(points, [s.solved for s in summaries], [s.finished for s in summaries])
         if fit is None:
             continue
         name = rows.name(members[0], rest)
@@ -295,9 +291,7 @@ def _pairs(rows: ResultRows) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
             p_value=p,
             p_adjusted=after,
         )
-        for (question, a, b), counts, p, after in zip(
-            pairs, counted, p_values, statistics.holm(p_values), strict=True
-        )
+        for (question, a, b), counts, p, after in zip(pairs, counted, p_values, statistics.holm(p_values), strict=True)
     ), ()
 
 

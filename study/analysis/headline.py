@@ -53,9 +53,7 @@ def headline(rows: ResultRows, contrasts: Contrasts) -> str:
     if not finished:
         return "No trial has finished yet."
     if not any(rows.summaries[row].solved for row in finished):
-        return (
-            f"None of {count_of(sum(rows.summaries[row].finished for row in finished), 'trial')} was solved."
-        )
+        return f"None of {count_of(sum(rows.summaries[row].finished for row in finished), 'trial')} was solved."
     x = series.x_axis(rows)
     if x not in rows.keys or not rows.is_number[rows.keys.index(x)]:
         x = "model"  # names aren't swept: a different name is a different question or a different method
@@ -124,9 +122,7 @@ def _in_full(rows: ResultRows, finished: Sequence[int], x: str, contrasts: Contr
     return [*parts, _changes(rows, first.rows, x, trend), _time(rows, first.rows, x)]
 
 
-def _methods(
-    rows: ResultRows, finished: Sequence[int], x: str, question_keys: Sequence[str]
-) -> list[_Method]:
+def _methods(rows: ResultRows, finished: Sequence[int], x: str, question_keys: Sequence[str]) -> list[_Method]:
     """Group rows that differ only in x into methods, and count over the values of x that all methods have."""
     rest = [key for key in rows.varying() if key not in question_keys and (key != x or x == "model")]
     rank = {level: i for i, level in enumerate(series.levels(rows, x))}

@@ -61,9 +61,7 @@ def learning_curve(
     longest = int(np.argmax(iteration[last - 1]))
     evaluations = _thin(int(length[longest]), most_points)
     at = iteration[first[longest] + evaluations]
-    by_then = np.stack(
-        [np.searchsorted(iteration[a:b], at, side="right") for a, b in zip(first, last, strict=True)]
-    )
+    by_then = np.stack([np.searchsorted(iteration[a:b], at, side="right") for a, b in zip(first, last, strict=True)])
     positions = first[:, None] + np.maximum(by_then - 1, 0)
     quantiles = {}
     for name in _MEASURES:
@@ -82,9 +80,7 @@ def learning_curve(
     )
 
 
-def _flat(
-    curves: pa.Table, name: str
-) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _flat(curves: pa.Table, name: str) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return a column of lists as one array, with the start and the length of each list."""
     column = curves[name].combine_chunks()
     lists = pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column

@@ -98,8 +98,7 @@ def _static() -> Iterator[Published]:
     solved = [[row for row in of_cell if row["solved"] == "True"] for of_cell in seeds.values()]
     sizes = [len(of_cell) for of_cell in solved]
     solved_at, sparsity_error = (
-        [float(row[column]) for of_cell in solved for row in of_cell]
-        for column in ("solved_at", "sparsity_error")
+        [float(row[column]) for of_cell in solved for row in of_cell] for column in ("solved_at", "sparsity_error")
     )
     columns: dict[str, list[Any]] = {
         "solved": sizes,

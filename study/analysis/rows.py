@@ -99,9 +99,7 @@ def cells(summaries: Sequence[CellSummary], labels: Labels) -> ResultRows:
         keys=keys,
         values=tuple(zip(*values, strict=True)),
         summaries=summaries,
-        is_number=tuple(
-            key not in axes and _are_numbers(column) for key, column in zip(keys, values, strict=True)
-        ),
+        is_number=tuple(key not in axes and _are_numbers(column) for key, column in zip(keys, values, strict=True)),
         methods=questions.methods(keys, axes),
     )
 

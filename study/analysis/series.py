@@ -36,9 +36,7 @@ def x_axis(rows: ResultRows) -> str:
     if "hidden_size" in keys:
         return "hidden_size"
     swept = [key for key in keys if key != "model"]
-    return max(
-        swept, key=lambda k: (rows.is_number[rows.keys.index(k)], len(levels(rows, k))), default="model"
-    )
+    return max(swept, key=lambda k: (rows.is_number[rows.keys.index(k)], len(levels(rows, k))), default="model")
 
 
 def levels(rows: ResultRows, key: str) -> list[Any]:
@@ -69,9 +67,7 @@ def split(rows: ResultRows, x: str, most: int = MOST_CURVES) -> list[Series]:
             curve_keys.append(key)
     facet_keys = [key for key in keys if key not in curve_keys]
     rank = {level: i for i, level in enumerate(levels(rows, x))}
-    groups = rows.alike(
-        [*curve_keys, *facet_keys], everyone
-    )  # by value, since two names may be the same text
+    groups = rows.alike([*curve_keys, *facet_keys], everyone)  # by value, since two names may be the same text
     return [
         Series(
             rows.name(group[0], curve_keys),

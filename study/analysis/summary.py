@@ -194,9 +194,7 @@ def solved_values(columns: Columns, rows: npt.NDArray[np.int64]) -> tuple[Floats
     return tuple(_present(columns[name][solved]) for name in ("solved_at_iteration", "sparsity_error"))
 
 
-def meant_to_run(
-    columns: Columns, groups: Sequence[npt.NDArray[np.int64]], questions: Sequence[Hashable]
-) -> Floats:
+def meant_to_run(columns: Columns, groups: Sequence[npt.NDArray[np.int64]], questions: Sequence[Hashable]) -> Floats:
     """Find the iterations that the rows of a question were planned to run: their times to success are restricted to it.
 
     This is the least number planned for any of them. Where the table doesn't state the plan, each row is represented by
@@ -295,9 +293,7 @@ def summarise(
     return [dict(zip(fields, row, strict=True)) for row in zip(*fields.values(), strict=True)]
 
 
-def _observed_times(
-    columns: Columns, finished: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]
-) -> list[Times]:
+def _observed_times(columns: Columns, finished: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]) -> list[Times]:
     """Return each group's times to success; those of trials that were not solved are censored."""
     solved = np.asarray(columns["outcome"][finished] == str(Outcome.SOLVED), bool)
     at = np.where(solved, columns["solved_at_iteration"][finished], columns["last_iteration"][finished])

@@ -261,9 +261,7 @@ def list_cluster(cluster: str, *, as_json: bool) -> None:
         return
     console = make_console()
     console.print(
-        studies_table(found)
-        if found
-        else "no study has been submitted to this cluster since its head was started"
+        studies_table(found) if found else "no study has been submitted to this cluster since its head was started"
     )
     console.print(busy_line(busy))
 
@@ -289,9 +287,7 @@ def _run_there(
         by = f"{done.before.metadata.get('user')}@{done.before.metadata.get('host')}"
         console.print(f"{made.study} is running there already, submitted by {by}: attached to {done.job_id}")
         if not done.same_file:
-            _warn(
-                "it was submitted with another file, and goes on with that: for this one, `study stop` it first"
-            )
+            _warn("it was submitted with another file, and goes on with that: for this one, `study stop` it first")
     given = ctx.get_parameter_source("cluster") == click.core.ParameterSource.COMMANDLINE
     where = f" --cluster {url}" if given else ""
     for name, value in (

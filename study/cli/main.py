@@ -30,9 +30,7 @@ class _Group(click.Group):
             click.echo("\nstudy: interrupted", err=True)
             ctx.exit(INTERRUPTED)
         except MemoryError as error:
-            click.echo(
-                f"study: this machine has no memory left for that: {error or 'it gave no reason'}", err=True
-            )
+            click.echo(f"study: this machine has no memory left for that: {error or 'it gave no reason'}", err=True)
             ctx.exit(1)
         except BrokenPipeError:
             # The reader has gone (study ... | head): print nothing, and avoid a second error at exit.

@@ -28,9 +28,7 @@ def _checked(ctx: click.Context, param: click.Parameter, store: str) -> str:
 
         Store(store)
     if Path(store).is_file():
-        raise click.BadParameter(
-            f"{store} is a file, but must be a folder, or a URL such as s3://bucket/studies"
-        )
+        raise click.BadParameter(f"{store} is a file, but must be a folder, or a URL such as s3://bucket/studies")
     return store
 
 
@@ -80,9 +78,7 @@ DEVICE = click.option(
     show_default=True,
     help="Where packs train.",
 )
-PACK_SIZE = click.option(
-    "--pack-size", type=click.IntRange(1), help="Trials in a pack. Default: chosen to fit."
-)
+PACK_SIZE = click.option("--pack-size", type=click.IntRange(1), help="Trials in a pack. Default: chosen to fit.")
 WORKERS = click.option(
     "--workers",
     type=click.IntRange(1),
@@ -238,9 +234,7 @@ def extension_of(planned: Any, store: str, optuna_storage: str | None) -> Any:
     from study.search import Searching
 
     study = planned.spec.study
-    return Searching(
-        _view_address(optuna_storage, store, lambda root: f"sqlite:///{root / study / 'optuna.db'}")
-    )
+    return Searching(_view_address(optuna_storage, store, lambda root: f"sqlite:///{root / study / 'optuna.db'}"))
 
 
 def planned_study(file: str, *, yes: bool) -> Any:

@@ -55,9 +55,7 @@ def detail(one: JobStatus) -> Table:
     if beat is not None:
         counts = f"{beat.done:,} of {beat.trials:,}"
         rows += [("done", counts)]
-        outcomes = (
-            f"{beat.solved} solved, {beat.unsolved} unsolved, {beat.diverged} diverged, {beat.failed} failed"
-        )
+        outcomes = f"{beat.solved} solved, {beat.unsolved} unsolved, {beat.diverged} diverged, {beat.failed} failed"
         rows += [("outcomes", outcomes)]
         if not one.ended:
             left = "not known yet" if beat.left_s is None else duration(beat.left_s)

@@ -67,9 +67,7 @@ def plan(
     # Only now, since engines take seconds to import.
     from study.driver.options import Options
 
-    options = Options(
-        root=store, tracking_uri=None, engine=engine, device=device, cpus=cpus, pack_size=pack_size
-    )
+    options = Options(root=store, tracking_uri=None, engine=engine, device=device, cpus=cpus, pack_size=pack_size)
     with waiting(console, "measuring"):
         found = _preview(planned, options)
     console.print(found)
@@ -231,9 +229,7 @@ def _read_from(source: str, tracking_uri: str | None, store: str) -> str | None:
     metavar="published|NAME|FILE",
     help="What to set the rows beside. Default: the published numbers, where a study's cells repeat them.",
 )
-@click.option(
-    "--trial", metavar="ID", help="Whose weights to draw, of one study. Default: a typical solved trial's."
-)
+@click.option("--trial", metavar="ID", help="Whose weights to draw, of one study. Default: a typical solved trial's.")
 @click.option("--as-published", is_flag=True, help="Add the published estimators, with their faults.")
 @click.option(
     "--out",
@@ -269,12 +265,7 @@ def report(
     leave_out_pandas()
     read_from = _read_from(source, tracking_uri, store)
     console = make_console()
-    if (
-        len(names) > 1
-        or by is not None
-        or as_published
-        or any(map(results_of_groups.is_file, [*names, compare or ""]))
-    ):
+    if len(names) > 1 or by is not None or as_published or any(map(results_of_groups.is_file, [*names, compare or ""])):
         if trial is not None:
             raise InputError("--trial: weights are those of one study's trial; leave out files and --by")
         found = results_of_groups.tabulate(

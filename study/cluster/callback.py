@@ -101,9 +101,7 @@ class SchedulerCallback(_NeverSaved, tune.Callback):
     @property
     def over(self) -> bool:
         """Whether there is nothing left to do, or nothing can be done."""
-        gave_up = not self.spoke and all(
-            self._early_deaths[worker] >= _MOST_EARLY_DEATHS for worker in self._trials
-        )
+        gave_up = not self.spoke and all(self._early_deaths[worker] >= _MOST_EARLY_DEATHS for worker in self._trials)
         through = not self.left and not self.may_grow
         return self._stop.is_set() or through or self.failure is not None or (bool(self._trials) and gave_up)
 

@@ -92,15 +92,11 @@ def connection(address: str | None, cpus: int | None) -> Iterator[None]:
         else {"address": address}
     )
     try:
-        ray.init(
-            logging_level=logging.ERROR, log_to_driver=False, namespace="study", job_config=_job(), **own
-        )
+        ray.init(logging_level=logging.ERROR, log_to_driver=False, namespace="study", job_config=_job(), **own)
     except (ConnectionError, RuntimeError, ValueError) as error:
         where = "on this machine" if address is None else f"at {address}"
         hint = (
-            ""
-            if address is None
-            else "; if the cluster asks for a token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN"
+            "" if address is None else "; if the cluster asks for a token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN"
         )
         raise ClusterError(f"Ray can't be started or reached {where}: {error}{hint}") from error
     if address is None:
@@ -120,13 +116,13 @@ def _job() -> Any:
     """
     from ray.job_config import JobConfig
 
-    class Job(JobConfig):
+    class CleanJobConfig(JobConfig):
         def _runtime_env_has_working_dir(self) -> bool:
             return True  # Ray asks this before it adds the working folder, and nowhere else
 
     package = str(Path(__file__).resolve().parents[2])
     installed = package in (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
-    return Job(_py_driver_sys_path=[] if installed else [package])
+    return CleanJobConfig(_py_driver_sys_path=[] if installed else [package])
 
 
 def _close_token() -> None:
@@ -203,9 +199,7 @@ def capacity() -> Capacity:
 def node_lives(node_id: str) -> bool:
     """Return whether a node is alive: its raylet must answer too, since the head learns of a node's death late."""
     return any(
-        _answers(node["NodeManagerAddress"], node["NodeManagerPort"])
-        for node in _nodes()
-        if node["NodeID"] == node_id
+        _answers(node["NodeManagerAddress"], node["NodeManagerPort"]) for node in _nodes() if node["NodeID"] == node_id
     )
 
 
@@ -222,9 +216,7 @@ def check_versions() -> None:
         ClusterError: if one doesn't; the message names the nodes and both versions.
     """
     ours = environment.versions()
-    names = {
-        node["NodeID"]: f"{node['NodeManagerHostname']} ({node['NodeManagerAddress']})" for node in _nodes()
-    }
+    names = {node["NodeID"]: f"{node['NodeManagerHostname']} ({node['NodeManagerAddress']})" for node in _nodes()}
     wrong = []
     for node_id, theirs in ask_each(lambda: environment.versions(), _ANSWER_TIMEOUT_S):
         if isinstance(theirs, ClusterError):

@@ -44,9 +44,7 @@ class LocalScheduler:
         with closing(concurrently(self.work, (pack,))) as steps:
             for events in steps:
                 for event in events:
-                    on_event(
-                        PackFailed(event.pack_id, event.error) if isinstance(event, PackCrashed) else event
-                    )
+                    on_event(PackFailed(event.pack_id, event.error) if isinstance(event, PackCrashed) else event)
                 if self.stop.is_set():
                     return
 

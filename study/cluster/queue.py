@@ -44,9 +44,7 @@ class PackQueue:
         ([], True)
     """
 
-    def __init__(
-        self, bundles: Sequence[tuple[Pack, ...]], shares: Mapping[str, float] | None = None
-    ) -> None:
+    def __init__(self, bundles: Sequence[tuple[Pack, ...]], shares: Mapping[str, float] | None = None) -> None:
         self._queue: deque[tuple[Pack, ...]] = deque(bundles)
         self._suspects: deque[Pack] = deque()
         self._shares = shares
@@ -60,9 +58,7 @@ class PackQueue:
 
     def add(self, bundles: Sequence[tuple[Pack, ...]], shares: Mapping[str, float] | None = None) -> None:
         """Add bundles, as in the constructor, without packs that are queued already or that a worker has."""
-        waiting = {pack.id for bundle in self._queue for pack in bundle} | {
-            pack.id for pack in self._suspects
-        }
+        waiting = {pack.id for bundle in self._queue for pack in bundle} | {pack.id for pack in self._suspects}
         present = waiting.union(*self._held.values())
         new = (tuple(pack for pack in bundle if pack.id not in present) for bundle in bundles)
         self._queue.extend(bundle for bundle in new if bundle)

@@ -93,9 +93,7 @@ class QueueHandle:
 
 
 @contextmanager
-def open_queue(
-    bundles: Sequence[Bundle], shares: Mapping[str, float] | None, may_grow: bool
-) -> Iterator[QueueHandle]:
+def open_queue(bundles: Sequence[Bundle], shares: Mapping[str, float] | None, may_grow: bool) -> Iterator[QueueHandle]:
     """Start a queue on this machine, and end it after the block.
 
     Args:

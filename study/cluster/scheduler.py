@@ -88,9 +88,7 @@ class TuneScheduler:
             tempfile.TemporaryDirectory(prefix="study-tune-") as scratch,
         ):
             callback.begin(queue)
-            trainable = tune.with_parameters(
-                PackTrainable, groups=groups, queue=queue, versions=environment.versions()
-            )
+            trainable = tune.with_parameters(PackTrainable, groups=groups, queue=queue, versions=environment.versions())
             tuner = tune.Tuner(
                 tune.with_resources(
                     trainable, lambda config: tune.PlacementGroupFactory([groups[config["worker"]].resources])

@@ -69,9 +69,7 @@ class PackTrainable(tune.Trainable):
         while time.monotonic() < until and not self._crashed:
             if self._steps is None:
                 wait_s = 0.0 if events else self._every_s  # report events before waiting
-                packs, again, may_be_more = self._queue.hand_out(
-                    self._number, self._kind, self._where["node"], wait_s
-                )
+                packs, again, may_be_more = self._queue.hand_out(self._number, self._kind, self._where["node"], wait_s)
                 if again:
                     events.append(Notice(_QUEUE_AGAIN))
                 if not packs:

@@ -40,9 +40,7 @@ _ON_NODES = {
     "GPU here": "GPUs on nodes",
     "room here": "room on nodes",
 }
-_NOT_FROM_HERE = (
-    "studies on the cluster don't need it: its nodes are fine (below). What is run or read here does"
-)
+_NOT_FROM_HERE = "studies on the cluster don't need it: its nodes are fine (below). What is run or read here does"
 
 
 def examine(values: Mapping[str, str | None], *, without_token: bool = False) -> Iterator[Check]:
@@ -117,9 +115,7 @@ def _settings(values: Mapping[str, str | None]) -> tuple[dict[str, Setting], Che
             problems.append(str(error))
     if problems:
         usable = {name: setting for name, setting in settings.items() if setting.confirmed}
-        return usable, Check(
-            "settings", "failed", "; ".join(problems), "the checks below leave these settings out"
-        )
+        return usable, Check("settings", "failed", "; ".join(problems), "the checks below leave these settings out")
     sources = []
     for name, variable in ENVIRONMENT.items():
         value, setting = values.get(name), settings.get(name)
@@ -231,9 +227,7 @@ def _ask_nodes(client: Client, store: str, tracking_uri: str | None) -> list[Ans
     while not (job := client.job(job_id)).ended:
         if time.monotonic() > deadline_s:
             client.stop(job_id)
-            raise ClusterError(
-                f"job {job_id} took longer than {_JOB_S:.0f} s: the cluster may be full or overloaded"
-            )
+            raise ClusterError(f"job {job_id} took longer than {_JOB_S:.0f} s: the cluster may be full or overloaded")
         time.sleep(_POLL_S)
     log = client.tail(job, 10_000)
     answers = read(log)

@@ -37,9 +37,7 @@ class Check:
         return asdict(self)
 
 
-def judge(
-    alive: Sequence[Node], answers: Sequence[Answer], store: str, tracking_uri: str | None
-) -> Iterator[Check]:
+def judge(alive: Sequence[Node], answers: Sequence[Answer], store: str, tracking_uri: str | None) -> Iterator[Check]:
     """Judge what the nodes report.
 
     Args:
@@ -59,9 +57,7 @@ def judge(
     names = {node_id: f"{node.name} ({node_id[:6]})" for node_id, node in nodes.items()}
     reports = [(names.get(a.node_id, a.node_id[:6]), a, a.found) for a in answers if a.found is not None]
     silent = [f"{names.get(a.node_id, a.node_id[:6])}: {a.error}" for a in answers if a.found is None]
-    silent += [
-        f"{name}: it wasn't asked" for i, name in names.items() if i not in {a.node_id for a in answers}
-    ]
+    silent += [f"{name}: it wasn't asked" for i, name in names.items() if i not in {a.node_id for a in answers}]
     yield _over(
         "nodes",
         silent,
@@ -93,12 +89,8 @@ def judge(
         if a.node_id in nodes and nodes[a.node_id].gpus > len(f.gpus)
     ]
     gpus = sum(len(f.gpus) for _, _, f in reports)
-    yield _over(
-        "GPUs on nodes", bad, f"{gpus} seen by torch", "install torch's CUDA build and a driver there"
-    )
-    bad = [
-        f"{name}: {a.clock_off_s:+.1f} s" for name, a, _ in reports if abs(a.clock_off_s) > _MOST_CLOCK_OFF_S
-    ]
+    yield _over("GPUs on nodes", bad, f"{gpus} seen by torch", "install torch's CUDA build and a driver there")
+    bad = [f"{name}: {a.clock_off_s:+.1f} s" for name, a, _ in reports if abs(a.clock_off_s) > _MOST_CLOCK_OFF_S]
     yield _over("clocks", bad, "agree", "let the nodes keep time (NTP)", state="warning")
     bad = [
         f"{name}: {f.free_bytes / 1e9:.1f} GB free for temporary files"
@@ -125,9 +117,7 @@ def _versions(on_nodes: Mapping[str, Mapping[str, str]]) -> Check:
     from_here = difference(versions(), theirs)
     if from_here is None:
         return Check("versions", "ok", "equal here and on all nodes")
-    advice = (
-        "the cluster's studies don't need this machine's; what is trained here may differ in its last bits"
-    )
+    advice = "the cluster's studies don't need this machine's; what is trained here may differ in its last bits"
     return Check("versions", "warning", f"equal on all nodes, but {from_here}", advice)
 
 

@@ -55,9 +55,7 @@ def _probe_objects(address: str) -> str | None:
         folder.remove(name)
     except StudyError as error:
         return str(error)
-    return (
-        None if read == name.encode() else f"what was written in {address} has other content when it is read"
-    )
+    return None if read == name.encode() else f"what was written in {address} has other content when it is read"
 
 
 def probe_tracking(uri: str | None) -> str | None:

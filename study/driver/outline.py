@@ -129,9 +129,7 @@ def _size(plan: Plan) -> str:
     trials = f"{len(plan.trials):,} trials"
     if plan.spec.until is not None:
         most = len(plan.cells) * plan.spec.most_seeds
-        return (
-            f"{len(plan.cells):,} cells with up to {plan.spec.most_seeds:,} seeds: about {trials} of {most:,}"
-        )
+        return f"{len(plan.cells):,} cells with up to {plan.spec.most_seeds:,} seeds: about {trials} of {most:,}"
     return f"{len(plan.cells):,} cells × {len(plan.spec.first_seeds):,} seeds = {trials}"
 
 

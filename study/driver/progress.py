@@ -143,9 +143,7 @@ class Board:
         if self._running:
             trials = sum(p.trials for p in self._running.values())
             ahead = sum(p.solved for p in self._running.values())
-            parts.append(
-                f"training {trials} in {len(self._running)} packs ({ahead} below the threshold so far)"
-            )
+            parts.append(f"training {trials} in {len(self._running)} packs ({ahead} below the threshold so far)")
         if self._preparing:
             parts.append(self._preparing_words())
         elif not self._running and not self._made and self._left > 0:
@@ -191,9 +189,7 @@ class ClockJumps:
         (None, -60.0, None)
     """
 
-    def __init__(
-        self, time_of_day: Callable[[], float] = time.time, steady: Callable[[], float] = _steady_s
-    ) -> None:
+    def __init__(self, time_of_day: Callable[[], float] = time.time, steady: Callable[[], float] = _steady_s) -> None:
         self._time_of_day, self._steady = time_of_day, steady
         self._apart_s = time_of_day() - steady()
 

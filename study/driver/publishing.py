@@ -14,9 +14,7 @@ from study.tracking import Publisher
 
 
 @contextmanager
-def publishing(
-    plan: Plan, folder: StudyStore, uri: str | None, console: Console
-) -> Iterator[Publisher | None]:
+def publishing(plan: Plan, folder: StudyStore, uri: str | None, console: Console) -> Iterator[Publisher | None]:
     """Open the background publisher to MLflow, if there is to be one, and report at the end what it missed."""
     if uri is None:
         yield None

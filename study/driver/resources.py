@@ -74,9 +74,7 @@ def passed_over_by(plan: Plan, options: Options) -> list[str]:
         for cell in plan.cells:
             engine = engine_for("auto", cell, device)
             for other, reason in passed_over(engine, cell, device).items():
-                reasons[f"{cell.model} is trained by the {engine.name} engine, not by {other}: {reason}"] = (
-                    None
-                )
+                reasons[f"{cell.model} is trained by the {engine.name} engine, not by {other}: {reason}"] = None
     return list(reasons)
 
 
@@ -133,9 +131,7 @@ class Resources:
         # Where both kinds of device take bundles, packs have a size that suits cores, and several fill a GPU together.
         is_mixed = len(self.slots) > 1
         at_once = None if is_mixed else self.at_once
-        packs = make_packs(
-            pending, slots=self.count, size=self.options.pack_size, kept=checkpointed, at_once=at_once
-        )
+        packs = make_packs(pending, slots=self.count, size=self.options.pack_size, kept=checkpointed, at_once=at_once)
         bundles = make_bundles(packs, slots=self.count, at_once=at_once)
         shares = None
         if is_mixed and self.at_once is not None:
@@ -251,9 +247,7 @@ def slots_of_cluster(plan: Plan, options: Options, has: cluster.Capacity) -> Slo
         on_cpu = on_cpu if options.workers is None else max(0, options.workers - on_gpu)
     slots = {kind: count for kind, count in ((cluster.GPU, on_gpu), (cluster.CPU, on_cpu)) if count}
     if not slots:
-        raise ClusterError(
-            f"{_too_small(has, options.device)}; if it grows on demand, say how far: --workers 16"
-        )
+        raise ClusterError(f"{_too_small(has, options.device)}; if it grows on demand, say how far: --workers 16")
     for kind in slots:
         for cell in plan.cells:
             engine_for(options.engine, cell, kind)

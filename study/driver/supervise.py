@@ -61,9 +61,7 @@ def keep(command: Sequence[str], notify: Callable[[str], None], *, restarts: int
             what = f"the driver was killed by {number.name}"
             what += f" ({_PERHAPS[number]})" if number in _PERHAPS else ""
             if restart < restarts:
-                notify(
-                    f"{what}: it is started again, {restart + 1} of {restarts} times, and goes on from the store"
-                )
+                notify(f"{what}: it is started again, {restart + 1} of {restarts} times, and goes on from the store")
     notify(f"{what} again, and {restarts} restarts didn't help")
     return 1
 

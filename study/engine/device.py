@@ -62,6 +62,4 @@ def check_device(device: str) -> None:
         DeviceError: if ``cuda`` is asked for and torch sees no GPU.
     """
     if device == "cuda" and not torch.cuda.is_available():
-        raise DeviceError(
-            "device: 'cuda' was asked for, but torch sees no GPU here; use --device cpu or --device auto"
-        )
+        raise DeviceError("device: 'cuda' was asked for, but torch sees no GPU here; use --device cpu or --device auto")

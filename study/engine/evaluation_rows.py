@@ -74,6 +74,4 @@ class EvaluationRows:
 
     def chunks(self, some: slice) -> list[tuple[Tensor, Tensor]]:
         """List inputs [trials, features, rows] and targets [trials, 1, rows] of some trials, chunk by chunk."""
-        return [
-            (self._inputs(some, first, last), self._target[some, :, first:last]) for first, last in self._cuts
-        ]
+        return [(self._inputs(some, first, last), self._target[some, :, first:last]) for first, last in self._cuts]

@@ -111,9 +111,7 @@ def mean_gates(cell: Cell, arrays: Arrays, rows: int | None = None) -> dict[str,
         for first in range(0, trials, size):
             _bind(network, {name: array[first : first + size] for name, array in arrays.items()})
             chunks.append(_sums(network, x))
-    return {
-        name: (torch.cat([sums[name] for sums in chunks]) / x.shape[1]).float().numpy() for name in chunks[0]
-    }
+    return {name: (torch.cat([sums[name] for sums in chunks]) / x.shape[1]).float().numpy() for name in chunks[0]}
 
 
 def _sums(network: Network, x: Tensor) -> dict[str, Tensor]:

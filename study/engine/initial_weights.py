@@ -1,4 +1,4 @@
-"""The state that a pack's trials start from: weights, each drawn from the trial's own stream, and moments of 0."""
+"""The state that a pack's trials start from: weights from each trial's own stream, and moments of 0."""
 
 from __future__ import annotations
 

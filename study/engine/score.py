@@ -114,9 +114,7 @@ class Scores:
         self._solved_at = arrays["score/solved_at"].copy()
         self._ended_at = arrays["score/ended_at"].copy()
 
-    def results(
-        self, trials: Sequence[Trial], *, training_s: float, engine: str, device: str
-    ) -> list[Result]:
+    def results(self, trials: Sequence[Trial], *, training_s: float, engine: str, device: str) -> list[Result]:
         """Compute each trial's result.
 
         Args:
@@ -154,9 +152,7 @@ class Scores:
         last = self._last()
         steps = np.arange(self._made, dtype=np.int64) * self._cell.evaluate_every
         return [
-            Curve(
-                trial.id, steps[: n + 1], **{name: self._curves[name][i, : n + 1].copy() for name in _METRICS}
-            )
+            Curve(trial.id, steps[: n + 1], **{name: self._curves[name][i, : n + 1].copy() for name in _METRICS})
             for i, (trial, n) in enumerate(zip(trials, last, strict=True))
         ]
 

@@ -98,9 +98,7 @@ def new_update_rule(cells: Sequence[Cell], shapes: Mapping[str, Sequence[int]]) 
         out_strength=np.array(out_strengths, np.float32),
         out_squared=cell.out_of_bounds_shape == "squared",
         ends=np.cumsum(sizes),
-        share=np.array(
-            [1 / size if kind else 0 for size, kind in zip(sizes, kinds, strict=True)], np.float32
-        ),
+        share=np.array([1 / size if kind else 0 for size, kind in zip(sizes, kinds, strict=True)], np.float32),
         low=np.array([low for low, _ in limits], np.float32),
         high=np.array([high for _, high in limits], np.float32),
         of_nau=np.array([kind == "NAU" for kind in kinds]),

@@ -41,9 +41,7 @@ def connect(address: str | Address, notify: Callable[[str], None] | None = None)
     where = address if isinstance(address, Address) else parse_address(address)
     client = Client(where, token())
     if notify is not None and client.has_token and not where.is_loopback and not where.encrypted:
-        notify(
-            f"{where.url} is not encrypted: the token can be read on the way; use https, or a tunnel (ssh -L)"
-        )
+        notify(f"{where.url} is not encrypted: the token can be read on the way; use https, or a tunnel (ssh -L)")
     client.check()
     return client
 
@@ -150,9 +148,7 @@ class Client:
         except (RuntimeError, ConnectionError, ValueError) as error:
             if "already exists" in str(error):
                 raise TakenError(f"there is a job {job_id} already") from error
-            raise ClusterError(
-                f"the cluster at {self.address.url} refused the job: {_last(error)}"
-            ) from error
+            raise ClusterError(f"the cluster at {self.address.url} refused the job: {_last(error)}") from error
 
     def stop(self, job_id: str) -> bool:
         """Ask a job to end, and return whether it was running."""
@@ -231,9 +227,7 @@ class Client:
             ClusterError: if not.
         """
         if not self.job(job_id).ended:
-            raise ClusterError(
-                f"the log of {job_id} broke off: its node is gone, or can't be reached"
-            ) from cause
+            raise ClusterError(f"the log of {job_id} broke off: its node is gone, or can't be reached") from cause
 
     def _ask(self, method: str, path: str, *, reason: str = "it answers in a way that we don't know") -> Any:
         """Send a request, and return the JSON of its answer.
@@ -252,9 +246,7 @@ class Client:
             pass
         raise ClusterError(f"{self.address.url} can't be used: {reason} (status {answer.status_code})")
 
-    def _request(
-        self, method: str, path: str, *, headers: Mapping[str, str] | None = None
-    ) -> requests.Response:
+    def _request(self, method: str, path: str, *, headers: Mapping[str, str] | None = None) -> requests.Response:
         import requests
 
         try:
@@ -265,9 +257,7 @@ class Client:
                 timeout=(_CONNECT_S, _ANSWER_S),
             )
         except requests.exceptions.SSLError as error:
-            raise ClusterError(
-                f"{self.address.url} has no certificate that we trust: {_last(error)}"
-            ) from error
+            raise ClusterError(f"{self.address.url} has no certificate that we trust: {_last(error)}") from error
         except requests.exceptions.ConnectionError as error:
             raise ClusterError(
                 f"nothing answers at {self.address.url}: check --cluster, and that the network lets you through. If a "

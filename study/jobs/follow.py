@@ -141,9 +141,7 @@ def standings(client: Client, study: str | None = None, store: str | None = None
     names = {node.id: node.name for node in client.nodes()}
     with ThreadPoolExecutor(8) as pool:  # each job takes a request
         logs = pool.map(lambda job: client.tail(job, _TAIL_LINES), newest)
-        return [
-            _standing(job, log, names.get(job.node_id or "")) for job, log in zip(newest, logs, strict=True)
-        ]
+        return [_standing(job, log, names.get(job.node_id or "")) for job, log in zip(newest, logs, strict=True)]
 
 
 def standing(client: Client, study: str, store: str | None = None) -> JobStatus:
@@ -156,9 +154,7 @@ def standing(client: Client, study: str, store: str | None = None) -> JobStatus:
     statuses = standings(client, study, store)
     if len(statuses) > 1:
         stores = ", ".join(f"{without_secret(one.store)} ({one.state})" for one in statuses)
-        raise InputError(
-            f"study {study!r} is there for {len(statuses)} stores: {stores}; say which with --store"
-        )
+        raise InputError(f"study {study!r} is there for {len(statuses)} stores: {stores}; say which with --store")
     return statuses[0]
 
 
@@ -264,9 +260,7 @@ def _next(state: str, study: str, job: Job) -> str:
 def _last_words(job: Job, log: str) -> tuple[str, ...]:
     """Return the driver's last lines of output, or Ray's message if its node is gone with the log."""
     lines = [uncoloured(line).rstrip() for line in log.splitlines()]
-    own = [
-        line for line in lines if line.strip() and not is_heartbeat(line) and not _RAYS_OWN.fullmatch(line)
-    ]
+    own = [line for line in lines if line.strip() and not is_heartbeat(line) and not _RAYS_OWN.fullmatch(line)]
     if own:
         return tuple(own[-_LAST_WORDS:])
     return tuple(job.message.strip().splitlines()[:_LAST_WORDS])

@@ -259,9 +259,7 @@ def again(job: Job) -> Order:
 
 def of_study(jobs: Sequence[Job], study: str) -> list[Job]:
     """Give the jobs of one study, the oldest first."""
-    return [
-        job for job in jobs if job.metadata.get("study") == study and job.id.startswith(f"study-{study}-")
-    ]
+    return [job for job in jobs if job.metadata.get("study") == study and job.id.startswith(f"study-{study}-")]
 
 
 def check_known(jobs: Sequence[Job], study: str, url: str) -> None:
@@ -301,9 +299,7 @@ def _check_room(order: Order, nodes: Sequence[Node]) -> None:
 def _warnings(order: Order, nodes: Sequence[Node]) -> list[str]:
     warnings = []
     if len(nodes) > 1 and "://" not in order.store:
-        warnings.append(
-            f"all {len(nodes)} nodes must see the folder {order.store}: `study doctor` checks that"
-        )
+        warnings.append(f"all {len(nodes)} nodes must see the folder {order.store}: `study doctor` checks that")
     if len(nodes) > 1 and re.match(r"https?://(localhost|127\.|\[::1\])", order.tracking_uri or ""):
         warnings.append(f"{order.tracking_uri} is each node's own: only the driver's node will look there")
     return warnings

@@ -37,9 +37,7 @@ def checked(source: Source, mistakes: list[str]) -> pa.Table | None:
     absent = missing(source.table.column_names)
     if absent:
         names = ", ".join(source.table.column_names)
-        mistakes.append(
-            f"  no column {', '.join(absent)} (it may have no values, but must be there); there is {names}"
-        )
+        mistakes.append(f"  no column {', '.join(absent)} (it may have no values, but must be there); there is {names}")
         return None
     reading = _Reading(source, mistakes)
     before = len(mistakes)
@@ -51,9 +49,7 @@ def checked(source: Source, mistakes: list[str]) -> pa.Table | None:
         return None
     content: dict[str, Any] = {name: pa.array(values, from_pandas=True) for name, values in numbers.items()}
     content |= {"seed": seed, "outcome": outcome, "stopped_early": reading.stopped_early()}
-    return pa.table(
-        [pc.cast(content[field.name], field.type) for field in OUTCOME_SCHEMA], schema=OUTCOME_SCHEMA
-    )
+    return pa.table([pc.cast(content[field.name], field.type) for field in OUTCOME_SCHEMA], schema=OUTCOME_SCHEMA)
 
 
 class _Reading:
@@ -83,12 +79,7 @@ class _Reading:
             return np.full(self._source.table.num_rows, np.nan)
         column = self._source.table[own]
         kind = column.type
-        if not (
-            _is_text(kind)
-            or pa.types.is_integer(kind)
-            or pa.types.is_floating(kind)
-            or pa.types.is_null(kind)
-        ):
+        if not (_is_text(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind)):
             self._mistakes.append(f"  column {own} holds {kind}, but must hold numbers")
             return np.full(len(column), np.nan)
         try:
@@ -116,11 +107,7 @@ class _Reading:
     def _words(self, name: str) -> pa.ChunkedArray | None:
         if name not in self._source.table.column_names:
             return None
-        outcome_of = (
-            {str(o): str(o) for o in Outcome}
-            if name == "outcome"
-            else {k: str(v) for k, v in _SOLVED.items()}
-        )
+        outcome_of = {str(o): str(o) for o in Outcome} if name == "outcome" else {k: str(v) for k, v in _SOLVED.items()}
         text = _by_value(self._source.table[name], lambda values: pc.utf8_lower(_text(values)))
         index = pc.index_in(text, pa.array(list(outcome_of)))
         outcomes = pa.chunked_array([pa.array(list(outcome_of.values())).take(index.combine_chunks())])

@@ -63,9 +63,7 @@ def from_mlflow(names: Sequence[str]) -> dict[str, str]:
     for prefix in _MLFLOW:
         for name in names:
             ours = name.removeprefix(prefix)
-            is_known = prefix == "params." or ours in (
-                _MLFLOW_TAGS if prefix.startswith("tags.") else _METRICS
-            )
+            is_known = prefix == "params." or ours in (_MLFLOW_TAGS if prefix.startswith("tags.") else _METRICS)
             if name.startswith(prefix) and is_known and ours not in our_names.values():
                 our_names[name] = ours
     return our_names
@@ -78,8 +76,6 @@ def own_name(name: str, names: Sequence[str]) -> str | None:
 
 def missing(names: Sequence[str]) -> list[str]:
     """Return the columns that a file lacks, each with the names that it may have."""
-    absent = [
-        name for name in ("seed", "solved_at_iteration", "sparsity_error") if own_name(name, names) is None
-    ]
+    absent = [name for name in ("seed", "solved_at_iteration", "sparsity_error") if own_name(name, names) is None]
     aliases = [" or ".join(reversed(ALIASES[name])) for name in absent]
     return aliases if "solved" in names or "outcome" in names else ["solved or outcome", *aliases]

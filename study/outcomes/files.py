@@ -149,9 +149,7 @@ def _results_of(path: Path, file: pq.ParquetFile) -> pa.Table | None:
     if not is_ours(metadata):
         return None
     version = version_of(path, metadata)
-    if version == formats.SCHEMA_VERSION or not file.schema_arrow.equals(
-        formats.FORMATS[version].schemas["results"]
-    ):
+    if version == formats.SCHEMA_VERSION or not file.schema_arrow.equals(formats.FORMATS[version].schemas["results"]):
         return None
     return formats.upgraded("results", file.read().replace_schema_metadata(None), version, path)
 
@@ -160,9 +158,7 @@ def _check_names(path: Path, names: Sequence[str]) -> None:
     stripped = [name.strip() for name in names]
     repeats = sorted({name for name in stripped if stripped.count(name) > 1})
     if repeats:
-        raise InputError(
-            f"{path} has more than one column {', '.join(map(repr, repeats))}: names must differ"
-        )
+        raise InputError(f"{path} has more than one column {', '.join(map(repr, repeats))}: names must differ")
 
 
 def _from_mlflow_export(source: Source) -> Source:

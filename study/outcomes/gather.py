@@ -107,12 +107,8 @@ def _join(sources: Sequence[Source], parts: Sequence[pa.Table]) -> pa.Table:
         for name in names:
             kind = _common([o[name].type for o in others if name in o.column_names])
             empty = pa.nulls(len(part), kind)
-            part = part.append_column(
-                name, pc.cast(other[name], kind) if name in other.column_names else empty
-            )
-        tables.append(
-            part if SOURCE in names else part.append_column(SOURCE, _source_column(source, sources))
-        )
+            part = part.append_column(name, pc.cast(other[name], kind) if name in other.column_names else empty)
+        tables.append(part if SOURCE in names else part.append_column(SOURCE, _source_column(source, sources)))
     return pa.concat_tables(tables)
 
 
@@ -149,9 +145,7 @@ def _infer_type(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if not pa.types.is_dictionary(encoded.type):
         encoded = encoded.dictionary_encode()
     values = encoded.dictionary
-    is_missing = pc.is_in(
-        pc.utf8_lower(pc.utf8_trim_whitespace(pc.cast(values, pa.string()))), pa.array(MISSING)
-    )
+    is_missing = pc.is_in(pc.utf8_lower(pc.utf8_trim_whitespace(pc.cast(values, pa.string()))), pa.array(MISSING))
     present = pc.if_else(is_missing, pa.scalar(None, values.type), values)
     for kind in (pa.int64(), pa.float64()):
         try:
@@ -242,15 +236,11 @@ def _conflicts(
         trial = table.slice(int(row), 1).to_pylist()[0]
         other = table.slice(int(original[row]), 1).to_pylist()[0]
         group = ", ".join(f"{name} {trial[name]}" for name in [*columns, "seed"])
-        lines.append(
-            f"  {place(int(original[row]))} and {place(int(row))}: {group}: {_brief(other)} / {_brief(trial)}"
-        )
+        lines.append(f"  {place(int(original[row]))} and {place(int(row))}: {group}: {_brief(other)} / {_brief(trial)}")
     more = [f"  ... and {len(places) - _MOST_LISTED:,} more"] if len(places) > _MOST_LISTED else []
     hint = f"if one of {', '.join([*ids, SOURCE])} tells them apart, name it in --by; else keep the right row"
     count = f"{len(places):,} trial{'s' if len(places) > 1 else ''}"
-    return "\n".join(
-        [f"{count} twice with different outcomes, nothing was written", *lines, *more, f"  {hint}"]
-    )
+    return "\n".join([f"{count} twice with different outcomes, nothing was written", *lines, *more, f"  {hint}"])
 
 
 def _brief(trial: dict[str, object]) -> str:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 
 # What a spreadsheet takes for the start of a formula, after any apostrophes, which are ours or belong to the text.
-_FORMULA = (
-    "'*[=+\\-@\t\r\uff1d\uff0b\uff0d\uff20]"  # the characters themselves, since Arrow's regexes know no \\u
-)
+_FORMULA = "'*[=+\\-@\t\r\uff1d\uff0b\uff0d\uff20]"  # the characters themselves, since Arrow's regexes know no \\u
 _STARTS = re.compile(_FORMULA)
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-](inf|nan)")
 

@@ -116,9 +116,7 @@ def make_packs(
     if at_once is None:
         counts = [_fewest(group, size) for group in groups.values()]
     else:
-        shares = sum(
-            bundle_share(group, at_once) for group in (*groups.values(), *(p.trials for p in formed))
-        )
+        shares = sum(bundle_share(group, at_once) for group in (*groups.values(), *(p.trials for p in formed)))
         counts = [_filling(group, size, at_once, min(1, shares / slots)) for group in groups.values()]
     if size is None and at_once is None:
         counts = _balanced(list(groups.values()), counts, [pack_cost(p.trials) for p in formed], slots)
@@ -161,9 +159,7 @@ def _filling(group: Sequence[Trial], size: int | None, at_once: AtOnce, share: f
     return -(-len(group) // max(1, int(most * share)))
 
 
-def make_bundles(
-    packs: Sequence[Pack], *, slots: int, at_once: AtOnce | None = None
-) -> list[tuple[Pack, ...]]:
+def make_bundles(packs: Sequence[Pack], *, slots: int, at_once: AtOnce | None = None) -> list[tuple[Pack, ...]]:
     """Bundle packs that a device trains side by side; on cores, each pack is a bundle of its own.
 
     Args:
@@ -187,9 +183,7 @@ def make_bundles(
     count = max(math.ceil(sum(shares) - 1e-9), min(slots, len(packs)))
     while count < len(packs):
         bundles = _cut_by(shares, count)
-        if all(
-            sum(shares[i] for i in bundle) < 1 + 1e-9 and len(bundle) <= MOST_CONCURRENT for bundle in bundles
-        ):
+        if all(sum(shares[i] for i in bundle) < 1 + 1e-9 and len(bundle) <= MOST_CONCURRENT for bundle in bundles):
             return [tuple(packs[i] for i in bundle) for bundle in bundles]
         count += 1
     return [(pack,) for pack in packs]

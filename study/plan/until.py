@@ -96,10 +96,7 @@ def verdicts(plan: Plan, results: pa.Table) -> list[Verdict]:
         return []
     outcomes = _outcomes(plan.cells, until.max, results)
     if until.half_width is not None:
-        return [
-            _judge_cell(sampling(until), cell, outcomes[cell.id][: len(plan.seeds(cell))])
-            for cell in plan.cells
-        ]
+        return [_judge_cell(sampling(until), cell, outcomes[cell.id][: len(plan.seeds(cell))]) for cell in plan.cells]
     return [_judge_pair(until, pair, outcomes) for pair in pairs(plan.cells, str(until.different_from))]
 
 
@@ -197,9 +194,7 @@ def _seeds_for_width(sampling: statistics.FixedWidth, outcomes: Outcomes) -> int
     return sampling.most
 
 
-def _seeds_to_differ(
-    until: Until, compared: Sequence[Pair], outcomes: Mapping[str, Outcomes]
-) -> dict[str, int]:
+def _seeds_to_differ(until: Until, compared: Sequence[Pair], outcomes: Mapping[str, Outcomes]) -> dict[str, int]:
     """Count the seeds of each cell: both cells of a pair get the same, and a cell of several pairs the most."""
     counts: dict[str, int] = {}
     for pair in compared:

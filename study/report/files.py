@@ -273,10 +273,7 @@ def _plain(value: Any) -> Any:
 
 def _markdown_table(content: TextTable) -> str:
     rule = ["---:" if column.is_number else "---" for column in content.columns]
-    body = [
-        [f"**{_cell(text)}**" if is_best else _cell(text) for text, _, _, is_best in row]
-        for row in content.cells
-    ]
+    body = [[f"**{_cell(text)}**" if is_best else _cell(text) for text, _, _, is_best in row] for row in content.cells]
     lines = [[_cell(text) for text in content.header], rule, *body]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 

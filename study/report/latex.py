@@ -168,9 +168,7 @@ def _columns(rows: ResultRows) -> list[list[str]]:
     return columns
 
 
-def _estimate(
-    value: float | None, interval: Interval | None, show: Callable[[float], str], is_best: bool
-) -> str:
+def _estimate(value: float | None, interval: Interval | None, show: Callable[[float], str], is_best: bool) -> str:
     """Write an estimate with the reach of its interval below and above; with the interval's ends if it lies outside."""
     if value is None:
         return _NONE

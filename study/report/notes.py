@@ -24,11 +24,7 @@ def times_notes(rows: ResultRows) -> list[str]:
     without = [rows.name(row) or "all" for row, s in early if s.time_to_success_mean is None]
     return [
         sentence,
-        *(
-            [f"no mean time to success, since no trial was observed that long: {_join(without)}"]
-            if without
-            else []
-        ),
+        *([f"no mean time to success, since no trial was observed that long: {_join(without)}"] if without else []),
     ]
 
 

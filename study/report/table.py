@@ -217,9 +217,7 @@ def slopes_table(contrasts: Contrasts) -> TextTable:
         (
             *_named("rows", [s.name for s in some]),
             text_column("hyperparameter", [(words.title(s.key), s.key) for s in some], is_number=False),
-            text_column(
-                "unit", [("a factor of 10" if s.is_log else "1", s.is_log) for s in some], is_number=False
-            ),
+            text_column("unit", [("a factor of 10" if s.is_log else "1", s.is_log) for s in some], is_number=False),
             text_column("odds of success change by", odds),
             text_column("p", [_p(s.p_value) for s in some]),
         )
@@ -266,9 +264,7 @@ def verdicts_table(rows: ResultRows, verdicts: Sequence[Verdict]) -> TextTable:
     else:
         widths = [(v.interval[1] - v.interval[0]) / 2 for v in verdicts if v.interval is not None]
         measured = [text_column("half-width", [(f"{width:.3f}", width) for width in widths])]
-    sure = text_column(
-        "enough?", [(word := "yes" if v.is_sure else "no", word) for v in verdicts], is_number=False
-    )
+    sure = text_column("enough?", [(word := "yes" if v.is_sure else "no", word) for v in verdicts], is_number=False)
     return TextTable((*common, *measured, sure), marked=places(not v.is_sure for v in verdicts))
 
 
@@ -294,9 +290,7 @@ def speeds_table(contrasts: Contrasts) -> TextTable:
             *_named("at", [s.question for s in some]),
             text_column("methods", [(", ".join(s.names), ", ".join(s.names)) for s in some], is_number=False),
             text_column("χ²", [(f"{s.statistic:.1f}", s.statistic) for s in some]),
-            text_column(
-                "degrees of freedom", [(str(s.degrees_of_freedom), s.degrees_of_freedom) for s in some]
-            ),
+            text_column("degrees of freedom", [(str(s.degrees_of_freedom), s.degrees_of_freedom) for s in some]),
             text_column("p", [_p(s.p_value) for s in some]),
             text_column("p, Holm", [_p(s.p_adjusted) for s in some]),
         )

@@ -85,9 +85,7 @@ def _rich(content: TextTable, title: str | None, mark: str = "dim") -> Table:
     heading = None if title is None else Text(title)
     laid_out = Table(title=heading, title_justify="left", box=None, pad_edge=False)
     for column in content.columns:
-        laid_out.add_column(
-            Text(column.title), justify="right" if column.is_number else "left", header_style="bold"
-        )
+        laid_out.add_column(Text(column.title), justify="right" if column.is_number else "left", header_style="bold")
     for row, cells in enumerate(content.cells):
         texts = [Text(text, style="bold" if is_best else "") for text, _, _, is_best in cells]
         laid_out.add_row(*texts, style=mark if row in content.marked else "")

@@ -186,9 +186,7 @@ def _results_of(
     other_folder, other_plan, other_table = _read(compare, root, tracking_uri)
     if not other_table.num_rows:
         raise InputError(f"--compare {compare}: that study has no results yet; `study run` makes them")
-    against = _with_hint(
-        with_study(summaries, _summaries(other_plan, other_table), compare), plan, other_plan
-    )
+    against = _with_hint(with_study(summaries, _summaries(other_plan, other_table), compare), plan, other_plan)
     shared = int(pc.sum(pc.is_in(table["trial_id"], value_set=other_table["trial_id"])).as_py() or 0)
     if shared:
         note = f"{shared:,} trials are in both studies, and tests take them for independent samples"
@@ -208,9 +206,7 @@ def _summaries(plan: Plan, table: pa.Table) -> list[CellSummary]:
     return aggregate(table, planned=planned, rates=rates, labels=plan.labels)
 
 
-def outcomes_of(
-    name: str, root: str | Path, *, tracking_uri: str | None = None
-) -> tuple[Source, Sequence[str]]:
+def outcomes_of(name: str, root: str | Path, *, tracking_uri: str | None = None) -> tuple[Source, Sequence[str]]:
     """Read a study's trials, including the pending ones, as a source for `study.outcomes`.
 
     Args:
@@ -233,13 +229,9 @@ def outcomes_of(
     table = pa.concat_tables([done, pa.Table.from_pylist(pending, RESULT_SCHEMA)])
     notices = list(folder.notices)
     if plan.spec.search is not None:
-        notices.append(
-            f"study {name!r} is a search: its rows are also of candidates that were chosen by these trials"
-        )
+        notices.append(f"study {name!r} is a search: its rows are also of candidates that were chosen by these trials")
     elif plan.spec.until is not None:
-        notices.append(
-            f"study {name!r} added seeds until there were enough: intervals here don't allow for that"
-        )
+        notices.append(f"study {name!r} added seeds until there were enough: intervals here don't allow for that")
     return Source(name, table, np.arange(1, table.num_rows + 1), has_pending=True), notices
 
 

@@ -119,9 +119,7 @@ class WrittenReport:
     mark: str
 
 
-def write_and_keep(
-    results: StudyResults, into: Path, folder: StudyStore, *, tracking_uri: str | None
-) -> WrittenReport:
+def write_and_keep(results: StudyResults, into: Path, folder: StudyStore, *, tracking_uri: str | None) -> WrittenReport:
     """Write a study's report into the folder that `report_folder` yielded, and store it in the study's folder."""
     folder.check()
     links = tracking.links(tracking_uri, results.name)

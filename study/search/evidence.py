@@ -28,9 +28,7 @@ class Evidence:
         self._rows = dict(zip(ids.dictionary.to_pylist(), rows, strict=True))
         self._samples: dict[tuple[str, tuple[int, ...]], Sample | None] = {}
 
-    def value(
-        self, cell: Cell, seeds: Sequence[int], names: Sequence[str], most_iterations: int
-    ) -> Value | None:
+    def value(self, cell: Cell, seeds: Sequence[int], names: Sequence[str], most_iterations: int) -> Value | None:
         """Compute a candidate's values by some seeds; None while one is pending.
 
         Args:

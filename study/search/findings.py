@@ -61,9 +61,7 @@ def winners_file(spec: Spec, winner: Candidate) -> str:
     applying = {key: _plain(value) for key, value in values.items() if getattr(cell, key) is not None}
     # What a model sets for itself goes before what the file's tables say, so that each stands once.
     given = {
-        table: {
-            key: applying.pop(prefix + key) for key in getattr(spec, table).given if prefix + key in applying
-        }
+        table: {key: applying.pop(prefix + key) for key in getattr(spec, table).given if prefix + key in applying}
         for table, prefix in (("task", ""), ("protocol", ""), ("success", "success_"))
     }
     tables: dict[str, Any] = {
@@ -82,9 +80,7 @@ def winners_file(spec: Spec, winner: Candidate) -> str:
         f"# The search chose by seeds {min(seeds.search)} to {max(seeds.search)}: what these say of it is too good.\n"
         f"# Seeds {first} to {last} confirmed it.\n"
     )
-    return (
-        f"{text}{comment}{yaml.safe_dump({'seeds': list(seeds.fresh)}, default_flow_style=None, width=110)}"
-    )
+    return f"{text}{comment}{yaml.safe_dump({'seeds': list(seeds.fresh)}, default_flow_style=None, width=110)}"
 
 
 def _plain(value: Any) -> Any:

@@ -35,8 +35,7 @@ def importance(spec: Spec, candidates: Sequence[Candidate]) -> dict[str, dict[st
         study = optuna.create_study(directions=directions(spec.search))
         study.add_trials([frozen(candidate, distributions) for candidate in candidates])
         shares = {
-            name: _shares(study, partial(_loss_of, i, OBJECTIVES[name]))
-            for i, name in enumerate(spec.search.objective)
+            name: _shares(study, partial(_loss_of, i, OBJECTIVES[name])) for i, name in enumerate(spec.search.objective)
         }
     return {name: of_parameters for name, of_parameters in shares.items() if of_parameters}
 

@@ -18,7 +18,7 @@ VERSION = 2
 """Of what values mean: in version 1 they were the ends of other intervals, but for the success rate's."""
 
 
-class Folder(Protocol):
+class SearchFolder(Protocol):
     """A study's part of the store, as a search needs it."""
 
     def keep(self, name: str, data: bytes) -> None:

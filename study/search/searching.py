@@ -14,7 +14,7 @@ from study.records import Cell
 from study.search.evidence import Evidence
 from study.search.halving import Round, ValueAt, affordable, compare
 from study.search.objectives import OBJECTIVES, front, ranked, spread
-from study.search.record import NAME, VERSION, Folder, Record, from_json, to_json
+from study.search.record import NAME, VERSION, Record, SearchFolder, from_json, to_json
 from study.search.space import Space
 from study.search.storage import write_storage
 from study.search.suggest import Suggestions, resumed, sampler_name
@@ -68,8 +68,7 @@ def plan_of(spec: Spec, record: Record, evidence: Evidence) -> Plan:
     counts |= dict(zip(compared, now.seeds, strict=True))
     winners = {record.candidates[number].cell_id for number in record.winners or ()}
     own = {
-        cell.id: [*seeds.search[:count], *(seeds.fresh if cell.id in winners else ())]
-        for cell, count in counts.items()
+        cell.id: [*seeds.search[:count], *(seeds.fresh if cell.id in winners else ())] for cell, count in counts.items()
     }
     return Plan(spec, tuple(counts), {}, own)
 
@@ -84,7 +83,7 @@ def _values(spec: Spec, evidence: Evidence) -> ValueAt:
     return lambda cell, n: evidence.value(cell, seeds[:n], search.objective, most)
 
 
-def read_record(spec: Spec, folder: Folder) -> Record | None:
+def read_record(spec: Spec, folder: SearchFolder) -> Record | None:
     """Read a search's record; None before the first suggestion.
 
     Raises:
@@ -111,9 +110,7 @@ def _revalued(spec: Spec, record: Record, evidence: Evidence) -> Record:
     """
     space, value_at = Space(spec), _values(spec, evidence)
     again = [
-        replace(c, values=value_at(space.cell(c.params), c.seeds) or c.values)
-        for c in record.candidates
-        if c.values
+        replace(c, values=value_at(space.cell(c.params), c.seeds) or c.values) for c in record.candidates if c.values
     ]
     return replace(record.updated(again), version=VERSION)
 
@@ -149,7 +146,7 @@ class Searching:
         self._suggestions: Suggestions | None = None
         self._written: Record | None = None
 
-    def __call__(self, plan: Plan, folder: Folder, tell: Tell) -> Plan:
+    def __call__(self, plan: Plan, folder: SearchFolder, tell: Tell) -> Plan:
         """Tell the sampler what came of the last round, ask it for the next, and plan what is to be trained."""
         spec = plan.spec
         before = read_record(spec, folder)
@@ -220,9 +217,7 @@ def _begin_round(spec: Spec, record: Record, suggestions: Suggestions, count: in
     return replace(record, candidates=tuple(candidates), winners=None)
 
 
-def _end_round(
-    record: Record, compared: Sequence[Candidate], standings: Round, suggestions: Suggestions
-) -> Record:
+def _end_round(record: Record, compared: Sequence[Candidate], standings: Round, suggestions: Suggestions) -> Record:
     """Tell the sampler what the round's candidates are worth; of a cell that was known, what it was worth before."""
     worth: dict[str | None, tuple[int, Value]] = {c.cell_id: (c.seeds, c.values) for c in record.valued}
     for candidate, seeds, values in zip(compared, standings.seeds, standings.values or (), strict=True):

@@ -122,9 +122,7 @@ def _combinations(spec: Spec, unread: Collection[str]) -> Iterator[tuple[Path, s
             for point in islice(points(level, names), _MOST_COMBINATIONS):
                 values = {name: setting.value for name, setting in point.settings.items()}
                 of_point = list(find(spec.task.name, model.name, values))
-                mistakes += [
-                    (_place_of(point.settings, b, ("models", i)), message) for b, message in of_point
-                ]
+                mistakes += [(_place_of(point.settings, b, ("models", i)), message) for b, message in of_point]
                 # A search may suggest impossible values as long as some are possible: it then suggests others.
                 if not of_point and find is _schedule_mistakes and level.ranges:
                     mistakes = []
@@ -216,17 +214,13 @@ def trial_bytes(cell: Cell) -> int:
 
 def _memory_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]:
     try:
-        cell = cells.canonical_cell(
-            task, model, {name: values[name] for name in _OF_MEMORY if name in values}
-        )
+        cell = cells.canonical_cell(task, model, {name: values[name] for name in _OF_MEMORY if name in values})
     except ValueError:  # `_task_mistakes` reports it
         return
     needed = trial_bytes(cell)
     if needed > _MOST_TRIAL_BYTES:
         largest = sorted(_SIZES, key=lambda name: int(getattr(cell, name)), reverse=True)
-        sizes = ", ".join(
-            f"{name} {getattr(cell, name)}" for name in (*_SIZES, "iterations", "evaluate_every")
-        )
+        sizes = ", ".join(f"{name} {getattr(cell, name)}" for name in (*_SIZES, "iterations", "evaluate_every"))
         yield (
             (*largest, "iterations"),
             f"one trial must fit into {_MOST_TRIAL_BYTES / 2**30:g} GiB of memory, but takes about "

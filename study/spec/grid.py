@@ -145,9 +145,7 @@ def _range_axes(table: Spec | ModelTable, at: Path) -> Iterator[Axis]:
     for name, of in table.ranges.given.items():
         keys = [key for key in ("low", "high") if getattr(of, key) is not None]
         settings = [GridValue(getattr(of, key), (*at, "ranges", name, key)) for key in keys]
-        settings += [
-            GridValue(v, (*at, "ranges", name, "choices", i)) for i, v in enumerate(of.choices or ())
-        ]
+        settings += [GridValue(v, (*at, "ranges", name, "choices", i)) for i, v in enumerate(of.choices or ())]
         if settings:
             yield Axis(name, tuple({name: setting} for setting in settings), (None,) * len(settings))
 
@@ -185,9 +183,7 @@ def points(level: Level, names: Collection[str] | None = None) -> Iterator[Point
         settings = dict(level.fixed)
         for point, _ in chosen:
             settings |= point
-        labels = {
-            axis.name: label for axis, (_, label) in zip(axes, chosen, strict=True) if label is not None
-        }
+        labels = {axis.name: label for axis, (_, label) in zip(axes, chosen, strict=True) if label is not None}
         if names is not None:
             settings = {name: setting for name, setting in settings.items() if name in names}
         yield Point(settings, labels)
@@ -198,8 +194,7 @@ def largest_size(spec: Spec) -> int:
     if spec.search is not None:
         return spec.search.trials + spec.search.confirm_seeds * spec.search.confirm_candidates
     cells = sum(
-        math.prod(len(axis.points) for axis in model_level(spec, index).axes)
-        for index in range(len(spec.models))
+        math.prod(len(axis.points) for axis in model_level(spec, index).axes) for index in range(len(spec.models))
     )
     return int(cells * spec.most_seeds)
 

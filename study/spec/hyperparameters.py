@@ -30,9 +30,7 @@ def shown(value: object) -> str:
 
 def _number(value: object) -> float | int:
     if isinstance(value, list):
-        raise ValueError(
-            f"must be one number, but got the list {shown(value)}; to sweep it, put it under grid"
-        )
+        raise ValueError(f"must be one number, but got the list {shown(value)}; to sweep it, put it under grid")
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"must be a number, but got {shown(value)}")
     if isinstance(value, int) and abs(value) >= 2**63:
@@ -105,9 +103,7 @@ _INTERVAL = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxIt
 NumberRange = Annotated[
     Range,
     BeforeValidator(_range),
-    WithJsonSchema(
-        {"anyOf": [_INTERVAL, {"type": "array", "items": _INTERVAL, "minItems": 1, "maxItems": 2}]}
-    ),
+    WithJsonSchema({"anyOf": [_INTERVAL, {"type": "array", "items": _INTERVAL, "minItems": 1, "maxItems": 2}]}),
 ]
 Shape = choice(("linear", "squared"))
 

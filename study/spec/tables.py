@@ -175,9 +175,7 @@ def _check_name(name: str) -> str:
             f"letter or a digit; but got {shown(name)}"
         )
     if name.lower().startswith(_RESERVED):
-        raise ValueError(
-            f"must not start with {_RESERVED!r}, which the store uses itself, but got {shown(name)}"
-        )
+        raise ValueError(f"must not start with {_RESERVED!r}, which the store uses itself, but got {shown(name)}")
     return name
 
 
@@ -242,9 +240,7 @@ class SeedsTable(Table):
             return {"listed": data}
         if set(data) != {"until"}:
             keys = ", ".join(map(repr, data)) or "none"
-            raise ValueError(
-                f"must be a count, a list of seeds, or a table whose key is 'until', but has {keys}"
-            )
+            raise ValueError(f"must be a count, a list of seeds, or a table whose key is 'until', but has {keys}")
         return dict(data)
 
     @classmethod

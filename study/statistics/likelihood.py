@@ -136,8 +136,6 @@ def stirling_rest(x: Floats) -> Floats:
     """
     y = 1 / np.maximum(x, _LARGE)
     y2 = y * y
-    series = 1 / 12 - y2 * (
-        1 / 360 - y2 * (1 / 1260 - y2 * (1 / 1680 - y2 * (1 / 1188 - y2 * (691 / 360360))))
-    )
+    series = 1 / 12 - y2 * (1 / 360 - y2 * (1 / 1260 - y2 * (1 / 1680 - y2 * (1 / 1188 - y2 * (691 / 360360)))))
     small = special.gammaln(x) - x * (np.log(x) - 1)
     return np.where(x < _LARGE, small, 0.5 * np.log(2 * math.pi / np.maximum(x, _LARGE)) + y * series)

@@ -24,9 +24,7 @@ def checked_sizes(values: npt.NDArray[np.generic], sizes: Sizes | None) -> Ints:
     """Return sizes as an array, None as that of a single sample, after refusing what doesn't share out the values."""
     n = np.asarray([values.size] if sizes is None else sizes, dtype=np.int64)
     if values.ndim != 1 or n.ndim != 1 or (n.size and n.min() < 0) or n.sum() != values.size:
-        raise ValueError(
-            f"sizes must be >= 0 and add up to the {values.size} values, but add up to {n.sum()}"
-        )
+        raise ValueError(f"sizes must be >= 0 and add up to the {values.size} values, but add up to {n.sum()}")
     return n
 
 

@@ -103,9 +103,7 @@ def kaplan_meier(times: Values, solved: Flags, confidence: float = 0.95) -> Surv
     ends = np.full((2, moments.size), math.nan)
     power = np.exp(z * width[inside] / np.log(survival[inside]))  # below one, for the logarithm is negative
     ends[:, inside] = survival[inside] ** (1 / power), survival[inside] ** power
-    return SurvivalCurve(
-        times=moments, at_risk=at_risk, solved=events, survival=survival, low=ends[0], high=ends[1]
-    )
+    return SurvivalCurve(times=moments, at_risk=at_risk, solved=events, survival=survival, low=ends[0], high=ends[1])
 
 
 def log_rank(samples: Sequence[tuple[Values, Flags]]) -> LogRank | None:
@@ -148,18 +146,14 @@ def log_rank(samples: Sequence[tuple[Values, Flags]]) -> LogRank | None:
         return None
     statistic = float(np.sum((directions.T @ excess)[kept] ** 2 / variances[kept]))
     degrees = int(kept.sum())
-    return LogRank(
-        statistic=statistic, degrees_of_freedom=degrees, p_value=float(special.chdtrc(degrees, statistic))
-    )
+    return LogRank(statistic=statistic, degrees_of_freedom=degrees, p_value=float(special.chdtrc(degrees, statistic)))
 
 
 def checked_trials(times: Values, solved: Flags) -> tuple[Floats, Bools]:
     """Give times and flags as arrays, after refusing what can be neither."""
     t, is_solved = finite(times), np.asarray(solved)
     if t.shape != is_solved.shape:
-        raise ValueError(
-            f"one flag a time must be given, but there are {t.size} times and {is_solved.size} flags"
-        )
+        raise ValueError(f"one flag a time must be given, but there are {t.size} times and {is_solved.size} flags")
     if t.size and t.min() < 0:
         raise ValueError(f"times must be >= 0, but the smallest is {t.min():g}")
     if not np.all((is_solved == 0) | (is_solved == 1)):

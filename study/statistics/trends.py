@@ -99,9 +99,7 @@ def cochran_armitage(scores: Values, successes: Counts, n: Counts) -> Trend | No
     return Trend(z=z, p_value=float(2 * special.ndtr(-abs(z))))
 
 
-def logistic_regression(
-    points: Points, successes: Counts, n: Counts, confidence: float = 0.95
-) -> LogisticFit | None:
+def logistic_regression(points: Points, successes: Counts, n: Counts, confidence: float = 0.95) -> LogisticFit | None:
     """Regress success on several hyperparameters: log-odds of success = intercept + Σ slope × hyperparameter.
 
     l(β) = Σ_i k_i log p_i + (n_i - k_i) log(1 - p_i), p_i = 1/(1 + exp(-x_i β)), by Newton's method. Separation
@@ -155,9 +153,7 @@ def logistic_regression(
 
 def _counted(x: Floats, successes: Counts, n: Counts) -> tuple[Floats, Floats, Floats]:
     if not len(x) == len(successes) == len(n):
-        raise ValueError(
-            f"one count a cell must be given, but there are {len(x)}, {len(successes)} and {len(n)}"
-        )
+        raise ValueError(f"one count a cell must be given, but there are {len(x)}, {len(successes)} and {len(n)}")
     for k, total in zip(successes, n, strict=True):
         check_count(k, total)
     return x, np.asarray(successes, dtype=np.float64), np.asarray(n, dtype=np.float64)

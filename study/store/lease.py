@@ -90,9 +90,7 @@ class Lease(StudyLock):
                     break
                 continue  # another process was quicker; reading again shows which
             if watched and data != watched:
-                raise BusyError(
-                    f"study {self._name!r} is being run by {holder_of(data)}: wait for it, or stop it"
-                )
+                raise BusyError(f"study {self._name!r} is being run by {holder_of(data)}: wait for it, or stop it")
             if not watched:
                 watched, since = data, time.monotonic()
                 notify(

@@ -107,9 +107,7 @@ class LocalFolder(Folder):
         """Return the names in a folder."""
         with explained(self.path / kind, "read"):
             try:
-                return sorted(
-                    path.name for path in (self.path / kind).iterdir() if path.name.endswith(suffix)
-                )
+                return sorted(path.name for path in (self.path / kind).iterdir() if path.name.endswith(suffix))
             except FileNotFoundError:
                 return []
 
@@ -198,9 +196,7 @@ class LocalFolder(Folder):
             if previous and not previous.startswith(_OURS):
                 raise StoreError(f"can't lock {path}: it isn't a lock, and it is left as it is; move it away")
             if previous:
-                notify(
-                    f"{holder_of(previous)} ended without a word, as if it was killed: going on from what it stored"
-                )
+                notify(f"{holder_of(previous)} ended without a word, as if it was killed: going on from what it stored")
             with explained(path, "write"):
                 file.truncate(0)
                 file.seek(0)

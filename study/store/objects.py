@@ -102,9 +102,7 @@ def open_objects(url: str, timing: Timing = _USUAL) -> ObjectFolder:
     if is_container:
         where = f"{scheme}://{parts.netloc}{parts.path.rstrip('/')}"
     if not place:
-        raise InputError(
-            f"--store {where}: the name of a bucket must follow, as in {scheme}://bucket/studies"
-        )
+        raise InputError(f"--store {where}: the name of a bucket must follow, as in {scheme}://bucket/studies")
     with _explained(SCHEMES[scheme], where, "open"):
         store = from_url(where, client_options=_client(), retry_config=_RETRY, **_keys(scheme))  # type: ignore[call-overload]
     return ObjectFolder(store, where, SCHEMES[scheme], timing=timing)
@@ -113,9 +111,7 @@ def open_objects(url: str, timing: Timing = _USUAL) -> ObjectFolder:
 class ObjectFolder(Folder):
     """A folder of an object store, made by `open_objects` or `below`."""
 
-    def __init__(
-        self, store: ObjectStore, where: str, kind: str, prefix: str = "", timing: Timing = _USUAL
-    ) -> None:
+    def __init__(self, store: ObjectStore, where: str, kind: str, prefix: str = "", timing: Timing = _USUAL) -> None:
         self.where, self.name = where, where.rpartition("/")[2]
         self._store, self._kind, self._prefix, self._timing = store, kind, prefix, timing
 
@@ -135,9 +131,7 @@ class ObjectFolder(Folder):
         """Return the folder of that name directly below this one."""
         if name in ("", ".", "..") or re.search(r"[/\\\x00-\x1f\x7f]", name):
             raise InputError(f"{name!r} can't name a study: it must be one folder right below {self.where}")
-        return ObjectFolder(
-            self._store, f"{self.where}/{name}", self._kind, f"{self._prefix}{name}/", self._timing
-        )
+        return ObjectFolder(self._store, f"{self.where}/{name}", self._kind, f"{self._prefix}{name}/", self._timing)
 
     def as_it_is(self) -> ObjectFolder:
         """Return this folder: a prefix isn't made, so it can't be gone."""
@@ -218,9 +212,7 @@ class ObjectFolder(Folder):
         """Put an object in place of a version, or of nothing; return the new version, or None on conflict."""
         mode: Any = "create" if version is None else dict(version)
         try:
-            with self._explained(
-                key, "write", let_pass=(AlreadyExistsError, PreconditionError, FileNotFoundError)
-            ):
+            with self._explained(key, "write", let_pass=(AlreadyExistsError, PreconditionError, FileNotFoundError)):
                 return _version(obstore.put(self._store, self._prefix + key, data, mode=mode))
         except (AlreadyExistsError, PreconditionError):
             return None
@@ -246,9 +238,7 @@ class ObjectFolder(Folder):
 
 
 def _client() -> dict[str, Any]:
-    plain = any(
-        os.environ.get(name, "").startswith("http://") for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT")
-    )
+    plain = any(os.environ.get(name, "").startswith("http://") for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT"))
     return _CLIENT | ({"allow_http": True} if plain else {})  # a user who names a plain HTTP server wants it
 
 
@@ -271,9 +261,7 @@ def _version(meta: Any) -> Version:
 
 
 @contextmanager
-def _explained(
-    kind: str, where: str, doing: str, let_pass: tuple[type[Exception], ...] = ()
-) -> Iterator[None]:
+def _explained(kind: str, where: str, doing: str, let_pass: tuple[type[Exception], ...] = ()) -> Iterator[None]:
     """Turn obstore's errors into errors that say what to do."""
     try:
         yield
@@ -290,12 +278,8 @@ def _sentence(error: Exception, kind: str, where: str, doing: str) -> StudyError
         return InputError(f"{where} can't be the address of an object: {_first_line(text)}")
     if _NO_BUCKET.search(text):
         bucket = "://".join([where.partition("://")[0], where.partition("://")[2].partition("/")[0]])
-        return InputError(
-            f"can't {doing} {where}: {kind} has no bucket {bucket}; make it first, or correct --store"
-        )
-    if isinstance(error, PermissionDeniedError | UnauthenticatedError) or (
-        status and status[1] in ("401", "403")
-    ):
+        return InputError(f"can't {doing} {where}: {kind} has no bucket {bucket}; make it first, or correct --store")
+    if isinstance(error, PermissionDeniedError | UnauthenticatedError) or (status and status[1] in ("401", "403")):
         return StoreError(
             f"can't {doing} {where}: {kind} refuses these credentials ({_first_line(text)}); "
             f"the bucket must allow them to read, write and list; {_ADVICE[kind]}"

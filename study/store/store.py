@@ -131,7 +131,5 @@ def folder_at(root: str | Path) -> Folder:
 
         return open_objects(str(root))
     if _ONE_SLASH.match(str(root)):  # what `Path` turns a URL into
-        raise InputError(
-            f"--store {root}: an address of an object store has two slashes, as in s3://bucket/studies"
-        )
+        raise InputError(f"--store {root}: an address of an object store has two slashes, as in s3://bucket/studies")
     return LocalFolder(Path(root))

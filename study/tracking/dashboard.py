@@ -84,9 +84,7 @@ def links(uri: str | None, study: str, *, address: str | None = None, timeout_s:
     if uri is None:
         return None
     path = database(uri)
-    experiment_id = (
-        _of_server(uri, study, timeout_s) if path is None else _of_database(path, study, timeout_s)
-    )
+    experiment_id = _of_server(uri, study, timeout_s) if path is None else _of_database(path, study, timeout_s)
     is_server = uri.startswith("http")
     dashboard = address or (page_of(uri) if is_server else _DASHBOARD)
     return None if experiment_id is None else Links(dashboard.rstrip("/"), experiment_id)
@@ -95,9 +93,7 @@ def links(uri: str | None, study: str, *, address: str | None = None, timeout_s:
 def _of_database(path: Path, study: str, timeout_s: float) -> str | None:
     """Query the database itself, which takes 10 ms; MLflow takes 4 s to be imported and to open it."""
     query = "SELECT experiment_id FROM experiments WHERE name = ? AND lifecycle_stage = 'active'"
-    read_only = (
-        f"{path.absolute().as_uri()}?mode=ro"  # a missing database isn't made, as it would be by MLflow
-    )
+    read_only = f"{path.absolute().as_uri()}?mode=ro"  # a missing database isn't made, as it would be by MLflow
     try:
         with closing(sqlite3.connect(read_only, uri=True, timeout=timeout_s)) as connection:
             row = connection.execute(query, [study]).fetchone()

@@ -54,9 +54,7 @@ class Experiment:
         look_at_all: ignore marks and compare all runs, which takes half a minute for 20,000.
     """
 
-    def __init__(
-        self, uri: str, study: str, *, question: str = "", spec: str = "", look_at_all: bool = False
-    ) -> None:
+    def __init__(self, uri: str, study: str, *, question: str = "", spec: str = "", look_at_all: bool = False) -> None:
         self._client, self._uri = connect(uri), uri
         self._id = _experiment_id(self._client, uri, study)
         self.study = StudyRun(self._client, uri, self._id, study, question, spec)
@@ -107,9 +105,7 @@ class Experiment:
             for trial in trials_of(missing, curves()):
                 self._write(name, trial)
             self._read_back(name, missing)
-        if not any(
-            result.outcome is Outcome.FAILED for result in results
-        ):  # failed trials may still be solved
+        if not any(result.outcome is Outcome.FAILED for result in results):  # failed trials may still be solved
             self._mark(mark)
             if not self._compares_all:
                 for result in results:
@@ -189,9 +185,7 @@ class Experiment:
         self._look_at(_of_pack(pack))
         lost = [result.trial.id for result in results if not self._has(result)]
         if lost:
-            raise TrackingError(
-                f"{len(lost)} runs of pack {pack} aren't as they were written: trial {lost[0]}"
-            )
+            raise TrackingError(f"{len(lost)} runs of pack {pack} aren't as they were written: trial {lost[0]}")
 
     def _mark(self, new: str) -> None:
         count = len(self._marks)
@@ -214,8 +208,7 @@ class Experiment:
         last = max((step for _, step, _ in trial.curve), default=0) or 1
         length_ms = 1000 * trial.training_s
         metrics = [
-            metric(name, value, start_ms + round(length_ms * step / last), step)
-            for name, step, value in trial.curve
+            metric(name, value, start_ms + round(length_ms * step / last), step) for name, step, value in trial.curve
         ]
         end_ms = start_ms + round(length_ms)
         metrics += [metric(name, value, end_ms, 0) for name, value in trial.metrics.items()]

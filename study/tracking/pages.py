@@ -39,9 +39,7 @@ Learning curves of trials are thinned in MLflow; the store has them whole.
 """
 
 
-def experiment_tags(
-    question: str, finding: str = "", counts: Mapping[str, float] | None = None
-) -> dict[str, str]:
+def experiment_tags(question: str, finding: str = "", counts: Mapping[str, float] | None = None) -> dict[str, str]:
     """Return the tags of an experiment: its description, its views, and the counts in the list of experiments.
 
     Args:

@@ -221,9 +221,7 @@ class Publisher:
             self._failing_since = now
         self._failures += 1
         is_store = isinstance(error, StoreAwayError)
-        self.trouble = (
-            str(error) if is_store else f"MLflow at {without_secret(self._uri)}: {said(error, self._uri)}"
-        )
+        self.trouble = str(error) if is_store else f"MLflow at {without_secret(self._uri)}: {said(error, self._uri)}"
         if self._failures == _NOTIFY_AFTER:
             self._notify(
                 f"{self.trouble}. The study goes on; what MLflow misses is published when it can be used again"

@@ -115,9 +115,7 @@ def trials_of(results: Sequence[Result], curves: Sequence[Curve]) -> Iterator[Tr
     return (trial_run(result, by_trial.get(result.trial.id)) for result in results)
 
 
-def run_row(
-    params: Mapping[str, str], metrics: Mapping[str, float], tags: Mapping[str, str]
-) -> dict[str, Any]:
+def run_row(params: Mapping[str, str], metrics: Mapping[str, float], tags: Mapping[str, str]) -> dict[str, Any]:
     """Read a run back as one row of `RESULT_SCHEMA`."""
     row: dict[str, Any] = {column: tags.get(tag) for column, tag in _TAGS.items()}
     row["stopped_early"] = row["stopped_early"] == "True"
@@ -149,8 +147,7 @@ def curve_of(trial_id: str, values: Mapping[str, Mapping[int, float]]) -> Curve:
     """
     steps = sorted({step for series in values.values() for step in series})
     arrays = {
-        name: np.array([values.get(name, {}).get(step, math.nan) for step in steps], np.float32)
-        for name in CURVES
+        name: np.array([values.get(name, {}).get(step, math.nan) for step in steps], np.float32) for name in CURVES
     }
     return Curve(trial_id=trial_id, iteration=np.array(steps, np.int64), **arrays)
 

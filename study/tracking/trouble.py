@@ -12,12 +12,8 @@ from study.errors import TrackingError
 _MOST = 300  # characters of a library's message
 
 _NOT_IN = "it doesn't accept the user's name and password: set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD"
-_NOT_ALLOWED = (
-    "this user may not write there: an administrator or the experiment's owner can grant the permission EDIT"
-)
-_WRONG_HOST = (
-    "it doesn't accept that host name: its administrator can allow it with `mlflow server --allowed-hosts`"
-)
+_NOT_ALLOWED = "this user may not write there: an administrator or the experiment's owner can grant the permission EDIT"
+_WRONG_HOST = "it doesn't accept that host name: its administrator can allow it with `mlflow server --allowed-hosts`"
 _WRONG_CERTIFICATE = (
     "its TLS certificate isn't trusted here: if an authority of your own signed it, "
     "set MLFLOW_TRACKING_SERVER_CERT_PATH to the authority's certificate"

@@ -121,9 +121,7 @@ def main() -> None:
     """Prepare the engines named on standard input."""
     for name, content in json.load(sys.stdin.buffer):
         # JSON has no tuples.
-        ranges = {
-            key: tuple(map(tuple, content[key])) for key in ("interpolation_range", "extrapolation_range")
-        }
+        ranges = {key: tuple(map(tuple, content[key])) for key in ("interpolation_range", "extrapolation_range")}
         prepare(ENGINES[name], Cell(**content | ranges))
 
 

@@ -59,9 +59,7 @@ def measured(main: Callable[[list[str]], None], folder: Path, *words: str) -> li
         rows = list(csv.DictReader(lines))
     numbers = [text for row in rows for name, text in row.items() if name not in TEXTS | MAY_BE_NONE and text]
     assert numbers
-    assert (
-        min(float(text) for text in numbers) >= 0
-    )  # how fast a machine is, or how busy, is no test's business
+    assert min(float(text) for text in numbers) >= 0  # how fast a machine is, or how busy, is no test's business
     return rows
 
 

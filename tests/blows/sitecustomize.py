@@ -39,9 +39,7 @@ class Blow(MetaPathFinder):
         self._class, _, self._method = path.partition(".")
         self._count, self._number, self._group, self._marker = count, number, group, Path(marker)
 
-    def find_spec(
-        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         """Find the module as it would be found without this, and arm it once it has been executed."""
         if name != self._module:
             return None

@@ -85,16 +85,12 @@ def test_services_are_watched_and_come_back(compose: dict[str, Any]) -> None:
 
 def test_only_tls_is_published_and_only_to_this_machine(compose: dict[str, Any]) -> None:
     """The host listens for TLS alone, on loopback unless asked; all other networks have no way out."""
-    published = {
-        name: service["ports"] for name, service in compose["services"].items() if "ports" in service
-    }
+    published = {name: service["ports"] for name, service in compose["services"].items() if "ports" in service}
     assert set(published) == {"tls"}
     assert {port["host_ip"] for port in published["tls"]} == {"127.0.0.1"}
     outside = {name for name, network in compose["networks"].items() if not network.get("internal")}
     assert outside == {"front"}
-    assert [name for name, service in compose["services"].items() if "front" in service["networks"]] == [
-        "tls"
-    ]
+    assert [name for name, service in compose["services"].items() if "front" in service["networks"]] == ["tls"]
     on_database = {name for name, service in compose["services"].items() if "database" in service["networks"]}
     assert on_database == {"postgres", "mlflow"}
 
@@ -114,9 +110,7 @@ def test_secrets_are_files_that_only_those_get_who_need_them(compose: dict[str, 
                 secret = service["environment"][variable].removeprefix("/run/secrets/")
                 assert secret in {entry["source"] for entry in service["secrets"]}, (name, variable)
     users = {
-        secret: {
-            name for name, service in compose["services"].items() if secret in str(service.get("secrets"))
-        }
+        secret: {name for name, service in compose["services"].items() if secret in str(service.get("secrets"))}
         for secret in files
     }
     assert users["postgres_password"] == {"postgres", "mlflow"}
@@ -129,20 +123,14 @@ def test_secrets_are_made_once_for_their_owner_alone(made: Path) -> None:
     """Each secret is long, unlike the others, and readable by one user; a second call changes nothing and says so."""
     paths = sorted((made / "secrets").iterdir())
     assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in paths)
-    owner = {
-        line.split("=")[0]: int(line.split("=")[1]) for line in (made / ".env").read_text().splitlines()[1:]
-    }
-    assert {(path.stat().st_uid, path.stat().st_gid) for path in paths} == {
-        (owner["STUDY_UID"], owner["STUDY_GID"])
-    }
+    owner = {line.split("=")[0]: int(line.split("=")[1]) for line in (made / ".env").read_text().splitlines()[1:]}
+    assert {(path.stat().st_uid, path.stat().st_gid) for path in paths} == {(owner["STUDY_UID"], owner["STUDY_GID"])}
     assert owner["STUDY_UID"] > 0
     before = {path: path.read_bytes() for path in paths}
     words = [value.strip() for path, value in before.items() if path.suffix == "" and "key" not in path.name]
     assert len(set(words)) == len(words)
     assert all(len(word) == 64 for word in words)
-    again = subprocess.run(
-        [FOLDER / "secrets.sh", "--out", made], capture_output=True, text=True, check=False
-    )
+    again = subprocess.run([FOLDER / "secrets.sh", "--out", made], capture_output=True, text=True, check=False)
     assert again.returncode == 1
     assert "nothing was changed" in again.stderr
     assert before == {path: path.read_bytes() for path in sorted((made / "secrets").iterdir())}
@@ -157,9 +145,7 @@ def test_the_certificate_names_whom_it_was_made_for(made: Path) -> None:
     assert "DNS:localhost, IP Address:127.0.0.1, DNS:study.example.org" in names
     context = ssl.create_default_context(cafile=str(made / "secrets" / "tls.crt"))
     assert context.get_ca_certs()
-    ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(
-        made / "secrets" / "tls.crt", made / "secrets" / "tls.key"
-    )
+    ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(made / "secrets" / "tls.crt", made / "secrets" / "tls.key")
 
 
 def test_bad_names_make_no_certificate(tmp_path: Path) -> None:
@@ -176,9 +162,7 @@ def test_a_certificate_that_can_not_be_made_is_told(tmp_path: Path) -> None:
     for folder in (programs, out):
         folder.mkdir()
     real = shutil.which("openssl")
-    (programs / "openssl").write_text(
-        f'#!/bin/sh\n[ "$1" = req ] && set -- req -unheard-of\nexec {real} "$@"\n'
-    )
+    (programs / "openssl").write_text(f'#!/bin/sh\n[ "$1" = req ] && set -- req -unheard-of\nexec {real} "$@"\n')
     (programs / "openssl").chmod(0o755)
     environment = os.environ | {"PATH": f"{programs}:{os.environ['PATH']}"}
     words = [FOLDER / "secrets.sh", "--out", out]

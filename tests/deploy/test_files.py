@@ -28,9 +28,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # What pip installs lies beside Python, whether or not that is on the PATH.
 BIN = Path(sys.executable).parent
 DEPLOY = ROOT / "deploy"
-_MADE = {
-    DEPLOY / "compose" / name for name in ("secrets", "data", ".env")
-}  # by secrets.sh, and nobody's business
+_MADE = {DEPLOY / "compose" / name for name in ("secrets", "data", ".env")}  # by secrets.sh, and nobody's business
 FILES = sorted(
     path
     for path in DEPLOY.rglob("*")
@@ -125,9 +123,7 @@ def calls() -> Iterator[tuple[str, str, str, set[str]]]:
 
 
 # A process that imports Ray or MLflow takes seconds, and there are a dozen commands.
-@pytest.mark.parametrize(
-    "program", ["study", *(pytest.param(n, marks=pytest.mark.slow) for n in ("ray", "mlflow"))]
-)
+@pytest.mark.parametrize("program", ["study", *(pytest.param(n, marks=pytest.mark.slow) for n in ("ray", "mlflow"))])
 def test_every_command_exists(program: str) -> None:
     """Every call of a program names a command that there is, and options that it takes."""
     called = [call for call in calls() if call[1] == program]
@@ -239,9 +235,7 @@ def test_there_are_scripts() -> None:
 
 def test_the_image_is_well_made() -> None:
     """Nothing in the Dockerfile is against hadolint's rules; its user is a number other than root's."""
-    done = subprocess.run(
-        [BIN / "hadolint", DEPLOY / "Dockerfile"], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([BIN / "hadolint", DEPLOY / "Dockerfile"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
     users = re.findall(r"(?m)^USER (\S+)$", (DEPLOY / "Dockerfile").read_text())
     assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", users[-1])
@@ -249,15 +243,11 @@ def test_the_image_is_well_made() -> None:
 
 def test_the_build_sees_only_what_it_needs() -> None:
     """What goes into an image is named one by one: no secret, no result, no history can get in by being forgotten."""
-    first, *named = [
-        line for line in (ROOT / ".dockerignore").read_text().splitlines() if not line.startswith("#")
-    ]
+    first, *named = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if not line.startswith("#")]
     assert first == "*"
     let_in = {line.removeprefix("!") for line in named if line.startswith("!")}
     packages = set(
-        tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"][
-            "packages"
-        ]
+        tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
     )
     assert let_in == packages | {
         "deploy/entrypoint.sh",
@@ -309,9 +299,7 @@ def test_versions_are_those_of_the_lock() -> None:
 def test_everything_that_is_locked_has_hashes(path: Path) -> None:
     """Each line of a lock pins one version of a package, and the hashes of its files."""
     lines = code(path).split("\n")
-    assert [
-        line for line in lines if line.strip() and not PIN.fullmatch(re.sub(r"\s+", " ", line.strip()))
-    ] == []
+    assert [line for line in lines if line.strip() and not PIN.fullmatch(re.sub(r"\s+", " ", line.strip()))] == []
 
 
 def test_every_dependency_is_locked() -> None:
@@ -365,10 +353,7 @@ def test_the_cloud_lets_only_ssh_in() -> None:
     assert (rule["FromPort"], rule["ToPort"]) == (22, 22)
     assert [entry["CidrIp"] for entry in rule["IpRanges"]] != ["0.0.0.0/0"]
     starts = [
-        line
-        for kind in ("head", "worker")
-        for line in given[f"{kind}_start_ray_commands"]
-        if "ray start" in line
+        line for kind in ("head", "worker") for line in given[f"{kind}_start_ray_commands"] if "ray start" in line
     ]
     assert len(starts) == 2
     assert all("RAY_AUTH_MODE=token" in line for line in starts)

@@ -34,9 +34,7 @@ def written() -> Resources:
     found: Resources = {}
     for path in sorted(KUBERNETES.rglob("*.yaml")):
         if path.name != "kustomization.yaml" and path != GPU_WORKERS:
-            found.setdefault(path.parent.name, []).extend(
-                yaml.safe_load_all(path.read_text(encoding="utf-8"))
-            )
+            found.setdefault(path.parent.name, []).extend(yaml.safe_load_all(path.read_text(encoding="utf-8")))
     (change,) = yaml.safe_load(GPU_WORKERS.read_text(encoding="utf-8"))
     (cluster,) = of_kind(found, "RayCluster")
     cluster["spec"]["workerGroupSpecs"].append(change["value"])
@@ -62,9 +60,7 @@ def pods(documents: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]
         name, spec = f"{document['kind']} {document['metadata']['name']}", document.get("spec", {})
         if document["kind"] == "RayCluster":
             yield f"{name} head", spec["headGroupSpec"]["template"]
-            yield from (
-                (f"{name} {group['groupName']}", group["template"]) for group in spec["workerGroupSpecs"]
-            )
+            yield from ((f"{name} {group['groupName']}", group["template"]) for group in spec["workerGroupSpecs"])
         elif document["kind"] == "RayJob":
             yield name, spec["submitterPodTemplate"]
         elif "template" in spec:
@@ -155,9 +151,7 @@ def test_secrets_are_only_named(resources: Resources) -> None:
             if hidden and not variable["name"].endswith("_FILE"):
                 assert "secretKeyRef" in variable["valueFrom"], (name, variable["name"])
                 named.add(variable["valueFrom"]["secretKeyRef"]["name"])
-        named |= {
-            entry["secretRef"]["name"] for entry in container.get("envFrom", ()) if "secretRef" in entry
-        }
+        named |= {entry["secretRef"]["name"] for entry in container.get("envFrom", ()) if "secretRef" in entry}
         named |= {volume["secret"]["secretName"] for volume in pod.get("volumes", ()) if "secret" in volume}
     named |= {cluster["spec"]["authOptions"]["secretName"] for cluster in of_kind(resources, "RayCluster")}
     named |= {tls["secretName"] for found in of_kind(resources, "Ingress") for tls in found["spec"]["tls"]}
@@ -209,9 +203,7 @@ def test_nobody_talks_to_anybody_unless_it_is_said(resources: Resources) -> None
     """A policy forbids all traffic of all pods; each pod that is here has a policy of its own that allows some."""
     named = {found["metadata"]["name"]: found["spec"] for found in of_kind(resources, "NetworkPolicy")}
     policies = list(named.values())
-    nothing = [
-        policy for policy in policies if not policy["podSelector"] and not {"ingress", "egress"} & set(policy)
-    ]
+    nothing = [policy for policy in policies if not policy["podSelector"] and not {"ingress", "egress"} & set(policy)]
     assert [sorted(policy["policyTypes"]) for policy in nothing] == [["Egress", "Ingress"]]
     for documents in resources.values():
         for name, template in pods(documents):

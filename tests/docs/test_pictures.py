@@ -31,9 +31,7 @@ def test_a_picture_of_each_width_and_scheme(tmp_path: Path, whole: bool) -> None
     page = tmp_path / "a page.html"
     page.write_text(PAGE)
     command = [sys.executable, "-m", "docs.pictures", str(page), "--out", str(tmp_path / "new")]
-    told = subprocess.run(
-        [*command, *["--whole"] * whole], cwd=ROOT, check=True, capture_output=True, text=True
-    ).stdout
+    told = subprocess.run([*command, *["--whole"] * whole], cwd=ROOT, check=True, capture_output=True, text=True).stdout
     made = {path.name: path.read_bytes() for path in (tmp_path / "new").iterdir()}
     assert set(made) == {f"a page-{width}-{scheme}.png" for width in SIZES for scheme in SCHEMES}
     assert all(name in told for name in made)

@@ -104,9 +104,7 @@ class Driver:
         try:
             return self.process.wait(timeout_s)
         except subprocess.TimeoutExpired:
-            raise AssertionError(
-                f"the driver still runs after {timeout_s:.0f} s: {self.told[-3000:]}"
-            ) from None
+            raise AssertionError(f"the driver still runs after {timeout_s:.0f} s: {self.told[-3000:]}") from None
 
     def signal(self, number: signal.Signals) -> None:
         """Send it a signal."""
@@ -256,9 +254,7 @@ class Study:
                 if strike.until_told not in self.drivers[-1].told:
                     continue
                 strike.until_told = None
-                strike.iterations = {
-                    pack: kept.get(pack, before) for pack, before in strike.iterations.items()
-                }
+                strike.iterations = {pack: kept.get(pack, before) for pack, before in strike.iterations.items()}
             if strike.recovered_at is None and all(
                 pack in self._done or kept.get(pack, 0) > before for pack, before in strike.iterations.items()
             ):
@@ -402,7 +398,5 @@ def _object_store(address: str, folder: Path) -> tuple[Server, dict[str, str]]:
         "AWS_ENDPOINT_URL": url,
         "AWS_ENDPOINT_URL_S3": url,
     }
-    server = Server(
-        "the store's S3", command, functools.partial(answers, f"{url}/moto-api/"), folder / "s3.log"
-    )
+    server = Server("the store's S3", command, functools.partial(answers, f"{url}/moto-api/"), folder / "s3.log")
     return server, environment

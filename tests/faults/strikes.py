@@ -255,9 +255,7 @@ _SECOND = ("is being run by process",)
 FAULTS: Mapping[str, Fault] = {
     "worker killed": Fault("kill -9 of a worker", worker_killed, (f"died; {GO_ON}",)),
     "raylet killed": Fault("kill -9 of a raylet; the node stays away", raylet_killed, _LOST),
-    "raylet killed and back": Fault(
-        "kill -9 of a raylet; the node comes back", raylet_killed_and_back, _LOST
-    ),
+    "raylet killed and back": Fault("kill -9 of a raylet; the node comes back", raylet_killed_and_back, _LOST),
     "driver killed": Fault("kill -9 of the driver; run again", driver_killed, ("ended without a word",)),
     "driver of a job killed": Fault(
         "kill -9 of the driver of a job",
@@ -277,9 +275,7 @@ FAULTS: Mapping[str, Fault] = {
     ),
     "postgres killed": Fault("kill -9 of PostgreSQL; started again", postgres_killed, _PUBLISHED_LATER),
     # On S3: a machine that is cut off would still reach a folder here, as it would reach no shared folder there.
-    "node cut off": Fault(
-        "a node's network cut until it is given up, then restored", node_cut_off, _LOST, store="s3"
-    ),
+    "node cut off": Fault("a node's network cut until it is given up, then restored", node_cut_off, _LOST, store="s3"),
     "node cut off for a moment": Fault(
         "a node's network cut for less than that", node_cut_off_for_a_moment, store="s3"
     ),
@@ -305,15 +301,9 @@ FAULTS: Mapping[str, Fault] = {
         "the object store hangs for a while", object_store_paused, (_NO_ANSWER, "is back"), store="s3"
     ),
     "result torn": Fault("a result file torn in half; run again", result_torn, ("was set aside",)),
-    "checkpoint flipped": Fault(
-        "a bit of each checkpoint flipped; run again", checkpoint_flipped, ("was set aside",)
-    ),
+    "checkpoint flipped": Fault("a bit of each checkpoint flipped; run again", checkpoint_flipped, ("was set aside",)),
     "two drivers": Fault("two drivers on one study, its store in a folder", two_drivers, _SECOND),
     "two drivers on S3": Fault("two drivers on one study, its store on S3", two_drivers, _SECOND, store="s3"),
-    "clock set back": Fault(
-        "the clock set back by an hour", clock_set_back, ("clock was set back",), own_clock=True
-    ),
-    "queue killed": Fault(
-        "kill -9 of the queue that hands out packs", queue_killed, ("died and was started again",)
-    ),
+    "clock set back": Fault("the clock set back by an hour", clock_set_back, ("clock was set back",), own_clock=True),
+    "queue killed": Fault("kill -9 of the queue that hands out packs", queue_killed, ("died and was started again",)),
 }

@@ -82,9 +82,7 @@ def test_no_error_repeats_a_secret(address):
     if "@" in address:  # without a scheme, what has none is taken for a folder
         assert is_clean(error_of(lambda: parse_address("a" + address.partition("//")[2])))
     assert is_clean(error_of(lambda: order("a", "a", "/a", tracking_uri=address)))
-    assert is_clean(
-        error_of(lambda: confirmed("cluster", Setting(address, Path("study.toml"), confirmed=False)))
-    )
+    assert is_clean(error_of(lambda: confirmed("cluster", Setting(address, Path("study.toml"), confirmed=False))))
     with pytest.raises(TrackingError) as caught, reached(address):
         raise ValueError(f"Failed to parse: {address}")
     assert is_clean(str(caught.value))
@@ -124,9 +122,7 @@ def test_an_optuna_storage_repeats_no_secret(tmp_path):
     )
     told: list[str] = []
     for address in ("ЖЖ://ЩЩ:Ю/Я@host/db", "nodriver://me:ЖЖ@host/db", "postgresql://me:ЖЖ/Я@127.0.0.1:1/db"):
-        assert not storage.write_storage(
-            address, parse_spec(text, source="test"), Record("", ""), told.append
-        )
+        assert not storage.write_storage(address, parse_spec(text, source="test"), Record("", ""), told.append)
     assert len(told) == 3
     assert all(map(is_clean, told))
 

@@ -67,9 +67,7 @@ def test_a_text_is_printed_as_it_is(renderable):
 def test_no_text_steers_a_terminal(text):
     """Of any text only tabs and ends of lines are left of what isn't printed, and what is printed once is final."""
     shown = visible(text)
-    assert all(
-        c in "\n\t" or not (ord(c) < 32 or 127 <= ord(c) < 160 or 0xD800 <= ord(c) < 0xE000) for c in shown
-    )
+    assert all(c in "\n\t" or not (ord(c) < 32 or 127 <= ord(c) < 160 or 0xD800 <= ord(c) < 0xE000) for c in shown)
     assert visible(shown) == shown
     assert shown == text or not text.isprintable()
 
@@ -106,11 +104,7 @@ def markup_in(tree: ast.AST) -> list[str]:
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "rich":
             names = {alias.name for alias in node.names}
             wrong += [ast.unparse(node)] if names & {"Console", "print", "escape", "render"} else []
-            wrong += (
-                [ast.unparse(node)]
-                if (node.module or "") in ("rich.markup", "rich.prompt", "rich.panel")
-                else []
-            )
+            wrong += [ast.unparse(node)] if (node.module or "") in ("rich.markup", "rich.prompt", "rich.panel") else []
         elif isinstance(node, ast.Call):
             name = ast.unparse(node.func)
             switched = {word.arg for word in node.keywords} & {"markup", "emoji"}

@@ -28,9 +28,7 @@ def code_of(folder: Path) -> str:
 def test_the_code_tells_checkouts_apart(tmp_path):
     """The same files elsewhere have the same digest; a changed line or template, a moved and a new file change it."""
     for folder in ("study", "units", "tasks"):
-        shutil.copytree(
-            ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "*.csv")
-        )
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "*.csv"))
     seen = {code_of(tmp_path)}
     assert seen == {versions()["code"]}
     for name in ("units/nmu.py", "study/report/page.html.j2"):

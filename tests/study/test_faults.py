@@ -143,9 +143,7 @@ def test_a_disturbed_driver(how, number, study, tmp_path, undisturbed):
     again = study(*more)
     told, _ = again.communicate(timeout=DEADLINE_S)
     assert again.returncode == 0, told
-    assert ("ended without a word, as if it was killed" in told.replace("\n", " ")) == (
-        number == signal.SIGKILL
-    )
+    assert ("ended without a word, as if it was killed" in told.replace("\n", " ")) == (number == signal.SIGKILL)
     assert bits(folder) == undisturbed
     assert not folder.checkpoints()
 

@@ -53,9 +53,7 @@ def planned(text: str = SPEC) -> Plan:
     return make_plan(parse_spec(text, source="test"))
 
 
-def run_here(
-    plan: Plan, root: Path, tracking_uri: str | None = None, grow: Extend = until_sure
-) -> tuple[Ending, str]:
+def run_here(plan: Plan, root: Path, tracking_uri: str | None = None, grow: Extend = until_sure) -> tuple[Ending, str]:
     told = io.StringIO()
     options = Options(root=root, tracking_uri=tracking_uri, local=True)
     ending = run(plan, options, Console(file=told, width=150), grow)

@@ -61,9 +61,7 @@ def planned(text: str = SPEC) -> Plan:
     return make_plan(parse_spec(text, source="test"))
 
 
-def run_here(
-    root: Path, text: str = SPEC, tracking_uri: str | None = None, **options: object
-) -> tuple[Ending, str]:
+def run_here(root: Path, text: str = SPEC, tracking_uri: str | None = None, **options: object) -> tuple[Ending, str]:
     told = io.StringIO()
     asked = Options(root=root, tracking_uri=tracking_uri, local=True, **options)  # type: ignore[arg-type]
     ending = run(planned(text), asked, Console(file=told, width=150))
@@ -81,8 +79,7 @@ def cells_file(root: Path) -> list[dict[str, str]]:
     [file] = [path for path in write(load_results("sure", root)) if path.name == "cells.csv"]
     with file.open(newline="") as lines:
         return [
-            {k: v for k, v in row.items() if "_s_" not in k and not k.endswith("_s")}
-            for row in csv.DictReader(lines)
+            {k: v for k, v in row.items() if "_s_" not in k and not k.endswith("_s")} for row in csv.DictReader(lines)
         ]
 
 
@@ -175,19 +172,13 @@ def test_killed_midway_and_run_again_it_is_the_same(study, tmp_path):
 
 def test_trials_of_another_study_are_taken_over(tmp_path, undisturbed):
     """Where another study of the store has the first seeds, only those beyond are trained."""
-    fixed = SPEC.replace("study: sure", "study: fixed").replace(
-        "{until: {half_width: 0.2, max: 24, batch: 6}}", "8"
-    )
+    fixed = SPEC.replace("study: sure", "study: fixed").replace("{until: {half_width: 0.2, max: 24, batch: 6}}", "8")
     assert run_here(tmp_path, fixed)[0] == Ending.FINISHED
     ending, told = run_here(tmp_path)
     assert ending == Ending.FINISHED, told
     assert "12 trials are done already in other studies of this store" in told
     assert bits(tmp_path) == bits(undisturbed)
-    trained = [
-        r.trial.seed
-        for r in bits(tmp_path)
-        if r.trial.id not in {o.trial.id for o in bits(tmp_path, "fixed")}
-    ]
+    trained = [r.trial.seed for r in bits(tmp_path) if r.trial.id not in {o.trial.id for o in bits(tmp_path, "fixed")}]
     assert trained
     assert min(trained) == 8
 
@@ -286,9 +277,7 @@ def test_the_plan_says_how_many_seeds_are_expected(tmp_path):
 
 def test_the_plan_says_what_is_left(tmp_path):
     """After a first batch of another study, a cell's own rate says how many it will need: far fewer near 0."""
-    first = SPEC.replace("study: sure", "study: first").replace(
-        "{until: {half_width: 0.2, max: 24, batch: 6}}", "6"
-    )
+    first = SPEC.replace("study: sure", "study: first").replace("{until: {half_width: 0.2, max: 24, batch: 6}}", "6")
     assert run_here(tmp_path, first)[0] == Ending.FINISHED
     plan = planned()
     results = Store(tmp_path).study("first").read_results()

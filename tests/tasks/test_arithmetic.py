@@ -73,8 +73,7 @@ def sampled_threshold(task: ArithmeticTask, epsilon: float, samples: int) -> tup
 
 
 SAMPLED = [
-    ArithmeticTask(operation=operation, input_size=12, extrapolation_range=((2.0, 6.0),))
-    for operation in OPERATIONS
+    ArithmeticTask(operation=operation, input_size=12, extrapolation_range=((2.0, 6.0),)) for operation in OPERATIONS
 ] + [
     ArithmeticTask(operation="mul", input_size=16, subsets=3),
     ArithmeticTask(operation="mul", input_size=16, subsets=4, subset_ratio=0.25, overlap_ratio=0.8),
@@ -235,9 +234,7 @@ def test_thresholds_that_do_not_exist_are_refused() -> None:
     st.sampled_from([0.0, 0.3, 0.5, 1.0]),
     st.integers(2, 4),
 )
-def test_the_threshold_of_pieces_is_that_of_all_numbers(
-    operation, input_size, subset_ratio, overlap_ratio, subsets
-):
+def test_the_threshold_of_pieces_is_that_of_all_numbers(operation, input_size, subset_ratio, overlap_ratio, subsets):
     """Numbers in the same subsets can be put together: the threshold is the same to the last bit."""
     subsets = subsets if operation in ("add", "mul") else 2
     try:
@@ -253,9 +250,7 @@ def test_the_threshold_of_pieces_is_that_of_all_numbers(
     masks, widths = task.pieces()
     assert widths.min() >= 1
     assert np.array_equal(np.repeat(masks, widths, axis=1), task.masks(0))
-    assert task.threshold() == threshold_file.threshold(
-        operation, task.masks(0), task.extrapolation_range, 1e-5
-    )
+    assert task.threshold() == threshold_file.threshold(operation, task.masks(0), task.extrapolation_range, 1e-5)
 
 
 def test_a_threshold_needs_no_room_for_the_numbers():

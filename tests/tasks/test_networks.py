@@ -56,9 +56,7 @@ def test_every_unit_is_in_a_network() -> None:
 @every_model
 def test_network_is_its_layers(name: str) -> None:
     """The network applies its two units in turn, input -> hidden -> 1, for many trials at once."""
-    network = Network(
-        MODELS[name], 6, 3, trials=2, bounds="regularized", generator=torch.Generator().manual_seed(0)
-    )
+    network = Network(MODELS[name], 6, 3, trials=2, bounds="regularized", generator=torch.Generator().manual_seed(0))
     x = 1 + torch.rand(2, 6, 5).mT
     first, second = network.layers
     assert (first.in_features, first.out_features) == (6, 3)

@@ -123,8 +123,6 @@ def test_what_was_compiled_is_dropped_when_a_constant_changes(tmp_path):
         path.write_text(text, encoding="utf-8")
         environment = os.environ | {"PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
         command = [sys.executable, "-c", _DRAW]
-        drawn.append(
-            subprocess.run(command, env=environment, cwd=tmp_path, check=True, capture_output=True).stdout
-        )
+        drawn.append(subprocess.run(command, env=environment, cwd=tmp_path, check=True, capture_output=True).stdout)
     assert list((tmp_path / "cache").rglob("*draw*.nbc"))
     assert drawn[0] != drawn[1]

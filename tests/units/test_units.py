@@ -73,9 +73,7 @@ def outputs_and_gradients(unit: Unit, x: Tensor, grad: Tensor) -> dict[str, Tens
 @pytest.mark.parametrize("bounds", ["clipped", "regularized"])
 @pytest.mark.parametrize("trials", [None, 3])
 @pytest.mark.parametrize("sizes", [(1, 1), (2, 1), (3, 2), (6, 2)])
-def test_gradients_equal_numerical_ones(
-    name: str, bounds: Bounds, trials: int | None, sizes: tuple[int, int]
-) -> None:
+def test_gradients_equal_numerical_ones(name: str, bounds: Bounds, trials: int | None, sizes: tuple[int, int]) -> None:
     """Gradients with respect to the input and every parameter equal numerical ones in float64."""
     generator = torch.Generator().manual_seed(4)
     unit = UNITS[name](*sizes, trials=trials, bounds=bounds, generator=generator, dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""What the compiled engines know of a pack: its trials' state, and the tables and codes that their loops read."""
+"""What the compiled engines know of a pack: its trials' state, and what their loops need of it."""
 
 from __future__ import annotations
 
@@ -39,9 +39,7 @@ class PackArrays:
         self._seeds = np.array([trial.seed for trial in trials], np.uint64)
         initial, weight = initial_state(trials), PREFIX + "weight/"
         self._shapes = {
-            name.removeprefix(weight): array.shape[1:]
-            for name, array in initial.items()
-            if name.startswith(weight)
+            name.removeprefix(weight): array.shape[1:] for name, array in initial.items() if name.startswith(weight)
         }
         self._arrays = {kind: np.zeros((len(trials), self._count()), np.float32) for kind in KINDS}
         for name, view in self._views().items():
@@ -67,9 +65,7 @@ class PackArrays:
 
     def _new_network(self) -> Network:
         cell, model = self._cell, MODELS[self._cell.model]
-        first, second = (
-            _code(unit, regularized=cell.bounds == "regularized") for unit in (model.first, model.second)
-        )
+        first, second = (_code(unit, regularized=cell.bounds == "regularized") for unit in (model.first, model.second))
         middle = sum(math.prod(shape) for name, shape in self._shapes.items() if name.startswith("first."))
         return Network(cell.input_size, cell.hidden_size, first, second, middle)
 
@@ -114,6 +110,4 @@ def _code(unit: str, *, regularized: bool) -> Code:
     """Make a unit's code; every field has the type that compiled code expects, which so is compiled once."""
     code, bounded = CODES[unit], TRAITS[unit].bounded
     low, high = LIMITS[next(iter(bounded.values()))] if regularized and bounded else (code.low, code.high)
-    return Code(
-        code.family, code.weights, code.activation, bool(code.shared), np.float32(low), np.float32(high)
-    )
+    return Code(code.family, code.weights, code.activation, bool(code.shared), np.float32(low), np.float32(high))

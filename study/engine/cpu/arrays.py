@@ -74,9 +74,7 @@ class CpuArrays(PackArrays):
         metrics = {}
         for name, (x, of_range) in (("validation_mse", self._validation), ("test_mse", self._test)):
             total, part = np.zeros(len(which)), np.zeros((1, 1), np.float32)
-            loop.add_squared_errors(
-                self._network, self._target, x, of_range, rows, which, weight, scratch, part, total
-            )
+            loop.add_squared_errors(self._network, self._target, x, of_range, rows, which, weight, scratch, part, total)
             metrics[name] = (total / rows).astype(np.float32)
         metrics["sparsity_error"] = np.empty(len(which), np.float32)
         loop.sparsity_errors(self._network, which, weight, scratch, metrics["sparsity_error"])

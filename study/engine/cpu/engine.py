@@ -63,9 +63,7 @@ class FusedEngine(Engine):
     def start(self, pack: Pack, *, device: str, checkpoint: Checkpoint | None = None) -> Training:
         """Begin a pack, or go on from a checkpoint of these very trials."""
         if device != "cpu":
-            raise DeviceError(
-                f"device: the fused engine runs on the CPU only, but got {device!r}; use --engine torch"
-            )
+            raise DeviceError(f"device: the fused engine runs on the CPU only, but got {device!r}; use --engine torch")
         return FusedTraining(pack, checkpoint, self._threads)
 
 

@@ -79,9 +79,7 @@ def _inner(layer, k):  # type: ignore[no-untyped-def]
 
 @inlined
 def _outer(layer, k):  # type: ignore[no-untyped-def]
-    return matrix(
-        layer.numbers, (_INNER * layer.inputs + k * layer.outputs) * layer.rows, layer.outputs, layer.rows
-    )
+    return matrix(layer.numbers, (_INNER * layer.inputs + k * layer.outputs) * layer.rows, layer.outputs, layer.rows)
 
 
 @inlined

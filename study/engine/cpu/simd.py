@@ -58,9 +58,7 @@ def matrix(typing: Any, numbers: Any, start: Any, rows: Any, columns: Any) -> An
     return kind(numbers, types.int64, types.int64, types.int64), generate
 
 
-def _view(
-    context: Any, builder: Any, kind: Any, of_kind: Any, numbers: Any, start: Any, shape: Sequence[Any]
-) -> Any:
+def _view(context: Any, builder: Any, kind: Any, of_kind: Any, numbers: Any, start: Any, shape: Sequence[Any]) -> Any:
     size = context.get_constant(types.intp, context.get_abi_sizeof(context.get_data_type(kind.dtype)))
     strides = [size]
     for length in reversed(shape[1:]):
@@ -144,9 +142,7 @@ def _halves(builder: Any, vector: Any) -> Any:
     """Add the lower and the upper half of a vector."""
     half = vector.type.count // 2
     low, high = _mask(range(half)), _mask(range(half, 2 * half))
-    return builder.fadd(
-        builder.shuffle_vector(vector, vector, low), builder.shuffle_vector(vector, vector, high)
-    )
+    return builder.fadd(builder.shuffle_vector(vector, vector, low), builder.shuffle_vector(vector, vector, high))
 
 
 def _four_sums(builder: Any, four: Sequence[Any]) -> Any:
@@ -248,9 +244,7 @@ def _dots(outputs: int, features: int) -> Callable[..., Any]:
             zero, step = ir.Constant(_INT, 0), ir.Constant(_INT, LANES)
             with cgutils.for_range_slice(builder, zero, g_._stride, step) as (b, _):
                 left = [g_.load(builder.add(g_row_, ir.Constant(_INT, m)), b, LANES) for m in range(outputs)]
-                right = [
-                    x_.load(builder.add(x_row_, ir.Constant(_INT, k)), b, LANES) for k in range(features)
-                ]
+                right = [x_.load(builder.add(x_row_, ir.Constant(_INT, k)), b, LANES) for k in range(features)]
                 for place, (m, k) in zip(places, pairs, strict=True):
                     builder.store(_multiply_add(builder, left[m], right[k], builder.load(place)), place)
             sums = [builder.load(place) for place in places]

@@ -1,4 +1,4 @@
-"""The arrays of the fused GPU engine, and what it asks of a device: to train, to evaluate, to copy the state back."""
+"""The arrays of the fused GPU engine, and what it asks of a device: train, evaluate, return the state."""
 
 from __future__ import annotations
 

@@ -11,7 +11,5 @@ import numba as nb
 
 _njit: Any = nb.njit
 
-inline = _njit(
-    error_model="numpy", forceinline=True, no_cfunc_wrapper=True, no_cpython_wrapper=True, _nrt=False
-)
+inline = _njit(error_model="numpy", forceinline=True, no_cfunc_wrapper=True, no_cpython_wrapper=True, _nrt=False)
 """Compile a function that becomes part of those that call it, on the CPU and in kernels."""

@@ -152,9 +152,7 @@ def blocks_at_once(layout: Layout, registers: int | None = None) -> int:
         At least one for each multiprocessor.
     """
     has = Device(torch.cuda.current_device()).properties
-    by_registers = has.max_registers_per_multiprocessor // (
-        (registers or registers_of(layout)) * layout.threads
-    )
+    by_registers = has.max_registers_per_multiprocessor // ((registers or registers_of(layout)) * layout.threads)
     return int(has.multiprocessor_count * max(1, min(_blocks_by_memory(layout), by_registers)))
 
 
@@ -175,9 +173,7 @@ def _blocks_by_memory(layout: Layout) -> int:
 
 
 @cache
-def _kernels(
-    shape: Shape, choices: Choices, capability: tuple[int, int], registers: int
-) -> tuple[Kernel, Kernel]:
+def _kernels(shape: Shape, choices: Choices, capability: tuple[int, int], registers: int) -> tuple[Kernel, Kernel]:
     """Load the kernels of a shape, from disk or newly compiled."""
     made_of = (_STAMP, numba.__version__, numba_cuda.__version__, shape, choices, capability, registers)
     key = hashlib.sha256(repr(made_of).encode()).digest()

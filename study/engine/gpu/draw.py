@@ -1,4 +1,4 @@
-"""The phase that draws inputs, and adds up what rows need of them: by weights, by subsets, and of logarithms."""
+"""The phase that draws inputs and adds up what rows need: by weights, subsets, logarithms, products."""
 
 from __future__ import annotations
 
@@ -78,16 +78,12 @@ def new_sums(layout: Layout) -> Any:
         at = np.uint64(at_weights) + quad * np.uint64(quad_stride)
         for k in range(input_sums):
             w0, w1, w2, w3 = load4(x, at + np.uint64(4 * k))
-            a[k] = multiply_add(
-                w3, f3, multiply_add(w2, f2, multiply_add(w1, f1, multiply_add(w0, f0, a[k])))
-            )
+            a[k] = multiply_add(w3, f3, multiply_add(w2, f2, multiply_add(w1, f1, multiply_add(w0, f0, a[k]))))
         if logs:
             for o in range(hidden):
                 w0, w1, w2, w3 = load4(x, at + np.uint64(4 * (of_product + o)))
                 k = input_sums + o
-                a[k] = multiply_add(
-                    w3, l3, multiply_add(w2, l2, multiply_add(w1, l1, multiply_add(w0, l0, a[k])))
-                )
+                a[k] = multiply_add(w3, l3, multiply_add(w2, l2, multiply_add(w1, l1, multiply_add(w0, l0, a[k]))))
         if products:
             for o in range(hidden):
                 w0, w1, w2, w3 = load4(x, at + np.uint64(4 * (of_product + o)))

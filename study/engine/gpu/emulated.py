@@ -229,9 +229,7 @@ class EmulatedBlocks(Blocks):
     def evaluate(self, which: npt.NDArray[np.uint64]) -> Callable[[], Evaluation]:
         """Evaluate the trials at some places as they are now; see `Blocks`."""
         tables, rows = self._tables, self._tables.evaluated.shape[3]
-        evaluation = Evaluation(
-            np.zeros((len(which), 2, chunks(rows))), np.zeros((len(which), 2), np.float32)
-        )
+        evaluation = Evaluation(np.zeros((len(which), 2, chunks(rows))), np.zeros((len(which), 2), np.float32))
         self._evaluate(
             self._order, self._threads, self._choices, which, tables.sets, tables.evaluated.reshape(-1),
             tables.spans.reshape(-1), self._state[0].reshape(-1), rows, *evaluation,

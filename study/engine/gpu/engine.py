@@ -58,9 +58,7 @@ class GpuEngine(Engine):
         cell, trials = pack.trials[0].cell, len(pack.trials)
         layout = _layout(cell)
         sets = {
-            (p, r)
-            for t in pack.trials
-            for p, r in enumerate((t.cell.interpolation_range, t.cell.extrapolation_range))
+            (p, r) for t in pack.trials for p, r in enumerate((t.cell.interpolation_range, t.cell.extrapolation_range))
         }
         evaluated = len(sets) * cell.evaluation_rows * layout.features * (1 + layout.logs)
         return 4 * (trials * (3 * layout.parameters + 64) + evaluated) / 2**20
@@ -97,9 +95,7 @@ class GpuEngine(Engine):
 
 def _check_device(device: str) -> None:
     if device != "cuda":
-        raise DeviceError(
-            f"device: the fused-gpu engine runs on a GPU, but got {device!r}; use --engine fused"
-        )
+        raise DeviceError(f"device: the fused-gpu engine runs on a GPU, but got {device!r}; use --engine fused")
     check_device(device)
     has = torch.cuda.get_device_capability()
     if has < _CAPABILITY:

@@ -1,4 +1,4 @@
-"""What an evaluation computes over a block: the sum of squared errors, and how far weights are from -1, 0 and 1."""
+"""The phases of an evaluation: sums of squared errors, and the distance of weights from whole numbers."""
 
 from __future__ import annotations
 

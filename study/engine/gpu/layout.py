@@ -143,9 +143,7 @@ def refusal(shape: Shape) -> str | None:
         return "it knows the unit as a second layer only"
     needed = 4 * Layout(shape, _LEAST_ROWS).size
     if needed > _MOST_BYTES:
-        return (
-            f"a trial needs {needed / 1024:.0f} KiB of shared memory, and a block has {_MOST_BYTES // 1024}"
-        )
+        return f"a trial needs {needed / 1024:.0f} KiB of shared memory, and a block has {_MOST_BYTES // 1024}"
     return None
 
 
@@ -222,9 +220,9 @@ class Layout:
         self.second_bias = effective(second) * hidden
         self.first_bias = self.second_bias + has_bias(second)
         self.row_sums = self.first_bias + hidden * has_bias(first)
-        self.parameters = hidden * (
-            parameters(first) * shape.inputs + has_bias(first) + parameters(second)
-        ) + has_bias(second)
+        self.parameters = hidden * (parameters(first) * shape.inputs + has_bias(first) + parameters(second)) + has_bias(
+            second
+        )
         self._place()
 
     def _share_outer(self, on_inputs: int) -> None:

@@ -1,4 +1,4 @@
-"""The phases that multiply slopes of rows with their inputs, summed over rows: the gradients of the first layer."""
+"""The phases that multiply rows' gradients with inputs: the gradients of the first layer's weights."""
 
 from __future__ import annotations
 

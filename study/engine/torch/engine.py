@@ -70,9 +70,7 @@ class TorchEngine(Engine):
 class TorchTraining(SlicedTraining):
     """One pack being trained by torch."""
 
-    def __init__(
-        self, engine: str, pack: Pack, device: str, checkpoint: Checkpoint | None, memory_mb: float
-    ) -> None:
+    def __init__(self, engine: str, pack: Pack, device: str, checkpoint: Checkpoint | None, memory_mb: float) -> None:
         self._memory_mb = memory_mb
         super().__init__(engine, pack, device, checkpoint)
 

@@ -1,4 +1,4 @@
-"""One optimiser step for a whole pack, over flat arrays: the sparsity regulariser's slope, Adam or SGD, clipping.
+"""One optimiser step for a whole pack over flat arrays: sparsity, Adam, momentum or SGD, clipping.
 
 All parameters of a pack lie in one flat float32 array, parameter after parameter, each [trials, ...]. The step stands
 here twice: `step_compiled` makes one pass over the arrays, by the formulas that all compiled engines share (on the CPU
@@ -143,9 +143,7 @@ def step_torch(rule: UpdateRule, flat: Flat, iteration: int, strength: npt.NDArr
     g.zero_()
 
 
-def _spread(
-    rule: UpdateRule, of_parameter: npt.NDArray[np.float32], of_trial: Any, device: torch.device
-) -> Tensor:
+def _spread(rule: UpdateRule, of_parameter: npt.NDArray[np.float32], of_trial: Any, device: torch.device) -> Tensor:
     """Lay a number of each parameter times a number of each trial out along the flat arrays."""
     of_trial = torch.as_tensor(of_trial, device=device)
     sizes = np.diff(rule.ends, prepend=0).tolist()

@@ -103,9 +103,7 @@ class TorchTensors:
     def _new_rule(self) -> UpdateRule:
         shapes = {name: p.shape[1:] for name, p in self._network.named_parameters()}
         rule = new_update_rule(self._cells, shapes)
-        if (
-            self._cell.bounds == "regularized"
-        ):  # then autograd differentiates the regularisers: see `_penalties`
+        if self._cell.bounds == "regularized":  # then autograd differentiates the regularisers: see `_penalties`
             return rule._replace(share=np.zeros_like(rule.share))
         return rule
 

@@ -124,9 +124,7 @@ def neutral() -> dict[str, Any]:
 def handle(name: str, style: Mapping[str, Any]) -> Line2D:
     """Make a legend's entry."""
     error_bars = ("elinewidth", "capsize", "capthick")
-    return Line2D(
-        [], [], label=plain(name), **{key: value for key, value in style.items() if key not in error_bars}
-    )
+    return Line2D([], [], label=plain(name), **{key: value for key, value in style.items() if key not in error_bars})
 
 
 def legend(figure: Figure, handles: Sequence[Artist]) -> None:

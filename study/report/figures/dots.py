@@ -148,9 +148,7 @@ def lines(rows: ResultRows, against: Comparisons | None, clock: Clock) -> Lines:
         style = axes_of.curve_style(slot, is_line=x.is_numeric)
         shift = (slot - (len(names) - 1) / 2) * step * each
         at = [(x.positions[row] + shift, row) for row in curve.rows if math.isfinite(x.positions[row])]
-        here = [
-            Dot(to, rows.name(row), s := rows.summaries[row], _panels(s, clock, unit[0])) for to, row in at
-        ]
+        here = [Dot(to, rows.name(row), s := rows.summaries[row], _panels(s, clock, unit[0])) for to, row in at]
         there = [
             Dot(to + step, f"{source}: {rows.name(row)}", o := beside[row], _panels(o, clock, unit[0]))
             for to, row in at

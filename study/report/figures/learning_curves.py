@@ -121,13 +121,7 @@ def _tell(
 def _error(value: float) -> str:
     if not np.isfinite(value):
         return "∞"
-    return (
-        words.error(value)
-        if value < 100
-        else f"{value:,.0f}"
-        if value < 1e6
-        else f"{value:.1e}".replace("e+0", "e")
-    )
+    return words.error(value) if value < 100 else f"{value:,.0f}" if value < 1e6 else f"{value:.1e}".replace("e+0", "e")
 
 
 def _handles(shown: Sequence[LearningCurve]) -> list[Artist]:

@@ -50,9 +50,7 @@ def columns(count: int, most: int = _MOST_COLUMNS) -> int:
     return -(-count // rows)
 
 
-def panels(
-    titles: Sequence[str], handles: Sequence[Artist], *, height_in: float
-) -> tuple[Figure, list[Axes]]:
+def panels(titles: Sequence[str], handles: Sequence[Artist], *, height_in: float) -> tuple[Figure, list[Axes]]:
     """Begin a figure of panels that share both axes, with its legend.
 
     Args:
@@ -79,9 +77,7 @@ def panels(
     return figure, grid
 
 
-def place(
-    figure: Figure, left: float, top: float, width: float, height: float, like: Axes | None = None
-) -> Axes:
+def place(figure: Figure, left: float, top: float, width: float, height: float, like: Axes | None = None) -> Axes:
     """Put axes into a figure, by inches from its upper left.
 
     Args:
@@ -115,9 +111,7 @@ def fields(axes: Axes, values: Floats, colours: Colormap, ends: tuple[float, flo
         path = Path.make_compound_path_from_polys(centres + _SQUARE)
         colour = colours(level / _LEVELS)
         # Without a border, what is behind would shine through between neighbours.
-        axes.add_patch(
-            PathPatch(path, facecolor=colour, **({"edgecolor": colour, "linewidth": 0.4} | border))
-        )
+        axes.add_patch(PathPatch(path, facecolor=colour, **({"edgecolor": colour, "linewidth": 0.4} | border)))
 
 
 def colour_scale(axes: Axes, colours: Colormap, ends: tuple[float, float], name: str) -> None:
@@ -197,9 +191,7 @@ def left_out(shown: int, there: int, noun: str = "panels") -> str:
 def part_of(rows: ResultRows, shown: Iterable[int]) -> str:
     """Say in a caption how many of the report's rows are shown, if not all."""
     count = len(set(shown))
-    return (
-        f" {count} of {len(rows.summaries):,} {rows.noun}s are shown." if count < len(rows.summaries) else ""
-    )
+    return f" {count} of {len(rows.summaries):,} {rows.noun}s are shown." if count < len(rows.summaries) else ""
 
 
 def sampled(counts: Iterable[tuple[int, int]]) -> str:

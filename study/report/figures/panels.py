@@ -111,9 +111,7 @@ def _draw_line(panels: Sequence[Axes], line: Line) -> None:
         if any(math.isfinite(y) for _, y, _ in points):
             below = [np.maximum(0.0, y - low) for _, y, (low, _) in points]
             above = [np.maximum(0.0, high - y) for _, y, (_, high) in points]
-            axes.errorbar(
-                [x for x, *_ in points], [y for _, y, _ in points], yerr=[below, above], **line.style
-            )
+            axes.errorbar([x for x, *_ in points], [y for _, y, _ in points], yerr=[below, above], **line.style)
         lacking = [point[:2] for point, dot in zip(points, line.dots, strict=True) if not dot.of.complete]
         if lacking:
             axes.plot(*zip(*lacking, strict=True), **axes_of.half_filled(line.style))
@@ -122,9 +120,7 @@ def _draw_line(panels: Sequence[Axes], line: Line) -> None:
 def _draw_zeros(axes: Axes, xs: Sequence[float], style: Mapping[str, Any]) -> None:
     """Mark errors of exactly zero, which a logarithmic axis has no place for, at its foot."""
     if xs:
-        shown = {
-            name: style[name] for name in ("color", "zorder", "markerfacecolor", "alpha") if name in style
-        }
+        shown = {name: style[name] for name in ("color", "zorder", "markerfacecolor", "alpha") if name in style}
         foot = axes.get_xaxis_transform()
         axes.plot(xs, [_FOOT] * len(xs), transform=foot, clip_on=False, **(shown | _ZERO))
 

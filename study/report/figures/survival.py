@@ -100,9 +100,7 @@ def draw(rows: ResultRows) -> Drawn | None:
         grid[0].set_yticks([0, 0.5, 1] if len(grid) > 3 else [0, 0.25, 0.5, 0.75, 1])
         label(grid, unit_name, "share solved")
     caption = _caption(shown, len(drawn), len(unknown)) + left_out(len(shown), len(found))
-    return Drawn(
-        "survival", "Time to success", caption + left_out(len(names), len(every), "curves"), figure, tips
-    )
+    return Drawn("survival", "Time to success", caption + left_out(len(names), len(every), "curves"), figure, tips)
 
 
 def _curve(summary: Summary) -> _Curve | None:
@@ -131,9 +129,7 @@ def _panels(rows: ResultRows, known: Collection[int]) -> Iterator[_Panel]:
     for facet in dict.fromkeys(curve.facet for curve in found):
         curves = [curve for curve in found if curve.facet == facet]
         for level in series.levels(rows, x):
-            members = [
-                (curve.name, row) for curve in curves for row in curve.rows if rows.value(row, x) == level
-            ]
+            members = [(curve.name, row) for curve in curves for row in curve.rows if rows.value(row, x) == level]
             if members:
                 title = ", ".join(part for part in (facet, rows.name(members[0][1], [x])) if part)
                 yield _Panel(title, tuple((name, row) for name, row in members if row in known))
@@ -158,9 +154,7 @@ def _draw_curve(axes: Axes, curve: _Curve, unit: float, style: dict[str, Any], *
     axes.plot(time[curve.censored], curve.share[curve.censored], color=colour, zorder=3, **_CENSORED)
     if curve.share[-1] == 1 or not complete:
         end = {"color": colour, "zorder": 3} | _END
-        axes.plot(
-            time[-1:], curve.share[-1:], clip_on=False, **(end if complete else axes_of.half_filled(end))
-        )
+        axes.plot(time[-1:], curve.share[-1:], clip_on=False, **(end if complete else axes_of.half_filled(end)))
 
 
 def _in_turns(which: int, of: int) -> Any:
@@ -186,9 +180,7 @@ def _told(curve: _Curve, name: str, summary: Summary, most: int) -> Iterator[tup
     for i in events[kept] if most > 0 else []:
         interval = (curve.low[i], curve.high[i]) if np.isfinite(curve.low[i]) else None
         share = f"{words.rate(curve.share[i])} {words.interval(interval)}".rstrip()
-        text = (
-            f"{name}, by iteration {curve.time[i]:,.0f}: {share}, {curve.solved[i]:.0f} of {summary.finished}"
-        )
+        text = f"{name}, by iteration {curve.time[i]:,.0f}: {share}, {curve.solved[i]:.0f} of {summary.finished}"
         yield curve.time[i], curve.share[i], text + planned
 
 

@@ -42,15 +42,11 @@ class Measured:
 
 MEASURED: Mapping[str, Measured] = {
     "success_rate": Measured("success rate", "success_rate", "success_rate_interval", words.rate),
-    "solved_at": Measured(
-        "solved at, median", "solved_at_median", "solved_at_median_interval", words.iterations
-    ),
+    "solved_at": Measured("solved at, median", "solved_at_median", "solved_at_median_interval", words.iterations),
     "time_to_success": Measured(
         "time to success, mean", "time_to_success_mean", "time_to_success_interval", words.iterations
     ),
-    "sparsity_error": Measured(
-        "sparsity error", "sparsity_error_mean", "sparsity_error_interval", words.error
-    ),
+    "sparsity_error": Measured("sparsity error", "sparsity_error_mean", "sparsity_error_interval", words.error),
 }
 """What the report's tables have of an objective's kind, by objective."""
 

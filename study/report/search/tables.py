@@ -120,10 +120,7 @@ def importance_line(search: SearchFindings) -> str:
     names = search_names.by_importance(search)
     if not names:
         return ""
-    shares = [
-        f"{search_names.title(name)} {search_names.importance(search, name):.2f}"
-        for name in names[:_MOST_NAMED]
-    ]
+    shares = [f"{search_names.title(name)} {search_names.importance(search, name):.2f}" for name in names[:_MOST_NAMED]]
     more = f", and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     over = "" if len(search.importance) == 1 else ", mean over the objectives"
     return f"What mattered (PED-ANOVA{over}): {', '.join(shares)}{more}."
@@ -169,8 +166,6 @@ def _seen(search: SearchFindings, some: Sequence[Candidate]) -> list[Column]:
 
 def _values(search: SearchFindings, some: Sequence[Candidate]) -> list[Column]:
     return [
-        text_column(
-            objective.title, [(search_names.worth(objective, c.values[i]), c.values[i]) for c in some]
-        )
+        text_column(objective.title, [(search_names.worth(objective, c.values[i]), c.values[i]) for c in some])
         for i, objective in enumerate(search.objectives)
     ]

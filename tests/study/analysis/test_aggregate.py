@@ -68,9 +68,7 @@ def test_order_of_rows_changes_nothing_but_the_order_of_cells():
     planned = dict.fromkeys(CELLS, 8)
     # a mean's last bit may depend on the order of its terms
     assert [s.cell for s in aggregate(shuffled, planned=planned)] == CELLS
-    for ours, theirs in zip(
-        aggregate(table, planned=planned), aggregate(shuffled, planned=planned), strict=True
-    ):
+    for ours, theirs in zip(aggregate(table, planned=planned), aggregate(shuffled, planned=planned), strict=True):
         assert (ours.solved, ours.pending, ours.solved_at_median) == (
             theirs.solved,
             theirs.pending,

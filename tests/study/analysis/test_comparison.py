@@ -123,9 +123,7 @@ def test_one_hidden_size_is_compared_with_the_published_seeds():
 )
 def test_ablations_meet_their_own_curves(change, solved):
     """Without clipping or without sparsity the NMU is compared with the curve of that ablation."""
-    (compared,) = compared_cells(
-        summaries_of((arithmetic_cell("NMU", hidden_size=3, **change), {"solved": 9}))
-    )
+    (compared,) = compared_cells(summaries_of((arithmetic_cell("NMU", hidden_size=3, **change), {"solved": 9})))
     assert (compared.beside.source, compared.beside.solved) == ("hidden_size_ablation", solved)
 
 
@@ -133,9 +131,7 @@ def test_another_study_of_the_same_cells_is_compared_cell_by_cell():
     """Cells are found again by what they are; difference, its interval and both tests are of their trials."""
     cells = [published_cell("NMU", hidden_size=h) for h in (2, 3, 4)]
     here = summaries_of(*((cell, {"solved": 40, "unsolved": 10}) for cell in cells))
-    there = summaries_of(
-        (cells[1], {"solved": 10, "unsolved": 40}), (cells[0], {"solved": 40, "unsolved": 10})
-    )
+    there = summaries_of((cells[1], {"solved": 10, "unsolved": 40}), (cells[0], {"solved": 40, "unsolved": 10}))
     against = with_study(here, there, "other")
     first, second = against.comparisons
     assert (first.row, second.row) == (0, 1)
@@ -153,9 +149,7 @@ def test_another_study_of_the_same_cells_is_compared_cell_by_cell():
 def test_a_study_that_changes_one_thing_is_compared_by_what_is_swept():
     """Another learning rate is no obstacle: hidden sizes are matched, and the note says what differs."""
     here = summaries_of(*((published_cell("NMU", hidden_size=h), {"solved": 3}) for h in (2, 3)))
-    there = summaries_of(
-        *((published_cell("NMU", hidden_size=h, learning_rate=0.01), {"unsolved": 3}) for h in (3, 2))
-    )
+    there = summaries_of(*((published_cell("NMU", hidden_size=h, learning_rate=0.01), {"unsolved": 3}) for h in (3, 2)))
     against = with_study(here, there, "other")
     assert [c.beside.solved for c in against.comparisons] == [0, 0]
     assert against.notes == ("learning rate: 0.001 here, 0.01 in other",)
@@ -195,8 +189,7 @@ def test_groups_are_compared_by_their_columns():
         )
 
     here, there = (
-        groups(aggregate_by(table(solved), ["model"]), ["model"])
-        for solved in ([True] * 4 + [False] * 2, [True] * 6)
+        groups(aggregate_by(table(solved), ["model"]), ["model"]) for solved in ([True] * 4 + [False] * 2, [True] * 6)
     )
     found = with_groups(here, there, "other.csv").comparisons
     assert [(c.summary.solved, c.beside.solved) for c in found] == [(3, 3), (1, 3)]

@@ -91,9 +91,7 @@ def test_methods_are_tested_two_by_two_at_each_size():
 
 def test_very_many_pairs_are_not_tested():
     """Beyond a limit nothing is tested two by two, and the report says so."""
-    made = [
-        (published_cell("NMU", learning_rate=1e-3 * (i + 1)), {"solved": 1, "unsolved": 1}) for i in range(70)
-    ]
+    made = [(published_cell("NMU", learning_rate=1e-3 * (i + 1)), {"solved": 1, "unsolved": 1}) for i in range(70)]
     found = contrasts(cells(summaries_of(*made), {}))
     assert MOST_PAIRS < 70 * 69 // 2
     assert found.pairs == ()

@@ -36,10 +36,7 @@ def test_the_best_method_its_trend_and_its_time_are_told():
     """Counts are pooled over what is swept; the trend is of the best method."""
     text = told(sweep(NMU=(50, 48, 40, 25), NALU=(10, 9, 8, 7)))
     assert "NMU succeeds most often, in 163 of 200 trials (82%), NALU 17%" in text
-    assert (
-        "its success rate falls with hidden units, from 100% at 2 to 50% at 10 (trend p < 0.001 after Holm)"
-        in text
-    )
+    assert "its success rate falls with hidden units, from 100% at 2 to 50% at 10 (trend p < 0.001 after Holm)" in text
     assert "solved trials take 34.5k iterations on average at 2 and 22.0k at 10" in text
 
 
@@ -80,12 +77,8 @@ def test_methods_of_different_questions_are_not_pooled():
     found = gather([read_source(Path(reference.__file__).with_name("static_seeds.csv"))])
     rows = groups(aggregate_by(found.table, found.by), found.by)
     text = headline(rows, contrasts(rows))
-    assert text.startswith(
-        "At +, Linear, NAC₊ and NAU all solved 100% of their trials; at ×, NAC•,σ succeeds"
-    )
-    assert (
-        "(which may be chance), in 100 of 100 trials (100%), NMU 98%, NAC•,NMU 93% and 7 others less" in text
-    )
+    assert text.startswith("At +, Linear, NAC₊ and NAU all solved 100% of their trials; at ×, NAC•,σ succeeds")
+    assert "(which may be chance), in 100 of 100 trials (100%), NMU 98%, NAC•,NMU 93% and 7 others less" in text
 
 
 def test_methods_are_compared_where_all_of_them_were_tried():

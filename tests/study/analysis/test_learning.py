@@ -32,11 +32,7 @@ def by_hand(column, q):
 numbers = st.floats(0, 1e6, width=32) | st.just(float("nan")) | st.just(float("inf"))
 
 
-@given(
-    st.integers(1, 9).flatmap(
-        lambda n: st.lists(st.lists(numbers, min_size=n, max_size=n), min_size=1, max_size=8)
-    )
-)
+@given(st.integers(1, 9).flatmap(lambda n: st.lists(st.lists(numbers, min_size=n, max_size=n), min_size=1, max_size=8)))
 def test_each_quantile_is_a_value_that_so_many_trials_don_t_exceed(values):
     """At every evaluation a quantile is by its definition, NaN counting as infinite; each measure has its own."""
     table = curves_table(curve(str(i), row) for i, row in enumerate(values))
@@ -58,9 +54,7 @@ def test_a_trial_that_ended_early_keeps_its_last_value():
     assert found[4].tolist() == [9, 8, np.inf, np.inf]
 
 
-@pytest.mark.parametrize(
-    ("count", "most"), [(5001, 200), (200, 200), (201, 200), (7, 200), (1, 200), (50, 2)]
-)
+@pytest.mark.parametrize(("count", "most"), [(5001, 200), (200, 200), (201, 200), (7, 200), (1, 200), (50, 2)])
 def test_of_many_evaluations_some_are_kept(count, most):
     """At most so many are kept, at about equal steps, first and last among them; each as it was, no average."""
     values = np.random.default_rng(count).random((6, count), np.float32)
@@ -97,8 +91,6 @@ def test_trials_without_evaluations_don_t_count():
 def test_a_curve_that_is_torn_is_refused():
     """Measures must be as many as evaluations."""
     table = curves_table([curve("a", [3.0, 2.0])])
-    torn = table.set_column(
-        2, CURVE_SCHEMA.field("validation_mse"), pa.array([[1.0]], pa.list_(pa.float32()))
-    )
+    torn = table.set_column(2, CURVE_SCHEMA.field("validation_mse"), pa.array([[1.0]], pa.list_(pa.float32())))
     with pytest.raises(ValueError, match="validation_mse"):
         learning_curve(0, torn)

@@ -169,9 +169,7 @@ def test_the_least_planned_of_a_question_is_its_end():
 def test_rows_whose_iterations_nobody_knows_leave_the_others_theirs():
     """A file without last iterations among others has no restricted mean, and takes nobody else's."""
     table = models([100.0], [100.0])
-    unknown = (
-        table.slice(0, 2).drop_columns("trained_iterations").append_column("trained_iterations", pa.nulls(2))
-    )
+    unknown = table.slice(0, 2).drop_columns("trained_iterations").append_column("trained_iterations", pa.nulls(2))
     found = aggregate_by(pa.concat_tables([unknown, table.slice(2)], promote_options="permissive"), ["model"])
     assert found[0].time_to_success_mean is None
     assert found[1].time_to_success_mean == 60

@@ -469,6 +469,4 @@ def test_a_worker_is_heard_before_it_compiles(tmp_path):
     events: list[Event] = []
     pack = small_pack(0)
     on_tune([pack], work, on_event)
-    assert [event for event in events if isinstance(event, PackDone | PackCrashed | PackFailed)] == [
-        PackDone(pack.id)
-    ]
+    assert [event for event in events if isinstance(event, PackDone | PackCrashed | PackFailed)] == [PackDone(pack.id)]

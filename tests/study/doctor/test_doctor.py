@@ -62,10 +62,7 @@ def test_a_folder_that_is_not_shared():
     """A node that doesn't see what another wrote, or can't write, is named, each with its trouble."""
     unshared = judged(FINE, replace(FINE, shared=False))
     assert states(unshared) == {"store on nodes": "failed"}
-    assert (
-        unshared["store on nodes"].found
-        == "other (0b0b0b): it doesn't see what another node has written in /shared"
-    )
+    assert unshared["store on nodes"].found == "other (0b0b0b): it doesn't see what another node has written in /shared"
     closed = judged(FINE, replace(FINE, store="can't write in /shared: Permission denied", shared=False))
     assert closed["store on nodes"].found == "other (0b0b0b): can't write in /shared: Permission denied"
 

@@ -22,9 +22,7 @@ BEATS = st.builds(
     *[COUNT] * 6,
     left_s=st.none() | st.floats(0, 1e9),
     workers=COUNT,
-    at=st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1)).map(
-        lambda at: at.replace(microsecond=0, tzinfo=UTC)
-    ),
+    at=st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1)).map(lambda at: at.replace(microsecond=0, tzinfo=UTC)),
 )
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),

@@ -97,10 +97,7 @@ def comparable(finished: Any) -> list[tuple[Any, ...]]:
         (
             replace(result, training_s=0.0),
             curve.trial_id,
-            *(
-                a.tobytes()
-                for a in (curve.iteration, curve.validation_mse, curve.test_mse, curve.sparsity_error)
-            ),
+            *(a.tobytes() for a in (curve.iteration, curve.validation_mse, curve.test_mse, curve.sparsity_error)),
             one.trial_id,
             one.iteration,
             {name: (array.shape, array.dtype, array.tobytes()) for name, array in one.arrays.items()},
@@ -151,9 +148,7 @@ def test_what_may_differ_inside_a_pack_does_not_leak(engine):
 def test_each_trial_is_evaluated_on_its_own_range(engine, model):
     """Trials that share evaluation rows and such that don't, mixed: each is as alone."""
     near, far = small_cell(model), small_cell(model, interpolation_range=((3.0, 4.0),))
-    trials = [
-        Trial(cell, seed) for cell, seed in ((near, 0), (near, 1), (far, 0), (near, 2), (far, 1), (far, 2))
-    ]
+    trials = [Trial(cell, seed) for cell, seed in ((near, 0), (near, 1), (far, 0), (near, 2), (far, 1), (far, 2))]
     together = trained(engine, Pack(tuple(trials)))
     assert together == [trained(engine, Pack((trial,)))[0] for trial in trials]
 

@@ -102,9 +102,7 @@ def test_mean_gates_are_the_definitions(model):
 def test_mean_gates_of_a_trial_do_not_depend_on_the_others(model):
     """Of many trials at once, each has the bits that it has alone; NaN in one touches no other."""
     cell = small_cell(model, hidden_size=50, evaluation_rows=450)
-    trials = [
-        Weights(str(seed), 0, drawn(cell, seed)) for seed in range(9)
-    ]  # more than are worked on at a time
+    trials = [Weights(str(seed), 0, drawn(cell, seed)) for seed in range(9)]  # more than are worked on at a time
     trials[4].arrays["layer_1.gate"][7] = np.nan
     found = mean_gates(cell, stacked(trials))
     assert {layer: gates.shape for layer, gates in found.items()} == {"layer 1": (9, 50), "layer 2": (9, 1)}
@@ -145,12 +143,7 @@ def test_effective_weights_are_those_of_the_sparsity_error(model):
     changes = {"learning_rate": 0.1, **({"bounds": "regularized"} if MODELS[model].has_bounds else {})}
     trained, later = (
         engine.start(
-            Pack(
-                tuple(
-                    Trial(small_cell(model, hidden_size=3, iterations=n, **changes), seed)
-                    for seed in range(3)
-                )
-            ),
+            Pack(tuple(Trial(small_cell(model, hidden_size=3, iterations=n, **changes), seed) for seed in range(3))),
             device="cpu",
         )
         for n in (39, 40)
@@ -160,9 +153,7 @@ def test_effective_weights_are_those_of_the_sparsity_error(model):
     weights = trained.finish()[2]
     errors = [curve.sparsity_error[-1] for curve in later.finish()[1]]
     found = effective_weights(small_cell(model, hidden_size=3, **changes), stacked(weights))
-    assert all(
-        array.shape == ((3, 3, 4) if "layer 1" in name else (3, 1, 3)) for name, array in found.items()
-    )
+    assert all(array.shape == ((3, 3, 4) if "layer 1" in name else (3, 1, 3)) for name, array in found.items())
     distances = [
         np.minimum(abs(array), abs(1 - abs(array))).max((1, 2))
         for name, array in found.items()

@@ -110,9 +110,7 @@ def test_the_life_of_a_study(two_nodes, struck, tmp_path, expected):
     folder = Store(store).study("disturbed")
     command = [sys.executable, "-m", "study", *order(store, "disturbed", tmp_path / "d.yaml")]
     both = [
-        subprocess.Popen(
-            command, env=user, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
+        subprocess.Popen(command, env=user, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         for _ in range(2)
     ]
     told = [process.communicate(timeout=DEADLINE_S)[0] for process in both]
@@ -232,9 +230,7 @@ def test_several_stores_and_unknown_names(two_nodes, tmp_path):
         )
         until(lambda i=i: client.job(f"study-twofold-{i}").ended, "its end")
     assert {one.store for one in standings(client, "twofold")} == {"/a", "/b"}
-    with pytest.raises(
-        InputError, match=r"there for 2 stores: /b \(failed\), /a \(failed\); say which with --store"
-    ):
+    with pytest.raises(InputError, match=r"there for 2 stores: /b \(failed\), /a \(failed\); say which with --store"):
         standing(client, "twofold")
     with pytest.raises(InputError, match="isn't there for the store /c, but for /a, /b"):
         standing(client, "twofold", "/c")
@@ -252,9 +248,7 @@ def test_several_stores_and_unknown_names(two_nodes, tmp_path):
 def test_a_study_that_finds_no_room_is_not_submitted(two_nodes):
     """A cluster without GPUs is not sent a study that insists on one, unless it is told how far to grow."""
     client = two_nodes.client
-    with pytest.raises(
-        InputError, match=r"1 CPU and a GPU, but the cluster has 2 CPU and 0 GPU now; .*--workers 16"
-    ):
+    with pytest.raises(InputError, match=r"1 CPU and a GPU, but the cluster has 2 CPU and 0 GPU now; .*--workers 16"):
         submit(client, Order("roomless", "study: roomless", "/a", device="cuda"), print)
     assert not [job for job in client.jobs() if job.metadata.get("study") == "roomless"]
 

@@ -18,9 +18,7 @@ SPEC = "study: {name}\ntask: {{name: {task}}}\nmodels: [{model}]\nseeds: 2\n"
 JOIN = "import ray; ray.init(address={address!r}, logging_level='ERROR'); print(ray.cluster_resources())"
 
 
-@pytest.mark.parametrize(
-    "name", ["../up", "a/b", "..", "/etc", "a\\b", ".hidden", "-rf", "a b", "$(id)", "a\n"]
-)
+@pytest.mark.parametrize("name", ["../up", "a/b", "..", "/etc", "a\\b", ".hidden", "-rf", "a b", "$(id)", "a\n"])
 def test_a_name_stays_in_its_folder(name, tmp_path):
     """No study file and no command can name a folder outside of the store, or a word for the shell."""
     with pytest.raises(SpecError, match="study"):

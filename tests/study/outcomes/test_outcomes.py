@@ -125,10 +125,7 @@ def test_an_export_of_mlflows_runs_works_as_it_is(tmp_path):
 
 def test_words_for_nothing_and_for_solved_are_many(tmp_path):
     """True, 1, nan, NA and blanks are read as what they mean; large seeds keep every digit."""
-    text = (
-        HEAD
-        + "NMU,2,9007199254740993, TRUE,7e3, 1e-6\nNMU,2,9007199254740992,0,nan,NA\nNMU,2,1.0,1.0,5,1e-6\n"
-    )
+    text = HEAD + "NMU,2,9007199254740993, TRUE,7e3, 1e-6\nNMU,2,9007199254740992,0,nan,NA\nNMU,2,1.0,1.0,5,1e-6\n"
     table = read(file(tmp_path, "\ufeff" + text)).table
     assert table["outcome"].to_pylist() == ["solved", "unsolved", "solved"]
     assert table["seed"].to_pylist() == [9007199254740993, 9007199254740992, 1]
@@ -138,9 +135,7 @@ def test_words_for_nothing_and_for_solved_are_many(tmp_path):
 
 def test_the_fewest_columns_that_vary_tell_groups_apart(tmp_path):
     """Constants, what follows from others, ids and measurements group nothing; the model is always named."""
-    rows = [
-        f"r{i},{'AB'[i % 2]},x,{'ab'[i % 2]},{i % 4 // 2},{i // 4},{i * 0.1},True,5,0.1" for i in range(40)
-    ]
+    rows = [f"r{i},{'AB'[i % 2]},x,{'ab'[i % 2]},{i % 4 // 2},{i // 4},{i * 0.1},True,5,0.1" for i in range(40)]
     head = "run,model,task,init,width,seed,loss,solved,solved_at,sparsity_error\n"
     found = read(file(tmp_path, head + "\n".join(rows)))
     assert found.by == ("model", "width")
@@ -372,9 +367,9 @@ def test_nothing_among_numbers_is_nothing(tmp_path):
     assert read(file(tmp_path, text)).table["lam"].unique().to_pylist() == [None, 0.1, 10.0]
 
 
-CELLS = st.text(st.sampled_from("=+-@'\t＝＠a1.e, \"\n"), min_size=1, max_size=6).map(str.strip).filter(
-    bool
-) | st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=6)
+CELLS = st.text(st.sampled_from("=+-@'\t＝＠a1.e, \"\n"), min_size=1, max_size=6).map(str.strip).filter(bool) | st.text(
+    st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=6
+)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -382,9 +377,7 @@ CELLS = st.text(st.sampled_from("=+-@'\t＝＠a1.e, \"\n"), min_size=1, max_size
 def test_a_csv_of_ours_is_text_to_a_spreadsheet_and_the_same_to_us(tmp_path, texts, name):
     """No cell but a number begins like a formula, and what is read back of it is what was written."""
     schema = pa.schema([("seed", pa.int64()), ("x" + name, pa.string()), ("change", pa.float64())])
-    written = to_csv(
-        DataRows(schema, [{"seed": i, "x" + name: t, "change": -0.5} for i, t in enumerate(texts)])
-    )
+    written = to_csv(DataRows(schema, [{"seed": i, "x" + name: t, "change": -0.5} for i, t in enumerate(texts)]))
     cells = list(csv.reader(io.StringIO(written)))
     for cell in itertools.chain.from_iterable(cells):
         assert cell[0] not in "=+-@\t\r＝＋－＠" or math.isfinite(float(cell))

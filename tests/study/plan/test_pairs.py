@@ -45,9 +45,7 @@ def test_what_is_set_for_one_model_and_not_swept_tells_no_cells_apart() -> None:
 def test_several_sweeps_of_the_other_model_are_all_compared() -> None:
     """Where only the model compared with is swept, a cell is compared with each of its cells."""
     found = pairs(
-        swept(
-            "models:\n  - NAC-mul\n  - {name: NMU, zip: {s: [{sparsity_strength: 0}, {sparsity_strength: 1}]}}"
-        ),
+        swept("models:\n  - NAC-mul\n  - {name: NMU, zip: {s: [{sparsity_strength: 0}, {sparsity_strength: 1}]}}"),
         "NMU",
     )
     assert [(a.model, b.sparsity_strength) for a, b in found] == [("NAC-mul", 0.0), ("NAC-mul", 1.0)]
@@ -68,7 +66,5 @@ def test_every_other_cell_has_a_counterpart_whatever_the_order(models: list[str]
 def test_a_cell_without_a_counterpart_is_told() -> None:
     """Who sweeps one model further than the other learns which cell has nothing to be compared with."""
     found = swept("models: [{name: NMU, grid: {hidden_size: [2, 5]}}, NAC-mul]\nfixed: {learning_rate: 0.1}")
-    with pytest.raises(
-        InputError, match=r"different_from: NMU with hidden_size 5 has no counterpart .* NAC-mul"
-    ):
+    with pytest.raises(InputError, match=r"different_from: NMU with hidden_size 5 has no counterpart .* NAC-mul"):
         pairs(found, "NAC-mul")

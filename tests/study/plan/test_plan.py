@@ -46,9 +46,7 @@ def test_ids_never_change() -> None:
 
 def test_names_and_order_are_not_in_ids() -> None:
     """Renaming the study, its question, an axis or a label changes no id."""
-    renamed = planned(
-        DEMO.replace("schedule", "plan").replace("early", "soon"), study="other", question="How?"
-    )
+    renamed = planned(DEMO.replace("schedule", "plan").replace("early", "soon"), study="other", question="How?")
     assert {trial.id for trial in renamed.trials} == {trial.id for trial in planned().trials}
 
 

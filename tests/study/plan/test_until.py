@@ -48,9 +48,7 @@ def planned(until: str, cells: str = CELLS) -> Plan:
 def table(plan: Plan, known: Known) -> pa.Table:
     """Give the results that are known."""
     cells = {cell.id: cell for cell in plan.cells}
-    rows = [
-        Result(trial=Trial(cells[cell_id], seed), outcome=came) for (cell_id, seed), came in known.items()
-    ]
+    rows = [Result(trial=Trial(cells[cell_id], seed), outcome=came) for (cell_id, seed), came in known.items()]
     return results_table(rows)
 
 
@@ -83,9 +81,7 @@ def rounds(plan: Plan, truth: Known) -> list[Plan]:
 
 
 either = pytest.mark.parametrize("until", [NARROW, APART], ids=["half_width", "different_from"])
-some_truth = st.builds(
-    lambda seed, failing: (seed, failing), st.integers(0, 2**32), st.sampled_from([0.0, 0.0, 0.2])
-)
+some_truth = st.builds(lambda seed, failing: (seed, failing), st.integers(0, 2**32), st.sampled_from([0.0, 0.0, 0.2]))
 
 
 @either
@@ -242,9 +238,7 @@ def test_seeds_expected_are_those_that_come():
     end = rounds(plan, truth)[-1]
     known = table(plan, {key: truth[key] for key in asked(end)})
     assert expected(plan, known) == {cell.id: len(end.seeds(cell)) for cell in plan.cells}
-    half = {
-        (cell.id, n): (Outcome.SOLVED, Outcome.UNSOLVED)[n % 2] for cell in plan.cells for n in range(BATCH)
-    }
+    half = {(cell.id, n): (Outcome.SOLVED, Outcome.UNSOLVED)[n % 2] for cell in plan.cells for n in range(BATCH)}
     assert set(expected(plan, table(plan, half)).values()) == {math.ceil(sampling.expected(0.5))}
 
 
@@ -283,7 +277,5 @@ def test_intervals_are_those_that_allow_for_the_looks():
     assert narrow.name == "Clopper-Pearson (calibrated)"
     assert narrow.of(k, n).tolist() == statistics.FixedWidth(0.2, BATCH, MOST).intervals(k, n).tolist()
     assert apart.name == "anytime-valid"
-    assert [tuple(row) for row in apart.of(k, n)] == [
-        statistics.anytime(*kn) for kn in zip(k, n, strict=True)
-    ]
+    assert [tuple(row) for row in apart.of(k, n)] == [statistics.anytime(*kn) for kn in zip(k, n, strict=True)]
     assert apart.of(k[:0], n[:0]).shape == (0, 2)

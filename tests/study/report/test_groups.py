@@ -90,9 +90,7 @@ def test_csv_and_parquet_say_the_same_in_full(tmp_path):
         assert (row["operation"], row["model"]) == group.values
         assert typed["solved_at_mean"] == group.solved_at_mean
         for name, value in typed.items():
-            assert row[name] == (
-                "" if value is None else str(value).lower() if name == "complete" else str(value)
-            )
+            assert row[name] == ("" if value is None else str(value).lower() if name == "complete" else str(value))
 
 
 def test_the_same_input_gives_the_same_bytes(tmp_path):
@@ -139,20 +137,15 @@ def test_the_best_value_of_each_operation_is_bold(tmp_path):
     rows = groups(given, BY.names)
     models = [group.values for group in given]
     best = {
-        name: [models[i] for i in result_rows.best(rows, name, str)]
-        for name in ("success_rate", "solved_at_median")
+        name: [models[i] for i in result_rows.best(rows, name, str)] for name in ("success_rate", "solved_at_median")
     }
     assert best["success_rate"] == [("add", m) for m in ("Linear", "NAC+", "NAU")] + [("mul", "NAC•,σ")]
     assert best["solved_at_median"] == [("add", "NAU"), ("mul", "NMU")]
     lines = write(tmp_path, given)["report.md"].read_text(encoding="utf-8").splitlines()
-    assert (
-        next(line for line in lines if line.startswith("| × | NMU")).count("**") == 6
-    )  # median, mean, error
+    assert next(line for line in lines if line.startswith("| × | NMU")).count("**") == 6  # median, mean, error
     assert "**0.00" not in "".join(lines)
     shown = terminal_table(rows)
-    console = Console(
-        width=200, record=True, file=io.StringIO(), force_terminal=True, color_system="standard"
-    )
+    console = Console(width=200, record=True, file=io.StringIO(), force_terminal=True, color_system="standard")
     console.print(shown)
     assert "\x1b[1m" in console.export_text(styles=True)
 

@@ -46,9 +46,7 @@ def column(page, title):
     """Read a column of the results, as it is shown."""
     table = results_of(page)
     place = [text.strip() for text in table.locator("thead th").all_inner_texts()].index(title)
-    return [
-        row.locator("td").nth(place).inner_text() for row in table.locator("tbody tr[data-row]:visible").all()
-    ]
+    return [row.locator("td").nth(place).inner_text() for row in table.locator("tbody tr[data-row]:visible").all()]
 
 
 @in_every_scheme
@@ -133,9 +131,7 @@ def test_a_click_on_a_title_sorts_by_the_numbers_behind_the_text(visit, report, 
     for order, expected in (("ascending", rates), ("descending", rates[::-1])):
         header.get_by_role("button").click()
         assert header.get_attribute("aria-sort") == order
-        assert [text.split()[0] for text in column(shown.page, "success rate")] == [
-            f"{r:.2f}" for r in expected
-        ]
+        assert [text.split()[0] for text in column(shown.page, "success rate")] == [f"{r:.2f}" for r in expected]
     times = results_of(shown.page).get_by_role("columnheader", name="solved at, median").get_by_role("button")
     for _ in range(2):
         times.click()
@@ -201,9 +197,7 @@ def test_links_within_the_page_lead_somewhere(visit, report):
     page = visit(report).page
     ids = page.evaluate("[...document.querySelectorAll('[id]')].map(element => element.id)")
     assert len(ids) == len(set(ids))
-    named = page.evaluate(
-        "[...document.querySelectorAll('use')].map(use => use.getAttribute('xlink:href').slice(1))"
-    )
+    named = page.evaluate("[...document.querySelectorAll('use')].map(use => use.getAttribute('xlink:href').slice(1))")
     assert set(named) <= set(ids)
 
 

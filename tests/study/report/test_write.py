@@ -206,9 +206,7 @@ def test_the_page_says_that_trials_were_stopped(write):
 def test_names_cannot_become_markup(write, demo):
     """Whatever a name holds is text on the page, in Markdown and in the terminal."""
     summaries, labels = demo
-    hostile = {
-        cell_id: {axis: HOSTILE + label for axis, label in axes.items()} for cell_id, axes in labels.items()
-    }
+    hostile = {cell_id: {axis: HOSTILE + label for axis, label in axes.items()} for cell_id, axes in labels.items()}
     files = write(
         name=HOSTILE,
         question=HOSTILE,

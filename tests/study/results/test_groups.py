@@ -75,9 +75,7 @@ def test_the_published_seeds_give_the_published_table_and_the_right_one(here):
 
 def test_by_out_and_format_are_obeyed(here):
     """Other columns, another folder, one format."""
-    result = said(
-        "report", "seeds.csv", "--by", "model", "--out", "there", "--format", "csv", "--format", "latex"
-    )
+    result = said("report", "seeds.csv", "--by", "model", "--out", "there", "--format", "csv", "--format", "latex")
     assert result.exit_code == 0, result.output
     assert "rows of different operation are counted together" in result.output
     assert set(contents(here / "there")) == {"cells.csv", "cells.tex", "tests.csv"}
@@ -186,9 +184,7 @@ def test_one_short_trial_among_forty_rows_is_named_and_nothing_else(here):
     (here / "whole.csv").write_text(outcomes_of(widths))
     short = outcomes_of(widths).replace("NAU,7,2,false,,,200000", "NAU,7,2,false,,,8000")
     (here / "short.csv").write_text(short)
-    whole, found = (
-        said("report", name, "--format", "csv", "--format", "md") for name in ("whole.csv", "short.csv")
-    )
+    whole, found = (said("report", name, "--format", "csv", "--format", "md") for name in ("whole.csv", "short.csv"))
     assert (whole.exit_code, found.exit_code) == (0, 0)
     before, after = (rows(here / f"{name}-report" / "cells.csv") for name in ("whole", "short"))
     assert len(before) == len(after) == 40

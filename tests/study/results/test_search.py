@@ -89,11 +89,7 @@ def test_a_search_that_goes_on_reports_its_candidates_so(here):
     found = load.load_results("little", here / "studies")
     assert not found.search.is_over
     assert results_of_search.NOT_CONFIRMED in found.notices
-    tried = {
-        candidate["cell_id"]: candidate["number"]
-        for candidate in record["candidates"]
-        if candidate["cell_id"]
-    }
+    tried = {candidate["cell_id"]: candidate["number"] for candidate in record["candidates"] if candidate["cell_id"]}
     assert len(found.summaries) == len(tried) > 1
     for row, summary in enumerate(found.summaries):
         assert found.rows.value(row, "candidate") == f"#{tried[summary.cell_id]}"

@@ -57,9 +57,7 @@ def no_worse(trials, than):
 
 EACH = dict.fromkeys(NAMES, True)
 SOLVED = st.builds(solved, st.integers(0, MOST), st.one_of(st.just(0.0), st.floats(1e-9, 0.7)))
-TRIALS = st.lists(
-    st.one_of(SOLVED, st.sampled_from([NEVER, {"outcome": Outcome.DIVERGED}])), min_size=1, max_size=25
-)
+TRIALS = st.lists(st.one_of(SOLVED, st.sampled_from([NEVER, {"outcome": Outcome.DIVERGED}])), min_size=1, max_size=25)
 
 
 @given(TRIALS)
@@ -178,9 +176,7 @@ def test_the_front_is_what_nothing_beats(pairs):
     names = ["success_rate", "solved_at"]
     values = [(float(a), float(b)) for a, b in pairs]
     expected = {
-        i
-        for i, (a, b) in enumerate(values)
-        if not any(x >= a and y <= b and (x, y) != (a, b) for x, y in values)
+        i for i, (a, b) in enumerate(values) if not any(x >= a and y <= b and (x, y) != (a, b) for x, y in values)
     }
     assert set(front(values, names)) == expected
     order = ranked(values, names)

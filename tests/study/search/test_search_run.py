@@ -110,9 +110,7 @@ def test_run_again_it_trains_nothing(search, tmp_path):
     files = {path: path.stat().st_mtime_ns for path in (tmp_path / "studies" / NAME / "results").iterdir()}
     first = report_of(tmp_path / "studies")
     ended(search("--local"))
-    assert {
-        path: path.stat().st_mtime_ns for path in (tmp_path / "studies" / NAME / "results").iterdir()
-    } == files
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "studies" / NAME / "results").iterdir()} == files
     assert report_of(tmp_path / "studies") == first
 
     told = ended(search("--local", text=SPEC.replace(f"study: {NAME}", "study: other")))

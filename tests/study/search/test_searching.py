@@ -72,9 +72,7 @@ def test_candidates_earn_seeds_by_their_success(kept):
         some = [c for c in record.of_round(number) if c.values]
         plan = plan_of(spec, record, evidence)
         cells = {cell.id: cell for cell in plan.cells}
-        first = {
-            c.number: evidence.value(cells[c.cell_id], seeds[:3], ["success_rate"], 20_000) for c in some
-        }
+        first = {c.number: evidence.value(cells[c.cell_id], seeds[:3], ["success_rate"], 20_000) for c in some}
         on = [c for c in some if c.seeds > 3]
         assert len(on) == -(-len(some) // 3)
         assert min(first[c.number] for c in on) >= max(first[c.number] for c in some if c.seeds == 3)
@@ -131,9 +129,7 @@ def test_what_another_study_has_done_costs_nothing(kept):
 
 def test_a_small_space_is_exhausted_and_nothing_is_tried_twice(kept):
     """Where there are six candidates in all, each is tried once, and the search ends before its budget does."""
-    text = SPEC.replace(
-        "ranges:", "ranges:\n  batch_size: {choices: [16, 32]}\n  optimizer: {choices: [adam, sgd]}"
-    )
+    text = SPEC.replace("ranges:", "ranges:\n  batch_size: {choices: [16, 32]}\n  optimizer: {choices: [adam, sgd]}")
     text = "\n".join(line for line in text.splitlines() if "sparsity_" not in line)
     spec = spec_of(text, trials=5000)
     search(spec, kept)
@@ -287,9 +283,7 @@ def test_what_another_version_suggested_is_gone_on_from(kept):
     assert any("begun by TPE, Optuna 4.0" in sentence for sentence in told)
     search(spec, kept)
     after = read_record(spec, kept)
-    assert [c.params for c in after.candidates[: len(before.candidates)]] == [
-        c.params for c in before.candidates
-    ]
+    assert [c.params for c in after.candidates[: len(before.candidates)]] == [c.params for c in before.candidates]
     assert after.winners
     assert len(kept.trained) == len(set(kept.trained))
 

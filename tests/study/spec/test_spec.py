@@ -181,16 +181,12 @@ def test_a_mistake_says_what_must_hold(changed: dict[str, Any], message: str) ->
 
 def test_subsets_must_fit_in_every_combination() -> None:
     """Subsets that fit alone, but not in some combination of the grid, are a mistake, told once."""
-    text = mistakes(
-        task={"name": "arithmetic"}, grid={"subset_ratio": [0.25, 0.8], "overlap_ratio": [0.0, 0.5, 1.0]}
-    )
+    text = mistakes(task={"name": "arithmetic"}, grid={"subset_ratio": [0.25, 0.8], "overlap_ratio": [0.0, 0.5, 1.0]})
     assert "need 160 numbers, but input_size is 100" in text
     assert text.count("subsets of") == 1
 
 
-@pytest.mark.parametrize(
-    "name", ["../up", "a/b", ".hidden", "", "a" * 81, "ä", "a b", "..", "-x", "mlflow.db", "a\n"]
-)
+@pytest.mark.parametrize("name", ["../up", "a/b", ".hidden", "", "a" * 81, "ä", "a b", "..", "-x", "mlflow.db", "a\n"])
 def test_names_stay_in_the_store(name: str) -> None:
     """A name that would leave the store's folder, or hide in it, is refused."""
     assert "study: must" in mistakes(study=name)
@@ -414,8 +410,7 @@ def fits(value: Any, rule: dict[str, Any], tables: dict[str, Any]) -> bool:
                 and set(rule.get("required", ())) <= set(value)
                 and (extra is not False or set(value) <= set(keys))
                 and all(
-                    fits(v, keys.get(k, extra if isinstance(extra, dict) else {}), tables)
-                    for k, v in value.items()
+                    fits(v, keys.get(k, extra if isinstance(extra, dict) else {}), tables) for k, v in value.items()
                 )
             )
         case "array":
@@ -520,9 +515,7 @@ def test_cells_to_be_told_apart_need_a_counterpart() -> None:
         models=[{"name": "NMU", "grid": {"hidden_size": [2, 5]}}, "NAC-mul"],
         seeds={"until": {"different_from": "NAC-mul", "max": 9}},
     )
-    with pytest.raises(
-        InputError, match="NMU with hidden_size 5 has no counterpart among the cells of NAC-mul"
-    ):
+    with pytest.raises(InputError, match="NMU with hidden_size 5 has no counterpart among the cells of NAC-mul"):
         cells(spec)
 
 

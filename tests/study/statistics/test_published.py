@@ -44,9 +44,7 @@ def test_success_rates_and_medians_are_the_published_ones(operation, model):
     found, printed = repeated(operation, model), PRINTED[operation, model]
     for name in ("success_rate_mean", "success_rate_lower", "success_rate_upper"):
         assert found[name] == pytest.approx(float(printed[name]), abs=1e-9)
-    assert {name for name, value in found.items() if value is None} == {
-        name for name in found if not printed[name]
-    }
+    assert {name for name, value in found.items() if value is None} == {name for name in found if not printed[name]}
     if printed["solved_at_median"]:
         assert found["solved_at_median"] == float(printed["solved_at_median"])
 

@@ -124,9 +124,7 @@ def test_equal_times_leave_room_for_what_was_not_seen(n, at):
     """Where all are solved at one time, the ends are those of a share that none of n trials has: 1 - 0.025^(1/n)."""
     unseen = 1 - 0.025 ** (1 / n)
     estimate = statistics.restricted_means([float(at)] * n, [True] * n, until=UNTIL)
-    assert estimate.interval[0] == pytest.approx(
-        [at * (1 - unseen), at + (UNTIL - at) * unseen], rel=1e-9, abs=1e-12
-    )
+    assert estimate.interval[0] == pytest.approx([at * (1 - unseen), at + (UNTIL - at) * unseen], rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.parametrize("n", [5, 10, 50])

@@ -81,9 +81,7 @@ def test_gamma_interval_is_the_profile_likelihood_one(shape, n, deviance_bounds)
             k, m = math.exp(log_k), math.exp(log_mean)
             return -float(np.sum(stats.gamma.logpdf(x, k, scale=m / k)))
 
-        return -optimize.minimize_scalar(
-            negative, bounds=(-7, 16), method="bounded", options={"xatol": 1e-9}
-        ).fun
+        return -optimize.minimize_scalar(negative, bounds=(-7, 16), method="bounded", options={"xatol": 1e-9}).fun
 
     centre = math.log(x.mean())
     low, high = deviance_bounds(profile, centre - 3, centre + 12)
@@ -99,14 +97,10 @@ def test_gamma_interval_holds_the_mean_and_scales(values, scale):
         assert np.isnan(bounds).all()
         return
     assert low < np.mean(values) < high
-    assert statistics.gamma_mean_intervals(np.array(values) * scale) == pytest.approx(
-        bounds * scale, rel=1e-6
-    )
+    assert statistics.gamma_mean_intervals(np.array(values) * scale) == pytest.approx(bounds * scale, rel=1e-6)
 
 
-@pytest.mark.parametrize(
-    "values", [[], [14000.0], [14000.0] * 5, [3.0, 3.0 + 1e-9], [0.0, 1.0, 2.0], [0.0] * 3]
-)
+@pytest.mark.parametrize("values", [[], [14000.0], [14000.0] * 5, [3.0, 3.0 + 1e-9], [0.0, 1.0, 2.0], [0.0] * 3])
 def test_gamma_interval_of_degenerate_values_is_nan(values):
     """No, one, equal or zero values have no gamma interval."""
     assert np.isnan(statistics.gamma_mean_intervals(values)).all()

@@ -15,9 +15,7 @@ from study import statistics
 from study.analysis.published import published, rows
 
 
-@pytest.mark.parametrize(
-    ("mu", "phi", "n"), [(0.3, 5.0, 12), (0.9, 4.0, 60), (0.01, 40.0, 50), (0.5, 800.0, 5)]
-)
+@pytest.mark.parametrize(("mu", "phi", "n"), [(0.3, 5.0, 12), (0.9, 4.0, 60), (0.01, 40.0, 50), (0.5, 800.0, 5)])
 def test_beta_interval_is_the_profile_likelihood_one(mu, phi, n, deviance_bounds):
     """The interval's ends are where the profile log-likelihood, maximised numerically, is down by chi2/2."""
     y = np.random.default_rng(n).beta(mu * phi, (1 - mu) * phi, n)
@@ -30,9 +28,7 @@ def test_beta_interval_is_the_profile_likelihood_one(mu, phi, n, deviance_bounds
             a, b = m * math.exp(log_phi), (1 - m) * math.exp(log_phi)
             return n * betaln(a, b) - (a - 1) * log_y - (b - 1) * log_rest
 
-        return -optimize.minimize_scalar(
-            negative, bounds=(-5, 12), method="bounded", options={"xatol": 1e-10}
-        ).fun
+        return -optimize.minimize_scalar(negative, bounds=(-5, 12), method="bounded", options={"xatol": 1e-10}).fun
 
     centre = math.log(y.mean() / (1 - y.mean()))
     low, high = deviance_bounds(profile, centre - 4, centre + 4)
@@ -75,9 +71,7 @@ def test_beta_interval_is_twice_the_published_halves():
     assert ours.sparsity_error_interval == pytest.approx(doubled, rel=0.01)
 
 
-@pytest.mark.parametrize(
-    "values", [[], [0.1], [0.1] * 4, [0.0] * 9, [0.2, 0.7], [0.0] * 100 + [1e-9], [0.0, 5e-324]]
-)
+@pytest.mark.parametrize("values", [[], [0.1], [0.1] * 4, [0.0] * 9, [0.2, 0.7], [0.0] * 100 + [1e-9], [0.0, 5e-324]])
 def test_beta_interval_of_degenerate_values_is_nan(values):
     """No, one or equal values, nearly all at zero, and values above the support have no beta interval."""
     assert np.isnan(statistics.beta_mean_intervals(values)).all()

@@ -31,9 +31,7 @@ def test_kaplan_meier_agrees_with_lifelines(trials):
     """Survival, its interval wherever it has one, and the median are lifelines', with ties and censoring."""
     times, solved = columns(trials)
     curve, theirs = statistics.kaplan_meier(times, solved), KaplanMeierFitter().fit(times, solved)
-    assert curve.survival == pytest.approx(
-        theirs.survival_function_at_times(curve.times).to_numpy(), abs=1e-12
-    )
+    assert curve.survival == pytest.approx(theirs.survival_function_at_times(curve.times).to_numpy(), abs=1e-12)
     inside = (curve.survival > 0) & (curve.survival < 1)
     expected = theirs.confidence_interval_.loc[curve.times[inside]].to_numpy()
     assert curve.low[inside] == pytest.approx(expected[:, 0], abs=1e-9)

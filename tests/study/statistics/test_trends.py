@@ -90,9 +90,9 @@ def test_logistic_regression_agrees_with_statsmodels(seed):
     """Estimates, standard errors, Wald intervals and p-values are statsmodels'."""
     x, k, n = drawn(seed)
     found, some = statistics.logistic_regression(x, k, n), n > 0
-    theirs = sm.GLM(
-        np.column_stack([k, n - k])[some], sm.add_constant(x[some]), family=sm.families.Binomial()
-    ).fit(tol=1e-12)
+    theirs = sm.GLM(np.column_stack([k, n - k])[some], sm.add_constant(x[some]), family=sm.families.Binomial()).fit(
+        tol=1e-12
+    )
     ours = (found.intercept, *found.slopes)
     assert not found.separated
     assert [c.estimate for c in ours] == pytest.approx(list(theirs.params), rel=1e-6)
@@ -131,9 +131,7 @@ def test_slopes_follow_their_units():
     scaled = statistics.logistic_regression(x * [1000, 1] + [5e4, 0], k, n)
     for ours, theirs, factor in zip(scaled.slopes, plain.slopes, (1e-3, 1), strict=True):
         assert ours.estimate == pytest.approx(theirs.estimate * factor, rel=1e-6)
-        assert ours.profile_interval == pytest.approx(
-            [end * factor for end in theirs.profile_interval], rel=1e-6
-        )
+        assert ours.profile_interval == pytest.approx([end * factor for end in theirs.profile_interval], rel=1e-6)
 
 
 @given(TABLES)

@@ -44,9 +44,7 @@ LAWS = {
     "one moment": lambda random, n: np.full(n, 0.35),
     "even": lambda random, n: random.random(n),
     "two moments": lambda random, n: np.where(random.random(n) < 0.5, 0.05, 0.95),
-    "skewed, a fifth fails": lambda random, n: np.where(
-        random.random(n) < 0.8, random.gamma(3, 0.1, n), np.inf
-    ),
+    "skewed, a fifth fails": lambda random, n: np.where(random.random(n) < 0.8, random.gamma(3, 0.1, n), np.inf),
     "late": lambda random, n: np.where(random.random(n) < 0.9, 0.98 + 0.02 * random.random(n), np.inf),
     "a coin": lambda random, n: np.where(random.random(n) < 0.5, 0.0, np.inf),
 }

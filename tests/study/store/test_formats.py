@@ -102,9 +102,7 @@ def test_the_store_of_version_1_is_read(root: str) -> None:
     found = {(r.trial.cell.model, r.trial.cell.learning_rate, r.trial.seed): r for r in results}
     assert {key: str(result.outcome) for key, result in found.items()} == OUTCOMES
     assert {r.trial.id for r in results} == set(study.read_results()["trial_id"].to_pylist())
-    solved, diverged, failed = (
-        found[key] for key in [("NMU", 1e-3, 0), ("linear", 1e30, 0), ("NMU", 1e30, 0)]
-    )
+    solved, diverged, failed = (found[key] for key in [("NMU", 1e-3, 0), ("linear", 1e30, 0), ("NMU", 1e30, 0)])
     assert (solved.test_mse, solved.solved_at_iteration) == (float.fromhex("0x1.f626a80000000p+2"), 6000)
     assert diverged.test_mse is None
     assert failed.error is not None
@@ -270,9 +268,7 @@ def test_the_next_version_adopts_from_this_one(local: Path, monkeypatch: pytest.
     grid.write_pack("new", [Result(trial=new, outcome=Outcome.DIVERGED)], [], [], {"created_at": "never"})
     assert Store(local).adopt("again", grid.done()) == 7
     assert {version_of_file(path) for path in (local / "again" / "results").iterdir()} == {NEXT}
-    kept = grid.read_results().filter(
-        pc.is_in(grid.read_results()["trial_id"], pa.array(sorted(grid.done())))
-    )
+    kept = grid.read_results().filter(pc.is_in(grid.read_results()["trial_id"], pa.array(sorted(grid.done()))))
     assert again.read_results().equals(kept)
     for read in (StudyStore.read_curves, StudyStore.read_weights):
         assert repr(read(again).to_pylist()) == repr(read(grid).to_pylist())  # has NaN
@@ -304,9 +300,7 @@ def unchanged(results: pa.Table) -> pa.Table:
 
 
 @pytest.mark.parametrize("upgrade", [broken, unchanged])
-def test_an_upgrade_that_fails_moves_nothing(
-    root: str, monkeypatch: pytest.MonkeyPatch, upgrade: Any
-) -> None:
+def test_an_upgrade_that_fails_moves_nothing(root: str, monkeypatch: pytest.MonkeyPatch, upgrade: Any) -> None:
     """Results of before aren't set aside, and so trained again, because a later version has a fault."""
     raise_version(monkeypatch, replace(LAST, upgrades=UPGRADES | {"results": upgrade}))
     study = Store(root).study("grid")
@@ -316,9 +310,7 @@ def test_an_upgrade_that_fails_moves_nothing(
     assert study._folder.names("quarantine", "") == []
 
 
-def test_an_earlier_file_with_other_columns_is_left_alone(
-    local: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_earlier_file_with_other_columns_is_left_alone(local: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is ours, so a person decides: it is named, and not moved."""
     file = next((local / "grid" / "results").iterdir())
     file.write_bytes(parquet(pq.read_table(file).drop_columns(["test_mse"]), {}, "snappy"))

@@ -49,9 +49,7 @@ def solved(seed: int, **changes: object) -> Result:
 
 
 def failed(seed: int) -> Result:
-    return Result(
-        trial=Trial(CELL, seed), outcome=Outcome.FAILED, engine="torch", device="cpu", error="killed"
-    )
+    return Result(trial=Trial(CELL, seed), outcome=Outcome.FAILED, engine="torch", device="cpu", error="killed")
 
 
 def curve(seed: int) -> Curve:
@@ -116,9 +114,7 @@ def taken(study: StudyStore, key: str) -> bytes:
 
 def fill(study: StudyStore, pack_id: str, results: list[Result]) -> None:
     seeds = [result.trial.seed for result in results]
-    study.write_pack(
-        pack_id, results, [curve(seed) for seed in seeds], [weights(seed) for seed in seeds], SOURCE
-    )
+    study.write_pack(pack_id, results, [curve(seed) for seed in seeds], [weights(seed) for seed in seeds], SOURCE)
 
 
 def in_process(code: str, *arguments: str, **options: object) -> subprocess.Popen[str]:
@@ -413,9 +409,7 @@ def test_what_is_no_file_is_not_believed(local: StudyStore, kind: str, make: Cal
 
 @pytest.mark.parametrize("make", ODD)
 @pytest.mark.parametrize("name", ["spec.yaml", "attempt", "search.json"])
-def test_a_studys_own_file_that_is_none_is_told(
-    local: StudyStore, name: str, make: Callable[[Path], None]
-) -> None:
+def test_a_studys_own_file_that_is_none_is_told(local: StudyStore, name: str, make: Callable[[Path], None]) -> None:
     """Nothing waits for a pipe under any name of the store; a person reads what to move away."""
     path = local.path / name
     path.unlink(missing_ok=True)
@@ -647,9 +641,7 @@ def renamed(victim: Path, lock: Path) -> None:
 
 
 @pytest.mark.parametrize("link", [symbolic, hard, renamed])
-def test_a_lock_writes_to_no_other_file(
-    local: StudyStore, tmp_path: Path, link: Callable[[Path, Path], None]
-) -> None:
+def test_a_lock_writes_to_no_other_file(local: StudyStore, tmp_path: Path, link: Callable[[Path, Path], None]) -> None:
     """Where a link or somebody's file lies under the lock's name, that is told, and its content stays."""
     victim, lock = tmp_path / "victim.txt", local.path / "lock"
     victim.write_text("precious")
@@ -679,9 +671,7 @@ WRITES: dict[str, Callable[[StudyStore], None]] = {
 
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
-def test_an_attempt_writes_nothing_where_its_study_was(
-    study: StudyStore, write: Callable[[StudyStore], None]
-) -> None:
+def test_an_attempt_writes_nothing_where_its_study_was(study: StudyStore, write: Callable[[StudyStore], None]) -> None:
     """Gone from the store, a study is not begun anew by what its driver and workers still have to write."""
     ours = study.of_attempt(study.begin_attempt())
     write(ours)
@@ -698,9 +688,7 @@ def test_an_attempt_writes_nothing_where_its_study_was(
 
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
-def test_an_attempt_writes_nothing_into_anothers(
-    study: StudyStore, write: Callable[[StudyStore], None]
-) -> None:
+def test_an_attempt_writes_nothing_into_anothers(study: StudyStore, write: Callable[[StudyStore], None]) -> None:
     """What another driver has taken over is its own."""
     ours = study.of_attempt(study.begin_attempt())
     study.begin_attempt()

@@ -74,9 +74,7 @@ def shown_runs(page: Page, *names: str) -> None:
     expect(rows).to_have_count(len(names))
 
 
-def test_the_view_of_trials_has_columns_worth_seeing(
-    uri: str, tmp_path: Path, visit: Callable[..., Any]
-) -> None:
+def test_the_view_of_trials_has_columns_worth_seeing(uri: str, tmp_path: Path, visit: Callable[..., Any]) -> None:
     """The list of experiments tells what a study asks and how far it is; its view lists trials with outcomes."""
     results = [solved(0), solved(1, outcome=Outcome.UNSOLVED, solved_at_iteration=None)]
     counts = {"trials": 2, "done": 2, "solved": 1}

@@ -88,9 +88,7 @@ def test_past_the_server_into_its_database(service: Service, tmp_path: Path) -> 
 def test_a_wrong_password_is_told_in_words(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     """Which variables hold it is said, the password is not; the study goes on."""
     monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", "not-the-password")
-    with pytest.raises(
-        TrackingError, match="set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD"
-    ) as caught:
+    with pytest.raises(TrackingError, match="set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD") as caught:
         sync(service.mlflow.address, "refused", PACKS)
     assert "not-the-password" not in str(caught.value)
     with Publisher(service.mlflow.address, "refused", PACKS) as publisher:
@@ -105,9 +103,7 @@ def test_a_user_who_may_only_read_is_told_in_words(service: Service, monkeypatch
     sync(uri, "not-yours", Made(RESULTS[:1]))
     somebody = {"username": "somebody", "password": "a-password-of-12"}
     admin = (service.mlflow.username, service.mlflow.password)
-    requests.post(
-        f"{uri}/api/2.0/mlflow/users/create", json=somebody, auth=admin, timeout=30
-    ).raise_for_status()
+    requests.post(f"{uri}/api/2.0/mlflow/users/create", json=somebody, auth=admin, timeout=30).raise_for_status()
     monkeypatch.setenv("MLFLOW_TRACKING_USERNAME", somebody["username"])
     monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", somebody["password"])
     assert len(published(uri, "not-yours")) == 1
@@ -173,17 +169,13 @@ def test_two_publishers_at_once(addresses: tuple[str, str]) -> None:
     once_each(direct, "both")
 
 
-def test_what_was_written_although_the_answer_came_too_late(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_written_although_the_answer_came_too_late(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each kind of request is done and its answer lost: the next try leaves no twin."""
     uri = service.mlflow.address
     sent: dict[str, int] = {}
     send = requests.Session.request
 
-    def lose_first_answers(
-        self: requests.Session, method: str, url: str, **more: object
-    ) -> requests.Response:
+    def lose_first_answers(self: requests.Session, method: str, url: str, **more: object) -> requests.Response:
         answer = send(self, method, url, **more)  # type: ignore[arg-type]
         kind = url.rpartition("/mlflow/")[2]
         sent[kind] = sent.get(kind, 0) + 1

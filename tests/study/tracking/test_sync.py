@@ -137,17 +137,14 @@ def test_a_published_pack_is_not_read_or_written_again(uri: str) -> None:
     """A pack has a mark once it is whole: then its curves aren't read, and its runs aren't asked for."""
     packs = Counting([solved(seed) for seed in range(6)], [curve(seed) for seed in range(6)], size=2)
     experiment = Experiment(uri, "demo")
-    assert [
-        experiment.publish(name, packs.results(name), partial(packs.curves, name)) for name in packs.names()
-    ] == [2] * 3
+    assert [experiment.publish(name, packs.results(name), partial(packs.curves, name)) for name in packs.names()] == [
+        2
+    ] * 3
     (study,) = runs_of(uri, "study")
     assert len(marks_of(study.data.tags)) == 3
     again = Experiment(uri, "demo")
     assert not again._runs
-    assert (
-        sum(again.publish(name, packs.results(name), partial(packs.curves, name)) for name in packs.names())
-        == 0
-    )
+    assert sum(again.publish(name, packs.results(name), partial(packs.curves, name)) for name in packs.names()) == 0
     assert packs.read == 3
     assert {run.data.tags[PACK] for run in runs_of(uri)} == {"pack-0", "pack-2", "pack-4"}
 
@@ -190,9 +187,7 @@ def test_two_runs_of_a_study_become_one(uri: str) -> None:
     client, study = connect(uri), runs_of(uri, "study")[0]
     client.create_run(study.info.experiment_id, tags={"study.kind": "study"}, run_name="demo")
     sync(uri, "demo", Made(RESULTS))
-    assert [(run.info.run_id, run.info.status) for run in runs_of(uri, "study")] == [
-        (study.info.run_id, "FINISHED")
-    ]
+    assert [(run.info.run_id, run.info.status) for run in runs_of(uri, "study")] == [(study.info.run_id, "FINISHED")]
 
 
 def test_a_run_that_was_made_too_late_is_deleted(uri: str) -> None:
@@ -208,9 +203,7 @@ def test_a_run_that_was_made_too_late_is_deleted(uri: str) -> None:
     assert [run.info.status for run in runs_of(uri)] == ["FINISHED"] * 2
 
 
-def test_two_that_delete_each_others_run_of_a_trial_lose_none(
-    uri: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_that_delete_each_others_run_of_a_trial_lose_none(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """One finds the other's run unfinished; before it is deleted, the other ends it and deletes the one's."""
     (trial,) = trials_of(RESULTS[:1], CURVES[:1])
     slow, quick = Experiment(uri, "demo"), Experiment(uri, "demo")

@@ -176,9 +176,7 @@ def area_pt2(seeds: int, most: int) -> float:
     return _LEAST_PT2 + (_MOST_PT2 - _LEAST_PT2) * seeds / max(most, 1)
 
 
-def dots(
-    axes: Axes, some: Sequence[Candidate], x: Sequence[float], y: Sequence[float], density: float
-) -> None:
+def dots(axes: Axes, some: Sequence[Candidate], x: Sequence[float], y: Sequence[float], density: float) -> None:
     """Draw candidates as dots whose size is that of their seeds, the small ones over the large."""
     most = max(candidate.seeds for candidate in some)
     style: dict[str, Any] = {"marker": "o", "linestyle": "none", "markeredgewidth": 0, "zorder": 3}
@@ -222,9 +220,7 @@ def seen_handle() -> Artist:
     return Line2D([], [], label="confirmed: as the search saw it", **_SEEN)
 
 
-def fresh(
-    axes: Axes, x: float, y: float, across: tuple[float, float] | None, up: tuple[float, float] | None
-) -> None:
+def fresh(axes: Axes, x: float, y: float, across: tuple[float, float] | None, up: tuple[float, float] | None) -> None:
     """Mark what fresh seeds say, with the ends of its intervals as places."""
     axes.errorbar([x], [y], xerr=_reach(x, across), yerr=_reach(y, up), **_FRESH, **_BARS)
 

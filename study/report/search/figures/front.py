@@ -155,7 +155,5 @@ def _caption(search: SearchFindings, shown: int) -> str:
     else:
         sentences.append("No candidate has been confirmed yet.")
     if shown < len(search.candidates):
-        sentences.append(
-            f"{shown:,} of {len(search.candidates):,} candidates are shown, the front among them."
-        )
+        sentences.append(f"{shown:,} of {len(search.candidates):,} candidates are shown, the front among them.")
     return " ".join(sentences)

@@ -46,11 +46,7 @@ def draw(search: SearchFindings | None, rows: ResultRows) -> Drawn | None:
     handles = [
         *search_axes.sizes([candidate.seeds for candidate in some]),
         Line2D([], [], color=INK, linewidth=0.9, label="best so far"),
-        *(
-            [search_axes.seen_handle(), search_axes.fresh_handle(search)]
-            if search_names.confirmed(search)
-            else []
-        ),
+        *([search_axes.seen_handle(), search_axes.fresh_handle(search)] if search_names.confirmed(search) else []),
     ]
     below = _BELOW_IN + axes_of.legend_in(handles)
     count = len(search.objectives)
@@ -101,9 +97,7 @@ def _part_rounds(axes: Axes, search: SearchFindings) -> None:
         axes.axvline(start, color=RULE, linewidth=0.8, linestyle=(0, (2, 2)), zorder=1)
 
 
-def _draw_candidates(
-    axes: Axes, search: SearchFindings, some: Sequence[Candidate], i: int, scale: Scale
-) -> None:
+def _draw_candidates(axes: Axes, search: SearchFindings, some: Sequence[Candidate], i: int, scale: Scale) -> None:
     places = [candidate.number for candidate in some], [scale.at(candidate.values[i]) for candidate in some]
     search_axes.dots(axes, some, *places, 0.6)
     best = best_so_far(search.objectives[i], np.array([c.values[i] for c in search.candidates]))
@@ -160,7 +154,5 @@ def _caption(search: SearchFindings, shown: int) -> str:
     if numbers > len(search.candidates):
         sentences.append("A number without a dot was a suggestion that can't be, or that was known.")
     if shown < len(search.candidates):
-        sentences.append(
-            f"{shown:,} of {len(search.candidates):,} candidates are shown, the front among them."
-        )
+        sentences.append(f"{shown:,} of {len(search.candidates):,} candidates are shown, the front among them.")
     return " ".join(sentences)

@@ -144,8 +144,7 @@ def _dress(axes: Axes, across: Scale, *, is_upright: bool) -> None:
     across.across(axes)
     if is_upright:
         texts = [
-            text if len(text) <= _MOST_LETTERS else f"{text[: _MOST_LETTERS - 1]}…"
-            for text in across.ticks.values()
+            text if len(text) <= _MOST_LETTERS else f"{text[: _MOST_LETTERS - 1]}…" for text in across.ticks.values()
         ]
         axes.set_xticks(list(across.ticks), [plain(text) for text in texts], rotation=90, fontsize=6)
 
@@ -162,7 +161,5 @@ def _caption(search: SearchFindings, shown: Sequence[Parameter], dots: int) -> s
     )
     sentences.append(CAUTION)
     if dots < len(search.candidates):
-        sentences.append(
-            f"{dots:,} of {len(search.candidates):,} candidates are shown, the front among them."
-        )
+        sentences.append(f"{dots:,} of {len(search.candidates):,} candidates are shown, the front among them.")
     return " ".join(sentences)

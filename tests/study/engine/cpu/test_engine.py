@@ -35,9 +35,7 @@ SEEDS = range(24)
 # --- against the torch engine -----------------------------------------------------------------------------------
 
 
-def trajectory(
-    engine: Any, pack: Pack, checkpoint: Checkpoint | None = None
-) -> dict[str, np.ndarray[Any, Any]]:
+def trajectory(engine: Any, pack: Pack, checkpoint: Checkpoint | None = None) -> dict[str, np.ndarray[Any, Any]]:
     """Train a pack to its end, and give its weights and its curves."""
     training = engine.start(pack, device="cpu", checkpoint=checkpoint)
     training.advance(1e9)

@@ -22,9 +22,7 @@ from units.nmu import nmu
 # Outputs, inputs, rows: corners, and some at random.
 _RNG = np.random.default_rng(0)
 SHAPES = [(1, 1, 16), (1, 2, 32), (2, 4, 48), (3, 7, 16), (5, 10, 64)]
-SHAPES += [
-    (int(_RNG.integers(1, 9)), int(_RNG.integers(1, 33)), 16 * int(_RNG.integers(1, 9))) for _ in range(5)
-]
+SHAPES += [(int(_RNG.integers(1, 9)), int(_RNG.integers(1, 33)), 16 * int(_RNG.integers(1, 9))) for _ in range(5)]
 ACTIVATIONS = {
     LINEAR: lambda z: z,
     RELU: torch.relu,

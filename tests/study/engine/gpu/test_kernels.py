@@ -44,10 +44,7 @@ def capability(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) 
 
 @pytest.mark.parametrize(
     ("model", "capability"),
-    [
-        pytest.param(*pair, marks=() if pair[0] in ("NMU", "NALU") else pytest.mark.slow)
-        for pair in _MODELS.items()
-    ],
+    [pytest.param(*pair, marks=() if pair[0] in ("NMU", "NALU") else pytest.mark.slow) for pair in _MODELS.items()],
     indirect=["capability"],
 )
 def test_kernels_compile_to_what_the_cpu_computes(model, capability):

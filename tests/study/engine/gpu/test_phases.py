@@ -93,10 +93,7 @@ def test_inputs_are_the_bits_of_the_stream(ranges):
     one = torch.tensor([low], dtype=torch.float32), torch.tensor([width], dtype=torch.float32)
     expected = inputs(torch.tensor([seed]), *one, 40, 70, iteration, Purpose.TRAIN)[0].numpy().T
     layout, two = _layout_of(cell), len(ranges) > 1
-    made = [
-        _drawn(layout, seed, np.float32(low), np.float32(width), iteration, p, two)
-        for p in range(layout.passes)
-    ]
+    made = [_drawn(layout, seed, np.float32(low), np.float32(width), iteration, p, two) for p in range(layout.passes)]
     rows = np.concatenate(made)
     assert rows[:70].tobytes() == expected.tobytes()
     assert (rows[70:] == expected[0]).all()
@@ -112,9 +109,7 @@ def _layout_of(cell: Cell) -> Layout:
     return layout
 
 
-def _drawn(
-    layout: Layout, seed: int, low: Any, width: np.float32, iteration: int, turn: int, two: bool
-) -> np.ndarray:
+def _drawn(layout: Layout, seed: int, low: Any, width: np.float32, iteration: int, turn: int, two: bool) -> np.ndarray:
     """Run the phase that draws, for all threads, and give the inputs it left."""
     draw, threads = new_draw(layout), layout.threads
 

@@ -120,9 +120,7 @@ def test_the_schedule_is_as_defined(scaling, small_cell):
     """λ is λ̂ clip((t - start) / (end - start), 0, 1), or λ̂ (1 - exp(-1e-5 t)), of each trial by itself."""
     linear = scaling == "linear"
     changes = {} if linear else {"sparsity_start": None, "sparsity_end": None}
-    cells = [
-        small_cell(sparsity_scaling=scaling, sparsity_strength=full, **changes) for full in (10.0, 0.3, 0.0)
-    ]
+    cells = [small_cell(sparsity_scaling=scaling, sparsity_strength=full, **changes) for full in (10.0, 0.3, 0.0)]
     rule = new_update_rule(cells, {})
     for t in (0, 9, 10, 11, 20, 30, 31, 5_000_000):
         ramp = min(max((t - 10) / 20, 0), 1) if linear else 1 - np.exp(-1e-5 * t)

@@ -23,9 +23,7 @@ def gates_of(values, solved, row=0, layer="layer 1", **more):
 
 def heights(axes):
     """Give bottom and top of each bin, by colour."""
-    return {
-        patch.get_facecolor(): (patch.get_data().baseline, patch.get_data().values) for patch in axes.patches
-    }
+    return {patch.get_facecolor(): (patch.get_data().baseline, patch.get_data().values) for patch in axes.patches}
 
 
 def test_bars_are_shares_of_the_gates():

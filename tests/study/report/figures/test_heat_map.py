@@ -38,9 +38,7 @@ def group(values, solved, unsolved=0, **more):
 
 def test_fields_are_the_rows():
     """Each field has its row's rate as colour and count as text; a combination that isn't there has neither."""
-    rows = [
-        group((a, b), 2 * a + b, 10 - 2 * a - b) for a in (1, 2, 3) for b in (0.1, 2.0) if (a, b) != (2, 2.0)
-    ]
+    rows = [group((a, b), 2 * a + b, 10 - 2 * a - b) for a in (1, 2, 3) for b in (0.1, 2.0) if (a, b) != (2, 2.0)]
     drawn = heat_map.draw(groups(rows, ["a", "b"]))
     axes = drawn.figure.axes[0]
     assert "A place without a field" in drawn.caption
@@ -74,9 +72,7 @@ def test_the_axes_are_the_two_keys_with_most_values():
     assert scale.get_ylabel() == "success rate"
 
 
-@pytest.mark.parametrize(
-    "keys", [{"a": (1, 2), "b": ("x", "y")}, {"a": (1, 2), "b": (True, False)}, {"a": (1, 2)}]
-)
+@pytest.mark.parametrize("keys", [{"a": (1, 2), "b": ("x", "y")}, {"a": (1, 2), "b": (True, False)}, {"a": (1, 2)}])
 def test_one_ordered_key_makes_no_heat_map(keys):
     """Names and flags have no order: without two numbers that vary there is no figure."""
     levels = [

@@ -45,9 +45,7 @@ def test_lines_are_medians_and_bands_the_quantiles():
     assert line(axes, INK)[:, 1].tolist() == [1e-5, 1e-5]
     for band, (low, high) in zip(axes.collections, ((1, 5), (2, 4)), strict=True):
         corners = {tuple(v) for v in band.get_paths()[0].vertices.round(12)}
-        assert {
-            (x, round(f * y, 12)) for x, y in enumerate((1e2, 1e-1, 1e-6)) for f in (low, high)
-        } <= corners
+        assert {(x, round(f * y, 12)) for x, y in enumerate((1e2, 1e-1, 1e-6)) for f in (low, high)} <= corners
 
 
 def test_where_half_have_diverged_the_line_ends():

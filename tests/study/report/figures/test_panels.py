@@ -43,12 +43,7 @@ def test_every_finished_cell_is_a_point_at_its_rate(demo_rows):
     rates = {round(s.success_rate, 6) for s in demo_rows.summaries}
     assert 0.0 in rates
     assert rates <= {round(y, 6) for _, y in drawn(axes)}
-    bars = [
-        path.vertices[:, 1]
-        for c in axes.collections
-        if isinstance(c, LineCollection)
-        for path in c.get_paths()
-    ]
+    bars = [path.vertices[:, 1] for c in axes.collections if isinstance(c, LineCollection) for path in c.get_paths()]
     ends = {(round(low, 6), round(high, 6)) for low, high in bars}
     expected = {tuple(round(end, 6) for end in s.success_rate_interval) for s in demo_rows.summaries}
     assert expected <= ends
@@ -65,11 +60,7 @@ def test_no_line_leads_over_a_cell_that_solved_nothing():
     """Where a cell in the middle has no solved-at, its neighbours aren't joined."""
     counts = ({"solved": 3}, {"unsolved": 3}, {"solved": 2, "unsolved": 1})
     found = [(published_cell("NMU", hidden_size=h), c) for h, c in zip((2, 3, 4), counts, strict=True)]
-    (line,) = (
-        x
-        for x in panels.draw(cells(summaries_of(*found), {})).figure.axes[1].lines
-        if x.get_linestyle() == "-"
-    )
+    (line,) = (x for x in panels.draw(cells(summaries_of(*found), {})).figure.axes[1].lines if x.get_linestyle() == "-")
     assert np.isnan(line.get_xydata()[:, 1]).tolist() == [False, True, False]
 
 
@@ -99,10 +90,7 @@ def test_points_tell_their_counts(demo_rows):
     texts = panels.draw(demo_rows).tips.texts
     assert "NMU, off, hidden units 2: 0.80 [0.49, 0.94], 8 of 10" in texts
     assert "NMU, off, hidden units 2: 13,500 [11,836, 15,491] iterations, 8 of 10" in texts
-    assert any(
-        text.startswith("NAC•, hidden units 3: 1.00") and "2 of 2 so far; 10 planned" in text
-        for text in texts
-    )
+    assert any(text.startswith("NAC•, hidden units 3: 1.00") and "2 of 2 so far; 10 planned" in text for text in texts)
     assert any("sparsity error" in text for text in texts)
 
 
@@ -201,16 +189,13 @@ def test_of_too_many_rows_the_first_are_drawn():
     assert len(drawing.figure.axes) <= 3 * 12
     assert len(drawing.tips.marks) <= 600
     shown = {mark[0].split(":")[0] for mark in drawing.tips.marks}
-    assert f"The first {len(shown)} of {len(found)} rows are shown." in drawing.caption or len(shown) == len(
-        found
-    )
+    assert f"The first {len(shown)} of {len(found)} rows are shown." in drawing.caption or len(shown) == len(found)
 
 
 def test_of_too_many_names_the_first_are_drawn():
     """Two hundred methods that nothing else tells apart: twenty have a place on the axis."""
     summaries = [
-        GroupSummary(values=(f"method {i}",), seeds=4, solved=2, unsolved=2, success_rate=0.5)
-        for i in range(200)
+        GroupSummary(values=(f"method {i}",), seeds=4, solved=2, unsolved=2, success_rate=0.5) for i in range(200)
     ]
     found = panels.draw(groups(summaries, ["method"]))
     assert len(found.figure.axes[0].get_xticks()) == 20
@@ -220,9 +205,7 @@ def test_of_too_many_names_the_first_are_drawn():
 def test_more_models_than_colours_still_differ():
     """No two curves of a figure look alike, also where colours come again and no line joins the points."""
     models = list(MODELS)[:12]
-    found = [
-        (published_cell(m, operation=o), {"solved": 1, "unsolved": 1}) for m in models for o in ("add", "mul")
-    ]
+    found = [(published_cell(m, operation=o), {"solved": 1, "unsolved": 1}) for m in models for o in ("add", "mul")]
     axes = panels.draw(cells(summaries_of(*found), {})).figure.axes[0]
     looks = {(line.get_color(), line.get_marker()) for line in axes.lines if line.get_marker() != "_"}
     assert len(looks) == len(models)

@@ -44,18 +44,14 @@ def report():
     """Put a report together that has something for every figure but the heat map."""
     rows = groups([row(name, size) for name in ("NMU", "NALU") for size in (2, 3)], ["model", "hidden_size"])
     iteration = np.arange(3) * 1000
-    errors = dict.fromkeys(
-        ("test_mse", "validation_mse", "sparsity_error"), np.geomspace(1, 1e-6, 15).reshape(5, 3)
-    )
+    errors = dict.fromkeys(("test_mse", "validation_mse", "sparsity_error"), np.geomspace(1, 1e-6, 15).reshape(5, 3))
     return Report(
         name="n",
         question="q",
         rows=rows,
         data=DataRows(pa.schema([]), []),
         command="c",
-        learning=[
-            LearningCurve(row=0, trials=4, of=4, iteration=iteration, quantiles=errors, threshold=1e-3)
-        ],
+        learning=[LearningCurve(row=0, trials=4, of=4, iteration=iteration, quantiles=errors, threshold=1e-3)],
         gates=[
             Gates(
                 row=0,
@@ -81,9 +77,7 @@ def _every_figure():
 def test_a_report_has_the_figures_that_it_has_something_for(every_figure):
     """Figures come in the order of their names; what there is nothing for is left out."""
     names = [drawn.name for drawn in every_figure]
-    assert names == [
-        name for name in names_of_figures.NAMES if name not in ("heat-map", *names_of_figures.SEARCH)
-    ]
+    assert names == [name for name in names_of_figures.NAMES if name not in ("heat-map", *names_of_figures.SEARCH)]
     bare = all_figures.draw(replace(report(), learning=(), gates=(), weights=None))
     assert [drawn.name for drawn in bare] == ["figure", "training-time", "survival"]
 

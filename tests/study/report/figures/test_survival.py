@@ -34,9 +34,7 @@ def at(curve, time):
 def group(name, times, solved, **more):
     """Make a row whose trials were solved, or last seen, at these iterations."""
     counted = {"seeds": len(times), "solved": sum(solved), "unsolved": len(times) - sum(solved)}
-    found = Times(
-        iterations=np.array(times, float), seconds=np.array(times, float), solved=np.array(solved, bool)
-    )
+    found = Times(iterations=np.array(times, float), seconds=np.array(times, float), solved=np.array(solved, bool))
     return GroupSummary(values=name if isinstance(name, tuple) else (name,), times=found, **counted | more)
 
 
@@ -84,9 +82,7 @@ def test_methods_share_a_panel_for_each_size():
         for h in range(2, 11)
     ]
     drawing = survival.draw(cells(summaries_of(*found), {}))
-    assert [axes.get_title("left") for axes in drawing.figure.axes] == [
-        f"hidden units {h}" for h in range(2, 11)
-    ]
+    assert [axes.get_title("left") for axes in drawing.figure.axes] == [f"hidden units {h}" for h in range(2, 11)]
     for axes in drawing.figure.axes:
         assert {line.get_color() for line in axes.lines} == set(PALETTE[:4])
     legend = [text.get_text() for text in drawing.figure.legends[0].get_texts()]
@@ -125,11 +121,7 @@ def test_rows_that_are_all_solved_or_lack_trials_are_marked():
     rows = [group("a", [5, 9], [True, True]), group("b", [5, 9], [True, False], seeds=3, pending=1)]
     drawing = survival.draw(groups(rows, ["method"]))
     (axes,) = drawing.figure.axes
-    dots = {
-        line.get_fillstyle(): line.get_xydata()[-1].tolist()
-        for line in axes.lines
-        if line.get_marker() == "o"
-    }
+    dots = {line.get_fillstyle(): line.get_xydata()[-1].tolist() for line in axes.lines if line.get_marker() == "o"}
     assert dots == {"full": [9, 1], "left": [9, 0.5]}
     legend = [text.get_text() for text in drawing.figure.legends[0].get_texts()]
     assert legend[2:] == ["all are solved", "censored", "lacks trials"]
@@ -175,11 +167,7 @@ def test_a_row_of_unknown_times_is_told():
 def test_of_many_panels_the_first_twelve_are_drawn():
     """Twenty questions of four methods each: twelve panels and at most 600 tips; the caption says what is missing."""
     rng = np.random.default_rng(0)
-    rows = [
-        group((f"m{m}", q), rng.integers(1, 99, 60), [*[True] * 59, False])
-        for q in range(20)
-        for m in range(4)
-    ]
+    rows = [group((f"m{m}", q), rng.integers(1, 99, 60), [*[True] * 59, False]) for q in range(20) for m in range(4)]
     found = survival.draw(groups(rows, ["model", "hidden_size"]))
     assert len(found.figure.axes) == 12
     assert 300 < len(found.tips.marks) <= 600
@@ -199,9 +187,7 @@ def test_more_methods_than_colours_still_differ():
     found = survival.draw(groups(rows, ["model", "hidden_size"]))
     for axes in found.figure.axes:
         drawn = [line for line in axes.lines if line.get_marker() == "None"]
-        assert (
-            len({(line.get_color(), str(line._unscaled_dash_pattern)) for line in drawn}) == len(drawn) == 24
-        )
+        assert len({(line.get_color(), str(line._unscaled_dash_pattern)) for line in drawn}) == len(drawn) == 24
     assert "The first 24 of 30 curves are shown." in found.caption
 
 

@@ -73,9 +73,7 @@ def test_where_search_and_fresh_seeds_are_of_different_trials_it_is_said(write):
     """Solved at counts unsolved trials in the search, and not in tables: page, Markdown and captions say so."""
     objectives = ["success_rate", "solved_at", "sparsity_error"]
     text = search_names.objectives_note(search_of(objectives)[0])
-    assert text.startswith(
-        "For solved at and sparsity error the search takes the geometric mean of all trials"
-    )
+    assert text.startswith("For solved at and sparsity error the search takes the geometric mean of all trials")
     assert search_names.objectives_note(search_of(["success_rate", "time_to_success"])[0]) == ""
     files = write(objectives=objectives, formats=("html", "md"))
     assert files["report.html"].read_text().count(text) == 3  # the section and two captions
@@ -153,10 +151,7 @@ def test_of_many_winners_the_terminal_shows_the_first():
 def test_the_page_has_the_search_after_the_results(write):
     """Winners, file, candidates and importance stand in one section; the other figures stand among all."""
     text = write()["report.html"].read_text()
-    places = [
-        text.index(f'id="{name}"')
-        for name in ("results", "search", "figure-search-importance", "more-figures")
-    ]
+    places = [text.index(f'id="{name}"') for name in ("results", "search", "figure-search-importance", "more-figures")]
     assert places == sorted(places)
     assert [text.count(f'id="figure-{name}"') for name in SEARCH] == [1, 0, 1, 1, 1]
     assert "study: demo-winner" in text
@@ -195,9 +190,7 @@ def test_while_the_search_goes_on_nothing_is_reported_as_found(write):
     """No winner, no file of one, and no figure of rows: only how the search goes."""
     files = write(winners=())
     assert "winner.yaml" not in files
-    assert {name.removesuffix(".png") for name in files if name.endswith(".png")} == set(SEARCH) - {
-        "search-front"
-    }
+    assert {name.removesuffix(".png") for name in files if name.endswith(".png")} == set(SEARCH) - {"search-front"}
     text = files["report.html"].read_text()
     assert "The search goes on" in text
     assert "confirmed candidates" not in text

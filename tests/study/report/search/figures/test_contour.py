@@ -55,9 +55,7 @@ def test_good_is_bright(name):
     search, _ = search_of([name])
     axes = contour.draw(search).figure.axes[0]
     (field,) = axes.collections
-    ends = [
-        np.asarray(field.cmap(field.norm(value)))[:3].sum() for value in (field.levels[0], field.levels[-1])
-    ]
+    ends = [np.asarray(field.cmap(field.norm(value)))[:3].sum() for value in (field.levels[0], field.levels[-1])]
     assert (ends[1] > ends[0]) == search.objectives[0].is_sought_high
 
 
@@ -86,9 +84,7 @@ def test_too_few_candidates_or_a_line_of_them_make_no_field():
     assert contour.draw(search_of(count=12, winners=())[0]) is not None
     search, _ = search_of(count=20)
     in_line = tuple(
-        replace(
-            c, params={"learning_rate": 1e-4 * 10 ** (c.number / 10), "sparsity_end": 1000 * (1 + c.number)}
-        )
+        replace(c, params={"learning_rate": 1e-4 * 10 ** (c.number / 10), "sparsity_end": 1000 * (1 + c.number)})
         for c in search.candidates
     )
     same = tuple(replace(c, params={"learning_rate": 0.1, "sparsity_end": 9000}) for c in search.candidates)

@@ -83,9 +83,7 @@ def test_rounds_are_parted():
     search, rows = search_of(count=30)
     (axes,) = history.draw(search, rows).figure.axes
     upright = sorted(
-        one.get_xdata()[0]
-        for one in axes.lines
-        if len(set(one.get_xdata())) == 1 and len(one.get_xdata()) == 2
+        one.get_xdata()[0] for one in axes.lines if len(set(one.get_xdata())) == 1 and len(one.get_xdata()) == 2
     )
     assert upright == [11.5, 23.5]
 

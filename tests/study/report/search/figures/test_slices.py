@@ -70,9 +70,7 @@ def test_long_names_stand_upright():
     """Names that don't fit beside each other are turned, and cut if they are very long."""
     search, rows = search_of()
     names = tuple(f"a-very-long-choice-{i}" for i in range(8))
-    some = tuple(
-        replace(c, round=0, params={"optimizer": names[c.number % 8]}, seeds=5) for c in search.candidates
-    )
+    some = tuple(replace(c, round=0, params={"optimizer": names[c.number % 8]}, seeds=5) for c in search.candidates)
     named = {
         "parameters": (Parameter("optimizer", "optimizer", choices=names),),
         "candidates": some,
@@ -94,9 +92,7 @@ def test_several_objectives_have_their_rows():
     assert len(found.figure.axes) == 12
     assert [axes.get_ylabel() != "" for axes in found.figure.axes] == [True, False, False, False] * 3
     more = tuple(Parameter(f"p{i}", f"p{i}", low=0, high=1) for i in range(3))
-    many = tuple(
-        replace(c, round=0, params=c.params | {p.name: 0.5 for p in more}, seeds=5) for c in search.candidates
-    )
+    many = tuple(replace(c, round=0, params=c.params | {p.name: 0.5 for p in more}, seeds=5) for c in search.candidates)
     search, rows = search_of(
         ["success_rate", "time_to_success", "sparsity_error"],
         parameters=(*more, *search.parameters),

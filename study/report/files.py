@@ -161,7 +161,7 @@ def tests_csv(contrasts: Contrasts) -> str:
 def markdown(report: Report, figures: Sequence[Drawn]) -> str:
     """Write the tables as Markdown, with the notes, to paste into an issue or a notebook."""
     parts = [f"# {_cell(report.name)}", _cell(report.question), _cell(report.headline)]
-    parts += [f"![{_cell(drawn.title)}]({drawn.name}.png)" for drawn in figures[:1]]
+    parts += [f"![{_cell(figure.title)}]({figure.name}.png)" for figure in figures[:1]]
     parts.append(_markdown_table(table.summaries_table(report.rows)))
     if report.search is not None:
         parts += _search_parts(report.search, report.rows)

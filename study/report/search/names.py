@@ -70,20 +70,20 @@ def unit(parameter: str) -> str:
     return "iterations" if parameter.rpartition(".")[2] in _ITERATIONS else ""
 
 
-def value(parameter: str, given: Any) -> str:
+def value(parameter: str, choice: Any) -> str:
     """Write what was chosen of a parameter, a number to three digits.
 
     Example:
-        >>> [value("sparsity_strength", given) for given in (0.144234, 12.0, 1.2345e-05, 12345.6)]
+        >>> [value("sparsity_strength", choice) for choice in (0.144234, 12.0, 1.2345e-05, 12345.6)]
         ['0.144', '12', '1.23e-5', '12,346']
         >>> value("sparsity_start", 12345), value("model", "NAC-mul"), value("momentum", None)
         ('12,345', 'NAC•', '')
     """
-    if given is None:
+    if choice is None:
         return ""
-    if isinstance(given, float):
-        return f"{given:,.0f}" if abs(given) >= 999.5 else f"{given:.3g}".replace("e-0", "e-")
-    return words.show_value(parameter.rpartition(".")[2], given)
+    if isinstance(choice, float):
+        return f"{choice:,.0f}" if abs(choice) >= 999.5 else f"{choice:.3g}".replace("e-0", "e-")
+    return words.show_value(parameter.rpartition(".")[2], choice)
 
 
 def objectives_note(search: SearchFindings) -> str:
@@ -100,26 +100,26 @@ def objectives_note(search: SearchFindings) -> str:
 def choices(params: Mapping[str, Any]) -> str:
     """Write all that a candidate chose, in a line."""
     return ", ".join(
-        value(name, given) if name == "model" else f"{title(name)} {value(name, given)}"
-        for name, given in params.items()
+        value(name, choice) if name == "model" else f"{title(name)} {value(name, choice)}"
+        for name, choice in params.items()
     )
 
 
-def worth(sought: Objective, given: float) -> str:
+def worth(objective: Objective, number: float) -> str:
     """Write what a candidate was worth in the search.
 
     Example:
         >>> worth(Objective(name="success_rate", title="success rate, lower end", is_sought_high=True), 0.7701)
         '0.77'
     """
-    return MEASURED[sought.name].write(given)
+    return MEASURED[objective.name].write(number)
 
 
 def described(search: SearchFindings, candidate: Candidate) -> str:
     """Say what a candidate was worth, by how many seeds, and what it chose."""
     worths = ", ".join(
-        f"{sought.title} {worth(sought, given)}"
-        for sought, given in zip(search.objectives, candidate.values, strict=True)
+        f"{objective.title} {worth(objective, number)}"
+        for objective, number in zip(search.objectives, candidate.values, strict=True)
     )
     return f"#{candidate.number}: {worths}, {candidate.seeds} seeds; {choices(candidate.params)}"
 

@@ -133,8 +133,7 @@ def _front_text(search: SearchFindings, candidate: Candidate) -> str:
 
 
 def _is_number(parameter: Parameter) -> bool:
-    given = parameter.choices
-    return all(isinstance(one, int | float) and not isinstance(one, bool) for one in given)
+    return all(isinstance(one, int | float) and not isinstance(one, bool) for one in parameter.choices)
 
 
 def _parameters(search: SearchFindings, some: Sequence[Candidate]) -> list[Column]:

@@ -27,6 +27,7 @@ def gated(x: Tensor, weight_add: Tensor, weight_mul: Tensor, gate: Tensor) -> Te
         Shape [..., batch, out].
 
     Example:
+        >>> import torch
         >>> one = torch.ones(1, 2)
         >>> gated(torch.tensor([[2.0, 3.0]]), one, one, 0 * one)  # the gate in the middle: (5 + 6) / 2
         tensor([[5.5000]])
@@ -43,6 +44,7 @@ class GatedNAUNMU(GatedUnit):
     Args: as for `Unit`.
 
     Example:
+        >>> import torch
         >>> GatedNAUNMU(3, 2)(torch.ones(5, 3)).shape
         torch.Size([5, 2])
     """

@@ -26,6 +26,7 @@ def nalu(x: Tensor, weight_add: Tensor, weight_mul: Tensor, gate: Tensor) -> Ten
         Shape [..., batch, out].
 
     Example:
+        >>> import torch
         >>> one = torch.ones(1, 2)
         >>> nalu(torch.tensor([[2.0, 3.0]]), one, one, 0 * one)  # the gate in the middle: (5 + 6) / 2
         tensor([[5.5000]])
@@ -46,6 +47,7 @@ def gate_values(x: Tensor, gate: Tensor) -> Tensor:
         Shape [..., batch, out], in [0, 1].
 
     Example:
+        >>> import torch
         >>> gate_values(torch.tensor([[2.0, 3.0]]), torch.tensor([[1.5, -1.0], [20.0, 20.0]]))
         tensor([[0.5000, 1.0000]])
     """
@@ -61,6 +63,7 @@ def gate_initial(in_features: int, out_features: int, uniform: Tensor) -> Tensor
         uniform: float64 numbers on [0, 1), shape [out, in].
 
     Example:
+        >>> import torch
         >>> gate_initial(4, 2, torch.zeros(2, 4, dtype=torch.float64))[0, 0].item()
         -1.0
     """
@@ -85,6 +88,7 @@ class GatedUnit(Unit):
             Of the shape of the unit's output, in [0, 1].
 
         Example:
+            >>> import torch
             >>> NALU(3, 2).gates(torch.zeros(1, 3))
             tensor([[0.5000, 0.5000]], grad_fn=...)
         """
@@ -97,6 +101,7 @@ class NALU(GatedUnit):
     Args: as for `Unit`.
 
     Example:
+        >>> import torch
         >>> NALU(3, 2)(torch.ones(5, 3)).shape
         torch.Size([5, 2])
     """
@@ -124,6 +129,7 @@ class SeparateNALU(GatedUnit):
     Args: as for `Unit`.
 
     Example:
+        >>> import torch
         >>> SeparateNALU(3, 2)(torch.ones(5, 3)).shape
         torch.Size([5, 2])
     """

@@ -24,6 +24,7 @@ def nau(x: Tensor, weight: Tensor) -> Tensor:
         Shape [..., batch, out].
 
     Example:
+        >>> import torch
         >>> nau(torch.tensor([[5.0, 3.0, 9.0]]), torch.tensor([[1.0, -1.0, 0.0]]))
         tensor([[2.]])
     """
@@ -46,6 +47,7 @@ def nau_initial(
         ValueError: if the variance is impossible.
 
     Example:
+        >>> import torch
         >>> nau_initial(1, 1, torch.zeros(1, 1, dtype=torch.float64), None)
         tensor([[-0.5000]], dtype=torch.float64)
     """
@@ -61,6 +63,7 @@ class NAU(Unit):
     Args: as for `Unit`.
 
     Example:
+        >>> import torch
         >>> NAU(3, 2, trials=4)(torch.ones(5, 3)).shape
         torch.Size([4, 5, 2])
     """

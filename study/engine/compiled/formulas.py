@@ -247,7 +247,7 @@ def bias_corrections(step: int) -> tuple[float, float]:
 
     Example:
         >>> bias_corrections(1), bias_corrections(SETTLED)
-        ((10.000000000000002, 31.62277660168378), (1.0, 1.0))
+        ((10.000000000000002, 31.622776601683782), (1.0, 1.0))
     """
     return 1 / (1 - BETA_1**step), 1 / math.sqrt(1 - BETA_2**step)
 

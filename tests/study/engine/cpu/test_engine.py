@@ -9,7 +9,7 @@ import numba as nb
 import numpy as np
 import pytest
 
-from study.engine.compiled import math
+from study.engine.compiled import codes, math
 from study.engine.compiled.codes import CODES
 from study.engine.cpu import loop, simd
 from study.engine.cpu.arrays import block_rows
@@ -181,7 +181,7 @@ def test_inputs_are_the_streams_bits(width, second):
     expected = np.empty((2, 8, 45), np.float32)
     fill_inputs(expected, seeds, low, widths, 123_456, Purpose.TEST)
     found = np.empty((2, 3, 8, 16), np.float32)
-    loop.fill_rows(found, loop.Draw(int(Purpose.TEST), seeds, low, widths), 123_456, 45)
+    loop.fill_rows(found, codes.InputStream(int(Purpose.TEST), seeds, low, widths), 123_456, 45)
     rows = found.transpose(0, 2, 1, 3).reshape(2, 8, 48)
     np.testing.assert_array_equal(rows[:, :, :45], expected)
     np.testing.assert_array_equal(rows[:, :, 45:], np.repeat(rows[:, :, 32:33], 3, axis=2))

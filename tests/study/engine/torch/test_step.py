@@ -8,6 +8,7 @@ import torch
 
 from study.engine.torch.step import Flat, sparsity_strengths, step_compiled, step_torch
 from study.engine.update_rule import ADAM, MOMENTUM, SGD, UpdateRule, new_update_rule
+from tests.study.builders import small_cell
 from units.regularize import sparsity
 
 SIZES = (6, 3)
@@ -116,7 +117,7 @@ def test_weights_stay_inside_their_bounds():
 
 
 @pytest.mark.parametrize("scaling", ["linear", "exponential"])
-def test_the_schedule_is_as_defined(scaling, small_cell):
+def test_the_schedule_is_as_defined(scaling):
     """λ is λ̂ clip((t - start) / (end - start), 0, 1), or λ̂ (1 - exp(-1e-5 t)), of each trial by itself."""
     linear = scaling == "linear"
     changes = {} if linear else {"sparsity_start": None, "sparsity_end": None}

@@ -15,12 +15,12 @@ from torch import Tensor
 from study.engine import ENGINES, Engine
 from study.engine.evaluation_rows import EvaluationRows
 from study.engine.gpu.engine import GpuEngine
-from study.engine.task import task_of
+from study.engine.task import masks_of, task_of
 from study.errors import DeviceError
 from study.records import Cell, Checkpoint, Outcome, Pack, Result, Trial
 from tasks import MODELS, TASKS, ArithmeticTask
 from tasks.networks import Network
-from tasks.stream import Purpose, uniforms
+from tasks.stream import Purpose
 from tests.study.builders import small_cell, small_pack
 from units.unit import Bounds
 
@@ -285,8 +285,7 @@ def errors_of(trial: Trial, arrays: Mapping[str, npt.NDArray[np.float32]]) -> tu
             for name in network.state_dict()
         }
     )
-    place = uniforms(np.array([trial.seed], np.uint64), 1, 0, Purpose.OFFSET)[0, 0]
-    masks = torch.from_numpy(task.masks(task.offset(float(place))))[None]
+    masks = torch.from_numpy(masks_of(task, np.array([trial.seed], np.uint64)))
     with torch.no_grad():
         errors = []
         for range_, purpose in (

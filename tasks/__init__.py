@@ -13,17 +13,7 @@ from collections.abc import Callable
 from tasks.arithmetic import OPERATIONS, ArithmeticTask, simple_task
 from tasks.models import MODELS, Model
 
-TASKS: dict[str, Callable[..., ArithmeticTask]] = {
-    "arithmetic": ArithmeticTask,
-    "simple": simple_task,
-}
+TASKS: dict[str, Callable[..., ArithmeticTask]] = {"arithmetic": ArithmeticTask, "simple": simple_task}
 """The tasks by the names that study files use."""
 
-__all__ = [
-    "MODELS",
-    "OPERATIONS",
-    "TASKS",
-    "ArithmeticTask",
-    "Model",
-    "simple_task",
-]
+__all__ = ["MODELS", "OPERATIONS", "TASKS", "ArithmeticTask", "Model", "simple_task"]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
 from units.initialize import Draw, Sizes, Uniform, generator_uniform
-from units.regularize import LIMITS, Shape, out_of_bounds, sparsity
+from units.regularize import LIMITS, Kind, Shape, out_of_bounds, sparsity
 from units.sparsity import sparsity_error
 from units.traits import Traits
 
@@ -160,8 +161,7 @@ class Unit(nn.Module, ABC):
             Shape [...], one value a trial, without a strength; of a unit with two bounded parameters, their
             sum; None of a unit without.
         """
-        values = [sparsity(self._tensor(name), kind, shape) for name, kind in self.traits.bounded.items()]
-        return sum(values[1:], values[0]) if values else None
+        return self._sum(sparsity, shape)
 
     def out_of_bounds(self, shape: Shape = "linear") -> Tensor | None:
         """Measure how far the bounded parameters are out of bounds: see `units.regularize.out_of_bounds`.
@@ -172,8 +172,7 @@ class Unit(nn.Module, ABC):
         Returns:
             As for `sparsity`; zero after `clip_`.
         """
-        values = [out_of_bounds(self._tensor(name), kind, shape) for name, kind in self.traits.bounded.items()]
-        return sum(values[1:], values[0]) if values else None
+        return self._sum(out_of_bounds, shape)
 
     @torch.no_grad()
     def sparsity_error(self) -> Tensor:
@@ -185,6 +184,10 @@ class Unit(nn.Module, ABC):
         text = f"{self.in_features}, {self.out_features}"
         text += f", trials={self.trials}" if self.trials is not None else ""
         return text + (f", bounds={self.bounds!r}" if self.traits.bounded else "")
+
+    def _sum(self, regulariser: Callable[[Tensor, Kind, Shape], Tensor], shape: Shape) -> Tensor | None:
+        values = [regulariser(self._tensor(name), kind, shape) for name, kind in self.traits.bounded.items()]
+        return sum(values[1:], values[0]) if values else None
 
     def _tensor(self, name: str) -> Tensor:
         # Not get_parameter: under torch.func.functional_call a plain tensor stands in for the parameter.

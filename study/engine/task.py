@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
+
 from study.records import Cell
 from tasks import TASKS, ArithmeticTask
+from tasks.stream import Purpose, uniforms
 
 
 def task_of(cell: Cell) -> ArithmeticTask:
@@ -17,6 +21,12 @@ def task_of(cell: Cell) -> ArithmeticTask:
         interpolation_range=cell.interpolation_range,
         extrapolation_range=cell.extrapolation_range,
     )
+
+
+def masks_of(task: ArithmeticTask, seeds: npt.NDArray[np.uint64]) -> npt.NDArray[np.float32]:
+    """Draw where each trial's subsets lie, and compute their masks, float32 [trials, subsets, n]."""
+    places = uniforms(seeds, 1, 0, Purpose.OFFSET)[:, 0]
+    return np.stack([task.masks(task.offset(float(place))) for place in places])
 
 
 def threshold_of(cell: Cell) -> float:

@@ -215,7 +215,7 @@ def larger(a, b):  # type: ignore[no-untyped-def]
 
 @inlined
 def sparsity_strength(iteration, start, length, full, exponential):  # type: ignore[no-untyped-def]
-    """Compute λ(t) = λ̂ clip((t - start) / length, 0, 1), or λ̂ (1 - exp(-1e-5 t)) if it grows exponentially; float64."""
+    """Compute λ(t) = λ̂ clip((t - start) / length, 0, 1), or λ̂ (1 - exp(-1e-5 t)) if it is exponential; float64."""
     return _of_full(full, min(max((iteration - start) / length, 0.0), 1.0), iteration, exponential)
 
 
@@ -223,8 +223,8 @@ def sparsity_strength(iteration, start, length, full, exponential):  # type: ign
 def sparsity_strength_in_float32(iteration, start, inverse_length, full, exponential):  # type: ignore[no-untyped-def]
     """Compute λ(t) in a CUDA kernel; `iteration` and `start` are uint64, the others float32.
 
-    It differs from `sparsity_strength` by float32's rounding between start and end, and a GPU's results depend on it:
-    many of them compute float64 at a 32nd of float32's speed or slower, and each thread computes λ in each iteration.
+    Between start and end it differs from `sparsity_strength` by float32's rounding, so that one can't replace the other
+    without changing results. Kernels avoid float64: many GPUs compute it at a 32nd of float32's speed or slower.
     """
     ramp, one = np.float32(0), np.float32(1)
     if iteration > start:
@@ -289,7 +289,7 @@ clip = clamp
 
 @inlined
 def combine(operation, first, last):  # type: ignore[no-untyped-def]
-    """Compute the operation from the sums of its first and last subset; ADD and MUL `fold`, from the first on."""
+    """Apply the operation to the sums of the first and last subset; ADD and MUL start with the first, and `fold`."""
     if operation == SUB:
         return first - last
     if operation == DIV:
@@ -303,5 +303,5 @@ def combine(operation, first, last):  # type: ignore[no-untyped-def]
 
 @inlined
 def fold(operation, total, other):  # type: ignore[no-untyped-def]
-    """Go on with the sum of one more subset, for ADD and MUL."""
+    """Add or multiply by the sum of one more subset, for ADD and MUL."""
     return total + other if operation == ADD else total * other

@@ -14,11 +14,11 @@ from study.engine.compiled.codes import CODES, Code, InputStream, Network, Targe
 from study.engine.compiled.formulas import SETTLED, bias_corrections
 from study.engine.evaluation_rows import range_arrays
 from study.engine.initial_weights import KINDS, PREFIX, initial_state
-from study.engine.task import task_of
+from study.engine.task import masks_of, task_of
 from study.engine.update_rule import new_update_rule
 from study.records import Trial
 from tasks import MODELS, OPERATIONS
-from tasks.stream import Purpose, uniforms
+from tasks.stream import Purpose
 from units.regularize import LIMITS
 from units.traits import TRAITS
 
@@ -71,8 +71,7 @@ class PackArrays:
 
     def _new_target(self) -> Target:
         task = task_of(self._cell)
-        places = uniforms(self._seeds, 1, 0, Purpose.OFFSET)[:, 0]
-        masks = np.stack([task.masks(task.offset(float(place))) for place in places])
+        masks = masks_of(task, self._seeds)
         starts = masks.argmax(-1)
         # Subsets are without gaps: their ends say all.
         return Target(OPERATIONS.index(task.operation), starts, starts + masks.sum(-1).astype(np.int64))

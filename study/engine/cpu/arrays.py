@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from study.engine.compiled.codes import InputStream
 from study.engine.compiled.pack import Arrays, PackArrays
 from study.engine.cpu import loop
-from study.engine.evaluation_rows import range_arrays
+from study.engine.evaluation_rows import draw_rows
 from study.records import Cell, Range, Trial
-from tasks.stream import EVALUATION_SEED, Purpose
+from tasks.stream import Purpose
 from tasks.stream_simd import LANES, padded
 
 # Bytes of inputs and hidden values processed at a time: most of a first-level cache, and a good part of a second.
@@ -49,16 +48,16 @@ class CpuArrays(PackArrays):
         self._test = self._rows([c.extrapolation_range for c in self._cells], Purpose.TEST)
 
     def _rows(self, ranges: Sequence[Range], purpose: Purpose) -> tuple[Any, npt.NDArray[np.int64]]:
-        """Draw rows for each range that occurs, cut into blocks, and say which range is which trial's."""
+        """Draw rows for each range that occurs, cut into blocks, and list which range is which trial's."""
         cell, distinct = self._cell, list(dict.fromkeys(ranges))
-        rows = block_rows(cell, _CHUNK_BYTES, min(cell.evaluation_rows, _MOST_CHUNK_ROWS))
-        blocks = math.ceil(cell.evaluation_rows / rows)
-        features = padded(cell.input_size, 4)
-        x = np.empty((len(distinct), blocks, features, rows), np.float32)
-        seeds = np.full(len(distinct), EVALUATION_SEED, np.uint64)
-        source = InputStream(int(purpose), seeds, *range_arrays(distinct))
-        loop.fill_rows(x, source, 0, cell.evaluation_rows)
-        return x, np.array([distinct.index(range_) for range_ in ranges])
+        count = cell.evaluation_rows
+        rows = block_rows(cell, _CHUNK_BYTES, min(count, _MOST_CHUNK_ROWS))
+        blocks = math.ceil(count / rows)
+        # The last block is filled up with copies of its first row, which overflow only where that does.
+        places = np.where(np.arange(blocks * rows) < count, np.arange(blocks * rows), (blocks - 1) * rows)
+        x = draw_rows(distinct, cell, purpose)[:, :, places]
+        x = x.reshape(len(distinct), cell.input_size, blocks, rows).transpose(0, 2, 1, 3)
+        return np.ascontiguousarray(x), np.array([distinct.index(range_) for range_ in ranges])
 
     def update(self, which: npt.NDArray[np.int64], iteration: int, count: int) -> None:
         """Make `count` updates of the trials at some places, from `iteration` on."""

@@ -259,39 +259,13 @@ def train(  # type: ignore[no-untyped-def]
 
 
 @entry
-def fill_rows(rows, source, iteration, count):  # type: ignore[no-untyped-def]
-    """Fill evaluation rows, float32 [ranges, blocks, features, block].
-
-    Args:
-        rows: written.
-        source: `InputStream` with one seed and range for each range.
-        iteration: of the stream.
-        count: evaluation rows; the last block may have room for more.
-    """
-    for r in range(rows.shape[0]):
-        for c in range(rows.shape[1]):
-            first = c * rows.shape[3]
-            draw(
-                rows[r, c],
-                source.seeds[r],
-                source.low[r, 0],
-                source.low[r, 1],
-                source.width[r],
-                iteration,
-                source.purpose,
-                first,
-                count,
-            )
-
-
-@entry
 def add_squared_errors(network, target, rows, of_range, count, which, weight, scratch, part, total):  # type: ignore[no-untyped-def]
     """Add up the squared errors of each trial in `which`.
 
     Args:
         network: `Network`.
         target: `Target`.
-        rows: as `fill_rows` wrote them.
+        rows: evaluation rows, float32 [ranges, blocks, features, block].
         of_range: which range is each trial's, int64 [trials].
         count: evaluation rows.
         which: places of the trials, int64.

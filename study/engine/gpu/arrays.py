@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,11 +70,6 @@ class Tables:
     corrections: npt.NDArray[np.float32]
     evaluated: npt.NDArray[np.float32]
     sets: npt.NDArray[np.uint64]
-
-    @property
-    def bytes(self) -> int:
-        """Count the bytes of all of them."""
-        return sum(getattr(self, field.name).nbytes for field in fields(self))
 
 
 class Evaluation(NamedTuple):

@@ -35,7 +35,7 @@ def new_rows(layout: Layout) -> tuple[Any, Any]:
     hidden, products, quads = layout.shape.hidden, layout.products, layout.quads
     at_partial, at_products = layout.at_partial, layout.at_products
     subset_sums, subsets, totals = layout.subset_sums, layout.shape.subsets, layout.totals
-    # numba calls a function by a name of its own, not by an attribute.
+    # numba finds a function by its name, and not as a field of a tuple.
     first_forward, first_backward = first_layer(layout)
     second_forward, second_backward = second_layer(layout)
     scale = np.float32(2 / batch)

@@ -37,7 +37,6 @@ from study.engine.update_rule import ADAM
 from tasks.stream import ROUNDS
 
 # mypy takes numba's own, older module for this one.
-_cuda: Any = cuda
 _compiler: Any = cuda_compiler
 _nvvm: Any = nvvm
 

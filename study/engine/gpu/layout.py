@@ -1,6 +1,6 @@
 """Who does what in a block of threads, and where it lies in shared memory: from a cell's shape alone.
 
-One block trains one trial. Its threads share the work of each phase of an iteration (`gpu.phases`) in another way:
+One block trains one trial. Its threads share the work of an iteration differently in each phase (`gpu.phases`):
 
     thread = (row, slice of features)     draws inputs and multiplies them with the weights
     thread = row                          everything between the first layer's sums and their gradients
@@ -97,7 +97,7 @@ def new_shape(network: Network, rule: UpdateRule, batch: int, subsets: int) -> S
 
 
 def parameters(code: Code) -> int:
-    """Count the weight matrices that a unit learns; a bias is not one."""
+    """Count the weight matrices that a unit learns, 1 to 5; a bias is not one."""
     if code.family == GATED:
         return 3
     if code.family == NALU:

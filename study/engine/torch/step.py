@@ -62,22 +62,8 @@ def sparsity_strengths(rule: UpdateRule, iteration: int) -> npt.NDArray[np.float
 
 @_compiled
 def compiled_step(  # type: ignore[no-untyped-def]
-    optimizer,
-    weight,
-    gradient,
-    first,
-    second,
-    ends,
-    share,
-    low,
-    high,
-    rate,
-    strength,
-    squared,
-    momentum,
-    c1,
-    c2,
-):
+    optimizer, weight, gradient, first, second, ends, share, low, high, rate, strength, squared, momentum, c1, c2
+):  # fmt: skip
     trials = len(rate)
     at = 0
     for p in range(len(ends)):

@@ -16,13 +16,13 @@ from torch import Tensor
 
 from study.engine.evaluation_rows import CHUNK_ROWS, EvaluationRows, range_arrays
 from study.engine.initial_weights import KINDS, PREFIX, initial_state
-from study.engine.task import task_of
+from study.engine.task import masks_of, task_of
 from study.engine.torch.step import Flat, sparsity_strengths, step_compiled, step_torch
 from study.engine.update_rule import UpdateRule, new_update_rule
 from study.records import Trial
 from tasks import MODELS
 from tasks.networks import Network
-from tasks.stream import Purpose, inputs, uniforms
+from tasks.stream import Purpose, inputs
 from tasks.stream_simd import fill_inputs
 from units.kernels import contract
 from units.regularize import Shape
@@ -110,9 +110,7 @@ class TorchTensors:
     def _prepare_inputs(self) -> None:
         cell = self._cell
         self._low, self._width = range_arrays([cell.interpolation_range for cell in self._cells])
-        places = uniforms(self._seeds, 1, 0, Purpose.OFFSET)[:, 0]
-        masks = np.stack([self._task.masks(self._task.offset(float(place))) for place in places])
-        self._masks = torch.from_numpy(masks).to(self._device)
+        self._masks = torch.from_numpy(masks_of(self._task, self._seeds)).to(self._device)
         if self._on_cpu:
             self._x_array = np.empty((len(self.trials), cell.input_size, cell.batch_size), np.float32)
             self._x = torch.from_numpy(self._x_array)

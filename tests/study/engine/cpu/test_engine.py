@@ -9,7 +9,7 @@ import numba as nb
 import numpy as np
 import pytest
 
-from study.engine.compiled import codes, math
+from study.engine.compiled import math
 from study.engine.compiled.codes import CODES
 from study.engine.cpu import loop, simd
 from study.engine.cpu.arrays import block_rows
@@ -172,6 +172,14 @@ def test_blocks_hold_a_batch(rows, size):
     assert -(-rows // block) * block - rows < block
 
 
+@nb.njit(error_model="numpy")
+def _draw_blocks(x, seeds, low, width, iteration, purpose, count):  # type: ignore[no-untyped-def]
+    trials, blocks, _, rows = x.shape
+    for s in range(trials):
+        for c in range(blocks):
+            loop.draw(x[s, c], seeds[s], low[s, 0], low[s, 1], width[s], iteration, purpose, c * rows, count)
+
+
 @pytest.mark.parametrize("second", [-3.0, 2.5])
 @pytest.mark.parametrize("width", [1.0, 0.1, 20.0, 1e-20])
 def test_inputs_are_the_streams_bits(width, second):
@@ -180,9 +188,9 @@ def test_inputs_are_the_streams_bits(width, second):
     low, widths = np.array([[-3.0, second]] * 2, np.float32), np.full(2, width, np.float32)
     expected = np.empty((2, 8, 45), np.float32)
     fill_inputs(expected, seeds, low, widths, 123_456, Purpose.TEST)
-    found = np.empty((2, 3, 8, 16), np.float32)
-    loop.fill_rows(found, codes.InputStream(int(Purpose.TEST), seeds, low, widths), 123_456, 45)
-    rows = found.transpose(0, 2, 1, 3).reshape(2, 8, 48)
+    blocks = np.empty((2, 3, 8, 16), np.float32)
+    _draw_blocks(blocks, seeds, low, widths, 123_456, int(Purpose.TEST), 45)
+    rows = blocks.transpose(0, 2, 1, 3).reshape(2, 8, 48)
     np.testing.assert_array_equal(rows[:, :, :45], expected)
     np.testing.assert_array_equal(rows[:, :, 45:], np.repeat(rows[:, :, 32:33], 3, axis=2))
 

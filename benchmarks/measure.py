@@ -165,15 +165,11 @@ def command(module: Sequence[str], **environment: str) -> tuple[float, float, fl
 def plain_parser(doc: str | None) -> ArgumentParser:
     """Make a parser of the option that all benchmarks have: where to write."""
     options = ArgumentParser(description=doc, formatter_class=RawDescriptionHelpFormatter)
-    options.add_argument(
-        "--out", type=Path, help="CSV file to write; a JSON file beside it says where it comes from"
-    )
+    options.add_argument("--out", type=Path, help="CSV file to write; a JSON file beside it says where it comes from")
     return options
 
 
-def parser(
-    doc: str | None, *, rounds: int, seconds: float, models: Sequence[str] | None = None
-) -> ArgumentParser:
+def parser(doc: str | None, *, rounds: int, seconds: float, models: Sequence[str] | None = None) -> ArgumentParser:
     """Make a parser of the options of benchmarks that measure time, with defaults.
 
     Args:
@@ -194,9 +190,7 @@ def parser(
 def studies_parser(doc: str | None) -> ArgumentParser:
     """Make a parser of the options of benchmarks that draw synthetic studies."""
     options = plain_parser(doc)
-    options.add_argument(
-        "--studies", type=int, default=10_000, help="synthetic studies of each kind and size"
-    )
+    options.add_argument("--studies", type=int, default=10_000, help="synthetic studies of each kind and size")
     options.add_argument("--seed", type=int, default=0)
     return options
 

@@ -48,9 +48,7 @@ def test_a_command_imports_what_it_uses(finished_study: Path, tmp_path: Path, co
     """No command imports a package that it has no use for."""
     imported = tmp_path / "imported"
     (finished_study / "wrong.yaml").write_text(MISTAKEN)
-    environment = {
-        key: value for key, value in os.environ.items() if key not in ("STUDY_STORE", "MLFLOW_TRACKING_URI")
-    }
+    environment = {key: value for key, value in os.environ.items() if key not in ("STUDY_STORE", "MLFLOW_TRACKING_URI")}
     words = [sys.executable, "-c", _CHILD, str(imported), *command.split()]
     done = subprocess.run(words, cwd=finished_study, env=environment, capture_output=True, text=True)
     assert done.returncode == (2 if "wrong" in command else 0), done.stdout + done.stderr

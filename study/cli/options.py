@@ -46,9 +46,7 @@ def shared_address(ctx: click.Context, param: click.Parameter, value: str | None
     return value
 
 
-def setting(
-    name: str, description: str, callback: Callable[..., Any] = shared_address, **more: Any
-) -> Decorator:
+def setting(name: str, description: str, callback: Callable[..., Any] = shared_address, **more: Any) -> Decorator:
     """Make a command's option of a setting, which the environment and the settings files can also give.
 
     Args:
@@ -64,16 +62,10 @@ def setting(
 
 _STUDIES = {"default": "studies", "show_default": True}
 
-STORE = setting(
-    "store", "Folder of the studies' results, or its URL: s3://, gs://, az://.", _checked, **_STUDIES
-)
-TRACKING = setting(
-    "tracking_uri", "MLflow server, or 'off'. Default: sqlite inside the store, if that is a folder."
-)
+STORE = setting("store", "Folder of the studies' results, or its URL: s3://, gs://, az://.", _checked, **_STUDIES)
+TRACKING = setting("tracking_uri", "MLflow server, or 'off'. Default: sqlite inside the store, if that is a folder.")
 # The nodes reach what this machine may not.
-CLUSTERS_STORE = setting(
-    "store", "Folder or URL of the studies' results, the same for all nodes.", **_STUDIES
-)
+CLUSTERS_STORE = setting("store", "Folder or URL of the studies' results, the same for all nodes.", **_STUDIES)
 CLUSTERS_TRACKING = setting(
     "tracking_uri",
     "MLflow server, or 'off'. Default: what the cluster's own settings say, or sqlite inside the store.",

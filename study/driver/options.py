@@ -49,13 +49,9 @@ class Options:
     )
     cpus: int | None = _option(None, "Cores of this machine to use. Default: all.", least=1, is_local=True)
     local: bool = _option(False, "Run packs one after another in this process, for debuggers.", is_local=True)
-    address: str | None = _option(
-        None, "A running Ray cluster. Default: start Ray on this machine.", is_local=True
-    )
+    address: str | None = _option(None, "A running Ray cluster. Default: start Ray on this machine.", is_local=True)
     patience_s: float = PATIENCE_S
 
 
-TRAINING_OPTIONS = tuple(
-    one.name for one in fields(Options) if one.metadata and "is_local" not in one.metadata
-)
+TRAINING_OPTIONS = tuple(one.name for one in fields(Options) if one.metadata and "is_local" not in one.metadata)
 """The options that say how a study is trained, here or by a job of a cluster."""

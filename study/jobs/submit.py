@@ -273,9 +273,7 @@ def _check_room(order: Order, nodes: Sequence[Node]) -> None:
 def _warnings(order: Order, nodes: Sequence[Node]) -> list[str]:
     warnings, uri = [], order.options.get("tracking_uri") or ""
     if len(nodes) > 1 and "://" not in order.store:
-        warnings.append(
-            f"all {len(nodes)} nodes must see the folder {order.store}: `study doctor` checks that"
-        )
+        warnings.append(f"all {len(nodes)} nodes must see the folder {order.store}: `study doctor` checks that")
     if len(nodes) > 1 and re.match(r"https?://(localhost|127\.|\[::1\])", uri):
         warnings.append(f"{uri} is each node's own: only the driver's node will look there")
     return warnings

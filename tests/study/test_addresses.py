@@ -82,9 +82,7 @@ def test_no_error_repeats_a_secret(address):
     if "@" in address:  # without a scheme, what has none is taken for a folder
         assert is_clean(error_of(lambda: parse_address("a" + address.partition("//")[2])))
     assert is_clean(error_of(lambda: make_order("a", "a", "/a", tracking_uri=address)))
-    assert is_clean(
-        error_of(lambda: confirmed("cluster", Setting(address, Path("study.toml"), confirmed=False)))
-    )
+    assert is_clean(error_of(lambda: confirmed("cluster", Setting(address, Path("study.toml"), confirmed=False))))
     with pytest.raises(TrackingError) as caught, reached(address):
         raise ValueError(f"Failed to parse: {address}")
     assert is_clean(str(caught.value))

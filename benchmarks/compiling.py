@@ -31,7 +31,6 @@ from benchmarks.measure import (
     training,
 )
 from study.engine import ENGINES
-from tasks import MODELS
 
 _MODELS = ("NMU", "NAU", "NALU", "NAC-mul", "gated-NAU-NMU", "linear")
 _SHAPE = (100, 2)
@@ -95,9 +94,7 @@ def _train(pipe: Connection, models: Sequence[str]) -> None:
 
 def main(words: Sequence[str] | None = None) -> None:
     """Measure, print and write the table."""
-    known = parser(__doc__, rounds=5, seconds=0.4)
-    known.add_argument("--models", nargs="+", choices=list(MODELS), default=list(_MODELS), metavar="MODEL")
-    arguments = known.parse_args(words)
+    arguments = parser(__doc__, rounds=5, seconds=0.4, models=_MODELS).parse_args(words)
     models = arguments.models
     with (
         tempfile.TemporaryDirectory() as folder,

@@ -10,17 +10,15 @@ from __future__ import annotations
 
 import math
 import zlib
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from benchmarks.measure import finish, tell
+from benchmarks.measure import finish, studies_parser, tell
 from study import statistics
 from study.records import Interval
 from study.statistics.samples import intervals
@@ -223,11 +221,7 @@ def measured(study: Study, truth: float, rng: Rng, n: int, studies: int) -> dict
 
 def main(words: Sequence[str] | None = None) -> None:
     """Draw, count, print and write the table."""
-    known = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    known.add_argument("--studies", type=int, default=10_000, help="synthetic studies of each law and size")
-    known.add_argument("--seed", type=int, default=0)
-    known.add_argument("--out", type=Path, help="CSV file to write; a JSON file beside it says where it comes from")
-    arguments = known.parse_args(words)
+    arguments = studies_parser(__doc__).parse_args(words)
     rows = []
     for interval, law, study, truth in cases():
         tell(f"{interval}: {law}")

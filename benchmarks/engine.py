@@ -75,8 +75,7 @@ def rows_of(cell: Cell, arguments: Namespace) -> list[dict[str, Any]]:
 
 def main(words: Sequence[str] | None = None) -> None:
     """Measure, print and write the table."""
-    known = parser(__doc__, rounds=5, seconds=0.4)
-    known.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS), metavar="MODEL")
+    known = parser(__doc__, rounds=5, seconds=0.4, models=list(MODELS))
     known.add_argument("--inputs", nargs="+", type=int, default=[4, 100], metavar="N")
     known.add_argument("--hidden", nargs="+", type=int, default=[2, 10], metavar="N")
     known.add_argument("--packs", nargs="+", type=int, default=[PACK], metavar="N", help="trials in a pack")

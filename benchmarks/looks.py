@@ -9,16 +9,14 @@ depend on the seed and on nothing else.
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Callable, Sequence
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from benchmarks.measure import finish, tell
+from benchmarks.measure import finish, studies_parser, tell
 from study import statistics
 
 HALF_WIDTH, BATCH, MOST, ERROR = 0.05, 20, 400, 0.05
@@ -177,11 +175,7 @@ def pairs(seed: int, studies: int) -> list[dict[str, str]]:
 
 def main(words: Sequence[str] | None = None) -> None:
     """Draw, count, print and write the table."""
-    known = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    known.add_argument("--studies", type=int, default=10_000, help="synthetic studies of each way and rate")
-    known.add_argument("--seed", type=int, default=0)
-    known.add_argument("--out", type=Path, help="CSV file to write; a JSON file beside it says where it comes from")
-    arguments = known.parse_args(words)
+    arguments = studies_parser(__doc__).parse_args(words)
     finish([*cells(arguments.seed, arguments.studies), *pairs(arguments.seed, arguments.studies)], arguments)
 
 

@@ -22,6 +22,7 @@ from study.engine import Engine
 from study.environment import provenance
 from study.records import Cell, Pack, Trial
 from study.spec.cells import canonical_cell
+from tasks import MODELS
 
 Measure = Callable[[float], float]
 """Works for about so many seconds and gives microseconds a unit of work."""
@@ -161,13 +162,37 @@ def command(module: Sequence[str], **environment: str) -> tuple[float, float, fl
     return wall_s, user_s, peak * unit / 2**20
 
 
-def parser(doc: str | None, *, rounds: int, seconds: float) -> ArgumentParser:
-    """Make a parser of the options that all benchmarks have."""
-    made = ArgumentParser(description=doc, formatter_class=RawDescriptionHelpFormatter)
-    made.add_argument("--rounds", type=int, default=rounds)
-    made.add_argument("--seconds", type=float, default=seconds, help="of each measurement")
-    made.add_argument("--out", type=Path, help="CSV file to write; a JSON file beside it says where it comes from")
-    return made
+def plain_parser(doc: str | None) -> ArgumentParser:
+    """Make a parser of the option that all benchmarks have: where to write."""
+    options = ArgumentParser(description=doc, formatter_class=RawDescriptionHelpFormatter)
+    options.add_argument("--out", type=Path, help="CSV file to write; a JSON file beside it says where it comes from")
+    return options
+
+
+def parser(doc: str | None, *, rounds: int, seconds: float, models: Sequence[str] | None = None) -> ArgumentParser:
+    """Make a parser of the options of benchmarks that measure time, with defaults.
+
+    Args:
+        doc: the benchmark's description.
+        rounds: turns of all measurements.
+        seconds: of each measurement.
+        models: to measure; None where that can't be chosen.
+    """
+    options = plain_parser(doc)
+    options.add_argument("--rounds", type=int, default=rounds)
+    options.add_argument("--seconds", type=float, default=seconds, help="of each measurement")
+    if models is not None:
+        default = list(models)
+        options.add_argument("--models", nargs="+", choices=list(MODELS), default=default, metavar="MODEL")
+    return options
+
+
+def studies_parser(doc: str | None) -> ArgumentParser:
+    """Make a parser of the options of benchmarks that draw synthetic studies."""
+    options = plain_parser(doc)
+    options.add_argument("--studies", type=int, default=10_000, help="synthetic studies of each kind and size")
+    options.add_argument("--seed", type=int, default=0)
+    return options
 
 
 def tell(words: str) -> None:

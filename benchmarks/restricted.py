@@ -11,15 +11,13 @@ from __future__ import annotations
 
 import itertools
 import zlib
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 from scipy import integrate, special, stats
 
-from benchmarks.measure import finish, tell
+from benchmarks.measure import finish, studies_parser, tell
 from study import statistics
 from study.statistics.checks import normal_quantile
 
@@ -185,11 +183,7 @@ def held(bounds: Floats, truth: float) -> dict[str, str]:
 
 def main(words: Sequence[str] | None = None) -> None:
     """Draw, count, print and write the table."""
-    known = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    known.add_argument("--studies", type=int, default=10_000, help="synthetic studies of each law and size")
-    known.add_argument("--seed", type=int, default=0)
-    known.add_argument("--out", type=Path, help="CSV file to write; a JSON file beside it says where it comes from")
-    arguments = known.parse_args(words)
+    arguments = studies_parser(__doc__).parse_args(words)
     rows = []
     for name, (law, truth, is_censored) in cases().items():
         tell(name)

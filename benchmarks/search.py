@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import csv
 import io
-from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
@@ -21,10 +21,10 @@ import matplotlib as mpl
 import optuna
 from matplotlib.figure import Figure
 
-from benchmarks.measure import finish, tell
+from benchmarks.measure import finish, plain_parser, tell
 from study import statistics
 from study.console import Console
-from study.driver.resources import Options
+from study.driver.options import Options
 from study.engine import engine_for
 from study.plan.packs import make_packs
 from study.plan.plan import Plan, make_plan
@@ -211,11 +211,10 @@ def draw(rows: Sequence[Mapping[str, str]], path: Path) -> None:
 
 def main() -> None:
     """Parse the arguments and run."""
-    made = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    made.add_argument("--store", type=Path, default=Path("studies"))
-    made.add_argument("--out", type=Path, help="CSV file to write; a JSON file beside it says where it comes from")
-    made.add_argument("--only-figure", type=Path, metavar="CSV", help="draw what was measured before")
-    arguments = made.parse_args()
+    options = plain_parser(__doc__)
+    options.add_argument("--store", type=Path, default=Path("studies"))
+    options.add_argument("--only-figure", type=Path, metavar="CSV", help="draw what was measured before")
+    arguments = options.parse_args()
     if arguments.only_figure is None:
         measure(arguments)
         return

@@ -64,6 +64,10 @@ class StoreAwayError(StoreError):
     """The store can't be reached or written to for now: a full disk, a server that is down. Waiting may help."""
 
 
+PATIENCE_S = 600.0
+"""Seconds for which a store may be away, by default, before this error ends a study."""
+
+
 class StudyGoneError(StoreAwayError):
     """The study isn't in the store any more: removed, renamed, or on a file system that isn't mounted at present."""
 

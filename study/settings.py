@@ -104,13 +104,22 @@ def confirmed(name: str, setting: Setting) -> str:
         password, and only study.toml in this folder names it, which may be somebody else's file: nothing was sent...
     """
     if not setting.confirmed:
-        option = f"--{name.replace('_', '-')}"
         raise InputError(
             f"{name}: {without_secret(setting.value)} is another machine, which would be sent your token or password, "
             f"and only {FILE} in this folder names it, which may be somebody else's file: nothing was sent. If you "
-            f"mean it, write the same line into {user_file()}, or give it as {option} or {ENVIRONMENT[name]}"
+            f"mean it, write the same line into {user_file()}, or give it as {flag(name)} or {ENVIRONMENT[name]}"
         )
     return setting.value
+
+
+def flag(name: str) -> str:
+    """Write the name of a setting, or of another option, as the command line has it.
+
+    Example:
+        >>> flag("tracking_uri")
+        '--tracking-uri'
+    """
+    return f"--{name.replace('_', '-')}"
 
 
 def find_setting(name: str) -> str | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import settings
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, expect
 
@@ -236,3 +237,39 @@ def own_s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[S3]:
     yield server
     server.process.kill()
     server.process.communicate()
+
+
+_LITTLE = """
+study: little
+task: {name: simple}
+models: [NMU, NAC-mul]
+grid: {hidden_size: [2, 3]}
+seeds: 3
+fixed: {batch_size: 16}
+protocol: {iterations: 40, evaluate_every: 10, evaluation_rows: 50}
+"""
+
+
+@pytest.fixture(scope="session")
+def finished_study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a folder with a study of 12 trials that is done, reported and published; tests leave it as it was.
+
+    Returns:
+        The folder: ``little.yaml``, and the store ``studies``.
+    """
+    from study.cli import main  # only here: few tests need it
+
+    folder = tmp_path_factory.mktemp("finished")
+    (folder / "little.yaml").write_text(_LITTLE)
+    words = [
+        "run",
+        str(folder / "little.yaml"),
+        "--store",
+        str(folder / "studies"),
+        "--local",
+        "--engine",
+        "torch",
+    ]
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 0, result.output
+    return folder

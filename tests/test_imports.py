@@ -8,22 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
-
-from study.cli import main
 
 # Warnings of MLflow and of what it imports aren't ours to fix.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-SPEC = """
-study: little
-task: {name: simple}
-models: [NMU, NAC-mul]
-grid: {hidden_size: [2, 3]}
-seeds: 3
-fixed: {batch_size: 16}
-protocol: {iterations: 40, evaluate_every: 10, evaluation_rows: 50}
-"""
 MISTAKEN = "{study: wrong, task: {name: simple}, models: [NMUU], seeds: 0}"
 
 TRAINING = {
@@ -55,32 +43,13 @@ main(sys.argv[2:])
 """
 
 
-@pytest.fixture(scope="module")
-def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with a study that is done, reported and published, and with a file that has mistakes."""
-    folder = tmp_path_factory.mktemp("here")
-    (folder / "little.yaml").write_text(SPEC)
-    (folder / "wrong.yaml").write_text(MISTAKEN)
-    words = [
-        "run",
-        str(folder / "little.yaml"),
-        "--store",
-        str(folder / "studies"),
-        "--local",
-        "--engine",
-        "torch",
-    ]
-    done = CliRunner().invoke(main, words)
-    assert done.exit_code == 0, done.output
-    return folder
-
-
 @pytest.mark.parametrize("command", FORBIDDEN)
-def test_a_command_imports_what_it_uses(here: Path, tmp_path: Path, command: str) -> None:
+def test_a_command_imports_what_it_uses(finished_study: Path, tmp_path: Path, command: str) -> None:
     """No command imports a package that it has no use for."""
     imported = tmp_path / "imported"
+    (finished_study / "wrong.yaml").write_text(MISTAKEN)
     environment = {key: value for key, value in os.environ.items() if key not in ("STUDY_STORE", "MLFLOW_TRACKING_URI")}
     words = [sys.executable, "-c", _CHILD, str(imported), *command.split()]
-    done = subprocess.run(words, cwd=here, env=environment, capture_output=True, text=True)
+    done = subprocess.run(words, cwd=finished_study, env=environment, capture_output=True, text=True)
     assert done.returncode == (2 if "wrong" in command else 0), done.stdout + done.stderr
     assert set(imported.read_text().split()) & FORBIDDEN[command] == set()

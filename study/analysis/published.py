@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any
 
 from study import statistics
@@ -66,7 +66,8 @@ def published() -> tuple[Published, ...]:
         >>> [(row.solved, row.seeds) for row in published() if row.task == "simple" and row.model == "NMU"]
         [(94, 100)]
     """
-    return (*_simple(), *_static(), *_hidden_size("hidden_size"), *_hidden_size("hidden_size_ablation"))
+    sizes = (_printed(table, "arithmetic") for table in ("hidden_size", "hidden_size_ablation"))
+    return (*_printed("simple_summary", "simple"), *_static(), *chain.from_iterable(sizes))
 
 
 def rows(table: str) -> list[Row]:
@@ -75,24 +76,30 @@ def rows(table: str) -> list[Row]:
     return list(csv.DictReader(text.splitlines()))
 
 
-def _simple() -> Iterator[Published]:
-    for row in rows("simple_summary"):
+def _printed(table: str, task: str) -> Iterator[Published]:
+    """Take the numbers of a table as they are printed: nobody has its seeds."""
+    for row in rows(table):
+        model, *without = row["model"].split(", no ")
         yield Published(
-            table="simple_summary",
-            task="simple",
-            operation=row["operation"],
-            model=MODEL_NAMES[row["model"]],
-            hidden_size=2,
+            table=table,
+            task=task,
+            operation=row.get("operation", "mul"),
+            model=MODEL_NAMES[model],
+            hidden_size=int(row.get("hidden_size", 2)),
+            sparsity="Rsparse" not in without,
+            clipped="W-clamp" not in without,
             solved=int(row["solved"]),
             seeds=int(row["seeds"]),
             solved_at_median=_number(row, "solved_at_median"),
             solved_at_mean=_number(row, "solved_at_mean"),
             solved_at_interval=_interval(row, "solved_at"),
             sparsity_error_mean=_number(row, "sparsity_error_mean"),
+            sparsity_error_interval=_interval(row, "sparsity_error"),
         )
 
 
 def _static() -> Iterator[Published]:
+    """Compute the static study's numbers from its seeds, so that both sides of a comparison are estimated alike."""
     by_cell = groupby(rows("static_seeds"), lambda row: (row["operation"], row["model"]))
     seeds = {cell: list(group) for cell, group in by_cell}
     solved = [[row for row in of_cell if row["solved"] == "True"] for of_cell in seeds.values()]
@@ -120,28 +127,8 @@ def _static() -> Iterator[Published]:
         )
 
 
-def _hidden_size(table: str) -> Iterator[Published]:
-    for row in rows(table):
-        model, *without = row["model"].split(", no ")
-        yield Published(
-            table=table,
-            task="arithmetic",
-            operation="mul",
-            model=MODEL_NAMES[model],
-            hidden_size=int(row["hidden_size"]),
-            sparsity="Rsparse" not in without,
-            clipped="W-clamp" not in without,
-            solved=int(row["solved"]),
-            seeds=int(row["seeds"]),
-            solved_at_mean=_number(row, "solved_at_mean"),
-            solved_at_interval=_interval(row, "solved_at"),
-            sparsity_error_mean=_number(row, "sparsity_error_mean"),
-            sparsity_error_interval=_interval(row, "sparsity_error"),
-        )
-
-
 def _number(row: Row, column: str) -> float | None:
-    return float(row[column]) if row[column] else None
+    return float(row[column]) if row.get(column) else None
 
 
 def _interval(row: Row, name: str) -> Interval | None:

@@ -102,7 +102,7 @@ class SearchFindings:
     objectives: tuple[Objective, ...]
     parameters: tuple[Parameter, ...]
     candidates: tuple[Candidate, ...]
-    front: frozenset[int]
+    front: tuple[int, ...]
     rows: Mapping[int, int]
     importance: Mapping[str, Mapping[str, float]]
     trials: int

@@ -11,12 +11,12 @@ import click
 
 from study.addresses import without_secret
 from study.cli.options import (
+    CLUSTER,
     CLUSTERS_STORE,
     CLUSTERS_TRACKING,
-    WORKERS,
+    OPTIONS,
     make_console,
     planned_study,
-    shared_address,
     size_of,
     training_options,
 )
@@ -32,14 +32,6 @@ if TYPE_CHECKING:
 
 _LOG_LINES = 1000
 
-CLUSTER = click.option(
-    "--cluster",
-    envvar="STUDY_CLUSTER",
-    show_envvar=True,
-    metavar="URL",
-    callback=shared_address,
-    help="Ray cluster: address of its dashboard, http://HEAD:8265.",
-)
 _ONLY_STORE = click.option(
     "--store", "only_store", metavar="STORE", help="Which, if a study is there for several stores."
 )
@@ -74,22 +66,22 @@ def submit(
 
     A study that is running there for the same store is not started twice.
     """
-    from study.jobs import order
+    from study.jobs import make_order
 
     url = _cluster(cluster)
     planned = planned_study(file, yes=yes)
     spec = planned.spec
-    made = order(spec.study, spec.text, store, tracking_uri=tracking_uri, yes=yes, **options)
+    order = make_order(spec.study, spec.text, store, tracking_uri=tracking_uri, yes=yes, **options)
     console = make_console()
     console.print(f"{spec.study}: {size_of(planned)}")
-    _run_there(ctx, url, made, console, without_token=without_token)
+    _run_there(ctx, url, order, console, without_token=without_token)
 
 
 @click.command()
 @click.argument("name")
 @CLUSTER
 @_ONLY_STORE
-@WORKERS
+@OPTIONS["workers"]
 @_WITHOUT_TOKEN
 @click.pass_context
 def resume(
@@ -108,12 +100,13 @@ def resume(
     url, console = _cluster(cluster), make_console()
     client = connect_to_run(url, _warn, without_token=without_token)
     last = standing(client, name, only_store)
-    made = again(client.job(last.job))
-    made = replace(made, workers=workers or made.workers)
-    spec = parse_spec(made.spec, source=f"study {name}, as it was submitted last")
-    check_size(spec, yes=made.yes)
+    order = again(client.job(last.job))
+    if workers is not None:
+        order = replace(order, options={**order.options, "workers": workers})
+    spec = parse_spec(order.spec, source=f"study {name}, as it was submitted last")
+    check_size(spec, yes=order.options.get("yes", False))
     console.print(f"{name}: {size_of(make_plan(spec))}")
-    _run_there(ctx, url, made, console, client=client)
+    _run_there(ctx, url, order, console, client=client)
 
 
 @click.command()
@@ -269,7 +262,7 @@ def list_cluster(cluster: str, *, as_json: bool) -> None:
 def _run_there(
     ctx: click.Context,
     url: str,
-    made: Order,
+    order: Order,
     console: Console,
     *,
     without_token: bool = False,
@@ -280,37 +273,37 @@ def _run_there(
     from study.jobs import submit as submit_study
 
     client = client or connect_to_run(url, _warn, without_token=without_token)
-    done = submit_study(client, made, _warn)
+    done = submit_study(client, order, _warn)
     if done.before is None:
-        console.print(f"{made.study} was submitted to {url} as {done.job_id}")
+        console.print(f"{order.study} was submitted to {url} as {done.job_id}")
     else:
         by = f"{done.before.metadata.get('user')}@{done.before.metadata.get('host')}"
-        console.print(f"{made.study} is running there already, submitted by {by}: attached to {done.job_id}")
+        console.print(f"{order.study} is running there already, submitted by {by}: attached to {done.job_id}")
         if not done.same_file:
             _warn("it was submitted with another file, and goes on with that: for this one, `study stop` it first")
     given = ctx.get_parameter_source("cluster") == click.core.ParameterSource.COMMANDLINE
     where = f" --cluster {url}" if given else ""
     for name, value in (
-        ("follow:", f"study status {made.study}{where}"),
-        ("", f"study logs {made.study} --follow{where}"),
+        ("follow:", f"study status {order.study}{where}"),
+        ("", f"study logs {order.study} --follow{where}"),
         ("cluster:", f"{client.address.url}/#/jobs/{done.job_id}"),
-        ("tracking:", _tracking_page(made)),
+        ("tracking:", _tracking_page(order)),
     ):
         console.print(f"{name:10} {value}", soft_wrap=True)
 
 
-def _tracking_page(made: Order) -> str:
+def _tracking_page(order: Order) -> str:
     """Give MLflow's page of the study; the server's own while it doesn't know the study, or isn't reached from here."""
-    uri = made.tracking_uri
+    uri = order.options.get("tracking_uri")
     if uri is None:
-        return f"where the cluster's own settings say; `study logs {made.study}` ends with the dashboard's address"
+        return f"where the cluster's own settings say; `study logs {order.study}` ends with the dashboard's address"
     if uri == "off":
         return "off: nothing is published"
     if not uri.startswith("http"):
         return f"{without_secret(uri)}, a database: an MLflow server on it, or `study ui` there, shows it"
     from study.tracking import links
 
-    found = links(uri, made.study)
+    found = links(uri, order.study)
     return without_secret(uri) if found is None else found.study
 
 

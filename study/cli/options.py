@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,16 @@ import click
 from click.core import ParameterSource
 
 from study.console import Console
+from study.driver.options import TRAINING_OPTIONS, Options
 from study.errors import InputError
-from study.settings import check_no_secret, confirmed, load_settings
+from study.settings import ENVIRONMENT, check_no_secret, confirmed, flag, load_settings
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C or SIGTERM."""
 
 _PLAIN_WIDTH = 150
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 def _checked(ctx: click.Context, param: click.Parameter, store: str) -> str:
@@ -42,90 +46,76 @@ def shared_address(ctx: click.Context, param: click.Parameter, value: str | None
     return value
 
 
-def _store(check: Callable[..., Any], text: str) -> Callable[..., Any]:
+def setting(name: str, description: str, callback: Callable[..., Any] = shared_address, **more: Any) -> Decorator:
+    """Make a command's option of a setting, which the environment and the settings files can also give.
+
+    Args:
+        name: the setting's name.
+        description: what the command's help says.
+        callback: checks a value.
+        more: other arguments of `click.option`.
+    """
     return click.option(
-        "--store",
-        default="studies",
-        envvar="STUDY_STORE",
-        show_default=True,
-        show_envvar=True,
-        callback=check,
-        help=text,
+        flag(name), envvar=ENVIRONMENT[name], show_envvar=True, callback=callback, help=description, **more
     )
 
 
-def _tracking(unless_given: str) -> Callable[..., Any]:
-    return click.option(
-        "--tracking-uri",
-        envvar="MLFLOW_TRACKING_URI",
-        show_envvar=True,
-        callback=shared_address,
-        help=f"MLflow server, or 'off'. Default: {unless_given}.",
-    )
+_STUDIES: dict[str, Any] = {"default": "studies", "show_default": True}
 
-
-STORE = _store(_checked, "Folder of the studies' results, or its URL: s3://, gs://, az://.")
-TRACKING = _tracking("sqlite inside the store, if that is a folder")
+STORE = setting("store", "Folder of the studies' results, or its URL: s3://, gs://, az://.", _checked, **_STUDIES)
+TRACKING = setting("tracking_uri", "MLflow server, or 'off'. Default: sqlite inside the store, if that is a folder.")
 # The nodes reach what this machine may not.
-CLUSTERS_STORE = _store(shared_address, "Folder or URL of the studies' results, the same for all nodes.")
-CLUSTERS_TRACKING = _tracking("what the cluster's own settings say, or sqlite inside the store")
+CLUSTERS_STORE = setting("store", "Folder or URL of the studies' results, the same for all nodes.", **_STUDIES)
+CLUSTERS_TRACKING = setting(
+    "tracking_uri",
+    "MLflow server, or 'off'. Default: what the cluster's own settings say, or sqlite inside the store.",
+)
+CLUSTER = setting("cluster", "Ray cluster: address of its dashboard, http://HEAD:8265.", metavar="URL")
+OPTUNA_STORAGE = setting(
+    "optuna_storage",
+    "For a search: the database of Optuna's dashboard, or 'off'. Default: sqlite in the store, if that is a folder.",
+)
 YES = click.option("--yes", is_flag=True, help="Allow more than 100,000 trials.")
-ENGINE = click.option("--engine", default="auto", show_default=True, help="auto, or an engine's name.")
-DEVICE = click.option(
-    "--device",
-    type=click.Choice(["auto", "cpu", "cuda"]),
-    default="auto",
-    show_default=True,
-    help="Where packs train.",
-)
-PACK_SIZE = click.option("--pack-size", type=click.IntRange(1), help="Trials in a pack. Default: chosen to fit.")
-WORKERS = click.option(
-    "--workers",
-    type=click.IntRange(1),
-    help="Workers to ask a cluster for; one that grows on demand grows. Default: what it has room for now.",
-)
-PACKS_PER_GPU = click.option(
-    "--packs-per-gpu", type=click.IntRange(1), default=1, show_default=True, help="Packs that share one GPU."
-)
-CHECKPOINT_EVERY_S = click.option(
-    "--checkpoint-every-s",
-    type=click.FloatRange(min=0),
-    default=60.0,
-    show_default=True,
-    help="Seconds of training between checkpoints.",
-)
-SILENT_AFTER_S = click.option(
-    "--silent-after-s",
-    type=click.FloatRange(min=1),
-    default=300.0,
-    show_default=True,
-    help="A worker not heard of for so long is ended, and its packs go on elsewhere.",
-)
-OPTUNA_STORAGE = click.option(
-    "--optuna-storage",
-    envvar="OPTUNA_STORAGE",
-    show_envvar=True,
-    callback=shared_address,
-    help="Of a search: database for Optuna's dashboard, or 'off'. Default: sqlite in the store, if that is a folder.",
-)
-_TRAINING = (
-    YES,
-    ENGINE,
-    DEVICE,
-    PACK_SIZE,
-    WORKERS,
-    PACKS_PER_GPU,
-    CHECKPOINT_EVERY_S,
-    SILENT_AFTER_S,
-    OPTUNA_STORAGE,
-)
 
 
-def training_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options on how a study is trained, wherever that is."""
-    for option in reversed(_TRAINING):
-        command = option(command)
-    return command
+def _click_option(one: Field[Any]) -> Decorator:
+    """Make the command line's option of a field of `Options`."""
+    rules, default = one.metadata, one.default
+    kind: click.ParamType[Any] | None = None
+    if "choices" in rules:
+        kind = click.Choice(rules["choices"])
+    elif "least" in rules:
+        kind = (click.FloatRange if isinstance(default, float) else click.IntRange)(min=rules["least"])
+    return click.option(
+        flag(one.name),
+        type=kind,
+        is_flag=default is False,
+        default=default,
+        show_default=default not in (None, False),
+        help=rules["help"],
+    )
+
+
+OPTIONS = {one.name: _click_option(one) for one in fields(Options) if one.metadata}
+"""What the command line makes of the fields of `Options`, by name."""
+
+
+def together(*options: Decorator) -> Decorator:
+    """Join options of a command into one, in their order."""
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+training_options = together(YES, *(OPTIONS[name] for name in TRAINING_OPTIONS), OPTUNA_STORAGE)
+"""How a study is trained, wherever that is."""
+
+local_options = together(*(option for name, option in OPTIONS.items() if name not in TRAINING_OPTIONS))
+"""What has no meaning for a job of a cluster."""
 
 
 class _NoPandas:
@@ -153,9 +143,6 @@ def leave_out_pandas() -> None:
         pa.array([])  # pyarrow looks once, and remembers
     finally:
         sys.meta_path.remove(finder)
-
-
-CPUS = click.option("--cpus", type=click.IntRange(1), help="Cores of this machine to use. Default: all.")
 
 
 def make_console() -> Console:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,25 +12,25 @@ import click
 from study.addresses import without_secret
 from study.cli.jobs import known_cluster, list_cluster
 from study.cli.options import (
-    CPUS,
-    DEVICE,
-    ENGINE,
     INTERRUPTED,
-    PACK_SIZE,
+    OPTIONS,
     STORE,
     TRACKING,
     YES,
     extension_of,
     leave_out_pandas,
+    local_options,
     make_console,
     needed_tracking,
     planned_study,
     size_of,
     tell_where,
+    together,
     tracking_address,
     training_options,
 )
 from study.driver.heartbeat import in_job
+from study.driver.options import Options
 from study.driver.progress import waiting
 from study.errors import InputError
 
@@ -40,21 +39,12 @@ from study.errors import InputError
 @click.argument("file")
 @STORE
 @YES
-@ENGINE
-@DEVICE
-@CPUS
-@PACK_SIZE
+@OPTIONS["engine"]
+@OPTIONS["device"]
+@OPTIONS["cpus"]
+@OPTIONS["pack_size"]
 @click.option("--quick", is_flag=True, help="Leave out what is measured: engines, packs, memory and time.")
-def plan(
-    file: str,
-    store: str,
-    yes: bool,
-    engine: str,
-    device: str,
-    cpus: int | None,
-    pack_size: int | None,
-    quick: bool,
-) -> None:
+def plan(file: str, store: str, yes: bool, quick: bool, **options: Any) -> None:
     """Say what FILE (a path or a preset's name) asks for, and how long it takes; writes nothing."""
     console = make_console()
     planned = planned_study(file, yes=yes)
@@ -64,13 +54,9 @@ def plan(
 
         console.print(outline.quick(planned, store))
         return
-    # Only now, since engines take seconds to import.
-    from study.driver.options import Options
-
-    options = Options(root=store, tracking_uri=None, engine=engine, device=device, cpus=cpus, pack_size=pack_size)
     with waiting(console, "measuring"):
-        found = _preview(planned, options)
-    console.print(found)
+        description = _preview(planned, Options(root=store, tracking_uri=None, **options))
+    console.print(description)
 
 
 def _preview(planned: Any, options: Any) -> Any:
@@ -84,22 +70,8 @@ def _preview(planned: Any, options: Any) -> Any:
     return preview_search(planned, options)
 
 
-_RUNNING = (
-    click.argument("file"),
-    STORE,
-    TRACKING,
-    training_options,
-    CPUS,
-    click.option("--local", is_flag=True, help="Run packs one after another in this process, for debuggers."),
-    click.option("--address", help="A running Ray cluster. Default: start Ray on this machine."),
-)
-
-
-def _running(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options of those that train a study from here."""
-    for option in reversed(_RUNNING):
-        command = option(command)
-    return command
+_running = together(click.argument("file"), STORE, TRACKING, training_options, local_options)
+"""The options of commands that train a study from here."""
 
 
 @click.command()
@@ -131,17 +103,13 @@ def _run(
     *,
     store: str,
     tracking_uri: str | None,
-    cpus: int | None,
-    local: bool,
-    address: str | None,
     optuna_storage: str | None,
-    **training: Any,
+    **options: Any,
 ) -> None:
     console = make_console()
     console.print(f"{planned.spec.study}: {size_of(planned)}")
     leave_out_pandas()
     # Only now: a mistake in the file is told without what a run needs.
-    from study.driver.options import Options
     from study.run import Ending
     from study.run import run as run_study
 
@@ -151,9 +119,9 @@ def _run(
             f"nothing is published to MLflow: the store at {store} has no database; --tracking-uri names a server",
             style="yellow",
         )
-    options = Options(root=store, tracking_uri=uri, local=local, address=address, cpus=cpus, **training)
-    ending = run_study(planned, options, console, extension_of(planned, store, optuna_storage))
-    tell_where(planned.spec.study, store, options.tracking_uri, console)
+    where = Options(root=store, tracking_uri=uri, **options)
+    ending = run_study(planned, where, console, extension_of(planned, store, optuna_storage))
+    tell_where(planned.spec.study, store, uri, console)
     again = f"study resume {planned.spec.study}" if in_job() else f"study run {file}"
     if ending == Ending.INTERRUPTED:
         console.print(f"interrupted: `{again}` goes on where it stopped", style="yellow")

@@ -1,43 +1,57 @@
-"""Where and how a study runs, as asked for; known before engines and Ray are imported."""
+"""Where and how a study runs: the options of its commands, listed once."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
-from study.store.retry import PATIENCE_S
+from study.errors import PATIENCE_S
+
+
+def _option(default: Any, description: str, **rules: Any) -> Any:
+    """Make a field that is an option of the command line, too.
+
+    Args:
+        default: of both.
+        description: what the command's help says.
+        rules: its ``least`` value, or its ``choices``; ``is_local`` if a job of a cluster isn't given it.
+    """
+    return field(default=default, metadata={"help": description, **rules})
 
 
 @dataclass(frozen=True)
 class Options:
     """Where and how a study runs; nothing here changes a result.
 
+    Fields with a description are options of the command line: what its help says isn't said again here.
+
     Args:
         root: the store's folder, or its URL.
         tracking_uri: of MLflow; None not to publish.
-        engine: name in `ENGINES`, or ``auto``.
-        device: ``cpu``, ``cuda`` or ``auto``.
-        local: run packs one after another in this process.
-        address: of a running Ray cluster; None to start one here.
-        workers: to ask that cluster for; None for as many as it has room for now.
-        cpus: cores of this machine to use; None for all.
-        packs_per_gpu: packs that share one GPU.
-        pack_size: trials in a pack; None to choose.
-        checkpoint_every_s: seconds of training between checkpoints.
-        silent_after_s: seconds without a word after which a worker is given up.
         patience_s: seconds that the store may be away, or the study gone from it.
     """
 
     root: str | Path
     tracking_uri: str | None
-    engine: str = "auto"
-    device: str = "auto"
-    local: bool = False
-    address: str | None = None
-    workers: int | None = None
-    cpus: int | None = None
-    packs_per_gpu: int = 1
-    pack_size: int | None = None
-    checkpoint_every_s: float = 60.0
-    silent_after_s: float = 300.0
+    engine: str = _option("auto", "auto, or an engine's name.")
+    device: str = _option("auto", "Where packs train.", choices=("auto", "cpu", "cuda"))
+    pack_size: int | None = _option(None, "Trials in a pack. Default: chosen to fit.", least=1)
+    workers: int | None = _option(
+        None,
+        "Workers to ask a cluster for; one that grows on demand grows. Default: what it has room for now.",
+        least=1,
+    )
+    packs_per_gpu: int = _option(1, "Packs that share one GPU.", least=1)
+    checkpoint_every_s: float = _option(60.0, "Seconds of training between checkpoints.", least=0)
+    silent_after_s: float = _option(
+        300.0, "A worker not heard of for so long is ended, and its packs go on elsewhere.", least=1
+    )
+    cpus: int | None = _option(None, "Cores of this machine to use. Default: all.", least=1, is_local=True)
+    local: bool = _option(False, "Run packs one after another in this process, for debuggers.", is_local=True)
+    address: str | None = _option(None, "A running Ray cluster. Default: start Ray on this machine.", is_local=True)
     patience_s: float = PATIENCE_S
+
+
+TRAINING_OPTIONS = tuple(one.name for one in fields(Options) if one.metadata and "is_local" not in one.metadata)
+"""The options that say how a study is trained, here or by a job of a cluster."""

@@ -11,7 +11,7 @@ from study.jobs.address import Address, parse_address, token
 from study.jobs.client import Client, connect
 from study.jobs.follow import JobStatus, StopResult, Usage, follow, standing, standings, stop, told, usage
 from study.jobs.rows import Job, Node
-from study.jobs.submit import Order, Submission, again, connect_to_run, order, submit
+from study.jobs.submit import Order, Submission, again, connect_to_run, make_order, submit
 
 __all__ = [
     "Address",
@@ -27,7 +27,7 @@ __all__ = [
     "connect",
     "connect_to_run",
     "follow",
-    "order",
+    "make_order",
     "parse_address",
     "standing",
     "standings",

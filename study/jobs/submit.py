@@ -8,16 +8,18 @@ import re
 import shlex
 import socket
 import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from study.driver.heartbeat import IN_JOB
+from study.driver.options import TRAINING_OPTIONS
 from study.errors import ClusterError, InputError, UnknownStudyError, nearest
 from study.jobs.address import parse_address, token
 from study.jobs.client import Client, TakenError, connect
 from study.jobs.rows import Job, Node
-from study.settings import check_no_secret
+from study.settings import check_no_secret, flag
 from study.visible import uncoloured
 
 STOP_WAIT_S = 120
@@ -28,6 +30,10 @@ _TRIES = 20
 _NODE_ID = "ray.io/node-id"
 
 
+JOB_OPTIONS = ("tracking_uri", *TRAINING_OPTIONS, "optuna_storage", "yes")
+"""The options of `study run` that a job is given, beside the store."""
+
+
 @dataclass(frozen=True, slots=True)
 class Order:
     """A study, and how a cluster is to run it; all that `resume` needs.
@@ -36,68 +42,40 @@ class Order:
         study: its name.
         spec: its file's text.
         store: absolute path or URL.
-        tracking_uri: MLflow server, ``off``, or None for what the cluster's own settings say.
-        engine: name in `ENGINES`, or ``auto``.
-        device: ``cpu``, ``cuda`` or ``auto``.
-        pack_size: trials in a pack; None to choose.
-        workers: to ask the cluster for; None for as many as it has room for.
-        packs_per_gpu: packs that share one GPU.
-        checkpoint_every_s: seconds of training between checkpoints.
-        silent_after_s: seconds without a word after which a worker is given up.
-        optuna_storage: of a search, database for Optuna's dashboard, ``off``, or None for what the cluster's own
-            settings say.
-        yes: whether more than 100,000 trials are meant.
+        options: those of `JOB_OPTIONS` that are given, by name; None stands for what the cluster's own settings say.
     """
 
     study: str
     spec: str
     store: str
-    tracking_uri: str | None = None
-    engine: str = "auto"
-    device: str = "auto"
-    pack_size: int | None = None
-    workers: int | None = None
-    packs_per_gpu: int = 1
-    checkpoint_every_s: float = 60.0
-    silent_after_s: float = 300.0
-    optuna_storage: str | None = None
-    yes: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def entrypoint(self) -> str:
-        """Give the job's command: the driver, and what watches over it.
+        """The job's command: the driver, and what watches over it.
 
         Example:
-            >>> Order("demo", "study: demo", "s3://bucket/studies", yes=True).entrypoint
-            'python -P -m study keep -- run study.yaml --address auto --store s3://bucket/studies --engine auto
-            --device auto --packs-per-gpu 1 --checkpoint-every-s 60.0 --silent-after-s 300.0 --yes'
+            >>> Order("demo", "study: demo", "s3://bucket/studies", {"workers": 4, "yes": True}).entrypoint
+            'python -P -m study keep -- run study.yaml --address auto --store s3://bucket/studies --workers 4 --yes'
         """
-        given = {
-            "--store": self.store,
-            "--tracking-uri": self.tracking_uri,
-            "--engine": self.engine,
-            "--device": self.device,
-            "--pack-size": self.pack_size,
-            "--workers": self.workers,
-            "--packs-per-gpu": self.packs_per_gpu,
-            "--checkpoint-every-s": self.checkpoint_every_s,
-            "--silent-after-s": self.silent_after_s,
-            "--optuna-storage": self.optuna_storage,
-        }
         words = ["python", "-P", "-m", "study", "keep", "--", "run", _FILE, "--address", "auto"]
-        for option, value in given.items():
-            words += [] if value is None else [option, str(value)]
-        return shlex.join([*words, "--yes"] if self.yes else words)
+        words += ["--store", self.store]
+        for name in JOB_OPTIONS:
+            value = self.options.get(name)
+            if value is True:
+                words.append(flag(name))
+            elif value not in (None, False):
+                words += [flag(name), str(value)]
+        return shlex.join(words)
 
     @property
     def metadata(self) -> dict[str, str]:
-        """Give what the job says about itself."""
-        options = {k: v for k, v in asdict(self).items() if k not in ("study", "spec", "store")}
+        """What the job says about itself."""
         return {
             "study": self.study,
             "store": self.store,
             "spec": self.spec,
-            "options": json.dumps(options),
+            "options": json.dumps(dict(self.options)),
             "user": _user(),
             "host": socket.gethostname(),
         }
@@ -118,7 +96,7 @@ class Submission:
     same_file: bool = True
 
 
-def order(study: str, spec: str, store: str, **options: object) -> Order:
+def make_order(study: str, spec: str, store: str, **options: Any) -> Order:
     """Make an order, after a look at what a cluster can't know the meaning of.
 
     Args:
@@ -131,29 +109,25 @@ def order(study: str, spec: str, store: str, **options: object) -> Order:
         InputError: if an address is a relative path, or holds a password.
 
     Example:
-        >>> order("demo", "study: demo", "studies")
+        >>> make_order("demo", "study: demo", "studies")
         Traceback (most recent call last):
         ...
         study.errors.InputError: --store must be a URL or an absolute path for a cluster, which works elsewhere, but
         got 'studies'; set it with --store, STUDY_STORE or in study.toml
     """
-    made = Order(study, spec, store.rstrip("/") or store, **options)  # type: ignore[arg-type]
-    check_no_secret(made.store, "--store")
+    check_no_secret(store, "--store")
     if "://" not in store and not store.startswith("/"):
         raise InputError(
             f"--store must be a URL or an absolute path for a cluster, which works elsewhere, but got {store!r}; "
             "set it with --store, STUDY_STORE or in study.toml"
         )
-    if made.optuna_storage is not None:
-        check_no_secret(made.optuna_storage, "--optuna-storage")
-    if made.tracking_uri is not None:
-        check_no_secret(made.tracking_uri, "--tracking-uri")
-        relative = re.match(r"sqlite:///(?!/)", made.tracking_uri) or "://" not in made.tracking_uri
-        if made.tracking_uri != "off" and relative:
-            raise InputError(
-                f"--tracking-uri must be a server's URL or 'off' for a cluster, but got {made.tracking_uri!r}"
-            )
-    return made
+    for name in ("optuna_storage", "tracking_uri"):
+        if options.get(name) is not None:
+            check_no_secret(options[name], flag(name))
+    uri = options.get("tracking_uri") or "off"
+    if uri != "off" and (re.match(r"sqlite:///(?!/)", uri) or "://" not in uri):
+        raise InputError(f"--tracking-uri must be a server's URL or 'off' for a cluster, but got {uri!r}")
+    return Order(study, spec, store.rstrip("/") or store, options)
 
 
 def connect_to_run(text: str, notify: Callable[[str], None], *, without_token: bool = False) -> Client:
@@ -241,16 +215,15 @@ def again(job: Job) -> Order:
         InputError: if it doesn't tell; then the study's file is needed.
 
     Example:
-        >>> made = Order("demo", "study: demo", "/shared", pack_size=8)
-        >>> again(Job("study-demo-0", "STOPPED", made.metadata, "", None, 0.0, None, None)) == made
+        >>> before = Order("demo", "study: demo", "/shared", {"pack_size": 8})
+        >>> again(Job("study-demo-0", "STOPPED", before.metadata, "", None, 0.0, None, None)) == before
         True
     """
-    known = {field.name for field in fields(Order)} - {"study", "spec", "store"}
     try:
-        options = json.loads(job.metadata["options"])
-        told = {name: options[name] for name in known if name in options}
-        told |= {name: uncoloured(value) for name, value in told.items() if isinstance(value, str)}
-        return order(job.metadata["study"], job.metadata["spec"], job.metadata["store"], **told)
+        stated = json.loads(job.metadata["options"])
+        options = {name: stated[name] for name in JOB_OPTIONS if name in stated}
+        options |= {name: uncoloured(value) for name, value in options.items() if isinstance(value, str)}
+        return make_order(job.metadata["study"], job.metadata["spec"], job.metadata["store"], **options)
     except (KeyError, ValueError, TypeError) as error:
         raise InputError(
             f"job {job.id} doesn't say how it was submitted ({error!r}): submit the study's file again"
@@ -287,9 +260,10 @@ def _away_from_head(nodes: Sequence[Node]) -> dict[str, str] | None:
 def _check_room(order: Order, nodes: Sequence[Node]) -> None:
     """Make sure that packs have room, now or on nodes that they are to bring up: else the driver would fail at once."""
     cpus, gpus = sum(node.cpus for node in nodes), sum(node.gpus for node in nodes)
-    has_room = cpus >= 1 and (order.device != "cuda" or gpus > 0)
-    if order.workers is None and not has_room:
-        wanted = "1 CPU and a GPU" if order.device == "cuda" else "1 CPU"
+    needs_gpu = order.options.get("device") == "cuda"
+    has_room = cpus >= 1 and (gpus > 0 or not needs_gpu)
+    if order.options.get("workers") is None and not has_room:
+        wanted = "1 CPU and a GPU" if needs_gpu else "1 CPU"
         raise InputError(
             f"a pack needs {wanted}, but the cluster has {cpus:g} CPU and {gpus:g} GPU now; if it grows on demand, "
             "say how far: --workers 16"
@@ -297,11 +271,11 @@ def _check_room(order: Order, nodes: Sequence[Node]) -> None:
 
 
 def _warnings(order: Order, nodes: Sequence[Node]) -> list[str]:
-    warnings = []
+    warnings, uri = [], order.options.get("tracking_uri") or ""
     if len(nodes) > 1 and "://" not in order.store:
         warnings.append(f"all {len(nodes)} nodes must see the folder {order.store}: `study doctor` checks that")
-    if len(nodes) > 1 and re.match(r"https?://(localhost|127\.|\[::1\])", order.tracking_uri or ""):
-        warnings.append(f"{order.tracking_uri} is each node's own: only the driver's node will look there")
+    if len(nodes) > 1 and re.match(r"https?://(localhost|127\.|\[::1\])", uri):
+        warnings.append(f"{uri} is each node's own: only the driver's node will look there")
     return warnings
 
 

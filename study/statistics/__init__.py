@@ -13,8 +13,8 @@
     samples           what functions with a name in the plural share: they take many samples at once
 
 Seeds are the sample, and independent. What can't be estimated is None, or NaN in an array: an interval from one value,
-from equal values, or from values outside the law's support. What can't be an observation (NaN, a negative count)
-raises.
+from equal values, or from values outside the distribution's support. A value that can't be an observation (NaN, a
+negative count) raises an error.
 """
 
 from study.statistics.fixed_width import FixedWidth, looks

@@ -8,14 +8,12 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from study.errors import StoreAwayError
+from study.errors import PATIENCE_S, StoreAwayError
 from study.records import Event, Notice, Tick
 from study.words import duration
 
 T = TypeVar("T")
 
-PATIENCE_S = 600.0
-"""How long a store may be away by default."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
 _TICK_S = 1.0
 

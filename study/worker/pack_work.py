@@ -14,10 +14,10 @@ from typing import TypeVar
 
 from study.engine import Training, engine_for
 from study.environment import provenance
-from study.errors import BusyError, DeviceMemoryError, StoreAwayError
+from study.errors import PATIENCE_S, BusyError, DeviceMemoryError, StoreAwayError
 from study.records import Checkpoint, Curve, Event, Notice, Pack, PackDone, PackSplit, Result, Weights
 from study.store import Store, StudyStore
-from study.store.retry import PATIENCE_S, patiently
+from study.store.retry import patiently
 from study.worker.prepare import prepared
 
 T = TypeVar("T")

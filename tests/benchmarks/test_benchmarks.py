@@ -36,7 +36,7 @@ from benchmarks.plain import output, penalty
 from study import statistics
 from study.analysis.aggregate import CellSummary
 from study.console import Console
-from study.driver.resources import Options
+from study.driver.options import Options
 from study.plan.plan import make_plan
 from study.plan.until import Verdict
 from study.run import Ending, run

@@ -165,7 +165,7 @@ def search_of(
         "objectives": tuple(OBJECTIVES[name] for name in objectives),
         "parameters": PARAMETERS,
         "candidates": candidates,
-        "front": frozenset(winners),
+        "front": tuple(winners),
         "rows": {number: row for row, number in enumerate(winners)},
         "importance": dict.fromkeys(objectives, shares),
         "trials": sum(candidate.seeds for candidate in candidates),

@@ -14,7 +14,7 @@ from study.addresses import holds_secret, page_of, said_of, without_secret
 from study.cli import main
 from study.errors import InputError, StudyError, TrackingError
 from study.jobs import parse_address
-from study.jobs.submit import order
+from study.jobs.submit import make_order
 from study.search import storage
 from study.settings import Setting, check_no_secret, confirmed
 from study.store import Store
@@ -81,7 +81,7 @@ def test_no_error_repeats_a_secret(address):
     assert is_clean(error_of(lambda: parse_address(address)))
     if "@" in address:  # without a scheme, what has none is taken for a folder
         assert is_clean(error_of(lambda: parse_address("a" + address.partition("//")[2])))
-    assert is_clean(error_of(lambda: order("a", "a", "/a", tracking_uri=address)))
+    assert is_clean(error_of(lambda: make_order("a", "a", "/a", tracking_uri=address)))
     assert is_clean(error_of(lambda: confirmed("cluster", Setting(address, Path("study.toml"), confirmed=False))))
     with pytest.raises(TrackingError) as caught, reached(address):
         raise ValueError(f"Failed to parse: {address}")

@@ -16,7 +16,8 @@ import torch
 
 from study.cluster import Capacity
 from study.console import Console
-from study.driver.resources import Options, Slots, slots_of_cluster
+from study.driver.options import Options
+from study.driver.resources import Slots, slots_of_cluster
 from study.engine import ENGINES, Training
 from study.engine.torch.engine import TorchEngine
 from study.errors import BusyError, ClusterError, InputError, StudyError, StudyGoneError

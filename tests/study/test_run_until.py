@@ -19,7 +19,7 @@ from study import statistics
 from study.arrow import table_results
 from study.console import Console
 from study.driver.estimate import preview
-from study.driver.resources import Options
+from study.driver.options import Options
 from study.engine import ENGINES
 from study.plan.plan import Plan, make_plan
 from study.plan.until import extended

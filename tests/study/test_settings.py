@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, fields
+import shlex
 from pathlib import Path
 
 import pytest
@@ -10,9 +10,10 @@ from click.testing import CliRunner
 
 from study.addresses import holds_secret, without_secret
 from study.cli import main
-from study.driver.resources import Options
+from study.driver.options import TRAINING_OPTIONS, Options
 from study.errors import InputError
-from study.jobs import Order
+from study.jobs import Order, make_order
+from study.jobs.submit import JOB_OPTIONS
 from study.settings import check_no_secret, load_settings, user_file
 
 
@@ -185,18 +186,36 @@ def test_a_tracking_server_has_to_be_confirmed(here):
         assert "is another machine" not in done.output
 
 
+def parsed(command: str, words: list[str]) -> dict[str, object]:
+    """Return a command's options, parsed from words and the defaults."""
+    return main.commands[command].make_context(command, words).params
+
+
 def test_defaults_are_the_same_wherever_a_study_runs():
-    """`run`, `submit`, what runs here and what a cluster is ordered to run share options, with the same defaults."""
-    run_, submit_ = (main.commands[name].make_context(name, ["demo"]).params for name in ("run", "submit"))
-    here, ordered = (
-        {field.name: field.default for field in fields(kind) if field.default is not MISSING}
-        for kind in (Options, Order)
-    )
-    shared = set(here) & set(ordered)
-    assert len(shared) == 7
-    for given in (ordered, run_, submit_):
-        assert {name: given[name] for name in shared} == {name: here[name] for name in shared}
-    assert run_["yes"] is submit_["yes"] is ordered["yes"] is False
+    """`run`, `submit` and the job of a cluster have the same defaults, those of what runs here."""
+    words = {"run": ["demo"], "submit": ["demo"]}
+    order = Order("demo", "study: demo", "/shared", parsed("submit", words["submit"]))
+    words["job"] = shlex.split(order.entrypoint.partition(" run ")[2])
+    here, job = Options(root="/shared", tracking_uri=None), parsed("run", words["job"])
+    assert len(TRAINING_OPTIONS) == 7
+    for params in (parsed("run", words["run"]), order.options, job):
+        assert {name: params[name] for name in TRAINING_OPTIONS} == {
+            name: getattr(here, name) for name in TRAINING_OPTIONS
+        }
+        assert params["yes"] is False
+
+
+def test_a_job_is_given_all_that_was_submitted():
+    """Options of a submission reach the job's command unchanged, whatever their type."""
+    given = {
+        "tracking_uri": "http://127.0.0.1:5000", "engine": "torch", "device": "cuda", "pack_size": 8, "workers": 3,
+        "packs_per_gpu": 2, "checkpoint_every_s": 0.5, "silent_after_s": 10.0, "optuna_storage": "off", "yes": True,
+    }  # fmt: skip
+    assert list(given) == list(JOB_OPTIONS)
+    order = make_order("demo", "study: demo", "/shared/my studies", **given)
+    job = parsed("run", shlex.split(order.entrypoint.partition(" run ")[2]))
+    assert {name: job[name] for name in given} == given
+    assert (job["store"], job["address"], job["file"]) == ("/shared/my studies", "auto", "study.yaml")
 
 
 @pytest.mark.parametrize(

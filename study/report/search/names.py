@@ -151,7 +151,7 @@ def selected(search: SearchFindings, most: int) -> Sequence[Candidate]:
     """
     if len(search.candidates) <= most:
         return search.candidates
-    special = search.front | search.rows.keys()
+    special = {*search.front, *search.rows}
     best = [c for c in search.candidates if c.number in special][:most]
     others = [c for c in search.candidates if c.number not in special]
     room = most - len(best)

@@ -249,7 +249,7 @@ def test_a_study_that_finds_no_room_is_not_submitted(two_nodes):
     """A cluster without GPUs is not sent a study that insists on one, unless it is told how far to grow."""
     client = two_nodes.client
     with pytest.raises(InputError, match=r"1 CPU and a GPU, but the cluster has 2 CPU and 0 GPU now; .*--workers 16"):
-        submit(client, Order("roomless", "study: roomless", "/a", device="cuda"), print)
+        submit(client, Order("roomless", "study: roomless", "/a", {"device": "cuda"}), print)
     assert not [job for job in client.jobs() if job.metadata.get("study") == "roomless"]
 
 

@@ -19,7 +19,7 @@ def test_an_idle_cluster_that_grows_has_to_be_told_how_far():
     asleep = [node(cpus=0)]
     with pytest.raises(InputError, match=r"has 0 CPU and 0 GPU now; .* --workers 16"):
         _check_room(Order("demo", "study: demo", "/shared"), asleep)
-    _check_room(Order("demo", "study: demo", "/shared", workers=16), asleep)
+    _check_room(Order("demo", "study: demo", "/shared", {"workers": 16}), asleep)
     _check_room(Order("demo", "study: demo", "/shared"), [*asleep, node(cpus=4)])
 
 
@@ -27,6 +27,6 @@ def test_gpus_are_room_of_their_own():
     """Who insists on GPUs is refused where there are only cores, and isn't where there is a GPU."""
     cores = [node(cpus=0), node(cpus=8)]
     with pytest.raises(InputError, match="1 CPU and a GPU, but the cluster has 8 CPU and 0 GPU"):
-        _check_room(Order("demo", "study: demo", "/shared", device="cuda"), cores)
-    _check_room(Order("demo", "study: demo", "/shared", device="cuda", workers=2), cores)
-    _check_room(Order("demo", "study: demo", "/shared", device="cuda"), [*cores, node(cpus=8, gpus=1)])
+        _check_room(Order("demo", "study: demo", "/shared", {"device": "cuda"}), cores)
+    _check_room(Order("demo", "study: demo", "/shared", {"device": "cuda", "workers": 2}), cores)
+    _check_room(Order("demo", "study: demo", "/shared", {"device": "cuda"}), [*cores, node(cpus=8, gpus=1)])

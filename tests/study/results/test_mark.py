@@ -19,15 +19,6 @@ from study.tracking import default_uri
 # Warnings of MLflow and what it imports are theirs to mend.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-SPEC = """
-study: little
-task: {name: simple}
-models: [NMU, NAC-mul]
-seeds: 3
-fixed: {batch_size: 16}
-protocol: {iterations: 40, evaluate_every: 10, evaluation_rows: 50}
-"""
-
 
 def run(folder: Path) -> None:
     words = [
@@ -41,17 +32,14 @@ def run(folder: Path) -> None:
     ]
     result = CliRunner().invoke(main, words)
     assert result.exit_code == 0, result.output
-    assert "trials in 2 cells" in result.output
-    assert "of 6 trials" in result.output  # the finding is printed, whether or not anything was made again
+    assert "trials in 4 cells" in result.output
+    assert "of 12 trials" in result.output  # the finding is printed, whether or not anything was made again
 
 
-@pytest.fixture(scope="module")
-def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a folder with a study that is done, reported and published."""
-    folder = tmp_path_factory.mktemp("here")
-    (folder / "little.yaml").write_text(SPEC)
-    run(folder)
-    return folder
+@pytest.fixture
+def here(finished_study: Path) -> Path:
+    """Return the folder of a study that is done, reported and published."""
+    return finished_study
 
 
 def written(here: Path) -> dict[str, tuple[int, bytes]]:
@@ -132,7 +120,7 @@ def test_what_mlflow_lost_is_published_again(here):
     run(here)
     assert is_current(here)
     runs = "SELECT COUNT(*) FROM runs WHERE lifecycle_stage = 'active' AND status = 'FINISHED'"
-    assert asked(here, runs) == [(7,)]  # one a trial, and the study's own
+    assert asked(here, runs) == [(13,)]  # one a trial, and the study's own
 
 
 def test_a_server_is_asked_itself(here):

@@ -299,7 +299,7 @@ def test_several_objectives_make_a_front(kept):
         rate, time = values[number]
         assert not any(r >= rate and t <= time and (r, t) != (rate, time) for r, t in values.values())
     assert 1 <= len(record.winners) <= 3
-    assert set(record.winners) <= findings.front
+    assert set(record.winners) <= set(findings.front)
 
 
 def test_importance_names_what_matters(kept):

@@ -15,7 +15,7 @@ def draw(report: Report) -> list[Drawn]:
     Of a search that goes on, only how it goes: its rows are candidates, most of them bad, and none confirmed.
     """
     rows, search = report.rows, report.search
-    found = [
+    figures = [
         history.draw(search, rows),
         front.draw(search, rows),
         importance.draw(search),
@@ -24,8 +24,8 @@ def draw(report: Report) -> list[Drawn]:
     ]
     if search is None or search.is_over:
         has_seconds = any(s.solved_at_s_mean is not None for s in rows.summaries)
-        found = [
-            *found,
+        figures = [
+            *figures,
             panels.draw(rows, report.against),
             panels.draw(rows, report.against, SECONDS) if has_seconds else None,
             survival.draw(rows),
@@ -34,4 +34,4 @@ def draw(report: Report) -> list[Drawn]:
             gates.draw(rows, report.gates),
             weights.draw(rows, report.weights),
         ]
-    return [figure for figure in found if figure is not None]
+    return [figure for figure in figures if figure is not None]

@@ -1,20 +1,15 @@
-"""What figures share: where rows stand on the x axis, logarithmic axes, how curves look, the legend."""
+"""What figures share: where rows stand on the x axis, logarithmic axes, how curves look."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from itertools import pairwise
 from typing import Any
 
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
-from matplotlib.textpath import text_to_path
 from matplotlib.ticker import NullLocator
 
 from study import words
@@ -22,7 +17,8 @@ from study.analysis import series
 from study.analysis.comparison import Reference
 from study.analysis.rows import ResultRows
 from study.analysis.summary import Summary
-from study.report.figures.style import INK, MARKERS, PALETTE, PAPER, STYLE, WIDTH_IN, plain
+from study.report.figures import texts
+from study.report.figures.style import INK, MARKERS, PALETTE, PAPER
 
 Units = tuple[tuple[float, str], ...]
 """From large to small: so many, and their name."""
@@ -30,11 +26,8 @@ ITERATIONS: Units = ((1e6, "10⁶ iterations"), (1e3, "10³ iterations"), (1.0, 
 
 _TO_SCALE = ("hidden_size", "input_size")
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-_LONGEST_NAME, _LONGEST_LABEL, _LONGEST_TICK = 90, 30, 24
-_MOST_NAMES, _MOST_SLANTED = 20, 10
+_MOST_NAMES = 20
 """On the x axis of a panel."""
-_HANDLE_LENGTH, _HANDLE_GAP, _COLUMN_GAP = 2.2, 0.8, 2.0
-"""Of a legend, in letters' heights."""
 
 
 @dataclass(frozen=True)
@@ -53,26 +46,14 @@ class Across:
     ticks: Mapping[float, str]
     is_numeric: bool
 
-    def label(self, axes: Axes, width_in: float) -> None:
-        """Write the axis; of numbers, as many as fit into its width."""
+    def label(self, axes: Axes, width_in: float) -> float:
+        """Write the axis of a panel of about this width; give the height that upright names take, in inches."""
         at = sorted(self.ticks)
-        names = [plain(_shortened(self.ticks[position], _LONGEST_TICK)) for position in at]
-        needed = sum(width_pt(name) + 4 for name in names) / (72 * width_in)
-        if self.is_numeric:
-            every = max(1, math.ceil(needed))
-            axes.set_xticks(at[::every], names[::every])
-        else:
-            axes.set_xticks(at, names)
-            if len(names) > _MOST_SLANTED:
-                axes.tick_params(axis="x", rotation=90, labelsize=6)
-            elif needed > 1:
-                axes.tick_params(axis="x", rotation=40)
-                for label in axes.get_xticklabels():
-                    label.set_horizontalalignment("right")
-        if self.key != "model":
-            axes.set_xlabel(plain(_shortened(words.title(self.key), _LONGEST_LABEL)))
         spare = 0.5 * min((b - a for a, b in pairwise(at)), default=1.0)
         axes.set_xlim(at[0] - spare, at[-1] + spare)
+        if self.key != "model":
+            axes.set_xlabel(texts.fit(words.title(self.key), width_in))
+        return texts.x_ticks(axes, self.ticks, width_in, is_numeric=self.is_numeric)
 
     def dodge(self, slots: int) -> float:
         """Give the distance between neighbouring curves' points, so that intervals don't hide each other."""
@@ -86,10 +67,10 @@ def across(rows: ResultRows) -> Across:
     levels = series.levels(rows, x)
     is_numeric = all(level is None or isinstance(level, int | float) for level in levels) and len(levels) > 1
     to_scale = x in _TO_SCALE and None not in levels
-    shown = levels if is_numeric else levels[:_MOST_NAMES]
-    at = {level: float(level) if to_scale else float(rank) for rank, level in enumerate(shown)}
+    places = levels if is_numeric else levels[:_MOST_NAMES]
+    at = {level: float(level) if to_scale else float(rank) for rank, level in enumerate(places)}
     positions = tuple(at.get(rows.value(row, x), math.nan) for row in range(len(rows.summaries)))
-    return Across(x, positions, {at[level]: words.show_value(x, level) for level in shown}, is_numeric)
+    return Across(x, positions, {at[level]: words.show_value(x, level) for level in places}, is_numeric)
 
 
 def curve_style(slot: int, *, is_line: bool) -> dict[str, Any]:
@@ -112,8 +93,8 @@ def curve_style(slot: int, *, is_line: bool) -> dict[str, Any]:
 
 def half_filled(style: Mapping[str, Any]) -> dict[str, Any]:
     """Empty half of a marker: that of a row that lacks trials."""
-    kept = {name: style[name] for name in ("color", "marker", "markersize", "markeredgewidth")}
-    return kept | {"linestyle": "none", "fillstyle": "left", "markerfacecoloralt": PAPER, "zorder": 4}
+    marker = {name: style[name] for name in ("color", "marker", "markersize", "markeredgewidth")}
+    return marker | {"linestyle": "none", "fillstyle": "left", "markerfacecoloralt": PAPER, "zorder": 4}
 
 
 def neutral() -> dict[str, Any]:
@@ -124,58 +105,12 @@ def neutral() -> dict[str, Any]:
 def handle(name: str, style: Mapping[str, Any]) -> Line2D:
     """Make a legend's entry."""
     error_bars = ("elinewidth", "capsize", "capthick")
-    return Line2D([], [], label=plain(name), **{key: value for key, value in style.items() if key not in error_bars})
-
-
-def legend(figure: Figure, handles: Sequence[Artist]) -> None:
-    """Put the legend under the figure, to be read row by row, each as long as fits; no handles, no legend."""
-    if not handles:
-        return
-    columns = legend_columns(handles)
-    # Legends are filled column by column.
-    by_column = [entry for column in range(columns) for entry in handles[column::columns]]
-    figure.legend(
-        handles=by_column,
-        labels=[_shortened(str(entry.get_label()), _LONGEST_NAME) for entry in by_column],
-        loc="outside lower center",
-        ncols=columns,
-        frameon=False,
-        handlelength=_HANDLE_LENGTH,
-        handletextpad=_HANDLE_GAP,
-        columnspacing=_COLUMN_GAP,
-    )
-
-
-def legend_columns(handles: Sequence[Artist]) -> int:
-    """Find the columns that need the fewest rows of the page's width, all about equally full."""
-    around = STYLE["legend.fontsize"] * (_HANDLE_LENGTH + _HANDLE_GAP + _COLUMN_GAP)
-    widths = [around + width_pt(_shortened(str(entry.get_label()), _LONGEST_NAME)) for entry in handles]
-    for rows in range(1, len(widths)):
-        columns = -(-len(widths) // rows)
-        if sum(max(widths[column::columns]) for column in range(columns)) <= 72 * WIDTH_IN:
-            return columns
-    return 1
-
-
-def legend_in(handles: Sequence[Artist]) -> float:
-    """Give the height that a legend takes."""
-    return 0.08 + 0.155 * -(-len(handles) // legend_columns(handles)) if handles else 0.0
-
-
-def _shortened(name: str, most: int) -> str:
-    return name if len(name) <= most else f"{name[: most - 1]}…"
-
-
-@cache
-def width_pt(text: str, weight: str = "normal") -> float:
-    """Measure a name in a legend, on an axis or, bold, over a panel."""
-    letters = FontProperties(family=STYLE["font.family"], size=STYLE["legend.fontsize"], weight=weight)
-    return float(text_to_path.get_text_width_height_descent(text, letters, False)[0])
+    return Line2D([], [], label=name, **{key: value for key, value in style.items() if key not in error_bars})
 
 
 def unit(largest: float, units: Units = ITERATIONS) -> tuple[float, str]:
     """Choose what numbers up to some largest are told in."""
-    return next((found for found in units if largest >= found[0]), units[-1])
+    return next((unit for unit in units if largest >= unit[0]), units[-1])
 
 
 def logarithmic(axes: Axes, low: float, high: float) -> None:
@@ -208,7 +143,7 @@ def power_of_ten(power: int) -> str:
 
 def count(of: Summary | Reference) -> str:
     """Say how many of how many trials were solved, and how many there should be, if there are fewer."""
-    told = f"{of.solved} of {of.finished}"
+    text = f"{of.solved} of {of.finished}"
     if of.complete:
-        return told
-    return f"{told} so far; {of.seeds} planned" if isinstance(of, Summary) else f"{told} so far"
+        return text
+    return f"{text} so far; {of.seeds} planned" if isinstance(of, Summary) else f"{text} so far"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,7 +88,7 @@ class Dot:
     x: float
     name: str
     of: Summary | Reference
-    shown: Panels
+    points: Panels
 
 
 @dataclass(frozen=True)
@@ -135,13 +135,13 @@ def lines(rows: ResultRows, against: Comparisons | None, clock: Clock) -> Lines:
     everything: list[Summary | Reference] = [*rows.summaries, *beside.values()]
     longest = max((t for of in everything if (t := clock.time(of)[0]) is not None), default=0.0)
     unit = axes_of.unit(longest, clock.units)
-    found = series.split(rows, x.key)
-    facets = tuple(dict.fromkeys(curve.facet for curve in found))[:MOST_FACETS]
-    names = tuple(dict.fromkeys(curve.name for curve in found))[:MOST_CURVES]
+    curves = series.split(rows, x.key)
+    facets = tuple(dict.fromkeys(curve.facet for curve in curves))[:MOST_FACETS]
+    names = tuple(dict.fromkeys(curve.name for curve in curves))[:MOST_CURVES]
     each = 2 if beside else 1
     step = x.dodge(len(names) * each)
-    drawn: list[Line] = []
-    for curve in found:
+    result: list[Line] = []
+    for curve in curves:
         if curve.facet not in facets or curve.name not in names:
             continue
         slot = names.index(curve.name)
@@ -154,14 +154,11 @@ def lines(rows: ResultRows, against: Comparisons | None, clock: Clock) -> Lines:
             for to, row in at
             if row in beside
         ]
-        drawn.append(Line(curve.facet, style, tuple(here)))
+        result.append(Line(curve.facet, style, tuple(here)))
         if there:
-            drawn.append(Line(curve.facet, style | beside_style(x), tuple(there)))
-    return Lines(x, unit, source, names, facets, tuple(drawn), _count(drawn))
-
-
-def _count(drawn: Sequence[Line]) -> int:
-    return sum(isinstance(dot.of, Summary) for line in drawn for dot in line.dots)
+            result.append(Line(curve.facet, style | beside_style(x), tuple(there)))
+    count = sum(isinstance(dot.of, Summary) for line in result for dot in line.dots)
+    return Lines(x, unit, source, names, facets, tuple(result), count)
 
 
 def beside_style(x: Across) -> dict[str, Any]:

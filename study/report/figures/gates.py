@@ -11,7 +11,7 @@ from matplotlib.patches import Patch
 
 from study.analysis.rows import ResultRows
 from study.analysis.trial_details import Gates
-from study.report.figures.multiples import MOST_PANELS, MOST_TIPS, label, left_out, panels, part_of, sampled
+from study.report.figures.multiples import MOST_PANELS, MOST_TIPS, grid, left_out, part_of, sampled
 from study.report.figures.style import PALETTE, STYLE, Drawn, Tips
 
 _BINS = 20
@@ -28,17 +28,18 @@ def draw(rows: ResultRows, gates: Sequence[Gates]) -> Drawn | None:
     Returns:
         None where there are none.
     """
-    found = [one for one in gates if np.isfinite(one.values).any()]
-    if not found:
+    present = [one for one in gates if np.isfinite(one.values).any()]
+    if not present:
         return None
-    shown = found[:MOST_PANELS]
+    first = present[:MOST_PANELS]
     tips = Tips()
     with mpl.rc_context(STYLE):
-        titles = [f"{rows.name(one.row)}, {one.layer}" for one in shown]
+        titles = [f"{rows.name(one.row)}, {one.layer}" for one in first]
         handles = [Patch(color=colour, linewidth=0, label=name) for _, name, colour in _OUTCOMES]
-        figure, grid = panels(titles, handles, height_in=1.9 if len(shown) < 4 else 1.4)
+        height = 1.9 if len(first) < 4 else 1.4
+        figure, panels = grid(titles, height, handles, x="mean gate (1: adds)", y="share of gates")
         edges = np.linspace(0, 1, _BINS + 1)
-        for axes, title, one in zip(grid, titles, shown, strict=True):
+        for axes, title, one in zip(panels, titles, first, strict=True):
             foot = np.zeros(_BINS)
             total = np.isfinite(one.values).sum()
             for is_solved, name, colour in _OUTCOMES:
@@ -48,27 +49,26 @@ def draw(rows: ResultRows, gates: Sequence[Gates]) -> Drawn | None:
                     text = f"{title}, gates from {edges[i]:.2f} to {edges[i + 1]:.2f}: {counts[i]} of {total}, {name}"
                     tips.add_field(axes, edges[i], foot[i], edges[i + 1], foot[i] + counts[i] / total, text)
                 foot = foot + counts / total
-        grid[0].set_xlim(-0.02, 1.02)
-        grid[0].set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
-        grid[0].set_ylim(0, None)
-        label(grid, "mean gate (1: adds)", "share of gates")
-    caption = _caption(shown) + part_of(rows, (one.row for one in shown)) + left_out(len(shown), len(found))
+        panels[0].set_xlim(-0.02, 1.02)
+        panels[0].set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
+        panels[0].set_ylim(0, None)
+    caption = _caption(first) + part_of(rows, (one.row for one in first)) + left_out(len(first), len(present))
     return Drawn("gates", "Gates", caption, figure, tips)
 
 
 def count(gates: Gates, *, is_solved: bool) -> npt.NDArray[np.int64]:
     """Count the gates of solved, or of the other, trials in each bin of [0, 1]; those that are no number in none."""
-    chosen = gates.values[gates.solved == is_solved]
-    return np.histogram(chosen[np.isfinite(chosen)], _BINS, (0, 1))[0]
+    values = gates.values[gates.solved == is_solved]
+    return np.histogram(values[np.isfinite(values)], _BINS, (0, 1))[0]
 
 
-def _caption(shown: Sequence[Gates]) -> str:
-    over = max(one.validation_rows for one in shown)
+def _caption(gates: Sequence[Gates]) -> str:
+    over = max(one.validation_rows for one in gates)
     text = (
         f"Gates when training ended, each the mean over the first {over:,} validation rows of one output of one trial: "
         "histograms, the trials that solved the task below the others. A gate of 1 takes the path that adds, one of 0 "
         "the path that multiplies."
     )
-    missing = sum(int((~np.isfinite(one.values)).sum()) for one in shown)
+    missing = sum(int((~np.isfinite(one.values)).sum()) for one in gates)
     text += f" Not shown are {missing:,} gates of trials that diverged." if missing else ""
-    return text + sampled((one.trials, one.of) for one in shown)
+    return text + sampled((one.trials, one.of) for one in gates)

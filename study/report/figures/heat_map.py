@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,29 +16,31 @@ from study import words
 from study.analysis import series
 from study.analysis.rows import ResultRows
 from study.analysis.summary import Summary
-from study.report.figures.axes import count, width_pt
+from study.report.figures import texts
+from study.report.figures.axes import count
 from study.report.figures.multiples import (
+    FIELD_PT,
     MOST_PANELS,
     MOST_TIPS,
     colour_scale,
     columns,
     fields,
+    grid,
     heading,
-    label,
     left_out,
-    place,
-    title_in,
+    write,
 )
 from study.report.figures.style import INK, PAPER, STYLE, WIDTH_IN, Drawn, Tips, plain, text_on
 
 _COLOURS = "viridis"
-_WRITTEN_PT = 6.0
-_LETTER_PT = 0.62 * _WRITTEN_PT
-_SCALE_IN, _GAP_IN, _BELOW_IN = 0.6, 0.15, 0.4
+_LETTER_IN = 0.62 * FIELD_PT / 72
+_AROUND_IN, _GAP_IN, _SCALE_IN = 0.9, 0.12, 0.09
+"""About what the layout leaves left and right of all panels, but for names, and between panels."""
 _HIGHEST_IN, _WIDEST_IN = 0.28, 1.2
 """Of a field."""
 _TALLEST_IN = 3.0
 """Of a panel."""
+_LINE_IN = 0.1
 _LACKING = "†"
 
 
@@ -57,8 +60,8 @@ class _Plane:
     def names(self) -> tuple[list[str], list[str]]:
         """Write the values for people."""
         return (
-            [plain(words.show_value(self.x, level)) for level in self.across],
-            [plain(words.show_value(self.y, level)) for level in self.up],
+            [words.show_value(self.x, level) for level in self.across],
+            [words.show_value(self.y, level) for level in self.up],
         )
 
 
@@ -78,23 +81,24 @@ def draw(rows: ResultRows) -> Drawn | None:
     combinations: dict[str, list[int]] = {}
     for row in range(len(rows.summaries)):
         combinations.setdefault(rows.name(row, rest), []).append(row)
-    shown = dict(list(combinations.items())[:MOST_PANELS])
-    summaries = [rows.summaries[row] for members in shown.values() for row in members]
-    places = len(shown) * len(plane.across) * len(plane.up)
-    needed = max(len(_text(summary)) for summary in summaries) * _LETTER_PT
+    first = dict(list(combinations.items())[:MOST_PANELS])
+    summaries = [rows.summaries[row] for members in first.values() for row in members]
+    places = len(first) * len(plane.across) * len(plane.up)
+    text_width_in = max(len(_text(summary)) for summary in summaries) * _LETTER_IN
     tips = Tips()
     with mpl.rc_context(STYLE):
-        figure, grid, field_pt = _begin(list(shown), plane, needed)
-        for axes, members in zip(grid, shown.values(), strict=True):
-            _fill(axes, rows, members, plane, is_written=field_pt >= needed)
+        figure, panels, field_in = _begin(list(first), plane, text_width_in)
+        is_written = field_in >= text_width_in
+        for axes, members in zip(panels, first.values(), strict=True):
+            _fill(axes, rows, members, plane, is_written=is_written)
             for row in members[: MOST_TIPS - len(tips.marks)]:
                 x, y = plane.place(rows, row)
                 tips.add_field(axes, x - 0.5, y - 0.5, x + 0.5, y + 0.5, _tip(rows, row))
     return Drawn(
         "heat-map",
         f"Success rate over {words.title(plane.x)} and {words.title(plane.y)}",
-        _caption(summaries, is_written=field_pt >= needed, is_full=len(summaries) == places)
-        + left_out(len(shown), len(combinations)),
+        _caption(summaries, is_written=is_written, is_full=len(summaries) == places)
+        + left_out(len(first), len(combinations)),
         figure,
         tips,
     )
@@ -114,36 +118,32 @@ def _is_number(level: Any) -> bool:
     return level is None or (isinstance(level, int | float) and not isinstance(level, bool))
 
 
-def _begin(titles: Sequence[str], plane: _Plane, needed_pt: float) -> tuple[Figure, list[Axes], float]:
-    """Place the panels, the names of their axes and the scale; give the width of a field, too."""
+def _begin(titles: Sequence[str], plane: _Plane, text_width_in: float) -> tuple[Figure, list[Axes], float]:
+    """Make the panels, the names of their axes and the scale; give about how wide a field is, too."""
     names = plane.names()
-    left = 0.25 + max(map(width_pt, names[1])) / 72
-    wanted_pt = max(needed_pt, 4 + max(map(width_pt, names[0])))
-    across, field = _columns(len(titles), len(plane.across), wanted_pt / 72, WIDTH_IN - left - _SCALE_IN)
+    room = WIDTH_IN - _AROUND_IN - max(map(texts.width_of, names[1]))
+    wanted = max(text_width_in, 0.06 + max(map(texts.width_of, names[0])))
+    across, field = _columns(len(titles), len(plane.across), wanted, room)
     width, height = field * len(plane.across), min(_HIGHEST_IN * len(plane.up), _TALLEST_IN)
-    above = 0.08 + max(title_in(title, width) for title in titles)
-    figure = Figure(figsize=(WIDTH_IN, -(-len(titles) // across) * (above + height) + _BELOW_IN))
-    grid: list[Axes] = []
-    for number, title in enumerate(titles):
-        at = left + number % across * (width + _GAP_IN), number // across * (above + height) + above
-        axes = place(figure, *at, width, height, grid[0] if grid else None)
-        heading(axes, title, width)
+    figure, panels = grid([""] * len(titles), height, across=across, x=words.title(plane.x), y=words.title(plane.y))
+    down = -(-len(titles) // across)
+    above = max(heading(axes, title, width) for axes, title in zip(panels, titles, strict=True))
+    figure.set_figheight(figure.get_figheight() + down * above)
+    # Few fields are no wider than their texts need: the rest of the page stays empty.
+    share = 1 - (room - across * (width + _GAP_IN)) / WIDTH_IN
+    figure.set_layout_engine("constrained", rect=(0, 0, share, 1))
+    for axes in panels:
         axes.spines[:].set_visible(False)
         axes.grid(False)
-        axes.tick_params(length=0, labelleft=number % across == 0, labelbottom=number + across >= len(titles))
-        grid.append(axes)
-    grid[0].set_xlim(-0.5, len(plane.across) - 0.5)
-    grid[0].set_ylim(-0.5, len(plane.up) - 0.5)
-    every_x, every_y = (
-        max(1, -(-int(size_pt) // int(72 * extent / len(levels) + 1)))
-        for size_pt, extent, levels in ((wanted_pt, width, names[0]), (7.0, height, names[1]))
-    )
-    grid[0].set_xticks(range(0, len(names[0]), every_x), names[0][::every_x])
-    grid[0].set_yticks(range(0, len(names[1]), every_y), names[1][::every_y])
-    label(grid, plain(words.title(plane.x)), plain(words.title(plane.y)), across)
-    scale = place(figure, left + across * (width + _GAP_IN), above, 0.09, max(height, 0.6))
-    colour_scale(scale, mpl.colormaps[_COLOURS], (0.0, 1.0), "success rate")
-    return figure, grid, 72 * field
+        axes.tick_params(length=0)
+    panels[0].set_xlim(-0.5, len(plane.across) - 0.5)
+    panels[0].set_ylim(-0.5, len(plane.up) - 0.5)
+    texts.x_ticks(panels[0], dict(enumerate(names[0])), width, is_numeric=True)
+    every = math.ceil(_LINE_IN * len(names[1]) / height)
+    panels[0].set_yticks(range(0, len(names[1]), every), list(map(plain, names[1][::every])))
+    bar: Any = {"ax": panels, "pad": _GAP_IN / width / across, "aspect": down * (height + above) / _SCALE_IN}
+    colour_scale(figure, mpl.colormaps[_COLOURS], (0.0, 1.0), "success rate", **bar)
+    return figure, panels, field
 
 
 def _columns(panels: int, levels: int, wanted: float, room: float) -> tuple[int, float]:
@@ -166,8 +166,7 @@ def _fill(axes: Axes, rows: ResultRows, members: Sequence[int], plane: _Plane, *
         rates[y, x] = np.nan if rate is None else rate
         if is_written:
             colour = INK if rate is None else text_on(colours(rate))
-            text = axes.text(x, y, _text(summary), color=colour, fontsize=_WRITTEN_PT)
-            text.set(horizontalalignment="center", verticalalignment="center_baseline")
+            write(axes, x, y, _text(summary), colour)
     fields(axes, rates, colours, (0.0, 1.0), edgecolor=PAPER, linewidth=0.8)
 
 

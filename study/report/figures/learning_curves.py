@@ -17,7 +17,7 @@ from study import words
 from study.analysis.learning import QUANTILES, LearningCurve
 from study.analysis.rows import ResultRows
 from study.report.figures import axes as axes_of
-from study.report.figures.multiples import MOST_PANELS, MOST_TIPS, label, panels, part_of, sampled
+from study.report.figures.multiples import MOST_PANELS, MOST_TIPS, grid, part_of, sampled
 from study.report.figures.style import INK, PALETTE, STYLE, Drawn, Tips
 
 Floats = npt.NDArray[np.float64]
@@ -44,30 +44,29 @@ def draw(rows: ResultRows, learning: Sequence[LearningCurve]) -> Drawn | None:
     """
     if not learning:
         return None
-    shown = learning[:MOST_PANELS]
-    longest = max(1, *(int(curve.iteration[-1]) for curve in shown))
+    curves = learning[:MOST_PANELS]
+    longest = max(1, *(int(curve.iteration[-1]) for curve in curves))
     unit, unit_name = axes_of.unit(longest)
-    low, high = _limits(shown)
+    low, high = _limits(curves)
     tips = Tips()
     with mpl.rc_context(STYLE):
-        height = 2.3 if len(shown) == 1 else 1.75 if len(shown) < 4 else 1.5
-        titles = [rows.name(curve.row) for curve in shown]
-        figure, grid = panels(titles, _handles(shown), height_in=height)
-        for axes, curve in zip(grid, shown, strict=True):
+        height = 2.3 if len(curves) == 1 else 1.75 if len(curves) < 4 else 1.5
+        titles = [rows.name(curve.row) for curve in curves]
+        figure, panels = grid(titles, height, _handles(curves), x=unit_name, y="MSE")
+        for axes, curve in zip(panels, curves, strict=True):
             _draw_curve(axes, curve, unit, low, high)
-        grid[0].set_xlim(0, 1.04 * longest / unit)
-        axes_of.logarithmic(grid[0], low, high)
-        label(grid, unit_name, "MSE")
-        for axes, curve in zip(grid, shown, strict=True):
-            _tell(axes, rows.name(curve.row), curve, unit, low, high, tips, MOST_TIPS // len(shown) // 2)
-    caption = _caption(shown) + part_of(rows, (curve.row for curve in shown))
+        panels[0].set_xlim(0, 1.04 * longest / unit)
+        axes_of.logarithmic(panels[0], low, high)
+        for axes, curve in zip(panels, curves, strict=True):
+            _tell(axes, rows.name(curve.row), curve, unit, low, high, tips, MOST_TIPS // len(curves) // 2)
+    caption = _caption(curves) + part_of(rows, (curve.row for curve in curves))
     return Drawn("learning-curves", "Learning curves", caption, figure, tips)
 
 
-def _limits(shown: Sequence[LearningCurve]) -> tuple[float, float]:
+def _limits(curves: Sequence[LearningCurve]) -> tuple[float, float]:
     """Choose the y axis: all small errors fit, of great ones the medians and those that training begins with."""
-    both = [curve.quantiles[name] for curve in shown for name in ("test_mse", "validation_mse")]
-    every = [part.ravel() for part in both] + [np.array([curve.threshold or np.nan for curve in shown])]
+    both = [curve.quantiles[name] for curve in curves for name in ("test_mse", "validation_mse")]
+    every = [part.ravel() for part in both] + [np.array([curve.threshold or np.nan for curve in curves])]
     great = [part[:, 0] for part in both] + [part[_MEDIAN] for part in both]
     least = _present(every).min(initial=1.0)
     top = np.log10(_present(great).max(initial=least))
@@ -124,20 +123,20 @@ def _error(value: float) -> str:
     return words.error(value) if value < 100 else f"{value:,.0f}" if value < 1e6 else f"{value:.1e}".replace("e+0", "e")
 
 
-def _handles(shown: Sequence[LearningCurve]) -> list[Artist]:
+def _handles(curves: Sequence[LearningCurve]) -> list[Artist]:
     handles: list[Artist] = [
         Line2D([], [], color=_TEST, linewidth=1.2, label="test MSE: median"),
         Patch(color=_TEST, alpha=1 - (1 - _WIDE) * (1 - _NARROW), linewidth=0, label="50%"),
         Patch(color=_TEST, alpha=_WIDE, linewidth=0, label="90% of the trials"),
         Line2D([], [], color=_VALIDATION, linewidth=0.7, label="validation MSE: median"),
     ]
-    if any(curve.threshold for curve in shown):
+    if any(curve.threshold for curve in curves):
         handles.append(Line2D([], [], label="success threshold", **_THRESHOLD))
     return handles
 
 
-def _caption(shown: Sequence[LearningCurve]) -> str:
-    test = np.concatenate([curve.quantiles["test_mse"].ravel() for curve in shown])
+def _caption(curves: Sequence[LearningCurve]) -> str:
+    test = np.concatenate([curve.quantiles["test_mse"].ravel() for curve in curves])
     sentences = [
         "Error on the test rows (extrapolation) and, its median alone, on the validation rows (interpolation), at "
         "evaluations at equal steps. Each quantile is over the trials at that iteration, the least value that so many "
@@ -147,4 +146,4 @@ def _caption(shown: Sequence[LearningCurve]) -> str:
         sentences.append("Where trials have diverged a band leaves the panel, and a line ends.")
     if (test == 0).any():
         sentences.append("An error of exactly 0 is at the foot.")
-    return " ".join(sentences) + sampled((curve.trials, curve.of) for curve in shown)
+    return " ".join(sentences) + sampled((curve.trials, curve.of) for curve in curves)

@@ -10,7 +10,6 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from study import words
@@ -32,8 +31,8 @@ from study.report.figures.dots import (
     beside_style,
     lines,
 )
-from study.report.figures.multiples import MOST_TIPS, heading, left_out
-from study.report.figures.style import INK, STYLE, WIDTH_IN, Drawn, Tips
+from study.report.figures.multiples import MOST_TIPS, grid, left_out
+from study.report.figures.style import INK, STYLE, Drawn, Tips
 
 _HEIGHTS_IN = ((2, 2.0), (4, 1.6), (MOST_FACETS, 1.3))
 """Of a facet, where there are so many at most."""
@@ -52,30 +51,29 @@ def draw(rows: ResultRows, against: Comparisons | None = None, clock: Clock = IT
         against: the others.
         clock: `ITERATIONS`, or `SECONDS` of training.
     """
-    found = lines(rows, against, clock)
-    handles = _handles(found)
-    each = next(inches for most, inches in _HEIGHTS_IN if len(found.facets) <= most)
+    curves = lines(rows, against, clock)
+    each = next(inches for most, inches in _HEIGHTS_IN if len(curves.facets) <= most)
     tips = Tips()
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(WIDTH_IN, 0.45 + each * len(found.facets) + axes_of.legend_in(handles)))
-        drawn = figure.subplots(len(found.facets), 3, squeeze=False, sharex=True)
-        grid = dict(zip(found.facets, drawn, strict=True))
-        for line in found.lines:
-            _draw_line(grid[line.facet], line)
+        titles = [title for facet in curves.facets for title in (facet, "", "")]
+        figure, every = grid(titles, each, _handles(curves), across=3, sharey=False)
+        facets = {facet: every[3 * row : 3 * row + 3] for row, facet in enumerate(curves.facets)}
+        for line in curves.lines:
+            _draw_line(facets[line.facet], line)
         between = " " if each > 1.5 else "\n"
-        for facet, panels in grid.items():
-            _dress(panels, facet, ("success rate", f"solved at{between}({found.unit[1]})", "sparsity error"))
-        is_cut = _limit(list(grid.values()), [dot.shown for dot in found.dots()])
-        _tell(grid, found, clock, tips)
-        for axes in grid[found.facets[-1]]:
-            found.x.label(axes, _PANEL_IN)
-        axes_of.legend(figure, handles)
-    caption = _caption(found, clock, is_cut=is_cut) + left_out(found.rows, len(rows.summaries), "rows")
+        names = ("success rate", f"solved at{between}({curves.unit[1]})", "sparsity error")
+        for axes, name in zip(every, names * len(facets), strict=True):
+            axes.set_ylabel(name)
+        is_cut = _limit(list(facets.values()), [dot.points for dot in curves.dots()])
+        _add_tips(facets, curves, clock, tips)
+        upright_in = max(curves.x.label(axes, _PANEL_IN) for axes in every[-3:])
+        figure.set_figheight(figure.get_figheight() + upright_in)
+    caption = _caption(curves, clock, is_cut=is_cut) + left_out(curves.rows, len(rows.summaries), "rows")
     return Drawn(clock.name, clock.title, caption, figure, tips)
 
 
-def _caption(found: Lines, clock: Clock, *, is_cut: bool) -> str:
-    by = next((dot.of.success_rate_by for dot in found.dots() if isinstance(dot.of, Summary)), "Wilson")
+def _caption(curves: Lines, clock: Clock, *, is_cut: bool) -> str:
+    by = next((dot.of.success_rate_by for dot in curves.dots() if isinstance(dot.of, Summary)), "Wilson")
     what = "iteration" if clock is ITERATIONS else "seconds of training"
     sentences = [
         f"Success rate with {by} intervals; mean {what} at which trials were solved and mean sparsity error of "
@@ -84,14 +82,14 @@ def _caption(found: Lines, clock: Clock, *, is_cut: bool) -> str:
     ]
     if is_cut:
         sentences.append("An interval that reaches the edge of its panel goes on beyond it.")
-    if not all(dot.of.complete for dot in found.dots()):
+    if not all(dot.of.complete for dot in curves.dots()):
         sentences.append("Half-filled: trials are missing, rates are over those that finished.")
     if clock is SECONDS:
         sentences.append(
             "Seconds depend on the machine, and on what trained beside: don't compare them between machines."
         )
-    if found.source:
-        sentences.append(f"Hollow: {found.source}.")
+    if curves.source:
+        sentences.append(f"Hollow: {curves.source}.")
     return " ".join(sentences)
 
 
@@ -99,14 +97,14 @@ def _draw_line(panels: Sequence[Axes], line: Line) -> None:
     for panel, axes in enumerate(panels):
         is_error = panel == ERROR_PANEL
         if is_error:
-            _draw_zeros(axes, [dot.x for dot in line.dots if dot.shown[panel][0] == 0], line.style)
+            _draw_zeros(axes, [dot.x for dot in line.dots if dot.points[panel][0] == 0], line.style)
         # NaN where there is nothing to show: no line leads over it.
         points = [
             (dot.x, math.nan, (math.nan, math.nan))
             if y is None or (is_error and y == 0)
             else (dot.x, y, ends or (y, y))
             for dot in line.dots
-            for y, ends in [dot.shown[panel]]
+            for y, ends in [dot.points[panel]]
         ]
         if any(math.isfinite(y) for _, y, _ in points):
             below = [np.maximum(0.0, y - low) for _, y, (low, _) in points]
@@ -120,30 +118,24 @@ def _draw_line(panels: Sequence[Axes], line: Line) -> None:
 def _draw_zeros(axes: Axes, xs: Sequence[float], style: Mapping[str, Any]) -> None:
     """Mark errors of exactly zero, which a logarithmic axis has no place for, at its foot."""
     if xs:
-        shown = {name: style[name] for name in ("color", "zorder", "markerfacecolor", "alpha") if name in style}
+        look = {name: style[name] for name in ("color", "zorder", "markerfacecolor", "alpha") if name in style}
         foot = axes.get_xaxis_transform()
-        axes.plot(xs, [_FOOT] * len(xs), transform=foot, clip_on=False, **(shown | _ZERO))
+        axes.plot(xs, [_FOOT] * len(xs), transform=foot, clip_on=False, **(look | _ZERO))
 
 
-def _dress(panels: Sequence[Axes], facet: str, names: Sequence[str]) -> None:
-    for axes, name in zip(panels, names, strict=True):
-        axes.set_ylabel(name)
-    heading(panels[0], facet, _PANEL_IN)
-
-
-def _limit(grid: Sequence[Sequence[Axes]], shown: Sequence[Panels]) -> bool:
+def _limit(facets: Sequence[Sequence[Axes]], dots: Sequence[Panels]) -> bool:
     """Give all facets the same y axes, in which all values fit and no wild interval flattens the rest.
 
     Returns:
         Whether an interval is cut.
     """
-    times = [panels[SOLVED_AT_PANEL] for panels in shown]
+    times = [points[SOLVED_AT_PANEL] for points in dots]
     longest = max((y for y, _ in times if y is not None), default=1.0) or 1.0
     highest = max([longest, *(interval[1] for _, interval in times if interval is not None)])
-    errors = [y for panels in shown for y in (panels[ERROR_PANEL][0], *(panels[ERROR_PANEL][1] or ())) if y]
+    errors = [y for points in dots for y in (points[ERROR_PANEL][0], *(points[ERROR_PANEL][1] or ())) if y]
     lowest = math.floor(math.log10(min(errors, default=1e-3)) + 0.05)
     top = 10 ** (math.log10(max(errors)) + 0.3) if errors else 1.0
-    for rate, solved_at, error in grid:
+    for rate, solved_at, error in facets:
         rate.set_ylim(-0.04, 1.04)
         rate.set_yticks([0, 0.25, 0.5, 0.75, 1])
         solved_at.set_ylim(0, 1.05 * min(highest, 1.6 * longest))
@@ -151,14 +143,20 @@ def _limit(grid: Sequence[Sequence[Axes]], shown: Sequence[Panels]) -> bool:
     return highest > 1.05 * 1.6 * longest
 
 
-def _tell(grid: Mapping[str, Sequence[Axes]], found: Lines, clock: Clock, tips: Tips) -> None:
+def _add_tips(facets: Mapping[str, Sequence[Axes]], curves: Lines, clock: Clock, tips: Tips) -> None:
     """Let points say their rows, their values and intervals, and of how many trials they are."""
-    told = [(panel, line, dot) for panel in range(3) for line in found.lines for dot in line.dots]
-    for panel, line, dot in [one for one in told if one[2].shown[one[0]][0] is not None][:MOST_TIPS]:
-        axes = grid[line.facet][panel]
-        value, interval = dot.shown[panel]
+    marks = [
+        (panel, line, dot)
+        for panel in range(3)
+        for line in curves.lines
+        for dot in line.dots
+        if dot.points[panel][0] is not None
+    ]
+    for panel, line, dot in marks[:MOST_TIPS]:
+        axes = facets[line.facet][panel]
+        value, interval = dot.points[panel]
         y = value or (_foot(axes) if panel == ERROR_PANEL else 0.0)
-        text = f"{dot.name}: {_value(panel, value or 0.0, interval, clock, found.unit[0])}"
+        text = f"{dot.name}: {_value(panel, value or 0.0, interval, clock, curves.unit[0])}"
         tips.add(axes, dot.x, y, f"{text}, {axes_of.count(dot.of)}")
 
 
@@ -176,17 +174,17 @@ def _foot(axes: Axes) -> float:
     return float(low * (high / low) ** _FOOT)
 
 
-def _handles(found: Lines) -> list[Artist]:
-    styles = [axes_of.curve_style(slot, is_line=found.x.is_numeric) for slot in range(len(found.names))]
+def _handles(curves: Lines) -> list[Artist]:
+    styles = [axes_of.curve_style(slot, is_line=curves.x.is_numeric) for slot in range(len(curves.names))]
     handles: list[Artist] = [
-        axes_of.handle(name, style) for name, style in zip(found.names, styles, strict=True) if name
+        axes_of.handle(name, style) for name, style in zip(curves.names, styles, strict=True) if name
     ]
-    if found.source:
+    if curves.source:
         if not handles:
             handles.append(axes_of.handle("here", styles[0]))
-        handles.append(axes_of.handle(found.source, axes_of.neutral() | beside_style(found.x)))
-    if not all(dot.of.complete for dot in found.dots()):
+        handles.append(axes_of.handle(curves.source, axes_of.neutral() | beside_style(curves.x)))
+    if not all(dot.of.complete for dot in curves.dots()):
         handles.append(Line2D([], [], label="lacks trials", **axes_of.half_filled(axes_of.neutral())))
-    if any(dot.shown[ERROR_PANEL][0] == 0 for dot in found.dots()):
+    if any(dot.points[ERROR_PANEL][0] == 0 for dot in curves.dots()):
         handles.append(Line2D([], [], label="sparsity error exactly 0", color=INK, **_ZERO))
     return handles

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from html import escape
+from itertools import starmap
 from typing import Any
 
 import matplotlib as mpl
@@ -14,7 +15,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 INK = "#262626"
 PAPER = "#ffffff"
@@ -27,12 +27,12 @@ _DARK, _LIGHT = "#111111", "#fdfdfd"
 
 WIDTH_IN = 7.2
 """Of every figure, so that its letters have their size on a page of a paper."""
+DPI = 200
+"""Of a PNG, and of what is measured for the layout: at fewer, letters are wider than SVG and PDF have them."""
 
 STYLE: Any = {
     "font.family": "DejaVu Sans",
-    "font.size": 7.5,
-    "axes.labelsize": 7.5,
-    "axes.titlesize": 8,
+    "font.size": 7.0,
     "axes.edgecolor": INK,
     "axes.labelcolor": INK,
     "axes.linewidth": 0.6,
@@ -46,15 +46,13 @@ STYLE: Any = {
     "text.color": INK,
     "xtick.color": INK,
     "ytick.color": INK,
-    "xtick.labelsize": 7,
-    "ytick.labelsize": 7,
     "xtick.major.width": 0.6,
     "ytick.major.width": 0.6,
     "xtick.major.size": 2.5,
     "ytick.major.size": 2.5,
     "xtick.major.pad": 2,
     "ytick.major.pad": 2,
-    "legend.fontsize": 7,
+    "legend.frameon": False,
     "mathtext.fontset": "dejavusans",
     "svg.hashsalt": "study",
     "svg.fonttype": "path",
@@ -71,7 +69,7 @@ _TIP_RADIUS_PT = 4.5
 
 @dataclass
 class Tips:
-    """What is told of points and fields when a pointer is over them; only SVG knows of it.
+    """The texts of points and fields, which are shown when a pointer is over them; only SVG has them.
 
     Args:
         marks: text, axes, and a box in the axes' own units: left, bottom, right, top; of a point, both ends are one.
@@ -81,21 +79,21 @@ class Tips:
 
     @property
     def texts(self) -> list[str]:
-        """List what is told."""
+        """List the texts."""
         return [text for text, *_ in self.marks]
 
     def add(self, axes: Axes, x: float, y: float, text: str) -> None:
-        """Tell something of a point."""
+        """Give a point a text."""
         self.marks.append((text, axes, (x, y, x, y)))
 
     def add_field(self, axes: Axes, left: float, bottom: float, right: float, top: float, text: str) -> None:
-        """Tell something of a rectangle."""
+        """Give a rectangle a text."""
         self.marks.append((text, axes, (left, bottom, right, top)))
 
     def svg(self) -> str:
         """Draw the marks, invisible, with their texts as titles, which browsers show."""
-        drawn = "\n".join(found for text, axes, box in self.marks if (found := _mark(text, axes, box)))
-        return f'<g class="tips" fill="none" pointer-events="all">\n{drawn}\n</g>\n' if drawn else ""
+        marks = "\n".join(filter(None, starmap(_mark, self.marks)))
+        return f'<g class="tips" fill="none" pointer-events="all">\n{marks}\n</g>\n' if marks else ""
 
 
 @dataclass(frozen=True)
@@ -107,7 +105,7 @@ class Drawn:
         title: over it.
         caption: under it: what is shown, how it is computed.
         figure: the drawing; its axes are laid out here, once for all formats.
-        tips: what is told of its points.
+        tips: the texts of its points.
     """
 
     name: str
@@ -115,24 +113,26 @@ class Drawn:
     caption: str
     figure: Figure
     tips: Tips = field(default_factory=Tips)
-    _made: dict[str, bytes] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _files: dict[str, bytes] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        # The figure itself has no layout engine: one would lay out anew whenever the figure is written.
-        if any(axes.get_subplotspec() for axes in self.figure.axes):  # the others are where they shall be
+        # Here, and not whenever the figure is written: then it would be laid out anew for each format.
+        layout = self.figure.get_layout_engine()
+        if layout is not None:
             with mpl.rc_context(STYLE):
-                ConstrainedLayoutEngine().execute(self.figure)
+                layout.execute(self.figure)
+            self.figure.set_layout_engine(None)
 
 
 def render(drawn: Drawn, kind: str) -> bytes:
     """Give the figure as ``png`` (200 dots an inch), ``svg`` or ``pdf``: the same bytes for the same figure."""
-    if kind not in drawn._made:
+    if kind not in drawn._files:
         buffer = io.BytesIO()
         with mpl.rc_context(STYLE):
-            drawn.figure.savefig(buffer, format=kind, dpi=200, metadata=dict(_METADATA[kind]))
-        made = buffer.getvalue()
-        drawn._made[kind] = _with_tips(made, drawn.tips) if kind == "svg" else made
-    return drawn._made[kind]
+            drawn.figure.savefig(buffer, format=kind, dpi=DPI, metadata=dict(_METADATA[kind]))
+        content = buffer.getvalue()
+        drawn._files[kind] = _with_tips(content, drawn.tips) if kind == "svg" else content
+    return drawn._files[kind]
 
 
 def _with_tips(svg: bytes, tips: Tips) -> bytes:

@@ -18,8 +18,8 @@ from study.analysis import series
 from study.analysis.rows import ResultRows
 from study.analysis.summary import Summary
 from study.report.figures import axes as axes_of
-from study.report.figures.multiples import MOST_CURVES, MOST_PANELS, MOST_TIPS, label, left_out, panels
-from study.report.figures.style import INK, RULE, STYLE, Drawn, Tips, plain
+from study.report.figures.multiples import MOST_CURVES, MOST_PANELS, MOST_TIPS, grid, left_out
+from study.report.figures.style import INK, RULE, STYLE, Drawn, Tips
 from study.statistics import kaplan_meier
 
 Floats = npt.NDArray[np.float64]
@@ -71,65 +71,65 @@ def draw(rows: ResultRows) -> Drawn | None:
     is_lopsided = bool(unknown) and not any(curve.censored.any() for curve in curves.values())
     if is_lopsided or not any(curve.solved.any() for curve in curves.values()):
         return None
-    found = [panel for panel in _panels(rows, curves) if panel.members]
-    every = list(dict.fromkeys(name for panel in found for name, _ in panel.members))
+    every_panel = [panel for panel in _panels(rows, curves) if panel.members]
+    every = list(dict.fromkeys(name for panel in every_panel for name, _ in panel.members))
     names = every[:MOST_CURVES]
-    shown = [panel.only(names) for panel in found[:MOST_PANELS]]
-    drawn = [row for panel in shown for _, row in panel.members]
-    longest = max(1.0, *(float(curves[row].time[-1]) for row in drawn))
+    first = [panel.only(names) for panel in every_panel[:MOST_PANELS]]
+    members = [row for panel in first for _, row in panel.members]
+    longest = max(1.0, *(float(curves[row].time[-1]) for row in members))
     unit, unit_name = axes_of.unit(longest)
     tips = Tips()
     with mpl.rc_context(STYLE):
-        height = 2.6 if len(shown) == 1 else 1.75 if len(shown) < 4 else 1.5
-        handles = _handles(names, [rows.summaries[row] for row in drawn], [curves[row] for row in drawn])
-        figure, grid = panels([panel.title for panel in shown], handles, height_in=height)
-        for axes, panel in zip(grid, shown, strict=True):
-            if len(panel.members) == 1 and len(drawn) > 1:
-                _draw_behind(axes, [curves[row] for row in drawn if row != panel.members[0][1]], unit)
+        height = 2.6 if len(first) == 1 else 1.75 if len(first) < 4 else 1.5
+        handles = _handles(names, [rows.summaries[row] for row in members], [curves[row] for row in members])
+        titles = [panel.title for panel in first]
+        figure, panels = grid(titles, height, handles, x=unit_name, y="share solved")
+        for axes, panel in zip(panels, first, strict=True):
+            if len(panel.members) == 1 and len(members) > 1:
+                _draw_behind(axes, [curves[row] for row in members if row != panel.members[0][1]], unit)
             flat = [row for _, row in panel.members if not curves[row].solved.any()]
             for name, row in panel.members:
                 style = _style(names.index(name))
                 if row in flat and len(flat) > 1:
                     style["linestyle"] = _in_turns(flat.index(row), len(flat))
                 _draw_curve(axes, curves[row], unit, style, complete=rows.summaries[row].complete)
-                told = _told(curves[row], rows.name(row), rows.summaries[row], MOST_TIPS // len(drawn))
-                for time, share, text in told:
+                marks = _marks(curves[row], rows.name(row), rows.summaries[row], MOST_TIPS // len(members))
+                for time, share, text in marks:
                     tips.add(axes, time / unit, share, text)
-        grid[0].set_xlim(0, 1.04 * longest / unit)
-        grid[0].set_ylim(-0.03, 1.03)
-        grid[0].set_yticks([0, 0.5, 1] if len(grid) > 3 else [0, 0.25, 0.5, 0.75, 1])
-        label(grid, unit_name, "share solved")
-    caption = _caption(shown, len(drawn), len(unknown)) + left_out(len(shown), len(found))
+        panels[0].set_xlim(0, 1.04 * longest / unit)
+        panels[0].set_ylim(-0.03, 1.03)
+        panels[0].set_yticks([0, 0.5, 1] if len(panels) > 3 else [0, 0.25, 0.5, 0.75, 1])
+    caption = _caption(first, len(members), len(unknown)) + left_out(len(first), len(every_panel))
     return Drawn("survival", "Time to success", caption + left_out(len(names), len(every), "curves"), figure, tips)
 
 
 def _curve(summary: Summary) -> _Curve | None:
     known = summary.times.known("iterations") if summary.times else None
-    found = kaplan_meier(*known) if known else None
-    if found is None:
+    estimate = kaplan_meier(*known) if known else None
+    if estimate is None:
         return None
-    left = np.append(found.at_risk[1:], 0)
+    left = np.append(estimate.at_risk[1:], 0)
     return _Curve(
-        time=found.times,
-        share=1 - found.survival,
-        low=1 - found.high,
-        high=1 - found.low,
-        solved=np.cumsum(found.solved),
-        censored=np.asarray(found.at_risk - found.solved > left),
+        time=estimate.times,
+        share=1 - estimate.survival,
+        low=1 - estimate.high,
+        high=1 - estimate.low,
+        solved=np.cumsum(estimate.solved),
+        censored=np.asarray(estimate.at_risk - estimate.solved > left),
     )
 
 
 def _panels(rows: ResultRows, known: Collection[int]) -> Iterator[_Panel]:
     """Put what is compared into one panel: the curves at one x, or, of a single curve, its few points."""
     x = series.x_axis(rows)
-    found = series.split(rows, x, _FEW_CURVES)
-    if len(found) == 1 and len(found[0].rows) <= _FEW_CURVES:
-        yield _Panel("", tuple((rows.name(row, [x]), row) for row in found[0].rows if row in known))
+    curves = series.split(rows, x, _FEW_CURVES)
+    if len(curves) == 1 and len(curves[0].rows) <= _FEW_CURVES:
+        yield _Panel("", tuple((rows.name(row, [x]), row) for row in curves[0].rows if row in known))
         return
-    for facet in dict.fromkeys(curve.facet for curve in found):
-        curves = [curve for curve in found if curve.facet == facet]
+    for facet in dict.fromkeys(curve.facet for curve in curves):
+        of_facet = [curve for curve in curves if curve.facet == facet]
         for level in series.levels(rows, x):
-            members = [(curve.name, row) for curve in curves for row in curve.rows if rows.value(row, x) == level]
+            members = [(curve.name, row) for curve in of_facet for row in curve.rows if rows.value(row, x) == level]
             if members:
                 title = ", ".join(part for part in (facet, rows.name(members[0][1], [x])) if part)
                 yield _Panel(title, tuple((name, row) for name, row in members if row in known))
@@ -141,8 +141,8 @@ def _steps(time: Floats, value: Floats) -> tuple[Floats, Floats]:
 
 
 def _style(slot: int) -> dict[str, Any]:
-    kept = axes_of.curve_style(slot, is_line=True)
-    return {"color": kept["color"], "linestyle": kept["linestyle"], "linewidth": 1.2, "zorder": 3}
+    style = axes_of.curve_style(slot, is_line=True)
+    return {"color": style["color"], "linestyle": style["linestyle"], "linewidth": 1.2, "zorder": 3}
 
 
 def _draw_curve(axes: Axes, curve: _Curve, unit: float, style: dict[str, Any], *, complete: bool) -> None:
@@ -172,12 +172,12 @@ def _draw_behind(axes: Axes, curves: Sequence[_Curve], unit: float) -> None:
         axes.plot(*_line(curve, unit), color=RULE, linewidth=0.8, zorder=1.5)
 
 
-def _told(curve: _Curve, name: str, summary: Summary, most: int) -> Iterator[tuple[float, float, str]]:
+def _marks(curve: _Curve, name: str, summary: Summary, most: int) -> Iterator[tuple[float, float, str]]:
     """Say of some of the steps, and of the end, what is solved by then."""
     events = np.union1d(np.flatnonzero(np.diff(curve.solved, prepend=0.0)), [len(curve.time) - 1])
-    kept = np.unique(np.linspace(0, len(events) - 1, max(1, min(most, len(events)))).round().astype(int))
+    some = np.unique(np.linspace(0, len(events) - 1, max(1, min(most, len(events)))).round().astype(int))
     planned = "" if summary.complete else f"; {summary.seeds} planned"
-    for i in events[kept] if most > 0 else []:
+    for i in events[some] if most > 0 else []:
         interval = (curve.low[i], curve.high[i]) if np.isfinite(curve.low[i]) else None
         share = f"{words.rate(curve.share[i])} {words.interval(interval)}".rstrip()
         text = f"{name}, by iteration {curve.time[i]:,.0f}: {share}, {curve.solved[i]:.0f} of {summary.finished}"
@@ -185,9 +185,7 @@ def _told(curve: _Curve, name: str, summary: Summary, most: int) -> Iterator[tup
 
 
 def _handles(names: Sequence[str], summaries: Sequence[Summary], curves: Sequence[_Curve]) -> list[Artist]:
-    handles: list[Artist] = [
-        Line2D([], [], label=plain(name), **_style(slot)) for slot, name in enumerate(names) if name
-    ]
+    handles: list[Artist] = [Line2D([], [], label=name, **_style(slot)) for slot, name in enumerate(names) if name]
     neutral: dict[str, Any] = {"color": INK}
     if any(curve.share[-1] == 1 for curve in curves):
         handles.append(Line2D([], [], label="all are solved", linestyle="none", **neutral, **_END))
@@ -198,13 +196,13 @@ def _handles(names: Sequence[str], summaries: Sequence[Summary], curves: Sequenc
     return handles
 
 
-def _caption(shown: Sequence[_Panel], drawn: int, unknown: int) -> str:
+def _caption(panels: Sequence[_Panel], curves: int, unknown: int) -> str:
     text = (
         "Share of the finished trials solved by an iteration: one minus the Kaplan-Meier estimate, with pointwise "
         "95% intervals (none where no trial or every trial is solved). A trial that was not solved is censored at "
         "its last iteration, one that diverged at the last one of its cell. A curve ends where the last trial was seen."
     )
-    if any(len(panel.members) == 1 for panel in shown) and drawn > 1:
+    if any(len(panel.members) == 1 for panel in panels) and curves > 1:
         text += " Grey: the curves of the other panels."
     if unknown:
         text += f" Left out, for not all of their times are known: rows, {unknown:,}."

@@ -16,7 +16,7 @@ from study import words
 from study.analysis.aggregate import CellSummary
 from study.analysis.rows import ResultRows
 from study.analysis.trial_details import TrialWeights
-from study.report.figures.multiples import MOST_TIPS, colour_scale, fields, heading, place
+from study.report.figures.multiples import MOST_TIPS, colour_scale, fields, heading, write
 from study.report.figures.style import RULE, STYLE, WIDTH_IN, Drawn, Tips, text_on
 
 Matrix = npt.NDArray[np.float32]
@@ -24,12 +24,12 @@ Matrix = npt.NDArray[np.float32]
 _COLOURS = "RdBu"
 _LEFT_IN, _RIGHT_IN, _ABOVE_IN, _BELOW_IN = 0.5, 0.2, 0.26, 0.36
 """Around a matrix."""
+_TITLE_IN = 0.9
 _SCALE_IN, _SCALE_HIGH_IN = 0.75, 0.9
 _FIELD_IN, _ROW_IN = 0.34, 0.22
 """A field is at most so wide and high."""
 _FLAT_IN, _TALL_IN = 1.0, 3.0
 """A matrix is about so high if its fields are narrow, and at most."""
-_WRITTEN_PT = 6.0
 _GATE = ", G"
 
 
@@ -41,6 +41,12 @@ class _Box:
     top: float
     width: float
     height: float
+
+    def axes(self, figure: Figure) -> Axes:
+        """Make the axes of a figure of its final size."""
+        wide, high = figure.get_size_inches()
+        bottom = high - self.top - self.height
+        return figure.add_axes((self.left / wide, bottom / high, self.width / wide, self.height / high))
 
 
 def draw(rows: ResultRows, weights: TrialWeights | None) -> Drawn | None:
@@ -66,13 +72,12 @@ def draw(rows: ResultRows, weights: TrialWeights | None) -> Drawn | None:
         figure = Figure(figsize=(WIDTH_IN, height))
         grid = {}
         for (name, matrix), box in zip(weights.matrices.items(), boxes, strict=True):
-            grid[name] = place(figure, box.left, box.top, box.width, box.height)
+            grid[name] = box.axes(figure)
             _draw_matrix(grid[name], name, matrix, limits[name], box)
-        right = max(box.left + box.width for box in boxes) + _RIGHT_IN
+        right = max(box.left + max(box.width, _TITLE_IN) for box in boxes) + _RIGHT_IN
         for number, (name, limit) in enumerate(scales.items()):
-            top = _ABOVE_IN + number * (_SCALE_HIGH_IN + _ABOVE_IN)
-            scale = place(figure, right, top, 0.09, _SCALE_HIGH_IN)
-            colour_scale(scale, mpl.colormaps[_COLOURS], (-limit, limit), name)
+            bar = _Box(right, _ABOVE_IN + number * (_SCALE_HIGH_IN + _ABOVE_IN), 0.09, _SCALE_HIGH_IN)
+            colour_scale(figure, mpl.colormaps[_COLOURS], (-limit, limit), name, cax=bar.axes(figure))
         for name, matrix in sorted(weights.matrices.items(), key=lambda item: item[1].size):
             _tell(grid[name], name, matrix, tips, MOST_TIPS - len(tips.marks))
     return Drawn("weights", f"Weights: {who}", _caption(who, weights), figure, tips)
@@ -129,7 +134,7 @@ def _draw_matrix(axes: Axes, name: str, matrix: Matrix, limit: float, box: _Box)
     down, across = matrix.shape
     axes.set_xlim(-0.5, across - 0.5)
     axes.set_ylim(down - 0.5, -0.5)
-    heading(axes, name, max(box.width + 0.4, 1.2))
+    heading(axes, name, max(box.width, _TITLE_IN))
     axes.set_xticks(*_ticks(across))
     axes.set_yticks(*_ticks(down))
     axes.set_xlabel("input", labelpad=1)
@@ -141,9 +146,7 @@ def _draw_matrix(axes: Axes, name: str, matrix: Matrix, limit: float, box: _Box)
         for (out, into), value in np.ndenumerate(matrix):
             weight = float(value)
             if np.isfinite(weight):
-                colour = text_on(to_rgb(colours(scaled(weight))))
-                text = axes.text(into, out, _short(weight), color=colour, fontsize=_WRITTEN_PT)
-                text.set(horizontalalignment="center", verticalalignment="center")
+                write(axes, into, out, _short(weight), text_on(to_rgb(colours(scaled(weight)))))
 
 
 def _short(weight: float) -> str:

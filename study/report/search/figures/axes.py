@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,9 +12,12 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from study.analysis.rows import ResultRows
 from study.analysis.search import Candidate, Objective, Parameter, SearchFindings
+from study.records import Interval
 from study.report.figures import axes as axes_of
-from study.report.figures.style import PALETTE, PAPER, STYLE, plain
+from study.report.figures import texts
+from study.report.figures.style import PALETTE, PAPER, plain
 from study.report.search import names as search_names
 
 CANDIDATE, CONFIRMED = PALETTE[0], PALETTE[1]
@@ -43,12 +45,7 @@ _FAINT, _DENSE = 0.32, 0.85
 _LEAST_PT2, _MOST_PT2 = 7.0, 42.0
 _ROOM = 0.05
 _TICKS = 4
-_TITLE_PT = STYLE["axes.labelsize"] / STYLE["legend.fontsize"]
-"""How much larger an axis' title is than what is measured."""
-LINE_IN = 0.13
-"""Of an axis' title that stands upright."""
-_AROUND_IN = 0.13
-"""Left of a panel, beside the texts at ticks and the title."""
+_TITLE_LINES = 3
 
 
 @dataclass(frozen=True)
@@ -81,45 +78,44 @@ class Scale:
             return math.log10(value) if value > 0 else self.low
         return float(value) / self.unit
 
-    def across(self, axes: Axes) -> None:
-        """Make it an x axis."""
+    def across(self, axes: Axes, width_in: float) -> float:
+        """Make it the x axis of a panel of about this width; give the height that upright names take, in inches."""
         axes.set_xlim(self.low, self.high)
-        axes.set_xticks(list(self.ticks), [plain(text) for text in self.ticks.values()])
-        axes.set_xlabel(plain(self.title))
+        axes.set_xlabel(texts.fit(self.title, width_in))
+        return texts.x_ticks(axes, self.ticks, width_in, is_numeric=not self.names)
 
     def up(self, axes: Axes, height_in: float) -> None:
-        """Make it a y axis of some height."""
+        """Make it the y axis of a panel of about this height."""
         axes.set_ylim(self.low, self.high)
-        axes.set_yticks(list(self.ticks), [plain(text) for text in self.ticks.values()])
-        axes.set_ylabel("\n".join(self.lines(height_in)), linespacing=1.1)
+        axes.set_yticks(list(self.ticks), list(map(plain, self.ticks.values())))
+        axes.set_ylabel(self.lines(height_in), linespacing=1.1)
 
-    def lines(self, height_in: float) -> list[str]:
-        """Break the title so that its lines fit, after commas and before brackets."""
-        lines: list[str] = []
-        for part in re.split(r"(?<=,) | (?=\()", plain(self.title)):
-            joined = f"{lines[-1]} {part}" if lines else part
-            if lines and axes_of.width_pt(joined) * _TITLE_PT <= 72 * height_in:
-                lines[-1] = joined
-            else:
-                lines.append(part)
-        return lines
+    def lines(self, height_in: float) -> str:
+        """Break the title for an axis of about this height."""
+        return texts.fit(self.title, height_in, _TITLE_LINES)
 
 
-def left_in(scales: Sequence[Scale], height_in: float) -> float:
-    """Give the room that y axes need left of panels of some height."""
-    texts = max(axes_of.width_pt(plain(text)) for scale in scales for text in scale.ticks.values()) / 72
-    return _AROUND_IN + texts + LINE_IN * max(len(scale.lines(height_in)) for scale in scales)
+def objective_scales(search: SearchFindings, rows: ResultRows | None = None) -> list[Scale]:
+    """Lay out an axis an objective for all candidates' values and, given the report's rows, what fresh seeds say."""
+    scales = []
+    summaries = [] if rows is None else [rows.summaries[row] for _, row in search_names.confirmed(search)]
+    for i, objective in enumerate(search.objectives):
+        values = [candidate.values[i] for candidate in search.candidates]
+        for summary in summaries:
+            value, interval = search_names.MEASURED[objective.name].of(summary)
+            values += [one for one in (value, *(interval or ())) if one is not None]
+        scales.append(_objective_scale(objective, values))
+    return scales
 
 
-def objective_scale(objective: Objective, values: Sequence[float]) -> Scale:
-    """Lay out an axis for all values of an objective, the ends of their intervals among them."""
+def _objective_scale(objective: Objective, values: Sequence[float]) -> Scale:
     known = [value for value in values if math.isfinite(value)]
     if objective.name == "success_rate":
         ticks = {tick: f"{tick:g}" for tick in (0.0, 0.25, 0.5, 0.75, 1.0)}
         return Scale(objective.title, -0.04, 1.04, ticks)
     if objective.name == "sparsity_error":
-        found = [math.log10(value) for value in known if value > 0] or [0.0]
-        return _scale(objective.title, min(found), max(found), is_log=True)
+        powers = [math.log10(value) for value in known if value > 0] or [0.0]
+        return _scale(objective.title, min(powers), max(powers), is_log=True)
     unit, name = axes_of.unit(max(known, default=1.0))
     ends = min(known, default=0.0) / unit, max(known, default=unit) / unit
     return _scale(f"{objective.title} ({name})", *ends, unit=unit)
@@ -130,8 +126,8 @@ def parameter_scale(parameter: Parameter) -> Scale:
     title, unit = search_names.title(parameter.name), search_names.unit(parameter.name)
     title = f"{title} ({unit})" if unit else title
     if parameter.choices:
-        texts = [search_names.value(parameter.name, choice) for choice in parameter.choices]
-        return Scale(title, -0.6, len(texts) - 0.4, dict(enumerate(texts)), names=parameter.choices)
+        choices = [search_names.value(parameter.name, choice) for choice in parameter.choices]
+        return Scale(title, -0.6, len(choices) - 0.4, dict(enumerate(choices)), names=parameter.choices)
     low, high = parameter.low, parameter.high
     if parameter.is_log:
         return _scale(title, math.log10(low), math.log10(high), is_log=True)
@@ -146,8 +142,8 @@ def _scale(title: str, low: float, high: float, *, unit: float = 1.0, is_log: bo
 
 def _steps(low: float, high: float) -> dict[float, str]:
     room = _ROOM * (high - low) or 0.5
-    found = MaxNLocator(_TICKS, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
-    return {float(tick): _short(float(tick)) for tick in found if low - room <= tick <= high + room}
+    ticks = MaxNLocator(_TICKS, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
+    return {float(tick): _short(float(tick)) for tick in ticks if low - room <= tick <= high + room}
 
 
 def _powers(low: float, high: float) -> dict[float, str]:
@@ -182,8 +178,8 @@ def dots(axes: Axes, some: Sequence[Candidate], x: Sequence[float], y: Sequence[
     style: dict[str, Any] = {"marker": "o", "linestyle": "none", "markeredgewidth": 0, "zorder": 3}
     # A line of markers a size: of a scatter, a file has the outline of every dot.
     for seeds in sorted({candidate.seeds for candidate in some}, reverse=True):
-        found = [i for i, candidate in enumerate(some) if candidate.seeds == seeds]
-        places = [x[i] for i in found], [y[i] for i in found]
+        these = [i for i, candidate in enumerate(some) if candidate.seeds == seeds]
+        places = [x[i] for i in these], [y[i] for i in these]
         size_pt = math.sqrt(area_pt2(seeds, most))
         axes.plot(*places, color=CANDIDATE, alpha=density, markersize=size_pt, **style)
 
@@ -215,11 +211,6 @@ def seen(axes: Axes, x: Sequence[float], y: Sequence[float]) -> None:
     axes.plot(x, y, **_SEEN)
 
 
-def seen_handle() -> Artist:
-    """Give the legend of `seen`."""
-    return Line2D([], [], label="confirmed: as the search saw it", **_SEEN)
-
-
 def fresh(axes: Axes, x: float, y: float, across: tuple[float, float] | None, up: tuple[float, float] | None) -> None:
     """Mark what fresh seeds say, with the ends of its intervals as places."""
     axes.errorbar([x], [y], xerr=_reach(x, across), yerr=_reach(y, up), **_FRESH, **_BARS)
@@ -229,19 +220,42 @@ def _reach(at: float, ends: tuple[float, float] | None) -> list[list[float]] | N
     return None if ends is None else [[max(0.0, at - ends[0])], [max(0.0, ends[1] - at)]]
 
 
-def fresh_handle(search: SearchFindings) -> Artist:
-    """Give the legend of `fresh`."""
+def confirmed_handles(search: SearchFindings, *, with_fresh: bool) -> list[Artist]:
+    """Give the legend of `seen` and, if they are drawn, of `fresh`; none where nothing is confirmed."""
+    if not search_names.confirmed(search):
+        return []
     style = {name: value for name, value in _FRESH.items() if name != "zorder"}
-    return Line2D([], [], label=f"by {search.fresh:,} fresh seeds, 95%", linewidth=0.9, **style)
+    name = f"by {search.fresh:,} fresh seeds, 95%"
+    fresh_handle = [Line2D([], [], label=name, linewidth=0.9, **style)] if with_fresh else []
+    return [Line2D([], [], label="confirmed: as the search saw it", **_SEEN), *fresh_handle]
+
+
+def fresh_place(
+    search: SearchFindings, rows: ResultRows, row: int, i: int, scale: Scale
+) -> tuple[float, Interval | None]:
+    """Give where fresh seeds put a candidate on an objective's axis, and the ends of their interval.
+
+    Returns:
+        NaN where they say nothing, such as of a time when nothing was solved.
+    """
+    value, interval = search_names.MEASURED[search.objectives[i].name].of(rows.summaries[row])
+    place = math.nan if value is None else scale.at(value)
+    return place, None if interval is None else (scale.at(interval[0]), scale.at(interval[1]))
 
 
 def fresh_text(search: SearchFindings, number: int, summary: Any) -> str:
     """Say what fresh seeds say of a candidate."""
-    told = ", ".join(
+    values = ", ".join(
         f"{search_names.MEASURED[one.name].title} {search_names.MEASURED[one.name].text(summary)}"
         for one in search.objectives
     )
-    return f"#{number}, fresh seeds: {told}; {axes_of.count(summary)} solved"
+    return f"#{number}, fresh seeds: {values}; {axes_of.count(summary)} solved"
+
+
+def part_of(search: SearchFindings, count: int) -> list[str]:
+    """Say in a caption how many candidates are shown, if not all."""
+    every = len(search.candidates)
+    return [f"{count:,} of {every:,} candidates are shown, the front among them."] if count < every else []
 
 
 CAUTION = (

@@ -15,12 +15,11 @@ from matplotlib.figure import Figure
 from matplotlib.tri import Triangulation
 
 from study.analysis.search import Candidate, Parameter, SearchFindings
-from study.report.figures import axes as axes_of
-from study.report.figures.multiples import MOST_TIPS, colour_scale, place
-from study.report.figures.style import STYLE, WIDTH_IN, Drawn, Tips, text_on
+from study.report.figures.multiples import MOST_TIPS, colour_scale, grid, panel_in
+from study.report.figures.style import STYLE, Drawn, Tips, text_on
 from study.report.search import names as search_names
 from study.report.search.figures import axes as search_axes
-from study.report.search.figures.axes import CAUTION, Scale, objective_scale, parameter_scale
+from study.report.search.figures.axes import CAUTION, Scale, objective_scales, parameter_scale
 
 Floats = npt.NDArray[np.float64]
 
@@ -33,8 +32,7 @@ _LEAST_AREA = 0.01
 """Of a panel, that the candidates must span: else they lie in a line."""
 _LEVELS = 12
 _MOST_PANELS = 2
-_BETWEEN_IN, _ABOVE_IN, _BELOW_IN = 0.1, 0.1, 0.4
-_ALONE_IN, _BESIDE_IN, _SCALE_IN, _GAP_IN = 2.9, 2.2, 0.56, 0.12
+_ALONE_IN, _BESIDE_IN, _SCALE_IN, _BAR_IN = 2.9, 2.2, 0.56, 0.09
 _DARK, _LIGHT = text_on((1.0, 1.0, 1.0)), text_on((0.0, 0.0, 0.0))
 """Dots on a map, whose colours stay as they are on a dark page."""
 
@@ -63,39 +61,27 @@ def draw(search: SearchFindings | None) -> Drawn | None:
         return None
     across, up = map(parameter_scale, pair)
     some = [c for c in search_names.selected(search, _MOST) if all(p.name in c.params for p in pair)]
-    found = [
+    fields = [
         (i, field)
         for i in range(len(search.objectives))
         if (field := _field(search, i, some, pair, across, up)) is not None
     ][:_MOST_PANELS]
-    if not found:
+    if not fields:
         return None
-    height = _ALONE_IN if len(found) == 1 else _BESIDE_IN
-    before = search_axes.left_in([up], height)
-    each = (WIDTH_IN - before) / len(found)
-    titles = [_scale(search, i).lines(height) for i, _ in found]
-    beside = _SCALE_IN + search_axes.LINE_IN * max(map(len, titles))
-    width = each - beside - (_BETWEEN_IN if len(found) > 1 else 0)
-    handles = [search_axes.seen_handle()] if any(c.number in search.rows for c in some) else []
+    height = _ALONE_IN if len(fields) == 1 else _BESIDE_IN
+    is_any_confirmed = any(candidate.number in search.rows for candidate in some)
+    handles = search_axes.confirmed_handles(search, with_fresh=False) if is_any_confirmed else []
     tips = Tips()
     with mpl.rc_context(STYLE):
-        tall = _ABOVE_IN + height + _BELOW_IN + axes_of.legend_in(handles)
-        figure = Figure(figsize=(WIDTH_IN, tall))
-        for panel, (i, field) in enumerate(found):
-            left = before + panel * each
-            axes = place(figure, left, _ABOVE_IN, width, height)
-            bar = place(figure, left + width + _GAP_IN, _ABOVE_IN, 0.09, height)
-            _draw_field(axes, bar, search, i, field, "\n".join(titles[panel]))
+        figure, panels = grid([""] * len(fields), height, handles, sharex=False)
+        for axes, (i, field) in zip(panels, fields, strict=True):
+            _draw_field(figure, axes, search, i, field, height)
             _draw_dots(axes, search, some, field)
-            across.across(axes)
-            up.up(axes, height)
-            if panel:
-                axes.set_ylabel("")
-                axes.tick_params(labelleft=False)
-            most = MOST_TIPS // len(found)
+            across.across(axes, panel_in(len(fields)) - _SCALE_IN)
+            most = MOST_TIPS // len(fields)
             for candidate, x, y in list(zip(some, field.x, field.y, strict=True))[-most:]:
                 tips.add(axes, float(x), float(y), search_names.described(search, candidate))
-        axes_of.legend(figure, handles)
+        up.up(panels[0], height)
     names = " and ".join(search_names.title(parameter.name) for parameter in pair)
     caption = _caption(search, len(some), has_importance=bool(search.importance))
     return Drawn("search-contour", f"What candidates were worth, over {names}", caption, figure, tips)
@@ -130,7 +116,7 @@ def _field(
     up: Scale,
 ) -> _Field | None:
     """Lay triangles between candidates; None where there are none, or all are worth the same."""
-    scale = _scale(search, i)
+    scale = objective_scales(search)[i]
     x = np.array([across.at(c.params[pair[0].name]) for c in some])
     y = np.array([up.at(c.params[pair[1].name]) for c in some])
     z = np.array([scale.at(c.values[i]) for c in some])
@@ -154,23 +140,26 @@ def _area(of: Triangulation) -> float:
     return float(np.abs(across[:, 0] * up[:, 1] - across[:, 1] * up[:, 0]).sum() / 2)
 
 
-def _scale(search: SearchFindings, i: int) -> Scale:
-    return objective_scale(search.objectives[i], [candidate.values[i] for candidate in search.candidates])
-
-
-def _draw_field(axes: Axes, bar: Axes, search: SearchFindings, i: int, field: _Field, title: str) -> None:
+def _draw_field(figure: Figure, axes: Axes, search: SearchFindings, i: int, field: _Field, height_in: float) -> None:
     colours = _colours(is_sought_high=search.objectives[i].is_sought_high)
     low, high = float(field.z.min()), float(field.z.max())
     room = 1e-6 * (high - low)  # what is as high as the highest level isn't filled
-    drawn = axes.tricontourf(
+    contours = axes.tricontourf(
         field.triangles, field.z, levels=np.linspace(low - room, high + room, _LEVELS + 1), cmap=colours
     )
-    drawn.set(edgecolor="face", linewidth=0.3)  # else what is behind shines through between levels
+    contours.set(edgecolor="face", linewidth=0.3)  # else what is behind shines through between levels
     axes.grid(visible=False)
-    colour_scale(bar, colours, (low, high), title)
-    if _scale(search, i).is_log:
-        ticks = [f"{10.0**place:.1e}".replace("e-0", "e-") for place in (low, (low + high) / 2, high)]
-        bar.set_yticks(bar.get_yticks(), ticks)
+    scale = objective_scales(search)[i]
+    write, where = _power if scale.is_log else _short, {"ax": axes, "aspect": height_in / _BAR_IN}
+    colour_scale(figure, colours, (low, high), scale.lines(height_in), write, **where)
+
+
+def _short(place: float) -> str:
+    return f"{place:.3g}"
+
+
+def _power(place: float) -> str:
+    return f"{10.0**place:.1e}".replace("e-0", "e-")
 
 
 def _colours(*, is_sought_high: bool) -> Colormap:
@@ -186,7 +175,7 @@ def _draw_dots(axes: Axes, search: SearchFindings, some: Sequence[Candidate], fi
         search_axes.seen(axes, list(field.x[confirmed]), list(field.y[confirmed]))
 
 
-def _caption(search: SearchFindings, shown: int, *, has_importance: bool) -> str:
+def _caption(search: SearchFindings, count: int, *, has_importance: bool) -> str:
     why = "The two numbers that mattered most, of" if has_importance else "The first two numbers, of"
     sentences = [
         f"{why} those that most candidates have; the brighter, the better. Colours are linear between neighbouring "
@@ -194,8 +183,8 @@ def _caption(search: SearchFindings, shown: int, *, has_importance: bool) -> str
         "prediction; outside the dots nothing is known.",
         CAUTION,
     ]
-    if shown < len(search.candidates):
-        sentences.append(f"{shown:,} of {len(search.candidates):,} candidates are shown.")
+    if count < len(search.candidates):
+        sentences.append(f"{count:,} of {len(search.candidates):,} candidates are shown.")
     if len(search.objectives) > _MOST_PANELS:
         sentences.append(f"The first {_MOST_PANELS} of {len(search.objectives)} objectives are shown.")
     return " ".join(sentences)

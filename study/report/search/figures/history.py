@@ -10,21 +10,19 @@ import matplotlib as mpl
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from study.analysis.rows import ResultRows
 from study.analysis.search import Candidate, Objective, SearchFindings
-from study.report.figures import axes as axes_of
-from study.report.figures.multiples import MOST_TIPS, place
-from study.report.figures.style import INK, RULE, STYLE, WIDTH_IN, Drawn, Tips
+from study.report.figures.multiples import MOST_TIPS, grid
+from study.report.figures.style import INK, RULE, STYLE, Drawn, Tips
 from study.report.search import names as search_names
 from study.report.search.figures import axes as search_axes
-from study.report.search.figures.axes import CAUTION, MOST_DOTS, Scale, objective_scale
+from study.report.search.figures.axes import CAUTION, MOST_DOTS, Scale
 
-_RIGHT_IN, _ABOVE_IN, _BETWEEN_IN, _BELOW_IN = 0.1, 0.1, 0.14, 0.4
 _ALONE_IN, _BESIDE_IN = 2.3, 1.6
 """Height of a panel."""
+_X = "candidate, in the order of suggestion"
 _MOST_ROUNDS = 60
 """That are set apart."""
 
@@ -46,28 +44,21 @@ def draw(search: SearchFindings | None, rows: ResultRows) -> Drawn | None:
     handles = [
         *search_axes.sizes([candidate.seeds for candidate in some]),
         Line2D([], [], color=INK, linewidth=0.9, label="best so far"),
-        *([search_axes.seen_handle(), search_axes.fresh_handle(search)] if search_names.confirmed(search) else []),
+        *search_axes.confirmed_handles(search, with_fresh=True),
     ]
-    below = _BELOW_IN + axes_of.legend_in(handles)
     count = len(search.objectives)
-    scales = [objective_scale(o, _values(search, rows, i)) for i, o in enumerate(search.objectives)]
-    left = search_axes.left_in(scales, height)
+    scales = search_axes.objective_scales(search, rows)
     tips = Tips()
     with mpl.rc_context(STYLE):
-        tall = _ABOVE_IN + count * height + (count - 1) * _BETWEEN_IN + below
-        figure = Figure(figsize=(WIDTH_IN, tall))
-        for i, scale in enumerate(scales):
-            top = _ABOVE_IN + i * (height + _BETWEEN_IN)
-            axes = place(figure, left, top, WIDTH_IN - left - _RIGHT_IN, height)
+        figure, panels = grid([""] * count, height, handles, across=1, x=_X, sharey=False)
+        for i, (axes, scale) in enumerate(zip(panels, scales, strict=True)):
             _part_rounds(axes, search)
             _draw_candidates(axes, search, some, i, scale)
             _draw_confirmed(axes, search, rows, i, scale)
             scale.up(axes, height)
-            axes.set_xlim(-1, search.candidates[-1].number + 1)
-            axes.tick_params(labelbottom=i == count - 1)
-            _tell(axes, search, rows, some, i, scale, tips, MOST_TIPS // count)
-        axes.set_xlabel("candidate, in the order of suggestion")
-        axes_of.legend(figure, handles)
+            for x, y, text in _texts(search, rows, some, i, scale)[: MOST_TIPS // count]:
+                tips.add(axes, x, y, text)
+        axes.set_xlim(-1, search.candidates[-1].number + 1)
     return Drawn("search-history", "How the search went", _caption(search, len(some)), figure, tips)
 
 
@@ -80,15 +71,6 @@ def best_so_far(objective: Objective, values: npt.NDArray[np.float64]) -> npt.ND
     """
     best = np.maximum if objective.is_sought_high else np.minimum
     return best.accumulate(values)
-
-
-def _values(search: SearchFindings, rows: ResultRows, i: int) -> list[float]:
-    """List all that a panel shows: the search's values, and the fresh seeds' with their intervals."""
-    found = [candidate.values[i] for candidate in search.candidates]
-    for _, row in search_names.confirmed(search):
-        value, interval = search_names.MEASURED[search.objectives[i].name].of(rows.summaries[row])
-        found += [one for one in (value, *(interval or ())) if one is not None]
-    return found
 
 
 def _part_rounds(axes: Axes, search: SearchFindings) -> None:
@@ -106,37 +88,26 @@ def _draw_candidates(axes: Axes, search: SearchFindings, some: Sequence[Candidat
 
 
 def _draw_confirmed(axes: Axes, search: SearchFindings, rows: ResultRows, i: int, scale: Scale) -> None:
-    measured = search_names.MEASURED[search.objectives[i].name]
     for candidate, row in search_names.confirmed(search):
         search_axes.seen(axes, [candidate.number], [scale.at(candidate.values[i])])
-        value, interval = measured.of(rows.summaries[row])
-        if value is not None:
-            ends = None if interval is None else (scale.at(interval[0]), scale.at(interval[1]))
-            search_axes.fresh(axes, candidate.number, scale.at(value), None, ends)
+        place, ends = search_axes.fresh_place(search, rows, row, i, scale)
+        if math.isfinite(place):
+            search_axes.fresh(axes, candidate.number, place, None, ends)
 
 
-def _tell(
-    axes: Axes,
-    search: SearchFindings,
-    rows: ResultRows,
-    some: Sequence[Candidate],
-    i: int,
-    scale: Scale,
-    tips: Tips,
-    most: int,
-) -> None:
-    told = []
+def _texts(
+    search: SearchFindings, rows: ResultRows, some: Sequence[Candidate], i: int, scale: Scale
+) -> list[tuple[float, float, str]]:
+    """Say at which places which texts are shown, those of fresh seeds first."""
+    marks: list[tuple[float, float, str]] = []
     for candidate, row in search_names.confirmed(search):
-        summary = rows.summaries[row]
-        value, _ = search_names.MEASURED[search.objectives[i].name].of(summary)
-        text = search_axes.fresh_text(search, candidate.number, summary)
-        told.append((candidate.number, math.nan if value is None else scale.at(value), text))
-    told += [(c.number, scale.at(c.values[i]), search_names.described(search, c)) for c in some]
-    for x, y, text in told[:most]:
-        tips.add(axes, x, y, text)
+        place, _ = search_axes.fresh_place(search, rows, row, i, scale)
+        text = search_axes.fresh_text(search, candidate.number, rows.summaries[row])
+        marks.append((candidate.number, place, text))
+    return marks + [(c.number, scale.at(c.values[i]), search_names.described(search, c)) for c in some]
 
 
-def _caption(search: SearchFindings, shown: int) -> str:
+def _caption(search: SearchFindings, count: int) -> str:
     sentences = [
         "Candidates in the order in which they were suggested; dashed lines part the rounds, within which they were "
         "compared.",
@@ -153,6 +124,4 @@ def _caption(search: SearchFindings, shown: int) -> str:
     numbers = search.candidates[-1].number + 1
     if numbers > len(search.candidates):
         sentences.append("A number without a dot was a suggestion that can't be, or that was known.")
-    if shown < len(search.candidates):
-        sentences.append(f"{shown:,} of {len(search.candidates):,} candidates are shown, the front among them.")
-    return " ".join(sentences)
+    return " ".join(sentences + search_axes.part_of(search, count))

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import matplotlib as mpl
 from matplotlib.artist import Artist
-from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from study.analysis.search import SearchFindings
-from study.report.figures import axes as axes_of
-from study.report.figures.multiples import left_out, place
-from study.report.figures.style import PALETTE, STYLE, WIDTH_IN, Drawn, Tips, plain
+from study.report.figures import texts
+from study.report.figures.multiples import grid, left_out
+from study.report.figures.style import PALETTE, STYLE, Drawn, Tips
 from study.report.search import names as search_names
 
 _COLOURS = (PALETTE[0], PALETTE[2], PALETTE[3], PALETTE[4])
 """Of objectives; orange is for what was confirmed."""
 _MOST_PARAMETERS = 20
-_ABOVE_IN, _BELOW_IN, _RIGHT_IN, _NAME_IN = 0.08, 0.4, 0.3, 0.15
-_BAR_IN, _GAP_IN = 0.13, 0.11
+_BAR_IN, _GAP_IN, _NAME_IN = 0.13, 0.11, 2.5
 _WRITTEN_PT = 6.5
 
 
@@ -30,13 +28,11 @@ def draw(search: SearchFindings | None) -> Drawn | None:
     Returns:
         None where nobody knows.
     """
-    found = [] if search is None else search_names.by_importance(search)
-    if search is None or not found:
+    parameters = [] if search is None else search_names.by_importance(search)
+    if search is None or not parameters:
         return None
-    shown = found[:_MOST_PARAMETERS]
+    first = parameters[:_MOST_PARAMETERS]
     objectives = [objective for objective in search.objectives if objective.name in search.importance]
-    names = [plain(search_names.title(name)) for name in shown]
-    left = _NAME_IN + max(map(axes_of.width_pt, names)) / 72
     each = _BAR_IN * len(objectives) + _GAP_IN
     handles: list[Artist] = [
         Patch(
@@ -47,15 +43,13 @@ def draw(search: SearchFindings | None) -> Drawn | None:
         for slot, objective in enumerate(objectives)
         if len(objectives) > 1
     ]
-    height = each * len(shown)
+    height = each * len(first)
     tips = Tips()
     with mpl.rc_context(STYLE):
-        tall = _ABOVE_IN + height + _BELOW_IN + axes_of.legend_in(handles)
-        figure = Figure(figsize=(WIDTH_IN, tall))
-        axes = place(figure, left, _ABOVE_IN, WIDTH_IN - left - _RIGHT_IN, height)
+        figure, (axes,) = grid([""], height, handles, x="importance, as a share of all")
         for slot, objective in enumerate(objectives):
             colour, shares = _COLOURS[slot % len(_COLOURS)], search.importance[objective.name]
-            for line, name in enumerate(shown):
+            for line, name in enumerate(first):
                 share = shares.get(name, 0.0)
                 at = line * each + _GAP_IN / 2 + (slot + 0.5) * _BAR_IN
                 axes.barh(at, share, height=0.86 * _BAR_IN, color=colour, linewidth=0)
@@ -63,13 +57,12 @@ def draw(search: SearchFindings | None) -> Drawn | None:
                 text = f"{search_names.title(name)}: {share:.2f} of what mattered for {objective.title}"
                 tips.add_field(axes, 0, at - _BAR_IN / 2, max(share, 0.01), at + _BAR_IN / 2, text)
         axes.set_ylim(height, 0)
-        axes.set_yticks([(line + 0.5) * each for line in range(len(shown))], names)
+        names = [texts.fit(search_names.title(name), _NAME_IN) for name in first]
+        axes.set_yticks([(line + 0.5) * each for line in range(len(first))], names)
         axes.set_xlim(0, 1.06 * max(max(of.values()) for of in search.importance.values()))
-        axes.set_xlabel("importance, as a share of all")
         axes.grid(visible=False, axis="y")
         axes.tick_params(axis="y", length=0)
-        axes_of.legend(figure, handles)
-    caption = _caption(search) + left_out(len(shown), len(found), "parameters")
+    caption = _caption(search) + left_out(len(first), len(parameters), "parameters")
     return Drawn("search-importance", "What mattered", caption, figure, tips)
 
 

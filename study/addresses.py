@@ -85,13 +85,13 @@ def holds_secret(address: str) -> bool:
     return any(_SECRET.search(name) for name in parameters - _NO_SECRET)
 
 
-def said_of(address: str, text: str) -> str:
+def safe_message(address: str, text: str) -> str:
     """Return a library's message about an address, unless that could contain a part of a password.
 
     Example:
-        >>> said_of("https://host", "can't parse https://me:secret@other/path")
+        >>> safe_message("https://host", "can't parse https://me:secret@other/path")
         "can't parse https://***@other/path"
-        >>> said_of("https://me:p/ss@host", "can't parse p")
+        >>> safe_message("https://me:p/ss@host", "can't parse p")
         "its message isn't shown, since it may contain the address's user name or query"
     """
     if without_secret(address) != address:

@@ -214,7 +214,7 @@ class Run:
             more = self._more if self.plan.may_extend else None
             scheduler = self.resources.scheduler(self.plan, self._attempt, self._stop, more)
             began = time.monotonic()
-            with self._monitor.shown():
+            with self._monitor.showing():
                 used = scheduler.run(formed.bundles, formed.shares, self._on_event)
             took_s = time.monotonic() - began
         finished = not self._stop.is_set()

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from study.arrow import table_results
 from study.console import Console
 from study.driver.heartbeat import beating, in_job
-from study.driver.progress import Board, ClockJumps, said, shown
+from study.driver.progress import Board, ClockJumps, live_board, preparation_text
 from study.environment import provenance
 from study.errors import BusyError, StoreAwayError, StoreError, StudyGoneError, last_line
 from study.plan.open_packs import OpenPacks
@@ -79,10 +79,10 @@ class Monitor:
         self._show()
 
     @contextmanager
-    def shown(self) -> Iterator[None]:
+    def showing(self) -> Iterator[None]:
         """Show progress; at the end, wait until the store has taken what it couldn't take before."""
         study = self._folder.name
-        show = beating(self.board, study, self._console) if in_job() else shown(self.board, self._console)
+        show = beating(self.board, study, self._console) if in_job() else live_board(self.board, self._console)
         with show as self._show:
             self._show()
             yield
@@ -125,7 +125,7 @@ class Monitor:
 
     def _print_once(self, step: Preparing) -> None:
         """Print each step on a machine once, however many packs wait for it; the board shows who waits."""
-        if step.doing != "waiting" and (sentence := said(step)) not in self._printed:
+        if step.doing != "waiting" and (sentence := preparation_text(step)) not in self._printed:
             self._printed.add(sentence)
             self._console.print(sentence)
 

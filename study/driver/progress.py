@@ -204,13 +204,13 @@ def _trial_iterations(pack: Pack) -> int:
     return len(pack.trials) * (pack.trials[0].cell.iterations + 1)
 
 
-def said(step: Preparing) -> str:
+def preparation_text(step: Preparing) -> str:
     """Describe a step that has to end on a machine before an engine can train there.
 
     Example:
-        >>> said(Preparing("fused", "node-7", "compiling"))
+        >>> preparation_text(Preparing("fused", "node-7", "compiling"))
         'compiling the fused engine, once on node-7: half a minute of a core, longer where others use it too'
-        >>> said(Preparing("fused", socket.gethostname(), "ready"))
+        >>> preparation_text(Preparing("fused", socket.gethostname(), "ready"))
         'the fused engine is compiled on this machine'
     """
     where = "this machine" if step.machine == socket.gethostname() else step.machine
@@ -226,7 +226,7 @@ def said(step: Preparing) -> str:
 
 
 @contextmanager
-def shown(board: Board, console: Console) -> Iterator[Callable[[], None]]:
+def live_board(board: Board, console: Console) -> Iterator[Callable[[], None]]:
     """Show a board while it changes: in place on a terminal, otherwise as a line every few seconds.
 
     Yields:

@@ -14,7 +14,7 @@ import torch
 from study import cluster
 from study.console import Console
 from study.driver.options import Options
-from study.driver.progress import said, waiting
+from study.driver.progress import preparation_text, waiting
 from study.engine import Engine, check_device, engine_for, passed_over, trials_at_once
 from study.errors import ClusterError, InputError
 from study.plan.packs import AtOnce, bundle_share, make_bundles, make_packs, shape_key
@@ -131,7 +131,9 @@ class Resources:
         # Where both kinds of device take bundles, packs have a size that suits cores, and several fill a GPU together.
         is_mixed = len(self.slots) > 1
         at_once = None if is_mixed else self.at_once
-        packs = make_packs(pending, slots=self.count, size=self.options.pack_size, kept=checkpointed, at_once=at_once)
+        packs = make_packs(
+            pending, slots=self.count, size=self.options.pack_size, checkpointed=checkpointed, at_once=at_once
+        )
         bundles = make_bundles(packs, slots=self.count, at_once=at_once)
         shares = None
         if is_mixed and self.at_once is not None:
@@ -208,7 +210,7 @@ def _slots(plan: Plan, options: Options, console: Console) -> Iterator[Slots]:
         first_steps = {one: step for one in engines if (step := first_step(*one)) is not None}
         if first_steps:
             for step in first_steps.values():
-                console.print(said(step))
+                console.print(preparation_text(step))
             stack.enter_context(preparing(list(first_steps)))
         with waiting(console, "starting Ray"):
             stack.enter_context(cluster.connection(None, options.cpus))
@@ -224,7 +226,7 @@ def _prepare_here(engine: Engine, cell: Cell, console: Console) -> None:
     with ExitStack() as status:
         for step in prepared(engine, cell):
             status.close()
-            console.print(said(step))
+            console.print(preparation_text(step))
             if step.doing != "ready":
                 status.enter_context(waiting(console, f"{step.doing} the {engine.name} engine"))
 

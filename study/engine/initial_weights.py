@@ -62,13 +62,13 @@ def _layer(unit: type[Unit], sizes: Sizes, trials: Sequence[Trial], counter: int
     seeds = np.array([trial.seed for trial in trials], np.uint64)
 
     @cache  # of all trials at once: a call of the stream costs as much for one
-    def drawn(index: int, shape: tuple[int, ...]) -> Tensor:
+    def draw(index: int, shape: tuple[int, ...]) -> Tensor:
         numbers = uniforms(seeds, math.prod(shape), counter + index, Purpose.INITIAL)
         return torch.from_numpy(numbers).reshape(-1, *shape)
 
     def initial(place: int) -> dict[str, Tensor]:
         variance = trials[place].cell.init_variance
-        return unit.initial(*sizes, lambda index, shape: drawn(index, shape)[place], init_variance=variance)
+        return unit.initial(*sizes, lambda index, shape: draw(index, shape)[place], init_variance=variance)
 
     values = [initial(place) for place in range(len(trials))]
     return {name: torch.stack([one[name] for one in values]) for name in values[0]}

@@ -83,7 +83,7 @@ def make_packs(
     *,
     slots: int,
     size: int | None = None,
-    kept: Sequence[Sequence[str]] = (),
+    checkpointed: Sequence[Sequence[str]] = (),
     at_once: AtOnce | None = None,
 ) -> list[Pack]:
     """Group trials into packs; the grouping never changes a result.
@@ -92,8 +92,8 @@ def make_packs(
         trials: the trials to be done.
         slots: packs that can run side by side; sizes are such that all slots end at about the same time.
         size: the most trials in a pack; None to choose it.
-        kept: trial ids of packs that have a checkpoint: these are formed again as they were, if all of their trials
-            are still to be done; of two that overlap, only the first.
+        checkpointed: trial ids of packs that have a checkpoint: these are formed again as they were, if all of their
+            trials are still to be done; of two that overlap, only the first.
         at_once: how many trials a device trains side by side; None for cores, which train one trial after the other.
 
     Returns:
@@ -109,7 +109,7 @@ def make_packs(
     if slots < 1 or (size is not None and size < 1):
         raise ValueError(f"slots >= 1 and size >= 1 must hold, but got slots={slots} and size={size}")
     pending = {trial.id: trial for trial in trials}
-    formed = _form_again(pending, kept)
+    formed = _form_again(pending, checkpointed)
     groups: dict[ShapeKey, list[Trial]] = {}
     for trial in pending.values():
         groups.setdefault(shape_key(trial.cell), []).append(trial)
@@ -124,10 +124,10 @@ def make_packs(
     return sorted((*formed, *new), key=lambda pack: pack_cost(pack.trials), reverse=True)
 
 
-def _form_again(pending: dict[str, Trial], kept: Sequence[Sequence[str]]) -> list[Pack]:
+def _form_again(pending: dict[str, Trial], checkpointed: Sequence[Sequence[str]]) -> list[Pack]:
     """Form unfinished packs again, and take their trials out of those pending."""
     formed = []
-    for trial_ids in kept:
+    for trial_ids in checkpointed:
         if trial_ids and len(set(trial_ids)) == len(trial_ids) and all(i in pending for i in trial_ids):
             trials = tuple(pending[i] for i in trial_ids)
             if len({shape_key(trial.cell) for trial in trials}) == 1:

@@ -75,7 +75,7 @@ class StudyResults:
         against: the comparison with the published numbers, where it repeats them, or with another study.
         notices: sentences about files that couldn't be trusted.
         search: the search's candidates and findings; None if the study is no search.
-        asked: all cells that a search has planned, if those are more than are shown.
+        planned_cells: all cells that a search has planned, if those are more than are shown.
     """
 
     plan: Plan
@@ -85,7 +85,7 @@ class StudyResults:
     against: Comparisons
     notices: Sequence[str]
     search: SearchFindings | None = None
-    asked: CandidateCells | None = None
+    planned_cells: CandidateCells | None = None
 
     @property
     def name(self) -> str:
@@ -127,7 +127,7 @@ class StudyResults:
     def counts(self) -> dict[str, int]:
         """Numbers of trials by state."""
         names = ("solved", "unsolved", "diverged", "failed", "pending")
-        summaries = self.summaries if self.asked is None else self.asked.summaries
+        summaries = self.summaries if self.planned_cells is None else self.planned_cells.summaries
         by_state = {name: sum(getattr(s, name) for s in summaries) for name in names}
         trials = sum(s.seeds for s in summaries)
         return {"trials": trials, "done": trials - by_state["pending"], **by_state}
@@ -168,7 +168,7 @@ def load_results(
     search = search_findings(plan.spec, record, results.summaries)
     more = [] if search.is_over else [results_of_search.NOT_CONFIRMED]
     candidates = CandidateCells(plan, _summaries(plan, table))
-    return replace(results, search=search, asked=candidates, notices=[*results.notices, *more])
+    return replace(results, search=search, planned_cells=candidates, notices=[*results.notices, *more])
 
 
 def _results_of(

@@ -23,10 +23,10 @@ _PACKAGES = ("jinja2", "matplotlib", "pyarrow", "scipy")
 class ReportStore(Protocol):
     """A study's part of the store, as marks need it."""
 
-    def keep(self, name: str, data: bytes) -> None:
+    def write_file(self, name: str, data: bytes) -> None:
         """Store a file next to the results."""
 
-    def kept(self, name: str) -> bytes | None:
+    def read_file(self, name: str) -> bytes | None:
         """Return the content of such a file; None if there is none."""
 
 
@@ -61,15 +61,15 @@ def keep_mark(folder: ReportStore, content_mark: str, files: Sequence[Path]) -> 
         files: the report's files.
     """
     digests = {file.name: _digest(file.read_bytes()) for file in files}
-    folder.keep(NAME, json.dumps({"mark": content_mark, "files": digests}, indent=1).encode())
+    folder.write_file(NAME, json.dumps({"mark": content_mark, "files": digests}, indent=1).encode())
 
 
 def is_kept(folder: ReportStore, content_mark: str) -> bool:
     """Return whether the study's report has this mark, and each of its files is there as it was written."""
     try:
-        before = json.loads(folder.kept(NAME) or b"{}")
+        before = json.loads(folder.read_file(NAME) or b"{}")
         files: Mapping[str, str] = before["files"] if before["mark"] == content_mark else {}
-        return bool(files) and all(_digest(folder.kept(f"report/{name}")) == files[name] for name in files)
+        return bool(files) and all(_digest(folder.read_file(f"report/{name}")) == files[name] for name in files)
     except (ValueError, KeyError, TypeError):  # a torn file, or somebody else's file of that name
         return False
 

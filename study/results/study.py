@@ -255,7 +255,7 @@ def sync(results: StudyResults, tracking_uri: str) -> int:
         TrackingError: if the server can't be reached.
     """
     spec = results.plan.spec
-    plan = results.plan if results.asked is None else results.asked.plan
+    plan = results.plan if results.planned_cells is None else results.planned_cells.plan
     rows = _of_plan(results.folder.read_results(), plan)
     with report_folder(results.folder) as into:
         return tracking.sync(

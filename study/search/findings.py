@@ -61,7 +61,7 @@ def winners_file(spec: Spec, winner: Candidate) -> str:
     applying = {key: _plain(value) for key, value in values.items() if getattr(cell, key) is not None}
     # What a model sets for itself goes before what the file's tables say, so that each stands once.
     given = {
-        table: {key: applying.pop(prefix + key) for key in getattr(spec, table).given if prefix + key in applying}
+        table: {key: applying.pop(prefix + key) for key in getattr(spec, table).explicit if prefix + key in applying}
         for table, prefix in (("task", ""), ("protocol", ""), ("success", "success_"))
     }
     tables: dict[str, Any] = {

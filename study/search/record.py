@@ -21,13 +21,13 @@ VERSION = 2
 class SearchFolder(Protocol):
     """A study's part of the store, as a search needs it."""
 
-    def keep(self, name: str, data: bytes) -> None:
+    def write_file(self, name: str, data: bytes) -> None:
         """Put a file beside the results."""
 
-    def kept(self, name: str) -> bytes | None:
+    def read_file(self, name: str) -> bytes | None:
         """Give a file that was kept; None if there is none."""
 
-    def kept_where(self, name: str) -> str:
+    def file_address(self, name: str) -> str:
         """Give a kept file's address, to print."""
 
     def read_results(self) -> pa.Table:

@@ -90,14 +90,14 @@ def read_record(spec: Spec, folder: SearchFolder) -> Record | None:
         StoreError: if it can't be believed.
         InputError: if it is of another search.
     """
-    data = folder.kept(NAME)
+    data = folder.read_file(NAME)
     if data is None:
         return None
-    record = from_json(data, folder.kept_where(NAME))
+    record = from_json(data, folder.file_address(NAME))
     if record.search_id != search_id(spec):
         raise InputError(
             f"study {spec.study!r} was begun with other ranges, or searched otherwise: of a search only trials, "
-            f"confirm_seeds and confirm_candidates can change; call it otherwise, or move {folder.kept_where(NAME)} "
+            f"confirm_seeds and confirm_candidates can change; call it otherwise, or move {folder.file_address(NAME)} "
             "away: trials that are stored aren't trained again"
         )
     return record if record.version == VERSION else _revalued(spec, record, Evidence(folder.read_results()))
@@ -156,7 +156,7 @@ class Searching:
         try:
             record = _onward(spec, record, evidence, suggestions)
             if record != before:
-                folder.keep(NAME, to_json(record))
+                folder.write_file(NAME, to_json(record))
         except BaseException:
             self._suggestions = None  # it is ahead of what is recorded: it begins again from there
             raise

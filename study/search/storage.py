@@ -13,7 +13,7 @@ from optuna.exceptions import OptunaError
 from optuna.trial import TrialState
 from sqlalchemy.exc import SQLAlchemyError
 
-from study.addresses import said_of
+from study.addresses import safe_message
 from study.analysis.search import Candidate
 from study.errors import last_line
 from study.search.objectives import OBJECTIVES
@@ -36,7 +36,7 @@ def write_storage(uri: str, spec: Spec, record: Record, tell: Callable[[str], No
         with quietly():
             _write(uri, spec, record)
     except (OptunaError, SQLAlchemyError, ValueError, ImportError) as error:
-        reason = f"{type(error).__name__}: {said_of(uri, last_line(str(error)))}"
+        reason = f"{type(error).__name__}: {safe_message(uri, last_line(str(error)))}"
         tell(f"nothing was written for Optuna's dashboard, and the search goes on: {reason}")
         return False
     return True

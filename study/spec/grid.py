@@ -93,7 +93,7 @@ def common_level(spec: Spec) -> Level:
     """Return what is set for all models."""
     fixed: GridValues = {}
     for table, prefix in (("task", ""), ("protocol", ""), ("success", "success_"), ("fixed", "")):
-        for name, value in getattr(spec, table).given.items():
+        for name, value in getattr(spec, table).explicit.items():
             if (table, name) != ("task", "name"):
                 fixed.setdefault(prefix + name, GridValue(value, (table, name)))
     return Level(fixed, _axes(spec, ()), _ranges(spec, ()))
@@ -102,7 +102,7 @@ def common_level(spec: Spec) -> Level:
 def own_level(spec: Spec, index: int) -> Level:
     """Return what one model sets for itself."""
     model, at = spec.models[index], ("models", index)
-    fixed = {name: GridValue(value, (*at, "fixed", name)) for name, value in model.fixed.given.items()}
+    fixed = {name: GridValue(value, (*at, "fixed", name)) for name, value in model.fixed.explicit.items()}
     return Level(fixed, _axes(model, at), _ranges(model, at))
 
 
@@ -115,10 +115,10 @@ def places(spec: Spec | ModelTable, at: Path = ()) -> Iterator[tuple[str, Path]]
     """Yield each hyperparameter that a level sets with its place, once for each fixed value or axis."""
     if isinstance(spec, Spec):
         for table, prefix in (("task", ""), ("protocol", ""), ("success", "success_")):
-            names = (name for name in getattr(spec, table).given if (table, name) != ("task", "name"))
+            names = (name for name in getattr(spec, table).explicit if (table, name) != ("task", "name"))
             yield from ((prefix + name, (*at, table, name)) for name in names)
     for table in ("fixed", "grid", "ranges"):
-        yield from ((name, (*at, table, name)) for name in getattr(spec, table).given)
+        yield from ((name, (*at, table, name)) for name in getattr(spec, table).explicit)
     for axis in _zip_axes(spec, at):
         first = {name: setting.path for point in reversed(axis.points) for name, setting in point.items()}
         yield from first.items()
@@ -131,18 +131,18 @@ def _axes(table: Spec | ModelTable, at: Path) -> tuple[Axis, ...]:
             tuple({name: GridValue(value, (*at, "grid", name, i))} for i, value in enumerate(values)),
             (None,) * len(values),
         )
-        for name, values in table.grid.given.items()
+        for name, values in table.grid.explicit.items()
     )
     return (*grid, *_zip_axes(table, at), *_range_axes(table, at))
 
 
 def _ranges(table: Spec | ModelTable, at: Path) -> GridValues:
-    return {name: GridValue(of, (*at, "ranges", name)) for name, of in table.ranges.given.items()}
+    return {name: GridValue(of, (*at, "ranges", name)) for name, of in table.ranges.explicit.items()}
 
 
 def _range_axes(table: Spec | ModelTable, at: Path) -> Iterator[Axis]:
     """Yield an axis for each range: its ends if it has any, otherwise its choices."""
-    for name, of in table.ranges.given.items():
+    for name, of in table.ranges.explicit.items():
         keys = [key for key in ("low", "high") if getattr(of, key) is not None]
         settings = [GridValue(getattr(of, key), (*at, "ranges", name, key)) for key in keys]
         settings += [GridValue(v, (*at, "ranges", name, "choices", i)) for i, v in enumerate(of.choices or ())]
@@ -152,7 +152,7 @@ def _range_axes(table: Spec | ModelTable, at: Path) -> Iterator[Axis]:
 
 def _zip_axes(table: Spec | ModelTable, at: Path) -> Iterator[Axis]:
     for axis, points in table.zip.items():
-        tables = [point.given for point in points]
+        tables = [point.explicit for point in points]
         labels = tuple(point.pop("label", None) for point in tables)
         settings = tuple(
             {name: GridValue(value, (*at, "zip", axis, i, name)) for name, value in point.items()}

@@ -20,7 +20,7 @@ _MOST = 2**31 - 1
 _MOST_ITERATIONS = 2**32 - 2  # the stream's counter has 32 bits for the iteration
 
 
-def shown(value: object) -> str:
+def quoted(value: object) -> str:
     """Return a value as text for a message, shortened if it is long."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -30,11 +30,11 @@ def shown(value: object) -> str:
 
 def _number(value: object) -> float | int:
     if isinstance(value, list):
-        raise ValueError(f"must be one number, but got the list {shown(value)}; to sweep it, put it under grid")
+        raise ValueError(f"must be one number, but got the list {quoted(value)}; to sweep it, put it under grid")
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"must be a number, but got {shown(value)}")
+        raise ValueError(f"must be a number, but got {quoted(value)}")
     if isinstance(value, int) and abs(value) >= 2**63:
-        raise ValueError(f"must fit into 64 bits, but got {shown(value)}")
+        raise ValueError(f"must fit into 64 bits, but got {quoted(value)}")
     if not math.isfinite(value):
         raise ValueError(f"must be a finite number, but got {value}")
     return value
@@ -54,10 +54,10 @@ def _variance(value: object) -> float | int | None:
 def _range(value: object) -> Range:
     message = "must be [low, high], or two intervals [[low, high], [low, high]]"
     if not isinstance(value, list) or not value:
-        raise ValueError(f"{message}, but got {shown(value)}")
+        raise ValueError(f"{message}, but got {quoted(value)}")
     intervals = value if all(isinstance(v, list) for v in value) else [value]
     if any(not isinstance(v, list) or len(v) != 2 for v in intervals):
-        raise ValueError(f"{message}, but got {shown(value)}")
+        raise ValueError(f"{message}, but got {quoted(value)}")
     range_ = tuple((float(_number(low)), float(_number(high))) for low, high in intervals)
     check_range("a range", range_)
     return range_
@@ -69,7 +69,7 @@ def choice(names: Iterable[str]) -> Any:
 
     def check(value: object) -> str:
         if not isinstance(value, str) or value not in valid:
-            must = f"must be one of {', '.join(valid)}, but got {shown(value)}"
+            must = f"must be one of {', '.join(valid)}, but got {quoted(value)}"
             if isinstance(value, list):
                 raise ValueError(f"{must}; to sweep it, put the list under grid")
             raise ValueError(must + nearest(value, valid))

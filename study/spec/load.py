@@ -13,7 +13,7 @@ from study.errors import InputError, SpecError, nearest
 from study.presets import preset_names, preset_text
 from study.spec.checks import check
 from study.spec.document import Document, Path, read
-from study.spec.hyperparameters import HYPERPARAMETERS, shown
+from study.spec.hyperparameters import HYPERPARAMETERS, quoted
 from study.spec.tables import Spec, names_at
 
 _LIMITS = {"greater_than": (">", "gt"), "greater_than_equal": (">=", "ge"), "less_than": ("<", "lt")}
@@ -179,7 +179,7 @@ def _kind(value: object) -> str:
         return "a list"
     if isinstance(value, dict):
         return "a table"
-    return shown(value)
+    return quoted(value)
 
 
 def _message(details: Mapping[str, Any]) -> str:
@@ -208,4 +208,4 @@ def _message(details: Mapping[str, Any]) -> str:
     if must is not None:
         hint = f"; write [{value}]" if must == "a list" and isinstance(value, str | int | float) else ""
         return f"must be {must}, but got {_kind(value)}{hint}"
-    return f"{details['msg']}, but got {shown(value)}"
+    return f"{details['msg']}, but got {quoted(value)}"

@@ -36,7 +36,7 @@ from study.spec.hyperparameters import (
     Positive,
     Seed,
     choice,
-    shown,
+    quoted,
 )
 from tasks import MODELS, TASKS
 
@@ -77,7 +77,7 @@ class Table(BaseModel):
         return table
 
     @property
-    def given(self) -> dict[str, Any]:
+    def explicit(self) -> dict[str, Any]:
         """The values that the file gives, in its order."""
         return {name: getattr(self, name) for name in self._order if name in self.model_fields_set}
 
@@ -135,7 +135,7 @@ def _range_of(name: str, type_: Any) -> type[RangeTable]:
 
 
 def _no_numbers(value: object) -> object:
-    raise ValueError(f"only numbers have a range; give choices: [...] instead of {shown(value)}")
+    raise ValueError(f"only numbers have a range; give choices: [...] instead of {quoted(value)}")
 
 
 _NoNumbers = Annotated[Any, BeforeValidator(_no_numbers), WithJsonSchema({"not": {}})]
@@ -172,16 +172,16 @@ def _check_name(name: str) -> str:
     if not re.fullmatch(_NAME, name):
         raise ValueError(
             "must name a folder of the store: letters, digits, '.', '_' and '-', at most 80, the first a "
-            f"letter or a digit; but got {shown(name)}"
+            f"letter or a digit; but got {quoted(name)}"
         )
     if name.lower().startswith(_RESERVED):
-        raise ValueError(f"must not start with {_RESERVED!r}, which the store uses itself, but got {shown(name)}")
+        raise ValueError(f"must not start with {_RESERVED!r}, which the store uses itself, but got {quoted(name)}")
     return name
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str | int | float) or isinstance(value, bool):
-        raise ValueError(f"must be text, but got {shown(value)}")
+        raise ValueError(f"must be text, but got {quoted(value)}")
     return str(value)
 
 
@@ -193,12 +193,12 @@ def _seeds(value: object) -> Sequence[int]:
             raise ValueError(f"must be at least 1 and below 2**63, but got {value}")
         return range(value)
     if not isinstance(value, list):
-        raise ValueError(f"must be a count, or a list of seeds, but got {shown(value)}")
+        raise ValueError(f"must be a count, or a list of seeds, but got {quoted(value)}")
     if not value:
         raise ValueError("must have at least 1 seed, but the list is empty")
     for seed in value:
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < MOST_SEEDS:
-            raise ValueError(f"each seed must be a whole number, 0 <= seed < 2**63, but got {shown(seed)}")
+            raise ValueError(f"each seed must be a whole number, 0 <= seed < 2**63, but got {quoted(seed)}")
     first: set[int] = set()
     repeats = [seed for seed in value if seed in first or first.add(seed)]  # type: ignore[func-returns-value]
     if repeats:
@@ -267,7 +267,7 @@ def _objectives(value: object) -> tuple[str, ...]:
         raise ValueError(f"must be one or several of {', '.join(OBJECTIVES)}, but the list is empty")
     for name in names:
         if name not in OBJECTIVES:
-            must = f"must be one or several of {', '.join(OBJECTIVES)}, but got {shown(name)}"
+            must = f"must be one or several of {', '.join(OBJECTIVES)}, but got {quoted(name)}"
             raise ValueError(must + nearest(name, OBJECTIVES))
     if len(set(names)) < len(names):
         raise ValueError("each objective may be given once")

@@ -26,7 +26,7 @@ Version = Mapping[str, Any]
 class Conditional(Protocol):
     """A store that changes an object only if no other process has changed it."""
 
-    def look(self, key: str) -> tuple[bytes, Version] | None:
+    def read_versioned(self, key: str) -> tuple[bytes, Version] | None:
         """Return an object with its version, or None."""
 
     def put_if(self, key: str, data: bytes, version: Version | None) -> Version | None:
@@ -80,7 +80,7 @@ class Lease(StudyLock):
         """
         watched, since = b"", 0.0
         while True:
-            current = self._place.look(self._key)
+            current = self._place.read_versioned(self._key)
             data, version = (b"", None) if current is None else current
             dead = bool(watched) and data == watched and time.monotonic() - since >= self._timing.dead_after_s
             if not data or _is_free(data) or dead:
@@ -134,7 +134,7 @@ class Lease(StudyLock):
         content = self._content()
         new_version = self._place.put_if(self._key, content, version)
         if new_version is None:
-            current = self._place.look(self._key)
+            current = self._place.read_versioned(self._key)
             new_version = current[1] if current is not None and current[0] == content else None
         if new_version is not None:
             self._version = new_version
@@ -145,7 +145,7 @@ class Lease(StudyLock):
             try:
                 if self._put(self._version):
                     continue
-                current = self._place.look(self._key)
+                current = self._place.read_versioned(self._key)
             except StudyError:  # the store is away: the lock is ours until another process takes it
                 continue
             if current is not None and _id_of(current[0]) == self._id:

@@ -199,7 +199,7 @@ class ObjectFolder(Folder):
     def clean(self) -> None:
         """Do nothing: an object is complete or not there."""
 
-    def look(self, key: str) -> tuple[bytes, Version] | None:
+    def read_versioned(self, key: str) -> tuple[bytes, Version] | None:
         """Return an object with its version, or None."""
 
         def get(path: str) -> tuple[bytes, Version]:

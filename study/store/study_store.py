@@ -98,16 +98,16 @@ class StudyStore:
 
     # other files of the study
 
-    def keep(self, name: str, data: bytes) -> None:
+    def write_file(self, name: str, data: bytes) -> None:
         """Write another file of the study, in place of an earlier one of that name."""
         self.check()
         self._put(name, data)
 
-    def kept(self, name: str) -> bytes | None:
+    def read_file(self, name: str) -> bytes | None:
         """Read a file that `keep` wrote; None if there is none."""
         return self._folder.read(name)
 
-    def kept_where(self, name: str) -> str:
+    def file_address(self, name: str) -> str:
         """Return the address of such a file, to print."""
         return self._folder.where_is(name)
 

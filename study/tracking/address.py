@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from study.tracking.trouble import reached
+from study.tracking.trouble import explaining_errors
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -78,7 +78,7 @@ def check_reachable(uri: str) -> None:
     """
     path = database(uri)
     if path is None or path.exists():
-        with reached(uri):
+        with explaining_errors(uri):
             connect(uri)
 
 

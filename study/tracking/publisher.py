@@ -17,7 +17,7 @@ from study.tracking.address import imported
 from study.tracking.experiment import Experiment
 from study.tracking.packs import Packs, mark_of
 from study.tracking.rows import Point
-from study.tracking.trouble import said
+from study.tracking.trouble import explanation
 
 _LONGEST_PAUSE_S = 60.0
 _NOTIFY_AFTER = 3
@@ -196,7 +196,7 @@ class Publisher:
                     experiment.study.shows(self._mark)
                 experiment.finish()
             except Exception as error:
-                self.trouble = f"MLflow at {without_secret(self._uri)}: {said(error, self._uri)}"
+                self.trouble = f"MLflow at {without_secret(self._uri)}: {explanation(error, self._uri)}"
 
     def _succeeded(self, job: _Job) -> None:
         with self._changed:
@@ -221,7 +221,9 @@ class Publisher:
             self._failing_since = now
         self._failures += 1
         is_store = isinstance(error, StoreAwayError)
-        self.trouble = str(error) if is_store else f"MLflow at {without_secret(self._uri)}: {said(error, self._uri)}"
+        self.trouble = (
+            str(error) if is_store else f"MLflow at {without_secret(self._uri)}: {explanation(error, self._uri)}"
+        )
         if self._failures == _NOTIFY_AFTER:
             self._notify(
                 f"{self.trouble}. The study goes on; what MLflow misses is published when it can be used again"

@@ -12,7 +12,7 @@ from study.errors import TrackingError
 from study.records import Curve
 from study.tracking.address import connect
 from study.tracking.rows import CURVES, KIND, TRIAL_ID, curve_of, rows_table, run_row
-from study.tracking.trouble import reached
+from study.tracking.trouble import explaining_errors
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -27,7 +27,7 @@ def published(uri: str, study: str) -> set[str]:
     Raises:
         TrackingError: if MLflow can't be reached.
     """
-    with reached(uri):
+    with explaining_errors(uri):
         runs = trial_runs(connect(uri), study)
         return {run.data.tags[TRIAL_ID] for run in runs if run.info.status == "FINISHED"}
 
@@ -46,7 +46,7 @@ def load(uri: str, study: str, *, with_curves: bool = True) -> tuple[pa.Table, l
     Raises:
         TrackingError: if MLflow can't be reached or doesn't know the study.
     """
-    with reached(uri):
+    with explaining_errors(uri):
         client = connect(uri)
         if client.get_experiment_by_name(study) is None:
             raise TrackingError(

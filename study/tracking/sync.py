@@ -9,7 +9,7 @@ from pathlib import Path
 from study.tracking.experiment import Experiment
 from study.tracking.packs import Packs, mark_of
 from study.tracking.rows import Point
-from study.tracking.trouble import reached
+from study.tracking.trouble import explaining_errors
 
 
 def sync(
@@ -43,7 +43,7 @@ def sync(
     Raises:
         TrackingError: if MLflow can't be reached or refuses.
     """
-    with reached(uri):
+    with explaining_errors(uri):
         experiment = Experiment(uri, study, question=question, spec=spec, look_at_all=True)
         written, marks = 0, []
         for name in packs.names():

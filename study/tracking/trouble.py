@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from study.addresses import said_of, without_secret
+from study.addresses import safe_message, without_secret
 from study.errors import TrackingError
 
 _MOST = 300  # characters of a library's message
@@ -31,7 +31,7 @@ _NO_ANSWER = {
 
 
 @contextmanager
-def reached(uri: str) -> Iterator[None]:
+def explaining_errors(uri: str) -> Iterator[None]:
     """Turn whatever MLflow raises into one sentence.
 
     Raises:
@@ -42,14 +42,14 @@ def reached(uri: str) -> Iterator[None]:
     except TrackingError:
         raise
     except Exception as error:  # requests, sqlalchemy, alembic, mlflow: each has its own exceptions
-        raise TrackingError(f"MLflow at {without_secret(uri)} can't be used: {said(error, uri)}") from error
+        raise TrackingError(f"MLflow at {without_secret(uri)} can't be used: {explanation(error, uri)}") from error
 
 
-def said(error: BaseException, uri: str) -> str:
+def explanation(error: BaseException, uri: str) -> str:
     """Return what an error means and what to do about it, or else its first line.
 
     Example:
-        >>> said(OSError("HTTPConnectionPool(host='mlflow', port=5000): ... [Errno 111] Connection refused"), "http://mlflow:5000")
+        >>> explanation(OSError("HTTPConnectionPool(host='mlflow', port=5000): ... [Errno 111] Connection refused"), "http://mlflow:5000")
         'nobody answers there, so its server may be down'
     """
     text = str(error).strip() or type(error).__name__
@@ -63,7 +63,7 @@ def said(error: BaseException, uri: str) -> str:
     for words, meaning in _NO_ANSWER.items():
         if words in text:
             return meaning
-    return f"{type(error).__name__}: {said_of(uri, text.splitlines()[0])}"[:_MOST]
+    return f"{type(error).__name__}: {safe_message(uri, text.splitlines()[0])}"[:_MOST]
 
 
 def _status(error: BaseException, text: str) -> int | None:

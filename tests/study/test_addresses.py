@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from study.addresses import holds_secret, page_of, said_of, without_secret
+from study.addresses import holds_secret, page_of, safe_message, without_secret
 from study.cli import main
 from study.errors import InputError, StudyError, TrackingError
 from study.jobs import parse_address
@@ -18,7 +18,7 @@ from study.jobs.submit import make_order
 from study.search import storage
 from study.settings import Setting, check_no_secret, confirmed
 from study.store import Store
-from study.tracking.trouble import reached
+from study.tracking.trouble import explaining_errors
 
 # Letters that no sentence of ours has in this script, and all that parts an address.
 LETTERS = "ЖЩЪЫЭЮЯ"
@@ -66,11 +66,11 @@ def test_what_is_shown_has_nothing_of_a_secret(address):
     """Whatever a password is made of, what is shown of its address, linked or told has no letter of it."""
     assert is_clean(without_secret(address))
     assert is_clean(page_of(address))
-    assert is_clean(said_of(address, f"Failed to parse: {address}"))
+    assert is_clean(safe_message(address, f"Failed to parse: {address}"))
     assert without_secret(without_secret(address)) == without_secret(address)
     # An address in a library's words ends where a space is, of which a quoted password has none.
     if not any(c.isspace() for c in address):
-        assert is_clean(said_of("https://host", f"can't parse {address}"))
+        assert is_clean(safe_message("https://host", f"can't parse {address}"))
 
 
 @given(addresses((*WEB, *DATABASES)) | OF_STORES)
@@ -83,7 +83,7 @@ def test_no_error_repeats_a_secret(address):
         assert is_clean(error_of(lambda: parse_address("a" + address.partition("//")[2])))
     assert is_clean(error_of(lambda: make_order("a", "a", "/a", tracking_uri=address)))
     assert is_clean(error_of(lambda: confirmed("cluster", Setting(address, Path("study.toml"), confirmed=False))))
-    with pytest.raises(TrackingError) as caught, reached(address):
+    with pytest.raises(TrackingError) as caught, explaining_errors(address):
         raise ValueError(f"Failed to parse: {address}")
     assert is_clean(str(caught.value))
 

@@ -299,17 +299,17 @@ def _logarithms_back(x, w, z_grad, spare, x_grad):  # type: ignore[no-untyped-de
 
 
 @compiled
-def nac_mul_forward(w, x, known, logs, y):  # type: ignore[no-untyped-def]
+def nac_mul_forward(w, x, has_logs, logs, y):  # type: ignore[no-untyped-def]
     """Compute y = exp(Wl), l = log(|x| + 1e-7).
 
     Args:
         w: [out, in].
         x: [in or more, batch].
-        known: whether `logs` holds those of this very x.
+        has_logs: whether `logs` holds those of this very x.
         logs: l, scratch, [in, batch].
         y: written, [out, batch].
     """
-    if not known:
+    if not has_logs:
         _logarithms(x, w.shape[1], logs)
     multiply(y, w, logs, 0, w.shape[1])
     for o in range(w.shape[0]):
@@ -366,7 +366,7 @@ def _mix_back(y_grad, sums, products, gates, a_grad, m_grad):  # type: ignore[no
 
 
 @compiled
-def nalu_forward(w_add, w_mul, w_gate, x, known, logs, sums, products, gates, y):  # type: ignore[no-untyped-def]
+def nalu_forward(w_add, w_mul, w_gate, x, has_logs, logs, sums, products, gates, y):  # type: ignore[no-untyped-def]
     """Compute y = g ⊙ a + (1 - g) ⊙ m,  a = Ax,  m = exp(Ml),  l = log(|x| + 1e-7),  g = σ(Gx).
 
     Args:
@@ -374,7 +374,7 @@ def nalu_forward(w_add, w_mul, w_gate, x, known, logs, sums, products, gates, y)
         w_mul: M, [out, in]; the very same array as A in the original unit.
         w_gate: G, [out, in].
         x: [in or more, batch].
-        known: whether `logs` holds those of this very x.
+        has_logs: whether `logs` holds those of this very x.
         logs: l, scratch, [in, batch].
         sums: a, scratch, [out, batch].
         products: m, scratch, [out, batch].
@@ -382,7 +382,7 @@ def nalu_forward(w_add, w_mul, w_gate, x, known, logs, sums, products, gates, y)
         y: written, [out, batch].
     """
     multiply(sums, w_add, x, 0, w_add.shape[1])
-    nac_mul_forward(w_mul, x, known, logs, products)
+    nac_mul_forward(w_mul, x, has_logs, logs, products)
     _mix(w_gate, x, sums, products, gates, y)
 
 

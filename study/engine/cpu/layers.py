@@ -200,8 +200,8 @@ def get_gradients(code, layer, p, p_grad):  # type: ignore[no-untyped-def]
 
 
 @internal
-def forward(code, layer, x, known, y):  # type: ignore[no-untyped-def]
-    """Compute a layer's output from its inputs, both [features, rows]; `known` if the last call had this very x."""
+def forward(code, layer, x, has_logs, y):  # type: ignore[no-untyped-def]
+    """Compute a layer's output from its inputs, both [features, rows]; `has_logs` if the last call had this very x."""
     w, side = _matrix(layer, _WEIGHT), _inner(layer, 0)
     a, m, g = _outer(layer, 0), _outer(layer, 1), _outer(layer, 2)
     if code.family == AFFINE:
@@ -209,10 +209,10 @@ def forward(code, layer, x, known, y):  # type: ignore[no-untyped-def]
     elif code.family == NMU:
         nmu_forward(w, x, side, y)
     elif code.family == NAC_MUL:
-        nac_mul_forward(w, x, known, side, y)
+        nac_mul_forward(w, x, has_logs, side, y)
     elif code.family == NALU:
         w_mul, w_gate = _matrix(layer, _WEIGHT if code.shared else _WEIGHT + 1), _matrix(layer, _WEIGHT + 2)
-        nalu_forward(w, w_mul, w_gate, x, known, side, a, m, g, y)
+        nalu_forward(w, w_mul, w_gate, x, has_logs, side, a, m, g, y)
     else:
         gated_forward(w, _matrix(layer, _WEIGHT + 1), _matrix(layer, _WEIGHT + 2), x, side, a, m, g, y)
 

@@ -286,8 +286,8 @@ def add_squared_errors(network, target, rows, of_range, count, which, weight, sc
             set_weights(network.first, front, weight[s, :middle])
             set_weights(network.second, back, weight[s, middle:])
             fill_targets(target, s, x, scratch.ones, sums, targets)
-            known = k > 0 and of_range[s] == of_range[which[k - 1]]
-            forward(network.first, front, x, known, h)
+            has_logs = k > 0 and of_range[s] == of_range[which[k - 1]]
+            forward(network.first, front, x, has_logs, h)
             forward(network.second, back, h, False, y)
             for b in range(block):
                 guess[b] -= targets[b]

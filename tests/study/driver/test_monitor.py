@@ -50,7 +50,7 @@ class Watched:
     def monitored(self, patience_s: float = 600.0) -> Iterator[Monitor]:
         monitor = Monitor(self.folder, None, Console(file=self._out, width=1000), self.stop, patience_s)
         monitor.begin(self.plan, [self.pack], self.plan.trials)
-        with monitor.shown():
+        with monitor.showing():
             yield monitor
 
     def store(self, pack: Pack) -> None:
@@ -247,7 +247,7 @@ def test_a_study_that_grows_is_watched_on(watched):
     console = Console(file=io.StringIO())
     watch = Monitor(watched.folder, None, console, watched.stop, 600.0)
     watch.begin(watched.plan, [first], first.trials)
-    with watch.shown():
+    with watch.showing():
         watched.store(first)
         watch(PackDone(first.id))
         watch.begin(watched.plan, [second], second.trials)

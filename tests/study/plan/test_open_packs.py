@@ -85,7 +85,7 @@ def tell(folder: StudyStore, history: list[tuple[int, Event]]) -> tuple[list[Eve
     publisher = Publisher("never opened", "s", StoredPacks(folder))
     watch = Monitor(folder, publisher, console, stop, 600.0)
     watch.begin(PLAN, [WHOLE], PLAN.trials)
-    with watch.shown():
+    with watch.showing():
 
         def on_event(event: Event) -> None:
             passed_on.append(event)

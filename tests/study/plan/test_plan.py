@@ -167,13 +167,13 @@ def ids(found: Sequence[Pack]) -> list[str]:
 @settings(max_examples=60)
 @given(data=st.data())
 def test_every_trial_is_in_one_pack(data: st.DataObject) -> None:
-    """Whatever is pending, kept and asked for, every trial is in exactly one pack, beside its like."""
+    """Whatever is pending, checkpointed and asked for, every trial is in exactly one pack, beside its like."""
     pending = data.draw(st.lists(st.sampled_from(POOL), unique=True, max_size=120))
     slots = data.draw(st.integers(1, 12))
     size = data.draw(st.none() | st.integers(1, 40))
     some = st.lists(st.sampled_from(POOL).map(lambda trial: trial.id), max_size=4)
     kept = data.draw(st.lists(some, max_size=4))
-    found = make_packs(pending, slots=slots, size=size, kept=kept)
+    found = make_packs(pending, slots=slots, size=size, checkpointed=kept)
     assert sorted(ids(found)) == sorted(trial.id for trial in pending)
     assert all(len({shape_key(trial.cell) for trial in pack.trials}) == 1 for pack in found)
     assert all(pack.trials for pack in found)
@@ -189,7 +189,7 @@ def test_kept_packs_are_formed_again() -> None:
     overlapping = [POOL[8].id, POOL[9].id]
     gone = [POOL[20].id, "0123456789abcdef"]
     apart = [POOL[25].id]
-    found = make_packs(POOL, slots=2, kept=[first, overlapping, gone, apart])
+    found = make_packs(POOL, slots=2, checkpointed=[first, overlapping, gone, apart])
     formed = [[trial.id for trial in pack.trials] for pack in found]
     assert first in formed
     assert apart in formed
@@ -199,7 +199,7 @@ def test_kept_packs_are_formed_again() -> None:
 
 def test_trials_of_different_shapes_are_not_formed_again() -> None:
     """A kept pack that no engine could train, of two shapes, is not believed."""
-    found = make_packs(POOL, slots=1, kept=[[POOL[0].id, POOL[-1].id]])
+    found = make_packs(POOL, slots=1, checkpointed=[[POOL[0].id, POOL[-1].id]])
     assert [POOL[0].id, POOL[-1].id] not in [[t.id for t in pack.trials] for pack in found]
 
 

@@ -33,7 +33,7 @@ def spec_of(text: str = SPEC, **search: Any) -> Spec:
     """Parse a search, with some of its table's values replaced."""
     spec = parse_spec(text, source="test")
     assert spec.search is not None
-    given = dict(spec.search.given) | search
+    given = dict(spec.search.explicit) | search
     table = ", ".join(f"{k}: {list(v) if isinstance(v, tuple) else v}" for k, v in given.items())
     before, _, _ = text.partition("search: {")
     return parse_spec(f"{before}search: {{{table}}}\n".replace("'", ""), source="test")
@@ -67,13 +67,13 @@ class Kept:
         self.results: dict[str, Result] = {}
         self.trained: list[str] = []
 
-    def keep(self, name: str, data: bytes) -> None:
+    def write_file(self, name: str, data: bytes) -> None:
         self.files[name] = data
 
-    def kept(self, name: str) -> bytes | None:
+    def read_file(self, name: str) -> bytes | None:
         return self.files.get(name)
 
-    def kept_where(self, name: str) -> str:
+    def file_address(self, name: str) -> str:
         return name
 
     def read_results(self) -> pa.Table:

@@ -170,11 +170,11 @@ class Away(Kept):
         super().__init__()
         self.tries = 0
 
-    def keep(self, name: str, data: bytes) -> None:
+    def write_file(self, name: str, data: bytes) -> None:
         self.tries += 1
         if self.tries % 2:
             raise StoreAwayError("the disk is full")
-        super().keep(name, data)
+        super().write_file(name, data)
 
 
 @pytest.mark.parametrize("sampler", ["TPE", "random"])

@@ -278,7 +278,7 @@ def test_numbers_and_words_mean_what_they_say() -> None:
     (cell,) = cells(spec)
     assert (cell.sparsity_strength, cell.sparsity_start, cell.sparsity_end) == (10.0, 100_000, 200_000)
     assert list(spec.first_seeds) == list(range(10))
-    assert spec.zip["s"][0].given["label"] == "off"
+    assert spec.zip["s"][0].explicit["label"] == "off"
 
 
 def test_a_spec_is_frozen_and_keeps_its_text() -> None:

@@ -181,7 +181,7 @@ def test_of_two_who_saw_the_same_lock_one_gets_it(url):
     """Both write where the version is that they saw; the second is told no."""
     folder = demo(url, NEVER)
     folder.write("lock", b"{}")
-    found = folder.look("lock")
+    found = folder.read_versioned("lock")
     assert found is not None
     first, second = Lease(folder, "lock", "demo", Timing()), Lease(folder, "lock", "demo", Timing())
     assert first._put(found[1])

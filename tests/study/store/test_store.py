@@ -414,7 +414,7 @@ def test_a_studys_own_file_that_is_none_is_told(local: StudyStore, name: str, ma
     path = local.path / name
     path.unlink(missing_ok=True)
     make(path)
-    read = {"spec.yaml": local.read_spec, "attempt": local.attempt}.get(name, lambda: local.kept(name))
+    read = {"spec.yaml": local.read_spec, "attempt": local.attempt}.get(name, lambda: local.read_file(name))
     with pytest.raises(StoreError, match=rf"can't read .*{name}: it is a.*move it away"):
         read()
     assert Store(local.path.parent).studies() == ([] if name == "spec.yaml" else ["demo"])
@@ -663,7 +663,7 @@ def test_a_lock_that_is_no_file_is_told(local: StudyStore, make: Callable[[Path]
 
 WRITES: dict[str, Callable[[StudyStore], None]] = {
     "spec": lambda study: study.write_spec("name: demo\n"),
-    "record": lambda study: study.keep("search.json", b"{}"),
+    "record": lambda study: study.write_file("search.json", b"{}"),
     "results": lambda study: fill(study, PACK, [solved(1)]),
     "checkpoint": lambda study: study.save_checkpoint(checkpoint()),
     "report": lambda study: study.keep_report([]),

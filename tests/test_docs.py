@@ -14,6 +14,7 @@ from study.errors import SpecError
 from study.plan.plan import make_plan
 from study.spec import parse_spec
 from study.spec.hyperparameters import HYPERPARAMETERS
+from tests.words import RETIRED
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = sorted(
@@ -27,8 +28,6 @@ every_document = pytest.mark.parametrize("path", DOCUMENTS, ids=NAMES)
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _INDENTED = re.compile(r"^ {4}(\S.*)$", re.MULTILINE)
 _LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
-RETIRED = r"desks?|lanes?|abreast|mend(?:s|ed|ing)?"
-"""Words that once stood for the pack queue, a worker, side by side, and to fix."""
 _MINIMAL = {"study": "fragment", "task": "{name: arithmetic}", "models": "[NMU]", "seeds": "1"}
 
 

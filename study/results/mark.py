@@ -52,7 +52,7 @@ def mark(results: pa.Table, *parts: object) -> str:
     return digest.hexdigest()
 
 
-def keep_mark(folder: ReportStore, content_mark: str, files: Sequence[Path]) -> None:
+def write_mark(folder: ReportStore, content_mark: str, files: Sequence[Path]) -> None:
     """Store a report's mark and the digests of its files.
 
     Args:
@@ -64,7 +64,7 @@ def keep_mark(folder: ReportStore, content_mark: str, files: Sequence[Path]) -> 
     folder.write_file(NAME, json.dumps({"mark": content_mark, "files": digests}, indent=1).encode())
 
 
-def is_kept(folder: ReportStore, content_mark: str) -> bool:
+def has_mark(folder: ReportStore, content_mark: str) -> bool:
     """Return whether the study's report has this mark, and each of its files is there as it was written."""
     try:
         before = json.loads(folder.read_file(NAME) or b"{}")

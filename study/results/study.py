@@ -31,7 +31,7 @@ from study.report import (
     write_report,
 )
 from study.results.load import StudyResults, _of_plan, require_results
-from study.results.mark import is_kept, keep_mark, mark
+from study.results.mark import has_mark, mark, write_mark
 from study.results.stored_packs import StoredPacks
 from study.results.trials import Exhibits, exhibits
 from study.store import StudyStore
@@ -127,7 +127,7 @@ def write_and_keep(results: StudyResults, into: Path, folder: StudyStore, *, tra
     if folder.path is None:
         folder.keep_report(files)
     content_mark = _mark(results, links)
-    keep_mark(folder, content_mark, files)
+    write_mark(folder, content_mark, files)
     return WrittenReport(files, content_mark)
 
 
@@ -140,7 +140,7 @@ def are_current(results: StudyResults, tracking_uri: str | None) -> bool:
     """
     content_mark = _mark(results, tracking.links(tracking_uri, results.name))
     is_published = tracking_uri is None or tracking.shows_all(tracking_uri, results.name, content_mark)
-    return is_published and is_kept(results.folder, content_mark)
+    return is_published and has_mark(results.folder, content_mark)
 
 
 def _mark(results: StudyResults, links: PageLinks | None) -> str:

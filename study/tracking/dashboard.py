@@ -17,7 +17,7 @@ from study.tracking.rows import CELL_ID, TRIAL_ID
 # Where `study ui` serves a database by default.
 _DASHBOARD = "http://127.0.0.1:5000"
 # On a browser's first visit the dashboard shows every experiment as a chat application.
-_SHOWN_AS = {"workflowType": "machine_learning"}
+_WORKFLOW = {"workflowType": "machine_learning"}
 # In its default order the dashboard hides trials' runs below the study's collapsed run. Ordered by name it doesn't, and
 # sorts 20,000 runs within a second; by a tag or a metric that takes 30 s.
 _FLAT = {"orderByKey": "attributes.run_name", "orderByAsc": "true"}
@@ -51,7 +51,7 @@ class Links:
     @property
     def study(self) -> str:
         """The address of the page of all runs."""
-        return self._runs(_SHOWN_AS)
+        return self._runs(_WORKFLOW)
 
     def cell(self, cell_id: str) -> str:
         """Return the address of the page of a cell's runs, one a trial, ordered by name."""
@@ -62,7 +62,7 @@ class Links:
         return self._tagged(TRIAL_ID, trial_id)
 
     def _tagged(self, tag: str, value: str) -> str:
-        return self._runs(_SHOWN_AS | _FLAT | _ONLY_NOW | {"searchFilter": f"tags.`{tag}` = '{value}'"})
+        return self._runs(_WORKFLOW | _FLAT | _ONLY_NOW | {"searchFilter": f"tags.`{tag}` = '{value}'"})
 
     def _runs(self, query: dict[str, str]) -> str:
         encoded = urlencode(query, quote_via=quote, safe="")

@@ -32,7 +32,7 @@ Floats = npt.NDArray[np.float64]
 
 @cache
 def exact(sampling: FixedWidth, n: int) -> Floats:
-    """Give Clopper and Pearson's intervals after n seeds, shape [n + 1, 2]."""
+    """Return Clopper and Pearson's intervals after n seeds, shape [n + 1, 2]."""
     k, error = np.arange(n + 1), 1 - sampling.nominal
     low = np.concatenate([[0.0], stats.beta.ppf(error / 2, k[1:], n - k[1:] + 1)])
     return np.column_stack([low, 1 - low[::-1]])
@@ -40,7 +40,7 @@ def exact(sampling: FixedWidth, n: int) -> Floats:
 
 @cache
 def wilson(sampling: FixedWidth, n: int) -> Floats:
-    """Give Wilson's 95% intervals after n seeds, shape [n + 1, 2]."""
+    """Return Wilson's 95% intervals after n seeds, shape [n + 1, 2]."""
     return statistics.wilsons(np.arange(n + 1), np.full(n + 1, n))
 
 
@@ -60,7 +60,7 @@ def simulated(sampling: FixedWidth, rate: float, bounds=exact) -> tuple[float, F
 
 
 def near_the_jumps(sampling: FixedWidth) -> Floats:
-    """Give the rates at which any interval of any look ends, from both sides."""
+    """Return the rates at which any interval of any look ends, from both sides."""
     ends = np.unique(np.concatenate([exact(sampling, n).ravel() for n in sampling.looks]))
     ends = ends[(ends > 0) & (ends < 1)][:: max(1, len(ends) // 500)]
     return np.concatenate([ends * (1 - 1e-9), np.minimum(ends * (1 + 1e-9), 1)])

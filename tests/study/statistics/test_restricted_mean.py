@@ -26,7 +26,7 @@ def columns(trials):
 
 
 def coverage(draw, truth, n, studies=4000, until=1.0):
-    """Give the share of studies of n seeds whose interval holds the truth."""
+    """Return the share of studies of n seeds whose interval holds the truth."""
     times, solved = draw(np.random.default_rng(n), (studies, n))
     bounds = statistics.restricted_means(times.ravel(), solved.ravel(), [n] * studies, until=until).interval
     low, high = bounds[~np.isnan(bounds[:, 0])].T

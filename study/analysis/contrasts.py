@@ -144,11 +144,7 @@ def contrasts(rows: ResultRows) -> Contrasts:
     """Compute every statement that the rows allow."""
     (pairs, pair_notes), (speeds, speed_notes) = _pairs(rows), _speeds(rows)
     return Contrasts(
-        trends=_trends(rows),
-        slopes=_slopes(rows),
-        pairs=pairs,
-        speeds=speeds,
-        notes=(*pair_notes, *speed_notes),
+        trends=_trends(rows), slopes=_slopes(rows), pairs=pairs, speeds=speeds, notes=(*pair_notes, *speed_notes)
     )
 
 

@@ -3,12 +3,12 @@
 space        what can be chosen, and the cell that a choice makes
 objectives   what a candidate is worth, by its trials so far
 halving      which of the candidates that are compared get more seeds
-record       what was suggested and what came of it, kept in the store
+record       the suggestions and their values, stored with the study
 evidence     the results of candidates, by their first seeds
 suggest      Optuna's samplers
 storage      the record as an Optuna study, for Optuna's dashboard
 searching    what to train next, by all of these
-findings     what a search found
+findings     the result of a search
 """
 
 from study.search.evidence import Evidence

@@ -57,7 +57,7 @@ def cost(search: Search, most_seeds: int, count: int) -> int:
         >>> cost(Search(objective="success_rate", trials=600), 40, 12)  # 12 x 5 + 4 x 10 + 2 x 25
         150
     """
-    total, before = 0, 0
+    total = before = 0
     for rung in rungs(search, most_seeds):
         total += count * (rung - before)
         before, count = rung, survivors(search, count)

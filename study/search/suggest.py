@@ -100,11 +100,11 @@ class Suggestions:
 def resume(space: Space, search: Search, record: Record) -> tuple[Suggestions, bool]:
     """Make suggestions that continue where a record ends, and return whether the sampler repeated it exactly."""
     suggestions = Suggestions(space, search)
-    if suggestions.repeat(record):
-        return suggestions, True
-    suggestions = Suggestions(space, search)
-    suggestions.take_over(record)
-    return suggestions, False
+    is_exact = suggestions.repeat(record)
+    if not is_exact:
+        suggestions = Suggestions(space, search)
+        suggestions.take_over(record)
+    return suggestions, is_exact
 
 
 def frozen(candidate: Candidate, distributions: dict[str, BaseDistribution]) -> FrozenTrial:

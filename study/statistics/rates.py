@@ -102,10 +102,7 @@ def newcombe(successes_1: int, n_1: int, successes_2: int, n_2: int, confidence:
     if n_1 == 0 or n_2 == 0:
         return (-1.0, 1.0)
     p_1, p_2 = successes_1 / n_1, successes_2 / n_2
-    return (
-        p_1 - p_2 - math.hypot(p_1 - low_1, high_2 - p_2),
-        p_1 - p_2 + math.hypot(high_1 - p_1, p_2 - low_2),
-    )
+    return (p_1 - p_2 - math.hypot(p_1 - low_1, high_2 - p_2), p_1 - p_2 + math.hypot(high_1 - p_1, p_2 - low_2))
 
 
 def fisher_exact(successes_1: int, n_1: int, successes_2: int, n_2: int) -> float:

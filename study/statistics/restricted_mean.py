@@ -45,12 +45,7 @@ class RestrictedMeans:
 
 
 def restricted_means(
-    times: Values,
-    solved: Flags,
-    sizes: Sizes | None = None,
-    *,
-    until: float | Values,
-    confidence: float = 0.95,
+    times: Values, solved: Flags, sizes: Sizes | None = None, *, until: float | Values, confidence: float = 0.95
 ) -> RestrictedMeans:
     """Estimate the mean of min(time to success, until), for each sample.
 

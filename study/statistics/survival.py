@@ -16,7 +16,6 @@ import numpy.typing as npt
 from scipy import special
 
 from study.statistics.checks import Flags, Floats, Values, finite, normal_quantile
-from study.statistics.samples import Ints
 
 Bools = npt.NDArray[np.bool_]
 
@@ -129,15 +128,15 @@ def log_rank(samples: Sequence[tuple[Values, Flags]]) -> LogRank | None:
         >>> test.degrees_of_freedom, round(test.p_value, 4)
         (1, 0.0021)
     """
-    observed = [checked_trials(times, solved) for times, solved in samples]
+    observed = [checked_trials(*sample) for sample in samples]
     if not observed or not any(t.size for t, _ in observed):
         return None
     moments, total, events = _counts(*(np.concatenate(part) for part in zip(*observed, strict=True)))
     moments, total, events = moments[events > 0], total[events > 0], events[events > 0]
     at_risk = np.stack([t.size - np.searchsorted(np.sort(t), moments) for t, _ in observed])
-    counted = np.stack([_solved_at(t[s], moments) for t, s in observed])
+    solved = np.stack([np.bincount(np.searchsorted(moments, t[s]), minlength=moments.size) for t, s in observed])
     share = at_risk / total
-    excess = (counted - events * share).sum(axis=1)
+    excess = (solved - events * share).sum(axis=1)
     spread = events * (total - events) / np.maximum(total - 1, 1)
     covariance = np.diag(share @ spread) - (share * spread) @ share.T
     variances, directions = np.linalg.eigh(covariance)
@@ -167,11 +166,6 @@ def _counts(t: Floats, is_solved: Bools) -> tuple[Floats, Floats, Floats]:
     leaving = np.bincount(place, minlength=moments.size).astype(np.float64)
     events = np.bincount(place, weights=is_solved, minlength=moments.size)
     return moments, np.cumsum(leaving[::-1])[::-1], events.astype(np.float64)
-
-
-def _solved_at(t: Floats, moments: Floats) -> Ints:
-    """Count how many of the times are equal to each of some ascending moments, which contain all of them."""
-    return np.bincount(np.searchsorted(moments, t), minlength=moments.size)
 
 
 def _greenwood(at_risk: Floats, events: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""What profile-likelihood intervals have in common: the search for their ends, and ψ and log Γ without cancellation.
+"""What profile-likelihood intervals share: the search for their ends, and ψ and log Γ without cancellation.
 
 Venzon & Moolgavkar, Applied Statistics 37 (1988) 87-94; the series: Abramowitz & Stegun (1964), 6.1.41, 6.3.18, 6.4.12.
 """

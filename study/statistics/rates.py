@@ -1,4 +1,4 @@
-"""Success rates: intervals for one and for the difference of two, an exact test, and the adjustment of many tests."""
+"""Success rates: intervals for one rate and for a difference, an exact test, and Holm's adjustment."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""How often the 95% intervals hold the truth: synthetic studies of known laws, at the sizes that people use.
+"""How often the 95% intervals hold the truth: synthetic studies of known distributions, at the sizes that people use.
 
     python -m benchmarks.coverage [--out benchmarks/results/coverage.csv]
 
-The laws are those that trials have: the shapes and precisions are about those of the published seeds. Two are there
-because a gamma or a beta law does not describe them. The numbers depend on the seed and on nothing else.
+The distributions are those that trials have: the shapes and precisions are about those of the published seeds. Two are
+included because a gamma or a beta distribution does not describe them. The numbers depend on the seed alone.
 """
 
 from __future__ import annotations
@@ -68,12 +68,12 @@ def logistic(slope: float, kind: str) -> Study:
 
 
 def of_values(bound: Callable[[Floats], Floats], draw: Callable[[Rng, int], Floats]) -> Study:
-    """Bound something of n values of a law."""
+    """Bound something of n values of a distribution."""
     return lambda rng, n: intervals(bound(draw(rng, n)))[0]
 
 
 def gamma(rng: Rng, n: int, *, shape: float) -> Floats:
-    """Draw of a gamma law of mean 1."""
+    """Draw from a gamma distribution of mean 1."""
     return rng.gamma(shape, 1 / shape, n)
 
 
@@ -83,12 +83,12 @@ def evaluated(rng: Rng, n: int) -> Floats:
 
 
 def evaluated_mean() -> float:
-    """Give their law's mean: the sum of P(x > i)."""
+    """Return the mean of their distribution: the sum of P(x > i)."""
     return float(stats.gamma(160, scale=14 / 160).sf(np.arange(100)).sum())
 
 
 def heavy(rng: Rng, n: int, *, sigma: float) -> Floats:
-    """Draw of a log-normal law of mean 1: a few values much greater than the rest."""
+    """Draw from a log-normal distribution of mean 1: a few values are much greater than the rest."""
     return rng.lognormal(-(sigma**2) / 2, sigma, n)
 
 
@@ -130,7 +130,7 @@ def share_unsolved(draw: Callable[..., Any], unsolved: float) -> Study:
 
 
 def beta(rng: Rng, n: int, *, mean: float, precision: float) -> Floats:
-    """Draw of a beta law on [0, 1/2]."""
+    """Draw from a beta distribution on [0, 1/2]."""
     return rng.beta(2 * mean * precision, (1 - 2 * mean) * precision, n) / 2
 
 
@@ -140,7 +140,7 @@ def float32(rng: Rng, n: int, *, mean: float, shape: float) -> Floats:
 
 
 def float32_mean(*, mean: float, shape: float) -> float:
-    """Give their law's mean."""
+    """Return the mean of their distribution."""
     edges = (np.arange(2000) + 0.5) * FLOAT32_SPACING
     return float(stats.gamma(shape, scale=mean / shape).sf(edges).sum() * FLOAT32_SPACING)
 
@@ -181,15 +181,15 @@ def cases() -> Iterator[tuple[str, str, Study, float]]:
         1.0,
     )
     for success_rate, unsolved in ((0.9, 0.5), (0.9, 0.15), (0.5, 0.6)):
-        law = f"{success_rate:.0%} solved, at {unsolved:.0%} unsolved"
-        yield "kaplan_meier", law, share_unsolved(partial(cut, success_rate), unsolved), unsolved
+        distribution = f"{success_rate:.0%} solved, at {unsolved:.0%} unsolved"
+        yield "kaplan_meier", distribution, share_unsolved(partial(cut, success_rate), unsolved), unsolved
     yield "kaplan_meier", "cut off at random, at 50% unsolved", share_unsolved(interrupted, 0.5), 0.5
     sparse = statistics.beta_mean_intervals
     for mean, precision in ((0.45, 10), (0.35, 5), (1e-4, 5e3)):
-        law = f"beta, mean {mean:g}, precision {precision:g}"
+        distribution = f"beta, mean {mean:g}, precision {precision:g}"
         yield (
             "beta_mean_intervals",
-            law,
+            distribution,
             of_values(sparse, partial(beta, mean=mean, precision=precision)),
             mean,
         )
@@ -223,13 +223,13 @@ def main(words: Sequence[str] | None = None) -> None:
     """Draw, count, print and write the table."""
     arguments = studies_parser(__doc__).parse_args(words)
     rows = []
-    for interval, law, study, truth in cases():
-        tell(f"{interval}: {law}")
+    for interval, distribution, study, truth in cases():
+        tell(f"{interval}: {distribution}")
         for n in SIZES:
-            # by the law: intervals of one law see the same studies
-            rng = np.random.default_rng([arguments.seed, zlib.crc32(law.encode()), n])
+            # by the distribution: all its intervals see the same studies
+            rng = np.random.default_rng([arguments.seed, zlib.crc32(distribution.encode()), n])
             shares = measured(study, truth, rng, n, arguments.studies)
-            rows.append({"interval": interval, "law": law, "n": n, **shares})
+            rows.append({"interval": interval, "distribution": distribution, "n": n, **shares})
     finish(rows, arguments)
 
 

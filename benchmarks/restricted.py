@@ -1,10 +1,10 @@
-"""How often intervals of the restricted mean hold it: synthetic studies of laws that are hard on them.
+"""How often intervals of the restricted mean hold it: synthetic studies of distributions that are hard on them.
 
     python -m benchmarks.restricted [--studies N] [--seed N] [--out benchmarks/results/restricted.csv]
 
 Beside the interval of `restricted_means` two others, of the same studies: mean ± 1.96 standard errors by Greenwood's
 formula, and a score interval like Wilson's. Times are in units of `until`. The numbers depend on the seed alone. Last,
-the least coverage over many laws with three values, which is computed.
+the least coverage over many distributions with three values, which is computed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from study import statistics
 from study.statistics.checks import normal_quantile
 
 SIZES = (5, 10, 20, 50, 100)
-LEAST = "the hardest of all laws with three values, computed"
+LEAST = "the hardest of all distributions with three values, computed"
 NEVER = 9.0
 """A time to success beyond `until`, which is 1."""
 
@@ -35,7 +35,7 @@ Interval = Callable[[Floats, Bools], Floats]
 """Bounds the mean of each row of times, of which some are solved: shape [studies, 2], NaN where there is none."""
 
 
-# --- laws -------------------------------------------------------------------------------------------------------
+# --- distributions ----------------------------------------------------------------------------------------------
 
 
 def mixed(*parts: tuple[float, float, float]) -> tuple[Draw, float]:
@@ -50,14 +50,14 @@ def mixed(*parts: tuple[float, float, float]) -> tuple[Draw, float]:
     return draw, float(shares @ np.minimum((lows + highs) / 2, 1.0))
 
 
-def continuous(law: stats.rv_continuous, solved: float) -> tuple[Draw, float]:
-    """Draw of a law, of which so many are solved by `until`; give the mean of min(time, 1), too."""
-    end = float(law.ppf(solved))
-    mean = float(integrate.quad(law.sf, 0, end, limit=200, epsabs=1e-12)[0]) / end
-    return lambda rng, shape: law.rvs(size=shape, random_state=rng) / end, mean
+def continuous(distribution: stats.rv_continuous, solved: float) -> tuple[Draw, float]:
+    """Return draws from a distribution, of which so many are solved by `until`, and the mean of min(time, 1)."""
+    end = float(distribution.ppf(solved))
+    mean = float(integrate.quad(distribution.sf, 0, end, limit=200, epsabs=1e-12)[0]) / end
+    return lambda rng, shape: distribution.rvs(size=shape, random_state=rng) / end, mean
 
 
-LAWS: Mapping[str, tuple[Draw, float]] = {
+DISTRIBUTIONS: Mapping[str, tuple[Draw, float]] = {
     "90% within 2% of `until`, 10% in its first half": mixed((0.9, 0.98, 1), (0.1, 0, 0.5)),
     "90% within 2% of `until`, 10% never": mixed((0.9, 0.98, 1)),
     "exponential, 90% solved": continuous(stats.expon(), 0.9),
@@ -76,16 +76,16 @@ CENSORED = (
     "gamma, shape 3, 50% solved",
     "half about 10%, half about 80% of `until`",
 )
-"""Laws that are drawn a second time with trials that end at any time up to 1.5, two of three before `until`."""
+"""Distributions that are drawn again with trials that end at any time up to 1.5, two of three before `until`."""
 
 
 def cases() -> dict[str, tuple[Draw, float, bool]]:
-    """Give each law, its mean, and whether trials end early."""
-    complete = {name: (*law, False) for name, law in LAWS.items()}
-    return complete | {f"{name}; ended at random": (*LAWS[name], True) for name in CENSORED}
+    """Return each distribution, its mean, and whether trials end early."""
+    complete = {name: (*distribution, False) for name, distribution in DISTRIBUTIONS.items()}
+    return complete | {f"{name}; ended at random": (*DISTRIBUTIONS[name], True) for name in CENSORED}
 
 
-# --- all laws with three values ----------------------------------------------------------------------------------
+# --- all distributions with three values ------------------------------------------------------------------------
 
 VALUES = (0.0, 0.01, 0.05, 0.5, 0.95, 0.99, 1.0)
 SHARES = (0.002, 0.005, 0.01, 0.018, 0.03, 0.05, 0.08, 0.12, 0.2, 0.3, 0.5, 0.7, 0.8, 0.88, 0.95, 0.97, 0.99)
@@ -93,7 +93,7 @@ SHARES = (0.002, 0.005, 0.01, 0.018, 0.03, 0.05, 0.08, 0.12, 0.2, 0.3, 0.5, 0.7,
 
 
 def least_coverage(bound: Interval, n: int) -> float:
-    """Compute the least coverage over laws with three values, by the multinomial law of their counts."""
+    """Compute the least coverage over distributions with three values, whose counts are multinomial."""
     counts = np.array([(i, j, n - i - j) for i in range(n + 1) for j in range(n + 1 - i)])
     shares = np.array([(a, b, 1 - a - b) for a in (0.0, *SHARES) for b in SHARES if a + b < 0.9999])
     ways = special.gammaln(n + 1) - special.gammaln(counts + 1).sum(axis=1)
@@ -160,9 +160,9 @@ def _estimates(times: Floats, solved: Bools) -> statistics.RestrictedMeans:
 INTERVALS: Mapping[str, Interval] = {"restricted_means": products, "score": score, "Greenwood": greenwood}
 
 
-def drawn(law: Draw, is_censored: bool, rng: Rng, shape: tuple[int, int]) -> tuple[Floats, Bools]:
+def drawn(distribution: Draw, is_censored: bool, rng: Rng, shape: tuple[int, int]) -> tuple[Floats, Bools]:
     """Draw when trials were solved, or ended."""
-    at = law(rng, shape)
+    at = distribution(rng, shape)
     end = rng.uniform(0, 1.5, shape) if is_censored else np.ones(shape)
     return np.minimum(at, end), at <= end
 
@@ -185,18 +185,18 @@ def main(words: Sequence[str] | None = None) -> None:
     """Draw, count, print and write the table."""
     arguments = studies_parser(__doc__).parse_args(words)
     rows = []
-    for name, (law, truth, is_censored) in cases().items():
+    for name, (distribution, truth, is_censored) in cases().items():
         tell(name)
         for n in SIZES:
             rng = np.random.default_rng([arguments.seed, zlib.crc32(name.encode()), n])
-            times, solved = drawn(law, is_censored, rng, (arguments.studies, n))
+            times, solved = drawn(distribution, is_censored, rng, (arguments.studies, n))
             for interval, bound in INTERVALS.items():
-                rows.append({"law": name, "n": n, "interval": interval, **held(bound(times, solved), truth)})
+                rows.append({"distribution": name, "n": n, "interval": interval, **held(bound(times, solved), truth)})
     tell(LEAST)
     for n in SIZES:
         for interval, bound in INTERVALS.items():
             row = {"with_interval": "1.0000", "coverage": f"{least_coverage(bound, n):.4f}", "width": ""}
-            rows.append({"law": LEAST, "n": n, "interval": interval, **row})
+            rows.append({"distribution": LEAST, "n": n, "interval": interval, **row})
     finish(rows, arguments)
 
 

@@ -81,7 +81,7 @@ def grid(store: Path) -> Pick:
 def search(sampler: str, seed: int, store: Path) -> Pick:
     """Search, and choose what is confirmed."""
     spec = search_spec(f"reliable-{sampler}-{seed}", sampler, seed)
-    quietly_run(make_plan(spec), store, grow=Searching(None))
+    quietly_run(make_plan(spec), store, extend=Searching(None))
     results = load_results(spec.study, store)
     assert results.search is not None
     winner = results.summaries[0]

@@ -178,13 +178,13 @@ def gpu_table(rows: Sequence[Row]) -> str:
 
 
 def coverage_table(rows: Sequence[Row]) -> str:
-    """Give one line an interval and a law, one column a number of seeds."""
+    """Write a line for each interval and distribution, with a column for each number of seeds."""
     sizes = list(dict.fromkeys(row["n"] for row in rows))
     lines: dict[tuple[str, str], list[str]] = {}
     for row in rows:
-        lines.setdefault((row["interval"], row["law"]), []).append(_coverage(row))
-    head = ["interval", "law", *(f"{n} seeds" for n in sizes)]
-    return markdown(head, [[f"`{name}`", law, *shares] for (name, law), shares in lines.items()], 2)
+        lines.setdefault((row["interval"], row["distribution"]), []).append(_coverage(row))
+    head = ["interval", "distribution", *(f"{n} seeds" for n in sizes)]
+    return markdown(head, [[f"`{name}`", distribution, *shares] for (name, distribution), shares in lines.items()], 2)
 
 
 def _coverage(row: Row) -> str:
@@ -195,16 +195,16 @@ def _coverage(row: Row) -> str:
 
 
 def restricted_table(rows: Sequence[Row]) -> str:
-    """Give one line a law and an interval: its coverage by the number of seeds, and its width with few and many."""
+    """Write a line for each distribution and interval: its coverage by the number of seeds, and two of its widths."""
     sizes = list(dict.fromkeys(row["n"] for row in rows))
     lines: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
-        lines.setdefault((row["law"], row["interval"]), []).append(row)
+        lines.setdefault((row["distribution"], row["interval"]), []).append(row)
     texts = [
-        [law, _as_code(interval), *map(_coverage, some), *(number(some[place]["width"]) for place in (1, -1))]
-        for (law, interval), some in lines.items()
+        [distribution, _as_code(interval), *map(_coverage, some), *(number(some[place]["width"]) for place in (1, -1))]
+        for (distribution, interval), some in lines.items()
     ]
-    head = ["law", "interval", *(f"{n} seeds" for n in sizes), f"width, {sizes[1]}", f"width, {sizes[-1]}"]
+    head = ["distribution", "interval", *(f"{n} seeds" for n in sizes), f"width, {sizes[1]}", f"width, {sizes[-1]}"]
     return markdown(head, texts, 2)
 
 

@@ -159,8 +159,7 @@ def aggregate_by(outcomes: pa.Table, by: Sequence[str], *, as_published: bool = 
 def _order(values: Sequence[Sequence[Any]], count: int) -> Sequence[int]:
     ranks = [_ranks(column) for column in values]
     return sorted(
-        range(count),
-        key=lambda code: [rank[column[code]] for rank, column in zip(ranks, values, strict=True)],
+        range(count), key=lambda code: [rank[column[code]] for rank, column in zip(ranks, values, strict=True)]
     )
 
 

@@ -36,12 +36,7 @@ _PROTOCOL: dict[str, Any] = {
 }
 _TASKS: dict[str, dict[str, Any]] = {
     "simple": {"input_size": 4, "iterations": 200_000},
-    "arithmetic": {
-        "input_size": 100,
-        "subset_ratio": 0.25,
-        "overlap_ratio": 0.5,
-        "iterations": 5_000_000,
-    },
+    "arithmetic": {"input_size": 100, "subset_ratio": 0.25, "overlap_ratio": 0.5, "iterations": 5_000_000},
 }
 _BEST_STEP_WINDOW = 5000
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -144,11 +144,7 @@ def contrasts(rows: ResultRows) -> Contrasts:
     """Compute every statement that the rows allow."""
     (pairs, pair_notes), (speeds, speed_notes) = _pairs(rows), _speeds(rows)
     return Contrasts(
-        trends=_trends(rows),
-        slopes=_slopes(rows),
-        pairs=pairs,
-        speeds=speeds,
-        notes=(*pair_notes, *speed_notes),
+        trends=_trends(rows), slopes=_slopes(rows), pairs=pairs, speeds=speeds, notes=(*pair_notes, *speed_notes)
     )
 
 
@@ -163,18 +159,20 @@ def _ordered_keys(rows: ResultRows) -> list[str]:
 
 
 def _trends(rows: ResultRows) -> tuple[TrendTest, ...]:
-    tests = [test for key in _ordered_keys(rows) for test in _trends_over(rows, key)]
-    adjusted = statistics.holm([test[-1] for test in tests])
-    return tuple(
-        TrendTest(name=name, key=key, low=low, high=high, z=z, p_value=p, p_adjusted=after)
-        for (name, key, low, high, z, p), after in zip(tests, adjusted, strict=True)
-    )
+    return _adjusted([test for key in _ordered_keys(rows) for test in _trends_over(rows, key)])
 
 
-_UnadjustedTrend = tuple[str, str, tuple[float, float], tuple[float, float], float, float]
+_Test = TypeVar("_Test", TrendTest, Pair, Speed)
 
 
-def _trends_over(rows: ResultRows, key: str) -> list[_UnadjustedTrend]:
+def _adjusted(tests: Sequence[_Test]) -> tuple[_Test, ...]:
+    """Adjust the p-values of a family by Holm's method."""
+    adjusted = statistics.holm([test.p_value for test in tests])
+    return tuple(replace(test, p_adjusted=p) for test, p in zip(tests, adjusted, strict=True))
+
+
+def _trends_over(rows: ResultRows, key: str) -> list[TrendTest]:
+    """Test each method's trend; the p-values are not adjusted yet."""
     rest = [other for other in rows.varying() if other != key]
     tests = []
     for members in rows.alike(rest, rows.finished()).values():
@@ -187,8 +185,9 @@ def _trends_over(rows: ResultRows, key: str) -> list[_UnadjustedTrend]:
             range(len(members)), [s.solved for s in summaries], [s.finished for s in summaries]
         )
         if trend is not None:
-            ends = [(float(rows.value(row, key)), _rate(rows.summaries[row])) for row in (members[0], members[-1])]
-            tests.append((rows.name(members[0], rest), key, ends[0], ends[1], trend.z, trend.p_value))
+            low, high = ((float(rows.value(row, key)), _rate(rows.summaries[row])) for row in (members[0], members[-1]))
+            name, p = rows.name(members[0], rest), trend.p_value
+            tests.append(TrendTest(name=name, key=key, low=low, high=high, z=trend.z, p_value=p, p_adjusted=p))
     return tests
 
 
@@ -270,29 +269,24 @@ def _pairs(rows: ResultRows) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
     count = sum(math.comb(len(members), 2) for _, members in questions)
     if count > MOST_PAIRS:
         return (), (f"{count:,} pairs of rows are too many to be tested two by two.",)
-    pairs = [(question, a, b) for question, members in questions for a, b in combinations(members, 2)]
-    counted = [
-        (
-            rows.summaries[a].solved,
-            rows.summaries[a].finished,
-            rows.summaries[b].solved,
-            rows.summaries[b].finished,
-        )
-        for _, a, b in pairs
-    ]
-    p_values = [statistics.fisher_exact(*counts) for counts in counted]
-    return tuple(
-        Pair(
-            question=question,
-            first=_method(rows, a),
-            second=_method(rows, b),
-            difference=counts[0] / counts[1] - counts[2] / counts[3],
-            interval=statistics.newcombe(*counts),
-            p_value=p,
-            p_adjusted=after,
-        )
-        for (question, a, b), counts, p, after in zip(pairs, counted, p_values, statistics.holm(p_values), strict=True)
-    ), ()
+    pairs = [_pair(rows, question, *pair) for question, members in questions for pair in combinations(members, 2)]
+    return _adjusted(pairs), ()
+
+
+def _pair(rows: ResultRows, question: str, a: int, b: int) -> Pair:
+    """Compare two methods; the p-value is not adjusted yet."""
+    first, second = rows.summaries[a], rows.summaries[b]
+    counts = first.solved, first.finished, second.solved, second.finished
+    p = statistics.fisher_exact(*counts)
+    return Pair(
+        question=question,
+        first=_method(rows, a),
+        second=_method(rows, b),
+        difference=_rate(first) - _rate(second),
+        interval=statistics.newcombe(*counts),
+        p_value=p,
+        p_adjusted=p,
+    )
 
 
 def _speeds(rows: ResultRows) -> tuple[tuple[Speed, ...], tuple[str, ...]]:
@@ -304,17 +298,7 @@ def _speeds(rows: ResultRows) -> tuple[tuple[Speed, ...], tuple[str, ...]]:
             continue
         test = statistics.log_rank([sample for sample in samples if sample is not None])
         if test is not None:
-            tests.append((question, tuple(_method(rows, row) for row in members), test))
-    adjusted = statistics.holm([test.p_value for *_, test in tests])
+            names = tuple(_method(rows, row) for row in members)
+            tests.append(Speed(question=question, names=names, **vars(test), p_adjusted=test.p_value))
     notes = (f"No log-rank test at {untimed} questions: times of some rows aren't known.",) if untimed else ()
-    return tuple(
-        Speed(
-            question=question,
-            names=names,
-            statistic=test.statistic,
-            degrees_of_freedom=test.degrees_of_freedom,
-            p_value=test.p_value,
-            p_adjusted=after,
-        )
-        for (question, names, test), after in zip(tests, adjusted, strict=True)
-    ), notes
+    return _adjusted(tests), notes

@@ -33,7 +33,7 @@ class _Method:
         return self.solved / self.finished
 
     @property
-    def called(self) -> str:
+    def label(self) -> str:
         """The name with all but the model in brackets, since commas separate methods here."""
         first, comma, rest = self.name.partition(", ")
         return f"{first} ({rest})" if comma else self.name
@@ -165,17 +165,17 @@ def _most_often(methods: Sequence[_Method]) -> str:
     first = best[0]
     rate = f"{first.solved:,} of {first.finished:,} trials ({words.percent(first.rate)})"
     if len(methods) == 1:
-        return f"{first.called}: {rate} were solved" if first.name else f"{rate} were solved"
+        return f"{first.label}: {rate} were solved" if first.name else f"{rate} were solved"
     others = sorted((method for method in methods if method not in best), key=lambda method: -method.rate)
     if len(best) > 1:
         number = "both" if len(best) == 2 else "all"
-        return f"{_and([m.called for m in best])} {number} solved {words.percent(first.rate)} of their trials"
+        return f"{_and([m.label for m in best])} {number} solved {words.percent(first.rate)} of their trials"
     second = others[0]
     low, _ = statistics.newcombe(first.solved, first.finished, second.solved, second.finished)
     chance = " (which may be chance)" if low <= 0 else ""
-    rates = [f"{method.called} {words.percent(method.rate)}" for method in others[:2]]
+    rates = [f"{method.label} {words.percent(method.rate)}" for method in others[:2]]
     rates += [count_of(len(others) - 2, "other") + " less"] if len(others) > 2 else []
-    return f"{first.called} succeeds most often{chance}, in {rate}, {_and(rates)}"
+    return f"{first.label} succeeds most often{chance}, in {rate}, {_and(rates)}"
 
 
 def _and(names: Sequence[str]) -> str:

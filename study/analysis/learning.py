@@ -17,12 +17,7 @@ _MEASURES = ("validation_mse", "test_mse", "sparsity_error")
 
 
 def learning_curve(
-    row: int,
-    curves: pa.Table,
-    *,
-    of: int | None = None,
-    threshold: float | None = None,
-    most_points: int = MOST_POINTS,
+    row: int, curves: pa.Table, *, of: int | None = None, threshold: float | None = None, most_points: int = MOST_POINTS
 ) -> LearningCurve | None:
     """Compute quantiles over trials at each of some evaluations.
 
@@ -71,12 +66,7 @@ def learning_curve(
         quantiles[name] = _quantiles(values[positions].astype(np.float64))
     trials = len(first)
     return LearningCurve(
-        row=row,
-        trials=trials,
-        of=trials if of is None else of,
-        iteration=at,
-        quantiles=quantiles,
-        threshold=threshold,
+        row=row, trials=trials, of=trials if of is None else of, iteration=at, quantiles=quantiles, threshold=threshold
     )
 
 

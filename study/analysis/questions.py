@@ -71,8 +71,8 @@ def questions(
         values: the values of each row, one a key.
         compared: the keys that are methods.
     """
-    is_asked = [key not in compared for key in some]
-    return [tuple(v for v, asked in zip(row, is_asked, strict=True) if asked) for row in values]
+    places = [place for place, key in enumerate(some) if key not in compared]
+    return [tuple(row[place] for place in places) for row in values]
 
 
 def of_cells(cells: Sequence[Cell], labels: Labels) -> list[tuple[Hashable, ...]]:

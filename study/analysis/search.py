@@ -1,4 +1,4 @@
-"""What a search looks for, chooses and finds: the records that a search makes and a report reads."""
+"""Objectives, parameters, candidates and findings of a search: the records that it makes and a report reads."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 Value = tuple[float, ...]
-"""A candidate's values, one an objective."""
+"""A candidate's values, one for each objective."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Objective:
-    """What a search looks for.
+    """An objective of a search.
 
     Args:
-        name: as in the study's file.
-        title: what its values are, for people.
+        name: its name in study files.
+        title: a description of its values, for people.
         is_sought_high: whether more is better.
     """
 
@@ -25,23 +25,23 @@ class Objective:
     is_sought_high: bool
 
     def loss(self, value: float) -> float:
-        """Turn a value so that less is better."""
+        """Return a value with the sign for which less is better."""
         return -value if self.is_sought_high else value
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One thing that a search chooses. How it prints is part of a search's id.
+    """A parameter that a search chooses. Its repr is part of a search's id.
 
     Args:
-        name: the hyperparameter's; with the model's and a dot before it where the range is that model's own.
-        hyperparameter: which; ``model`` for the model.
-        choices: to choose from; empty for a number between ends.
-        low: least value.
-        high: greatest value.
-        step: between values; None for any number, or any whole number.
-        is_log: whether factors count alike, not differences.
-        is_whole: whether it is a count.
+        name: the hyperparameter's name, preceded by the model's and a dot if the range is that model's own.
+        hyperparameter: the hyperparameter; ``model`` for the model.
+        choices: the values to choose from; empty for a number in a range.
+        low: the least value.
+        high: the greatest value.
+        step: the distance between values; None for any number, or any whole number.
+        is_log: whether the scale is logarithmic.
+        is_whole: whether it is a whole number.
     """
 
     name: str
@@ -59,14 +59,14 @@ class Candidate:
     """A suggestion of a search.
 
     Args:
-        number: in the order of suggestion, from 0.
-        round: of candidates that are compared, from 0.
-        params: the choices, by the names of the parameters; one that doesn't apply is left out.
+        number: its place in the order of suggestion, from 0.
+        round: the round in which it was suggested, from 0.
+        params: the choices, by the parameters' names; a parameter that doesn't apply is left out.
         cell_id: its cell; None if there can't be one.
-        impossible: why there can't be; None if there can.
-        seeds: that it has earned; 0 while it is compared.
-        values: what it is worth by these, one an objective: the end of an interval at which it looks worst. Empty while
-            it is compared, or if there is no cell.
+        impossible: why there can't be a cell; None if there is one.
+        seeds: the number of seeds that it has earned; 0 while it is being compared.
+        values: its values by these seeds, one for each objective: the end of an interval at which it looks worst. Empty
+            while it is being compared, or if there is no cell.
     """
 
     number: int
@@ -80,23 +80,22 @@ class Candidate:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchFindings:
-    """What a search has found. The rows of its report are of fresh seeds alone.
+    """The findings of a search. The rows of its report are based on fresh seeds alone.
 
     Args:
-        objectives: in the order of the study's file.
-        parameters: all that can be chosen.
+        objectives: the objectives, in the order of the study's file.
+        parameters: the parameters that are chosen.
         candidates: those that have values, each cell once, in the order of suggestion.
-        front: numbers of the candidates that none is better than in all respects.
-        rows: rows of the report, by the numbers of the candidates that fresh seeds confirm; empty before that.
-        importance: of each parameter, by objective: shares that add up to 1; empty where there are too few candidates
-            to tell.
-        trials: that the candidates took.
-        budget: that they could take.
-        fresh: seeds that each confirmed candidate gets.
-        impossible: suggestions that no cell has.
-        sampler: which made the suggestions.
+        front: the numbers of the candidates that no other is better than in all respects.
+        rows: the rows of the report, by the numbers of the confirmed candidates; empty before the confirmation.
+        importance: the share of each parameter, by objective, which add up to 1; empty with too few candidates.
+        trials: the number of trials that the candidates took.
+        budget: the most trials that they may take.
+        fresh: the number of seeds that confirm each candidate.
+        impossible: the number of suggestions for which there is no cell.
+        sampler: the sampler that made the suggestions.
         is_over: whether the candidates to confirm have been chosen; else the search goes on.
-        file: the study's file of the first of them; empty before that.
+        file: a study file of the first of them; empty before that.
     """
 
     objectives: tuple[Objective, ...]

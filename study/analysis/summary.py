@@ -230,10 +230,7 @@ def meant_to_run(columns: Columns, groups: Sequence[npt.NDArray[np.int64]], ques
 
 
 def summarise(
-    columns: Columns,
-    groups: Sequence[npt.NDArray[np.int64]],
-    untils: Floats,
-    rates: RateIntervals = WILSON,
+    columns: Columns, groups: Sequence[npt.NDArray[np.int64]], untils: Floats, rates: RateIntervals = WILSON
 ) -> list[dict[str, Any]]:
     """Compute the fields of a `Summary` for each of many groups of rows, all groups at once.
 

@@ -1,14 +1,14 @@
-"""Search: which cell is best, found without trying them all.
+"""The search for the best cell, without trying all of them.
 
 space        what can be chosen, and the cell that a choice makes
 objectives   what a candidate is worth, by its trials so far
-halving      who of the candidates that are compared gets more seeds
-record       what was suggested and what came of it, kept in the store
-evidence     results of candidates, by their first seeds
+halving      which of the candidates that are compared get more seeds
+record       the suggestions and their values, stored with the study
+evidence     the results of candidates, by their first seeds
 suggest      Optuna's samplers
-storage      the record as a study of Optuna's, for its dashboard
-searching    all of these: what to train next
-findings     what a search found
+storage      the record as an Optuna study, for Optuna's dashboard
+searching    what to train next, by all of these
+findings     the result of a search
 """
 
 from study.search.evidence import Evidence

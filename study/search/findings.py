@@ -1,4 +1,4 @@
-"""What a search has found so far: its candidates, what mattered, and the winner's study file."""
+"""The findings of a search so far: its candidates, what mattered, and the winner's study file."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def search_findings(spec: Spec, record: Record, rows: Sequence[CellSummary] = ()
     """Gather what a search has found so far.
 
     Args:
-        spec: of the search.
-        record: its suggestions, and what came of them.
-        rows: of the report, which are the confirmed candidates' once the search is over.
+        spec: the search's study file.
+        record: its suggestions and their values.
+        rows: the rows of the report; once the search is over, those of the confirmed candidates.
     """
     assert spec.search is not None
     candidates, is_over = record.valued, record.winners is not None
@@ -48,30 +48,30 @@ def search_findings(spec: Spec, record: Record, rows: Sequence[CellSummary] = ()
 
 
 def winners_cells(spec: Spec, record: Record) -> list[Cell]:
-    """List the cells that are confirmed, the best by the search's values first."""
+    """List the cells to be confirmed, in the order in which the search ranked them."""
     space = Space(spec)
     return [space.cell(record.candidates[number].params) for number in record.winners or ()]
 
 
 def winners_file(spec: Spec, winner: Candidate) -> str:
-    """Write the study's file of a candidate, with the seeds that confirmed it: of all that is given, what applies."""
+    """Write a study file for a candidate, with the seeds that confirmed it and only the settings that apply."""
     space, seeds = Space(spec), planned_seeds(spec)
     cell = space.cell(winner.params)
     values = space.fixed[cell.model] | space.by_hyperparameter(winner.params)
     applying = {key: _plain(value) for key, value in values.items() if getattr(cell, key) is not None}
-    # What a model sets for itself goes before what the file's tables say, so that each stands once.
-    given = {
+    # A model's own settings take precedence over the file's tables, and each setting is written once.
+    own_tables = {
         table: {key: applying.pop(prefix + key) for key in getattr(spec, table).explicit if prefix + key in applying}
         for table, prefix in (("task", ""), ("protocol", ""), ("success", "success_"))
     }
     tables: dict[str, Any] = {
         "study": f"{spec.study[:72]}-winner",
         "question": f"How reliable is what the search {spec.study} found?",
-        "task": {"name": spec.task.name} | given["task"],
+        "task": {"name": spec.task.name} | own_tables["task"],
         "models": [cell.model],
         "fixed": applying,
-        "protocol": given["protocol"],
-        "success": given["success"],
+        "protocol": own_tables["protocol"],
+        "success": own_tables["success"],
     }
     content = {key: value for key, value in tables.items() if value}
     text = yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=110, allow_unicode=True)

@@ -1,7 +1,7 @@
-"""Successive halving over seeds: candidates begin with few seeds, and the best of them earn more.
+"""Successive halving over seeds: candidates begin with few seeds, and the best of them get more.
 
-Jamieson & Talwalkar, AISTATS 2016, halve over the length of training; here all trainings are of full length, and what
-grows is the sample. All candidates have the same seeds, so that what is hard about a seed is hard for all.
+Jamieson & Talwalkar, AISTATS 2016, halve over the length of training; here every training has its full length, and
+the sample grows. All candidates have the same seeds, so that a hard seed is hard for all of them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from study.search.objectives import ranked
 from study.spec.tables import Search
 
 ValueAt = Callable[[Cell, int], Value | None]
-"""Gives a candidate's values by its first seeds, so many; None while a result is pending."""
+"""Returns a candidate's values by that many of its first seeds; None while a result is pending."""
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class Round:
     """How far the candidates that are compared have come.
 
     Args:
-        seeds: that each has earned so far, in their order.
-        values: of each by those seeds; None while a result is pending.
+        seeds: the number of seeds that each has earned so far, in the candidates' order.
+        values: the values of each by those seeds; None while a result is pending.
     """
 
     seeds: tuple[int, ...]
@@ -33,7 +33,7 @@ class Round:
 
 
 def rungs(search: Search, most_seeds: int) -> tuple[int, ...]:
-    """List the numbers of seeds after which candidates are compared.
+    """Return the numbers of seeds after which candidates are compared.
 
     Example:
         >>> rungs(Search(objective="success_rate", trials=600), 40)
@@ -46,18 +46,18 @@ def rungs(search: Search, most_seeds: int) -> tuple[int, ...]:
 
 
 def survivors(search: Search, count: int) -> int:
-    """Count how many of so many candidates go on."""
+    """Return how many of `count` candidates go on to the next rung."""
     return math.ceil(search.keep * count - 1e-9)
 
 
 def cost(search: Search, most_seeds: int, count: int) -> int:
-    """Count the trials that so many candidates take.
+    """Return how many trials a round of `count` candidates takes.
 
     Example:
         >>> cost(Search(objective="success_rate", trials=600), 40, 12)  # 12 x 5 + 4 x 10 + 2 x 25
         150
     """
-    total, before = 0, 0
+    total = before = 0
     for rung in rungs(search, most_seeds):
         total += count * (rung - before)
         before, count = rung, survivors(search, count)
@@ -65,19 +65,19 @@ def cost(search: Search, most_seeds: int, count: int) -> int:
 
 
 def affordable(search: Search, most_seeds: int, trials: int) -> int:
-    """Count how many candidates can be compared for so many trials, as many as the search compares at most."""
+    """Return how many candidates can be compared in so many trials, up to the size of the search's rounds."""
     fitting = (n for n in range(search.candidates, 0, -1) if cost(search, most_seeds, n) <= trials)
     return next(fitting, 0)
 
 
 def compare(search: Search, most_seeds: int, cells: Sequence[Cell], value_at: ValueAt) -> Round:
-    """Say how many seeds each candidate has earned.
+    """Compute how many seeds each candidate has earned.
 
     Args:
         search: how they are compared.
-        most_seeds: of a candidate.
+        most_seeds: the most seeds that a candidate can have.
         cells: the candidates, in the order in which they were suggested.
-        value_at: what came of them.
+        value_at: their values.
     """
     steps = rungs(search, most_seeds)
     earned = [steps[0]] * len(cells)
@@ -86,10 +86,10 @@ def compare(search: Search, most_seeds: int, cells: Sequence[Cell], value_at: Va
     for step, n in enumerate(steps):
         for i in alive:
             earned[i], values[i] = n, value_at(cells[i], n)
-        known = [value for i in alive if (value := values[i]) is not None]
-        if len(known) < len(alive):
+        results = [value for i in alive if (value := values[i]) is not None]
+        if len(results) < len(alive):
             return Round(tuple(earned), None)
         if step + 1 < len(steps):
-            best = ranked(known, search.objective)[: survivors(search, len(alive))]
+            best = ranked(results, search.objective)[: survivors(search, len(alive))]
             alive = sorted(alive[place] for place in best)
     return Round(tuple(earned), tuple(value for value in values if value is not None))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 
 import optuna
 
@@ -14,18 +13,18 @@ from study.search.suggest import directions, distribution, frozen, quietly
 from study.spec import Spec
 
 _FEWEST = 8
-"""Candidates, below which nothing can be told."""
+"""The fewest candidates from which importance is estimated."""
 
 
 def importance(spec: Spec, candidates: Sequence[Candidate]) -> dict[str, dict[str, float]]:
-    """Measure by PED-ANOVA how much what the best tenth has chosen differs from what all have chosen.
+    """Measure by PED-ANOVA how much the choices of the best tenth differ from those of all candidates.
 
     Args:
-        spec: of the search.
-        candidates: that have values.
+        spec: the search's study file.
+        candidates: those that have values.
 
     Returns:
-        Shares of the parameters, which add up to 1, by objective; empty where they can't be told.
+        The shares of the parameters, which add up to 1, by objective; empty where they can't be estimated.
     """
     assert spec.search is not None
     if len(candidates) < _FEWEST:
@@ -34,20 +33,16 @@ def importance(spec: Spec, candidates: Sequence[Candidate]) -> dict[str, dict[st
     with quietly():
         study = optuna.create_study(directions=directions(spec.search))
         study.add_trials([frozen(candidate, distributions) for candidate in candidates])
-        shares = {
-            name: _shares(study, partial(_loss_of, i, OBJECTIVES[name])) for i, name in enumerate(spec.search.objective)
-        }
+        shares = {name: _shares(study, i, OBJECTIVES[name]) for i, name in enumerate(spec.search.objective)}
     return {name: of_parameters for name, of_parameters in shares.items() if of_parameters}
 
 
-def _loss_of(place: int, objective: Objective, trial: optuna.trial.FrozenTrial) -> float:
-    return objective.loss(trial.values[place])
-
-
-def _shares(study: optuna.Study, target: Callable[[optuna.trial.FrozenTrial], float]) -> dict[str, float]:
+def _shares(study: optuna.Study, place: int, objective: Objective) -> dict[str, float]:
     evaluator = optuna.importance.PedAnovaImportanceEvaluator()
     try:
-        shares = optuna.importance.get_param_importances(study, evaluator=evaluator, target=target)
-    except (ValueError, RuntimeError):  # as where all have the same value
+        shares = optuna.importance.get_param_importances(
+            study, evaluator=evaluator, target=lambda trial: objective.loss(trial.values[place])
+        )
+    except (ValueError, RuntimeError):  # for example where all have the same value
         return {}
     return {key: float(share) for key, share in shares.items()}

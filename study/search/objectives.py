@@ -1,11 +1,11 @@
-"""What a candidate is worth by its trials so far: the worse end of an interval, not the raw estimate.
+"""The value of a candidate by its trials so far: the worse end of an interval, not the raw estimate.
 
-Each objective is the end of an interval at which the candidate looks worst, and all rest on one: Wilson's, of the share
-of trials that were solved by some time, or with some error at most. So few seeds count for little, more seeds of equal
-results for more, and values of different numbers of seeds can be compared.
+Each objective is the end of an interval at which the candidate looks worst. All are based on Wilson's interval of the
+share of trials that were solved by some time, or with at most some error. So few seeds count for little, more seeds
+with equal results count for more, and values based on different numbers of seeds can be compared.
 
-Trials that were not solved count in all of them, as the worst that there is. Otherwise a candidate that solves one
-trial more, and that one late, would be worth less.
+A trial that was not solved counts in all objectives as the worst possible. Otherwise a candidate that solves one more
+trial, but late, would be worth less.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """What a candidate's trials came to.
+    """The results of a candidate's trials.
 
     Args:
-        finished: trials with an outcome, those that were not solved or diverged among them; >= 0.
+        finished: the number of trials with a result, including those that were not solved or diverged; >= 0.
         solved_at: iterations; of the solved trials, NaN where it isn't known.
-        sparsity_error: of the solved trials, too.
+        sparsity_error: of the solved trials, likewise.
     """
 
     finished: int
@@ -48,22 +48,22 @@ def _solved_at(sample: Sample, most_iterations: int) -> float:
 
 
 def _time_to_success(sample: Sample, most_iterations: int) -> float:
-    times = _known(sample.solved_at, most_iterations)
+    times = _or_worst(sample.solved_at, most_iterations)
     return statistics.upper_mean(times, sample.finished, most_iterations)
 
 
 def _sparsity_error(sample: Sample, most_iterations: int) -> float:
-    # weights that are rounded to 32 bits don't tell smaller errors apart
+    # smaller errors can't be distinguished with weights of 32 bits
     return _geometric(sample.sparsity_error, sample.finished, FLOAT32_SPACING, WORST_SPARSITY_ERROR)
 
 
 def _geometric(values: Floats, n: int, least: float, worst: float) -> float:
-    """Bound the geometric mean of positive numbers from above, by the mean of their logarithms."""
-    ratios = np.clip(_known(values, worst), least, worst) / worst
+    """Bound the geometric mean of positive numbers from above, through the mean of their logarithms."""
+    ratios = np.clip(_or_worst(values, worst), least, worst) / worst
     return worst * float(np.exp(statistics.upper_mean(np.log(ratios), n, 0.0)))
 
 
-def _known(values: Floats, worst: float) -> Floats:
+def _or_worst(values: Floats, worst: float) -> Floats:
     return np.where(np.isfinite(values), values, worst)
 
 
@@ -73,10 +73,11 @@ _DEFINITIONS: Mapping[str, tuple[str, bool, Callable[[Sample, int], float]]] = {
     "time_to_success": ("time to success, restricted mean, upper end", False, _time_to_success),
     "sparsity_error": ("sparsity error, geometric mean of all trials, upper end", False, _sparsity_error),
 }
-"""Of each objective its title, whether more is better, and its value by a sample and the search's most iterations.
+"""Each objective's title, whether more is better, and its value for a sample, given the search's most iterations.
 
-Each has a value for every sample, of none finished the worst. A sample with one trial more that is solved, one that is
-solved earlier or with less error, or with each trial there several times, is worth no less: `statistics.upper_mean`.
+Each has a value for every sample: with no finished trial, the worst. A sample's value doesn't get worse when a solved
+trial is added, when a trial is solved earlier or with less error, or when every trial is repeated:
+`statistics.upper_mean`.
 """
 
 OBJECTIVES: Mapping[str, Objective] = {
@@ -91,9 +92,9 @@ def value_of(sample: Sample, names: Sequence[str], most_iterations: int) -> Valu
 
     Args:
         sample: its trials so far.
-        names: of objectives.
-        most_iterations: of any cell of the search: what a trial that was not solved counts as, whatever its own cell
-            has, so that values of one search can be compared.
+        names: the names of the objectives.
+        most_iterations: the most iterations that any cell of the search has. A trial that was not solved counts as
+            solved after these, whatever its own cell has, so that the values of one search can be compared.
 
     Example:
         >>> perfect = Sample(5, np.full(5, 1000.0), np.full(5, 1e-6))
@@ -104,10 +105,10 @@ def value_of(sample: Sample, names: Sequence[str], most_iterations: int) -> Valu
 
 
 def ranked(values: Sequence[Value], names: Sequence[str]) -> list[int]:
-    """Sort candidates, the best first; of equals, the one that comes first.
+    """Return the indices of candidates, the best first; of equal candidates, the earlier one first.
 
-    With several objectives: by how many fronts have to be taken away before none is better in all respects, then by the
-    objectives in order.
+    With several objectives, candidates are sorted by how many fronts must be removed until none is better in all
+    respects, then by the objectives in order.
 
     Example:
         >>> ranked([(0.2,), (0.9,), (0.5,)], ["success_rate"])
@@ -123,7 +124,7 @@ def ranked(values: Sequence[Value], names: Sequence[str]) -> list[int]:
 
 
 def front(values: Sequence[Value], names: Sequence[str]) -> list[int]:
-    """Give the candidates that none is better than in all respects, in order of the first objective.
+    """Return the candidates that no other is better than in all respects, sorted by the first objective.
 
     Example:
         >>> front([(0.9, 50.0), (0.5, 10.0), (0.4, 20.0)], ["success_rate", "solved_at"])
@@ -135,7 +136,7 @@ def front(values: Sequence[Value], names: Sequence[str]) -> list[int]:
 
 
 def spread(some: Sequence[int], most: int) -> list[int]:
-    """Take so many of a front at most, its ends and others evenly between.
+    """Select at most `most` members of a front: its ends, and others evenly between them.
 
     Example:
         >>> spread([4, 7, 1, 0, 2], 3)

@@ -1,4 +1,4 @@
-"""The suggestions of a search and what came of them: a file of the store, from which a search goes on."""
+"""The suggestions of a search and their values: a file in the store, from which a search continues."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from study.errors import InputError, StoreError
 NAME = "search.json"
 """The file, in the study's folder."""
 VERSION = 2
-"""Of what values mean: in version 1 they were the ends of other intervals, but for the success rate's."""
+"""The version of what values mean: in version 1, all but the success rate's were the ends of other intervals."""
 
 
 class SearchFolder(Protocol):
-    """A study's part of the store, as a search needs it."""
+    """What a search needs of a study's folder in the store."""
 
     def write_file(self, name: str, data: bytes) -> None:
-        """Put a file beside the results."""
+        """Store a file next to the results."""
 
     def read_file(self, name: str) -> bytes | None:
-        """Give a file that was kept; None if there is none."""
+        """Return a stored file; None if there is none."""
 
     def file_address(self, name: str) -> str:
-        """Give a kept file's address, to print."""
+        """Return a stored file's address, to print."""
 
     def read_results(self) -> pa.Table:
-        """Give the results, one row a trial."""
+        """Return the results, one row a trial."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,11 @@ class Record:
     """All suggestions of a search, in order.
 
     Args:
-        sampler: what made them, with its version.
-        search_id: names the search by its content: a record of another is of no use.
-        candidates: all of them.
-        winners: numbers of those to be confirmed; None before that.
-        version: of the program's definitions by which candidates have their values.
+        sampler: the sampler that made them, with its version.
+        search_id: identifies the search by its content, since the record of another search is of no use.
+        candidates: the suggestions.
+        winners: the numbers of the candidates to be confirmed; None before they are chosen.
+        version: the version of the definitions by which the values were computed.
     """
 
     sampler: str
@@ -54,7 +54,7 @@ class Record:
 
     @property
     def rounds(self) -> int:
-        """How many rounds have begun."""
+        """The number of rounds that have begun."""
         return self.candidates[-1].round + 1 if self.candidates else 0
 
     def of_round(self, number: int) -> list[Candidate]:
@@ -63,17 +63,17 @@ class Record:
 
     @property
     def compared(self) -> list[Candidate]:
-        """The candidates that are compared now, each cell once: those that have no values yet."""
-        known = {c.cell_id for c in self.candidates if c.values}
+        """The candidates that are being compared, each cell once: those that have no values yet."""
+        cells = {c.cell_id for c in self.candidates if c.values}
         by_cell: dict[str, Candidate] = {}
         for candidate in self.candidates:
-            if candidate.cell_id is not None and candidate.cell_id not in known:
+            if candidate.cell_id is not None and candidate.cell_id not in cells:
                 by_cell.setdefault(candidate.cell_id, candidate)
         return list(by_cell.values())
 
     @property
-    def exhausted(self) -> bool:
-        """Whether the last round had no cell that wasn't known before it."""
+    def is_exhausted(self) -> bool:
+        """Whether the last round suggested no new cell."""
         last = self.rounds - 1
         before = {c.cell_id for c in self.candidates if c.round < last}
         return last >= 0 and all(c.cell_id in before | {None} for c in self.of_round(last))
@@ -85,13 +85,13 @@ class Record:
         return sorted(by_cell.values(), key=lambda candidate: candidate.number)
 
     def updated(self, candidates: Sequence[Candidate]) -> Record:
-        """Put candidates in the place of those with their numbers."""
+        """Replace the candidates that have the same numbers as these."""
         by_number = {candidate.number: candidate for candidate in candidates}
         return replace(self, candidates=tuple(by_number.get(c.number, c) for c in self.candidates))
 
 
 def to_json(record: Record) -> bytes:
-    """Write a record, the same bytes for the same record."""
+    """Encode a record: the same bytes for the same record."""
     content = {
         "version": record.version,
         "sampler": record.sampler,
@@ -103,15 +103,15 @@ def to_json(record: Record) -> bytes:
 
 
 def from_json(data: bytes, where: str) -> Record:
-    """Read what `to_json` wrote, of this version or an older one.
+    """Read a record that this version or an older one encoded.
 
     Args:
         data: the file.
         where: its address, for an error.
 
     Raises:
-        InputError: if a newer package wrote it.
-        StoreError: if it is no record.
+        InputError: if a newer version wrote it.
+        StoreError: if it isn't a record.
 
     Example:
         >>> record = Record("TPE", "", (Candidate(0, 0, {"sparsity_strength": 0.1}, "c4a95f7d3bbbc776"),))
@@ -132,8 +132,8 @@ def from_json(data: bytes, where: str) -> Record:
         return Record(content["sampler"], content["asked"], candidates, winners, version)
     except (ValueError, KeyError, TypeError) as error:
         raise StoreError(
-            f"{where} can't be believed: {error!r}; move it away, and the search begins anew: trials that are stored "
-            "aren't trained again"
+            f"{where} isn't a valid record: {error!r}; move it away, and the search begins anew: trials that are "
+            "stored aren't trained again"
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""A search as a study that is extended: what to train next, by what is stored."""
+"""A search as a study that is extended: what to train next, given the results in the store."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from study.search.objectives import OBJECTIVES, front, ranked, spread
 from study.search.record import NAME, VERSION, Record, SearchFolder, from_json, to_json
 from study.search.space import Space
 from study.search.storage import write_storage
-from study.search.suggest import Suggestions, resumed, sampler_name
+from study.search.suggest import Suggestions, resume, sampler_name
 from study.spec import Spec
 from study.spec.tables import Search
 
-Tell = Callable[[str], None]
+Notify = Callable[[str], None]
 
-# Suggestions for each candidate of a round: instead of those that can't be, or are known, the sampler makes others.
+# The most suggestions for each candidate of a round: impossible or repeated ones are replaced by others.
 _MOST_SUGGESTIONS = 25
 
 
@@ -32,8 +32,8 @@ class Seeds:
     """The seeds of a search.
 
     Args:
-        search: seeds that a candidate can earn, in order.
-        fresh: seeds of the confirmation, which no decision of the search has seen.
+        search: the seeds that a candidate can earn, in order.
+        fresh: the seeds of the confirmation, on which no decision of the search was based.
     """
 
     search: Sequence[int]
@@ -41,7 +41,7 @@ class Seeds:
 
 
 def planned_seeds(spec: Spec) -> Seeds:
-    """Split the seeds of a search.
+    """Return the seeds of a search and of its confirmation.
 
     Example:
         >>> from study.spec import parse_spec
@@ -54,12 +54,12 @@ def planned_seeds(spec: Spec) -> Seeds:
 
 
 def plan_of(spec: Spec, record: Record, evidence: Evidence) -> Plan:
-    """Plan what a record asks for by what is known: the seeds that each candidate has earned, and the confirmation.
+    """Plan the trials of a search: the seeds that each candidate has earned, and the confirmation.
 
     Args:
-        spec: of the search.
-        record: what was suggested.
-        evidence: what came of it.
+        spec: the search's study file.
+        record: the suggestions.
+        evidence: their results.
     """
     space, seeds = Space(spec), planned_seeds(spec)
     counts = {space.cell(c.params): c.seeds for c in record.valued}
@@ -74,8 +74,7 @@ def plan_of(spec: Spec, record: Record, evidence: Evidence) -> Plan:
 
 
 def _compare(spec: Spec, cells: Sequence[Cell], evidence: Evidence) -> Round:
-    value_at = _values(spec, evidence)
-    return compare(_search(spec), len(planned_seeds(spec).search), cells, value_at)
+    return compare(_search(spec), len(planned_seeds(spec).search), cells, _values(spec, evidence))
 
 
 def _values(spec: Spec, evidence: Evidence) -> ValueAt:
@@ -87,8 +86,8 @@ def read_record(spec: Spec, folder: SearchFolder) -> Record | None:
     """Read a search's record; None before the first suggestion.
 
     Raises:
-        StoreError: if it can't be believed.
-        InputError: if it is of another search.
+        StoreError: if it isn't a valid record.
+        InputError: if it is the record of another search.
     """
     data = folder.read_file(NAME)
     if data is None:
@@ -96,31 +95,31 @@ def read_record(spec: Spec, folder: SearchFolder) -> Record | None:
     record = from_json(data, folder.file_address(NAME))
     if record.search_id != search_id(spec):
         raise InputError(
-            f"study {spec.study!r} was begun with other ranges, or searched otherwise: of a search only trials, "
-            f"confirm_seeds and confirm_candidates can change; call it otherwise, or move {folder.file_address(NAME)} "
+            f"study {spec.study!r} was begun with other ranges or other settings of the search: only its trials, "
+            f"confirm_seeds and confirm_candidates can change; rename the study, or move {folder.file_address(NAME)} "
             "away: trials that are stored aren't trained again"
         )
     return record if record.version == VERSION else _revalued(spec, record, Evidence(folder.read_results()))
 
 
 def _revalued(spec: Spec, record: Record, evidence: Evidence) -> Record:
-    """Give candidates of an older version's record the values that they have now, by the same trials.
+    """Recompute the values in an older version's record by today's definitions, from the same trials.
 
     Values of two definitions can't be compared. The winners stay: they were chosen before their fresh seeds were run.
     """
     space, value_at = Space(spec), _values(spec, evidence)
-    again = [
+    revalued = [
         replace(c, values=value_at(space.cell(c.params), c.seeds) or c.values) for c in record.candidates if c.values
     ]
-    return replace(record.updated(again), version=VERSION)
+    return replace(record.updated(revalued), version=VERSION)
 
 
 def search_id(spec: Spec) -> str:
-    """Name by its content what a search's suggestions and decisions depend on, but for what came of them."""
+    """Hash all that a search's suggestions and decisions depend on, except for its results."""
     search, space = _search(spec), Space(spec)
-    grows = {"trials", "confirm_seeds", "confirm_candidates"}
+    extendable = {"trials", "confirm_seeds", "confirm_candidates"}
     content = {
-        "search": search.model_dump(exclude=grows, mode="json"),
+        "search": search.model_dump(exclude=extendable, mode="json"),
         "space": [repr(parameter) for parameter in space.parameters.values()],
         "fixed": repr(space.fixed),
         "task": spec.task.name,
@@ -135,10 +134,10 @@ def _search(spec: Spec) -> Search:
 
 
 class Searching:
-    """Goes on with a search: a `study.run.Extend`.
+    """Continues a search: a `study.run.Extend`.
 
     Args:
-        storage_uri: database for Optuna's dashboard; None for none.
+        storage_uri: the database for Optuna's dashboard; None for none.
     """
 
     def __init__(self, storage_uri: str | None) -> None:
@@ -146,41 +145,41 @@ class Searching:
         self._suggestions: Suggestions | None = None
         self._written: Record | None = None
 
-    def __call__(self, plan: Plan, folder: SearchFolder, tell: Tell) -> Plan:
-        """Tell the sampler what came of the last round, ask it for the next, and plan what is to be trained."""
+    def __call__(self, plan: Plan, folder: SearchFolder, notify: Notify) -> Plan:
+        """Report the last round's results to the sampler, ask it for the next round, and plan what is to be trained."""
         spec = plan.spec
         before = read_record(spec, folder)
         record = before or Record(sampler_name(_search(spec)), search_id(spec))
-        suggestions = self._resumed(spec, record, tell)
+        suggestions = self._resume(spec, record, notify)
         evidence = Evidence(folder.read_results())
         try:
             record = _onward(spec, record, evidence, suggestions)
             if record != before:
                 folder.write_file(NAME, to_json(record))
         except BaseException:
-            self._suggestions = None  # it is ahead of what is recorded: it begins again from there
+            self._suggestions = None  # the sampler is ahead of the record, and is rebuilt from it
             raise
         if record != before:
-            tell(_progress(spec, record))
+            notify(_progress(spec, record))
         if self._storage_uri is not None and self._written != record:
-            is_written = write_storage(self._storage_uri, spec, record, tell)
+            is_written = write_storage(self._storage_uri, spec, record, notify)
             self._written = record if is_written else None
         next_plan = plan_of(spec, record, evidence)
         return plan if next_plan == plan else next_plan
 
-    def _resumed(self, spec: Spec, record: Record, tell: Tell) -> Suggestions:
+    def _resume(self, spec: Spec, record: Record, notify: Notify) -> Suggestions:
         if self._suggestions is None:
-            self._suggestions, same = resumed(Space(spec), _search(spec), record)
-            if not same:
-                tell(
-                    f"the search was begun by {record.sampler}; by now {sampler_name(_search(spec))} suggests "
-                    "otherwise, and goes on from what is recorded"
+            self._suggestions, is_exact = resume(Space(spec), _search(spec), record)
+            if not is_exact:
+                notify(
+                    f"the search was begun by {record.sampler}; {sampler_name(_search(spec))} makes other suggestions, "
+                    "and continues from the record"
                 )
         return self._suggestions
 
 
 def _onward(spec: Spec, record: Record, evidence: Evidence, suggestions: Suggestions) -> Record:
-    """Go on until results are missing: end the round that is through, begin the next, or choose who is confirmed."""
+    """Continue until results are missing: end the finished round, and begin the next or choose what is confirmed."""
     search, space = _search(spec), Space(spec)
     while True:
         compared = record.compared
@@ -192,14 +191,14 @@ def _onward(spec: Spec, record: Record, evidence: Evidence, suggestions: Suggest
             continue
         spent = sum(candidate.seeds for candidate in record.valued)
         count = affordable(search, len(spec.first_seeds), search.trials - spent)
-        if count == 0 or record.exhausted:
+        if count == 0 or record.is_exhausted:
             return replace(record, winners=_winners(search, record))
         record = _begin_round(spec, record, suggestions, count)
 
 
 def _begin_round(spec: Spec, record: Record, suggestions: Suggestions, count: int) -> Record:
-    """Ask until there are so many new cells, or it seems that there are no more."""
-    space, known = Space(spec), {candidate.cell_id for candidate in record.candidates}
+    """Ask the sampler until it has suggested `count` new cells, or seems to have no more."""
+    space, cells = Space(spec), {candidate.cell_id for candidate in record.candidates}
     number, candidates = record.rounds, list(record.candidates)
     for _ in range(_MOST_SUGGESTIONS * count):
         params = suggestions.ask()
@@ -210,22 +209,22 @@ def _begin_round(spec: Spec, record: Record, suggestions: Suggestions, count: in
             suggestions.tell(len(candidates), ())
         cell_id = None if cell is None else cell.id
         candidates.append(Candidate(len(candidates), number, params, cell_id, reason))
-        count -= cell_id is not None and cell_id not in known
-        known.add(cell_id)
+        count -= cell_id is not None and cell_id not in cells
+        cells.add(cell_id)
         if count == 0:
             break
     return replace(record, candidates=tuple(candidates), winners=None)
 
 
 def _end_round(record: Record, compared: Sequence[Candidate], standings: Round, suggestions: Suggestions) -> Record:
-    """Tell the sampler what the round's candidates are worth; of a cell that was known, what it was worth before."""
-    worth: dict[str | None, tuple[int, Value]] = {c.cell_id: (c.seeds, c.values) for c in record.valued}
+    """Report the values of the round's candidates to the sampler; a repeated cell keeps its earlier values."""
+    of_cell: dict[str | None, tuple[int, Value]] = {c.cell_id: (c.seeds, c.values) for c in record.valued}
     for candidate, seeds, values in zip(compared, standings.seeds, standings.values or (), strict=True):
-        worth[candidate.cell_id] = (seeds, values)
+        of_cell[candidate.cell_id] = (seeds, values)
     candidates = []
     for candidate in record.of_round(record.rounds - 1):
         if candidate.cell_id is not None:
-            seeds, values = worth[candidate.cell_id]
+            seeds, values = of_cell[candidate.cell_id]
             suggestions.tell(candidate.number, values)
             candidates.append(replace(candidate, seeds=seeds, values=values))
     return record.updated(candidates)
@@ -253,5 +252,5 @@ def _progress(spec: Spec, record: Record) -> str:
     if record.winners is not None:
         parts.append(f"{len(record.winners)} confirmed with fresh seeds")
     else:
-        parts.append(f"round {record.rounds}: {len(record.compared)} more are compared")
+        parts.append(f"round {record.rounds}: {len(record.compared)} more are being compared")
     return "; ".join(parts)

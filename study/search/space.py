@@ -1,4 +1,4 @@
-"""What a search can choose, and the cell that its choices make."""
+"""The space of a search: what can be chosen, and the cell that a choice makes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from study.spec.tables import RangeTable
 
 MODEL = "model"
 
-# A choice that others depend on comes before them.
+# A hyperparameter comes before those that depend on it.
 _ORDER = (
     "hidden_size", "init_variance", "bounds", "out_of_bounds_strength", "out_of_bounds_shape", "sparsity_strength",
     "sparsity_scaling", "sparsity_shape", "sparsity_start", "sparsity_end", "optimizer", "learning_rate", "momentum",
@@ -24,17 +24,16 @@ _ORDER = (
 
 Values = Mapping[str, Any]
 
-
 Draw = Callable[[Parameter], Any]
-"""Chooses a parameter's value."""
+"""Chooses a value for a parameter."""
 
 
 @dataclass(frozen=True)
 class Space:
-    """What the ranges of a study span.
+    """The space that the ranges of a study span.
 
     Args:
-        spec: of a search.
+        spec: the search's study file.
 
     Example:
         >>> from study.spec import parse_spec
@@ -56,7 +55,7 @@ class Space:
 
     @cached_property
     def parameters(self) -> dict[str, Parameter]:
-        """Everything that can be chosen, by name."""
+        """The parameters, by name."""
         names = [model.name for model in self.spec.models]
         parameters = [Parameter(MODEL, MODEL, choices=tuple(names))] if len(names) > 1 else []
         for model in names:
@@ -78,7 +77,7 @@ class Space:
 
     @cached_property
     def fixed(self) -> dict[str, dict[str, Any]]:
-        """What each model's cells have in common, by hyperparameter."""
+        """The values that all cells of a model have in common, by hyperparameter."""
         return {
             model.name: {name: setting.value for name, setting in model_level(self.spec, i).fixed.items()}
             for i, model in enumerate(self.spec.models)
@@ -86,12 +85,12 @@ class Space:
 
     @cached_property
     def most_iterations(self) -> int:
-        """The most iterations that a cell has: models may have their own, and nothing else changes them."""
+        """The most iterations of any cell; only the model can change them."""
         task = self.spec.task.name
         return max(canonical_cell(task, model, values).iterations for model, values in self.fixed.items())
 
     def choose(self, draw: Draw) -> dict[str, Any]:
-        """Choose all that applies, each by `draw`, and return the choices by the parameters' names."""
+        """Choose a value by `draw` for each parameter that applies, and return the values by name."""
         params: dict[str, Any] = {}
         model = self.spec.models[0].name
         if MODEL in self.parameters:
@@ -106,7 +105,7 @@ class Space:
         """Make the cell of some choices.
 
         Raises:
-            ValueError: if there can't be such a cell, as when a schedule ends before it starts.
+            ValueError: if there can't be such a cell, for example because a schedule ends before it starts.
         """
         model = self._model(params)
         values = self.fixed[model] | self.by_hyperparameter(params)
@@ -143,7 +142,7 @@ def _parameter(name: str, hyperparameter: str, of: RangeTable) -> Parameter:
 
 
 def _applies(name: str, values: Values) -> bool:
-    """Say whether a hyperparameter has an effect beside what is chosen already."""
+    """Return whether a hyperparameter has an effect, given the values chosen so far."""
     match name:
         case "out_of_bounds_strength" | "out_of_bounds_shape":
             return bool(values.get("bounds") == "regularized")

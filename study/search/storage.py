@@ -1,7 +1,7 @@
-"""The record as a study of Optuna's, in a database that `optuna-dashboard` opens as it is.
+"""The record as an Optuna study, in a database that `optuna-dashboard` can open.
 
-The store is the truth, this a view: what a database that is away has missed is written by the next round, or the next
-run, and nothing is read back but how far it is.
+The store is authoritative and the database is only a view. What an unreachable database has missed is written by the
+next round or run; only how far the database has come is read back.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from study.search.suggest import attributes, directions, distribution, frozen, q
 from study.spec import Spec
 
 
-def write_storage(uri: str, spec: Spec, record: Record, tell: Callable[[str], None]) -> bool:
-    """Bring a database up to a record, and say whether that worked; where it doesn't, tell why.
+def write_storage(uri: str, spec: Spec, record: Record, notify: Callable[[str], None]) -> bool:
+    """Bring a database up to date with a record, and return whether that worked; report why if it didn't.
 
     Args:
-        uri: of the database, ``sqlite:///...`` or ``postgresql://...``.
-        spec: of the search; Optuna's study gets its name.
-        record: what to write.
-        tell: told what went wrong.
+        uri: the database's, ``sqlite:///...`` or ``postgresql://...``.
+        spec: the search's study file; Optuna's study gets its name.
+        record: the record to write.
+        notify: called with a sentence on what went wrong.
     """
     try:
         with quietly():
             _write(uri, spec, record)
     except (OptunaError, SQLAlchemyError, ValueError, ImportError) as error:
         reason = f"{type(error).__name__}: {safe_message(uri, last_line(str(error)))}"
-        tell(f"nothing was written for Optuna's dashboard, and the search goes on: {reason}")
+        notify(f"nothing was written for Optuna's dashboard, and the search goes on: {reason}")
         return False
     return True
 
@@ -71,7 +71,7 @@ def _finish(study: optuna.Study, trial_id: int, candidate: Candidate) -> None:
 
 
 def _driver(uri: str) -> str:
-    """Name the driver that is installed for PostgreSQL."""
+    """Put the installed PostgreSQL driver into a URI."""
     for scheme in ("postgresql://", "postgres://"):
         if uri.startswith(scheme):
             return uri.replace(scheme, "postgresql+psycopg://", 1)

@@ -1,8 +1,8 @@
-"""Optuna's samplers: they suggest a round of candidates at once, and learn what all of it is worth.
+"""Optuna's samplers: they suggest the candidates of a round all at once, and then learn their values.
 
-The sampler works on a study of its own in memory. Its state isn't kept: what it suggests depends on its seed and on
-what it was told, in order, so asking again the same way gives it back. So nothing that a store holds is unpickled, as
-Optuna's own storage of CMA-ES would have it, and a search that was killed goes on as if it hadn't been.
+The sampler works on its own study in memory. Its state isn't stored: its suggestions depend on its seed and on the
+values reported to it, in order, so that repeating the same calls restores its state. So nothing in a store is
+unpickled, as Optuna's own storage of CMA-ES would require, and a killed search continues as if it hadn't been killed.
 """
 
 from __future__ import annotations
@@ -13,12 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import optuna
-from optuna.distributions import (
-    BaseDistribution,
-    CategoricalDistribution,
-    FloatDistribution,
-    IntDistribution,
-)
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
@@ -31,7 +26,7 @@ from study.spec.tables import Search
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Keep Optuna's log, and its remarks on what it calls experimental, off the user's terminal."""
+    """Keep Optuna's log and its warnings about experimental features off the user's terminal."""
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:
@@ -44,22 +39,22 @@ def quietly() -> Iterator[None]:
 
 
 def sampler_name(search: Search) -> str:
-    """Name a sampler as a record does: with the version, whose suggestions another may not repeat."""
+    """Return a sampler's name as in a record: with Optuna's version, since another version may suggest otherwise."""
     return f"{search.sampler}, Optuna {optuna.__version__}"
 
 
 def directions(search: Search) -> list[StudyDirection]:
-    """Say for each objective where it is sought, as Optuna does."""
+    """Return Optuna's direction of each objective."""
     up, down = StudyDirection.MAXIMIZE, StudyDirection.MINIMIZE
     return [up if OBJECTIVES[name].is_sought_high else down for name in search.objective]
 
 
 class Suggestions:
-    """Suggests what to try.
+    """Suggests candidates.
 
     Args:
         space: what can be chosen.
-        search: sampler, seed and objectives.
+        search: the sampler, its seed and the objectives.
     """
 
     def __init__(self, space: Space, search: Search) -> None:
@@ -69,13 +64,13 @@ class Suggestions:
             self._study = optuna.create_study(directions=directions(search), sampler=_sampler(search))
 
     def ask(self) -> dict[str, Any]:
-        """Return the next suggestion's choices by the parameters' names."""
+        """Return the choices of the next suggestion, by the parameters' names."""
         with quietly():
             trial = self._study.ask()
-            return self._space.choose(lambda p: _drawn(trial, p, self._distributions[p.name]))
+            return self._space.choose(lambda p: _draw(trial, p, self._distributions[p.name]))
 
     def tell(self, number: int, values: Value) -> None:
-        """Say what a suggestion is worth; it has no values if there can't be such a cell."""
+        """Report a suggestion's values; it has none if there can't be such a cell."""
         with quietly():
             if values:
                 self._study.tell(number, list(values))
@@ -83,37 +78,37 @@ class Suggestions:
                 self._study.tell(number, state=TrialState.FAIL)
 
     def repeat(self, record: Record) -> bool:
-        """Ask and tell as recorded, and say whether the suggestions were the same."""
+        """Ask and tell as recorded, and return whether the suggestions were the same."""
         for number in range(record.rounds):
-            some = record.of_round(number)
-            for candidate in some:
+            candidates = record.of_round(number)
+            for candidate in candidates:
                 if self.ask() != candidate.params:
                     return False
                 if candidate.impossible is not None:
                     self.tell(candidate.number, ())
-            for candidate in some:
+            for candidate in candidates:
                 if candidate.values:
                     self.tell(candidate.number, candidate.values)
         return True
 
     def take_over(self, record: Record) -> None:
-        """Take the record as it is, without asking: the sampler goes on by what it can learn from it."""
+        """Add the record's candidates without asking for them: the sampler continues by what it learns from them."""
         with quietly():
             self._study.add_trials([frozen(c, self._distributions) for c in record.candidates])
 
 
-def resumed(space: Space, search: Search, record: Record) -> tuple[Suggestions, bool]:
-    """Make suggestions go on where a record ends, and say whether they were repeated exactly."""
+def resume(space: Space, search: Search, record: Record) -> tuple[Suggestions, bool]:
+    """Make suggestions that continue where a record ends, and return whether the sampler repeated it exactly."""
     suggestions = Suggestions(space, search)
-    if suggestions.repeat(record):
-        return suggestions, True
-    suggestions = Suggestions(space, search)
-    suggestions.take_over(record)
-    return suggestions, False
+    is_exact = suggestions.repeat(record)
+    if not is_exact:
+        suggestions = Suggestions(space, search)
+        suggestions.take_over(record)
+    return suggestions, is_exact
 
 
 def frozen(candidate: Candidate, distributions: dict[str, BaseDistribution]) -> FrozenTrial:
-    """Write a candidate as Optuna's trial."""
+    """Convert a candidate to an Optuna trial."""
     if candidate.impossible is not None:
         state = TrialState.FAIL
     else:
@@ -128,13 +123,13 @@ def frozen(candidate: Candidate, distributions: dict[str, BaseDistribution]) -> 
 
 
 def attributes(candidate: Candidate) -> dict[str, Any]:
-    """Collect what else is known of a candidate."""
-    known = {"round": candidate.round, "cell": candidate.cell_id, "seeds": candidate.seeds or None}
-    return {k: v for k, v in (known | {"impossible": candidate.impossible}).items() if v is not None}
+    """Return a candidate's other properties, for the dashboard."""
+    properties = {"round": candidate.round, "cell": candidate.cell_id, "seeds": candidate.seeds or None}
+    return {k: v for k, v in (properties | {"impossible": candidate.impossible}).items() if v is not None}
 
 
 def distribution(parameter: Parameter) -> BaseDistribution:
-    """Write a parameter as Optuna does."""
+    """Convert a parameter to an Optuna distribution."""
     if parameter.choices:
         return CategoricalDistribution(parameter.choices)
     if parameter.is_whole:
@@ -143,7 +138,7 @@ def distribution(parameter: Parameter) -> BaseDistribution:
     return FloatDistribution(parameter.low, parameter.high, log=parameter.is_log, step=parameter.step)
 
 
-def _drawn(trial: optuna.Trial, parameter: Parameter, of: BaseDistribution) -> Any:
+def _draw(trial: optuna.Trial, parameter: Parameter, of: BaseDistribution) -> Any:
     if isinstance(of, CategoricalDistribution):
         return trial.suggest_categorical(parameter.name, of.choices)
     if isinstance(of, IntDistribution):

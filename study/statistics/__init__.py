@@ -1,20 +1,20 @@
-"""Statements about seeds: numbers in, numbers out.
+"""Statistics of seeds: numbers in, numbers out.
 
     rates             success rates: an interval, a difference, a test, many tests
-    sequential        the same while seeds are added, whenever one stops
-    fixed_width       the same with seeds added until the interval is narrow enough
+    sequential        the same while seeds are added, valid whenever one stops
+    fixed_width       the same, with seeds added until the interval is narrow enough
     trends            success rates over hyperparameters
     solved_at         median and mean of iterations (or seconds) to success
-    survival          the same with unsolved trials counted as censored
-    restricted_mean   mean time to success up to a given time, unsolved trials counted as censored
+    survival          the same, with unsolved trials counted as censored
+    restricted_mean   mean time to success up to a given time, with unsolved trials counted as censored
     sparsity_error    mean of numbers in [0, 1/2]
-    upper_mean        bound of a mean cost, where trials that failed cost the most
-    published         the published estimators, faults included, to repeat published numbers
-    samples           what functions with a name in the plural share: they take many samples at once
+    upper_mean        upper bound of a mean cost, where failed trials cost the most
+    published         the published estimators, including their faults, to repeat published numbers
+    samples           what the functions that take many samples at once have in common: their names are plurals
 
-Seeds are the sample, and independent. What can't be estimated is None, or NaN in an array: an interval from one value,
-from equal values, or from values outside the distribution's support. A value that can't be an observation (NaN, a
-negative count) raises an error.
+The seeds are the sample, and independent. What can't be estimated is None, or NaN in an array: an interval from one
+value, from equal values, or from values outside the distribution's support. A value that can't be an observation (NaN,
+a negative count) raises an error.
 """
 
 from study.statistics.fixed_width import FixedWidth, looks

@@ -1,4 +1,4 @@
-"""Checks that refuse what can't be an observation, in one wording."""
+"""Checks that refuse impossible observations, with the same messages everywhere."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def normal_quantile(confidence: float) -> float:
-    """Give z with P(abs(Z) <= z) = confidence, Z standard normal; z² is the quantile of χ²₁.
+    """Return z with P(abs(Z) <= z) = confidence, Z standard normal; z² is the quantile of χ²₁.
 
     Raises:
         ValueError: if the confidence is not in (0, 1).
@@ -28,7 +28,7 @@ def normal_quantile(confidence: float) -> float:
 
 
 def check_confidence(confidence: float) -> None:
-    """Refuse what is no confidence."""
+    """Refuse a confidence outside (0, 1)."""
     if not 0 < confidence < 1:
         raise ValueError(f"0 < confidence < 1 must hold, but got {confidence}")
 
@@ -39,33 +39,22 @@ def check_count(successes: int, n: int) -> None:
         raise ValueError(f"0 <= successes <= n must hold, but got (successes={successes}, n={n})")
 
 
-def check_positive(*counts: int) -> None:
-    """Refuse counts below zero."""
-    if min(counts) < 0:
-        raise ValueError(f"counts must be >= 0, but got {', '.join(map(str, counts))}")
-
-
 def finite(values: Values) -> Floats:
-    """Give values as floats, after refusing NaN and infinity."""
+    """Return values as floats; refuse NaN and infinity."""
     x = np.asarray(values, dtype=np.float64)
     if not np.all(np.isfinite(x)):
         raise ValueError("values must be finite, but NaN or infinity is among them: drop or count them first")
     return x
 
 
-def not_negative(values: Values, law: str) -> Floats:
-    """Give values as floats, after refusing what a law of positive numbers can't have."""
+def not_negative(values: Values, distribution: str) -> Floats:
+    """Return values as floats; refuse those that a distribution of positive numbers can't have."""
     x = finite(values)
     if x.size and x.min() < 0:
-        raise ValueError(f"values must be >= 0 for a {law} law, but the smallest is {x.min():g}")
+        raise ValueError(f"values must be >= 0 for a {distribution} distribution, but the smallest is {x.min():g}")
     return x
 
 
-def nearly_equal(x: Floats) -> bool:
-    """Say whether values differ by less than a millionth: too little to estimate a spread from."""
-    return bool(too_close(x.min(), x.max()))
-
-
 def too_close(least: Floats, greatest: Floats) -> npt.NDArray[np.bool_]:
-    """Say the same of many samples by their least and greatest values."""
+    """Return which samples, given by their least and greatest values, are too nearly equal to estimate a spread."""
     return np.asarray(greatest - least <= 1e-6 * greatest)

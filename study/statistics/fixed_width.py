@@ -1,9 +1,10 @@
-"""Success rates to a wanted precision: seeds are added in batches until the interval is narrow enough.
+"""Success rates to a desired precision: seeds are added in batches until the interval is narrow enough.
 
-Looking again and again costs coverage, so each interval is that of Clopper and Pearson at a higher confidence. How much
-higher depends on when is looked, and is found exactly: of every way in which the sampling can end, the probability is
-known for any rate. Frey, The American Statistician 64 (2010) 242-249, calibrates Wald's interval so; Clopper & Pearson,
-Biometrika 26 (1934) 404-413, have the right coverage at every rate from the start, where Wald's and Wilson's don't.
+Repeated looks cost coverage, so each interval is that of Clopper and Pearson at a higher confidence. How much higher
+depends on the times of the looks and is computed exactly, since the probability of every way in which the sampling can
+end is known for any rate. Frey, The American Statistician 64 (2010) 242-249, calibrates Wald's interval like this; the
+interval of Clopper & Pearson, Biometrika 26 (1934) 404-413, has the right coverage at every rate from the start, while
+Wald's and Wilson's haven't.
 """
 
 from __future__ import annotations
@@ -19,28 +20,27 @@ from study.records import Interval
 from study.statistics.checks import Floats, check_confidence, check_count
 
 _TERMS = 2_000_000
-"""Probabilities computed at once, at most."""
+"""The most probabilities that are computed at once."""
 
 _STEP = 0.98
-"""Factor by which the error left to each interval falls until the coverage holds."""
+"""The factor by which each interval's error is reduced until the coverage holds."""
 
 _FEWEST = 0.05
-"""Of the error that may be made, the share that is left to each interval at least: enough for any sampling."""
+"""The least share of the allowed error that an interval gets: small enough for any sampling."""
 
 
 @dataclass(frozen=True)
 class FixedWidth:
-    """Sampling that ends when a success rate is known well enough, and its intervals.
+    """Sampling that ends when a success rate is known precisely enough, and its intervals.
 
-    After every `batch` seeds, and after `most`, the interval of the k successes of n is computed; if it reaches no
-    further than `half_width` to either side of its middle, or n = `most`, that is the end.
+    After every `batch` seeds, and after `most`, the interval for k successes in n trials is computed. The sampling ends
+    if this reaches no further than `half_width` to either side of its middle, or if n = `most`.
 
     Args:
-        half_width: wanted, in (0, 0.5).
-        batch: seeds between looks, >= 1.
-        most: seeds at most, >= batch.
-        confidence: in (0, 1): the probability, at least, that the interval at the end holds the rate, whatever the
-            rate is.
+        half_width: the desired precision, in (0, 0.5).
+        batch: the number of seeds between looks, >= 1.
+        most: the most seeds, >= batch.
+        confidence: in (0, 1): the least probability that the interval at the end contains the rate, for any rate.
 
     Raises:
         ValueError: if one is out of range.
@@ -67,12 +67,12 @@ class FixedWidth:
 
     @property
     def looks(self) -> tuple[int, ...]:
-        """Numbers of seeds after which the interval is computed."""
+        """The numbers of seeds after which the interval is computed."""
         return looks(self.batch, self.most)
 
     @property
     def nominal(self) -> float:
-        """Confidence that each interval would have if there were one look only."""
+        """The confidence that each interval would have if there were only one look."""
         return 1 - _calibrated(self)
 
     def interval(self, successes: int, n: int) -> Interval:
@@ -80,7 +80,7 @@ class FixedWidth:
 
         Args:
             successes: k, 0 <= k <= n.
-            n: trials; of none nothing is known: (0, 1).
+            n: the number of trials; without any, the interval is (0, 1).
 
         Raises:
             ValueError: if k is out of range.
@@ -94,22 +94,22 @@ class FixedWidth:
         return clopper_pearsons(successes, n, _calibrated(self))
 
     def is_narrow(self, successes: int, n: int) -> bool:
-        """Say whether the interval is as narrow as wanted."""
+        """Return whether the interval is narrow enough."""
         return _is_narrow(self, successes, n)
 
     def expected(self, rate: float | None = None) -> float:
-        """Compute how many seeds are expected to be needed.
+        """Compute the expected number of seeds.
 
         Args:
-            rate: of success; None for the mean over all rates, each as likely as any other.
+            rate: the success rate; None for the mean over all rates, each as likely as any other.
         """
         ends = self._ends
-        if rate is None:  # then k successes of n are as likely as any other number of them
+        if rate is None:  # then all numbers of successes are equally likely
             return float(np.sum(ends.n * ends.share / (ends.n + 1)))
         return float(ends.n @ ends.probability(np.array([rate]))[:, 0])
 
     def coverage(self, rates: Floats) -> Floats:
-        """Compute the probability that the interval at the end holds the rate, at each of some rates, exactly."""
+        """Compute exactly the probability that the interval at the end contains the rate, for each of some rates."""
         ends = self._ends
         low, high = self.intervals(ends.k, ends.n).T
         holds = (low[:, None] <= rates) & (rates <= high[:, None])
@@ -121,7 +121,7 @@ class FixedWidth:
 
 
 def looks(batch: int, most: int) -> tuple[int, ...]:
-    """Give the numbers of seeds after which is looked: after each batch, and at the end.
+    """Return the numbers of seeds after which the interval is computed: after each batch, and at the end.
 
     Example:
         >>> looks(20, 50)
@@ -132,12 +132,12 @@ def looks(batch: int, most: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class _Ends:
-    """Ways in which sampling can end.
+    """The ways in which sampling can end.
 
     Args:
-        n: seeds by then, shape [ends].
-        k: successes.
-        share: of all orders of k successes and n - k failures, those that end then and not before.
+        n: the number of seeds at the end, shape [ends].
+        k: the number of successes.
+        share: the share of the orders of k successes and n - k failures that end there and not before.
     """
 
     n: npt.NDArray[np.int64]
@@ -145,16 +145,16 @@ class _Ends:
     share: Floats
 
     def probability(self, rates: Floats) -> Floats:
-        """Give the probability of each end at each of some rates, shape [ends, rates]."""
+        """Return the probability of each end at each of some rates, shape [ends, rates]."""
         k, n = self.k[:, None], self.n[:, None]
         likelihood = _log_ways(n, k) + special.xlogy(k, rates) + special.xlog1py(n - k, -rates)
         return np.asarray(self.share[:, None] * np.exp(likelihood))
 
 
 def clopper_pearsons(successes: npt.ArrayLike, n: npt.ArrayLike, error: float) -> Floats:
-    """Bound each of many success rates so that each interval misses with probability `error` at most.
+    """Bound each of many success rates so that each interval misses the rate with probability `error` at most.
 
-    Quantiles of beta laws: B(α/2; k, n - k + 1) and B(1 - α/2; k + 1, n - k).
+    Quantiles of beta distributions: B(α/2; k, n - k + 1) and B(1 - α/2; k + 1, n - k).
 
     Args:
         successes: k, shape [rates].
@@ -169,13 +169,13 @@ def clopper_pearsons(successes: npt.ArrayLike, n: npt.ArrayLike, error: float) -
         [[0.9296, 0.9976], [0.0, 1.0]]
     """
     k, total = np.asarray(successes, np.float64), np.asarray(n, np.float64)
-    # where a shape is 0 the quantile is the end of the range
+    # where a shape parameter is 0, the quantile is the end of the range
     low = np.where(k > 0, special.betaincinv(np.maximum(k, 1), total - k + 1, error / 2), 0.0)
     high = np.where(k < total, special.betaincinv(k + 1, np.maximum(total - k, 1), 1 - error / 2), 1.0)
     return np.column_stack([low, high])
 
 
-@lru_cache(maxsize=100_000)  # thousands of cells come to the same counts
+@lru_cache(maxsize=100_000)  # thousands of cells have the same counts
 def _is_narrow(sampling: FixedWidth, successes: int, n: int) -> bool:
     low, high = sampling.interval(successes, n)
     return (high - low) / 2 <= sampling.half_width
@@ -183,7 +183,7 @@ def _is_narrow(sampling: FixedWidth, successes: int, n: int) -> bool:
 
 @lru_cache(maxsize=32)
 def _calibrated(sampling: FixedWidth) -> float:
-    """Find the error to leave to each interval, so that the one at the end misses as seldom as wanted."""
+    """Find the error that each interval may have, so that the one at the end misses as seldom as it should."""
     allowed = 1 - sampling.confidence
     error = allowed
     while error > _FEWEST * allowed:
@@ -194,15 +194,14 @@ def _calibrated(sampling: FixedWidth) -> float:
 
 
 def _covers(sampling: FixedWidth, error: float) -> bool:
-    """Say whether the confidence holds wherever the coverage jumps down: where a rate leaves an interval."""
+    """Return whether the confidence holds wherever the coverage jumps down: where a rate leaves an interval."""
     ends = _ends(sampling, error)
     low, high = clopper_pearsons(ends.k, ends.n, error).T
     jumps = np.unique(np.concatenate([low, high]))
     jumps = jumps[(jumps > 0) & (jumps <= 0.5)]  # coverage at 1 - p is that at p
     parts = -(-2 * len(jumps) * len(ends.n) // _TERMS)
-    for part in range(parts):  # each spread over all rates, so that the first tells most
-        some = jumps[part::parts]
-        rates = np.concatenate([some * (1 - 1e-9), some * (1 + 1e-9)])
+    for part in range(parts):  # each is spread over all rates, so that the first says most
+        rates = np.concatenate([jumps[part::parts] * (1 - 1e-9), jumps[part::parts] * (1 + 1e-9)])
         holds = (low[:, None] <= rates) & (rates <= high[:, None])
         if np.einsum("er,er->r", ends.probability(rates), holds).min() < sampling.confidence:
             return False
@@ -210,7 +209,7 @@ def _covers(sampling: FixedWidth, error: float) -> bool:
 
 
 def _ends(sampling: FixedWidth, error: float) -> _Ends:
-    """Walk through the looks, and count the orders of successes that haven't ended before."""
+    """Go through the looks, and compute the share of the orders of successes that haven't ended before."""
     ns, ks, shares = [], [], []
     before, reached = 0, np.ones(1)
     for n in sampling.looks:
@@ -224,22 +223,22 @@ def _ends(sampling: FixedWidth, error: float) -> _Ends:
         shares.append(reached[there])
         before, reached = n, np.where(ended, 0.0, reached)
         if not reached.any():
-            break  # long before `most`, where that is generous
+            break  # long before `most`, if that is generous
     return _Ends(np.concatenate(ns), np.concatenate(ks), np.concatenate(shares))
 
 
 def _onward(reached: Floats, before: int, n: int) -> Floats:
-    """Give the share of the orders of k in n that come through the states reached, for each k.
+    """Return for each k the share of the orders of k successes in n that pass through the states reached.
 
-    Of k successes in n, i are among the last n - `before` by the hypergeometric law, whatever the rate.
+    Of k successes in n, i are among the last n - `before` by the hypergeometric distribution, whatever the rate.
     """
     added = n - before
     k, i = np.arange(n + 1)[:, None], np.arange(added + 1)
     j = k - i
     possible = (j >= 0) & (j <= before)
     j = np.where(possible, j, 0)
-    law = np.exp(_log_ways(before, j) + _log_ways(added, i) - _log_ways(n, k))
-    return np.asarray(np.sum(np.where(possible, reached[j] * law, 0.0), axis=1))
+    probability = np.exp(_log_ways(before, j) + _log_ways(added, i) - _log_ways(n, k))
+    return np.asarray(np.sum(np.where(possible, reached[j] * probability, 0.0), axis=1))
 
 
 def _log_ways(n: npt.ArrayLike, k: npt.NDArray[np.int64]) -> Floats:

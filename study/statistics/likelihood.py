@@ -1,4 +1,4 @@
-"""What profile-likelihood intervals share: the search for their ends, ψ and log Γ without cancellation.
+"""What profile-likelihood intervals share: the search for their ends, and ψ and log Γ without cancellation.
 
 Venzon & Moolgavkar, Applied Statistics 37 (1988) 87-94; the series: Abramowitz & Stegun (1964), 6.1.41, 6.3.18, 6.4.12.
 """
@@ -15,31 +15,31 @@ from study.records import Interval
 from study.statistics.checks import Floats
 
 Log = Callable[[float], float]
-"""A log-likelihood by one parameter, the others chosen best."""
+"""A log-likelihood as a function of one parameter, maximised over the others."""
 
 Growing = Callable[[Floats], tuple[Floats, Floats]]
-"""Growing functions, one of each element: their values and slopes."""
+"""Increasing functions, one for each element: returns their values and slopes."""
 
 _LARGE = 16.0
-"""From here on the series' terms below are exact to the last bit."""
+"""From here on, the terms of the series below are exact to the last bit."""
 
 _NEAR = 1e-8
-"""A Newton step so short is the last: the next would be about its square."""
+"""A Newton step this short is the last: the next would be about its square."""
 
 _STEPS = 100
-"""Far more than any search takes, so that none goes on for ever."""
+"""Far more steps than any search takes, so that none goes on for ever."""
 
 
 def likelihood_interval(log_likelihood: Log, best: float, step: float, z: float) -> Interval:
     """Find both ends of {t : 2 (l(best) - l(t)) <= z²}.
 
-    The deviance's root is nearly linear in t, so that a bracketing search needs few evaluations.
+    The square root of the deviance is nearly linear in t, so that a bracketing search needs few evaluations.
 
     Args:
         log_likelihood: falls without bound, or at least below the interval's level, on either side of `best`.
         best: where it is greatest.
         step: about the distance from `best` to an end.
-        z: quantile of the normal law.
+        z: the quantile of the normal distribution.
 
     Example:
         >>> low, high = likelihood_interval(lambda t: -((t - 3) ** 2) / 2, 3.0, 1.0, 1.96)
@@ -55,7 +55,7 @@ def likelihood_interval(log_likelihood: Log, best: float, step: float, z: float)
 
 
 def _end(beyond: Log, best: float, step: float) -> float:
-    # only here, since it takes as long to import as all else, and tables of rates and means do without
+    # imported here, since it takes as long as all other imports, and tables of rates and means don't need it
     from scipy import optimize
 
     near, far = best, best + step
@@ -66,25 +66,25 @@ def _end(beyond: Log, best: float, step: float) -> float:
 
 
 def root(growing: Growing, x: Floats, low: float = -math.inf) -> Floats:
-    """Find where each of many growing functions is zero: by Newton's method, or by halves where that leaves a bracket.
+    """Find the zero of each of many increasing functions by Newton's method, or by bisection where it leaves a bracket.
 
     An element's steps don't depend on its neighbours': it stays where it is once its zero is found.
 
     Args:
         growing: the functions.
-        x: where to begin, not much further than 1 from the zeros: steps begin with that at most, and may double.
+        x: where to begin, not much further than 1 from the zeros: the first step is 1 at most, and each limit doubles.
         low: where the functions are below zero.
 
     Returns:
-        The zeros; NaN where a function was.
+        The zeros; NaN where a function was NaN.
 
     Example:
         >>> root(lambda x: (x**3 - [8.0, 27.0], 3 * x**2), np.array([1.0, 9.0])).tolist()
         [2.0, 3.0]
     """
     below, above = np.full(x.shape, low), np.full(x.shape, math.inf)
-    found = np.zeros(x.shape, dtype=bool)
-    with np.errstate(all="ignore"):  # what can't be computed is NaN, and ends the search
+    is_done = np.zeros(x.shape, dtype=bool)
+    with np.errstate(all="ignore"):  # what can't be computed is NaN and ends the search
         for steps in range(_STEPS):
             value, slope = growing(x)
             below, above = np.where(value < 0, x, below), np.where(value > 0, x, above)
@@ -92,16 +92,16 @@ def root(growing: Growing, x: Floats, low: float = -math.inf) -> Floats:
             there = x + np.maximum(np.minimum(step, 2.0**steps), -(2.0**steps))
             is_outside = (there < below) | (there > above) | (there <= low)
             there = np.where(is_outside, (below + above) / 2, there)
-            there = np.where(found, x, there)
-            found |= ~(np.abs(there - x) > _NEAR)
+            there = np.where(is_done, x, there)
+            is_done |= ~(np.abs(there - x) > _NEAR)
             x = there
-            if found.all():
+            if is_done.all():
                 break
     return x
 
 
 def digamma_rest(x: Floats) -> Floats:
-    """Give ψ(x) - log x, x > 0, without cancellation for large x.
+    """Return ψ(x) - log x, x > 0, without cancellation for large x.
 
     Example:
         >>> float(digamma_rest(np.array(1e9)))
@@ -114,7 +114,7 @@ def digamma_rest(x: Floats) -> Floats:
 
 
 def trigamma_rest(x: Floats) -> Floats:
-    """Give x² ψ'(x) - x, x > 0, the slope of `digamma_rest` times x²: it falls from 1 to 1/2.
+    """Return x² ψ'(x) - x, x > 0, the slope of `digamma_rest` times x²: it falls from 1 to 1/2.
 
     Example:
         >>> float(trigamma_rest(np.array(1e9)))
@@ -128,7 +128,7 @@ def trigamma_rest(x: Floats) -> Floats:
 
 
 def stirling_rest(x: Floats) -> Floats:
-    """Give log Γ(x) - (x log x - x), x > 0, without cancellation for large x.
+    """Return log Γ(x) - (x log x - x), x > 0, without cancellation for large x.
 
     Example:
         >>> float(stirling_rest(np.array(1.0)))

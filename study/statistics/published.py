@@ -1,8 +1,8 @@
-"""The published estimators, faults included: only to repeat published numbers from published seeds.
+"""The published estimators, including their faults: only to repeat published numbers from published seeds.
 
-Madsen & Johansen, ICLR 2020, fitted with R's package bbmle, whose optimiser (L-BFGS-B, parameters as they are) does
-not move the variance of a gamma law at all, and often gives up on a beta law. What comes out depends on where its
-profiling happens to step. Don't use these for anything new; docs/statistics.md says what they get wrong.
+Madsen & Johansen, ICLR 2020, fitted with R's package bbmle, whose optimiser (L-BFGS-B, with untransformed parameters)
+does not move the variance of a gamma distribution at all, and often gives up on a beta distribution. The results depend
+on where its profiling happens to step. Don't use these for anything new; docs/statistics.md says what is wrong.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from scipy import special
 
 from study.records import Interval
-from study.statistics.checks import Floats, Values, nearly_equal, normal_quantile, not_negative
+from study.statistics.checks import Floats, Values, normal_quantile, not_negative, too_close
 from study.statistics.likelihood import Log, likelihood_interval
 from study.statistics.rates import wilson
 from study.statistics.samples import numbers
@@ -22,31 +22,31 @@ from study.statistics.solved_at import means, medians
 from study.statistics.sparsity_error import BetaLikelihood
 
 _STEP = math.sqrt(float(special.chdtri(2, 0.005))) / 5
-"""Standard errors between two points of the profile: to the 99.5% quantile of χ²₂ in five steps."""
+"""The standard errors between two points of the profile: five steps to the 99.5% quantile of χ²₂."""
 
 _BETTER = 0.001
-"""By how much a profile point's deviance must be smaller for the fit to be begun anew there."""
+"""By how much the deviance of a profile's point must be smaller for the fit to begin anew there."""
 
 _NO_HESSIAN = 1.781e-5
-"""Below this parameter the numerical Hessian steps by 1e-4 instead of relatively, out of the support: no fit."""
+"""Below this parameter, the numerical Hessian steps by 1e-4, not relatively, out of the support: the fit fails."""
 
 _EDGE = 1e-16
-"""How far inside [0, 1/2] values were moved."""
+"""How far values at an end were moved inside [0, 1/2]."""
 
 Estimate = tuple[float | None, Interval | None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class AsPublished:
-    """A row as the published analysis would have it. None means that it would have none.
+    """A row as the published analysis would have it. None means that it would have no such number.
 
     Args:
-        success_rate: solved of seeds.
+        success_rate: solved / seeds.
         success_rate_interval: Wilson's.
         solved_at_median: of the solved seeds.
-        solved_at_mean: of a gamma law of the sample's variance, near its greatest likelihood.
+        solved_at_mean: of a gamma distribution with the sample's variance, near its greatest likelihood.
         solved_at_interval: where the likelihood, at that variance, is not much below that at the mean.
-        sparsity_error_mean: half the mean of a beta law on [0, 1], or the sample mean.
+        sparsity_error_mean: half the mean of a beta distribution on [0, 1], or the sample mean.
         sparsity_error_interval: likewise.
     """
 
@@ -65,10 +65,10 @@ def as_published(solved_at: Values, sparsity_error: Values, seeds: int) -> AsPub
     Args:
         solved_at: iterations, of the solved seeds.
         sparsity_error: of the solved seeds.
-        seeds: all of them.
+        seeds: the number of all seeds.
 
     Raises:
-        ValueError: if more are solved than there are, both lengths differ, or a value is negative or not finite.
+        ValueError: if more seeds are solved than there are, the lengths differ, or a value is negative or not finite.
 
     Example:
         >>> row = as_published([12000, 14000, 19000], [1e-7, 2e-7, 0.0], 10)
@@ -94,13 +94,13 @@ def as_published(solved_at: Values, sparsity_error: Values, seeds: int) -> AsPub
 
 
 def _gamma(x: Floats) -> Estimate:
-    """Fit a gamma law's mean m at the sample's variance s, by the steps of bbmle's profile.
+    """Fit a gamma distribution's mean m at the sample's variance s, by the steps of bbmle's profile.
 
-    The search begins at the sample mean and its optimiser never moves. The profile looks at steps below and
-    above; at the first where the likelihood is greater, all begins anew there. So the mean ends up to one step
-    from the greatest likelihood, and the interval is of the likelihood relative to that mean.
+    The search begins at the sample mean, and its optimiser never moves. The profile evaluates steps below and above;
+    at the first where the likelihood is greater, everything begins anew. So the mean ends up to one step from the
+    greatest likelihood, and the interval is that of the likelihood relative to this mean.
     """
-    if x.size < 2 or x.min() == 0 or nearly_equal(x) or float(np.std(x, ddof=1)) <= 1e-5:
+    if x.size < 2 or x.min() == 0 or too_close(x.min(), x.max()) or float(np.std(x, ddof=1)) <= 1e-5:
         return numbers(means(x))[0], None
     n, centre = x.size, float(x.mean())
     variance, mean_log = float(np.var(x, ddof=1)), float(np.mean(np.log(x)))
@@ -124,7 +124,7 @@ def _gamma(x: Floats) -> Estimate:
 
 
 def _better(log_likelihood: Log, step: Log, m: float) -> float:
-    """Go to the first point of the profile that is better, down before up, as long as there is one."""
+    """Go to the first better point of the profile, below before above, as long as there is one."""
     here, width = log_likelihood(m), step(m)
     for sign in (-1, 1):
         for steps in range(1, 100):
@@ -138,16 +138,16 @@ def _better(log_likelihood: Log, step: Log, m: float) -> float:
 
 
 def _beta(x: Floats) -> Estimate:
-    """Fit a beta law on [0, 1] to values in [0, 1/2], and halve its mean; a t-interval where that failed."""
+    """Fit a beta distribution on [0, 1] to values in [0, 1/2], and halve its mean; a t-interval where that failed."""
     x = np.clip(x, _EDGE, 0.5 - _EDGE)
-    if x.size < 2 or nearly_equal(x) or float(np.std(x, ddof=1)) <= 1e-10:
+    if x.size < 2 or too_close(x.min(), x.max()) or float(np.std(x, ddof=1)) <= 1e-10:
         return numbers(means(x))[0], None
     z, centre = normal_quantile(0.95), float(x.mean())
-    law = BetaLikelihood.of(x, 1 - x, np.array([x.size]), _EDGE)
-    best = law.best()
-    half = float(law.means(best)[0][0]) / 2
+    likelihood = BetaLikelihood.of(x, 1 - x, np.array([x.size]), _EDGE)
+    best = likelihood.best()
+    half = float(likelihood.means(best)[0][0]) / 2
     if half < _NO_HESSIAN:
         width = float(special.stdtrit(x.size - 1, 0.975)) * float(np.std(x, ddof=1)) / math.sqrt(x.size)
         return centre, (max(0.0, centre - width), min(0.5, centre + width))
-    [(low, high)] = (law.interval(best, z) / 2).tolist()
+    [(low, high)] = (likelihood.interval(best, z) / 2).tolist()
     return half, (low, high)

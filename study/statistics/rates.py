@@ -1,4 +1,4 @@
-"""Success rates: an interval for one, for a difference of two, an exact test, and many tests at once."""
+"""Success rates: intervals for one rate and for a difference, an exact test, and Holm's adjustment."""
 
 from __future__ import annotations
 
@@ -15,18 +15,17 @@ from study.statistics.checks import Floats, check_count, normal_quantile
 Counts = Sequence[int] | npt.NDArray[np.integer]
 
 _TIE = 1e-7
-"""Probabilities whose logarithms differ by less are taken for equal: of a million trials they are known to 1e-8."""
+"""Probabilities whose logarithms differ by less count as equal: with a million trials they are known to 1e-8."""
 
 
 def wilson(successes: int, n: int, confidence: float = 0.95) -> Interval:
     """Bound a success rate by Wilson's score interval.
 
-    The rates p with abs(k/n - p) <= z sqrt(p (1 - p) / n), z the normal quantile. Wilson, JASA 22 (1927)
-    209-212.
+    The rates p with abs(k/n - p) <= z sqrt(p (1 - p) / n), z the normal quantile. Wilson, JASA 22 (1927) 209-212.
 
     Args:
         successes: k, 0 <= k <= n.
-        n: trials; of none nothing is known: (0, 1).
+        n: the number of trials; without any, the interval is (0, 1).
         confidence: in (0, 1).
 
     Raises:
@@ -42,7 +41,7 @@ def wilson(successes: int, n: int, confidence: float = 0.95) -> Interval:
 
 
 def wilsons(successes: Counts, n: Counts, confidence: float = 0.95) -> Floats:
-    """Bound each of many success rates by Wilson's score interval, as `wilson` does one.
+    """Bound each of many success rates by Wilson's score interval.
 
     The roots of the quadratic in p: (2k + z² ± z sqrt(4k (n - k)/n + z²)) / (2 (n + z²)).
 
@@ -69,7 +68,7 @@ def wilsons(successes: Counts, n: Counts, confidence: float = 0.95) -> Floats:
     scale = 2 * (total + z * z)
     centre = (2 * total * p + z * z) / scale
     reach = z / scale * np.sqrt(4 * total * p * (1 - p) + z * z)
-    # the ends that rounding leaves near zero and one are these
+    # with k = 0 or k = n, rounding would leave the end only near zero or one
     low, high = np.where(k == 0, 0.0, centre - reach), np.where(k == total, 1.0, centre + reach)
     return np.column_stack([low, high])
 
@@ -103,18 +102,15 @@ def newcombe(successes_1: int, n_1: int, successes_2: int, n_2: int, confidence:
     if n_1 == 0 or n_2 == 0:
         return (-1.0, 1.0)
     p_1, p_2 = successes_1 / n_1, successes_2 / n_2
-    return (
-        p_1 - p_2 - math.hypot(p_1 - low_1, high_2 - p_2),
-        p_1 - p_2 + math.hypot(high_1 - p_1, p_2 - low_2),
-    )
+    return (p_1 - p_2 - math.hypot(p_1 - low_1, high_2 - p_2), p_1 - p_2 + math.hypot(high_1 - p_1, p_2 - low_2))
 
 
 def fisher_exact(successes_1: int, n_1: int, successes_2: int, n_2: int) -> float:
     """Test that two success rates are equal: Fisher's exact test, two-sided.
 
-    p = the sum of the hypergeometric probabilities, given both margins, that don't exceed the observed one's;
-    Fisher (1935). Of i successes in the first sample the probability is proportional to
-    1 / (i! (n₁ - i)! (k - i)! (n₂ - k + i)!), k = k₁ + k₂. One where a sample is empty.
+    p is the sum of the hypergeometric probabilities, given both margins, that don't exceed that of the observation;
+    Fisher (1935). The probability of i successes in the first sample is proportional to
+    1 / (i! (n₁ - i)! (k - i)! (n₂ - k + i)!), k = k₁ + k₂. If a sample is empty, p is one.
 
     Args:
         successes_1: of the first sample, 0..n_1.
@@ -131,7 +127,7 @@ def fisher_exact(successes_1: int, n_1: int, successes_2: int, n_2: int) -> floa
     """
     check_count(successes_1, n_1)
     check_count(successes_2, n_2)
-    # By hand: to import scipy.stats takes longer than all else that prints a table.
+    # computed here, since importing scipy.stats takes longer than everything else that prints a table
     k = successes_1 + successes_2
     i = np.arange(max(0, k - n_2), min(k, n_1) + 1)
     log_weight = -sum(special.gammaln(count + 1.0) for count in (i, n_1 - i, k - i, n_2 - k + i))
@@ -141,16 +137,16 @@ def fisher_exact(successes_1: int, n_1: int, successes_2: int, n_2: int) -> floa
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjust a family of p-values so that the chance of any false alarm stays below the level.
+    """Adjust a family of p-values so that the probability of any false alarm stays below the level.
 
-    In ascending order p'_(i) = max over j <= i of min(1, (m - j + 1) p_(j)). Holm, Scandinavian Journal of
-    Statistics 6 (1979) 65-70.
+    In ascending order p'_(i) = max over j <= i of min(1, (m - j + 1) p_(j)). Holm, Scandinavian Journal of Statistics 6
+    (1979) 65-70.
 
     Args:
-        p_values: of the m tests of the family, each in [0, 1].
+        p_values: those of the m tests of the family, each in [0, 1].
 
     Returns:
-        Adjusted p-values, in the order given.
+        The adjusted p-values, in the same order.
 
     Raises:
         ValueError: if a p-value is out of range.

@@ -1,7 +1,8 @@
 """The mean time to success up to a given time, unsolved trials included, whatever its distribution.
 
-Its interval assumes nothing of the law but that times are >= 0. That matters: where most trials are solved just before
-the end, and a few long before, a standard error of ten trials that happens to see none of the few is next to nothing.
+Its interval assumes nothing of the distribution but that times are >= 0. That matters: where most trials are solved
+just before the end, and a few long before, ten trials may happen to include none of the few, and then their standard
+error is next to nothing.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ Moments = tuple[Floats, Floats]
 """Means and variances of independent variables."""
 
 _ONE = (1.0, 0.0)
-"""Those of what is always 1."""
+"""The moments of the constant 1."""
 
 _LEAST_RANGE = 1e-12
-"""As a share of its greater end: rounding leaves no law to a narrower range."""
+"""The least range of a distribution, as a share of its greater end: rounding leaves nothing of a narrower one."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -32,9 +33,10 @@ class RestrictedMeans:
     """Mean times to success, each trial counted for no longer than a given time; NaN where there is no such number.
 
     Args:
-        mean: area under the survival curve up to that time; shape [samples].
+        mean: the area under the survival curve up to that time; shape [samples].
         standard_error: by Greenwood's formula; NaN where no trial was solved by then; shape [samples].
-        interval: of the law's mean, whatever the law; within zero and that time; shape [samples, 2], low and high.
+        interval: of the distribution's mean, for any distribution; between zero and that time; shape [samples, 2], low
+            and high.
     """
 
     mean: Floats
@@ -43,12 +45,7 @@ class RestrictedMeans:
 
 
 def restricted_means(
-    times: Values,
-    solved: Flags,
-    sizes: Sizes | None = None,
-    *,
-    until: float | Values,
-    confidence: float = 0.95,
+    times: Values, solved: Flags, sizes: Sizes | None = None, *, until: float | Values, confidence: float = 0.95
 ) -> RestrictedMeans:
     """Estimate the mean of min(time to success, until), for each sample.
 
@@ -56,24 +53,24 @@ def restricted_means(
     Σ A(t_i)² d_i/(n_i (n_i - d_i)). Klein & Moeschberger, Survival Analysis (2003), 4.5. Without trials censored before
     `until` these are the sample mean of min(time, until), and the mean squared deviation from it over n.
 
-    The interval goes from a quantile of ∫ S_low to one of ∫ S_high, both from 0 to `until`. S_high begins at 1, and at
-    each success of one of n trials at risk is multiplied by a Beta(n, 1) variable; S_low(t) is S_high(t) times another,
-    of as many trials as are at risk after t. At any t these are the beta products of Fay, Brittain & Proschan,
-    Biostatistics 14 (2013) 723-736. Without trials censored before `until`, ∫ S_high is the mean of the times and
-    `until`, weighted by uniform spacings, and ∫ S_low that of the times and 0: the bounds of Gaffke, Mathematical
-    Methods of Statistics 14 (2005) 451-467. Where all are solved at 0 or not at all they are Clopper & Pearson's.
-    Quantiles are those of the beta law with the same mean, variance and ends, which is exact in the latter case.
+    The interval goes from a quantile of ∫ S_low to one of ∫ S_high, both from 0 to `until`. S_high begins at 1, and is
+    multiplied by a Beta(n, 1) variable at each success of one of n trials at risk; S_low(t) is S_high(t) times another
+    such variable, for as many trials as are at risk after t. At any t these are the beta products of Fay, Brittain &
+    Proschan, Biostatistics 14 (2013) 723-736. Without trials censored before `until`, ∫ S_high is the mean of the times
+    and `until`, weighted by uniform spacings, and ∫ S_low that of the times and 0: the bounds of Gaffke, Mathematical
+    Methods of Statistics 14 (2005) 451-467. If all trials are solved at 0 or not at all, they are Clopper & Pearson's.
+    The quantiles are those of the beta distribution with the same mean, variance and ends, which is exact in that case.
 
     Args:
-        times: of the samples, one after another; >= 0: solved at, or censored at.
-        solved: which of both; shape [times].
-        sizes: trials of each sample; None for a single sample.
-        until: > 0; one for all, or one a sample: the same for all cells that are compared.
+        times: those of the samples, one sample after another; >= 0: when a trial was solved or censored.
+        solved: whether it was solved; shape [times].
+        sizes: the number of trials of each sample; None for a single sample.
+        until: > 0; one for all or one for each sample: the same for all cells that are compared.
         confidence: in (0, 1).
 
     Returns:
-        NaN for a sample of no trials, and where the curve is not known up to `until`: the trials end before, and not
-        all are solved.
+        NaN for a sample without trials, and where the curve is not known up to `until`, because the trials end before
+        and not all are solved.
 
     Raises:
         ValueError: if a time is negative or not finite, `until` is not positive, lengths differ, or sizes don't add up
@@ -103,71 +100,72 @@ def restricted_means(
 
 
 def _estimates(times: Floats, solved: Bools, n: Ints, until: Floats, tail: float) -> Floats:
-    """Give mean, standard error, low and high of rows of trials in order, n in each; NaN where there is none."""
+    """Return mean, standard error, low and high of rows of n trials in order; NaN where there is no such number."""
     row = np.arange(n.size)
     is_known = (times[row, n - 1] >= until) | solved[row, n - 1]
     is_watched = times < until[:, None]
     is_event = solved & is_watched
-    # a trial at a time, since the factors of trials of one time multiply to theirs
+    # one trial at a time, since the factors of simultaneous trials multiply to their common factor
     at_risk = np.maximum(n[:, None] - np.arange(times.shape[1]), 1).astype(np.float64)
     times = np.minimum(times, until[:, None])
     gaps = np.diff(np.column_stack([np.zeros(n.size), times, until]), axis=1)
 
     survival = _curve(np.where(is_event, (at_risk - 1) / at_risk, 1.0))
     to_come = _to_come(survival * gaps)
-    # where the last is solved nothing is to come, whatever was before
+    # where the last trial is solved, no area is to come
     terms = np.where(is_event, to_come[:, 1:] ** 2 / (at_risk * np.maximum(at_risk - 1, 1)), 0.0)
-    mean = np.minimum(to_come[:, 0], until)  # many gaps may add up to a last bit more
+    mean = np.minimum(to_come[:, 0], until)  # the sum of many gaps may be a last bit greater
     error = np.where(is_event.any(axis=1), np.sqrt(_total(terms)), math.nan)
 
     factors = _where(is_event, _beta(at_risk), _ONE)
     first = np.min(times, axis=1, where=is_event, initial=math.inf)
-    high = _quantile(1 - tail, *_area_law(gaps, *factors), np.minimum(first, until), until)
-    # The one factor more: a success uses it up, and brings the next.
+    high = _quantile(1 - tail, *_area(gaps, *factors), np.minimum(first, until), until)
+    # the additional factor: a success uses it up, and brings the next
     factors = _where(is_event, _beta(at_risk - 1), _where(is_watched, _beta_ratio(at_risk), _ONE))
-    begun = [np.column_stack(pair) for pair in zip(_beta(n.astype(np.float64)), factors, strict=True)]
+    first_factor = _beta(n.astype(np.float64))
+    factors = np.column_stack([first_factor[0], factors[0]]), np.column_stack([first_factor[1], factors[1]])
     gaps = np.column_stack([np.zeros(n.size), gaps])
     last = np.where(survival[:, -1] > 0, until, times[row, n - 1])
-    low = _quantile(tail, *_area_law(gaps, *begun), np.zeros(n.size), last)
+    low = _quantile(tail, *_area(gaps, *factors), np.zeros(n.size), last)
     # at a confidence near zero a quantile may lie beyond the mean
     low, high = np.minimum(low, mean), np.clip(high, mean, until)
     return np.where(is_known[:, None], np.column_stack([mean, error, low, high]), math.nan)
 
 
 def _where(which: Bools, these: Moments, others: Moments | tuple[float, float]) -> Moments:
-    """Choose between two kinds of factors."""
+    """Choose between the moments of two kinds of factors."""
     return np.where(which, these[0], others[0]), np.where(which, these[1], others[1])
 
 
 def _beta(n: Floats) -> Moments:
-    """Give the moments of Beta(n, 1); of none, 0."""
+    """Return the moments of Beta(n, 1); for n = 0, those of the constant 0."""
     return n / (n + 1), n / ((n + 1) ** 2 * (n + 2))
 
 
 def _beta_ratio(n: Floats) -> Moments:
-    """Give the moments of what makes Beta(n - 1, 1) of Beta(n, 1): 1 in a share (n - 1)/n, else Beta(n - 1, 1)."""
+    """Return the moments of a factor from Beta(n, 1) to Beta(n - 1, 1): 1 in a share (n - 1)/n, else Beta(n - 1, 1)."""
     return (n - 1) * (n + 1) / n**2, (n - 1) * (2 * n + 1) / (n**4 * (n + 1))
 
 
 def _curve(factors: Floats) -> Floats:
-    """Multiply up: 1 at the start, then after each factor."""
+    """Return the products of the factors so far: 1 at the start, then after each factor."""
     return np.column_stack([np.ones(len(factors)), np.cumprod(factors, axis=1)])
 
 
 def _to_come(areas: Floats) -> Floats:
-    """Add up from each to the last: from the right, so that what fills a row up changes no bit."""
+    """Add up from each area to the last: from the right, so that a row's padding changes no bit."""
     return np.cumsum(areas[:, ::-1], axis=1)[:, ::-1]
 
 
 def _total(terms: Floats) -> Floats:
-    """Add up each row: one by one, so that its width changes no bit."""
+    """Add up each row, term by term, so that its width changes no bit."""
     return np.cumsum(terms, axis=1)[:, -1]
 
 
-def _area_law(gaps: Floats, means: Floats, variances: Floats) -> Moments:
-    """Give mean and variance of the area under each curve that is multiplied by a random factor after each gap.
+def _area(gaps: Floats, means: Floats, variances: Floats) -> Moments:
+    """Return mean and variance of the area under each curve that is multiplied by a random factor after each gap.
 
-    With R_i what is to come after factor i on a curve that is 1 there, Var(B R) = E(B²) Var(R) + Var(B) E(R)².
+    With R the area to come after a factor B, on a curve that is 1 there, Var(B R) = E(B²) Var(R) + Var(B) E(R)².
     """
     curve = _curve(means)
     to_come = _to_come(curve * gaps)
@@ -177,12 +175,12 @@ def _area_law(gaps: Floats, means: Floats, variances: Floats) -> Moments:
 
 
 def _quantile(share: float, mean: Floats, variance: Floats, least: Floats, greatest: Floats) -> Floats:
-    """Give a quantile of the beta laws on these ranges with these moments; the mean, where there is no range."""
+    """Return a quantile of the beta distributions on these ranges with these moments; the mean if there is no range."""
     extent = greatest - least
-    is_law = (extent > _LEAST_RANGE * greatest) & (variance >= np.finfo(np.float64).tiny)
-    extent, place = np.where(is_law, extent, 1.0), np.where(is_law, mean - least, 0.5)
+    is_spread = (extent > _LEAST_RANGE * greatest) & (variance >= np.finfo(np.float64).tiny)
+    extent, place = np.where(is_spread, extent, 1.0), np.where(is_spread, mean - least, 0.5)
     place = place / extent
-    spread = np.where(is_law, variance, 0.0625) / extent**2
+    spread = np.where(is_spread, variance, 0.0625) / extent**2
     precision = place * (1 - place) / spread - 1
     quantile = least + extent * special.betaincinv(place * precision, (1 - place) * precision, share)
-    return np.where(is_law, quantile, mean)
+    return np.where(is_spread, quantile, mean)

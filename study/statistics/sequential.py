@@ -1,12 +1,12 @@
-"""Success rates looked at repeatedly while seeds are added: intervals and tests that allow for it.
+"""Success rates that are evaluated repeatedly while seeds are added: intervals and tests that allow for it.
 
-Both stand on one martingale. While the rate is p, the ratio of what a Beta(1/2, 1/2) mixture of rates and what p alone
-says of k successes of n,
+Both are based on one martingale. If the rate is p, the ratio of the likelihoods of k successes in n trials under a
+Beta(1/2, 1/2) mixture of rates and under p alone,
 
     M(p) = B(k + 1/2, n - k + 1/2) / B(1/2, 1/2) / (p^k (1 - p)^(n - k)),
 
-has the expectation 1 however many seeds there are, so that by Ville's inequality it ever exceeds 1/α with probability α
-at most. Robbins, Annals of Mathematical Statistics 41 (1970) 1397-1409; Howard, Ramdas, McAuliffe & Sekhon, Annals of
+has the expectation 1 for any number of seeds, so that by Ville's inequality the probability that it ever exceeds 1/α is
+at most α. Robbins, Annals of Mathematical Statistics 41 (1970) 1397-1409; Howard, Ramdas, McAuliffe & Sekhon, Annals of
 Statistics 49 (2021) 1055-1080.
 """
 
@@ -17,21 +17,21 @@ import math
 from scipy import special
 
 from study.records import Interval
-from study.statistics.checks import check_confidence, check_count, check_positive
+from study.statistics.checks import check_confidence, check_count
 from study.statistics.likelihood import likelihood_interval
 
 _PRIOR = 0.5
 
 
 def anytime(successes: int, n: int, confidence: float = 0.95) -> Interval:
-    """Bound a success rate so that all the intervals of a growing sample hold it together.
+    """Bound a success rate so that all intervals of a growing sample contain it simultaneously.
 
-    The rates p with M(p) < 1/α, α = 1 - confidence: with that probability at least, the rate is in the interval after
-    every number of seeds, and so after one that was chosen by looking at them.
+    The rates p with M(p) < 1/α, α = 1 - confidence: with at least that probability, the rate is in the interval after
+    every number of seeds, and so also after a number that was chosen in view of the results.
 
     Args:
         successes: k, 0 <= k <= n.
-        n: trials; of none nothing is known: (0, 1).
+        n: the number of trials; without any, the interval is (0, 1).
         confidence: in (0, 1).
 
     Raises:
@@ -52,7 +52,7 @@ def anytime(successes: int, n: int, confidence: float = 0.95) -> Interval:
         return (end, 1.0) if successes else (0.0, 1.0 - end)
 
     def log_likelihood(t: float) -> float:
-        """Take the rate by its logit, in which it has no bounds."""
+        """Compute the log-likelihood of the rate with the logit t, which has no bounds."""
         return float(successes * special.log_expit(t) + (n - successes) * special.log_expit(-t))
 
     best = math.log(successes / (n - successes))
@@ -63,14 +63,14 @@ def anytime(successes: int, n: int, confidence: float = 0.95) -> Interval:
 
 
 def anytime_sign_test(wins: int, losses: int) -> float:
-    """Test that two methods succeed equally often, seed by seed, however often it is looked at.
+    """Test that two methods succeed equally often, seed by seed, with any number of looks.
 
-    Of seeds on which only one of both succeeds, half are won by either, if both rates are equal. p = 1/M(1/2) of the
-    wins; over all looks together it falls below α with probability α at most.
+    If both rates are equal, each method wins half of the seeds on which only one succeeds. p = 1/M(1/2) of the wins;
+    the probability that it falls below α at any look is at most α.
 
     Args:
-        wins: seeds that the first method alone solves, >= 0.
-        losses: seeds that the second one alone solves, >= 0.
+        wins: the number of seeds that only the first method solves, >= 0.
+        losses: the number of seeds that only the second method solves, >= 0.
 
     Returns:
         The p-value, at most 1.
@@ -82,7 +82,8 @@ def anytime_sign_test(wins: int, losses: int) -> float:
         >>> round(anytime_sign_test(15, 1), 4), anytime_sign_test(5, 5)
         (0.0034, 1.0)
     """
-    check_positive(wins, losses)
+    if min(wins, losses) < 0:
+        raise ValueError(f"counts must be >= 0, but got {wins}, {losses}")
     n = wins + losses
     return min(1.0, math.exp(-n * math.log(2) - _log_mixture(wins, n)))
 

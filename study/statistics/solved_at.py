@@ -1,6 +1,6 @@
-"""Iterations to success of the trials that were solved: median and mean, with intervals.
+"""Iterations to success of the solved trials: median and mean, with intervals.
 
-The functions take any positive numbers: seconds of training as well as iterations; and many samples at once.
+The functions take any positive numbers, seconds of training as well as iterations, and many samples at once.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from study.statistics.samples import Sizes
 
 
 def medians(values: Values, sizes: Sizes | None = None) -> Floats:
-    """Take the median of each sample: of an even count the mean of the middle two, of no values NaN.
+    """Return the median of each sample: for an even count, the mean of the middle two; without values, NaN.
 
     Args:
-        values: of the samples, one after another.
-        sizes: values of each; None for a single sample.
+        values: those of the samples, one sample after another.
+        sizes: the number of values of each; None for a single sample.
 
     Raises:
         ValueError: if a value is NaN or infinite, or sizes don't add up to the values.
@@ -41,20 +41,20 @@ def medians(values: Values, sizes: Sizes | None = None) -> Floats:
 
 
 def median_intervals(values: Values, sizes: Sizes | None = None, confidence: float = 0.95) -> Floats:
-    """Bound the median of any law by two order statistics, for each sample.
+    """Bound the median of any distribution by two order statistics, for each sample.
 
-    From the r-th smallest to the r-th greatest value, with the greatest r for which P(B < r) <= (1 - confidence)/2,
-    B binomial of n and 1/2: below the median lie B values, whatever the law. David & Nagaraja, Order Statistics
-    (2003), 7.1.
+    From the r-th smallest to the r-th greatest value, with the greatest r for which P(B < r) <= (1 - confidence)/2, B
+    binomial with n and 1/2: the number of values below the median, for any distribution. David & Nagaraja, Order
+    Statistics (2003), 7.1.
 
     Args:
-        values: of the samples, one after another.
-        sizes: values of each; None for a single sample.
-        confidence: in (0, 1); that of an interval is at least this.
+        values: those of the samples, one sample after another.
+        sizes: the number of values of each; None for a single sample.
+        confidence: in (0, 1); an interval's confidence is at least this.
 
     Returns:
         Shape [samples, 2], low and high, both among the values. NaN where even the smallest and the greatest value are
-        not enough: for 95%, of fewer than 6 values.
+        not enough: for 95%, with fewer than 6 values.
 
     Raises:
         ValueError: if a value is NaN or infinite, the confidence is out of range, or sizes don't add up to the values.
@@ -71,9 +71,9 @@ def median_intervals(values: Values, sizes: Sizes | None = None, confidence: flo
     for places, rows in samples.padded(x, n, math.inf):
         rows.sort(axis=1)
         rank = np.array([ranks[int(size)] for size in n[places]])
-        known = np.flatnonzero(rank)
-        low, high = rank[known] - 1, n[places][known] - rank[known]
-        bounds[places[known]] = np.column_stack([rows[known, low], rows[known, high]])
+        bounded = np.flatnonzero(rank)
+        low, high = rank[bounded] - 1, n[places][bounded] - rank[bounded]
+        bounds[places[bounded]] = np.column_stack([rows[bounded, low], rows[bounded, high]])
     return bounds
 
 
@@ -84,11 +84,11 @@ def _rank(n: int, confidence: float) -> int:
 
 
 def means(values: Values, sizes: Sizes | None = None) -> Floats:
-    """Take the mean of each sample; NaN for no values.
+    """Return the mean of each sample; NaN for one without values.
 
     Args:
-        values: of the samples, one after another.
-        sizes: values of each; None for a single sample.
+        values: those of the samples, one sample after another.
+        sizes: the number of values of each; None for a single sample.
 
     Raises:
         ValueError: if a value is NaN or infinite, or sizes don't add up to the values.
@@ -102,17 +102,17 @@ def means(values: Values, sizes: Sizes | None = None) -> Floats:
 
 
 def gamma_mean_intervals(values: Values, sizes: Sizes | None = None, confidence: float = 0.95) -> Floats:
-    """Bound the mean of a gamma law by profiling the likelihood over its shape, for each sample.
+    """Bound the mean of a gamma distribution by profiling the likelihood over its shape, for each sample.
 
-    With shape k and mean m, l(m, k) = n (k log(k/m) - log Γ(k) - k x̄/m) + (k - 1) Σ log x. The estimate of m
-    is the sample mean x̄ for every k; the interval is {m : 2 (max l - max_k l(m, k)) <= χ²₁}. l depends on m
-    only through s(m) = log m + x̄/m - 1 - mean(log x), and the best k solves log k - ψ(k) = s(m), so that one
-    shape, at the interval's ends, and the two m that have it are all there is to find. The law: Madsen &
-    Johansen, ICLR 2020, appendix.
+    With shape k and mean m, l(m, k) = n (k log(k/m) - log Γ(k) - k x̄/m) + (k - 1) Σ log x. The estimate of m is the
+    sample mean x̄ for every k; the interval is {m : 2 (max l - max_k l(m, k)) <= χ²₁}. l depends on m only through
+    s(m) = log m + x̄/m - 1 - mean(log x), and the best k solves log k - ψ(k) = s(m), so that only the shape at the
+    interval's ends and the two m with that shape are computed. The distribution: Madsen & Johansen, ICLR 2020,
+    appendix.
 
     Args:
-        values: of the samples, one after another; >= 0, for example iterations at which trials were solved.
-        sizes: values of each; None for a single sample.
+        values: those of the samples, one sample after another; >= 0, for example iterations until trials were solved.
+        sizes: the number of values of each; None for a single sample.
         confidence: in (0, 1).
 
     Returns:
@@ -132,20 +132,20 @@ def gamma_mean_intervals(values: Values, sizes: Sizes | None = None, confidence:
     n = samples.checked_sizes(x, sizes)
     bounds = np.full((n.size, 2), math.nan)
     smallest = samples.least(x, n)
-    known = (n >= 2) & (smallest > 0) & ~too_close(smallest, samples.greatest(x, n))
-    x, n = x[np.repeat(known, n)], n[known]
+    has_interval = (n >= 2) & (smallest > 0) & ~too_close(smallest, samples.greatest(x, n))
+    x, n = x[np.repeat(has_interval, n)], n[has_interval]
     centre = samples.means(x, n)
     spread = samples.log_gaps(x, n, centre)
     rise = -digamma_rest(_lower_shape(_best_log_shape(spread), allowed / (2 * n))) - spread
-    bounds[known] = (centre * np.exp(_log_ratios(rise))).T
+    bounds[has_interval] = (centre * np.exp(_log_ratios(rise))).T
     return bounds
 
 
 def _best_log_shape(s: Floats) -> Floats:
     """Solve log k - ψ(k) = s for log k."""
-    # 1/(2k) + 1/(12 k²), 1/k: the sides' ends meet in a parabola, which gives k to 1.5% for every s
+    # the two limits 1/(2k) + 1/(12 k²) and 1/k meet in a parabola, which gives k to 1.5% for every s
     log_k = np.log((3 - s + np.sqrt((s - 3) ** 2 + 24 * s)) / (12 * s))
-    for _ in range(3):  # Newton's steps, logarithm over logarithm: to 4e-6, 3e-13 and the last bit
+    for _ in range(3):  # Newton's steps for log s over log k: to 4e-6, 3e-13 and the last bit
         k = np.exp(log_k)
         rest = -digamma_rest(k)
         log_k = log_k + np.log(rest / s) * k * rest / trigamma_rest(k)
@@ -153,7 +153,7 @@ def _best_log_shape(s: Floats) -> Floats:
 
 
 def _lower_shape(best: Floats, drop: Floats) -> Floats:
-    """Find the smaller shape at which the profile likelihood's logarithm a value is less by so much."""
+    """Find the smaller shape at which the profile log-likelihood per value is less by `drop`."""
 
     def height(log_k: Floats) -> Floats:
         k = np.exp(log_k)
@@ -162,7 +162,7 @@ def _lower_shape(best: Floats, drop: Floats) -> Floats:
     top = height(best)
 
     def above(fall: Floats) -> tuple[Floats, Floats]:
-        """Say how far the height has fallen beyond the drop, which grows by 1/2 to 1 a unit."""
+        """Return by how much the height has fallen beyond the drop; the slope is 1/2 to 1."""
         log_k = best - fall
         return top - height(log_k) - drop, trigamma_rest(np.exp(log_k))
 

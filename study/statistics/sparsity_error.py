@@ -1,4 +1,4 @@
-"""Sparsity error of the trials that were solved: the mean of numbers in [0, 1/2], some of them 0."""
+"""Sparsity error of the solved trials: the mean of numbers in [0, 1/2], some of them 0."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from study.statistics.likelihood import digamma_rest, root, stirling_rest, triga
 from study.statistics.samples import Ints, Sizes
 
 FLOAT32_SPACING = 2.0**-24
-"""Distance from 1 to the float32 below it: weights nearer to 1 than this can't be told from 1."""
+"""The distance from 1 to the float32 below it: weights nearer to 1 than this can't be distinguished from 1."""
 
 _BELOW = 16
-"""What is in the place of zero is so much less than the least distance seen: of 1 to 64 that whose intervals held the
-truth most nearly as often as they say, where weights are rounded to float32 (docs/statistics.md)."""
+"""Zero is replaced by the least observed distance over this: of 1 to 64, the number whose intervals have a coverage
+nearest to their confidence where weights are rounded to float32 (docs/statistics.md)."""
 
 _TINY = float(np.finfo(np.float64).tiny)
 
@@ -27,24 +27,25 @@ _TINY = float(np.finfo(np.float64).tiny)
 def beta_mean_intervals(
     values: Values, sizes: Sizes | None = None, *, upper: float = 0.5, confidence: float = 0.95
 ) -> Floats:
-    """Bound the mean of a beta law on [0, upper] by profiling the likelihood over its precision, for each sample.
+    """Bound the mean of a beta distribution on [0, upper] by profiling the likelihood over its precision.
 
     With y = x / upper, mean μ and precision φ, l(μ, φ) = n (log Γ(φ) - log Γ(μφ) - log Γ((1-μ)φ))
     + (μφ - 1) Σ log y + ((1-μ)φ - 1) Σ log(1 - y), the interval is upper {μ : 2 (max l - max_φ l) <= χ²₁}.
-    A value at 0 or at `upper` has one logarithm only: in the place of the other is that of a sixteenth of the
-    spacing of float32 below 1, or of the nearest value inside, if that is nearer. The law: Madsen & Johansen,
-    ICLR 2020, appendix.
+    A value at 0 or at `upper` has only one logarithm; the other is replaced by that of a sixteenth of the spacing of
+    float32 below 1, or of the distance of the nearest value inside, if that is less. The distribution: Madsen &
+    Johansen, ICLR 2020, appendix.
 
     Args:
-        values: of the samples, one after another; in [0, upper], for example sparsity errors, for which upper is 1/2.
-        sizes: values of each; None for a single sample.
-        upper: end of the support.
+        values: those of the samples, one sample after another; in [0, upper], for example sparsity errors, for which
+            upper is 1/2.
+        sizes: the number of values of each; None for a single sample.
+        upper: the end of the support.
         confidence: in (0, 1).
 
     Returns:
         Shape [samples, 2], low and high. NaN for fewer than two values, equal values (to six digits), or a value above
-        `upper` (weights without bounds have such sparsity errors), and where the interval wouldn't hold the sample
-        mean (many values at an end): no beta law describes those.
+        `upper` (as unbounded weights have), and where the interval wouldn't contain the sample mean (many values at an
+        end): no beta distribution describes those.
 
     Raises:
         ValueError: if a value is negative or not finite, the confidence is out of range, or sizes don't add up to the
@@ -59,30 +60,31 @@ def beta_mean_intervals(
     n = samples.checked_sizes(x, sizes)
     bounds = np.full((n.size, 2), math.nan)
     largest = samples.greatest(x, n)
-    known = (n >= 2) & (largest <= upper) & ~too_close(samples.least(x, n), largest)
-    x, n = x[np.repeat(known, n)], n[known]
-    law = BetaLikelihood.of(x / upper, (upper - x) / upper, n, FLOAT32_SPACING / upper)
-    known[known], law = law.has_best, law.where(law.has_best)
-    with np.errstate(all="ignore"):  # what lies at the end of the floats becomes NaN, and has no interval
-        ends = upper * law.interval(law.best(), z)
-    holds = (ends[:, 0] <= upper * law.mean) & (upper * law.mean <= ends[:, 1])
-    bounds[known] = np.where(holds[:, None], ends, math.nan)
+    has_fit = (n >= 2) & (largest <= upper) & ~too_close(samples.least(x, n), largest)
+    x, n = x[np.repeat(has_fit, n)], n[has_fit]
+    likelihood = BetaLikelihood.of(x / upper, (upper - x) / upper, n, FLOAT32_SPACING / upper)
+    has_fit[has_fit], likelihood = likelihood.has_best, likelihood.where(likelihood.has_best)
+    with np.errstate(all="ignore"):  # what exceeds the range of floats becomes NaN, and has no interval
+        ends = upper * likelihood.interval(likelihood.best(), z)
+    mean = upper * likelihood.mean
+    holds = (ends[:, 0] <= mean) & (mean <= ends[:, 1])
+    bounds[has_fit] = np.where(holds[:, None], ends, math.nan)
     return bounds
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BetaLikelihood:
-    """The log-likelihoods (but for constants) of beta laws on [0, 1], one a sample, by the logit of their mean.
+    """The log-likelihoods (up to constants) of beta distributions on [0, 1], one a sample, by the logit of their mean.
 
-    The precision is chosen best for each mean. A logit is given by its distance from that of the sample mean, so that
+    The precision is the best for each mean. A logit is expressed as its distance from that of the sample mean, so that
     values close to each other lose no digits. All arrays have shape [samples].
 
     Args:
-        n: values.
-        mean: sample mean, and
-        rest: one less the mean.
-        gap: log of the mean less mean of the logs, of the values, and
-        rest_gap: of one less the values.
+        n: the number of values.
+        mean: the sample mean.
+        rest: 1 - mean.
+        gap: the logarithm of the mean minus the mean of the logarithms, of the values.
+        rest_gap: the same of 1 - values.
     """
 
     n: Floats
@@ -93,13 +95,13 @@ class BetaLikelihood:
 
     @classmethod
     def of(cls, y: Floats, rest: Floats, sizes: Ints, spacing: float) -> BetaLikelihood:
-        """Take what the likelihoods need of samples.
+        """Compute what the likelihoods need from the samples.
 
         Args:
             y: values in [0, 1], not all 0 or all 1 in a sample.
             rest: 1 - y.
-            sizes: values of each sample.
-            spacing: how near to an end a value can't be told from it.
+            sizes: the number of values of each sample.
+            spacing: the distance from an end below which a value can't be distinguished from it.
         """
         mean, mean_rest = samples.means(y, sizes), samples.means(rest, sizes)
         gap = samples.log_gaps(y, sizes, mean, _least(y, sizes, spacing))
@@ -107,19 +109,19 @@ class BetaLikelihood:
         return cls(n=sizes.astype(np.float64), mean=mean, rest=mean_rest, gap=gap, rest_gap=rest_gap)
 
     def where(self, which: npt.NDArray[np.bool_]) -> BetaLikelihood:
-        """Keep some samples."""
+        """Select some samples."""
         return BetaLikelihood(**{name: array[which] for name, array in vars(self).items()})
 
     @property
     def has_best(self) -> npt.NDArray[np.bool_]:
-        """Say where there is a greatest likelihood: not with so many values at an end that it grows for ever."""
+        """Whether there is a greatest likelihood: not if so many values are at an end that it grows for ever."""
         above = self.mean * np.expm1(-self.gap) + self.rest * np.expm1(-self.rest_gap)
         return np.asarray(above < 0)
 
     def best(self) -> Floats:
-        """Find where the likelihood is greatest: where its slope, but for a positive factor, is zero."""
+        """Find where the likelihood is greatest: where its slope, up to a positive factor, is zero."""
         mu, nu, phi = self._at(np.zeros_like(self.mean))
-        error = 1 / np.sqrt(mu * nu * (phi + 1))  # a value's distance from the mean, by logit
+        error = 1 / np.sqrt(mu * nu * (phi + 1))  # a value's distance from the mean, as a logit
 
         def fall(distance: Floats) -> tuple[Floats, Floats]:
             mu, nu, phi = self._at(distance * error)
@@ -133,7 +135,7 @@ class BetaLikelihood:
         return error * root(fall, np.zeros_like(error))
 
     def means(self, distance: Floats) -> tuple[Floats, Floats]:
-        """Give μ and 1 - μ at a distance, each to full precision."""
+        """Return μ and 1 - μ at a distance, each to full precision."""
         logit = np.log(self.mean / self.rest) + distance
         return special.expit(logit), special.expit(-logit)
 
@@ -154,15 +156,15 @@ class BetaLikelihood:
         return self.means(best + about * root(beyond, np.ones_like(about), 0.0))[0].T
 
     def _at(self, distance: Floats) -> tuple[Floats, Floats, Floats]:
-        """Give μ, 1 - μ and the best precision φ: r(φ) - μ r(μφ) - (1-μ) r((1-μ)φ) = d, r(x) = ψ(x) - log x."""
+        """Return μ, 1 - μ and the best precision φ: r(φ) - μ r(μφ) - (1-μ) r((1-μ)φ) = d, r(x) = ψ(x) - log x."""
         mu, nu = self.means(distance)
         d = self._divergence(distance, mu, nu)
-        # 1/(2φ) + c/(12 φ²) for large φ, 1/φ for small: the sides' ends meet in a parabola, which gives φ to 4%
+        # the limits 1/(2φ) + c/(12 φ²) for large φ and 1/φ for small φ meet in a parabola, which gives φ to 4%
         c = 1 / (mu * nu) - 1
         p = 3 - d * c
         q = np.abs(p) + np.sqrt(p * p + 24 * d * c)
         log_phi = np.log(np.where(p > 0, q / (12 * d), 2 * c / q))
-        # Newton's steps, logarithm over logarithm: to 5e-5 and 1e-10, and the likelihood is flat there
+        # Newton's steps, with logarithms on both axes: to 5e-5 and 1e-10, and the likelihood is flat there
         for _ in range(2):
             phi = np.exp(log_phi)
             x = np.array([phi, mu * phi, nu * phi])
@@ -172,7 +174,7 @@ class BetaLikelihood:
         return mu, nu, np.exp(log_phi)
 
     def _divergence(self, distance: Floats, mu: Floats, nu: Floats) -> Floats:
-        """Give μ (log μ - mean log y) + (1-μ) (log (1-μ) - mean log (1-y))."""
+        """Return μ (log μ - mean log y) + (1-μ) (log (1-μ) - mean log (1-y))."""
         to_y = self.gap - _log_ratio(self.mean, self.rest, distance)
         to_rest = self.rest_gap - _log_ratio(self.rest, self.mean, -distance)
         return np.asarray(mu * to_y + nu * to_rest)
@@ -182,19 +184,19 @@ class BetaLikelihood:
         return np.asarray(self.n * (of_phi - of_a - of_b - phi * self._divergence(distance, mu, nu)))
 
     def _slope(self, distance: Floats, a: Floats, b: Floats) -> Floats:
-        """Give the profile's slope by the logit, over n μ (1-μ) φ; a = μφ, b = (1-μ)φ."""
+        """Return the profile's slope over the logit, divided by n μ (1-μ) φ; a = μφ, b = (1-μ)φ."""
         r_a, r_b = digamma_rest(np.array([a, b]))
         return np.asarray(r_b - r_a - distance - self.gap + self.rest_gap)
 
 
 def _log_ratio(mean: Floats, rest: Floats, distance: Floats) -> Floats:
-    """Give the log of a mean over that at a distance by logit, log(mean + rest exp(-distance)), to full precision."""
+    """Return log(mean + rest exp(-distance)), the log of a mean over that at a distance, to full precision."""
     over = rest * np.expm1(-distance)
     far = np.log(mean + rest * np.exp(-distance))
     return np.where(over > -0.5, np.log1p(np.maximum(over, -0.5)), far)
 
 
 def _least(y: Floats, sizes: Ints, spacing: float) -> Floats:
-    """Give of each sample what stands in the place of zeros: what can't be told from zero."""
+    """Return the number that replaces zeros in each sample: one that can't be distinguished from zero."""
     inside = samples.least(np.where(y > 0, y, math.inf), sizes)
     return np.maximum(np.minimum(spacing, inside) / _BELOW, _TINY)

@@ -1,8 +1,8 @@
 """Time to success with unsolved trials as censored: Kaplan-Meier curves and the log-rank test.
 
-Iterations and seconds of training are times alike. A trial that was not solved is censored: at its last iteration.
-One that diverged will never be solved; give it the last iteration that its cell's trials run to, not that at which
-it diverged, or it counts as one that might have been solved a moment later.
+Times may be iterations or seconds of training. A trial that was not solved is censored at its last iteration. One that
+diverged will never be solved: give it the last iteration that its cell's trials run to, not that at which it diverged,
+or it counts as one that might have been solved a moment later.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import numpy.typing as npt
 from scipy import special
 
 from study.statistics.checks import Flags, Floats, Values, finite, normal_quantile
-from study.statistics.samples import Ints
 
 Bools = npt.NDArray[np.bool_]
 
@@ -26,12 +25,12 @@ class SurvivalCurve:
     """A Kaplan-Meier curve: the share of trials not solved by a time. All arrays have shape [times].
 
     Args:
-        times: at which a trial was solved or censored, ascending.
-        at_risk: trials neither solved nor censored before that time.
-        solved: trials solved at that time.
-        survival: share not solved by then; constant up to the next time, and one before the first.
-        low: end of its pointwise interval; NaN where it has none.
-        high: its other end.
+        times: those at which a trial was solved or censored, ascending.
+        at_risk: the number of trials neither solved nor censored before that time.
+        solved: the number of trials solved at that time.
+        survival: the share not solved by then; constant up to the next time, and one before the first.
+        low: the lower end of its pointwise interval; NaN where it has none.
+        high: the upper end.
     """
 
     times: Floats
@@ -43,7 +42,7 @@ class SurvivalCurve:
 
     @property
     def median(self) -> float | None:
-        """Give the first time by which half of the trials are solved, counting the unsolved; None if none is.
+        """The first time by which half of all trials are solved; None if there is none.
 
         Example:
             >>> kaplan_meier([10, 20, 30, 50, 50], [True, True, True, False, False]).median
@@ -55,12 +54,12 @@ class SurvivalCurve:
 
 @dataclass(frozen=True, kw_only=True)
 class LogRank:
-    """What a log-rank test found.
+    """The result of a log-rank test.
 
     Args:
         statistic: χ² under the hypothesis.
-        degrees_of_freedom: of it.
-        p_value: of the hypothesis that all samples have one curve.
+        degrees_of_freedom: those of the statistic.
+        p_value: that of the hypothesis that all samples have the same curve.
     """
 
     statistic: float
@@ -71,18 +70,18 @@ class LogRank:
 def kaplan_meier(times: Values, solved: Flags, confidence: float = 0.95) -> SurvivalCurve | None:
     """Estimate the share of trials not solved by each time.
 
-    S(t) = Π over times t_i <= t of 1 - d_i/n_i, with d_i solved of n_i at risk; a trial censored at t_i is at
-    risk there. The interval is symmetric in log(-log S): S^exp(± z g / log S), g² = Σ d_i/(n_i (n_i - d_i)),
-    Greenwood's. Kaplan & Meier, JASA 53 (1958) 457-481; Kalbfleisch & Prentice, The Statistical Analysis of
-    Failure Time Data (1980).
+    S(t) = Π over times t_i <= t of 1 - d_i/n_i, with d_i solved of n_i at risk; a trial censored at t_i is at risk
+    there. The interval is symmetric in log(-log S): S^exp(± z g / log S), g² = Σ d_i/(n_i (n_i - d_i)), Greenwood's.
+    Kaplan & Meier, JASA 53 (1958) 457-481; Kalbfleisch & Prentice, The Statistical Analysis of Failure Time Data
+    (1980).
 
     Args:
-        times: shape [n], >= 0: solved at, or censored at.
-        solved: shape [n]: which of both.
-        confidence: in (0, 1), at one time: it is no band for the whole curve.
+        times: shape [n], >= 0: when a trial was solved or censored.
+        solved: shape [n]: whether it was solved.
+        confidence: in (0, 1), at a single time: the intervals are no band for the whole curve.
 
     Returns:
-        The curve; None of no trials. No interval where the survival is 1 or 0, for which Greenwood's has no width.
+        The curve; None without trials. It has no interval where the survival is 1 or 0, where Greenwood's has no width.
 
     Raises:
         ValueError: if a time is negative or not finite, or lengths differ.
@@ -107,50 +106,50 @@ def kaplan_meier(times: Values, solved: Flags, confidence: float = 0.95) -> Surv
 
 
 def log_rank(samples: Sequence[tuple[Values, Flags]]) -> LogRank | None:
-    """Test that samples have one survival curve.
+    """Test that samples have the same survival curve.
 
-    At each time, given what is at risk, the solved are spread over the samples by a hypergeometric law. With U the sums
-    over times of observed minus expected, and V their covariances, the statistic is U' V⁻ U, χ² of rank V degrees of
-    freedom. Mantel, Cancer Chemotherapy Reports 50 (1966) 163-170.
+    At each time, given the trials at risk, the solved trials are distributed over the samples hypergeometrically. With
+    U the sums over times of observed minus expected, and V their covariances, the statistic is U' V⁻ U, χ² with rank V
+    degrees of freedom. Mantel, Cancer Chemotherapy Reports 50 (1966) 163-170.
 
     Args:
-        samples: of each, times >= 0 and which of them are solved; others are censored. One of no trials counts for
-            nothing.
+        samples: the times of each, >= 0, and whether each trial was solved or censored. A sample without trials has no
+            effect.
 
     Returns:
-        None where nothing can be compared: fewer than two samples, or nothing solved while two are at risk.
+        None if nothing can be compared: fewer than two samples, or nothing solved while two are at risk.
 
     Raises:
         ValueError: if a time is negative or not finite, or lengths differ.
 
     Example:
         >>> quick, slow = [10, 20, 30, 30, 40], [50, 60, 60, 90, 90]
-        >>> found = log_rank([(quick, [True] * 5), (slow, [True, True, True, False, False])])
-        >>> found.degrees_of_freedom, round(found.p_value, 4)
+        >>> test = log_rank([(quick, [True] * 5), (slow, [True, True, True, False, False])])
+        >>> test.degrees_of_freedom, round(test.p_value, 4)
         (1, 0.0021)
     """
-    observed = [checked_trials(times, solved) for times, solved in samples]
+    observed = [checked_trials(*sample) for sample in samples]
     if not observed or not any(t.size for t, _ in observed):
         return None
     moments, total, events = _counts(*(np.concatenate(part) for part in zip(*observed, strict=True)))
     moments, total, events = moments[events > 0], total[events > 0], events[events > 0]
     at_risk = np.stack([t.size - np.searchsorted(np.sort(t), moments) for t, _ in observed])
-    counted = np.stack([_solved_at(t[s], moments) for t, s in observed])
+    solved = np.stack([np.bincount(np.searchsorted(moments, t[s]), minlength=moments.size) for t, s in observed])
     share = at_risk / total
-    excess = (counted - events * share).sum(axis=1)
+    excess = (solved - events * share).sum(axis=1)
     spread = events * (total - events) / np.maximum(total - 1, 1)
     covariance = np.diag(share @ spread) - (share * spread) @ share.T
     variances, directions = np.linalg.eigh(covariance)
-    kept = variances > 1e-10 * variances.max()  # one is zero: the excesses sum to zero
-    if not kept.any():
+    varies = variances > 1e-10 * variances.max()  # one variance is zero, since the excesses sum to zero
+    if not varies.any():
         return None
-    statistic = float(np.sum((directions.T @ excess)[kept] ** 2 / variances[kept]))
-    degrees = int(kept.sum())
+    statistic = float(np.sum((directions.T @ excess)[varies] ** 2 / variances[varies]))
+    degrees = int(varies.sum())
     return LogRank(statistic=statistic, degrees_of_freedom=degrees, p_value=float(special.chdtrc(degrees, statistic)))
 
 
 def checked_trials(times: Values, solved: Flags) -> tuple[Floats, Bools]:
-    """Give times and flags as arrays, after refusing what can be neither."""
+    """Return times and flags as arrays; refuse impossible ones."""
     t, is_solved = finite(times), np.asarray(solved)
     if t.shape != is_solved.shape:
         raise ValueError(f"one flag a time must be given, but there are {t.size} times and {is_solved.size} flags")
@@ -162,19 +161,14 @@ def checked_trials(times: Values, solved: Flags) -> tuple[Floats, Bools]:
 
 
 def _counts(t: Floats, is_solved: Bools) -> tuple[Floats, Floats, Floats]:
-    """Give the distinct times, the trials at risk at each and those solved at each."""
+    """Return the distinct times, the trials at risk at each and those solved at each."""
     moments, place = np.unique(t, return_inverse=True)
     leaving = np.bincount(place, minlength=moments.size).astype(np.float64)
     events = np.bincount(place, weights=is_solved, minlength=moments.size)
     return moments, np.cumsum(leaving[::-1])[::-1], events.astype(np.float64)
 
 
-def _solved_at(t: Floats, moments: Floats) -> Ints:
-    """Count the times that are each of some ascending moments; every one is one of them."""
-    return np.bincount(np.searchsorted(moments, t), minlength=moments.size)
-
-
 def _greenwood(at_risk: Floats, events: Floats) -> Floats:
-    """Give d/(n (n - d)); zero where all at risk are solved, for there the curve ends at 0, whatever was before."""
+    """Return d/(n (n - d)); zero where all at risk are solved, since the curve ends at 0 there."""
     left = at_risk - events
     return np.divide(events, at_risk * left, out=np.zeros_like(events), where=left > 0)

@@ -1,4 +1,4 @@
-"""Success rates over hyperparameters: a trend over one that is ordered, a regression on several."""
+"""Success rates over hyperparameters: the trend over an ordered one, and the regression on several."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Points = Sequence[Sequence[float]] | npt.NDArray[np.floating] | npt.NDArray[np.i
 
 @dataclass(frozen=True, kw_only=True)
 class Trend:
-    """What a test of trend found.
+    """The result of a test of trend.
 
     Args:
-        z: positive where the rate grows with the score.
+        z: positive if the rate grows with the score.
         p_value: two-sided.
     """
 
@@ -33,14 +33,14 @@ class Trend:
 
 @dataclass(frozen=True, kw_only=True)
 class Coefficient:
-    """One coefficient of a logistic regression: a change of log-odds a unit of its hyperparameter.
+    """One coefficient of a logistic regression: the change of log-odds per unit of its hyperparameter.
 
     Args:
-        estimate: of greatest likelihood.
+        estimate: the maximum-likelihood estimate.
         standard_error: from the observed information.
         wald_interval: estimate ± z standard errors.
         profile_interval: by profiling the likelihood over the other coefficients.
-        p_value: of the hypothesis that it is zero; Wald's, two-sided.
+        p_value: that of the hypothesis that it is zero; Wald's, two-sided.
     """
 
     estimate: float
@@ -55,10 +55,10 @@ class LogisticFit:
     """A logistic regression.
 
     Args:
-        separated: whether some hyperparameters tell all successes from all failures, at least on one side of a line, so
-            that the likelihood grows for ever. Then there is no estimate: no intercept and no slopes.
-        intercept: log-odds of success where all hyperparameters are zero.
-        slopes: one a hyperparameter, in the order given.
+        separated: whether some hyperparameters separate all successes from all failures, at least on one side of a
+            line, so that the likelihood grows for ever. Then there is no estimate: no intercept and no slopes.
+        intercept: the log-odds of success where all hyperparameters are zero.
+        slopes: one for each hyperparameter, in their order.
     """
 
     separated: bool
@@ -69,16 +69,16 @@ class LogisticFit:
 def cochran_armitage(scores: Values, successes: Counts, n: Counts) -> Trend | None:
     """Test that the success rate neither grows nor falls with an ordered hyperparameter.
 
-    z = Σ t_i (k_i - n_i p) / sqrt(p (1 - p) Σ n_i (t_i - t̄)²), p the rate of all trials and t̄ their mean score.
+    z = Σ t_i (k_i - n_i p) / sqrt(p (1 - p) Σ n_i (t_i - t̄)²), with p the rate and t̄ the mean score of all trials.
     Cochran, Biometrics 10 (1954) 417-451; Armitage, Biometrics 11 (1955) 375-386.
 
     Args:
-        scores: t, shape [cells]; the hyperparameter's values or, where only their order counts, 0, 1, 2 ...
+        scores: t, shape [cells]; the hyperparameter's values or, where only their order matters, 0, 1, 2 ...
         successes: k, shape [cells].
-        n: trials, shape [cells]; a cell of none counts for nothing.
+        n: the number of trials, shape [cells]; a cell without trials has no effect.
 
     Returns:
-        None where nothing can be said: where all trials have one score, or all or none of them succeeded.
+        None if all trials have the same score, or if all or none of them succeeded.
 
     Raises:
         ValueError: if a count is out of range, a score is not finite, or lengths differ.
@@ -102,21 +102,20 @@ def cochran_armitage(scores: Values, successes: Counts, n: Counts) -> Trend | No
 def logistic_regression(points: Points, successes: Counts, n: Counts, confidence: float = 0.95) -> LogisticFit | None:
     """Regress success on several hyperparameters: log-odds of success = intercept + Σ slope × hyperparameter.
 
-    l(β) = Σ_i k_i log p_i + (n_i - k_i) log(1 - p_i), p_i = 1/(1 + exp(-x_i β)), by Newton's method. Separation
-    is found by linear programming: some direction along which no cell's likelihood falls and one's grows. Cox,
-    JRSS B 20 (1958) 215-242; Albert & Anderson, Biometrika 71 (1984) 1-10; Konis, Computational algorithms for
-    detecting separation, 2007.
+    l(β) = Σ_i k_i log p_i + (n_i - k_i) log(1 - p_i), p_i = 1/(1 + exp(-x_i β)), by Newton's method. Separation is
+    detected by linear programming: a direction along which no cell's likelihood falls and one's grows. Cox, JRSS B 20
+    (1958) 215-242; Albert & Anderson, Biometrika 71 (1984) 1-10; Konis, Computational algorithms for detecting
+    separation, 2007.
 
     Args:
-        points: shape [cells, hyperparameters]; take logarithms of what was swept by factors.
+        points: shape [cells, hyperparameters]; take logarithms of those that were swept by factors.
         successes: k, shape [cells].
-        n: trials, shape [cells]; a cell of none counts for nothing.
+        n: the number of trials, shape [cells]; a cell without trials has no effect.
         confidence: in (0, 1).
 
     Returns:
-        The fit; where successes and failures are separated (also: all or none succeeded) it says so and has no
-        numbers. None where the cells don't determine the coefficients: a hyperparameter that never varies, or two
-        that vary together.
+        The fit; if successes and failures are separated (also if all or none succeeded), it says so and has no numbers.
+        None if the cells don't determine the coefficients: a hyperparameter never varies, or two vary together.
 
     Raises:
         ValueError: if a count or the confidence is out of range, a point is not finite, or shapes don't fit.
@@ -143,11 +142,11 @@ def logistic_regression(points: Points, successes: Counts, n: Counts, confidence
         return None
     if _separated(design, k, total):
         return LogisticFit(separated=True)
-    # rows: the coefficients as asked, as combinations of those of the standardised columns
-    asked = np.diag(np.concatenate([[1.0], 1 / scale]))
-    asked[0, 1:] = -centre / scale
-    beta = _fit(design, k, total, np.zeros(len(asked)), np.eye(len(asked)))
-    intercept, *slopes = (_coefficient(design, k, total, beta, row, z) for row in asked)
+    # rows: the coefficients of the original columns, as combinations of those of the standardised ones
+    original = np.diag(np.concatenate([[1.0], 1 / scale]))
+    original[0, 1:] = -centre / scale
+    beta = _fit(design, k, total, np.zeros(len(original)), np.eye(len(original)))
+    intercept, *slopes = (_coefficient(design, k, total, beta, row, z) for row in original)
     return LogisticFit(separated=False, intercept=intercept, slopes=tuple(slopes))
 
 
@@ -160,28 +159,28 @@ def _counted(x: Floats, successes: Counts, n: Counts) -> tuple[Floats, Floats, F
 
 
 def _separated(design: Floats, k: Floats, n: Floats) -> bool:
-    """Look for a β in a box with x β >= 0 wherever there is a success, <= 0 wherever a failure, not 0 everywhere."""
+    """Search a box for a β with x β >= 0 where there is a success, <= 0 where a failure, and not 0 everywhere."""
     if np.all((k > 0) & (k < n)):
         return False  # x β = 0 in all cells, and they determine β
-    # only here, since it takes as long to import as all else, and tables of rates do without
+    # imported here, since it takes as long as all other imports, and tables of rates don't need it
     from scipy import optimize
 
     sides = np.vstack([design[k > 0], -design[k < n]])
-    found = optimize.linprog(-sides.sum(axis=0), A_ub=-sides, b_ub=np.zeros(len(sides)), bounds=(-1, 1))
-    return bool(-found.fun > 1e-7)
+    solution = optimize.linprog(-sides.sum(axis=0), A_ub=-sides, b_ub=np.zeros(len(sides)), bounds=(-1, 1))
+    return bool(-solution.fun > 1e-7)
 
 
-def _coefficient(design: Floats, k: Floats, n: Floats, beta: Floats, asked: Floats, z: float) -> Coefficient:
-    """Bound β·asked, profiling over all β that agree in it, given the best β."""
-    estimate = float(asked @ beta)
-    spread = np.linalg.solve(_information(design, n, design @ beta), asked)
-    variance = float(asked @ spread)
+def _coefficient(design: Floats, k: Floats, n: Floats, beta: Floats, direction: Floats, z: float) -> Coefficient:
+    """Bound β·direction by profiling over all β that agree in it, given the best β."""
+    estimate = float(direction @ beta)
+    spread = np.linalg.solve(_information(design, n, design @ beta), direction)
+    variance = float(direction @ spread)
     error = math.sqrt(variance)
-    # an orthonormal basis of the directions in which β·asked does not change
-    rest = np.linalg.svd(asked[None])[2][1:].T
+    # an orthonormal basis of the subspace in which β·direction does not change
+    rest = np.linalg.svd(direction[None])[2][1:].T
 
     def profile(t: float) -> float:
-        near = beta + (t - estimate) / variance * spread  # the best β with β·asked = t, were l a parabola
+        near = beta + (t - estimate) / variance * spread  # the best β with β·direction = t, if l were a parabola
         return _log_likelihood(design @ _fit(design, k, n, near, rest), k, n)
 
     return Coefficient(
@@ -194,7 +193,7 @@ def _coefficient(design: Floats, k: Floats, n: Floats, beta: Floats, asked: Floa
 
 
 def _fit(design: Floats, k: Floats, n: Floats, beta: Floats, free: Floats) -> Floats:
-    """Maximise the likelihood from β on, along the free directions, by Newton's steps, halved where they overshoot."""
+    """Maximise the likelihood from β along the free directions by Newton's steps, halved where they overshoot."""
     if not free.size:
         return beta
     height = _log_likelihood(design @ beta, k, n)
@@ -202,7 +201,7 @@ def _fit(design: Floats, k: Floats, n: Floats, beta: Floats, free: Floats) -> Fl
         logit = design @ beta
         slope = free.T @ design.T @ (k - n * special.expit(logit))
         curvature = _information(design @ free, n, logit)
-        curvature += 1e-12 * (1 + np.trace(curvature)) * np.eye(len(slope))  # far out it vanishes by rounding
+        curvature += 1e-12 * (1 + np.trace(curvature)) * np.eye(len(slope))  # far from the maximum it rounds to zero
         step = np.linalg.solve(curvature, slope)
         gain = float(slope @ step)
         while (new := _log_likelihood(design @ (beta + free @ step), k, n)) < height - 1e-9 * abs(height):

@@ -1,4 +1,4 @@
-"""An upper bound of a trial's mean cost, where trials that failed cost the most."""
+"""An upper bound of a trial's mean cost, where failed trials cost the most."""
 
 from __future__ import annotations
 
@@ -9,30 +9,29 @@ from study.statistics.rates import wilsons
 
 
 def upper_mean(costs: Values, n: int, most: float, confidence: float = 0.95) -> float:
-    """Bound the mean cost of a trial from above, whatever the law of the costs.
+    """Bound the mean cost of a trial from above, for any distribution of the costs.
 
-    With the m costs that are known in order, x₁ <= ... <= x_m <= x_{m+1} = `most`, and L_k the lower end of Wilson's
+    With the m known costs in order, x₁ <= ... <= x_m <= x_{m+1} = `most`, and L_k the lower end of Wilson's
     interval of k successes in n trials, L₀ = 0:
 
         U = Σ_{k=1..m} (L_k - L_{k-1}) x_k + (1 - L_m) most = most - Σ_{k=1..m} L_k (x_{k+1} - x_k)
 
-    the mean of a law that has, up to any cost, no more trials than Wilson's interval allows at least.
+    the mean of a distribution that has, up to any cost, only the share of trials that Wilson's interval guarantees.
 
-    *Monotone.* L grows with k, and with n while k/n stays. By the second form U falls, or stays, when more trials, or
-    the same share of more trials, are within each cost: when a trial costs less, when one of the n - m that failed
-    costs anything at all, when one is added that costs no more than all others, and when each trial is there several
-    times.
+    *Monotone.* L grows with k, and with n for a constant k/n. By the second form, U doesn't grow when more trials, or
+    the same share of more trials, are within each cost: when a trial costs less, when one of the n - m failed trials
+    gets a cost at all, when a trial is added that costs no more than all others, and when every trial is repeated.
 
-    *Sure.* With p(x) the share of all trials that cost at most x, U exceeds the estimate of the mean by about
+    *Safe.* With p(x) the share of all trials that cost at most x, U exceeds the estimate of the mean by about
     z/√n ∫ √(p (1 - p)) dx for many trials. That integral is at least the standard deviation of a cost, by Cauchy's
     inequality, since no correlation exceeds 1. So U is below the mean in at most (1 - confidence)/2 of all samples, or
-    as often as Wilson's lower end is above a rate: with costs of 0 and `most` alone, U/most is 1 less that end.
+    as often as Wilson's lower end is above a rate: if all costs are 0 or `most`, U/most is 1 minus that end.
 
     Args:
-        costs: shape [m], of the trials that did not fail; what is above `most` counts as `most`.
-        n: trials, >= m; of none nothing is known, and the bound is `most`.
-        most: that a trial can cost, and what one that failed does.
-        confidence: in (0, 1), of Wilson's interval from end to end.
+        costs: shape [m], those of the trials that did not fail; a cost above `most` counts as `most`.
+        n: the number of trials, >= m; without any, the bound is `most`.
+        most: the most that a trial can cost, which is the cost of a failed one.
+        confidence: in (0, 1): that of Wilson's two-sided interval.
 
     Returns:
         The bound, at most `most`.

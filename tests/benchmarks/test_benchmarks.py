@@ -251,17 +251,17 @@ def test_restricted_means_are_counted_again_alike(tmp_path, monkeypatch):
         files.append(out.read_text())
     assert files[0] == files[1] != files[2]
     rows = list(csv.DictReader(files[0].splitlines()))
-    laws, sizes, intervals = [*restricted.cases(), restricted.LEAST], restricted.SIZES, restricted.INTERVALS
-    assert len(rows) == len(laws) * len(sizes) * len(intervals)
+    distributions, sizes, intervals = [*restricted.cases(), restricted.LEAST], restricted.SIZES, restricted.INTERVALS
+    assert len(rows) == len(distributions) * len(sizes) * len(intervals)
     assert all(0 <= float(row["coverage"]) <= 1 for row in rows if row["coverage"])
-    assert tables.restricted_table(rows).count("\n") == 1 + len(laws) * len(intervals)
+    assert tables.restricted_table(rows).count("\n") == 1 + len(distributions) * len(intervals)
 
 
-@pytest.mark.parametrize("name", restricted.LAWS)
+@pytest.mark.parametrize("name", restricted.DISTRIBUTIONS)
 def test_laws_have_the_means_that_they_say(name):
     """The mean of min(time, 1) over a million drawn times is the law's, within five standard errors."""
-    law, truth = restricted.LAWS[name]
-    times = np.minimum(law(np.random.default_rng(1), (1000, 1000)), 1.0)
+    distribution, truth = restricted.DISTRIBUTIONS[name]
+    times = np.minimum(distribution(np.random.default_rng(1), (1000, 1000)), 1.0)
     assert abs(times.mean() - truth) <= 5e-3 * times.std() + 1e-9
 
 

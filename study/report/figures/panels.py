@@ -77,8 +77,8 @@ def _caption(curves: Lines, clock: Clock, *, is_cut: bool) -> str:
     what = "iteration" if clock is ITERATIONS else "seconds of training"
     sentences = [
         f"Success rate with {by} intervals; mean {what} at which trials were solved and mean sparsity error of "
-        "the solved trials, with profile-likelihood intervals of a gamma and a beta law. All intervals are 95%. "
-        "A row that nothing solved has a rate of 0 and no point in the other panels."
+        "the solved trials, with profile-likelihood intervals of a gamma and a beta distribution. All intervals are "
+        "95%. A row that nothing solved has a rate of 0 and no point in the other panels."
     ]
     if is_cut:
         sentences.append("An interval that reaches the edge of its panel goes on beyond it.")

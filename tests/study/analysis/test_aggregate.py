@@ -20,8 +20,8 @@ CELLS = [published_cell(hidden_size=h) for h in (3, 2, 10)]
 def result(cell: Cell, seed: int, outcome: Outcome = Outcome.SOLVED, **content: object) -> Result:
     """Make one result."""
     numbers = {"solved_at_iteration": 1000 * (seed + 1), "sparsity_error": 1e-4 * (seed + 1)}
-    kept = numbers if outcome is Outcome.SOLVED else {}
-    return Result(trial=Trial(cell, seed), outcome=outcome, **{"training_s": 1.5, **kept, **content})
+    measures = numbers if outcome is Outcome.SOLVED else {}
+    return Result(trial=Trial(cell, seed), outcome=outcome, **{"training_s": 1.5, **measures, **content})
 
 
 def mixed() -> list[Result]:
@@ -175,7 +175,7 @@ def test_rows_are_numbered_by_any_number_of_columns(columns):
     others = np.full((4096, columns), 5)
     others[:, 0] = np.arange(4096)
     rows = np.concatenate([rows, others, rows[:9]])
-    seen: dict[tuple[int, ...], int] = {}
-    expected = [seen.setdefault(tuple(row), len(seen)) for row in rows.tolist()]
+    codes_by_row: dict[tuple[int, ...], int] = {}
+    expected = [codes_by_row.setdefault(tuple(row), len(codes_by_row)) for row in rows.tolist()]
     table = pa.table({f"{place}": column for place, column in enumerate(rows.T)})
     assert group_codes(table, table.column_names).tolist() == expected

@@ -128,7 +128,7 @@ def test_ablations_meet_their_own_curves(change, solved):
 
 
 def test_another_study_of_the_same_cells_is_compared_cell_by_cell():
-    """Cells are found again by what they are; difference, its interval and both tests are of their trials."""
+    """Cells are matched by their fields; the difference, its interval and both tests are those of their trials."""
     cells = [published_cell("NMU", hidden_size=h) for h in (2, 3, 4)]
     here = summaries_of(*((cell, {"solved": 40, "unsolved": 10}) for cell in cells))
     there = summaries_of((cells[1], {"solved": 10, "unsolved": 40}), (cells[0], {"solved": 40, "unsolved": 10}))
@@ -191,5 +191,5 @@ def test_groups_are_compared_by_their_columns():
     here, there = (
         groups(aggregate_by(table(solved), ["model"]), ["model"]) for solved in ([True] * 4 + [False] * 2, [True] * 6)
     )
-    found = with_groups(here, there, "other.csv").comparisons
-    assert [(c.summary.solved, c.beside.solved) for c in found] == [(3, 3), (1, 3)]
+    comparisons = with_groups(here, there, "other.csv").comparisons
+    assert [(c.summary.solved, c.beside.solved) for c in comparisons] == [(3, 3), (1, 3)]

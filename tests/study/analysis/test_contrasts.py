@@ -26,12 +26,12 @@ def sweep(solved_by_model, **changes):
 
 def test_each_method_has_its_trend_over_hidden_units():
     """A trend is Cochran-Armitage's over the ranks of the sizes, one a method, adjusted together."""
-    found = contrasts(sweep({"NMU": (20, 18, 12, 5), "NALU": (3, 4, 3, 4)})).trends
-    assert [(t.name, t.key) for t in found] == [("NMU", "hidden_size"), ("NALU", "hidden_size")]
+    trends = contrasts(sweep({"NMU": (20, 18, 12, 5), "NALU": (3, 4, 3, 4)})).trends
+    assert [(t.name, t.key) for t in trends] == [("NMU", "hidden_size"), ("NALU", "hidden_size")]
     expected = statistics.cochran_armitage([0, 1, 2, 3], [20, 18, 12, 5], [20] * 4)
-    assert (found[0].z, found[0].p_value) == (expected.z, expected.p_value)
-    assert (found[0].low, found[0].high) == ((2.0, 1.0), (10.0, 0.25))
-    assert [t.p_adjusted for t in found] == statistics.holm([t.p_value for t in found])
+    assert (trends[0].z, trends[0].p_value) == (expected.z, expected.p_value)
+    assert (trends[0].low, trends[0].high) == ((2.0, 1.0), (10.0, 0.25))
+    assert [t.p_adjusted for t in trends] == statistics.holm([t.p_value for t in trends])
 
 
 def test_what_cannot_have_a_trend_has_none():
@@ -53,14 +53,14 @@ def test_two_swept_numbers_are_regressed_on_together():
         (published_cell("NMU", hidden_size=h, learning_rate=rate), {"solved": k, "unsolved": 20 - k})
         for (h, rate), k in zip(grid, solved, strict=True)
     ]
-    found = {slope.key: slope for slope in contrasts(cells(summaries_of(*made), {})).slopes}
+    slopes = {slope.key: slope for slope in contrasts(cells(summaries_of(*made), {})).slopes}
     fit = statistics.logistic_regression([[h, p] for h in (2, 3, 4) for p in (-4, -3, -2)], solved, [20] * 9)
-    assert set(found) == {"hidden_size", "learning_rate"}
-    assert (found["hidden_size"].is_log, found["learning_rate"].is_log) == (False, True)
-    assert found["hidden_size"].odds_ratio == pytest.approx(math.exp(fit.slopes[0].estimate), rel=1e-6)
-    assert found["learning_rate"].p_value == pytest.approx(fit.slopes[1].p_value, rel=1e-6)
+    assert set(slopes) == {"hidden_size", "learning_rate"}
+    assert (slopes["hidden_size"].is_log, slopes["learning_rate"].is_log) == (False, True)
+    assert slopes["hidden_size"].odds_ratio == pytest.approx(math.exp(fit.slopes[0].estimate), rel=1e-6)
+    assert slopes["learning_rate"].p_value == pytest.approx(fit.slopes[1].p_value, rel=1e-6)
     low, high = fit.slopes[1].profile_interval
-    assert found["learning_rate"].interval == pytest.approx((math.exp(low), math.exp(high)), rel=1e-4)
+    assert slopes["learning_rate"].interval == pytest.approx((math.exp(low), math.exp(high)), rel=1e-4)
 
 
 def test_separated_successes_have_no_odds_ratio():
@@ -77,32 +77,32 @@ def test_methods_are_tested_two_by_two_at_each_size():
     """Models are compared within a hidden size, never across; all pairs are one family."""
     solved = {"NMU": (20, 18, 12, 5), "NALU": (3, 4, 3, 4), "NAC-mul": (9, 9, 9, 9)}
     rows = sweep(solved)
-    found = contrasts(rows)
-    assert len(found.pairs) == 3 * len(SIZES)
-    first = found.pairs[0]
+    tests = contrasts(rows)
+    assert len(tests.pairs) == 3 * len(SIZES)
+    first = tests.pairs[0]
     assert (first.question, first.first, first.second) == ("hidden units 2", "NMU", "NALU")
     assert first.interval == statistics.newcombe(20, 20, 3, 20)
     assert first.p_value == statistics.fisher_exact(20, 20, 3, 20)
-    assert [p.p_adjusted for p in found.pairs] == statistics.holm([p.p_value for p in found.pairs])
-    assert [s.names for s in found.speeds] == [("NMU", "NALU", "NAC•")] * len(SIZES)
+    assert [p.p_adjusted for p in tests.pairs] == statistics.holm([p.p_value for p in tests.pairs])
+    assert [s.names for s in tests.speeds] == [("NMU", "NALU", "NAC•")] * len(SIZES)
     times = [rows.summaries[row].times.known("iterations") for row in (0, 4, 8)]
-    assert found.speeds[0].p_value == statistics.log_rank(times).p_value
+    assert tests.speeds[0].p_value == statistics.log_rank(times).p_value
 
 
 def test_very_many_pairs_are_not_tested():
     """Beyond a limit nothing is tested two by two, and the report says so."""
     made = [(published_cell("NMU", learning_rate=1e-3 * (i + 1)), {"solved": 1, "unsolved": 1}) for i in range(70)]
-    found = contrasts(cells(summaries_of(*made), {}))
+    tests = contrasts(cells(summaries_of(*made), {}))
     assert MOST_PAIRS < 70 * 69 // 2
-    assert found.pairs == ()
-    assert "2,415 pairs" in found.notes[0]
+    assert tests.pairs == ()
+    assert "2,415 pairs" in tests.notes[0]
 
 
 def test_nothing_finished_is_no_contrast():
     """Without results there is nothing to say, and no error."""
     rows = cells(summaries_of(*((published_cell("NMU", hidden_size=h), {"pending": 3}) for h in SIZES)), {})
-    found = contrasts(rows)
-    assert (found.trends, found.slopes, found.pairs, found.speeds) == ((), (), (), ())
+    tests = contrasts(rows)
+    assert (tests.trends, tests.slopes, tests.pairs, tests.speeds) == ((), (), (), ())
 
 
 def test_words_and_infinities_have_no_order():
@@ -111,9 +111,9 @@ def test_words_and_infinities_have_no_order():
         (published_cell("NMU", optimizer=name, learning_rate=rate), {"solved": k, "unsolved": 9})
         for k, (name, rate) in enumerate((n, r) for n in ("adam", "sgd") for r in (1e-3, 1e-2, 1e-1))
     ]
-    found = contrasts(cells(summaries_of(*made), {}))
-    assert found.slopes == ()
-    assert {trend.key for trend in found.trends} == {"learning_rate"}
+    tests = contrasts(cells(summaries_of(*made), {}))
+    assert tests.slopes == ()
+    assert {trend.key for trend in tests.trends} == {"learning_rate"}
 
 
 def test_a_key_that_is_constant_for_one_method_leaves_the_others_theirs():

@@ -15,8 +15,8 @@ from study.report import cells, groups
 from tests.study.builders import published_cell, summaries_of
 
 
-def told(summaries):
-    """Give the headline of cells."""
+def headline_of(summaries):
+    """Return the headline of cells."""
     rows = cells(summaries, {})
     return headline(rows, contrasts(rows))
 
@@ -32,9 +32,9 @@ def sweep(**solved_by_model):
     )
 
 
-def test_the_best_method_its_trend_and_its_time_are_told():
+def test_the_best_method_its_trend_and_its_time_are_reported():
     """Counts are pooled over what is swept; the trend is of the best method."""
-    text = told(sweep(NMU=(50, 48, 40, 25), NALU=(10, 9, 8, 7)))
+    text = headline_of(sweep(NMU=(50, 48, 40, 25), NALU=(10, 9, 8, 7)))
     assert "NMU succeeds most often, in 163 of 200 trials (82%), NALU 17%" in text
     assert "its success rate falls with hidden units, from 100% at 2 to 50% at 10 (trend p < 0.001 after Holm)" in text
     assert "solved trials take 34.5k iterations on average at 2 and 22.0k at 10" in text
@@ -42,7 +42,7 @@ def test_the_best_method_its_trend_and_its_time_are_told():
 
 def test_no_trend_is_told_as_none_detected():
     """A flat rate is not called constant."""
-    text = told(sweep(NMU=(25, 24, 26, 25)))
+    text = headline_of(sweep(NMU=(25, 24, 26, 25)))
     assert "100 of 200 trials (50%) were solved" in text
     assert "no trend with hidden units was detected" in text
 
@@ -63,19 +63,19 @@ def test_no_trend_is_told_as_none_detected():
 )
 def test_one_cell_has_a_sentence_too(counts, expected):
     """One cell, nothing solved, nothing done, and what isn't quite all."""
-    assert expected in told(summaries_of((published_cell("NMU"), counts)))
+    assert expected in headline_of(summaries_of((published_cell("NMU"), counts)))
 
 
 def test_ties_are_shared():
     """Two methods that succeed equally often both lead."""
-    text = told(sweep(NMU=(50, 50, 50, 50), NAU=(50, 50, 50, 50), NALU=(1, 1, 1, 1)))
+    text = headline_of(sweep(NMU=(50, 50, 50, 50), NAU=(50, 50, 50, 50), NALU=(1, 1, 1, 1)))
     assert text.startswith("NMU and NAU both solved 100% of their trials")
 
 
 def test_methods_of_different_questions_are_not_pooled():
     """What adds and what multiplies have a best method each."""
-    found = gather([read_source(Path(reference.__file__).with_name("static_seeds.csv"))])
-    rows = groups(aggregate_by(found.table, found.by), found.by)
+    outcomes = gather([read_source(Path(reference.__file__).with_name("static_seeds.csv"))])
+    rows = groups(aggregate_by(outcomes.table, outcomes.by), outcomes.by)
     text = headline(rows, contrasts(rows))
     assert text.startswith("At +, Linear, NAC₊ and NAU all solved 100% of their trials; at ×, NAC•,σ succeeds")
     assert "(which may be chance), in 100 of 100 trials (100%), NMU 98%, NAC•,NMU 93% and 7 others less" in text
@@ -86,9 +86,9 @@ def test_methods_are_compared_where_all_of_them_were_tried():
     made = [(published_cell("NMU", hidden_size=2), {"solved": 9, "unsolved": 1})]
     made += [(published_cell("NAU", hidden_size=2), {"solved": 10})]
     made += [(published_cell("NAU", hidden_size=h), {"solved": 3, "unsolved": 7}) for h in (3, 4, 5)]
-    assert told(summaries_of(*made)).startswith(
+    assert headline_of(summaries_of(*made)).startswith(
         "NAU succeeds most often (which may be chance), in 10 of 10 trials (100%), NMU 90%"
     )
     apart = [(published_cell("NMU"), {"solved": 9})]
     apart += [(published_cell("NAU", hidden_size=h), {"solved": 9}) for h in (3, 4)]
-    assert "no two methods were tried at the same values" in told(summaries_of(*apart))
+    assert "no two methods were tried at the same values" in headline_of(summaries_of(*apart))

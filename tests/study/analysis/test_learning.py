@@ -36,47 +36,47 @@ numbers = st.floats(0, 1e6, width=32) | st.just(float("nan")) | st.just(float("i
 def test_each_quantile_is_a_value_that_so_many_trials_don_t_exceed(values):
     """At every evaluation a quantile is by its definition, NaN counting as infinite; each measure has its own."""
     table = curves_table(curve(str(i), row) for i, row in enumerate(values))
-    found = learning_curve(4, table)
-    assert (found.row, found.trials, found.of) == (4, len(values), len(values))
-    assert found.iteration.tolist() == [100 * i for i in range(len(values[0]))]
+    learning = learning_curve(4, table)
+    assert (learning.row, learning.trials, learning.of) == (4, len(values), len(values))
+    assert learning.iteration.tolist() == [100 * i for i in range(len(values[0]))]
     for factor, measure in enumerate(MEASURES, start=1):
         columns = (np.asarray(values, np.float32) * np.float32(factor)).T
         expected = [[by_hand(column, q) for column in columns] for q in QUANTILES]
-        assert found.quantiles[measure].tolist() == expected
+        assert learning.quantiles[measure].tolist() == expected
 
 
 def test_a_trial_that_ended_early_keeps_its_last_value():
     """One that was solved stays as good as it was, one that diverged stays infinite, where others go on."""
     table = curves_table([curve("a", [9, 8, 7, 6]), curve("b", [9, 1]), curve("c", [9, 5, np.nan])])
-    found = learning_curve(0, table).quantiles["validation_mse"]
-    assert found[0].tolist() == [9, 1, 1, 1]
-    assert found[2].tolist() == [9, 5, 7, 6]
-    assert found[4].tolist() == [9, 8, np.inf, np.inf]
+    learning = learning_curve(0, table).quantiles["validation_mse"]
+    assert learning[0].tolist() == [9, 1, 1, 1]
+    assert learning[2].tolist() == [9, 5, 7, 6]
+    assert learning[4].tolist() == [9, 8, np.inf, np.inf]
 
 
 @pytest.mark.parametrize(("count", "most"), [(5001, 200), (200, 200), (201, 200), (7, 200), (1, 200), (50, 2)])
 def test_of_many_evaluations_some_are_kept(count, most):
-    """At most so many are kept, at about equal steps, first and last among them; each as it was, no average."""
+    """At most so many evaluations are used, at about equal steps, with the first and the last; none is averaged."""
     values = np.random.default_rng(count).random((6, count), np.float32)
     table = curves_table(curve(str(i), row) for i, row in enumerate(values))
-    found = learning_curve(0, table, most_points=most)
-    kept = found.iteration // 100
-    assert len(kept) == min(count, most)
-    assert (kept[0], kept[-1]) == (0, count - 1)
-    assert np.ptp(np.diff(kept)) <= 1 if count > 2 else True
-    assert found.quantiles["validation_mse"][0].tolist() == values[:, kept].min(axis=0).tolist()
+    learning = learning_curve(0, table, most_points=most)
+    evaluations = learning.iteration // 100
+    assert len(evaluations) == min(count, most)
+    assert (evaluations[0], evaluations[-1]) == (0, count - 1)
+    assert np.ptp(np.diff(evaluations)) <= 1 if count > 2 else True
+    assert learning.quantiles["validation_mse"][0].tolist() == values[:, evaluations].min(axis=0).tolist()
 
 
 def test_order_and_chunks_of_the_table_don_t_matter():
     """Rows in another order, in slices or filtered out of a larger table give the same curve."""
     table = curves_table(curve(name, np.arange(5) + i) for i, name in enumerate("abcdef"))
-    wanted = learning_curve(0, table.slice(2, 3))
+    expected_curve = learning_curve(0, table.slice(2, 3))
     chunked = pa.concat_tables([table.slice(4, 1), table.slice(2, 2)])
     filtered = table.filter(pc.is_in(table["trial_id"], pa.array(["c", "d", "e"])))
     for other in (chunked, filtered):
-        found = learning_curve(0, other)
+        learning = learning_curve(0, other)
         for measure in MEASURES:
-            assert found.quantiles[measure].tolist() == wanted.quantiles[measure].tolist()
+            assert learning.quantiles[measure].tolist() == expected_curve.quantiles[measure].tolist()
 
 
 def test_trials_without_evaluations_don_t_count():

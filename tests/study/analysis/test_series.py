@@ -10,7 +10,7 @@ from tests.study.builders import published_cell, summaries_of
 
 def test_many_hyperparameters_become_rows_of_panels():
     """More curves than a panel carries are split: few curves in each row, every cell in one of them."""
-    found = [
+    counts = [
         (
             published_cell(model, hidden_size=h, learning_rate=lr, init_variance=v),
             {"solved": 3, "unsolved": 1},
@@ -20,9 +20,9 @@ def test_many_hyperparameters_become_rows_of_panels():
         for lr in (1e-3, 1e-2, 1e-1)
         for v in (None, 0.01)
     ]
-    rows = cells(summaries_of(*found), {})
+    rows = cells(summaries_of(*counts), {})
     curves = series.split(rows, "hidden_size")
-    assert sorted(row for curve in curves for row in curve.rows) == list(range(len(found)))
+    assert sorted(row for curve in curves for row in curve.rows) == list(range(len(counts)))
     facets = {curve.facet for curve in curves}
     assert len(facets) > 1
     for facet in facets:

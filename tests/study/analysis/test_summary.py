@@ -25,8 +25,8 @@ def outcomes(**columns: list[object]) -> pa.Table:
 
 def summary(**columns: list[object]):
     """Summarise one group."""
-    (found,) = aggregate_by(outcomes(**columns), [])
-    return found
+    (result,) = aggregate_by(outcomes(**columns), [])
+    return result
 
 
 MIXED = {
@@ -40,44 +40,44 @@ MIXED = {
 
 def test_times_are_of_all_that_finished():
     """Solved at, or watched to the last iteration; a diverged trial to the longest trial's; others don't enter."""
-    found = summary(**MIXED)
-    times, solved = found.times.known("iterations")
+    result = summary(**MIXED)
+    times, solved = result.times.known("iterations")
     assert times.tolist() == [10, 30, 100, 100]
     assert solved.tolist() == [True, True, False, False]
     expected = statistics.restricted_means(times, solved, until=100)
-    assert (found.time_to_success_mean, found.time_to_success_until) == (60.0, 100.0)
-    assert [found.time_to_success_interval] == intervals(expected.interval)
+    assert (result.time_to_success_mean, result.time_to_success_until) == (60.0, 100.0)
+    assert [result.time_to_success_interval] == intervals(expected.interval)
 
 
 def test_seconds_until_solved_are_a_share_of_the_training():
     """Seconds grow with iterations: solved at 10 of 100 iterations, a tenth of the seconds."""
-    found = summary(**MIXED)
-    seconds, _ = found.times.known("seconds")
+    result = summary(**MIXED)
+    seconds, _ = result.times.known("seconds")
     assert seconds.tolist() == pytest.approx([5.0, 18.0, 50.0, 20.0])
-    assert found.solved_at_s_mean == pytest.approx(11.5)
-    assert found.solved_at_s_median == pytest.approx(11.5)
-    assert [found.solved_at_s_interval] == intervals(statistics.gamma_mean_intervals([5.0, 18.0]))
-    assert found.training_s_mean == pytest.approx(41.0)
+    assert result.solved_at_s_mean == pytest.approx(11.5)
+    assert result.solved_at_s_median == pytest.approx(11.5)
+    assert [result.solved_at_s_interval] == intervals(statistics.gamma_mean_intervals([5.0, 18.0]))
+    assert result.training_s_mean == pytest.approx(41.0)
 
 
 def test_a_trial_stopped_without_success_is_watched_to_the_end():
     """What `stop: when_decided` ended can't succeed any more: it isn't one that might have a moment later."""
-    found = summary(
+    result = summary(
         outcome=["solved", "unsolved"],
         solved_at_iteration=[4000.0, None],
         sparsity_error=[0.1, None],
         trained_iterations=[5000.0, 1000.0],
         stopped_early=[False, True],
     )
-    assert found.times.known("iterations")[0].tolist() == [4000, 5000]
-    assert found.time_to_success_mean == 4500
+    assert result.times.known("iterations")[0].tolist() == [4000, 5000]
+    assert result.time_to_success_mean == 4500
 
 
 def test_the_protocols_iterations_are_what_a_trial_runs_to():
     """Where a table says the protocol's iterations, a diverged trial is watched so long, an unsolved one to its end."""
-    found = summary(**MIXED, iterations=[200] * 6)
-    assert found.times.known("iterations")[0].tolist() == [10, 30, 100, 200]
-    assert (found.time_to_success_until, found.ended_early) == (200, 1)
+    result = summary(**MIXED, iterations=[200] * 6)
+    assert result.times.known("iterations")[0].tolist() == [10, 30, 100, 200]
+    assert (result.time_to_success_until, result.ended_early) == (200, 1)
 
 
 def models(*ends: list[float], **columns: list[object]) -> pa.Table:
@@ -96,19 +96,19 @@ def models(*ends: list[float], **columns: list[object]) -> pa.Table:
 
 def test_what_rows_were_meant_to_run_to_is_that_of_the_shorter_of_two():
     """A row that ran longer than the other of its question is restricted to what both were given."""
-    found = aggregate_by(models([100.0], [300.0]), ["model"])
-    assert [s.time_to_success_until for s in found] == [100, 100]
-    assert [s.time_to_success_mean for s in found] == [60.0, 60.0]
-    assert [s.ended_early for s in found] == [0, 0]
+    summaries = aggregate_by(models([100.0], [300.0]), ["model"])
+    assert [s.time_to_success_until for s in summaries] == [100, 100]
+    assert [s.time_to_success_mean for s in summaries] == [60.0, 60.0]
+    assert [s.ended_early for s in summaries] == [0, 0]
 
 
 def test_a_trial_that_ended_early_is_censored_and_changes_nothing_for_others():
     """One trial of nine evaluations sets the measure for no row; it counts as censored in its own."""
     whole = [[100_000.0] * 3] * 4
     plain = aggregate_by(models(*whole), ["model"])
-    found = aggregate_by(models([100_000.0, 100_000.0, 8000.0], *whole[1:]), ["model"])
-    assert found[1:] == plain[1:]
-    short = found[0]
+    summaries = aggregate_by(models([100_000.0, 100_000.0, 8000.0], *whole[1:]), ["model"])
+    assert summaries[1:] == plain[1:]
+    short = summaries[0]
     assert (short.time_to_success_until, short.ended_early) == (100_000, 1)
     times, solved = [20.0, 100_000.0, 100_000.0, 8000.0], [True, False, False, False]
     expected = statistics.restricted_means(times, solved, until=100_000)
@@ -120,16 +120,16 @@ def test_a_row_of_short_trials_alone_has_no_mean():
     """A row of which no trial was watched as long as its question's others has no mean, and all others have theirs."""
     whole = [[100_000.0] * 3] * 4
     plain = aggregate_by(models(*whole), ["model"])
-    found = aggregate_by(models(*whole[1:], [8000.0]), ["model"])
-    assert found[:3] == plain[:3]
-    assert (found[3].time_to_success_mean, found[3].time_to_success_interval) == (None, None)
-    assert (found[3].time_to_success_until, found[3].ended_early) == (100_000, 1)
+    summaries = aggregate_by(models(*whole[1:], [8000.0]), ["model"])
+    assert summaries[:3] == plain[:3]
+    assert (summaries[3].time_to_success_mean, summaries[3].time_to_success_interval) == (None, None)
+    assert (summaries[3].time_to_success_until, summaries[3].ended_early) == (100_000, 1)
 
 
 def test_one_row_that_ran_on_changes_nothing_for_others():
     """A row of which a trial ran ten times as long sets no measure either."""
-    found = aggregate_by(models(*[[100.0] * 2] * 4, [100.0, 1000.0]), ["model"])
-    assert [s.time_to_success_until for s in found] == [100] * 5
+    summaries = aggregate_by(models(*[[100.0] * 2] * 4, [100.0, 1000.0]), ["model"])
+    assert [s.time_to_success_until for s in summaries] == [100] * 5
 
 
 def test_training_that_ends_with_success_is_no_end_to_others():
@@ -140,9 +140,9 @@ def test_training_that_ends_with_success_is_no_end_to_others():
         trained_iterations=[10.0, 20.0, 30.0, 100.0],
         model=["A", "A", "B", "B"],
     )
-    found = aggregate_by(table, ["model"])
-    assert [s.time_to_success_until for s in found] == [100, 100]
-    assert [s.time_to_success_mean for s in found] == [15.0, 65.0]
+    summaries = aggregate_by(table, ["model"])
+    assert [s.time_to_success_until for s in summaries] == [100, 100]
+    assert [s.time_to_success_mean for s in summaries] == [15.0, 65.0]
     all_solved = aggregate_by(table.slice(0, 3), ["model"])
     assert [s.time_to_success_until for s in all_solved] == [30, 30]
 
@@ -151,49 +151,49 @@ def test_each_question_has_its_own_end():
     """Rows of another task, or of another of swept protocols, are restricted to their own iterations."""
     table = models([100.0], [300.0], [300.0])
     tasks = table.append_column("task", pa.array(["x"] * 2 + ["y"] * 4))
-    found = aggregate_by(tasks, ["task", "model"])
-    assert [s.time_to_success_until for s in found] == [100, 300, 300]
+    summaries = aggregate_by(tasks, ["task", "model"])
+    assert [s.time_to_success_until for s in summaries] == [100, 300, 300]
     swept = table.append_column("iterations", pa.array([100] * 2 + [300] * 4))
-    found = aggregate_by(swept, ["model", "iterations"])
-    assert [s.time_to_success_until for s in found] == [100, 300, 300]
+    summaries = aggregate_by(swept, ["model", "iterations"])
+    assert [s.time_to_success_until for s in summaries] == [100, 300, 300]
 
 
 def test_the_least_planned_of_a_question_is_its_end():
     """Where the table says what was planned, the least of a question counts, whatever trials came to."""
     table = models([50.0], [300.0], [300.0]).append_column("iterations", pa.array([100] * 2 + [300] * 4))
-    found = aggregate_by(table, ["model"])
-    assert [s.time_to_success_until for s in found] == [100] * 3
-    assert [s.ended_early for s in found] == [1, 0, 0]
+    summaries = aggregate_by(table, ["model"])
+    assert [s.time_to_success_until for s in summaries] == [100] * 3
+    assert [s.ended_early for s in summaries] == [1, 0, 0]
 
 
 def test_rows_whose_iterations_nobody_knows_leave_the_others_theirs():
     """A file without last iterations among others has no restricted mean, and takes nobody else's."""
     table = models([100.0], [100.0])
     unknown = table.slice(0, 2).drop_columns("trained_iterations").append_column("trained_iterations", pa.nulls(2))
-    found = aggregate_by(pa.concat_tables([unknown, table.slice(2)], promote_options="permissive"), ["model"])
-    assert found[0].time_to_success_mean is None
-    assert found[1].time_to_success_mean == 60
+    summaries = aggregate_by(pa.concat_tables([unknown, table.slice(2)], promote_options="permissive"), ["model"])
+    assert summaries[0].time_to_success_mean is None
+    assert summaries[1].time_to_success_mean == 60
 
 
 @pytest.mark.parametrize("missing", ["trained_iterations", "training_s"])
 def test_what_nobody_measured_is_none(missing):
     """Without last iterations there is no survival, without seconds no seconds, and nothing else changes."""
-    found = summary(**{**MIXED, missing: [None] * 6})
+    result = summary(**{**MIXED, missing: [None] * 6})
     whole = summary(**MIXED)
-    assert found.solved_at_mean == whole.solved_at_mean
-    assert found.solved_at_s_mean is None
-    assert found.times.known("seconds") is None
-    assert (found.time_to_success_mean is None) == (missing == "trained_iterations")
+    assert result.solved_at_mean == whole.solved_at_mean
+    assert result.solved_at_s_mean is None
+    assert result.times.known("seconds") is None
+    assert (result.time_to_success_mean is None) == (missing == "trained_iterations")
 
 
 def test_a_zero_among_times_is_a_time():
     """Solved at the first evaluation, before any update: a mean and a survival, no gamma interval."""
-    found = summary(
+    result = summary(
         outcome=["solved", "solved"],
         solved_at_iteration=[0.0, 10.0],
         sparsity_error=[0.1, 0.2],
         trained_iterations=[10.0, 10.0],
         training_s=[1.0, 1.0],
     )
-    assert (found.solved_at_mean, found.solved_at_interval) == (5.0, None)
-    assert (found.time_to_success_mean, found.solved_at_s_mean) == (5.0, 0.5)
+    assert (result.solved_at_mean, result.solved_at_interval) == (5.0, None)
+    assert (result.time_to_success_mean, result.solved_at_s_mean) == (5.0, 0.5)

@@ -15,7 +15,7 @@ from study.search import Searching
 from study.spec import Spec, parse_spec
 
 SPEC = """
-study: sought
+study: made
 task: {name: simple}
 models: [NMU]
 fixed: {hidden_size: 3}
@@ -33,20 +33,20 @@ def spec_of(text: str = SPEC, **search: Any) -> Spec:
     """Parse a search, with some of its table's values replaced."""
     spec = parse_spec(text, source="test")
     assert spec.search is not None
-    given = dict(spec.search.explicit) | search
-    table = ", ".join(f"{k}: {list(v) if isinstance(v, tuple) else v}" for k, v in given.items())
+    settings = dict(spec.search.explicit) | search
+    table = ", ".join(f"{k}: {list(v) if isinstance(v, tuple) else v}" for k, v in settings.items())
     before, _, _ = text.partition("search: {")
     return parse_spec(f"{before}search: {{{table}}}\n".replace("'", ""), source="test")
 
 
 def true_rate(trial: Trial) -> float:
-    """Make the cell's success rate: best at a strength of 1."""
+    """Return the success rate of a trial's cell: best at a strength of 1."""
     strength = trial.cell.sparsity_strength or 0.01
     return 0.95 * math.exp(-(math.log10(strength) ** 2))
 
 
 def trained(trial: Trial) -> Result:
-    """Make a trial's result, the same whenever it is asked for."""
+    """Return a trial's result, always the same."""
     luck = np.random.default_rng([int(trial.id, 16) % 2**32, trial.seed]).random()
     if luck < true_rate(trial):
         return Result(
@@ -59,8 +59,8 @@ def trained(trial: Trial) -> Result:
     return Result(trial=trial, outcome=Outcome.UNSOLVED, iterations=20000)
 
 
-class Kept:
-    """A study's part of a store, in memory; counts what is trained."""
+class MemoryFolder:
+    """A study's folder in memory, which lists the trials that were trained."""
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
@@ -80,7 +80,7 @@ class Kept:
         return results_table(list(self.results.values()))
 
     def train(self, plan: Plan, most: int | None = None) -> int:
-        """Train what is pending of a plan, so many trials at most."""
+        """Train the pending trials of a plan, at most so many."""
         pending = [trial for trial in plan.trials if trial.id not in self.results][:most]
         for trial in pending:
             self.results[trial.id] = trained(trial)
@@ -89,17 +89,16 @@ class Kept:
 
 
 def search(
-    spec: Spec, kept: Kept, *, most_steps: int | None = None, killed: bool = False, chunk: int | None = None
+    spec: Spec, folder: MemoryFolder, *, most_steps: int | None = None, killed: bool = False, chunk: int | None = None
 ) -> Plan:
-    """Search until nothing is asked for; killed, with another process after each step."""
+    """Search until no trial is pending; if killed, with another process after each step."""
     searching, plan = Searching(None), make_plan(spec)
     step = 0
     while most_steps is None or step < most_steps:
         step += 1
         if killed:
             searching, plan = Searching(None), make_plan(spec)
-        grown = searching(plan, kept, lambda sentence: None)
-        plan = grown
-        if not kept.train(plan, chunk):
+        plan = searching(plan, folder, lambda sentence: None)
+        if not folder.train(plan, chunk):
             return plan
     return plan

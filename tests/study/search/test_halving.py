@@ -1,4 +1,4 @@
-"""Seeds are earned: rungs, costs, and who goes on."""
+"""Seeds are earned: rungs, costs, and which candidates go on."""
 
 from __future__ import annotations
 
@@ -47,23 +47,23 @@ def test_what_is_affordable_costs_no_more_than_there_is(trials, most):
 def test_the_trials_of_a_round_are_its_cost():
     """Comparing costs what was computed in advance, whatever comes of it."""
     search = table()
-    found = compare(search, 40, CELLS, lambda cell, n: (cell.learning_rate * n,))
-    assert sum(found.seeds) == cost(search, 40, 12)
-    assert sorted(found.seeds) == [5] * 8 + [15] * 2 + [40] * 2
-    assert found.values is not None
+    comparison = compare(search, 40, CELLS, lambda cell, n: (cell.learning_rate * n,))
+    assert sum(comparison.seeds) == cost(search, 40, 12)
+    assert sorted(comparison.seeds) == [5] * 8 + [15] * 2 + [40] * 2
+    assert comparison.values is not None
 
 
 def test_pending_candidates_are_waited_for():
-    """While a result is pending nobody goes on, and what is asked for is the first seeds of all."""
-    found = compare(table(), 40, CELLS, lambda cell, n: None if cell is CELLS[3] else (0.5,))
-    assert found.values is None
-    assert found.seeds == (5,) * 12
+    """While a result is pending no candidate goes on, and only the first seeds of all are planned."""
+    comparison = compare(table(), 40, CELLS, lambda cell, n: None if cell is CELLS[3] else (0.5,))
+    assert comparison.values is None
+    assert comparison.seeds == (5,) * 12
 
 
 def test_the_best_go_on():
     """Those that go on are the best, and of equals those suggested first."""
-    found = compare(table(), 40, CELLS, lambda cell, n: (cell.learning_rate,))
-    assert [i for i, n in enumerate(found.seeds) if n > 5] == [8, 9, 10, 11]
+    comparison = compare(table(), 40, CELLS, lambda cell, n: (cell.learning_rate,))
+    assert [i for i, n in enumerate(comparison.seeds) if n > 5] == [8, 9, 10, 11]
     equal = compare(table(), 40, CELLS, lambda cell, n: (0.5,))
     assert [i for i, n in enumerate(equal.seeds) if n > 5] == [0, 1, 2, 3]
 

@@ -1,4 +1,4 @@
-"""What candidates are worth, and which of them nothing beats."""
+"""The values of candidates, and which of them no other beats."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ NEVER = {"outcome": Outcome.UNSOLVED}
 
 
 def solved(at, error=1e-6):
-    """Say what a solved trial came to."""
+    """Return a solved trial's result."""
     return {"outcome": Outcome.SOLVED, "solved_at_iteration": at, "sparsity_error": error}
 
 
 def results(trials, cell=CELL):
-    """Make a table of trials by what they came to."""
+    """Make a table of trials from their results."""
     made = [Result(trial=Trial(cell, i), iterations=cell.iterations, **of) for i, of in enumerate(trials)]
     return results_table(made)
 
 
 def worth(trials):
-    """Judge trials by each objective."""
-    known = [trial for trial in trials if trial["outcome"] is Outcome.SOLVED]
-    columns = ([trial[name] for trial in known] for name in MEASURED)
+    """Compute the value of trials by each objective."""
+    solved_trials = [trial for trial in trials if trial["outcome"] is Outcome.SOLVED]
+    columns = ([trial[name] for trial in solved_trials] for name in MEASURED)
     sample = Sample(len(trials), *(np.array(column, dtype=float) for column in columns))
     return dict(zip(NAMES, value_of(sample, NAMES, MOST), strict=True))
 
 
 def worth_in_a_search(trials, cell=CELL):
-    """Judge them as a search does, by its results."""
+    """Compute it as a search does, from a table of results."""
     value = Evidence(results(trials, cell)).value(cell, range(len(trials)), NAMES, MOST)
     return dict(zip(NAMES, value, strict=True))
 
 
 def no_worse(trials, than):
-    """Say for each objective whether some trials are worth no less than others, but for rounding."""
+    """Return for each objective whether some trials are worth no less than others, apart from rounding."""
     here, there = worth(trials), worth(than)
     losses = {name: (OBJECTIVES[name].loss(here[name]), OBJECTIVES[name].loss(there[name])) for name in NAMES}
     return {name: a <= b + 1e-12 * abs(b) for name, (a, b) in losses.items()}
@@ -88,8 +88,8 @@ def test_more_seeds_of_the_same_are_never_worth_less(trials, times):
 @given(TRIALS)
 def test_one_more_that_is_as_good_as_any_is_never_worth_less(trials):
     """A trial more that is solved as early as any, with as little error, never ranks its candidate lower."""
-    known = [trial for trial in trials if trial["outcome"] is Outcome.SOLVED]
-    best = {name: min([trial[name] for trial in known], default=0) for name in MEASURED}
+    solved_trials = [trial for trial in trials if trial["outcome"] is Outcome.SOLVED]
+    best = {name: min([trial[name] for trial in solved_trials], default=0) for name in MEASURED}
     assert no_worse([*trials, {"outcome": Outcome.SOLVED} | best], trials) == EACH
 
 
@@ -132,12 +132,12 @@ def test_the_success_rate_is_wilsons_lower_end(successes, failures):
 
 def test_values_are_the_worse_ends_of_intervals():
     """Times and errors are upper ends: above the estimates themselves, with what was not solved at the worst."""
-    found = worth([solved(1000 * (i + 1), 1e-5 * (i + 1)) for i in range(10)] + [NEVER] * 2)
+    values = worth([solved(1000 * (i + 1), 1e-5 * (i + 1)) for i in range(10)] + [NEVER] * 2)
     times = np.array([1000 * (i + 1) for i in range(10)] + [MOST] * 2)
     errors = np.array([1e-5 * (i + 1) for i in range(10)] + [0.5] * 2)
-    assert np.exp(np.log(times).mean()) < found["solved_at"] < found["time_to_success"] < MOST
-    assert times.mean() < found["time_to_success"]
-    assert np.exp(np.log(errors).mean()) < found["sparsity_error"] < 0.5
+    assert np.exp(np.log(times).mean()) < values["solved_at"] < values["time_to_success"] < MOST
+    assert times.mean() < values["time_to_success"]
+    assert np.exp(np.log(errors).mean()) < values["sparsity_error"] < 0.5
 
 
 @pytest.mark.parametrize("outcome", [Outcome.UNSOLVED, Outcome.DIVERGED, Outcome.FAILED, None])
@@ -186,8 +186,8 @@ def test_the_front_is_what_nothing_beats(pairs):
 
 @given(st.lists(st.integers(), unique=True, min_size=1, max_size=30), st.integers(1, 30))
 def test_a_spread_keeps_the_ends(some, most):
-    """Of a front so many are taken, the ends among them."""
-    taken = spread(some, most)
-    assert len(taken) == min(len(some), most)
-    assert taken[0] == some[0]
-    assert most == 1 or taken[-1] == some[-1]
+    """At most so many of a front are selected, its ends among them."""
+    selection = spread(some, most)
+    assert len(selection) == min(len(some), most)
+    assert selection[0] == some[0]
+    assert most == 1 or selection[-1] == some[-1]

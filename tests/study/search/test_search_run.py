@@ -23,10 +23,10 @@ from study.store import Store
 from tests.commands import DEADLINE_S, PACK_HEARD, STUDY, Process, Start, blow, starting
 from tests.servers import Postgres, postgres_programs
 
-# Warnings of MLflow and of Optuna's dashboard are theirs to mend.
+# Warnings of MLflow and of Optuna's dashboard are theirs to fix.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-NAME = "sought"
+NAME = "search"
 SPEC = f"""
 study: {NAME}
 question: Does the search work?
@@ -45,20 +45,20 @@ search: {{objective: success_rate, trials: 60, candidates: 4, first_seeds: 2, co
 
 @pytest.fixture
 def search(tmp_path: Path) -> Iterator[Start]:
-    """Give what starts `study search` of a file, on a store of its own."""
+    """Return a function that starts `study search` of a file, on a store of its own."""
     with starting(tmp_path) as start:
 
         def start_search(*more: str, text: str = SPEC, store: str = "studies", **set_: str) -> Process:
-            (tmp_path / "sought.yaml").write_text(text)
-            return start("search", "sought.yaml", "--store", store, "--tracking-uri", "off", *more, **set_)
+            (tmp_path / "search.yaml").write_text(text)
+            return start("search", "search.yaml", "--store", store, "--tracking-uri", "off", *more, **set_)
 
         yield start_search
 
 
 def ended(process: Process) -> str:
-    told, _ = process.communicate(timeout=DEADLINE_S)
-    assert process.returncode == 0, told
-    return told
+    output, _ = process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == 0, output
+    return output
 
 
 @contextmanager
@@ -72,13 +72,13 @@ def opened(uri: str) -> Iterator[optuna.storages.RDBStorage]:
 
 
 def record_of(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / NAME / RECORD).read_bytes())
-    return found
+    record: dict[str, Any] = json.loads((folder / NAME / RECORD).read_bytes())
+    return record
 
 
 def report_of(root: Path) -> list[Any]:
-    found = load_results(NAME, root)
-    return [*found.summaries, found.headline]
+    results = load_results(NAME, root)
+    return [*results.summaries, results.headline]
 
 
 @pytest.mark.slow
@@ -88,33 +88,33 @@ def test_killed_or_spread_over_workers_it_finds_the_same(search, tmp_path):
     whole = record_of(tmp_path / "whole")
 
     driver = search("--cpus", "2", **blow(tmp_path / "struck", PACK_HEARD, signal.SIGKILL))
-    told, _ = driver.communicate(timeout=DEADLINE_S)
-    assert driver.returncode == -signal.SIGKILL, told
+    output, _ = driver.communicate(timeout=DEADLINE_S)
+    assert driver.returncode == -signal.SIGKILL, output
     begun = record_of(tmp_path / "studies")
     assert begun["candidates"] == whole["candidates"][: len(begun["candidates"])] or not all(
         one["values"] for one in begun["candidates"]
     )
 
     ended(search("--cpus", "2"))
-    found = record_of(tmp_path / "studies")
-    assert [one["params"] for one in found["candidates"]] == [one["params"] for one in whole["candidates"]]
-    assert found["winners"] == whole["winners"]
+    record = record_of(tmp_path / "studies")
+    assert [one["params"] for one in record["candidates"]] == [one["params"] for one in whole["candidates"]]
+    assert record["winners"] == whole["winners"]
     table = Store(tmp_path / "studies").study(NAME).read_results()
     assert len(set(table["trial_id"].to_pylist())) == table.num_rows
 
 
 def test_run_again_it_trains_nothing(search, tmp_path):
     """A search that is over asks for nothing more, and reports the same; so does one of another name, by its trials."""
-    told = ended(search("--local"))
-    assert "confirmed with fresh seeds" in told
+    output = ended(search("--local"))
+    assert "confirmed with fresh seeds" in output
     files = {path: path.stat().st_mtime_ns for path in (tmp_path / "studies" / NAME / "results").iterdir()}
     first = report_of(tmp_path / "studies")
     ended(search("--local"))
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "studies" / NAME / "results").iterdir()} == files
     assert report_of(tmp_path / "studies") == first
 
-    told = ended(search("--local", text=SPEC.replace(f"study: {NAME}", "study: other")))
-    assert "trials are done already in other studies of this store" in told
+    output = ended(search("--local", text=SPEC.replace(f"study: {NAME}", "study: other")))
+    assert "trials are done already in other studies of this store" in output
     other = Store(tmp_path / "studies").study("other")
     assert not [one for one in other.pack_ids() if not one.startswith("adopted-")]
     page = (tmp_path / "studies" / "other" / "report" / "report.html").read_text()
@@ -143,8 +143,8 @@ def test_optuna_and_its_dashboard_open_the_storage(search, tmp_path):
 @pytest.mark.slow
 def test_a_storage_that_is_away_costs_the_search_nothing(search, tmp_path):
     """With its database out of reach, the search finds what it finds, says so, and a later run writes it all."""
-    told = ended(search("--local", "--optuna-storage", f"sqlite:///{tmp_path}/missing/optuna.db"))
-    assert "nothing was written for Optuna's dashboard, and the search goes on" in " ".join(told.split())
+    output = ended(search("--local", "--optuna-storage", f"sqlite:///{tmp_path}/missing/optuna.db"))
+    assert "nothing was written for Optuna's dashboard, and the search goes on" in " ".join(output.split())
     (tmp_path / "missing").mkdir()
     ended(search("--local", "--optuna-storage", f"sqlite:///{tmp_path}/missing/optuna.db"))
     with opened(f"sqlite:///{tmp_path}/missing/optuna.db") as storage:
@@ -165,10 +165,10 @@ def test_a_search_is_written_to_postgresql(search, monkeypatch):
         try:
             monkeypatch.setenv("PGPASSFILE", str(server.password_file))
             database = server.database("optuna")
-            told = ended(search("--local", "--optuna-storage", database.replace("+psycopg", "")))
+            output = ended(search("--local", "--optuna-storage", database.replace("+psycopg", "")))
             with opened(database) as storage:
                 study = optuna.load_study(study_name=NAME, storage=storage)
-                assert study.best_trial.number in range(len(study.trials)), told
+                assert study.best_trial.number in range(len(study.trials)), output
         finally:
             server.stop()
 
@@ -177,9 +177,9 @@ def test_a_study_without_ranges_is_no_search(search):
     """`study search` of a file that has nothing to choose says what is missing."""
     text = SPEC[: SPEC.index("ranges:")] + "seeds: 3\n"
     process = search("--local", text=text)
-    told, _ = process.communicate(timeout=DEADLINE_S)
+    output, _ = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 2
-    assert "nothing to search for" in told
+    assert "nothing to search for" in output
 
 
 @pytest.mark.parametrize(
@@ -223,10 +223,10 @@ def test_a_study_without_ranges_is_no_search(search):
     ],
 )
 def test_bad_ranges_are_refused_at_the_door(old, new, message):
-    """A range or a search that can't be is told with its place, what was given and what must hold."""
+    """An impossible range or search is refused with its place, what was given and what must hold."""
     assert old in SPEC
     with pytest.raises(Exception, match="mistake") as caught:
-        parse_spec(SPEC.replace(old, new), source="sought.yaml")
+        parse_spec(SPEC.replace(old, new), source="search.yaml")
     assert message in str(caught.value)
     assert "line " in str(caught.value)
 
@@ -236,16 +236,16 @@ def test_what_is_never_possible_is_refused(search):
     text = SPEC.replace("sparsity_strength: 0", "sparsity_strength: 1")
     never = "ranges:\n  sparsity_start: {low: 50, high: 60}\n  sparsity_end: {low: 10, high: 50}"
     with pytest.raises(Exception, match="sparsity_start < sparsity_end must hold"):
-        parse_spec(text.replace("ranges:", never), source="sought.yaml")
+        parse_spec(text.replace("ranges:", never), source="search.yaml")
     some = "ranges:\n  sparsity_start: {low: 0, high: 60}\n  sparsity_end: {low: 10, high: 50}"
-    assert parse_spec(text.replace("ranges:", some), source="sought.yaml").search is not None
+    assert parse_spec(text.replace("ranges:", some), source="search.yaml").search is not None
 
 
 def test_the_plan_of_a_search_says_what_it_takes(tmp_path):
-    """`study plan` tells rounds, rungs, the confirmation, and a time; it writes nothing."""
-    (tmp_path / "sought.yaml").write_text(SPEC)
-    told = subprocess.run(
-        [*STUDY, "plan", "sought.yaml"],
+    """`study plan` prints rounds, rungs, the confirmation and a time; it writes nothing."""
+    (tmp_path / "search.yaml").write_text(SPEC)
+    output = subprocess.run(
+        [*STUDY, "plan", "search.yaml"],
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -253,7 +253,7 @@ def test_the_plan_of_a_search_says_what_it_takes(tmp_path):
         timeout=DEADLINE_S,
         env=os.environ | {"COLUMNS": "200"},
     ).stdout
-    assert "rounds of 4 candidates with 2, 6 seeds, 16 trials a round" in told
-    assert "then 5 fresh seeds for each candidate of the front" in told
-    assert "by a calibration of a second a shape" in told
-    assert list(tmp_path.iterdir()) == [tmp_path / "sought.yaml"]
+    assert "rounds of 4 candidates with 2, 6 seeds, 16 trials a round" in output
+    assert "then 5 fresh seeds for each candidate of the front" in output
+    assert "by a calibration of a second a shape" in output
+    assert list(tmp_path.iterdir()) == [tmp_path / "search.yaml"]

@@ -1,4 +1,4 @@
-"""Laws of a search: repeatable, resumable at any moment, within its budget, confirmed by what it hasn't seen."""
+"""Laws of a search: repeatable, resumable at any moment, within its budget, confirmed with seeds it hasn't used."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from study.search.record import NAME
 from study.search.searching import _MOST_SUGGESTIONS, search_id
 from study.search.space import Space
 from study.spec import parse_spec
-from tests.study.search.made import SPEC, Kept, search, spec_of, true_rate
+from tests.study.search.made import SPEC, MemoryFolder, search, spec_of, true_rate
 
 
 @pytest.fixture
-def kept() -> Kept:
-    """Give a store without anything."""
-    return Kept()
+def folder() -> MemoryFolder:
+    """Return an empty folder."""
+    return MemoryFolder()
 
 
-def confirmed(spec, kept):
+def confirmed(spec, folder):
     """Summarise the candidates that were confirmed, by their fresh seeds alone, as a report does."""
-    plan = reported_plan(make_plan(spec), read_record(spec, kept))
-    results = [result for result in kept.results.values() if result.trial in set(plan.trials)]
+    plan = reported_plan(make_plan(spec), read_record(spec, folder))
+    results = [result for result in folder.results.values() if result.trial in set(plan.trials)]
     return aggregate(results_table(results), planned={cell: len(plan.seeds(cell)) for cell in plan.cells})
 
 
@@ -41,7 +41,7 @@ SAMPLERS = ["TPE", "NSGA-II", "CMA-ES", "random"]
 def test_killed_at_any_moment_it_comes_to_the_same(sampler):
     """A search whose process dies after every few trials suggests, trains and finds what an undisturbed one does."""
     spec = spec_of(sampler=sampler)
-    whole, broken = Kept(), Kept()
+    whole, broken = MemoryFolder(), MemoryFolder()
     search(spec, whole)
     search(spec, broken, killed=True, chunk=17)
     assert json.loads(broken.files[NAME]) == json.loads(whole.files[NAME])
@@ -52,37 +52,37 @@ def test_killed_at_any_moment_it_comes_to_the_same(sampler):
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_it_keeps_to_its_budget_and_spends_it(sampler):
     """The candidates take as many trials as they may, or too few less for one more; fresh seeds come on top."""
-    spec, kept = spec_of(sampler=sampler), Kept()
-    search(spec, kept)
-    record = read_record(spec, kept)
+    spec, folder = spec_of(sampler=sampler), MemoryFolder()
+    search(spec, folder)
+    record = read_record(spec, folder)
     assert record is not None
     assert record.winners
     spent = sum(candidate.seeds for candidate in record.valued)
     assert 300 - 20 < spent <= 300
-    assert len(kept.results) == spent + 50 * len(record.winners)
+    assert len(folder.results) == spent + 50 * len(record.winners)
 
 
-def test_candidates_earn_seeds_by_their_success(kept):
+def test_candidates_earn_seeds_by_their_success(folder):
     """Of the candidates of a round a third go on with more seeds, and none that is left behind was worth more."""
     spec = spec_of()
-    search(spec, kept)
-    record, evidence = read_record(spec, kept), Evidence(kept.read_results())
+    search(spec, folder)
+    record, evidence = read_record(spec, folder), Evidence(folder.read_results())
     seeds = planned_seeds(spec).search
     for number in range(record.rounds):
-        some = [c for c in record.of_round(number) if c.values]
+        candidates = [c for c in record.of_round(number) if c.values]
         plan = plan_of(spec, record, evidence)
         cells = {cell.id: cell for cell in plan.cells}
-        first = {c.number: evidence.value(cells[c.cell_id], seeds[:3], ["success_rate"], 20_000) for c in some}
-        on = [c for c in some if c.seeds > 3]
-        assert len(on) == -(-len(some) // 3)
-        assert min(first[c.number] for c in on) >= max(first[c.number] for c in some if c.seeds == 3)
+        first = {c.number: evidence.value(cells[c.cell_id], seeds[:3], ["success_rate"], 20_000) for c in candidates}
+        promoted = [c for c in candidates if c.seeds > 3]
+        assert len(promoted) == -(-len(candidates) // 3)
+        assert min(first[c.number] for c in promoted) >= max(first[c.number] for c in candidates if c.seeds == 3)
 
 
-def test_only_fresh_seeds_count(kept):
+def test_only_fresh_seeds_count(folder):
     """What is reported of the winner is of seeds that no candidate has had."""
     spec = spec_of()
-    plan = search(spec, kept)
-    record, summaries = read_record(spec, kept), confirmed(spec, kept)
+    plan = search(spec, folder)
+    record, summaries = read_record(spec, folder), confirmed(spec, folder)
     assert [summary.seeds for summary in summaries] == [50] * len(record.winners)
     fresh = set(planned_seeds(spec).fresh)
     winners = {summary.cell_id for summary in summaries}
@@ -91,59 +91,59 @@ def test_only_fresh_seeds_count(kept):
     assert not fresh & set(planned_seeds(spec).search)
 
 
-def test_it_finds_what_is_there(kept):
+def test_it_finds_what_is_there(folder):
     """With 300 trials the success rate of what is found is near the best there is."""
     spec = spec_of()
-    search(spec, kept)
-    winner = confirmed(spec, kept)[0]
+    search(spec, folder)
+    winner = confirmed(spec, folder)[0]
     assert true_rate(Trial(winner.cell, 0)) > 0.85
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-def test_whatever_is_sought_is_found_with_few_seeds_at_first(kept, objective):
+def test_each_objective_is_met_with_few_seeds_at_first(folder, objective):
     """Where reliable candidates are better in every respect, a search for any of these finds one."""
     spec = spec_of(objective=objective, sampler="random", confirm_candidates=1)
-    search(spec, kept)
-    (winner,) = confirmed(spec, kept)
+    search(spec, folder)
+    (winner,) = confirmed(spec, folder)
     assert true_rate(Trial(winner.cell, 0)) > 0.8
 
 
 def test_the_seed_of_the_sampler_changes_what_is_tried():
     """Another seed suggests other candidates; the same seed the same ones."""
-    first, same, other = Kept(), Kept(), Kept()
-    for kept, seed in ((first, 0), (same, 0), (other, 1)):
-        search(spec_of(seed=seed), kept)
+    first, same, other = MemoryFolder(), MemoryFolder(), MemoryFolder()
+    for folder, seed in ((first, 0), (same, 0), (other, 1)):
+        search(spec_of(seed=seed), folder)
     assert first.files == same.files
     assert set(first.results).isdisjoint(set(other.results))
 
 
-def test_what_another_study_has_done_costs_nothing(kept):
+def test_what_another_study_has_done_costs_nothing(folder):
     """Results that are there already are used: the same search over them trains nothing."""
-    spec, again = spec_of(), Kept()
-    search(spec, kept)
-    again.results = dict(kept.results)
+    spec, again = spec_of(), MemoryFolder()
+    search(spec, folder)
+    again.results = dict(folder.results)
     search(spec, again)
     assert again.trained == []
-    assert again.files == kept.files
+    assert again.files == folder.files
 
 
-def test_a_small_space_is_exhausted_and_nothing_is_tried_twice(kept):
+def test_a_small_space_is_exhausted_and_nothing_is_tried_twice(folder):
     """Where there are six candidates in all, each is tried once, and the search ends before its budget does."""
     text = SPEC.replace("ranges:", "ranges:\n  batch_size: {choices: [16, 32]}\n  optimizer: {choices: [adam, sgd]}")
     text = "\n".join(line for line in text.splitlines() if "sparsity_" not in line)
     spec = spec_of(text, trials=5000)
-    search(spec, kept)
-    record = read_record(spec, kept)
+    search(spec, folder)
+    record = read_record(spec, folder)
     assert len({c.cell_id for c in record.candidates}) == len(record.valued) == 4
     assert record.winners
     assert len(record.candidates) <= 2 * 6 * _MOST_SUGGESTIONS
 
 
-def test_impossible_suggestions_cost_nothing(kept):
+def test_impossible_suggestions_cost_nothing(folder):
     """A schedule that would end before it starts is noted with its reason, and another is asked for."""
     spec = spec_of()
-    search(spec, kept)
-    record = read_record(spec, kept)
+    search(spec, folder)
+    record = read_record(spec, folder)
     impossible = [c for c in record.candidates if c.impossible is not None]
     assert impossible
     assert all(c.params["sparsity_start"] >= c.params["sparsity_end"] for c in impossible)
@@ -151,19 +151,19 @@ def test_impossible_suggestions_cost_nothing(kept):
     assert "sparsity_start < sparsity_end must hold" in impossible[0].impossible
 
 
-def test_a_failed_trial_holds_nothing_up(kept):
+def test_a_failed_trial_holds_nothing_up(folder):
     """A trial that crashes takes no part in its candidate's worth, and the search goes on."""
     spec, searching = spec_of(), Searching(None)
-    plan = searching(search(spec, kept, most_steps=0), kept, lambda sentence: None)
+    plan = searching(search(spec, folder, most_steps=0), folder, lambda sentence: None)
     for trial in plan.trials:
-        kept.results[trial.id] = Result(trial=trial, outcome=Outcome.FAILED, error="no room")
-    grown = searching(plan, kept, lambda sentence: None)
-    assert grown.trials_count > plan.trials_count
-    search(spec, kept)
-    assert read_record(spec, kept).winners
+        folder.results[trial.id] = Result(trial=trial, outcome=Outcome.FAILED, error="no room")
+    extended = searching(plan, folder, lambda sentence: None)
+    assert extended.trials_count > plan.trials_count
+    search(spec, folder)
+    assert read_record(spec, folder).winners
 
 
-class Away(Kept):
+class Away(MemoryFolder):
     """A store that takes a record at the second try only."""
 
     def __init__(self) -> None:
@@ -178,10 +178,10 @@ class Away(Kept):
 
 
 @pytest.mark.parametrize("sampler", ["TPE", "random"])
-def test_a_store_that_is_away_changes_nothing(kept, sampler):
+def test_a_store_that_is_away_changes_nothing(folder, sampler):
     """Where the record can't be written, what was suggested is suggested again, and nothing else."""
     spec, away = spec_of(sampler=sampler), Away()
-    search(spec, kept)
+    search(spec, folder)
     searching, plan = Searching(None), make_plan(spec)
     trained = 1
     while trained:
@@ -190,20 +190,20 @@ def test_a_store_that_is_away_changes_nothing(kept, sampler):
         except StoreAwayError:
             continue
         trained = away.train(plan)
-    assert away.files == kept.files
-    assert set(away.results) == set(kept.results)
+    assert away.files == folder.files
+    assert set(away.results) == set(folder.results)
 
 
-def test_a_greater_budget_goes_on(kept):
+def test_a_greater_budget_goes_on(folder):
     """With more trials the search goes on from what it has tried, and confirms what it finds then."""
-    search(spec_of(), kept)
-    before = read_record(spec_of(), kept)
+    search(spec_of(), folder)
+    before = read_record(spec_of(), folder)
     more = spec_of(trials=450)
-    search(more, kept)
-    after = read_record(more, kept)
+    search(more, folder)
+    after = read_record(more, folder)
     assert after.candidates[: len(before.candidates)] == before.candidates
     assert sum(c.seeds for c in after.valued) > 400
-    assert len(kept.trained) == len(set(kept.trained))
+    assert len(folder.trained) == len(set(folder.trained))
 
 
 @pytest.mark.parametrize(
@@ -216,49 +216,49 @@ def test_a_greater_budget_goes_on(kept):
     ],
     ids=["range", "fixed", "first seeds", "seeds"],
 )
-def test_another_search_of_the_same_name_is_refused(kept, text):
-    """A file that asks for another search than the stored one was is told so, and nothing of it is touched."""
-    search(spec_of(), kept, most_steps=2)
-    files = dict(kept.files)
+def test_another_search_of_the_same_name_is_refused(folder, text):
+    """A file that asks for another search than the stored one was is refused, and nothing stored is touched."""
+    search(spec_of(), folder, most_steps=2)
+    files = dict(folder.files)
     with pytest.raises(InputError, match="begun with other ranges"):
-        search(parse_spec(text, source="test"), kept)
-    assert kept.files == files
+        search(parse_spec(text, source="test"), folder)
+    assert folder.files == files
 
 
-def test_a_record_that_cannot_be_believed_is_named(kept):
+def test_a_damaged_record_is_named(folder):
     """A torn record is an error that says which file and what to do."""
-    search(spec_of(), kept, most_steps=2)
-    kept.files[NAME] = kept.files[NAME][:-20]
-    with pytest.raises(StoreError, match=r"search\.json can't be believed.*move it away"):
-        search(spec_of(), kept)
+    search(spec_of(), folder, most_steps=2)
+    folder.files[NAME] = folder.files[NAME][:-20]
+    with pytest.raises(StoreError, match=r"search\.json isn't a valid record.*move it away"):
+        search(spec_of(), folder)
 
 
-def test_a_record_of_an_older_version_gets_todays_values(kept):
+def test_a_record_of_an_older_version_gets_todays_values(folder):
     """Values of version 1 were other ends: by the same trials they become today's, and the search goes on from them."""
-    sought = {"objective": ("success_rate", "solved_at"), "sampler": "NSGA-II", "confirm_candidates": 1}
-    spec, more = (spec_of(**sought, trials=trials) for trials in (100, 150))
-    search(spec, kept)
-    today = read_record(spec, kept)
-    content = json.loads(kept.files[NAME]) | {"version": 1}
+    settings = {"objective": ("success_rate", "solved_at"), "sampler": "NSGA-II", "confirm_candidates": 1}
+    spec, more = (spec_of(**settings, trials=trials) for trials in (100, 150))
+    search(spec, folder)
+    today = read_record(spec, folder)
+    content = json.loads(folder.files[NAME]) | {"version": 1}
     for candidate in content["candidates"]:
         if candidate["values"] is not None:
             candidate["values"][1] = 20_000.0
-    kept.files[NAME] = json.dumps(content).encode()
-    assert read_record(spec, kept) == today
-    search(more, kept)
-    after = read_record(more, kept)
+    folder.files[NAME] = json.dumps(content).encode()
+    assert read_record(spec, folder) == today
+    search(more, folder)
+    after = read_record(more, folder)
     assert after.candidates[: len(today.candidates)] == today.candidates
     assert len(after.candidates) > len(today.candidates)
-    assert json.loads(kept.files[NAME])["version"] == 2
-    assert len(kept.trained) == len(set(kept.trained))
+    assert json.loads(folder.files[NAME])["version"] == 2
+    assert len(folder.trained) == len(set(folder.trained))
 
 
-def test_a_record_of_a_later_version_is_refused(kept):
+def test_a_record_of_a_later_version_is_refused(folder):
     """What a later program means by its values isn't known: the error says which versions this one reads."""
-    search(spec_of(), kept, most_steps=2)
-    kept.files[NAME] = json.dumps(json.loads(kept.files[NAME]) | {"version": 3}).encode()
+    search(spec_of(), folder, most_steps=2)
+    folder.files[NAME] = json.dumps(json.loads(folder.files[NAME]) | {"version": 3}).encode()
     with pytest.raises(InputError, match="has version 3, but this package reads up to 2"):
-        search(spec_of(), kept)
+        search(spec_of(), folder)
 
 
 def test_the_longest_cell_of_a_search_is_the_measure():
@@ -271,28 +271,28 @@ def test_the_longest_cell_of_a_search_is_the_measure():
     assert longest == [20_000, 30_000]
 
 
-def test_what_another_version_suggested_is_gone_on_from(kept):
+def test_a_search_continues_from_another_versions_suggestions(folder):
     """Where the sampler suggests otherwise than recorded, the search says so, keeps what was tried, and goes on."""
     spec = spec_of()
-    search(spec_of(seed=1), kept, most_steps=5)  # stands for another version: other suggestions
-    content = json.loads(kept.files[NAME]) | {"asked": search_id(spec), "sampler": "TPE, Optuna 4.0"}
-    kept.files[NAME] = json.dumps(content).encode()
-    before, told = read_record(spec, kept), list[str]()
+    search(spec_of(seed=1), folder, most_steps=5)  # stands for another version: other suggestions
+    content = json.loads(folder.files[NAME]) | {"asked": search_id(spec), "sampler": "TPE, Optuna 4.0"}
+    folder.files[NAME] = json.dumps(content).encode()
+    before, notices = read_record(spec, folder), list[str]()
     assert before.rounds > 1
-    Searching(None)(make_plan(spec), kept, told.append)
-    assert any("begun by TPE, Optuna 4.0" in sentence for sentence in told)
-    search(spec, kept)
-    after = read_record(spec, kept)
+    Searching(None)(make_plan(spec), folder, notices.append)
+    assert any("begun by TPE, Optuna 4.0" in notice for notice in notices)
+    search(spec, folder)
+    after = read_record(spec, folder)
     assert [c.params for c in after.candidates[: len(before.candidates)]] == [c.params for c in before.candidates]
     assert after.winners
-    assert len(kept.trained) == len(set(kept.trained))
+    assert len(folder.trained) == len(set(folder.trained))
 
 
-def test_several_objectives_make_a_front(kept):
+def test_several_objectives_make_a_front(folder):
     """Of two objectives, nothing on the front is beaten in both, and several of it are confirmed."""
     spec = spec_of(objective=("success_rate", "time_to_success"), sampler="NSGA-II", confirm_candidates=3)
-    search(spec, kept)
-    record = read_record(spec, kept)
+    search(spec, folder)
+    record = read_record(spec, folder)
     findings = search_findings(spec, record)
     values = {c.number: c.values for c in findings.candidates}
     for number in findings.front:
@@ -302,21 +302,21 @@ def test_several_objectives_make_a_front(kept):
     assert set(record.winners) <= set(findings.front)
 
 
-def test_importance_names_what_matters(kept):
-    """The strength, on which alone success depends, is found the most important."""
+def test_importance_names_what_matters(folder):
+    """The strength, on which alone success depends, is the most important."""
     spec = spec_of(trials=900, candidates=12)
-    search(spec, kept)
-    shares = search_findings(spec, read_record(spec, kept)).importance["success_rate"]
+    search(spec, folder)
+    shares = search_findings(spec, read_record(spec, folder)).importance["success_rate"]
     assert max(shares, key=shares.get) == "sparsity_strength"
     assert sum(shares.values()) == pytest.approx(1.0)
 
 
 def test_evidence_waits_for_every_seed():
-    """Nothing is said of a candidate while one of its seeds has no result."""
-    kept = Kept()
-    plan = search(spec_of(), kept, most_steps=1)
+    """A candidate has no values while one of its seeds has no result."""
+    folder = MemoryFolder()
+    plan = search(spec_of(), folder, most_steps=1)
     cell = plan.cells[0]
-    rows = results_table([r for r in kept.results.values() if r.trial.cell == cell and r.trial.seed != 1])
+    rows = results_table([r for r in folder.results.values() if r.trial.cell == cell and r.trial.seed != 1])
     evidence = Evidence(rows)
     assert evidence.value(cell, [0, 1, 2], ["success_rate"], 20_000) is None
     assert evidence.value(cell, [0, 2], ["success_rate"], 20_000) is not None

@@ -41,12 +41,12 @@ def drawing(rng: random.Random) -> Any:
 
 @pytest.fixture
 def space() -> Space:
-    """Give a space with a choice of models, one with a range of its own."""
+    """Return a space with a choice of models, one of which has a range of its own."""
     return Space(parse_spec(TEXT, source="test"))
 
 
 def test_what_has_no_effect_is_not_chosen(space):
-    """Momentum is chosen beside the optimiser that has it, and a model's own range beside that model."""
+    """Momentum is chosen with the optimiser that has it, and a model's own range with that model."""
     rng = random.Random(0)
     for _ in range(100):
         params = space.choose(drawing(rng))
@@ -83,10 +83,10 @@ search: {objective: success_rate, trials: 100}
 """
     space = Space(parse_spec(text, source="test"))
     rng = random.Random(2)
-    seen = set()
+    choices = set()
     for _ in range(100):
         params = space.choose(drawing(rng))
-        seen.add(tuple(params))
+        choices.add(tuple(params))
         assert ("sparsity_scaling" in params) == (params["sparsity_strength"] == 1)
         assert ("sparsity_start" in params) == (params.get("sparsity_scaling") == "linear")
-    assert len(seen) == 3
+    assert len(choices) == 3

@@ -73,8 +73,8 @@ def drawn(parameter, rng):
         return rng.choice(parameter.choices)
     if parameter.step:
         count = round((parameter.high - parameter.low) / parameter.step)
-        found = parameter.low + parameter.step * rng.randrange(count + 1)
-        return int(found) if parameter.is_whole else found
+        number = parameter.low + parameter.step * rng.randrange(count + 1)
+        return int(number) if parameter.is_whole else number
     if parameter.is_whole:
         return rng.randint(int(parameter.low), int(parameter.high))
     if parameter.is_log:
@@ -87,7 +87,7 @@ def test_the_winners_file_is_exactly_what_was_confirmed(text, tmp_path):
     """Whatever is chosen, the file loads and asks for the confirmed cell with the fresh seeds, and nothing else."""
     spec = parse_spec(text, source="search.yaml")
     space, rng = Space(spec), random.Random(1)
-    seen = set()
+    models = set()
     for _ in range(40):
         params = space.choose(lambda parameter: drawn(parameter, rng))
         cell = space.cell(params)
@@ -96,8 +96,8 @@ def test_the_winners_file_is_exactly_what_was_confirmed(text, tmp_path):
         made = make_plan(load_spec(file))
         assert made.cells == (cell,)
         assert list(made.seeds(cell)) == list(planned_seeds(spec).fresh)
-        seen.add(cell.model)
-    assert seen == {model.name for model in spec.models}
+        models.add(cell.model)
+    assert models == {model.name for model in spec.models}
 
 
 def test_fresh_seeds_begin_after_those_of_the_search():

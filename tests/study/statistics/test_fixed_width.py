@@ -1,4 +1,4 @@
-"""Seeds added until an interval is narrow enough: its coverage, beside a simulation that doesn't know how it is found.
+"""Seeds added until an interval is narrow enough: its coverage, compared with an independent simulation.
 
 The simulation draws studies seed by seed, looks after each batch and stops by intervals of its own.
 """
@@ -32,7 +32,7 @@ Floats = npt.NDArray[np.float64]
 
 @cache
 def exact(sampling: FixedWidth, n: int) -> Floats:
-    """Give Clopper and Pearson's intervals after n seeds, shape [n + 1, 2]."""
+    """Return Clopper and Pearson's intervals after n seeds, shape [n + 1, 2]."""
     k, error = np.arange(n + 1), 1 - sampling.nominal
     low = np.concatenate([[0.0], stats.beta.ppf(error / 2, k[1:], n - k[1:] + 1)])
     return np.column_stack([low, 1 - low[::-1]])
@@ -40,7 +40,7 @@ def exact(sampling: FixedWidth, n: int) -> Floats:
 
 @cache
 def wilson(sampling: FixedWidth, n: int) -> Floats:
-    """Give Wilson's 95% intervals after n seeds, shape [n + 1, 2]."""
+    """Return Wilson's 95% intervals after n seeds, shape [n + 1, 2]."""
     return statistics.wilsons(np.arange(n + 1), np.full(n + 1, n))
 
 
@@ -60,7 +60,7 @@ def simulated(sampling: FixedWidth, rate: float, bounds=exact) -> tuple[float, F
 
 
 def near_the_jumps(sampling: FixedWidth) -> Floats:
-    """Give the rates at which any interval of any look ends, from both sides."""
+    """Return the rates at which any interval of any look ends, from both sides."""
     ends = np.unique(np.concatenate([exact(sampling, n).ravel() for n in sampling.looks]))
     ends = ends[(ends > 0) & (ends < 1)][:: max(1, len(ends) // 500)]
     return np.concatenate([ends * (1 - 1e-9), np.minimum(ends * (1 + 1e-9), 1)])
@@ -98,7 +98,7 @@ def test_expected_over_all_rates_is_the_mean_of_expected():
 
 @given(st.integers(1, 400).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
 def test_counting_failures_mirrors_the_interval(count):
-    """The interval of the failures is that of the successes, seen from the other end, and holds the estimate."""
+    """The failures' interval mirrors the successes', and contains the estimate."""
     k, n = count
     low, high = DEMO.interval(k, n)
     assert DEMO.interval(n - k, n) == pytest.approx((1 - high, 1 - low), abs=1e-9)
@@ -109,7 +109,7 @@ def test_counting_failures_mirrors_the_interval(count):
 @pytest.mark.parametrize("sampling", SAMPLINGS)
 @given(seed=st.integers(0, 2**32), rate=st.floats(0, 1))
 def test_it_ends_narrow_or_with_all_seeds(sampling, seed, rate):
-    """Whoever follows the rule has an interval as narrow as wanted, or as many seeds as allowed."""
+    """The rule ends with an interval that is narrow enough, or with as many seeds as allowed."""
     solved = np.random.default_rng(seed).random(sampling.most) < rate
     n = next(n for n in (*sampling.looks, 0) if n == 0 or sampling.is_narrow(int(solved[:n].sum()), n))
     if n:

@@ -1,4 +1,4 @@
-"""What the profile-likelihood intervals share: known answers, and a search that finds what it is to find."""
+"""What profile-likelihood intervals have in common: known answers, and a search that converges."""
 
 from __future__ import annotations
 
@@ -36,23 +36,23 @@ def test_rests_have_their_known_values(x, digamma, trigamma, stirling):
 
 @given(st.lists(st.tuples(st.floats(-50, 50), st.floats(0.1, 20)), min_size=1, max_size=8))
 def test_root_finds_each_zero(lines):
-    """Functions that Newton's method alone overshoots (arctan far from its zero) are zero where they are said to be."""
+    """Functions that Newton's method alone overshoots (arctan far from its zero) are zero at the solution."""
     zero, width = np.array(lines).T
-    found = root(lambda x: (np.arctan((x - zero) / width), width / (width**2 + (x - zero) ** 2)), zero + 10)
-    assert found == pytest.approx(zero, abs=1e-12)
+    solution = root(lambda x: (np.arctan((x - zero) / width), width / (width**2 + (x - zero) ** 2)), zero + 10)
+    assert solution == pytest.approx(zero, abs=1e-12)
 
 
 def test_root_stays_above_its_end():
     """A first step below the end, where the function has no slope, is halved instead."""
-    found = root(lambda x: (x**0.1 - 0.5**0.1, 0.01 * x**-0.9), np.array([1.0]), 0.0)
-    assert found == pytest.approx([0.5], rel=1e-9)
+    solution = root(lambda x: (x**0.1 - 0.5**0.1, 0.01 * x**-0.9), np.array([1.0]), 0.0)
+    assert solution == pytest.approx([0.5], rel=1e-9)
 
 
 def test_root_of_what_cannot_be_computed_is_nan():
-    """A function that is NaN ends the search, and its neighbour is found all the same."""
-    found = root(lambda x: (np.log(x) * [1.0, np.nan], 1 / x), np.array([2.0, 2.0]))
-    assert found[0] == pytest.approx(1.0)
-    assert math.isnan(found[1])
+    """A function that is NaN ends its search, and its neighbour's zero is still found."""
+    solution = root(lambda x: (np.log(x) * [1.0, np.nan], 1 / x), np.array([2.0, 2.0]))
+    assert solution[0] == pytest.approx(1.0)
+    assert math.isnan(solution[1])
 
 
 @pytest.mark.parametrize("seed", range(6))

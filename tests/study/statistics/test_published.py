@@ -24,49 +24,51 @@ def repeated(operation: str, model: str) -> dict[str, float | None]:
     """Estimate a row from its seeds, under the names of the published columns."""
     seeds = [row for row in rows("static_seeds") if (row["operation"], row["model"]) == (operation, model)]
     solved = [row for row in seeds if row["solved"] == "True"]
-    found = statistics.as_published(
+    estimates = statistics.as_published(
         [float(row["solved_at"]) for row in solved],
         [float(row["sparsity_error"]) for row in solved],
         len(seeds),
     )
-    row: dict[str, float | None] = {"success_rate_mean": found.success_rate}
-    row["success_rate_lower"], row["success_rate_upper"] = found.success_rate_interval
-    row["solved_at_median"], row["solved_at_mean"] = found.solved_at_median, found.solved_at_mean
-    row["solved_at_lower"], row["solved_at_upper"] = found.solved_at_interval or (None, None)
-    row["sparsity_error_mean"] = found.sparsity_error_mean
-    row["sparsity_error_lower"], row["sparsity_error_upper"] = found.sparsity_error_interval or (None, None)
+    row: dict[str, float | None] = {"success_rate_mean": estimates.success_rate}
+    row["success_rate_lower"], row["success_rate_upper"] = estimates.success_rate_interval
+    row["solved_at_median"], row["solved_at_mean"] = estimates.solved_at_median, estimates.solved_at_mean
+    row["solved_at_lower"], row["solved_at_upper"] = estimates.solved_at_interval or (None, None)
+    row["sparsity_error_mean"] = estimates.sparsity_error_mean
+    row["sparsity_error_lower"], row["sparsity_error_upper"] = estimates.sparsity_error_interval or (None, None)
     return row
 
 
 @pytest.mark.parametrize(("operation", "model"), PRINTED)
 def test_success_rates_and_medians_are_the_published_ones(operation, model):
     """Rate, Wilson interval and median of all twenty rows follow from the seeds to 1e-9; what isn't printed is None."""
-    found, printed = repeated(operation, model), PRINTED[operation, model]
+    estimates, printed = repeated(operation, model), PRINTED[operation, model]
     for name in ("success_rate_mean", "success_rate_lower", "success_rate_upper"):
-        assert found[name] == pytest.approx(float(printed[name]), abs=1e-9)
-    assert {name for name, value in found.items() if value is None} == {name for name in found if not printed[name]}
+        assert estimates[name] == pytest.approx(float(printed[name]), abs=1e-9)
+    assert {name for name, value in estimates.items() if value is None} == {
+        name for name in estimates if not printed[name]
+    }
     if printed["solved_at_median"]:
-        assert found["solved_at_median"] == float(printed["solved_at_median"])
+        assert estimates["solved_at_median"] == float(printed["solved_at_median"])
 
 
 @pytest.mark.parametrize(("operation", "model"), ENOUGH)
 def test_means_and_intervals_are_the_published_ones(operation, model):
     """Solved-at and sparsity error of every row with ten or more solved seeds are the printed ones within 1%."""
-    found, printed = repeated(operation, model), PRINTED[operation, model]
+    estimates, printed = repeated(operation, model), PRINTED[operation, model]
     assert model in MODEL_NAMES
-    for name in found:
+    for name in estimates:
         off = UNMATCHED.get((operation, model), {}).get(name)
         if off is None:
-            assert found[name] == pytest.approx(float(printed[name]), rel=0.01), name
+            assert estimates[name] == pytest.approx(float(printed[name]), rel=0.01), name
         else:
-            assert found[name] / float(printed[name]) - 1 == pytest.approx(off, abs=1e-3), name
+            assert estimates[name] / float(printed[name]) - 1 == pytest.approx(off, abs=1e-3), name
 
 
 @pytest.mark.parametrize(("operation", "model"), ENOUGH)
 def test_published_solved_at_means_are_repeated_to_all_their_digits(operation, model):
     """The way of the published search is followed step by step, and so ends at the same mean, the twofold one too."""
-    found, printed = repeated(operation, model), PRINTED[operation, model]
-    assert found["solved_at_mean"] == pytest.approx(float(printed["solved_at_mean"]), rel=1e-7)
+    estimates, printed = repeated(operation, model), PRINTED[operation, model]
+    assert estimates["solved_at_mean"] == pytest.approx(float(printed["solved_at_mean"]), rel=1e-7)
 
 
 def test_nine_rows_have_ten_or_more_solved_seeds():
@@ -82,19 +84,19 @@ def test_nine_rows_have_ten_or_more_solved_seeds():
 )
 def test_degenerate_rows_have_no_published_intervals(solved_at, error):
     """No, one, equal or zero values have the sample mean, if any, and no interval."""
-    found = statistics.as_published(solved_at, error, 10)
-    assert (found.solved_at_interval, found.sparsity_error_interval) == (None, None)
-    assert found.solved_at_mean == (sum(solved_at) / len(solved_at) if solved_at else None)
-    assert found.success_rate_interval == statistics.wilson(len(solved_at), 10)
+    estimates = statistics.as_published(solved_at, error, 10)
+    assert (estimates.solved_at_interval, estimates.sparsity_error_interval) == (None, None)
+    assert estimates.solved_at_mean == (sum(solved_at) / len(solved_at) if solved_at else None)
+    assert estimates.success_rate_interval == statistics.wilson(len(solved_at), 10)
 
 
 @given(st.lists(st.tuples(st.integers(0, 5000), st.floats(0, 1)), max_size=20))
 def test_every_row_has_a_published_answer(seeds):
     """Whatever the seeds came to there is a row, and its intervals hold its means."""
-    found = statistics.as_published([1000 * at for at, _ in seeds], [error for _, error in seeds], 20)
+    estimates = statistics.as_published([1000 * at for at, _ in seeds], [error for _, error in seeds], 20)
     for middle, interval in (
-        (found.solved_at_mean, found.solved_at_interval),
-        (found.sparsity_error_mean, found.sparsity_error_interval),
+        (estimates.solved_at_mean, estimates.solved_at_interval),
+        (estimates.sparsity_error_mean, estimates.sparsity_error_interval),
     ):
         assert (middle is None) == (not seeds)
         if interval is not None:

@@ -1,4 +1,4 @@
-"""Restricted means: lifelines' area, Greenwood's error, an interval that holds any law's mean, degenerate samples."""
+"""Restricted means: lifelines' area, Greenwood's error, intervals for any distribution, degenerate samples."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def columns(trials):
 
 
 def coverage(draw, truth, n, studies=4000, until=1.0):
-    """Give the share of studies of n seeds whose interval holds the truth."""
+    """Return the share of studies of n seeds whose interval holds the truth."""
     times, solved = draw(np.random.default_rng(n), (studies, n))
     bounds = statistics.restricted_means(times.ravel(), solved.ravel(), [n] * studies, until=until).interval
     low, high = bounds[~np.isnan(bounds[:, 0])].T
@@ -155,7 +155,7 @@ def test_interval_holds_the_mean_where_most_are_solved_just_before_the_end(n):
 @pytest.mark.parametrize("n", [5, 20, 100])
 @pytest.mark.parametrize(("rare", "usual"), [(0.0, 0.5), (0.02, 0.98), (2.0, 0.5), (2.0, 0.02), (0.99, 0.0)])
 def test_interval_holds_the_mean_where_few_trials_are_unlike_the_rest(rare, usual, n):
-    """Three trials of a hundred at once, late or never, which a study may not have seen: 95% of intervals hold."""
+    """Three trials of a hundred at once, late or never, which a study may miss: 95% of intervals hold the mean."""
 
     def draw(rng, shape):
         return ended_at_one(np.where(rng.random(shape) < 0.03, rare, usual))
@@ -165,7 +165,7 @@ def test_interval_holds_the_mean_where_few_trials_are_unlike_the_rest(rare, usua
 
 @pytest.mark.parametrize("n", [10, 20, 100])
 def test_interval_holds_the_mean_where_trials_ended_early(n):
-    """Four trials of five end before anything happens: what the fifth says is taken for no more than it is."""
+    """Four trials of five end before anything happens: the interval doesn't overrate the fifth."""
 
     def draw(rng, shape):
         at = np.where(rng.random(shape) < 0.5, 0.3, 2.0)

@@ -50,7 +50,7 @@ def test_numbers_of_many_are_those_of_each(estimate, many):
     ],
 )
 def test_intervals_of_many_are_those_of_each(bound, zeros, many, confidence):
-    """Intervals don't depend on the samples beside, which take more steps or fewer to be found."""
+    """Intervals don't depend on the other samples, which take more or fewer steps."""
     parts = drawn(many, zeros)
     together = bound(*joined(parts), confidence=confidence)
     alone = [bound(part, confidence=confidence)[0] for part in parts]
@@ -108,13 +108,13 @@ def test_padded_rows_hold_every_sample_once(sizes):
     """Rows hold each sample of some values once, and at most as much that is filled up."""
     values = np.arange(float(sum(sizes)))
     parts = np.split(values, np.cumsum(sizes)[:-1]) if sizes else []
-    seen = {}
+    rows_by_place = {}
     for places, rows in samples.padded(values, np.array(sizes, dtype=np.int64), -1.0):
         assert np.count_nonzero(rows == -1.0) <= np.count_nonzero(rows >= 0)
         for place, row in zip(places, rows, strict=True):
-            assert place not in seen
-            seen[place] = row[row >= 0].tolist()
-    assert seen == {place: part.tolist() for place, part in enumerate(parts) if len(part)}
+            assert place not in rows_by_place
+            rows_by_place[place] = row[row >= 0].tolist()
+    assert rows_by_place == {place: part.tolist() for place, part in enumerate(parts) if len(part)}
 
 
 @pytest.mark.parametrize("sizes", [[2], [4, -1], [1, 1], [[3]]])

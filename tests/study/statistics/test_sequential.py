@@ -71,7 +71,7 @@ def test_the_simulation_looks_at_what_the_interval_is():
 
 
 def test_the_sign_test_keeps_its_level_under_peeking():
-    """Where both methods win half of the seeds that tell them apart, at most 5% of studies are ever told otherwise."""
+    """Where both methods win half of the seeds on which they differ, at most 5% of studies ever reject that."""
     wins = np.cumsum(np.random.default_rng(2).random((2000, 200)) < 0.5, axis=1)
     n = np.arange(1, 201)
     table = {(k, int(m)): statistics.anytime_sign_test(k, int(m) - k) for m in n for k in range(m + 1)}

@@ -55,7 +55,7 @@ def test_median_interval_agrees_with_scipy(values, confidence):
 
 @pytest.mark.parametrize("n", [6, 7, 25, 100])
 def test_median_interval_holds_as_often_as_it_says(n):
-    """The binomial law gives 95% at least between its ends, and less one order statistic further in."""
+    """The binomial distribution gives 95% at least between its ends, and less one order statistic further in."""
     [(low, high)] = statistics.median_intervals(range(1, n + 1))
     below = stats.binom(n, 0.5)
     assert low + high == n + 1
@@ -64,7 +64,7 @@ def test_median_interval_holds_as_often_as_it_says(n):
 
 
 def test_median_interval_needs_six_values():
-    """None to five values have no 95% interval; equal ones have one of no width, for it assumes no law."""
+    """None to five values have no 95% interval; equal ones have one of no width, since it assumes no distribution."""
     *few, six = statistics.median_intervals([14000.0] * sum(range(7)), range(7)).tolist()
     assert np.isnan(few).all()
     assert six == [14000.0, 14000.0]
@@ -113,7 +113,7 @@ def test_gamma_interval_survives_values_of_all_sizes():
 
 
 def test_negative_values_have_no_law():
-    """A negative value contradicts the support of a gamma and of a beta law, and is no time."""
+    """A negative value contradicts the support of a gamma and of a beta distribution, and is no time."""
     with pytest.raises(ValueError, match="smallest is -1"):
         statistics.gamma_mean_intervals([-1.0, 2.0])
     with pytest.raises(ValueError, match="smallest is -1"):
@@ -125,7 +125,7 @@ def test_negative_values_have_no_law():
 @pytest.mark.parametrize("estimate", [statistics.gamma_mean_intervals, statistics.beta_mean_intervals])
 @pytest.mark.parametrize("spread", [1e-3, 1e-4, 1e-5, 1e-6])
 def test_intervals_of_tight_values_are_the_normal_ones(estimate, spread):
-    """Where values hardly differ both laws are normal, whose profile interval has a closed form."""
+    """Where values hardly differ both distributions are normal, whose profile interval has a closed form."""
     x = 0.3 * (1 + spread * np.array([0.0, 1.0, 2.0, 3.0, 5.0]))
     half = np.std(x) * math.sqrt(math.exp(stats.chi2.ppf(0.95, 1) / len(x)) - 1)
     [(low, high)] = estimate(x)

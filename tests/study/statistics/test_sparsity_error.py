@@ -37,7 +37,7 @@ def test_beta_interval_is_the_profile_likelihood_one(mu, phi, n, deviance_bounds
 
 
 def test_beta_interval_of_small_values_is_the_gamma_interval():
-    """Far below the upper end a beta law is a gamma law, and so are the intervals, at any scale."""
+    """Far below the upper end a beta distribution is a gamma distribution, as are the intervals, at any scale."""
     values = np.array([1.0, 2.0, 3.0, 4.0, 9.0])
     bounds = statistics.gamma_mean_intervals(values)
     for scale in (1e-6, 1e-9, 1e-14, 1e-200):

@@ -81,17 +81,17 @@ def test_kaplan_meier_ends_at_the_share_unsolved(ends):
 def test_log_rank_agrees_with_lifelines(samples):
     """Statistic and p-value of two to four samples with ties are lifelines'."""
     sets = [columns(trials) for trials in samples]
-    found = statistics.log_rank(sets)
+    test = statistics.log_rank(sets)
     times = np.concatenate([t for t, _ in sets])
     solved = np.concatenate([s for _, s in sets])
     group = np.repeat(np.arange(len(sets)), [len(t) for t, _ in sets])
     # lifelines counts a sample that is censored before anything is solved as one more degree of freedom
     first = min(times[solved], default=math.inf)
-    assume(found is not None and found.degrees_of_freedom == len(sets) - 1)
+    assume(test is not None and test.degrees_of_freedom == len(sets) - 1)
     assert any(t >= first for t in times)
     theirs = multivariate_logrank_test(times, group, solved)
-    assert found.statistic == pytest.approx(theirs.test_statistic, rel=1e-6, abs=1e-9)
-    assert found.p_value == pytest.approx(theirs.p_value, rel=1e-6, abs=1e-12)
+    assert test.statistic == pytest.approx(theirs.test_statistic, rel=1e-6, abs=1e-9)
+    assert test.p_value == pytest.approx(theirs.p_value, rel=1e-6, abs=1e-12)
 
 
 def test_log_rank_agrees_with_statsmodels_and_scipy():
@@ -100,8 +100,8 @@ def test_log_rank_agrees_with_statsmodels_and_scipy():
     sets = [(rng.gamma(3, scale, 30).round(), rng.random(30) < 0.8) for scale in (8, 10, 16)]
     times, solved = (np.concatenate(part) for part in zip(*sets, strict=True))
     statistic, p_value = survdiff(times, solved.astype(int), np.repeat([0, 1, 2], 30))
-    found = statistics.log_rank(sets)
-    assert (found.statistic, found.p_value) == pytest.approx((statistic, p_value), rel=1e-9)
+    test = statistics.log_rank(sets)
+    assert (test.statistic, test.p_value) == pytest.approx((statistic, p_value), rel=1e-9)
     data = [stats.CensoredData(uncensored=t[s], right=t[~s]) for t, s in sets[:2]]
     assert statistics.log_rank(sets[:2]).p_value == pytest.approx(stats.logrank(*data).pvalue, rel=1e-9)
 
@@ -112,24 +112,24 @@ def test_log_rank_of_many_distinct_times_needs_little_memory():
     solved, first = times % 5 > 0, times < 30_000
     tracemalloc.start()
     try:
-        found = statistics.log_rank([(times[first], solved[first]), (times[~first], solved[~first])])
+        test = statistics.log_rank([(times[first], solved[first]), (times[~first], solved[~first])])
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     assert peak < 50e6
     expected, _ = survdiff(times, solved.astype(int), first.astype(int))
-    assert found.statistic == pytest.approx(expected, rel=1e-9)
+    assert test.statistic == pytest.approx(expected, rel=1e-9)
 
 
 def test_log_rank_leaves_out_what_says_nothing():
     """An empty sample, and one censored before anything is solved, change nothing."""
     quick, slow = ([1.0, 2.0, 3.0, 4.0], [True] * 4), ([3.0, 5.0, 6.0, 9.0], [True, True, True, False])
-    found = statistics.log_rank([quick, slow])
-    assert found.degrees_of_freedom == 1
+    test = statistics.log_rank([quick, slow])
+    assert test.degrees_of_freedom == 1
     for nothing in (([], []), ([0.5, 0.5], [False, False])):
         again = statistics.log_rank([quick, nothing, slow])
         assert again.degrees_of_freedom == 1
-        assert again.statistic == pytest.approx(found.statistic, rel=1e-9)
+        assert again.statistic == pytest.approx(test.statistic, rel=1e-9)
     assert statistics.log_rank([quick, quick]).p_value == pytest.approx(1.0)
 
 

@@ -26,27 +26,27 @@ def test_cochran_armitage_agrees_with_statsmodels(counts):
     """It is statsmodels' z but for its variance, which has N - 1 instead of N trials."""
     k, n = (np.array(part) for part in zip(*counts, strict=True))
     scores = np.arange(len(k)) ** 1.5
-    found = statistics.cochran_armitage(scores, k, n)
+    trend = statistics.cochran_armitage(scores, k, n)
     if k.sum() in (0, n.sum()):
-        assert found is None
+        assert trend is None
         return
     table = Table(np.column_stack([k, n - k]), shift_zeros=False)
     theirs = table.test_ordinal_association(row_scores=scores, col_scores=np.array([1, 0]))
     total = n.sum()
-    assert found.z * math.sqrt((total - 1) / total) == pytest.approx(theirs.zscore, rel=1e-9, abs=1e-9)
-    assert found.p_value == pytest.approx(2 * stats.norm.sf(abs(found.z)), rel=1e-9)
+    assert trend.z * math.sqrt((total - 1) / total) == pytest.approx(theirs.zscore, rel=1e-9, abs=1e-9)
+    assert trend.p_value == pytest.approx(2 * stats.norm.sf(abs(trend.z)), rel=1e-9)
 
 
 @given(TABLES)
 def test_trend_of_two_cells_is_pearsons(counts):
     """The z² of two cells is Pearson's χ² of their table, whatever the scores."""
     k, n = (np.array(part[:2]) for part in zip(*counts, strict=True))
-    found = statistics.cochran_armitage([3, 17], k, n)
+    trend = statistics.cochran_armitage([3, 17], k, n)
     if k.sum() in (0, n.sum()):
-        assert found is None
+        assert trend is None
         return
     expected = stats.chi2_contingency([k, n - k], correction=False).statistic
-    assert found.z**2 == pytest.approx(expected, rel=1e-9, abs=1e-12)
+    assert trend.z**2 == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -89,12 +89,12 @@ def drawn(seed: int, cells: int = 12):
 def test_logistic_regression_agrees_with_statsmodels(seed):
     """Estimates, standard errors, Wald intervals and p-values are statsmodels'."""
     x, k, n = drawn(seed)
-    found, some = statistics.logistic_regression(x, k, n), n > 0
+    fit, some = statistics.logistic_regression(x, k, n), n > 0
     theirs = sm.GLM(np.column_stack([k, n - k])[some], sm.add_constant(x[some]), family=sm.families.Binomial()).fit(
         tol=1e-12
     )
-    ours = (found.intercept, *found.slopes)
-    assert not found.separated
+    ours = (fit.intercept, *fit.slopes)
+    assert not fit.separated
     assert [c.estimate for c in ours] == pytest.approx(list(theirs.params), rel=1e-6)
     assert [c.standard_error for c in ours] == pytest.approx(list(theirs.bse), rel=1e-6)
     assert [c.p_value for c in ours] == pytest.approx(list(theirs.pvalues), rel=1e-5)
@@ -117,8 +117,8 @@ def test_profile_interval_is_where_the_likelihood_has_fallen(place, deviance_bou
         )
         return model.fit(tol=1e-12).llf
 
-    found = statistics.logistic_regression(x, k, n)
-    coefficient = (found.intercept, *found.slopes)[place]
+    fit = statistics.logistic_regression(x, k, n)
+    coefficient = (fit.intercept, *fit.slopes)[place]
     reach = 5 * coefficient.standard_error
     low, high = deviance_bounds(profile, coefficient.estimate - reach, coefficient.estimate + reach)
     assert coefficient.profile_interval == pytest.approx((low, high), rel=1e-4)
@@ -138,13 +138,13 @@ def test_slopes_follow_their_units():
 def test_one_cell_each_is_fitted_exactly(counts):
     """Two cells determine two coefficients: the fitted rates are the observed ones, unless a rate is 0 or 1."""
     (k1, n1), (k2, n2) = counts[:2]
-    found = statistics.logistic_regression([[0], [1]], [k1, k2], [n1, n2])
+    fit = statistics.logistic_regression([[0], [1]], [k1, k2], [n1, n2])
     if {k1, k2} & {0} or k1 == n1 or k2 == n2:
-        assert found == statistics.LogisticFit(separated=True)
+        assert fit == statistics.LogisticFit(separated=True)
         return
     first, second = math.log(k1 / (n1 - k1)), math.log(k2 / (n2 - k2))
-    assert found.intercept.estimate == pytest.approx(first, abs=1e-7)
-    assert found.slopes[0].estimate == pytest.approx(second - first, abs=1e-7)
+    assert fit.intercept.estimate == pytest.approx(first, abs=1e-7)
+    assert fit.slopes[0].estimate == pytest.approx(second - first, abs=1e-7)
 
 
 @pytest.mark.parametrize(
@@ -161,19 +161,19 @@ def test_one_cell_each_is_fitted_exactly(counts):
 )
 def test_separation_is_said(points, k):
     """Where the likelihood has no greatest value, the fit says separated and gives no numbers."""
-    found = statistics.logistic_regression(points, k, [9] * len(k))
-    assert found == statistics.LogisticFit(separated=True, intercept=None, slopes=())
+    fit = statistics.logistic_regression(points, k, [9] * len(k))
+    assert fit == statistics.LogisticFit(separated=True, intercept=None, slopes=())
 
 
 @given(st.integers(0, 10_000))
 def test_separation_is_where_the_likelihood_grows_for_ever(seed):
-    """Separated is said exactly where the estimates go on growing as a penalty on them fades."""
+    """A fit is separated exactly where the estimates keep growing as a penalty on them fades."""
     rng = np.random.default_rng(seed)
     x, n = rng.integers(0, 3, (5, 2)).astype(float), rng.integers(1, 4, 5)
     k = rng.binomial(n, rng.random())
     design = np.column_stack([np.ones(5), x])
-    found = statistics.logistic_regression(x, k, n)
-    if found is None:
+    fit = statistics.logistic_regression(x, k, n)
+    if fit is None:
         assert np.linalg.matrix_rank(design) < 3
         return
 
@@ -194,7 +194,7 @@ def test_separation_is_where_the_likelihood_grows_for_ever(seed):
         )
         return np.abs(best.x).max()
 
-    assert found.separated == (estimate(1e-7) > 1.2 * estimate(1e-4))
+    assert fit.separated == (estimate(1e-7) > 1.2 * estimate(1e-4))
 
 
 @given(st.integers(0, 10_000))
@@ -205,10 +205,10 @@ def test_every_table_has_a_defined_answer(seed):
     x = rng.choice([rng.integers(0, 4, (cells, columns)), 10.0 ** rng.integers(-3, 4, (cells, columns))])
     n = rng.integers(0, rng.choice([4, 100, 100_000]), cells)
     k = rng.binomial(n, expit((x - x.mean(axis=0)) @ rng.normal(0, 3, columns)))
-    found = statistics.logistic_regression(x, k, n)
-    if found is None or found.separated:
+    fit = statistics.logistic_regression(x, k, n)
+    if fit is None or fit.separated:
         return
-    for ours in (found.intercept, *found.slopes):
+    for ours in (fit.intercept, *fit.slopes):
         low, high = ours.profile_interval
         assert -math.inf < low < ours.estimate < high < math.inf
         assert 0 < ours.standard_error < math.inf

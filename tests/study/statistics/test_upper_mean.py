@@ -40,7 +40,7 @@ def test_the_order_of_trials_changes_no_bit(costs, failed, order):
     assert upper_mean(mixed, n, 20.0) == upper_mean(costs, n, 20.0)
 
 
-LAWS = {
+DISTRIBUTIONS = {
     "one moment": lambda random, n: np.full(n, 0.35),
     "even": lambda random, n: random.random(n),
     "two moments": lambda random, n: np.where(random.random(n) < 0.5, 0.05, 0.95),
@@ -50,13 +50,13 @@ LAWS = {
 }
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize("n", [5, 40])
-def test_the_mean_is_below_the_bound_as_often_as_it_says(law, n):
-    """The bound is below the law's mean in at most 7% of 400 samples: 2.5% are meant, and Wilson's has 4% at times."""
+def test_the_mean_is_below_the_bound_as_often_as_it_says(distribution, n):
+    """The bound is below the mean in at most 7% of 400 samples: the aim is 2.5%, Wilson's has 4% at times."""
     random = np.random.default_rng(7)
-    mean = np.minimum(LAWS[law](random, 200_000), 1.0).mean()
-    samples = (LAWS[law](random, n) for _ in range(400))
+    mean = np.minimum(DISTRIBUTIONS[distribution](random, 200_000), 1.0).mean()
+    samples = (DISTRIBUTIONS[distribution](random, n) for _ in range(400))
     below = sum(upper_mean(x[x < 1], n, 1.0) < mean - 1e-9 for x in samples)
     assert below <= 0.07 * 400
 

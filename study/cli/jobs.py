@@ -108,7 +108,7 @@ def resume(
 @_ONLY_STORE
 @_JSON
 def status(name: str, cluster: str | None, only_store: str | None, as_json: bool) -> None:
-    """Say how study NAME stands on a cluster: done and left, time left, workers, use of the nodes."""
+    """Print the status of study NAME on a cluster: done and left, time left, workers, use of the nodes."""
     _show(_cluster(cluster), name, only_store, as_json=as_json)
 
 

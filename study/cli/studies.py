@@ -45,7 +45,7 @@ from study.errors import InputError
 @OPTIONS["pack_size"]
 @click.option("--quick", is_flag=True, help="Leave out what is measured: engines, packs, memory and time.")
 def plan(file: str, store: str, yes: bool, quick: bool, **options: Any) -> None:
-    """Say what FILE (a path or a preset's name) asks for, and how long it takes; writes nothing."""
+    """Print what FILE (a path or a preset's name) asks for, and how long it takes; writes nothing."""
     console = make_console()
     planned = planned_study(file, yes=yes)
     leave_out_pandas()

@@ -1,11 +1,11 @@
-"""What a trial is asked to compute, and the networks that compute it: the table of contents.
+"""What a trial must compute, and the networks that compute it: the table of contents.
 
 - stream: the counter-based random stream
 - arithmetic: the arithmetic task and its simple variant
 - threshold: when a trial has solved it
-- models: what is trained on it, by name; networks: the same as torch modules
+- models: the models trained on it, by name; networks: the same as torch modules
 
-All but the networks and the stream does without torch.
+Only the networks and the stream need torch.
 """
 
 from collections.abc import Callable

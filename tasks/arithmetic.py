@@ -33,14 +33,14 @@ _SIMPLE_MASKS = ((1, 1, 0, 0), (1, 1, 1, 1))
 
 @dataclass(frozen=True, kw_only=True)
 class ArithmeticTask:
-    """What a trial is to compute.
+    """The task that a trial must learn.
 
     Args:
         operation: one of `OPERATIONS`; ``squared`` and ``root`` take the first subset only.
-        input_size: numbers in one input row, n >= 1.
+        input_size: numbers in an input row, n >= 1.
         subset_ratio: s / n, of which the floor is taken; 0 < ratio <= 1. None for the simple task.
         overlap_ratio: overlap / s, of which the floor is taken; 0 <= ratio <= 1. None for the simple task.
-        subsets: how many; 2, or more for ``add`` and ``mul``, or 1 for ``squared`` and ``root``.
+        subsets: number of subsets: 2, or more for ``add`` and ``mul``, or 1 for ``squared`` and ``root``.
         interpolation_range: where training and validation inputs are drawn.
         extrapolation_range: where test inputs are drawn.
         simple: t = (x1 + x2) ∘ (x1 + x2 + x3 + x4) instead, without an offset.
@@ -112,12 +112,12 @@ class ArithmeticTask:
 
     @property
     def overlap(self) -> int:
-        """How many numbers neighbouring subsets share, floor(overlap_ratio s)."""
+        """The number of numbers that neighbouring subsets share, floor(overlap_ratio s)."""
         return 2 if self.overlap_ratio is None else _floor(self.overlap_ratio * self.subset_size)
 
     @property
     def used(self) -> int:
-        """How many numbers there are from the start of the first subset to the end of the last."""
+        """The number of numbers from the start of the first subset to the end of the last."""
         if self.simple:
             return self.input_size
         return self.subsets * self.subset_size - (self.subsets - 1) * self.overlap
@@ -138,7 +138,7 @@ class ArithmeticTask:
         """Compute which numbers belong to which subset.
 
         Args:
-            offset: what `offset` gave.
+            offset: start of the first subset, from `offset`.
 
         Returns:
             0 or 1, float32 [subsets, n].
@@ -152,7 +152,7 @@ class ArithmeticTask:
         return masks
 
     def pieces(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
-        """Compute the masks with neighbours that are in the same subsets merged, however large the input.
+        """Compute the masks with neighbours in the same subsets merged, so that their size doesn't grow with the input.
 
         Returns:
             0 or 1, float32 [subsets, pieces], and how many numbers each piece has, int64 [pieces].
@@ -172,10 +172,10 @@ class ArithmeticTask:
         return inside.astype(np.float32), np.diff(edges)
 
     def target(self, sums: Tensor) -> Tensor:
-        """Combine the sums.
+        """Combine the subsets' sums.
 
         Args:
-            sums: of the subsets, [..., subsets, batch].
+            sums: shape [..., subsets, batch].
 
         Returns:
             [..., 1, batch].
@@ -217,7 +217,7 @@ simple_task = partial(ArithmeticTask, input_size=4, subset_ratio=None, overlap_r
 
 
 def check_operation(operation: str, subsets: int) -> None:
-    """Check that there is such an operation, of that many subsets.
+    """Check that an operation exists, and takes that many subsets.
 
     Raises:
         ValueError: if not.

@@ -25,16 +25,16 @@ Library: Any = _codegen.JITCodeLibrary
 
 
 def digest(sources: Iterable[Path]) -> str:
-    """Hash what some files contain."""
+    """Hash the contents of some files."""
     return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
 
 
 class _ClosedLibrary(Library):  # type: ignore[misc]
-    """Machine code that calls its own copies of what it is made of.
+    """Machine code that calls its own copies of its parts.
 
-    Each part of a function is in the process twice: as it was compiled by itself, and inside of the function, optimised
-    with it. By default the linker may take one for the other, as C++ allows for inline functions. It takes the first,
-    which isn't the same one in the process that compiles as in those that only load the function.
+    Each part of a function is in the process twice: compiled by itself, and inside the function, optimised with it. By
+    default the linker may take one for the other, as C++ allows for inline functions. It takes the first, which is one
+    copy in the process that compiles the function, and the other in those that only load it.
     """
 
     def _optimize_final_module(self) -> None:
@@ -45,7 +45,7 @@ class _ClosedLibrary(Library):  # type: ignore[misc]
 
 
 class IntoLibrary(_compiler.Compiler):  # type: ignore[misc]
-    """Compiles a function into a library of a class of its own; one for `cached` to take as ``pipeline_class``."""
+    """Compiles a function into a library of its own class; a ``pipeline_class`` for `cached`."""
 
     library_class: type[Any] = _ClosedLibrary
 
@@ -62,10 +62,7 @@ class _CacheFile(_caching.IndexDataCacheFile):  # type: ignore[misc]
     def _load_index(self) -> Any:
         try:
             return super()._load_index()
-        except (
-            AttributeError,
-            ImportError,
-        ):  # it names a class of that version's, which this one doesn't have
+        except (AttributeError, ImportError):  # it names a class of that version that this one doesn't have
             return {}
 
 
@@ -75,13 +72,13 @@ _STAMP = digest([Path(__file__)])
 def cached(stamp: str, *, made_for: object = None, **options: Any) -> Decorator:
     """Compile a function with numba, and use what is on disk only if it has the same stamp.
 
-    numba itself looks at the function's own file alone, and would go on with what the function calls as it was. The
-    process that compiles it runs the machine code that others load.
+    numba itself compares only the function's own file, and would go on using old versions of the functions that it
+    calls. The process that compiles a function runs the machine code that others load.
 
     Args:
         stamp: a `digest` of all files that the function is made of; this one is added.
         made_for: what distinguishes the functions that a factory makes; its text must be the same in every process.
-            numba would distinguish them by the compiled functions they call, which are others in every process.
+            numba would distinguish them by the compiled functions that they call, which differ in every process.
         options: of `numba.njit`.
     """
 
@@ -99,10 +96,10 @@ def cached(stamp: str, *, made_for: object = None, **options: Any) -> Decorator:
 
 
 def is_on_disk(function: Any) -> bool:
-    """Tell whether a compiled function is on disk, made of its sources as they are, for this processor.
+    """Return whether a compiled function is on disk for its present sources and this processor.
 
     Args:
-        function: that `cached` made, or numba with ``cache=True``.
+        function: made by `cached`, or by numba with ``cache=True``.
     """
     this_processor = function.targetctx.codegen().magic_tuple()
     return any(key[1] == this_processor for key in function._cache._cache_file._load_index())

@@ -1,4 +1,4 @@
-"""The models of the arithmetic task: which two units, and the published schedule of their regulariser.
+"""The models of the arithmetic task: their two units, and the published schedules of their regulariser.
 
 Names and numbers only; `tasks.networks` makes networks of them.
 """
@@ -12,7 +12,7 @@ from units.traits import TRAITS
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
-    """What a network is made of.
+    """A model: the units of a network, and the schedule of its regulariser.
 
     Args:
         name: key in `MODELS`, plain ASCII.
@@ -32,7 +32,7 @@ class Model:
 
     @property
     def has_bounds(self) -> bool:
-        """Whether any layer has bounded weights, which are clipped or regularised, and pulled to discrete values."""
+        """Whether a layer has bounded weights, which are clipped or regularised, and drawn to discrete values."""
         return any(TRAITS[unit].bounded for unit in (self.first, self.second))
 
     @property
@@ -61,14 +61,7 @@ def _late(name: str, first: str, second: str) -> Model:
 
 _ALL = (
     _late("NMU", "NAU", "NMU"),
-    Model(
-        name="NAU",
-        first="NAU",
-        second="NAU",
-        sparsity_strength=0.01,
-        sparsity_start=5_000,
-        sparsity_end=50_000,
-    ),
+    Model(name="NAU", first="NAU", second="NAU", sparsity_strength=0.01, sparsity_start=5_000, sparsity_end=50_000),
     _same("NALU"),
     _same("NAC-add"),
     Model(name="NAC-mul", first="NAC-add", second="NAC-mul"),

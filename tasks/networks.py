@@ -20,7 +20,7 @@ class Network(nn.Module):
         trials: None for one network; otherwise every parameter has a leading axis of that many trials.
         init_variance: variance of both layers' initial weights; None for each unit's own default.
         bounds: ``clipped`` or ``regularized``, see `units.unit.Unit`.
-        generator: where the initial weights come from; None for torch's default generator.
+        generator: source of the initial weights; None for torch's default generator.
         dtype: of the parameters; None for torch's default.
 
     Raises:
@@ -48,12 +48,7 @@ class Network(nn.Module):
         self.model = model
         first, second = (
             UNITS[unit](
-                *sizes,
-                trials=trials,
-                init_variance=init_variance,
-                bounds=bounds,
-                generator=generator,
-                dtype=dtype,
+                *sizes, trials=trials, init_variance=init_variance, bounds=bounds, generator=generator, dtype=dtype
             )
             for unit, sizes in ((model.first, (input_size, hidden_size)), (model.second, (hidden_size, 1)))
         )

@@ -6,8 +6,8 @@ Philox4x32-10 turns a 128-bit counter and a 64-bit key into four 32-bit words. H
     counter = (row, feature div 4, iteration, purpose)
     number  = word[feature mod 4]
 
-so any number of any trial can be made alone, in any order, on any device, with the same bits; a larger batch only
-adds rows. A word w becomes an input by float32 operations with one rounding each, and never a fused multiply-add:
+so any number of any trial can be computed alone, in any order, on any device, with the same bits; a larger batch
+only adds rows. A word w becomes an input by float32 operations with one rounding each, and never a fused multiply-add:
 
     x = low_k + width * ((w div 2**8) * 2**-24),    k = w mod 2 picks the interval when there are two
 
@@ -28,7 +28,7 @@ EVALUATION_SEED = 0x5EED_0F_E7A1
 
 
 class Purpose(IntEnum):
-    """What a number is drawn for: the last word of the counter."""
+    """The use of a number: the last word of the counter."""
 
     TRAIN = 0
     VALIDATION = 1
@@ -64,12 +64,8 @@ def philox(counter: tuple[Tensor, ...], key: tuple[Tensor, ...]) -> tuple[Tensor
     for _ in range(ROUNDS):
         # The 64-bit products wrap as signed numbers; their bits, and so both halves, are right.
         p0, p1 = c0 * MULTIPLIERS[0], c2 * MULTIPLIERS[1]
-        c0, c1, c2, c3 = (
-            ((p1 >> 32) & _MASK) ^ c1 ^ k0,
-            p1 & _MASK,
-            ((p0 >> 32) & _MASK) ^ c3 ^ k1,
-            p0 & _MASK,
-        )
+        c0, c1 = ((p1 >> 32) & _MASK) ^ c1 ^ k0, p1 & _MASK
+        c2, c3 = ((p0 >> 32) & _MASK) ^ c3 ^ k1, p0 & _MASK
         k0, k1 = (k0 + WEYL[0]) & _MASK, (k1 + WEYL[1]) & _MASK
     return c0, c1, c2, c3
 
@@ -82,7 +78,7 @@ def words(seeds: Tensor, features: int, rows: int, iteration: int, purpose: Purp
         features: numbers a row, n.
         rows: rows.
         iteration: 0 <= iteration < 2**32.
-        purpose: what they are for.
+        purpose: the use of the numbers.
 
     Returns:
         int64 [trials, features, rows], each 0 <= w < 2**32.
@@ -112,7 +108,7 @@ def inputs(
         features: numbers a row, n.
         rows: rows, usually the batch size.
         iteration: 0 <= iteration < 2**32.
-        purpose: what they are for.
+        purpose: the use of the numbers.
 
     Returns:
         float32 [trials, features, rows].
@@ -136,7 +132,7 @@ def uniforms(seeds: npt.NDArray[np.uint64], count: int, iteration: int, purpose:
         seeds: uint64 [trials].
         count: numbers a trial.
         iteration: distinguishes draws of one purpose, such as the index of a parameter.
-        purpose: what they are for.
+        purpose: the use of the numbers.
 
     Returns:
         float64 [trials, count].

@@ -5,8 +5,8 @@ vector of 32-bit words is taken as 64-bit numbers twice, once for the words in e
 for those in odd ones; two shuffles sort the halves of the products.
 
 Rows (counter word 0) and features (word 1) vary, iteration and purpose don't, and words mix slowly: five of the six
-products of the first three rounds depend on the row alone, on the feature alone or on neither, and are made once for
-it. That leaves 15 of 20 for each row and feature. With AVX-512 this is 1.7 times as fast as the ten rounds left to
+products of the first three rounds depend on the row alone, on the feature alone or on neither, and are computed once
+for it. That leaves 15 of 20 for each row and feature. With AVX-512 this is 1.7 times as fast as the ten rounds left to
 the compiler's own vectorisation, with AVX2 1.4 times; and 32 rows are faster than 16 on either, though they take
 several registers.
 """
@@ -34,7 +34,7 @@ _intrinsic: Any = extending.intrinsic
 _STAMP = digest((Path(tasks.stream.__file__), Path(__file__)))
 
 LANES = 16
-"""Rows come in whole vectors of so many."""
+"""The number of rows is a multiple of this, the length of a vector."""
 
 _WIDE_ROWS = 2 * LANES
 _MASK = 0xFFFFFFFF
@@ -44,7 +44,7 @@ _HALF_WORD, _LOW_WORD = np.uint64(32), np.uint64(_MASK)
 
 
 class _Words:
-    """Words as Philox combines them: vectors of so many lanes, or single words that are the same in all lanes."""
+    """Operations of Philox on words: vectors of so many lanes, or single words that are the same in all lanes."""
 
     def __init__(self, builder: Any, lanes: int) -> None:
         self.builder, self.lanes = builder, lanes
@@ -75,7 +75,7 @@ class _Words:
         return result
 
     def product(self, word: Any, factor: int) -> tuple[Any, Any]:
-        """Multiply; the upper and the lower halves of the products."""
+        """Return the upper and the lower halves of the products."""
         builder = self.builder
         if not isinstance(word.type, ir.VectorType):
             whole = builder.mul(builder.zext(word, _DOUBLE), ir.Constant(_DOUBLE, factor))
@@ -130,7 +130,7 @@ def _strip(lanes: int, *, two: bool) -> Any:
                 for n in range(ROUNDS)
             ]
             low_v, second_v, scale_v = (words.splat(value) for value in (low_, second_, scale_))
-            # What depends on the row alone stands before the loop over features; LLVM moves the rest of it there.
+            # Before the loop over features, since it depends on the row alone; LLVM moves the rest of it there.
             rows = words.count(row_)
             with cgutils.for_range_slice(builder, ir.Constant(_PLACE, 0), features, ir.Constant(_PLACE, 4)) as (
                 feature,
@@ -216,7 +216,7 @@ def fill_inputs(
         low: float32 [trials, 2].
         width: float32 [trials].
         iteration: 0 <= iteration < 2**32.
-        purpose: what they are for.
+        purpose: the use of the numbers.
 
     Raises:
         ValueError: if `out` isn't contiguous.
@@ -234,7 +234,7 @@ def fill_inputs(
         return
     _, features, rows = out.shape
     whole = (padded(features, 4), padded(rows, LANES))
-    # Words past the last feature or row are drawn too, into a place that nothing reads.
+    # Words past the last feature or row are drawn, too, into memory that nothing reads.
     spare = out[0] if whole == (features, rows) else np.empty(whole, np.float32)
     _fill(out, spare, seeds, low, width, np.uint32(iteration), np.uint32(int(purpose)))
 

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 Interval = tuple[float, float]
 Range = tuple[Interval, ...]
-"""One interval, or two of equal width of which each number takes either with probability 1/2."""
+"""One interval, or two of equal width; each number is drawn from either with probability 1/2."""
 
 _Reals = npt.NDArray[np.float64]
 _Integers = npt.NDArray[np.int64]
@@ -48,7 +48,7 @@ def threshold(
         masks: 1 where a number belongs to a subset, else 0, [subsets, n].
         range_: where the numbers are drawn.
         epsilon: 0 < ε < 1/2.
-        widths: how many numbers each column of the masks stands for, int64 [n]; None for one each.
+        widths: the count of numbers that each column of the masks stands for, int64 [n]; None for one each.
 
     Raises:
         ValueError: if there is no such mean (``div`` where the divisor can be 0), or it takes too long to
@@ -100,7 +100,7 @@ def _linear_mean(operation: str, groups: _Integers, counts: _Integers, range_: R
 def _error(operation: str, groups: _Integers, points: list[_Reals], epsilon: float) -> _Reals:
     """Compute f(W^ε) - f(W*) on the grid of the groups' sums, one axis a group.
 
-    The difference is formed by hand: taken of two rounded numbers, it would keep few of its digits.
+    The formulas are those of the difference: subtracting two rounded numbers would leave few right digits.
     """
     sums = np.ix_(*points)
     whole = _total(list(sums), points)

@@ -38,8 +38,8 @@ def gated(x: Tensor, weight_add: Tensor, weight_mul: Tensor, gate: Tensor) -> Te
 class GatedNAUNMU(GatedUnit):
     """Add or multiply, with weights of its own for each; see `gated`.
 
-    Both weights take a wanted variance, so the smaller limit, that of the NMU, holds. Its regularisers are
-    the sums of both weights' means.
+    A given variance is that of both weights, so the smaller limit, that of the NMU, holds. The regularisers are the
+    sums of both weights' means.
 
     Args: as for `Unit`.
 

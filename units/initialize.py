@@ -13,13 +13,13 @@ import torch
 from torch import Tensor
 
 Uniform = Callable[[int, tuple[int, ...]], Tensor]
-"""Given a parameter's index and shape: float64 numbers uniform on [0, 1), of that shape."""
+"""Returns float64 numbers uniform on [0, 1) for a parameter's index and shape."""
 
 Sizes = tuple[int, int]
-"""How many numbers a layer takes, and how many it gives."""
+"""Numbers of inputs and outputs of a layer."""
 
 Draw = Callable[[int], Tensor]
-"""Given a parameter's index: float64 numbers uniform on [0, 1), of shape [out, in]."""
+"""Returns float64 numbers uniform on [0, 1), of shape [out, in], for a parameter's index."""
 
 # A uniform of exactly 0 would be a normal of minus infinity; half a step of a 32-bit stream stands in for it.
 _SMALLEST_UNIFORM = 2.0**-33

@@ -1,8 +1,8 @@
 """Building blocks whose results don't depend on what else is in the pack.
 
 A trial must come out bit for bit the same alone and in a pack, so an element's value must not depend on its
-place in memory. On the CPU, most of torch's operations hold to that; those that don't are replaced here. On several
-threads none does: for the same bits, compute within `one_thread`.
+place in memory. On the CPU this holds for most of torch's operations; the others are replaced here. On several threads
+it holds for none: for the same bits, compute within `one_thread`.
 """
 
 from __future__ import annotations

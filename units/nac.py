@@ -12,13 +12,7 @@ from units.kernels import contract, sigmoid
 from units.nmu import MultiplyingUnit
 from units.traits import TRAITS
 from units.unit import Unit
-from units.variance import (
-    largest_nac_variance,
-    largest_sigmoid_variance,
-    nac_reach,
-    require_variance,
-    sigmoid_std,
-)
+from units.variance import largest_nac_variance, largest_sigmoid_variance, nac_reach, require_variance, sigmoid_std
 
 _EPSILON = 1e-7
 
@@ -85,7 +79,7 @@ def nac_initial(
     init_variance: float | None,
     unit: str = "NACAdd",
 ) -> tuple[Tensor, Tensor]:
-    """Compute initial Ŵ and M̂, U[-r, r], where r solves Var[W] = 2 / max(in + out, 5), or a wanted variance.
+    """Compute initial Ŵ and M̂, U[-r, r], where r solves Var[W] = 2 / max(in + out, 5), or a given variance.
 
     Args:
         in_features: numbers in.
@@ -158,7 +152,7 @@ class NACMul(_Accumulator):
 class NACMulSigma(Unit):
     """Multiply: NAC•,σ, y = exp(W log(|x| + 1e-7)), W = σ(Ŵ).
 
-    Ŵ starts Xavier normal, std = sqrt(2 / (in + out)); for a wanted Var[W], with the std of `sigmoid_std`.
+    Ŵ starts Xavier normal, std = sqrt(2 / (in + out)); for a given Var[W], with the std of `sigmoid_std`.
 
     Args: as for `Unit`.
 

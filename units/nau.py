@@ -34,7 +34,7 @@ def nau(x: Tensor, weight: Tensor) -> Tensor:
 def nau_initial(
     in_features: int, out_features: int, uniform: Tensor, init_variance: float | None, unit: str = "NAU"
 ) -> Tensor:
-    """Compute initial weights U[-r, r]: r = min(1/2, sqrt(6 / (in + out))), or sqrt(3 Var) for a wanted variance.
+    """Compute initial weights U[-r, r]: r = min(1/2, sqrt(6 / (in + out))), or sqrt(3 Var) for a given variance.
 
     Args:
         in_features: numbers in.

@@ -62,7 +62,7 @@ def nmu_normalized(x: Tensor, weight: Tensor) -> Tensor:
 
 
 def nmu_initial(uniform: Tensor, init_variance: float | None, unit: str = "NMU") -> Tensor:
-    """Compute initial weights: U[1/4, 3/4], or U[1/2 - r, 1/2 + r], r = sqrt(3 Var), for a wanted variance.
+    """Compute initial weights: U[1/4, 3/4], or U[1/2 - r, 1/2 + r], r = sqrt(3 Var), for a given variance.
 
     Args:
         uniform: float64 numbers on [0, 1).

@@ -29,7 +29,7 @@ def sparsity(weight: Tensor, kind: Kind, shape: Shape) -> Tensor:
     Args:
         weight: shape [..., out, in].
         kind: of the weights.
-        shape: ``linear`` (made the published numbers) or ``squared`` (the draft).
+        shape: ``linear``, as for the published numbers, or ``squared``, as in the draft.
 
     Returns:
         Shape [...]: one value a trial, >= 0, and 0 only for discrete weights.

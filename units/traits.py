@@ -1,4 +1,4 @@
-"""What is known of a unit without torch: which weights are bounded, how far initial values can spread.
+"""What is known of a unit without torch: its bounded weights, and the largest variance of initial ones.
 
 A study's file is checked with these before torch is imported, which takes longer than the rest of the check.
 """
@@ -26,7 +26,7 @@ class Traits:
     """What is known of a unit without its weights.
 
     Args:
-        bounded: name of each bounded parameter, and of which kind its bounds and regularisers are.
+        bounded: the kind of bounds and regulariser of each bounded parameter, by name.
         largest_init_variance: of the initial effective weights; infinity if there is no bound.
     """
 
@@ -34,7 +34,6 @@ class Traits:
     largest_init_variance: float = math.inf
 
 
-_PLAIN = Traits()
 _NAC = Traits(largest_init_variance=largest_nac_variance())
 _NMU = Traits(bounded={"weight": "NMU"}, largest_init_variance=LARGEST_NMU_VARIANCE)
 
@@ -52,13 +51,6 @@ TRAITS: dict[str, Traits] = {
         bounded={"weight_add": "NAU", "weight_mul": "NMU"},
         largest_init_variance=min(LARGEST_NAU_VARIANCE, LARGEST_NMU_VARIANCE),
     ),
-    "linear": _PLAIN,
-    "ReLU": _PLAIN,
-    "ReLU6": _PLAIN,
-    "tanh": _PLAIN,
-    "sigmoid": _PLAIN,
-    "softsign": _PLAIN,
-    "SELU": _PLAIN,
-    "ELU": _PLAIN,
+    **dict.fromkeys(("linear", "ReLU", "ReLU6", "tanh", "sigmoid", "softsign", "SELU", "ELU"), Traits()),
 }
 """The traits of each unit, under the names of `units.UNITS`."""

@@ -28,7 +28,7 @@ class Unit(nn.Module, ABC):
         bounds: ``clipped``: call `clip_` after every optimiser step; ``regularized``: bounded weights are
             clamped in the forward pass only, with zero gradient outside, and `out_of_bounds` belongs in the
             loss.
-        generator: where the initial weights come from; None for torch's default generator.
+        generator: source of the initial weights; None for torch's default generator.
         dtype: of the parameters; None for torch's default.
 
     Raises:
@@ -71,13 +71,13 @@ class Unit(nn.Module, ABC):
         self.bounds: Bounds = bounds
         uniform = generator_uniform(generator)
         dtype = dtype or torch.get_default_dtype()
-        drawn = [
+        by_trial = [
             self.initial(in_features, out_features, uniform, init_variance=init_variance, dtype=dtype)
             for _ in range(trials or 1)
         ]
-        for name, value in drawn[0].items():
-            first = value if trials is None else torch.stack([values[name] for values in drawn])
-            self.register_parameter(name, nn.Parameter(first))
+        for name, first in by_trial[0].items():
+            value = first if trials is None else torch.stack([values[name] for values in by_trial])
+            self.register_parameter(name, nn.Parameter(value))
 
     @abstractmethod
     def forward(self, x: Tensor) -> Tensor:
@@ -120,7 +120,7 @@ class Unit(nn.Module, ABC):
     @classmethod
     @abstractmethod
     def initial_values(cls, sizes: Sizes, uniform: Draw, init_variance: float | None) -> dict[str, Tensor]:
-        """Compute what `initial` gives, in float64.
+        """Compute what `initial` returns, in float64.
 
         Args:
             sizes: numbers in, numbers out.
@@ -158,8 +158,8 @@ class Unit(nn.Module, ABC):
             shape: ``linear`` or ``squared``.
 
         Returns:
-            Shape [...], one value a trial, without a strength; of a unit with two bounded parameters, their
-            sum; None of a unit without.
+            Shape [...], one value a trial, without a strength: the sum over the bounded parameters; None for a unit
+            without any.
         """
         return self._sum(sparsity, shape)
 

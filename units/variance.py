@@ -1,4 +1,4 @@
-"""The variance of initial weights as a function of their range, and the range that gives a wanted variance.
+"""The variance of initial weights as a function of their range, and the range for a given variance.
 
 Numbers only: a study's file is checked with these before torch is imported.
 """
@@ -12,9 +12,9 @@ from functools import lru_cache
 import numpy as np
 
 LARGEST_NAU_VARIANCE = 1 / 3
-"""Of weights in [-1, 1]: that of U[-1, 1]."""
+"""The largest variance of weights in [-1, 1]: that of U[-1, 1]."""
 LARGEST_NMU_VARIANCE = 1 / 12
-"""Of weights in [0, 1]: that of U[0, 1]."""
+"""The largest variance of weights in [0, 1]: that of U[0, 1]."""
 
 _LARGEST_NAC_RANGE = 1000.0
 _LARGEST_SIGMOID_STD = 1000.0
@@ -24,9 +24,9 @@ def require_variance(unit: str, variance: float, largest: float) -> None:
     """Refuse a variance that a unit's initial weights can't have.
 
     Args:
-        unit: its name, for the message.
-        variance: the one wanted.
-        largest: that is possible; infinity for unbounded weights.
+        unit: the unit's name, for the message.
+        variance: the variance to check.
+        largest: the largest possible variance; infinity for unbounded weights.
 
     Raises:
         ValueError: unless 0 < variance <= largest and variance is finite.
@@ -61,8 +61,8 @@ def nac_variance(reach: float) -> float:
 def largest_nac_variance() -> float:
     """Compute the largest variance of a NAC's weights that is still of use.
 
-    The limit for r -> infinity is 1/2, where every weight is saturated and none can be trained; r = 1000 is
-    taken for the last range of use.
+    The limit for r -> infinity is 1/2, where every weight is saturated and none can be trained; r = 1000 is the
+    largest range that is allowed.
 
     Example:
         >>> round(largest_nac_variance(), 6)

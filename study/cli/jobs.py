@@ -1,9 +1,10 @@
-"""Commands on studies of a cluster: submit, status, logs, stop, resume, doctor; keep, which runs there."""
+"""Commands for studies on a cluster: submit, status, logs, stop, resume, doctor; keep, which runs there."""
 
 from __future__ import annotations
 
 import json
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -36,9 +37,7 @@ _ONLY_STORE = click.option(
     "--store", "only_store", metavar="STORE", help="Which, if a study is there for several stores."
 )
 _WITHOUT_TOKEN = click.option(
-    "--without-token",
-    is_flag=True,
-    help="Run on a cluster that anyone who reaches it can run code on.",
+    "--without-token", is_flag=True, help="Run on a cluster that anyone who reaches it can run code on."
 )
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 
@@ -85,22 +84,16 @@ def submit(
 @_WITHOUT_TOKEN
 @click.pass_context
 def resume(
-    ctx: click.Context,
-    name: str,
-    cluster: str | None,
-    only_store: str | None,
-    workers: int | None,
-    without_token: bool,
+    ctx: click.Context, name: str, cluster: str | None, only_store: str | None, workers: int | None, without_token: bool
 ) -> None:
     """Go on with study NAME on a cluster: as it was submitted last but for --workers, from what is stored."""
-    from study.jobs import again, connect_to_run, standing
+    from study.jobs import connect_to_run, order_of, standing
     from study.plan.plan import make_plan
     from study.spec import check_size, parse_spec
 
     url, console = _cluster(cluster), make_console()
     client = connect_to_run(url, _warn, without_token=without_token)
-    last = standing(client, name, only_store)
-    order = again(client.job(last.job))
+    order = order_of(client.job(standing(client, name, only_store).job))
     if workers is not None:
         order = replace(order, options={**order.options, "workers": workers})
     spec = parse_spec(order.spec, source=f"study {name}, as it was submitted last")
@@ -115,18 +108,8 @@ def resume(
 @_ONLY_STORE
 @_JSON
 def status(name: str, cluster: str | None, only_store: str | None, as_json: bool) -> None:
-    """Say how study NAME stands on a cluster: done and left, time left, workers, use of the nodes."""
-    from study.jobs import connect, standings, usage
-
-    client = connect(_cluster(cluster), _warn)
-    found, busy = standings(client, name, only_store), usage(client)
-    if as_json:
-        click.echo(json.dumps(listing(found, busy), indent=2))
-        return
-    console = make_console()
-    for one in found:
-        console.print(detail(one), end="")
-    console.print(busy_line(busy))
+    """Print the status of study NAME on a cluster: done and left, time left, workers, use of the nodes."""
+    _show(_cluster(cluster), name, only_store, as_json=as_json)
 
 
 @click.command()
@@ -137,33 +120,33 @@ def status(name: str, cluster: str | None, only_store: str | None, as_json: bool
 @click.option("--lines", type=click.IntRange(1), default=_LOG_LINES, show_default=True, help="How many.")
 def logs(name: str, cluster: str | None, only_store: str | None, follow: bool, lines: int) -> None:
     """Print what study NAME says on a cluster."""
-    from study.jobs import connect, standing, told
+    from study.jobs import connect, readable_line, standing
     from study.jobs import follow as follow_log
 
     client = connect(_cluster(cluster), _warn)
     job = standing(client, name, only_store).job
     last = () if follow else client.tail(client.job(job), lines).splitlines()
-    nothing = True
-    for line in follow_log(client, job, lines) if follow else map(told, last):
-        nothing = False
+    is_empty = True
+    for line in follow_log(client, job, lines) if follow else map(readable_line, last):
+        is_empty = False
         click.echo(line)
-    if nothing:
-        _tell_no_log(client.job(job))
+    if is_empty:
+        _explain_missing_log(client.job(job))
 
 
-def _tell_no_log(job: Job) -> None:
-    """Say why nothing of a log could be read.
+def _explain_missing_log(job: Job) -> None:
+    """Warn that a job has no log yet.
 
     Raises:
-        ClusterError: if nothing will be.
+        ClusterError: if the job has ended, so that there will be none.
     """
-    rays = " ".join(job.message.split())
+    reason = " ".join(job.message.split()) or "nothing"
     if job.ended:
         raise ClusterError(
             f"{job.id} has no log that can be read: it lay on the driver's node and is gone with it, or the driver "
-            f"never started. Ray says: {rays or 'nothing'}"
+            f"never started. Ray says: {reason}"
         )
-    _warn(f"{job.id} has no log yet that can be read. Ray says: {rays or 'nothing'}")
+    _warn(f"{job.id} has no log yet that can be read. Ray says: {reason}")
 
 
 @click.command()
@@ -185,7 +168,7 @@ def stop(name: str, cluster: str | None, only_store: str | None) -> None:
     if done.now.state == "finished":
         console.print(f"{name} finished before it was asked to stop")
         return
-    if done.kept:
+    if done.has_checkpoints:
         how = "has stopped, with checkpoints"
     elif done.killed:
         how = "took too long and was killed: what it trained since its last checkpoints is lost"
@@ -215,47 +198,49 @@ def keep(arguments: tuple[str, ...]) -> None:
 @_JSON
 @click.pass_context
 def doctor(
-    ctx: click.Context,
-    cluster: str | None,
-    store: str,
-    tracking_uri: str | None,
-    without_token: bool,
-    as_json: bool,
+    ctx: click.Context, cluster: str | None, store: str, tracking_uri: str | None, without_token: bool, as_json: bool
 ) -> None:
-    """Check settings, store, tracking and GPUs from here, and with a cluster each of its nodes; say what to mend."""
+    """Check settings, store, tracking and GPUs from here, and with a cluster each of its nodes; say what to fix."""
     from study.doctor import examine as checks
 
     console = make_console()
-    # Settings that aren't given on the command line or in the environment are read by the checks themselves.
-    given = {
+    # The checks themselves read the settings that neither the command line nor the environment sets.
+    values = {
         name: value if ctx.get_parameter_source(name) != click.core.ParameterSource.DEFAULT else None
         for name, value in (("cluster", cluster), ("store", store), ("tracking_uri", tracking_uri))
     }
+    with nullcontext() if as_json else waiting(console, "checking"):
+        results = list(checks.examine(values, without_token=without_token))
     if as_json:
-        found = list(checks.examine(given, without_token=without_token))
-        click.echo(json.dumps([check.as_json() for check in found], indent=2))
+        click.echo(json.dumps([check.as_json() for check in results], indent=2))
     else:
-        found = []
-        with waiting(console, "checking"):
-            found = list(checks.examine(given, without_token=without_token))
-        console.print(checks_table(found))
-    if any(check.state == "failed" for check in found):
+        console.print(checks_table(results))
+    if any(check.state == "failed" for check in results):
         sys.exit(1)
 
 
 def list_cluster(cluster: str, *, as_json: bool) -> None:
     """Print the studies of a cluster."""
+    _show(cluster, None, None, as_json=as_json)
+
+
+def _show(cluster: str, name: str | None, store: str | None, *, as_json: bool) -> None:
+    """Print the studies of one name in detail, or a list of all studies; then how busy the cluster is."""
     from study.jobs import connect, standings, usage
 
     client = connect(cluster, _warn)
-    found, busy = standings(client), usage(client)
+    statuses, busy = standings(client, name, store), usage(client)
     if as_json:
-        click.echo(json.dumps(listing(found, busy), indent=2))
+        click.echo(json.dumps(listing(statuses, busy), indent=2))
         return
     console = make_console()
-    console.print(
-        studies_table(found) if found else "no study has been submitted to this cluster since its head was started"
-    )
+    if name is not None:
+        for status in statuses:
+            console.print(detail(status), end="")
+    elif statuses:
+        console.print(studies_table(statuses))
+    else:
+        console.print("no study has been submitted to this cluster since its head was started")
     console.print(busy_line(busy))
 
 
@@ -268,7 +253,7 @@ def _run_there(
     without_token: bool = False,
     client: Client | None = None,
 ) -> None:
-    """Submit, and say how to follow."""
+    """Submit a study, and print how to follow it."""
     from study.jobs import connect_to_run
     from study.jobs import submit as submit_study
 
@@ -281,8 +266,8 @@ def _run_there(
         console.print(f"{order.study} is running there already, submitted by {by}: attached to {done.job_id}")
         if not done.same_file:
             _warn("it was submitted with another file, and goes on with that: for this one, `study stop` it first")
-    given = ctx.get_parameter_source("cluster") == click.core.ParameterSource.COMMANDLINE
-    where = f" --cluster {url}" if given else ""
+    is_from_command_line = ctx.get_parameter_source("cluster") == click.core.ParameterSource.COMMANDLINE
+    where = f" --cluster {url}" if is_from_command_line else ""
     for name, value in (
         ("follow:", f"study status {order.study}{where}"),
         ("", f"study logs {order.study} --follow{where}"),
@@ -293,7 +278,7 @@ def _run_there(
 
 
 def _tracking_page(order: Order) -> str:
-    """Give MLflow's page of the study; the server's own while it doesn't know the study, or isn't reached from here."""
+    """Return the study's page in MLflow; the server's own if it doesn't know the study, or can't be reached."""
     uri = order.options.get("tracking_uri")
     if uri is None:
         return f"where the cluster's own settings say; `study logs {order.study}` ends with the dashboard's address"
@@ -303,27 +288,27 @@ def _tracking_page(order: Order) -> str:
         return f"{without_secret(uri)}, a database: an MLflow server on it, or `study ui` there, shows it"
     from study.tracking import links
 
-    found = links(uri, order.study)
-    return without_secret(uri) if found is None else found.study
+    pages = links(uri, order.study)
+    return without_secret(uri) if pages is None else pages.study
 
 
 def known_cluster() -> str:
-    """Give the cluster of the environment or the settings."""
+    """Return the cluster that the environment or the settings name."""
     return _cluster(find_setting("cluster"))
 
 
-def _cluster(given: str | None) -> str:
-    if not given:
+def _cluster(address: str | None) -> str:
+    if not address:
         raise InputError(
             "which cluster? --cluster http://HEAD:8265 says it, or STUDY_CLUSTER, or `cluster` in your own study.toml"
         )
     from study.jobs import parse_address
 
-    return parse_address(given).url
+    return parse_address(address).url
 
 
 def _warn(text: str) -> None:
-    """Warn beside what a command prints, which a program may read."""
+    """Print a warning to stderr, since a program may read what the command prints to stdout."""
     click.secho(visible(text), fg="yellow", err=True)
 
 

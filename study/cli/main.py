@@ -45,8 +45,8 @@ def main(ctx: click.Context) -> None:
     """Run seeded training trials by the hundred, and learn how reliably and how fast training succeeds."""
     if ctx.invoked_subcommand != "doctor":  # the doctor reports what is wrong with the settings
         ctx.default_map = default_map(main.commands.values(), load_settings())
-    # At exit Python searches everything that is left for cycles, which takes 2 s after torch, Ray and MLflow were
-    # imported, and is of no use.
+    # At exit Python searches all that is left for cycles: that is of no use, and takes 2 s once torch, Ray and MLflow
+    # have been imported.
     atexit.register(gc.freeze)
 
 

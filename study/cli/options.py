@@ -37,7 +37,7 @@ def _checked(ctx: click.Context, param: click.Parameter, store: str) -> str:
 
 
 def shared_address(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    """Refuse a password on the command line, which all users can read, and servers that only a folder's file names."""
+    """Refuse a password on the command line, which all users can read, and a server that only a folder's file names."""
     source, name = ctx.get_parameter_source(param.name or ""), param.name or ""
     if value is not None and source == ParameterSource.COMMANDLINE:
         check_no_secret(value, param.opts[0])
@@ -64,7 +64,7 @@ _STUDIES: dict[str, Any] = {"default": "studies", "show_default": True}
 
 STORE = setting("store", "Folder of the studies' results, or its URL: s3://, gs://, az://.", _checked, **_STUDIES)
 TRACKING = setting("tracking_uri", "MLflow server, or 'off'. Default: sqlite inside the store, if that is a folder.")
-# The nodes reach what this machine may not.
+# These are not checked from here: the nodes may reach what this machine can't.
 CLUSTERS_STORE = setting("store", "Folder or URL of the studies' results, the same for all nodes.", **_STUDIES)
 CLUSTERS_TRACKING = setting(
     "tracking_uri",
@@ -78,16 +78,16 @@ OPTUNA_STORAGE = setting(
 YES = click.option("--yes", is_flag=True, help="Allow more than 100,000 trials.")
 
 
-def _click_option(one: Field[Any]) -> Decorator:
-    """Make the command line's option of a field of `Options`."""
-    rules, default = one.metadata, one.default
+def _click_option(of: Field[Any]) -> Decorator:
+    """Make the command line's option for a field of `Options`."""
+    rules, default = of.metadata, of.default
     kind: click.ParamType[Any] | None = None
     if "choices" in rules:
         kind = click.Choice(rules["choices"])
     elif "least" in rules:
         kind = (click.FloatRange if isinstance(default, float) else click.IntRange)(min=rules["least"])
     return click.option(
-        flag(one.name),
+        flag(of.name),
         type=kind,
         is_flag=default is False,
         default=default,
@@ -96,8 +96,8 @@ def _click_option(one: Field[Any]) -> Decorator:
     )
 
 
-OPTIONS = {one.name: _click_option(one) for one in fields(Options) if one.metadata}
-"""What the command line makes of the fields of `Options`, by name."""
+OPTIONS = {of.name: _click_option(of) for of in fields(Options) if of.metadata}
+"""The command line's options for the fields of `Options`, by name."""
 
 
 def together(*options: Decorator) -> Decorator:
@@ -112,14 +112,14 @@ def together(*options: Decorator) -> Decorator:
 
 
 training_options = together(YES, *(OPTIONS[name] for name in TRAINING_OPTIONS), OPTUNA_STORAGE)
-"""How a study is trained, wherever that is."""
+"""The options of training, wherever it runs."""
 
 local_options = together(*(option for name, option in OPTIONS.items() if name not in TRAINING_OPTIONS))
-"""What has no meaning for a job of a cluster."""
+"""The options that have no meaning for a job on a cluster."""
 
 
 class _NoPandas:
-    """Finds no pandas, as if it weren't installed."""
+    """An import finder that hides pandas, as if it weren't installed."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         if name == "pandas":
@@ -127,15 +127,15 @@ class _NoPandas:
 
 
 def leave_out_pandas() -> None:
-    """Have pyarrow do without pandas in this process; call it before the store is read.
+    """Make pyarrow do without pandas in this process; to be called before the store is read.
 
-    pyarrow looks for pandas at its first array, whatever that is made of, and importing it takes longer than reading
-    a small store. Nothing here makes use of it; what asks pyarrow for a pandas object still gets one. A library must
-    not decide this for the program that it is part of, but this is the program.
+    pyarrow imports pandas at its first array, whatever that is made of, which takes longer than reading a small store.
+    Nothing here uses pandas, and code that asks pyarrow for a pandas object still gets one. A library must not decide
+    this for the program that it is part of, but this is the program.
     """
     if "pandas" in sys.modules:
         return
-    import pyarrow as pa  # only here: a mistake in a file is told without it
+    import pyarrow as pa  # only here: a mistake in a file is reported without it
 
     finder = _NoPandas()
     sys.meta_path.insert(0, finder)
@@ -148,61 +148,61 @@ def leave_out_pandas() -> None:
 def make_console() -> Console:
     """Make the console that commands print to."""
     console = Console()
-    # A file or a pipe has no width of its own: tables get room enough not to break their lines.
+    # A file or a pipe has no width of its own; this one is enough for tables not to break their lines.
     return console if console.is_terminal or "COLUMNS" in os.environ else Console(width=_PLAIN_WIDTH)
 
 
-def tracking_address(given: str | None, store: str) -> str | None:
-    """Give MLflow's address; None if nothing is to be published."""
+def tracking_address(value: str | None, store: str) -> str | None:
+    """Return MLflow's address; None if nothing is to be published."""
     from study.tracking import default_uri
 
-    return _view_address(given, store, default_uri)
+    return _view_address(value, store, default_uri)
 
 
-def _view_address(given: str | None, store: str, default: Callable[[Path], str]) -> str | None:
-    """Give the address of what shows a store's studies: as given, in the store if that is a folder, or None."""
+def _view_address(value: str | None, store: str, default: Callable[[Path], str]) -> str | None:
+    """Return the address of a dashboard's data: the option's value, a default inside a folder's store, or None."""
     from study.store import is_url
 
-    if given == "off" or (not given and is_url(store)):
+    if value == "off" or (not value and is_url(store)):
         return None
-    return given or default(Path(store).resolve())
+    return value or default(Path(store).resolve())
 
 
-def needed_tracking(given: str | None, store: str, what: str) -> str:
-    """Give MLflow's address to a command that can't do without.
+def needed_tracking(value: str | None, store: str, command: str) -> str:
+    """Return MLflow's address for a command that needs one.
 
     Args:
-        given: what the user said.
+        value: the option's value.
         store: the store's address.
-        what: the command.
+        command: its name, for the message.
 
     Raises:
         InputError: if there is none.
     """
-    uri = tracking_address(given, store)
+    uri = tracking_address(value, store)
     if uri is None:
-        reason = "--tracking-uri is 'off'" if given == "off" else f"the store at {store} has no database"
-        raise InputError(f"{what} needs a tracking server, but {reason}: give --tracking-uri")
+        reason = "--tracking-uri is 'off'" if value == "off" else f"the store at {store} has no database"
+        raise InputError(f"{command} needs a tracking server, but {reason}: give --tracking-uri")
     return uri
 
 
-def tell_where(study: str, store: str, uri: str | None, console: Console) -> None:
-    """Say where a study's report and dashboard are."""
+def show_addresses(study: str, store: str, uri: str | None, console: Console) -> None:
+    """Print where a study's report and dashboard are."""
     from study.store import Store
     from study.tracking import links
 
     page = Store(store).study(study).page
     if page is None:
-        return  # interrupted before the first pack was through
+        return  # interrupted before the first pack was done
     console.print(f"report:    {page}", soft_wrap=True)
-    found = links(uri, study)
-    if uri is not None and found is not None:
+    pages = links(uri, study)
+    if uri is not None and pages is not None:
         when = "" if uri.startswith("http") else " while `study ui` runs"
-        console.print(f"dashboard: {found.study}{when}", soft_wrap=True)
+        console.print(f"dashboard: {pages.study}{when}", soft_wrap=True)
 
 
 def size_of(planned: Any) -> str:
-    """Say in words how much a study asks for."""
+    """Describe in words how many trials a study asks for."""
     spec = planned.spec
     if spec.search is not None:
         return f"{spec.search.trials:,} trials to search with, by {spec.search.sampler}"
@@ -213,7 +213,7 @@ def size_of(planned: Any) -> str:
 
 
 def extension_of(planned: Any, store: str, optuna_storage: str | None) -> Any:
-    """Give what a study asks for more with, when all that it asked for is done."""
+    """Return what decides on more trials once all are done: a search, or whether the seeds are enough."""
     from study.run import until_sure
 
     if planned.spec.search is None:

@@ -22,54 +22,54 @@ def studies_table(statuses: Sequence[JobStatus]) -> Table:
     table = Table(box=None, pad_edge=False)
     for heading in ("study", "state", "done", "failed", "left", "training", "by", "submitted", "store"):
         table.add_column(heading, overflow="fold")
-    for one in statuses:
-        beat = one.heartbeat
+    for status in statuses:
+        beat = status.heartbeat
         done = "" if beat is None else f"{beat.done:,}/{beat.trials:,}"
-        live = None if one.ended else beat
+        live = None if status.ended else beat
         table.add_row(
-            one.study,
-            one.state,
+            status.study,
+            status.state,
             done,
             "" if beat is None else str(beat.failed),
             duration(live.left_s) if live and live.left_s is not None else "",
             f"{live.workers} packs" if live else "",
-            f"{one.user}@{one.host}",
-            f"{one.submitted_at:%Y-%m-%d %H:%M}",
-            without_secret(one.store),
+            f"{status.user}@{status.host}",
+            f"{status.submitted_at:%Y-%m-%d %H:%M}",
+            without_secret(status.store),
         )
     return table
 
 
 def listing(statuses: Sequence[JobStatus], busy: Usage) -> dict[str, Any]:
     """Return the statuses of studies and their cluster's usage as JSON data."""
-    return {"studies": [one.as_json() for one in statuses], "cluster": asdict(busy)}
+    return {"studies": [status.as_json() for status in statuses], "cluster": asdict(busy)}
 
 
-def detail(one: JobStatus) -> Table:
+def detail(status: JobStatus) -> Table:
     """Lay out the status of one study."""
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
-    beat = one.heartbeat
-    rows = [("study", one.study), ("state", one.state)]
+    beat = status.heartbeat
+    rows = [("study", status.study), ("state", status.state)]
     if beat is not None:
         counts = f"{beat.done:,} of {beat.trials:,}"
         rows += [("done", counts)]
         outcomes = f"{beat.solved} solved, {beat.unsolved} unsolved, {beat.diverged} diverged, {beat.failed} failed"
         rows += [("outcomes", outcomes)]
-        if not one.ended:
+        if not status.ended:
             left = "not known yet" if beat.left_s is None else duration(beat.left_s)
             rows += [("time left", left), ("training", f"{beat.workers} packs")]
         rows += [("said at", f"{beat.at:%Y-%m-%d %H:%M:%S} UTC")]
     rows += [
-        ("submitted", f"{one.submitted_at:%Y-%m-%d %H:%M:%S} UTC by {one.user}@{one.host}"),
-        ("store", without_secret(one.store)),
+        ("submitted", f"{status.submitted_at:%Y-%m-%d %H:%M:%S} UTC by {status.user}@{status.host}"),
+        ("store", without_secret(status.store)),
     ]
-    rows += [("tracking", one.tracking_uri)] if one.tracking_uri else []
-    rows += [("driver on", one.node)] if one.node and not one.ended else []
-    rows += [("ended", f"{one.ended_at:%Y-%m-%d %H:%M:%S} UTC")] if one.ended_at else []
-    rows += [("said last", "\n".join(one.said))] if one.said else []
-    for name, value in (*rows, ("next", one.next)):
+    rows += [("tracking", status.tracking_uri)] if status.tracking_uri else []
+    rows += [("driver on", status.node)] if status.node and not status.ended else []
+    rows += [("ended", f"{status.ended_at:%Y-%m-%d %H:%M:%S} UTC")] if status.ended_at else []
+    rows += [("said last", "\n".join(status.last_lines))] if status.last_lines else []
+    for name, value in (*rows, ("next", status.next)):
         table.add_row(name, value)
     return table
 
@@ -91,6 +91,6 @@ def checks_table(checks: Sequence[Check]) -> Table:
     for heading in ("check", "", "found"):
         table.add_column(heading, overflow="fold")
     for check in checks:
-        result = Text.assemble(check.found, *((("\n" + check.mend, "bold"),) if check.mend else ()))
+        result = Text.assemble(check.finding, *((("\n" + check.fix, "bold"),) if check.fix else ()))
         table.add_row(check.name, Text(check.state, style=colours[check.state]), result)
     return table

@@ -1,4 +1,4 @@
-"""Commands on studies of a store: plan, run, search, list, show, report, sync, ui, schema."""
+"""Commands for studies in a store: plan, run, search, list, show, report, sync, ui, schema."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from study.cli.options import (
     make_console,
     needed_tracking,
     planned_study,
+    show_addresses,
     size_of,
-    tell_where,
     together,
     tracking_address,
     training_options,
@@ -45,7 +45,7 @@ from study.errors import InputError
 @OPTIONS["pack_size"]
 @click.option("--quick", is_flag=True, help="Leave out what is measured: engines, packs, memory and time.")
 def plan(file: str, store: str, yes: bool, quick: bool, **options: Any) -> None:
-    """Say what FILE (a path or a preset's name) asks for, and how long it takes; writes nothing."""
+    """Print what FILE (a path or a preset's name) asks for, and how long it takes; writes nothing."""
     console = make_console()
     planned = planned_study(file, yes=yes)
     leave_out_pandas()
@@ -55,19 +55,11 @@ def plan(file: str, store: str, yes: bool, quick: bool, **options: Any) -> None:
         console.print(outline.quick(planned, store))
         return
     with waiting(console, "measuring"):
-        description = _preview(planned, Options(root=store, tracking_uri=None, **options))
+        from study.driver.estimate import preview, preview_search  # only here: it takes long to import
+
+        estimate = preview if planned.spec.search is None else preview_search
+        description = estimate(planned, Options(root=store, tracking_uri=None, **options))
     console.print(description)
-
-
-def _preview(planned: Any, options: Any) -> Any:
-    """Say what running a study would do; a search in its own words."""
-    if planned.spec.search is None:
-        from study.driver.estimate import preview
-
-        return preview(planned, options)
-    from study.driver.estimate import preview_search
-
-    return preview_search(planned, options)
 
 
 _running = together(click.argument("file"), STORE, TRACKING, training_options, local_options)
@@ -77,7 +69,7 @@ _running = together(click.argument("file"), STORE, TRACKING, training_options, l
 @click.command()
 @_running
 def run(file: str, yes: bool, **options: Any) -> None:
-    """Run what is missing of FILE (a path or a preset's name), publish it and report; a search is gone on with."""
+    """Run what is missing of FILE (a path or a preset's name), publish it and report; a search is continued."""
     _run(file, planned_study(file, yes=yes), **options)
 
 
@@ -109,7 +101,7 @@ def _run(
     console = make_console()
     console.print(f"{planned.spec.study}: {size_of(planned)}")
     leave_out_pandas()
-    # Only now: a mistake in the file is told without what a run needs.
+    # Imported only now: a mistake in the file is reported without what a run needs.
     from study.run import Ending
     from study.run import run as run_study
 
@@ -121,13 +113,13 @@ def _run(
         )
     where = Options(root=store, tracking_uri=uri, **options)
     ending = run_study(planned, where, console, extension_of(planned, store, optuna_storage))
-    tell_where(planned.spec.study, store, uri, console)
-    again = f"study resume {planned.spec.study}" if in_job() else f"study run {file}"
+    show_addresses(planned.spec.study, store, uri, console)
+    command = f"study resume {planned.spec.study}" if in_job() else f"study run {file}"
     if ending == Ending.INTERRUPTED:
-        console.print(f"interrupted: `{again}` goes on where it stopped", style="yellow")
+        console.print(f"interrupted: `{command}` goes on where it stopped", style="yellow")
         sys.exit(INTERRUPTED)
     if ending == Ending.FAILURES:
-        console.print(f"some trials failed: `{again}` tries them again", style="red")
+        console.print(f"some trials failed: `{command}` tries them again", style="red")
         sys.exit(1)
 
 
@@ -172,13 +164,6 @@ def show(name: str, store: str) -> None:
     study_results.show(load.load_results(name, store), make_console())
 
 
-def _read_from(source: str, tracking_uri: str | None, store: str) -> str | None:
-    """Say which MLflow server results are read from; None for the store."""
-    if source == "store":
-        return None
-    return needed_tracking(tracking_uri, store, "--from mlflow")
-
-
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME|FILE...")
 @STORE
@@ -195,7 +180,7 @@ def _read_from(source: str, tracking_uri: str | None, store: str) -> str | None:
 @click.option(
     "--compare",
     metavar="published|NAME|FILE",
-    help="What to set the rows beside. Default: the published numbers, where a study's cells repeat them.",
+    help="What to compare the rows with. Default: the published numbers, where a study's cells repeat them.",
 )
 @click.option("--trial", metavar="ID", help="Whose weights to draw, of one study. Default: a typical solved trial's.")
 @click.option("--as-published", is_flag=True, help="Add the published estimators, with their faults.")
@@ -231,12 +216,12 @@ def report(
     from study.results import groups as results_of_groups
 
     leave_out_pandas()
-    read_from = _read_from(source, tracking_uri, store)
+    read_from = None if source == "store" else needed_tracking(tracking_uri, store, "--from mlflow")
     console = make_console()
     if len(names) > 1 or by is not None or as_published or any(map(results_of_groups.is_file, [*names, compare or ""])):
         if trial is not None:
             raise InputError("--trial: weights are those of one study's trial; leave out files and --by")
-        found = results_of_groups.tabulate(
+        results = results_of_groups.tabulate(
             names,
             store,
             None if by is None else [name.strip() for name in by.split(",") if name.strip()],
@@ -246,9 +231,9 @@ def report(
             out=out,
             formats=formats,
         )
-        results_of_groups.show(found, console)
-        results_of_groups.write(found)
-        console.print(f"report:    {found.folder}", soft_wrap=True, highlight=False)
+        results_of_groups.show(results, console)
+        results_of_groups.write(results)
+        console.print(f"report:    {results.folder}", soft_wrap=True, highlight=False)
         return
     from study.report import PUBLISHED, USUAL
     from study.results import load
@@ -261,7 +246,7 @@ def report(
     written = study_results.write(standing, out, formats or USUAL, tracking_uri=uri, trial=trial)
     in_store = out is None and standing.folder.path is not None
     if in_store and any(path.name == "report.html" for path in written):
-        tell_where(name, store, uri, console)
+        show_addresses(name, store, uri, console)
     else:
         folder = out or study_results.own_folder(standing.folder)
         console.print(f"report:    {folder}", soft_wrap=True, highlight=False)
@@ -272,15 +257,15 @@ def report(
 @STORE
 @TRACKING
 def sync(name: str, store: str, tracking_uri: str | None) -> None:
-    """Publish to MLflow what it is missing of study NAME, and the report."""
+    """Publish to MLflow the trials of study NAME that it lacks, and the report."""
     from study.results import load
     from study.results import study as study_results
 
     leave_out_pandas()
     uri = needed_tracking(tracking_uri, store, "sync")
-    found = load.load_results(name, store)
-    load.require_results(found)
-    published = study_results.sync(found, uri)
+    results = load.load_results(name, store)
+    load.require_results(results)
+    published = study_results.sync(results, uri)
     click.echo(f"{published} trials published")
 
 

@@ -18,15 +18,7 @@ from study.doctor.probe import free_bytes, gpus_seen, probe_store, probe_trackin
 from study.environment import versions
 from study.errors import ClusterError, InputError, StudyError
 from study.jobs import Client, connect, parse_address
-from study.settings import (
-    ENVIRONMENT,
-    FILE,
-    Setting,
-    check_no_secret,
-    confirmed,
-    load_settings,
-    user_file,
-)
+from study.settings import ENVIRONMENT, FILE, Setting, check_no_secret, confirmed, load_settings, user_file
 from study.store import is_url
 
 _GPU_DRIVER = Path("/dev/nvidiactl")
@@ -98,7 +90,7 @@ def eased(check: Check, there: Sequence[Check]) -> Check:
     fine = {other.name for other in there if other.state == "ok"}
     if check.state != "failed" or _ON_NODES.get(check.name) not in fine:
         return check
-    return replace(check, state="warning", mend=_NOT_FROM_HERE)
+    return replace(check, state="warning", fix=_NOT_FROM_HERE)
 
 
 def _settings(values: Mapping[str, str | None]) -> tuple[dict[str, Setting], Check]:

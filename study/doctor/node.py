@@ -1,4 +1,4 @@
-"""What each node of a cluster finds out about itself, for `study doctor`.
+"""What each node of a cluster reports about itself, for `study doctor`.
 
 `python -m` runs this file as a job on the cluster; it prints one line for each node.
 """
@@ -55,29 +55,29 @@ class Answer:
 
     Args:
         node_id: Ray's id of the node.
-        found: its report; None if it didn't answer.
+        report: what it reports; None if it didn't answer.
         error: why it didn't answer.
         clock_off_s: seconds by which its clock is at least ahead of the asking node's; negative if it is behind.
     """
 
     node_id: str
-    found: NodeReport | None
+    report: NodeReport | None
     error: str
     clock_off_s: float
 
 
-def look(store: str, tracking_uri: str | None, left: str) -> NodeReport:
+def examine_node(store: str, tracking_uri: str | None, probe_name: str) -> NodeReport:
     """Examine this node.
 
     Args:
         store: the store's folder or URL.
         tracking_uri: MLflow's address; None if nothing is to be published.
-        left: name of the file that the asking node has left in the store.
+        probe_name: name of the file that the asking node has written into the store.
     """
     return NodeReport(
         versions=versions(),
         store=probe_store(store),
-        shared=is_url(store) or Path(store, left).is_file(),
+        shared=is_url(store) or Path(store, probe_name).is_file(),
         tracking=probe_tracking(tracking_uri),
         gpus=tuple(gpus_seen()),
         free_bytes=free_bytes(),
@@ -86,7 +86,8 @@ def look(store: str, tracking_uri: str | None, left: str) -> NodeReport:
 
 def line(answer: Answer) -> str:
     """Format an answer as a line of a log."""
-    return _MARK + json.dumps(asdict(answer))
+    content = asdict(answer)
+    return _MARK + json.dumps({"found": content.pop("report"), **content})
 
 
 def read(text: str) -> list[Answer]:
@@ -105,13 +106,13 @@ def read(text: str) -> list[Answer]:
             report = content.pop("found")
             if report is not None:
                 report = NodeReport(**report | {"gpus": tuple(report["gpus"])})
-            answers.append(Answer(found=report, **content))
+            answers.append(Answer(report=report, **content))
     return answers
 
 
 @contextmanager
 def _probe_file(store: str) -> Iterator[str]:
-    """Leave a file in a store while the nodes look for it; where it can't be written, no node finds it."""
+    """Keep a file in a store while the nodes look for it; where it can't be written, no node finds it."""
     probe = Path(store) / f".study-probe-{uuid.uuid4().hex}"
     if is_url(store):
         yield probe.name
@@ -132,9 +133,9 @@ def _probe_file(store: str) -> Iterator[str]:
 
 
 def _answers(store: str, tracking_uri: str | None) -> Iterator[Answer]:
-    with _probe_file(store) as left:
-        reports = cluster.ask_each(partial(look, store, tracking_uri, left), _ANSWER_S)
-    # Its workers run by now, so a node that is asked again answers at once, and the time of its answer is known.
+    with _probe_file(store) as probe_name:
+        reports = cluster.ask_each(partial(examine_node, store, tracking_uri, probe_name), _ANSWER_S)
+    # The nodes' workers run by now: asked again, they answer at once, so that the time of their answers is known.
     before_s = time.time()
     clocks = dict(cluster.ask_each(time.time, _CLOCK_S))
     after_s = time.time()

@@ -1,9 +1,9 @@
-"""Checks over what all nodes of a cluster say about themselves, each with how to fix what fails."""
+"""Checks of what all nodes of a cluster report about themselves, each with how to fix what fails."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from study.addresses import without_secret
 from study.doctor.node import Answer
@@ -23,18 +23,18 @@ class Check:
     Args:
         name: name of the check.
         state: ``ok``, ``warning``, ``failed`` or ``skipped``.
-        found: what the check found.
-        mend: what to do about it; empty if nothing needs to be done.
+        finding: what the check found.
+        fix: what to do about it; empty if nothing needs to be done.
     """
 
     name: str
     state: str
-    found: str
-    mend: str = ""
+    finding: str
+    fix: str = ""
 
     def as_json(self) -> dict[str, str]:
         """Return the check as JSON data."""
-        return asdict(self)
+        return {"name": self.name, "state": self.state, "found": self.finding, "mend": self.fix}
 
 
 def judge(alive: Sequence[Node], answers: Sequence[Answer], store: str, tracking_uri: str | None) -> Iterator[Check]:
@@ -50,20 +50,16 @@ def judge(alive: Sequence[Node], answers: Sequence[Answer], store: str, tracking
         >>> from study.doctor.node import NodeReport
         >>> node = Node("0a", "n1", head=True, cpus=4, gpus=1, cpu_percent=None)
         >>> report = NodeReport(versions(), store=None, shared=True, tracking=None, gpus=(), free_bytes=10**10)
-        >>> [check.found for check in judge([node], [Answer("0a", report, "", 0.0)], "/shared", None) if check.mend]
+        >>> [check.finding for check in judge([node], [Answer("0a", report, "", 0.0)], "/shared", None) if check.fix]
         ['n1 (0a): Ray counts 1 GPUs, torch sees 0']
     """
     nodes = {node.id: node for node in alive}
     names = {node_id: f"{node.name} ({node_id[:6]})" for node_id, node in nodes.items()}
-    reports = [(names.get(a.node_id, a.node_id[:6]), a, a.found) for a in answers if a.found is not None]
-    silent = [f"{names.get(a.node_id, a.node_id[:6])}: {a.error}" for a in answers if a.found is None]
+    reports = [(names.get(a.node_id, a.node_id[:6]), a, a.report) for a in answers if a.report is not None]
+    silent = [f"{names.get(a.node_id, a.node_id[:6])}: {a.error}" for a in answers if a.report is None]
     silent += [f"{name}: it wasn't asked" for i, name in names.items() if i not in {a.node_id for a in answers}]
-    yield _over(
-        "nodes",
-        silent,
-        f"all {len(reports)} answer",
-        "look at the node's raylet; is the package installed there?",
-    )
+    advice = "look at the node's raylet; is the package installed there?"
+    yield _over("nodes", silent, f"all {len(reports)} answer", advice)
     if not reports:
         return  # nothing is known about any node
     yield _versions({name: f.versions for name, _, f in reports})
@@ -73,12 +69,8 @@ def judge(alive: Sequence[Node], answers: Sequence[Answer], store: str, tracking
         for name, _, f in reports
         if f.store is None and not f.shared
     ]
-    yield _over(
-        "store on nodes",
-        bad,
-        f"{store} can be written and read",
-        "mount the same folder on all nodes, or use an object store",
-    )
+    advice = "mount the same folder on all nodes, or use an object store"
+    yield _over("store on nodes", bad, f"{store} can be written and read", advice)
     if tracking_uri is not None:
         bad = [f"{name}: {f.tracking}" for name, _, f in reports if f.tracking is not None]
         advice = "credentials come from each node's own environment or files"

@@ -9,9 +9,9 @@
 
 from study.jobs.address import Address, parse_address, token
 from study.jobs.client import Client, connect
-from study.jobs.follow import JobStatus, StopResult, Usage, follow, standing, standings, stop, told, usage
+from study.jobs.follow import JobStatus, StopResult, Usage, follow, readable_line, standing, standings, stop, usage
 from study.jobs.rows import Job, Node
-from study.jobs.submit import Order, Submission, again, connect_to_run, make_order, submit
+from study.jobs.submit import Order, Submission, connect_to_run, make_order, order_of, submit
 
 __all__ = [
     "Address",
@@ -23,17 +23,17 @@ __all__ = [
     "StopResult",
     "Submission",
     "Usage",
-    "again",
     "connect",
     "connect_to_run",
     "follow",
     "make_order",
+    "order_of",
     "parse_address",
+    "readable_line",
     "standing",
     "standings",
     "stop",
     "submit",
     "token",
-    "told",
     "usage",
 ]

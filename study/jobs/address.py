@@ -41,10 +41,7 @@ class Address:
 
 
 def parse_address(text: str) -> Address:
-    """Parse the address of a cluster.
-
-    Args:
-        text: the address of its dashboard.
+    """Parse the address of a cluster's dashboard.
 
     Raises:
         InputError: if this isn't such an address.
@@ -72,7 +69,7 @@ def parse_address(text: str) -> Address:
 
 
 def token(environment: Mapping[str, str] = os.environ) -> str | None:
-    """Read the token from where Ray looks for it: RAY_AUTH_TOKEN, RAY_AUTH_TOKEN_PATH, ~/.ray/auth_token.
+    """Read the token where Ray does: RAY_AUTH_TOKEN, RAY_AUTH_TOKEN_PATH, ~/.ray/auth_token.
 
     Args:
         environment: the process's environment variables.
@@ -91,11 +88,11 @@ def token(environment: Mapping[str, str] = os.environ) -> str | None:
         return None
     if environment.get("RAY_AUTH_TOKEN", "").strip():
         return environment["RAY_AUTH_TOKEN"].strip()
-    named = environment.get("RAY_AUTH_TOKEN_PATH")
-    path = Path(named) if named else Path.home() / ".ray" / "auth_token"
+    setting = environment.get("RAY_AUTH_TOKEN_PATH")
+    path = Path(setting) if setting else Path.home() / ".ray" / "auth_token"
     try:
         return path.read_text(encoding="utf-8").strip() or None
     except (OSError, ValueError) as error:
-        if not named:
+        if not setting:
             return None
         raise InputError(f"the token's file {path} (RAY_AUTH_TOKEN_PATH) can't be read: {error}") from error

@@ -1,4 +1,4 @@
-"""A cluster's dashboard, asked with deadlines; the only file that uses Ray's job submission."""
+"""Requests to a cluster's dashboard, with deadlines; the only file that uses Ray's job submission."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import logging
 import os
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib.metadata import version as installed_version
 from typing import TYPE_CHECKING, Any
 
 from study.errors import ClusterError, StudyError
@@ -20,11 +21,11 @@ if TYPE_CHECKING:
 
 _CONNECT_S, _ANSWER_S = 5.0, 30.0
 _OLDEST_RAY = (2, 60)
-_LOOK_EVERY_S = 2.0
+_POLL_S = 2.0
 
 
 class TakenError(StudyError):
-    """A job with that id exists already, because somebody else was faster."""
+    """A job with that id exists already: somebody else was faster."""
 
 
 def connect(address: str | Address, notify: Callable[[str], None] | None = None) -> Client:
@@ -32,11 +33,11 @@ def connect(address: str | Address, notify: Callable[[str], None] | None = None)
 
     Args:
         address: where the dashboard is.
-        notify: called before a token is sent unencrypted over a network.
+        notify: called with a warning before a token is sent unencrypted over a network.
 
     Raises:
         InputError: if this isn't an address of a dashboard.
-        ClusterError: if nothing answers there, or something else than a Ray dashboard of a version that we know.
+        ClusterError: if nothing answers there, or something other than a Ray dashboard of a version that we know.
     """
     where = address if isinstance(address, Address) else parse_address(address)
     client = Client(where, token())
@@ -75,7 +76,7 @@ class Client:
         if not isinstance(version, str):
             raise ClusterError(f"{self.address.url} is no Ray dashboard: it doesn't know Ray's version")
         self.ray_version = version
-        ours = _ray_version()
+        ours = installed_version("ray")  # importing Ray itself takes half a second
         if _numbers(version)[0] != _numbers(ours)[0] or _numbers(version) < _OLDEST_RAY:
             raise ClusterError(
                 f"the cluster at {self.address.url} runs Ray {version}, but here is Ray {ours}, and this package needs "
@@ -204,13 +205,13 @@ class Client:
                 # The node or the file may not be there yet, or the node may be gone with its file.
                 if job.ended:
                     return
-                await asyncio.sleep(_LOOK_EVERY_S)
+                await asyncio.sleep(_POLL_S)
 
     async def _stream(self, answer: aiohttp.ClientResponse, job_id: str) -> AsyncGenerator[str]:
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         while True:
             try:
-                chunk = await asyncio.wait_for(answer.content.readany(), _LOOK_EVERY_S)
+                chunk = await asyncio.wait_for(answer.content.readany(), _POLL_S)
             except TimeoutError:
                 if self.job(job_id).ended:
                     return
@@ -300,13 +301,6 @@ def _refusal(status: int, has_token: bool) -> str | None:
             "(RAY_AUTH_TOKEN, RAY_AUTH_TOKEN_PATH, ~/.ray/auth_token, in this order)"
         )
     return None
-
-
-def _ray_version() -> str:
-    """Read Ray's version without importing it, which takes half a second."""
-    from importlib.metadata import version
-
-    return version("ray")
 
 
 def _numbers(version: str) -> tuple[int, int]:

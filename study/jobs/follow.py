@@ -1,4 +1,4 @@
-"""What became of studies on a cluster: how far they are, what they log, and how they end."""
+"""Submitted studies: how far they are, what they log, and how they end."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _INTERRUPTED = 130
 _BAD_INPUT = 2
 # Enough to reach the last heartbeat, which a traceback or, at the end of a study, a table may follow.
 _TAIL_LINES = 300
-_LAST_WORDS = 3
+_LAST_LINES = 3
 _MOST_LISTED = 100
 _POLL_S = 0.5
 # Lines that Ray itself writes into a job's log.
@@ -49,7 +49,7 @@ class JobStatus:
         ended_at: when it ended, in UTC; None while it runs.
         node: name of the node that its driver runs on; None if that is gone.
         heartbeat: its last heartbeat; None before the first, or if its node is gone.
-        said: its driver's last lines of output, unless it runs or has finished.
+        last_lines: its driver's last lines of output; empty while it runs, and once it has finished.
         next: what to do now.
     """
 
@@ -64,7 +64,7 @@ class JobStatus:
     ended_at: datetime | None
     node: str | None
     heartbeat: Heartbeat | None
-    said: Sequence[str]
+    last_lines: Sequence[str]
     next: str
 
     @property
@@ -74,7 +74,8 @@ class JobStatus:
 
     def as_json(self) -> dict[str, Any]:
         """Return the status as JSON data."""
-        content = asdict(self) | {"said": list(self.said)}
+        content = asdict(self)
+        content["said"] = list(content.pop("last_lines"))
         for name in ("submitted_at", "ended_at"):
             content[name] = None if content[name] is None else content[name].isoformat(timespec="seconds")
         if self.heartbeat is not None:
@@ -164,12 +165,13 @@ class StopResult:
 
     Args:
         now: its status afterwards.
-        kept: whether its driver said that it kept checkpoints; if not, it was starting or reporting, or was killed.
+        has_checkpoints: whether its driver said that it kept checkpoints; if not, it was starting or reporting, or was
+            killed.
         killed: whether it didn't end in time, so that Ray killed it.
     """
 
     now: JobStatus
-    kept: bool
+    has_checkpoints: bool
     killed: bool
 
 
@@ -184,7 +186,7 @@ def stop(client: Client, study: str, store: str | None = None) -> StopResult:
     """
     before = standing(client, study, store)
     if before.ended:
-        return StopResult(before, kept=False, killed=False)
+        return StopResult(before, has_checkpoints=False, killed=False)
     client.stop(before.job)
     began_s = time.monotonic()
     deadline_s = began_s + STOP_WAIT_S + 60
@@ -198,28 +200,26 @@ def stop(client: Client, study: str, store: str | None = None) -> StopResult:
     is_late = time.monotonic() - began_s >= STOP_WAIT_S
     has_checkpoints = "interrupted: " in client.tail(job, _TAIL_LINES)
     now = standing(client, study, before.store)
-    return StopResult(now, kept=has_checkpoints, killed=is_late and not has_checkpoints)
+    return StopResult(now, has_checkpoints=has_checkpoints, killed=is_late and not has_checkpoints)
 
 
 def follow(client: Client, job_id: str, lines: int) -> Iterator[str]:
     """Yield a job's log for people as it is written, from its last lines on, until the job has ended."""
-    for log_line in client.follow(job_id, lines):
-        yield told(log_line)
+    yield from map(readable_line, client.follow(job_id, lines))
 
 
-def told(log_line: str) -> str:
+def readable_line(log_line: str) -> str:
     r"""Format a line of a log for people, without the characters that would control their terminal.
 
     Example:
-        >>> told("\x1b[31mstopping\x1b[0m")
+        >>> readable_line("\x1b[31mstopping\x1b[0m")
         'stopping'
     """
     return readable(uncoloured(log_line))
 
 
 def _standing(job: Job, log: str, node: str | None) -> JobStatus:
-    state = _state(job)
-    study = job.metadata.get("study", "")
+    state, study = _state(job), job.metadata.get("study", "")
     return JobStatus(
         study=study,
         state=state,
@@ -232,7 +232,7 @@ def _standing(job: Job, log: str, node: str | None) -> JobStatus:
         ended_at=None if job.ended_s is None else datetime.fromtimestamp(job.ended_s, UTC),
         node=node,
         heartbeat=read(log),
-        said=_last_words(job, log) if state in ("waiting", "stopped", "failed") else (),
+        last_lines=_last_lines(job, log) if state in ("waiting", "stopped", "failed") else (),
         next=_next(state, study, job),
     )
 
@@ -257,13 +257,13 @@ def _next(state: str, study: str, job: Job) -> str:
     }[state]
 
 
-def _last_words(job: Job, log: str) -> tuple[str, ...]:
+def _last_lines(job: Job, log: str) -> tuple[str, ...]:
     """Return the driver's last lines of output, or Ray's message if its node is gone with the log."""
     lines = [uncoloured(line).rstrip() for line in log.splitlines()]
     own = [line for line in lines if line.strip() and not is_heartbeat(line) and not _RAYS_OWN.fullmatch(line)]
     if own:
-        return tuple(own[-_LAST_WORDS:])
-    return tuple(job.message.strip().splitlines()[:_LAST_WORDS])
+        return tuple(own[-_LAST_LINES:])
+    return tuple(job.message.strip().splitlines()[:_LAST_LINES])
 
 
 def _tracking_uri(job: Job) -> str | None:

@@ -1,4 +1,4 @@
-"""Jobs and nodes, as the dashboard knows them."""
+"""Jobs and nodes, as the dashboard describes them."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def node_of(entry: Mapping[str, Any]) -> Node:
     """Parse the dashboard's entry of a node."""
     raylet = entry["raylet"]
     total = raylet.get("resourcesTotal") or {}
-    busy = [gpu.get("utilizationGpu") for gpu in entry.get("gpus") or ()]
+    gpu_percent = [gpu.get("utilizationGpu") for gpu in entry.get("gpus") or ()]
     return Node(
         id=str(raylet["nodeId"]),
         name=_word(entry.get("hostname") or raylet.get("nodeManagerAddress") or ""),
@@ -102,5 +102,5 @@ def node_of(entry: Mapping[str, Any]) -> Node:
         cpus=float(total.get("CPU", 0)),
         gpus=float(total.get("GPU", 0)),
         cpu_percent=entry.get("cpu"),
-        gpu_percent=tuple(float(percent) for percent in busy if percent is not None),
+        gpu_percent=tuple(float(percent) for percent in gpu_percent if percent is not None),
     )

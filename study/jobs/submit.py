@@ -1,4 +1,4 @@
-"""From a study to a job of a cluster: checked first, and started once, however many submit it."""
+"""Studies become jobs of a cluster: checked first, and started once, however many submit them."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ _NODE_ID = "ray.io/node-id"
 
 
 JOB_OPTIONS = ("tracking_uri", *TRAINING_OPTIONS, "optuna_storage", "yes")
-"""The options of `study run` that a job is given, beside the store."""
+"""The options of `study run` that a job gets, besides the store."""
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A study, and how a cluster is to run it; all that `resume` needs.
+    """A study, and how a cluster is to run it: all that `resume` needs.
 
     Args:
         study: its name.
         spec: its file's text.
         store: absolute path or URL.
-        options: those of `JOB_OPTIONS` that are given, by name; None stands for what the cluster's own settings say.
+        options: values of `JOB_OPTIONS` by name; None, or none, stands for what the cluster's own settings say.
     """
 
     study: str
@@ -52,7 +52,7 @@ class Order:
 
     @property
     def entrypoint(self) -> str:
-        """The job's command: the driver, and what watches over it.
+        """The job's command: the driver, and the program that restarts it.
 
         Example:
             >>> Order("demo", "study: demo", "s3://bucket/studies", {"workers": 4, "yes": True}).entrypoint
@@ -70,7 +70,7 @@ class Order:
 
     @property
     def metadata(self) -> dict[str, str]:
-        """What the job says about itself."""
+        """The texts that describe the job on the cluster."""
         return {
             "study": self.study,
             "store": self.store,
@@ -83,12 +83,12 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """What became of a submission.
+    """The result of a submission.
 
     Args:
-        job_id: that runs the study.
+        job_id: id of the job that runs the study.
         before: the job that was running it already; None if this submission started it.
-        same_file: whether that one was submitted with the same file.
+        same_file: whether that job was submitted with the same file.
     """
 
     job_id: str
@@ -97,13 +97,13 @@ class Submission:
 
 
 def make_order(study: str, spec: str, store: str, **options: Any) -> Order:
-    """Make an order, after a look at what a cluster can't know the meaning of.
+    """Make an order, and check that its addresses mean the same on a cluster as here.
 
     Args:
         study: its name.
         spec: its file's text.
         store: absolute path or URL.
-        options: as `Order` has them.
+        options: as in `Order`.
 
     Raises:
         InputError: if an address is a relative path, or holds a password.
@@ -131,12 +131,12 @@ def make_order(study: str, spec: str, store: str, **options: Any) -> Order:
 
 
 def connect_to_run(text: str, notify: Callable[[str], None], *, without_token: bool = False) -> Client:
-    """Reach a cluster to run something there, unless others can reach it and it lets everybody run anything.
+    """Connect to a cluster to run something there, unless others can reach it and it lets anybody run anything.
 
     Args:
         text: address of its dashboard.
-        notify: called with what to beware of.
-        without_token: the user has said that it is meant.
+        notify: called with warnings.
+        without_token: whether the user wants a cluster that asks for no token.
 
     Raises:
         InputError: if there is no token here, or if the cluster asks for none.
@@ -169,16 +169,16 @@ def connect_to_run(text: str, notify: Callable[[str], None], *, without_token: b
 def submit(client: Client, order: Order, notify: Callable[[str], None]) -> Submission:
     """Submit a study, unless it is running on this cluster for the same store.
 
-    The job's id is the study's name and the count of its jobs so far, and the cluster takes an id once. So of two that
-    submit at once one is refused, looks again, and finds the other's job.
+    The job's id is the study's name and the number of its jobs so far, and the cluster accepts an id once. So if two
+    submit at once, one is refused, reads the jobs again, and finds the other's.
 
     Args:
-        client: connected.
-        order: checked.
-        notify: called with what to beware of.
+        client: a connected client.
+        order: what to run.
+        notify: called with warnings.
 
     Raises:
-        InputError: if the cluster has no room for a pack now, and nobody says how far it grows.
+        InputError: if the cluster has no room for a pack now, and the order doesn't say how far it grows.
         ClusterError: if the cluster can't be reached, or refuses.
     """
     nodes = client.nodes()
@@ -208,20 +208,20 @@ def submit(client: Client, order: Order, notify: Callable[[str], None]) -> Submi
     raise ClusterError(f"{_TRIES} others submitted {order.study!r} at the same moment: try again")
 
 
-def again(job: Job) -> Order:
-    """Give the order that a job was submitted with.
+def order_of(job: Job) -> Order:
+    """Return the order that a job was submitted with.
 
     Raises:
-        InputError: if it doesn't tell; then the study's file is needed.
+        InputError: if the job's metadata don't contain it; then the study's file is needed.
 
     Example:
         >>> before = Order("demo", "study: demo", "/shared", {"pack_size": 8})
-        >>> again(Job("study-demo-0", "STOPPED", before.metadata, "", None, 0.0, None, None)) == before
+        >>> order_of(Job("study-demo-0", "STOPPED", before.metadata, "", None, 0.0, None, None)) == before
         True
     """
     try:
-        stated = json.loads(job.metadata["options"])
-        options = {name: stated[name] for name in JOB_OPTIONS if name in stated}
+        submitted = json.loads(job.metadata["options"])
+        options = {name: submitted[name] for name in JOB_OPTIONS if name in submitted}
         options |= {name: uncoloured(value) for name, value in options.items() if isinstance(value, str)}
         return make_order(job.metadata["study"], job.metadata["spec"], job.metadata["store"], **options)
     except (KeyError, ValueError, TypeError) as error:
@@ -231,15 +231,15 @@ def again(job: Job) -> Order:
 
 
 def of_study(jobs: Sequence[Job], study: str) -> list[Job]:
-    """Give the jobs of one study, the oldest first."""
+    """Return the jobs of one study, the oldest first."""
     return [job for job in jobs if job.metadata.get("study") == study and job.id.startswith(f"study-{study}-")]
 
 
 def check_known(jobs: Sequence[Job], study: str, url: str) -> None:
-    """Make sure that a cluster knows a study.
+    """Check that a cluster has jobs of a study.
 
     Raises:
-        UnknownStudyError: if not, naming the nearest.
+        UnknownStudyError: if not; it names the study with the most similar name.
     """
     names = sorted({job.metadata["study"] for job in jobs if "study" in job.metadata})
     if study in names:
@@ -252,20 +252,20 @@ def check_known(jobs: Sequence[Job], study: str, url: str) -> None:
 
 
 def _away_from_head(nodes: Sequence[Node]) -> dict[str, str] | None:
-    """Keep the driver off the head, which has enough to do, if there is another node."""
+    """Return a label that keeps the driver off the head, which has enough to do, if there is another node."""
     heads = [node for node in nodes if node.head]
     return {_NODE_ID: f"!{heads[0].id}"} if heads and len(nodes) > 1 else None
 
 
 def _check_room(order: Order, nodes: Sequence[Node]) -> None:
-    """Make sure that packs have room, now or on nodes that they are to bring up: else the driver would fail at once."""
+    """Check that packs have room now, or that nodes will be added for them: otherwise the driver would fail at once."""
     cpus, gpus = sum(node.cpus for node in nodes), sum(node.gpus for node in nodes)
     needs_gpu = order.options.get("device") == "cuda"
     has_room = cpus >= 1 and (gpus > 0 or not needs_gpu)
     if order.options.get("workers") is None and not has_room:
-        wanted = "1 CPU and a GPU" if needs_gpu else "1 CPU"
+        needs = "1 CPU and a GPU" if needs_gpu else "1 CPU"
         raise InputError(
-            f"a pack needs {wanted}, but the cluster has {cpus:g} CPU and {gpus:g} GPU now; if it grows on demand, "
+            f"a pack needs {needs}, but the cluster has {cpus:g} CPU and {gpus:g} GPU now; if it grows on demand, "
             "say how far: --workers 16"
         )
 
@@ -280,7 +280,7 @@ def _warnings(order: Order, nodes: Sequence[Node]) -> list[str]:
 
 
 def _number(job: Job) -> int:
-    """Count a job among its study's."""
+    """Return a job's number among those of its study; -1 if its id has none."""
     last = job.id.rpartition("-")[2]
     return int(last) if last.isascii() and last.isdigit() else -1
 

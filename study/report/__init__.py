@@ -1,4 +1,4 @@
-"""Reports: what trials came to, for a terminal, a paper, a spreadsheet and a browser.
+"""Reports: the results of trials for a terminal, a paper, a spreadsheet and a browser.
 
 Report                               the content of a report, with DataRows for other programs, and details of trials:
                                      LearningCurve, Gates, TrialWeights, and PageLinks to their pages
@@ -12,14 +12,7 @@ chart_series                         points for a chart that is drawn elsewhere
 write_report, FORMATS, USUAL         the files
 """
 
-from study.analysis.comparison import (
-    PUBLISHED,
-    Comparison,
-    Comparisons,
-    with_groups,
-    with_published,
-    with_study,
-)
+from study.analysis.comparison import PUBLISHED, Comparison, Comparisons, with_groups, with_published, with_study
 from study.analysis.contrasts import Contrasts, contrasts
 from study.analysis.headline import headline, search_headline
 from study.analysis.learning import LearningCurve

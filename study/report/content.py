@@ -1,4 +1,4 @@
-"""What a report says, before it is a page, a table or a figure."""
+"""The content of a report, before it is a page, a table or a figure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cells, groups and the comparison as files: CSV and Parquet with full precision, Markdown to read."""
+"""Cells, groups and comparisons as files: CSV and Parquet with full precision, Markdown for people."""
 
 from __future__ import annotations
 
@@ -99,9 +99,7 @@ def cells_rows(summaries: Sequence[CellSummary], labels: Labels) -> DataRows:
 
 def groups_rows(groups: Sequence[GroupSummary], by: pa.Schema) -> DataRows:
     """Make one row per group: its columns as they are, every statistic, the published estimators' numbers."""
-    columns = {**STATISTICS_COLUMNS}
-    if any(group.as_published for group in groups):
-        columns |= AS_PUBLISHED_COLUMNS
+    columns = [*STATISTICS_COLUMNS, *(AS_PUBLISHED_COLUMNS if any(group.as_published for group in groups) else ())]
     return DataRows(
         pa.schema([*by, *_statistics_types([name for name in columns if name not in by.names])]),
         [_statistics_row(g) | _published_row(g) | dict(zip(by.names, g.values, strict=True)) for g in groups],
@@ -170,10 +168,8 @@ def markdown(report: Report, figures: Sequence[Drawn]) -> str:
         parts.append(_markdown_table(table.verdicts_table(report.rows, report.verdicts)))
     if report.against is not None and report.against.comparisons:
         parts += [f"## Against {_cell(report.against.source)}"]
-        parts += [
-            _markdown_table(table.comparison_table(report.rows, report.against)),
-            *map(_cell, report.against.notes),
-        ]
+        parts += [_markdown_table(table.comparison_table(report.rows, report.against))]
+        parts += map(_cell, report.against.notes)
     return "\n\n".join(part for part in [*parts, *map(_cell, report.notes)] if part) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""What a reader must know about a table's rows besides their numbers."""
+"""Notes on the rows of a table."""
 
 from __future__ import annotations
 
@@ -17,15 +17,14 @@ def times_notes(rows: ResultRows) -> list[str]:
     trials = sum(s.ended_early for _, s in early)
     plural = "s" if trials > 1 else ""
     counts = [f"{rows.name(row) or 'all'} ({s.ended_early:,} of {s.finished:,})" for row, s in early]
-    sentence = (
+    notes = [
         f"{trials:,} trial{plural} ended unsolved before the iterations up to which times to success are averaged, and "
         f"count{'' if plural else 's'} as censored there: {_join(counts)}"
-    )
-    without = [rows.name(row) or "all" for row, s in early if s.time_to_success_mean is None]
-    return [
-        sentence,
-        *([f"no mean time to success, since no trial was observed that long: {_join(without)}"] if without else []),
     ]
+    without = [rows.name(row) or "all" for row, s in early if s.time_to_success_mean is None]
+    if without:
+        notes.append(f"no mean time to success, since no trial was observed that long: {_join(without)}")
+    return notes
 
 
 def _join(names: Sequence[str]) -> str:

@@ -33,10 +33,10 @@ from study.report.search.tables import CAUTION, candidates_table, progress_note,
 from study.report.table import TextTable
 
 MOST_SENTENCES = 12
-"""Rows that the comparison describes one by one; of more, only those that differ."""
+"""The most rows that the comparison describes one by one; of more, only those that differ."""
 
 _PLACE = "0000TRIAL0000"
-"""Stands for a trial's id in the address that the page's script completes."""
+"""A placeholder for a trial's id in the address that the page's script completes."""
 _CODES = {"solved": "s", "unsolved": "u", "diverged": "d", "failed": "f"}
 _OUTCOMES = ("solved", "unsolved", "diverged", "failed", "pending")
 
@@ -45,8 +45,8 @@ def page(report: Report, figures: Sequence[Drawn]) -> str:
     """Write the page. Whatever comes from outside is escaped.
 
     Args:
-        report: what it says.
-        figures: what was drawn of it; the first stands at the top.
+        report: its content.
+        figures: the report's figures; the first stands at the top.
     """
     rows, trials = report.rows, report.trials
     return _template().render(

@@ -42,8 +42,8 @@ def fast(seeds: list[int], low: tuple[float, float], width: float, features: int
 @pytest.mark.parametrize(("counter", "key", "expected"), KNOWN_ANSWERS)
 def test_known_answers(counter, key, expected):
     """The words are those that the generator's authors publish."""
-    found = philox(tuple(map(torch.tensor, counter)), tuple(map(torch.tensor, key)))
-    assert [int(word) for word in found] == expected
+    words_ = philox(tuple(map(torch.tensor, counter)), tuple(map(torch.tensor, key)))
+    assert [int(word) for word in words_] == expected
 
 
 @pytest.mark.parametrize("features", [1, 2, 3, 4, 7, 100])
@@ -51,7 +51,7 @@ def test_known_answers(counter, key, expected):
 def test_compiled_equals_reference(features, range_):
     """The compiled stream and the portable one agree to the bit, for every range and odd sizes."""
     (low, width), seeds = RANGES[range_], [0, 1, 2**32, 2**63 - 1]
-    found = fast(seeds, low, width, features, 37, 4_999_999)
+    drawn = fast(seeds, low, width, features, 37, 4_999_999)
     expected = inputs(
         torch.tensor(seeds),
         torch.tensor(low).expand(4, 2),
@@ -61,7 +61,7 @@ def test_compiled_equals_reference(features, range_):
         4_999_999,
         Purpose.TRAIN,
     )
-    assert np.array_equal(found.view(np.int32), expected.numpy().view(np.int32))
+    assert np.array_equal(drawn.view(np.int32), expected.numpy().view(np.int32))
 
 
 def test_a_number_depends_on_nothing_but_its_place():

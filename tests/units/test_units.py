@@ -239,11 +239,11 @@ def test_default_variance(name: str) -> None:
 @pytest.mark.parametrize("share", [0.02, 0.5, 1.0])
 def test_wanted_variance(name: str, share: float) -> None:
     """The effective weights start with the variance asked for, up to the largest possible."""
-    wanted = share * min(UNITS[name].traits.largest_init_variance, 3.0)
+    variance = share * min(UNITS[name].traits.largest_init_variance, 3.0)
     generator = torch.Generator().manual_seed(0)
-    unit = UNITS[name](400, 600, init_variance=wanted, generator=generator, dtype=torch.float64)
+    unit = UNITS[name](400, 600, init_variance=variance, generator=generator, dtype=torch.float64)
     for weight in unit.effective_weights():
-        assert float(weight.detach().var()) == pytest.approx(wanted, rel=0.02)
+        assert float(weight.detach().var()) == pytest.approx(variance, rel=0.02)
         centre = 0.5 if float(weight.detach().min()) >= 0 else 0.0
         assert float(weight.detach().mean()) == pytest.approx(centre, abs=0.02)
 

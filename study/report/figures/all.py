@@ -10,9 +10,9 @@ from study.report.search.figures import contour, front, history, importance, sli
 
 
 def draw(report: Report) -> list[Drawn]:
-    """Draw the figures, in the order of `names.NAMES`; one that the report has nothing for is left out.
+    """Draw the figures, in the order of `names.NAMES`; those without content are left out.
 
-    Of a search that goes on, only how it goes: its rows are candidates, most of them bad, and none confirmed.
+    While a search goes on, only its own figures are drawn: its rows are candidates, most bad and none confirmed.
     """
     rows, search = report.rows, report.search
     figures = [
@@ -29,7 +29,7 @@ def draw(report: Report) -> list[Drawn]:
             panels.draw(rows, report.against),
             panels.draw(rows, report.against, SECONDS) if has_seconds else None,
             survival.draw(rows),
-            None if search is not None else heat_map.draw(rows),  # what was chosen fills no grid
+            None if search is not None else heat_map.draw(rows),  # candidates fill no grid
             learning_curves.draw(rows, report.learning),
             gates.draw(rows, report.gates),
             weights.draw(rows, report.weights),

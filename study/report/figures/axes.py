@@ -21,23 +21,23 @@ from study.report.figures import texts
 from study.report.figures.style import INK, MARKERS, PALETTE, PAPER
 
 Units = tuple[tuple[float, str], ...]
-"""From large to small: so many, and their name."""
+"""From large to small: the number of iterations or seconds in a unit, and the unit's name."""
 ITERATIONS: Units = ((1e6, "10⁶ iterations"), (1e3, "10³ iterations"), (1.0, "iterations"))
 
 _TO_SCALE = ("hidden_size", "input_size")
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _MOST_NAMES = 20
-"""On the x axis of a panel."""
+"""The most names on the x axis of a panel."""
 
 
 @dataclass(frozen=True)
 class Across:
-    """The x axis: which key, and where each row stands.
+    """The x axis: its key, and where each row stands.
 
     Args:
-        key: what the rows are drawn against.
-        positions: of each row; NaN of those that the axis has no place for.
-        ticks: text by position.
+        key: the key that the rows are drawn against.
+        positions: one a row; NaN where the axis has no place for it.
+        ticks: texts by position.
         is_numeric: whether points may be joined by lines.
     """
 
@@ -47,7 +47,7 @@ class Across:
     is_numeric: bool
 
     def label(self, axes: Axes, width_in: float) -> float:
-        """Write the axis of a panel of about this width; give the height that upright names take, in inches."""
+        """Label the axis of a panel of about this width, and return the height of upright names in inches."""
         at = sorted(self.ticks)
         spare = 0.5 * min((b - a for a, b in pairwise(at)), default=1.0)
         axes.set_xlim(at[0] - spare, at[-1] + spare)
@@ -56,13 +56,13 @@ class Across:
         return texts.x_ticks(axes, self.ticks, width_in, is_numeric=self.is_numeric)
 
     def dodge(self, slots: int) -> float:
-        """Give the distance between neighbouring curves' points, so that intervals don't hide each other."""
+        """Return the distance between neighbouring curves' points at which intervals don't hide each other."""
         gap = min((b - a for a, b in pairwise(sorted(self.ticks))), default=1.0)
         return min(0.1, 0.56 / max(slots, 1)) * gap
 
 
 def across(rows: ResultRows) -> Across:
-    """Place rows on the x axis: sizes to scale, everything else at equal steps, of names the first."""
+    """Place rows on the x axis: sizes to scale, everything else at equal steps; only the first of many names."""
     x = series.x_axis(rows)
     levels = series.levels(rows, x)
     is_numeric = all(level is None or isinstance(level, int | float) for level in levels) and len(levels) > 1
@@ -74,12 +74,12 @@ def across(rows: ResultRows) -> Across:
 
 
 def curve_style(slot: int, *, is_line: bool) -> dict[str, Any]:
-    """Tell curves apart by colour, marker and dash; where colours come again, markers and dashes are others."""
-    again = slot // len(PALETTE)
-    dash = ("-", (0, (5, 1.5)), (0, (1, 1)))[again % 3]
+    """Return a curve's colour, marker and dash; where colours repeat, markers and dashes differ."""
+    cycle = slot // len(PALETTE)
+    dash = ("-", (0, (5, 1.5)), (0, (1, 1)))[cycle % 3]
     return {
         "color": PALETTE[slot % len(PALETTE)],
-        "marker": MARKERS[(slot + 3 * again) % len(MARKERS)],
+        "marker": MARKERS[(slot + 3 * cycle) % len(MARKERS)],
         "linestyle": dash if is_line else "none",
         "linewidth": 1.1,
         "markersize": 3.6,
@@ -92,13 +92,13 @@ def curve_style(slot: int, *, is_line: bool) -> dict[str, Any]:
 
 
 def half_filled(style: Mapping[str, Any]) -> dict[str, Any]:
-    """Empty half of a marker: that of a row that lacks trials."""
+    """Return the style of a half-filled marker, for a row that lacks trials."""
     marker = {name: style[name] for name in ("color", "marker", "markersize", "markeredgewidth")}
     return marker | {"linestyle": "none", "fillstyle": "left", "markerfacecoloralt": PAPER, "zorder": 4}
 
 
 def neutral() -> dict[str, Any]:
-    """Look like no curve in particular."""
+    """Return a style that is no curve's own, for legends."""
     return {"color": INK, "marker": "o", "markersize": 3.6, "markeredgewidth": 0.7, "linewidth": 1.1}
 
 
@@ -109,23 +109,17 @@ def handle(name: str, style: Mapping[str, Any]) -> Line2D:
 
 
 def unit(largest: float, units: Units = ITERATIONS) -> tuple[float, str]:
-    """Choose what numbers up to some largest are told in."""
+    """Choose the unit of an axis for numbers up to the largest."""
     return next((unit for unit in units if largest >= unit[0]), units[-1])
 
 
 def logarithmic(axes: Axes, low: float, high: float) -> None:
-    """Make a y axis logarithmic, with a few powers of ten on it.
-
-    Args:
-        axes: to be changed.
-        low: > 0, where the axis begins.
-        high: > low, where it ends.
-    """
-    # The labels are letters, not mathematics, which takes longer to set than all the rest of a figure.
+    """Make a y axis from low > 0 to high > low logarithmic, with a few powers of ten on it."""
+    # The labels are plain letters: mathematics takes longer to set than all the rest of a figure.
     first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
     step = max(1, -(-(last - first) // 5))
     powers = [power for power in range(first, last + 1) if power % step == 0] or [first]
-    axes.set_ylim(low, high)  # first: the scale would choose limits of its own, and warn if all is one value
+    axes.set_ylim(low, high)  # first, or the scale would choose its own limits, and warn if all values are equal
     axes.set_yscale("log")
     axes.set_yticks([10.0**power for power in powers], [power_of_ten(power) for power in powers])
     axes.yaxis.set_minor_locator(NullLocator())
@@ -142,7 +136,7 @@ def power_of_ten(power: int) -> str:
 
 
 def count(of: Summary | Reference) -> str:
-    """Say how many of how many trials were solved, and how many there should be, if there are fewer."""
+    """Describe how many of the finished trials were solved, and, if trials are missing, how many are planned."""
     text = f"{of.solved} of {of.finished}"
     if of.complete:
         return text

@@ -1,4 +1,4 @@
-"""Rows as dots and lines of the three panels: which, where, and what each shows."""
+"""Rows as dots and lines of the three panels: where each stands, and the values that it shows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from study.report.figures.axes import Across, Units
 from study.report.figures.multiples import MOST_CURVES
 from study.report.figures.style import PAPER
 
-_BESIDE: dict[str, Any] = {
+_REFERENCE: dict[str, Any] = {
     "linestyle": (0, (3, 2)),
     "linewidth": 0.7,
     "markerfacecolor": PAPER,
@@ -30,21 +30,21 @@ _BESIDE: dict[str, Any] = {
 
 Point = tuple[float | None, Interval | None]
 Panels = tuple[Point, Point, Point]
-"""What one row shows in each panel: a value and its interval."""
+"""A row's value and interval in each panel."""
 SOLVED_AT_PANEL, ERROR_PANEL = 1, 2
 
 
 @dataclass(frozen=True)
 class Clock:
-    """What times are told in.
+    """What times are measured in: iterations or seconds.
 
     Args:
-        name: of the figure's files.
-        title: of the figure.
+        name: name of the figure's files.
+        title: the figure's title.
         statistic: the summary's fields are this, with _mean and _interval.
-        units: what the axis is told in.
-        noun: what a number of them is.
-        write: writes a number of them.
+        units: units for the axis.
+        noun: the unit of numbers in texts.
+        write: formats a number.
     """
 
     name: str
@@ -55,13 +55,13 @@ class Clock:
     write: Callable[[float], str]
 
     def time(self, summary: Summary | Reference) -> Point:
-        """Give the mean time at which trials were solved, and its interval; none of what has no such clock."""
+        """Return the mean time at which trials were solved, and its interval; None where this clock wasn't read."""
         mean: float | None = getattr(summary, f"{self.statistic}_mean", None)
         return mean, getattr(summary, f"{self.statistic}_interval", None)
 
 
 MOST_FACETS = 6
-"""Rows of panels that a page of paper holds."""
+"""The most rows of panels on a page of paper."""
 
 ITERATIONS = Clock(
     "figure",
@@ -83,7 +83,7 @@ SECONDS = Clock(
 
 @dataclass(frozen=True)
 class Dot:
-    """What a row shows, or the one beside it."""
+    """A row in the panels, or the reference that it is compared with."""
 
     x: float
     name: str
@@ -93,7 +93,7 @@ class Dot:
 
 @dataclass(frozen=True)
 class Line:
-    """The dots of a curve, or those beside them."""
+    """The dots of a curve, or of the references that it is compared with."""
 
     facet: str
     style: Mapping[str, Any]
@@ -102,16 +102,16 @@ class Line:
 
 @dataclass(frozen=True)
 class Lines:
-    """All that the panels show.
+    """The content of the panels.
 
     Args:
-        x: the axis.
-        unit: of times: so many, and their name.
-        source: of what is beside; empty if nothing is.
-        names: of curves, for the legend; their number is that of their colour.
-        facets: what each row of panels is called.
-        lines: in the order drawn.
-        rows: how many are shown.
+        x: the x axis.
+        unit: the unit of times, as in `Units`.
+        source: the source of the references; empty if there are none.
+        names: the curves' names, for the legend, in the order of their colours.
+        facets: the name of each row of panels.
+        lines: the lines, in the order in which they are drawn.
+        rows: the number of rows that are shown.
     """
 
     x: Across
@@ -123,12 +123,12 @@ class Lines:
     rows: int
 
     def dots(self) -> Iterator[Dot]:
-        """Go through all dots."""
+        """Iterate over all dots."""
         return (dot for line in self.lines for dot in line.dots)
 
 
 def lines(rows: ResultRows, against: Comparisons | None, clock: Clock) -> Lines:
-    """Give each curve and, slightly to its right, what is beside it: as many as one can read."""
+    """Lay out each curve and, slightly to its right, its references: as many curves as one can read."""
     x = axes_of.across(rows)
     beside = {c.row: c.beside for c in against.comparisons} if against else {}
     source = against.source if against and beside else ""
@@ -162,17 +162,11 @@ def lines(rows: ResultRows, against: Comparisons | None, clock: Clock) -> Lines:
 
 
 def beside_style(x: Across) -> dict[str, Any]:
-    """Give what makes a curve that of others."""
-    return _BESIDE if x.is_numeric else _BESIDE | {"linestyle": "none"}
+    """Return the style that sets references off from curves."""
+    return _REFERENCE if x.is_numeric else _REFERENCE | {"linestyle": "none"}
 
 
 def _panels(of: Summary | Reference, clock: Clock, unit: float) -> Panels:
     mean, interval = clock.time(of)
-    return (
-        (of.success_rate, of.success_rate_interval),
-        (
-            None if mean is None else mean / unit,
-            None if interval is None else (interval[0] / unit, interval[1] / unit),
-        ),
-        (of.sparsity_error_mean, of.sparsity_error_interval),
-    )
+    time = None if mean is None else mean / unit, None if interval is None else (interval[0] / unit, interval[1] / unit)
+    return (of.success_rate, of.success_rate_interval), time, (of.sparsity_error_mean, of.sparsity_error_interval)

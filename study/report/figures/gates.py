@@ -1,4 +1,4 @@
-"""How far open the gates of gated units are when training ends."""
+"""How open the gates of gated units are when training ends."""
 
 from __future__ import annotations
 
@@ -21,12 +21,8 @@ _OUTCOMES = ((True, "solved", PALETTE[0]), (False, "not solved", PALETTE[1]))
 def draw(rows: ResultRows, gates: Sequence[Gates]) -> Drawn | None:
     """Draw histograms of mean gates in [0, 1], solved trials below the others, a panel a row and layer.
 
-    Args:
-        rows: what the gates are of.
-        gates: their values.
-
     Returns:
-        None where there are none.
+        None if there are no gates.
     """
     present = [one for one in gates if np.isfinite(one.values).any()]
     if not present:
@@ -57,7 +53,7 @@ def draw(rows: ResultRows, gates: Sequence[Gates]) -> Drawn | None:
 
 
 def count(gates: Gates, *, is_solved: bool) -> npt.NDArray[np.int64]:
-    """Count the gates of solved, or of the other, trials in each bin of [0, 1]; those that are no number in none."""
+    """Count the finite gates of the solved, or of the other, trials in each bin of [0, 1]."""
     values = gates.values[gates.solved == is_solved]
     return np.histogram(values[np.isfinite(values)], _BINS, (0, 1))[0]
 

@@ -35,18 +35,18 @@ from study.report.figures.style import INK, PAPER, STYLE, WIDTH_IN, Drawn, Tips,
 _COLOURS = "viridis"
 _LETTER_IN = 0.62 * FIELD_PT / 72
 _AROUND_IN, _GAP_IN, _SCALE_IN = 0.9, 0.12, 0.09
-"""About what the layout leaves left and right of all panels, but for names, and between panels."""
+"""About the space that the layout leaves left and right of all panels, without names, and between panels."""
 _HIGHEST_IN, _WIDEST_IN = 0.28, 1.2
-"""Of a field."""
+"""The largest size of a field."""
 _TALLEST_IN = 3.0
-"""Of a panel."""
+"""The largest height of a panel."""
 _LINE_IN = 0.1
 _LACKING = "†"
 
 
 @dataclass(frozen=True)
 class _Plane:
-    """The two keys, and their values in order; None, the default, comes first."""
+    """The two keys of the axes, and their values in order; None, the default, comes first."""
 
     x: str
     y: str
@@ -54,11 +54,11 @@ class _Plane:
     up: tuple[Any, ...]
 
     def place(self, rows: ResultRows, row: int) -> tuple[int, int]:
-        """Give the field of a row."""
+        """Return the column and the line of a row's field."""
         return self.across.index(rows.value(row, self.x)), self.up.index(rows.value(row, self.y))
 
     def names(self) -> tuple[list[str], list[str]]:
-        """Write the values for people."""
+        """Format the values for people."""
         return (
             [words.show_value(self.x, level) for level in self.across],
             [words.show_value(self.y, level) for level in self.up],
@@ -66,13 +66,10 @@ class _Plane:
 
 
 def draw(rows: ResultRows) -> Drawn | None:
-    """Draw a field a row: how many of its trials solved the task; a panel a combination of what else varies.
-
-    Args:
-        rows: at least one.
+    """Draw the success rate of each row as a field, with a panel for each combination of the other keys that vary.
 
     Returns:
-        None where fewer than two numbers vary.
+        None if fewer than two numbers vary.
     """
     plane = _plane(rows)
     if plane is None:
@@ -105,7 +102,7 @@ def draw(rows: ResultRows) -> Drawn | None:
 
 
 def _plane(rows: ResultRows) -> _Plane | None:
-    """Choose the two keys of numbers that have most values."""
+    """Choose the two numeric keys with the most values."""
     levels = {key: tuple(series.levels(rows, key)) for key in rows.varying()}
     numbers = [key for key, values in levels.items() if all(map(_is_number, values))]
     if len(numbers) < 2:
@@ -119,11 +116,11 @@ def _is_number(level: Any) -> bool:
 
 
 def _begin(titles: Sequence[str], plane: _Plane, text_width_in: float) -> tuple[Figure, list[Axes], float]:
-    """Make the panels, the names of their axes and the scale; give about how wide a field is, too."""
+    """Make the panels, the names of their axes and the scale; also return about the width of a field in inches."""
     names = plane.names()
     room = WIDTH_IN - _AROUND_IN - max(map(texts.width_of, names[1]))
-    wanted = max(text_width_in, 0.06 + max(map(texts.width_of, names[0])))
-    across, field = _columns(len(titles), len(plane.across), wanted, room)
+    needed_in = max(text_width_in, 0.06 + max(map(texts.width_of, names[0])))
+    across, field = _columns(len(titles), len(plane.across), needed_in, room)
     width, height = field * len(plane.across), min(_HIGHEST_IN * len(plane.up), _TALLEST_IN)
     figure, panels = grid([""] * len(titles), height, across=across, x=words.title(plane.x), y=words.title(plane.y))
     down = -(-len(titles) // across)
@@ -146,12 +143,12 @@ def _begin(titles: Sequence[str], plane: _Plane, text_width_in: float) -> tuple[
     return figure, panels, field
 
 
-def _columns(panels: int, levels: int, wanted: float, room: float) -> tuple[int, float]:
-    """Choose how many panels stand side by side, so that the numbers fit, and how wide a field is."""
+def _columns(panels: int, levels: int, needed_in: float, room: float) -> tuple[int, float]:
+    """Choose how many panels stand side by side so that the numbers fit; also return the width of a field."""
     for most in range(4, 0, -1):
         across = columns(panels, most)
         width = (room / across - _GAP_IN) / levels
-        if width >= wanted:
+        if width >= needed_in:
             break
     return across, min(width, _WIDEST_IN)
 

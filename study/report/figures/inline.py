@@ -1,4 +1,4 @@
-"""A figure within a page: in the page's own ink, with ids that no other figure has."""
+"""A figure within a page: in the page's own colours, with ids that no other figure has."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from html import escape
 from study.report.figures import style
 from study.report.figures.style import Drawn, render
 
-# A text holds no quotation mark that isn't escaped, so this matches in tags alone.
+# Quotation marks in texts are escaped, so this matches only in tags.
 _ATTRIBUTE = re.compile(r'( (id|xlink:href|style|fill|stroke|clip-path)=")([^"]*)')
 _COLOUR = re.compile(r"#[0-9a-f]{6}\b")
 _COLOURS = {colour.lower(): f"var(--curve-{slot})" for slot, colour in enumerate(style.PALETTE)}
@@ -17,9 +17,9 @@ _COLOURS |= {style.INK: "var(--ink)", style.PAPER: "var(--paper)", style.RULE: "
 
 
 def inline(figure: Drawn) -> str:
-    """Cut a figure out of its SVG file, to be put into a page as it is.
+    """Return a figure's drawing, to be put into a page as it is.
 
-    Its ink, paper and colours become the page's variables, and its ids begin with its name.
+    Its colours become the page's variables, and its ids begin with the figure's name.
     """
     svg = render(figure, "svg").decode()
     drawing = svg[svg.index("<svg") :]

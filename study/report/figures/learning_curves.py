@@ -1,4 +1,4 @@
-"""How trials learn: errors over the iterations."""
+"""Learning curves: errors over the iterations."""
 
 from __future__ import annotations
 
@@ -25,22 +25,18 @@ Floats = npt.NDArray[np.float64]
 _TEST, _VALIDATION = PALETTE[0], PALETTE[1]
 _THRESHOLD: dict[str, Any] = {"color": INK, "linewidth": 0.6, "linestyle": (0, (4, 2))}
 _WIDE, _NARROW = 0.14, 0.22
-"""How dense the bands are."""
+"""Opacity of the bands."""
 _MEASURES = ("test_mse", "validation_mse", "sparsity_error")
 _MEDIAN = len(QUANTILES) // 2
 _MOST_DECADES = 24
-"""Of an axis: beyond, an error is as good as zero or infinite."""
+"""The most decades of an axis: beyond, an error is as good as zero or infinite."""
 
 
 def draw(rows: ResultRows, learning: Sequence[LearningCurve]) -> Drawn | None:
     """Draw median and bands over trials of the test MSE, a panel a row, with the median of the validation MSE.
 
-    Args:
-        rows: what the curves are of.
-        learning: the curves.
-
     Returns:
-        None where there are no curves.
+        None if there are no curves.
     """
     if not learning:
         return None
@@ -58,18 +54,18 @@ def draw(rows: ResultRows, learning: Sequence[LearningCurve]) -> Drawn | None:
         panels[0].set_xlim(0, 1.04 * longest / unit)
         axes_of.logarithmic(panels[0], low, high)
         for axes, curve in zip(panels, curves, strict=True):
-            _tell(axes, rows.name(curve.row), curve, unit, low, high, tips, MOST_TIPS // len(curves) // 2)
+            _add_tips(axes, rows.name(curve.row), curve, unit, low, high, tips, MOST_TIPS // len(curves) // 2)
     caption = _caption(curves) + part_of(rows, (curve.row for curve in curves))
     return Drawn("learning-curves", "Learning curves", caption, figure, tips)
 
 
 def _limits(curves: Sequence[LearningCurve]) -> tuple[float, float]:
-    """Choose the y axis: all small errors fit, of great ones the medians and those that training begins with."""
+    """Choose the y axis: all small errors fit; of large ones the medians, and those at the start of training."""
     both = [curve.quantiles[name] for curve in curves for name in ("test_mse", "validation_mse")]
     every = [part.ravel() for part in both] + [np.array([curve.threshold or np.nan for curve in curves])]
-    great = [part[:, 0] for part in both] + [part[_MEDIAN] for part in both]
+    large = [part[:, 0] for part in both] + [part[_MEDIAN] for part in both]
     least = _present(every).min(initial=1.0)
-    top = np.log10(_present(great).max(initial=least))
+    top = np.log10(_present(large).max(initial=least))
     bottom = max(np.log10(least), top - _MOST_DECADES)
     room = max(0.05 * (top - bottom), 0.15)
     return float(10 ** (bottom - room)), float(10 ** (top + room))
@@ -84,7 +80,7 @@ def _draw_curve(axes: Axes, curve: LearningCurve, unit: float, low: float, high:
     x = curve.iteration / unit
     test = curve.quantiles["test_mse"]
     for band, alpha in ((0, _WIDE), (1, _NARROW)):
-        # What is infinite or zero is beyond the axis: the band goes there, a line ends.
+        # Infinity and zero are beyond the axis: a band goes on to there, a line ends.
         ends = np.clip(test[[band, -1 - band]], low / 10, high * 10)
         axes.fill_between(x, *ends, color=_TEST, alpha=alpha, linewidth=0)
     validation = _finite(curve.quantiles["validation_mse"][_MEDIAN], low)
@@ -98,14 +94,14 @@ def _draw_curve(axes: Axes, curve: LearningCurve, unit: float, low: float, high:
 
 
 def _finite(values: Floats, low: float) -> Floats:
-    """Keep what is a number; zeros run along the axis' foot."""
+    """Replace infinities by NaN, and zeros by the lowest value of the axis."""
     return np.where(np.isfinite(values), np.maximum(values, low), np.nan)
 
 
-def _tell(
+def _add_tips(
     axes: Axes, name: str, curve: LearningCurve, unit: float, low: float, high: float, tips: Tips, most: int
 ) -> None:
-    """Let some evaluations say their quantiles."""
+    """Add the quantiles of some evaluations as texts."""
     test = curve.quantiles["test_mse"]
     for i in np.unique(np.linspace(0, len(curve.iteration) - 1, most).round().astype(int)):
         median, validation, sparsity = (float(curve.quantiles[key][_MEDIAN, i]) for key in _MEASURES)

@@ -1,4 +1,4 @@
-"""Small multiples: many panels with the same axes, as many as one reads."""
+"""Small multiples: many panels with the same axes, as many as one can read."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ Floats = npt.NDArray[np.floating]
 
 MOST_PANELS = 12
 MOST_CURVES = 24
-"""As many as colours and dashes tell apart."""
+"""As many as colours and dashes distinguish."""
 MOST_TIPS = 600
-"""Points of a figure that tell their values: more make a page slow."""
+"""Points of a figure that show their values under a pointer: more make a page slow."""
 FIELD_PT = 6.0
-"""Of what is written into a field."""
+"""Size of letters in a field."""
 
 _MOST_COLUMNS = 4
 _LEFT_IN, _BETWEEN_IN, _PAD_IN = 0.6, 0.2, 0.06
-"""About what the layout leaves left of panels and between them; what it leaves around each."""
+"""About the space that the layout leaves left of panels and between them, and the space around each."""
 _X_AXIS_IN, _LEGEND_IN, _LEGEND_ROW_IN = 0.4, 0.1, 0.155
 _HANDLE_IN = 4.8 * STYLE["font.size"] / 72
-"""What a legend has around each name by matplotlib's defaults: 4.8 letters' heights."""
+"""Space around each name of a legend by matplotlib's defaults: 4.8 letters' heights."""
 _TITLE_LINES, _TITLE_IN, _TITLE_LINE_IN = 3, 0.08, 0.115
 _Y_NAME_IN = 1.4
 _LEVELS, _SCALE_LEVELS = 80, 40
-"""Colours of a map, and of its scale."""
+"""Numbers of colours in a map, and in its scale."""
 _SQUARE = np.array([(-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5)])
 
 
@@ -56,7 +56,7 @@ def columns(count: int, most: int = _MOST_COLUMNS) -> int:
 
 
 def panel_in(across: int) -> float:
-    """Give about the width of each of so many panels side by side."""
+    """Return about the width of each of so many panels side by side."""
     return (WIDTH_IN - _LEFT_IN) / across - _BETWEEN_IN
 
 
@@ -74,12 +74,12 @@ def grid(
     """Begin a figure of equal panels with its legend, which is laid out when the figure is drawn.
 
     Args:
-        titles: of each panel; empty for none, None where a place stays empty.
-        height_in: of a panel, with its title.
-        handles: the legend's.
-        across: so many panels stand side by side; by default as many as `columns` chooses.
-        x: names the x axis, once a column.
-        y: names the y axis, once a row.
+        titles: one a panel; empty for none, None where a place stays empty.
+        height_in: height of a panel, with its title.
+        handles: entries of the legend.
+        across: number of panels side by side; None for that of `columns`.
+        x: name of the x axis, written once a column.
+        y: name of the y axis, written once a row.
         sharex: whether all panels have one x axis, which is written under the lowest of each column.
         sharey: whether all panels, or those of a row if each has its own x axis, have one y axis, which is written
             beside the first.
@@ -100,8 +100,8 @@ def grid(
             axes.set_ylabel(texts.fit(y, _Y_NAME_IN))
         if sharex:
             axes.tick_params(labelbottom=number + across >= count)
-        # The layout measures each axis four times. Where only those at the grid's rim are measured, which alone have
-        # texts, a figure of twelve panels takes no longer than one whose panels are placed by numbers; else 40% more.
+        # The layout measures each axis four times. If it measures only those with texts, at the grid's rim, a figure of
+        # twelve panels takes no longer than with panels placed by numbers; otherwise it takes 40% longer.
         axes.spines[:].set_in_layout(False)
         axes.xaxis.set_in_layout(not sharex or number >= (down - 1) * across)
         axes.yaxis.set_in_layout(not sharey or number % across == 0)
@@ -109,7 +109,7 @@ def grid(
 
 
 def _begin(height_in: float, handles: Sequence[Artist]) -> Figure:
-    """Begin a figure with its legend, which is read row by row, each as long as fits."""
+    """Begin a figure with its legend, which is read row by row."""
     names = [texts.fit(str(entry.get_label()), WIDTH_IN - 2 * _HANDLE_IN) for entry in handles]
     columns = _legend_columns(names)
     legend_in = _LEGEND_IN + _LEGEND_ROW_IN * -(-len(names) // columns) if handles else 0.0
@@ -123,7 +123,7 @@ def _begin(height_in: float, handles: Sequence[Artist]) -> Figure:
 
 
 def _legend_columns(names: Sequence[str]) -> int:
-    """Find the columns that need the fewest rows of the page's width, all about equally full."""
+    """Find the number of columns with which the legend has the fewest rows, all about equally full."""
     for rows in range(1, len(names)):
         columns = -(-len(names) // rows)
         widest = [max(map(texts.width_of, names[column::columns])) for column in range(columns)]
@@ -133,11 +133,11 @@ def _legend_columns(names: Sequence[str]) -> int:
 
 
 def heading(axes: Axes, title: str, width_in: float) -> float:
-    """Write a panel's title, in a few lines, no wider than it may be; give its height in inches."""
+    """Write a panel's title in a few lines of at most this width, and return its height in inches."""
     if not title:
         return 0.0
     text = texts.fit(title, width_in, _TITLE_LINES, "bold")
-    # At y = 1: matplotlib would look for a place at each drawing.
+    # With y=1 matplotlib doesn't search for a place at each drawing.
     axes.set_title(text, loc="left", fontweight="bold", fontsize=STYLE["font.size"], y=1.0, pad=3)
     return _TITLE_IN + _TITLE_LINE_IN * (1 + text.count("\n"))
 
@@ -146,20 +146,20 @@ def fields(axes: Axes, values: Floats, colours: Colormap, ends: tuple[float, flo
     """Draw a matrix as coloured squares around whole numbers, row 0 at y = 0; nothing where it is no number.
 
     Args:
-        axes: to draw into.
+        axes: the axes to draw into.
         values: shape [rows, columns].
-        colours: from one end to the other, in `_LEVELS` steps.
-        ends: what is at either end, or beyond, has its colour.
-        border: how squares are bordered.
+        colours: the colours, of which `_LEVELS` steps are used.
+        ends: the values of the first and the last colour; values beyond have the same colours.
+        border: the squares' border, as matplotlib's patches take it.
     """
-    # All squares of a colour are one path: a path each makes big files, and images are not shown in the page.
+    # All squares of a colour are one path: one path each would make big files, and the page shows no images.
     low, high = ends
     levels = np.round((np.clip(values, low, high) - low) / (high - low) * _LEVELS)
     for level in np.unique(levels[np.isfinite(levels)]):
         centres = np.argwhere(levels == level)[:, None, ::-1]
         path = Path.make_compound_path_from_polys(centres + _SQUARE)
         colour = colours(level / _LEVELS)
-        # Without a border, what is behind would shine through between neighbours.
+        # Without a border, the background would shine through between neighbours.
         axes.add_patch(PathPatch(path, facecolor=colour, **({"edgecolor": colour, "linewidth": 0.4} | border)))
 
 
@@ -177,15 +177,15 @@ def colour_scale(
     write: Callable[[float], str] = "{:.3g}".format,
     **where: Any,
 ) -> None:
-    """Show what colours mean.
+    """Draw the scale of colours.
 
     Args:
-        figure: to draw into.
-        colours: from one end to the other.
-        ends: what is at either end.
-        name: of what is shown.
-        write: writes a value.
-        where: what matplotlib's colorbar is beside, or is drawn into.
+        figure: the figure to draw into.
+        colours: the colours.
+        ends: the values of the first and the last colour.
+        name: name of the quantity.
+        write: formats a value.
+        where: the axes next to which, or in which, matplotlib draws the colorbar.
     """
     # A colorbar of more than 50 colours is an image, and the page may load none.
     levels = BoundaryNorm(np.linspace(*ends, _SCALE_LEVELS + 1), colours.N)
@@ -197,27 +197,27 @@ def colour_scale(
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=0)
     if bar.solids is not None:
-        bar.solids.set(edgecolor="face", linewidth=0.4)  # else what is behind shines through between colours
+        bar.solids.set(edgecolor="face", linewidth=0.4)  # or the background shines through between colours
 
 
-def left_out(shown: int, there: int, noun: str = "panels") -> str:
-    """Say in a caption what isn't there.
+def left_out(shown: int, every: int, noun: str = "panels") -> str:
+    """Return a caption's sentence on how many of all are shown; empty if all are.
 
     Example:
         >>> left_out(12, 30), left_out(9, 9)
         (' The first 12 of 30 panels are shown.', '')
     """
-    return f" The first {shown} of {there:,} {noun} are shown." if shown < there else ""
+    return f" The first {shown} of {every:,} {noun} are shown." if shown < every else ""
 
 
 def part_of(rows: ResultRows, shown: Iterable[int]) -> str:
-    """Say in a caption how many of the report's rows are shown, if not all."""
+    """Return a caption's sentence on how many of the report's rows are shown; empty if all are."""
     count = len(set(shown))
     return f" {count} of {len(rows.summaries):,} {rows.noun}s are shown." if count < len(rows.summaries) else ""
 
 
 def sampled(counts: Iterable[tuple[int, int]]) -> str:
-    """Say in a caption that trials are left out, given how many of how many are in each panel.
+    """Return a caption's sentence on left-out trials, given how many of how many are shown in each panel.
 
     Example:
         >>> sampled([(50, 1000), (20, 20)]), sampled([(20, 20)])

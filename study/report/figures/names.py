@@ -1,9 +1,9 @@
-"""What figures there are, known before anything is drawn."""
+"""The names and formats of all figures, known before anything is drawn."""
 
 from __future__ import annotations
 
 SEARCH = ("search-history", "search-front", "search-importance", "search-slices", "search-contour")
-"""Of a search alone."""
+"""Names of the figures that only a search has."""
 
 NAMES = (
     *SEARCH, "figure", "training-time", "survival", "heat-map", "learning-curves", "gates", "weights",

@@ -35,20 +35,20 @@ from study.report.figures.multiples import MOST_TIPS, grid, left_out
 from study.report.figures.style import INK, STYLE, Drawn, Tips
 
 _HEIGHTS_IN = ((2, 2.0), (4, 1.6), (MOST_FACETS, 1.3))
-"""Of a facet, where there are so many at most."""
+"""The largest number of facets, and the height of each."""
 _PANEL_IN = 1.85
-"""Width of a panel, about."""
+"""About the width of a panel."""
 _FOOT = 0.02
 """Where an error of zero is marked, as a share of the axis."""
 _ZERO: dict[str, Any] = {"marker": "v", "markersize": 4, "markeredgewidth": 0.7, "linestyle": "none"}
 
 
 def draw(rows: ResultRows, against: Comparisons | None = None, clock: Clock = ITERATIONS) -> Drawn:
-    """Draw a curve a model and swept hyperparameter, with 95% intervals; others, such as published ones, are dashed.
+    """Draw a curve a model and swept hyperparameter, with 95% intervals; references, such as published, are dashed.
 
     Args:
-        rows: at least one.
-        against: the others.
+        rows: the rows, at least one.
+        against: the references.
         clock: `ITERATIONS`, or `SECONDS` of training.
     """
     curves = lines(rows, against, clock)
@@ -86,7 +86,7 @@ def _caption(curves: Lines, clock: Clock, *, is_cut: bool) -> str:
         sentences.append("Half-filled: trials are missing, rates are over those that finished.")
     if clock is SECONDS:
         sentences.append(
-            "Seconds depend on the machine, and on what trained beside: don't compare them between machines."
+            "Seconds depend on the machine, and on what else was running: don't compare them between machines."
         )
     if curves.source:
         sentences.append(f"Hollow: {curves.source}.")
@@ -98,7 +98,7 @@ def _draw_line(panels: Sequence[Axes], line: Line) -> None:
         is_error = panel == ERROR_PANEL
         if is_error:
             _draw_zeros(axes, [dot.x for dot in line.dots if dot.points[panel][0] == 0], line.style)
-        # NaN where there is nothing to show: no line leads over it.
+        # NaN where there is no value, so that the line is broken there.
         points = [
             (dot.x, math.nan, (math.nan, math.nan))
             if y is None or (is_error and y == 0)
@@ -116,7 +116,7 @@ def _draw_line(panels: Sequence[Axes], line: Line) -> None:
 
 
 def _draw_zeros(axes: Axes, xs: Sequence[float], style: Mapping[str, Any]) -> None:
-    """Mark errors of exactly zero, which a logarithmic axis has no place for, at its foot."""
+    """Mark errors of exactly zero, for which a logarithmic axis has no place, at the foot of the axis."""
     if xs:
         look = {name: style[name] for name in ("color", "zorder", "markerfacecolor", "alpha") if name in style}
         foot = axes.get_xaxis_transform()
@@ -124,7 +124,7 @@ def _draw_zeros(axes: Axes, xs: Sequence[float], style: Mapping[str, Any]) -> No
 
 
 def _limit(facets: Sequence[Sequence[Axes]], dots: Sequence[Panels]) -> bool:
-    """Give all facets the same y axes, in which all values fit and no wild interval flattens the rest.
+    """Set the same y axes for all facets, so that all values fit and no wide interval flattens the rest.
 
     Returns:
         Whether an interval is cut.
@@ -144,7 +144,7 @@ def _limit(facets: Sequence[Sequence[Axes]], dots: Sequence[Panels]) -> bool:
 
 
 def _add_tips(facets: Mapping[str, Sequence[Axes]], curves: Lines, clock: Clock, tips: Tips) -> None:
-    """Let points say their rows, their values and intervals, and of how many trials they are."""
+    """Add texts to points: the row, the value with its interval, and the number of trials."""
     marks = [
         (panel, line, dot)
         for panel in range(3)

@@ -1,4 +1,4 @@
-"""What figures share: ink and colours, the bytes of a file, and the values that a pointer over a point shows."""
+"""What figures share: colours, the bytes of a file, and the texts that a pointer over a point shows."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", INK
 """Okabe and Ito's colours, safe for colour-blind readers; their yellow, too pale for lines, darkened."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
 _DARK, _LIGHT = "#111111", "#fdfdfd"
-"""Ink on the colours of a map, which stay as they are on a dark page: so must what is written on them."""
+"""Ink on the colours of a map, which are the same on a dark page, so that texts on them must be, too."""
 
 WIDTH_IN = 7.2
-"""Of every figure, so that its letters have their size on a page of a paper."""
+"""Width of every figure, at which its letters have the right size in a paper."""
 DPI = 200
-"""Of a PNG, and of what is measured for the layout: at fewer, letters are wider than SVG and PDF have them."""
+"""Dots per inch of a PNG and of the layout: with fewer, letters are wider than in SVG and PDF."""
 
 STYLE: Any = {
     "font.family": "DejaVu Sans",
@@ -72,26 +72,26 @@ class Tips:
     """The texts of points and fields, which are shown when a pointer is over them; only SVG has them.
 
     Args:
-        marks: text, axes, and a box in the axes' own units: left, bottom, right, top; of a point, both ends are one.
+        marks: text, axes, and a box (left, bottom, right, top) in the axes' own units, which is empty for a point.
     """
 
     marks: list[tuple[str, Axes, tuple[float, float, float, float]]] = field(default_factory=list)
 
     @property
     def texts(self) -> list[str]:
-        """List the texts."""
+        """The texts alone."""
         return [text for text, *_ in self.marks]
 
     def add(self, axes: Axes, x: float, y: float, text: str) -> None:
-        """Give a point a text."""
+        """Add the text of a point."""
         self.marks.append((text, axes, (x, y, x, y)))
 
     def add_field(self, axes: Axes, left: float, bottom: float, right: float, top: float, text: str) -> None:
-        """Give a rectangle a text."""
+        """Add the text of a rectangle."""
         self.marks.append((text, axes, (left, bottom, right, top)))
 
     def svg(self) -> str:
-        """Draw the marks, invisible, with their texts as titles, which browsers show."""
+        """Return the marks as invisible SVG shapes with their texts as titles, which browsers show."""
         marks = "\n".join(filter(None, starmap(_mark, self.marks)))
         return f'<g class="tips" fill="none" pointer-events="all">\n{marks}\n</g>\n' if marks else ""
 
@@ -101,9 +101,9 @@ class Drawn:
     """A figure, ready to be written.
 
     Args:
-        name: of its files, without ending.
-        title: over it.
-        caption: under it: what is shown, how it is computed.
+        name: name of its files, without ending.
+        title: the title above it.
+        caption: the text below it: what is shown, and how it is computed.
         figure: the drawing; its axes are laid out here, once for all formats.
         tips: the texts of its points.
     """
@@ -116,7 +116,7 @@ class Drawn:
     _files: dict[str, bytes] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        # Here, and not whenever the figure is written: then it would be laid out anew for each format.
+        # If this were left to savefig, the figure would be laid out anew for each format.
         layout = self.figure.get_layout_engine()
         if layout is not None:
             with mpl.rc_context(STYLE):
@@ -125,7 +125,7 @@ class Drawn:
 
 
 def render(drawn: Drawn, kind: str) -> bytes:
-    """Give the figure as ``png`` (200 dots an inch), ``svg`` or ``pdf``: the same bytes for the same figure."""
+    """Return the figure as ``png`` (200 dots an inch), ``svg`` or ``pdf``: the same bytes for the same figure."""
     if kind not in drawn._files:
         buffer = io.BytesIO()
         with mpl.rc_context(STYLE):
@@ -141,7 +141,7 @@ def _with_tips(svg: bytes, tips: Tips) -> bytes:
 
 
 def _mark(text: str, axes: Axes, box: tuple[float, float, float, float]) -> str:
-    """Draw a mark in points from the figure's upper left; none of what is outside the axes."""
+    """Return a mark's SVG shape, in points from the figure's upper left; empty if it is outside the axes."""
     figure = axes.get_figure(root=True)
     assert figure is not None
     corners = axes.transData.transform(np.reshape(box, (2, 2)))
@@ -171,7 +171,7 @@ def text_on(colour: tuple[float, ...]) -> str:
 
 
 def plain(text: str) -> str:
-    r"""Keep a name from being read as mathematics, or as one that a legend leaves out; what has no letter becomes �.
+    r"""Escape a name, so that it isn't read as mathematics or left out of a legend; without a glyph, a character is �.
 
     Example:
         >>> plain("a $b$") == r"a \$b\$", plain("_c"), plain("d\x07")
@@ -188,7 +188,7 @@ def _printable(text: str) -> str:
 
 @cache
 def _letters() -> frozenset[int]:
-    """List the letters of the font, which comes with matplotlib; of any other, drawing would warn."""
+    """Return the characters of the font, which comes with matplotlib; any other makes drawing warn."""
     weights = (FontProperties(family=STYLE["font.family"], weight=weight) for weight in ("normal", "bold"))
     normal, bold = (frozenset(get_font(findfont(weight)).get_charmap()) for weight in weights)
     return normal & bold

@@ -1,4 +1,4 @@
-"""Time to success: the share of trials solved by an iteration, the unsolved counted in."""
+"""Time to success: the share of all trials that are solved by an iteration."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from study.statistics import kaplan_meier
 Floats = npt.NDArray[np.float64]
 
 _FEW_CURVES = 6
-"""In one panel, with their bands."""
+"""The most curves in one panel with their bands."""
 _END: dict[str, Any] = {"marker": "o", "markersize": 3.2, "markeredgewidth": 0.7}
 _CENSORED: dict[str, Any] = {"marker": "|", "markersize": 5, "markeredgewidth": 0.8, "linestyle": "none"}
 _TURN_PT = 6.0
-"""Length of a dash where curves that lie on each other take turns."""
+"""Length of a dash where curves on top of each other take turns."""
 
 
 @dataclass(frozen=True)
@@ -46,28 +46,25 @@ class _Curve:
 
 @dataclass(frozen=True)
 class _Panel:
-    """What stands in a panel: names for the legend, and rows."""
+    """The content of a panel: its title, and rows with their names for the legend."""
 
     title: str
     members: tuple[tuple[str, int], ...]
 
     def only(self, names: Collection[str]) -> _Panel:
-        """Keep the rows of some names."""
+        """Return the panel with only the rows of some names."""
         return _Panel(self.title, tuple(member for member in self.members if member[0] in names))
 
 
 def draw(rows: ResultRows) -> Drawn | None:
     """Draw the share of trials solved by an iteration, with 95% bands.
 
-    Args:
-        rows: at least one.
-
     Returns:
-        None where no trial is solved, or no unsolved trial's last iteration is known.
+        None if no trial is solved, or no unsolved trial's last iteration is known.
     """
     curves = {row: curve for row, s in enumerate(rows.summaries) if (curve := _curve(s)) is not None}
     unknown = [row for row, s in enumerate(rows.summaries) if s.finished and row not in curves]
-    # Where only those rows are known whose trials were all solved, none can be compared with what failed.
+    # If times are known only of rows whose trials were all solved, the failures would be missing.
     is_lopsided = bool(unknown) and not any(curve.censored.any() for curve in curves.values())
     if is_lopsided or not any(curve.solved.any() for curve in curves.values()):
         return None
@@ -104,8 +101,8 @@ def draw(rows: ResultRows) -> Drawn | None:
 
 
 def _curve(summary: Summary) -> _Curve | None:
-    known = summary.times.known("iterations") if summary.times else None
-    estimate = kaplan_meier(*known) if known else None
+    times = summary.times.known("iterations") if summary.times else None
+    estimate = kaplan_meier(*times) if times else None
     if estimate is None:
         return None
     left = np.append(estimate.at_risk[1:], 0)
@@ -119,12 +116,12 @@ def _curve(summary: Summary) -> _Curve | None:
     )
 
 
-def _panels(rows: ResultRows, known: Collection[int]) -> Iterator[_Panel]:
-    """Put what is compared into one panel: the curves at one x, or, of a single curve, its few points."""
+def _panels(rows: ResultRows, drawable: Collection[int]) -> Iterator[_Panel]:
+    """Choose the panels, each with rows to compare: the curves at one x, or the few points of a single curve."""
     x = series.x_axis(rows)
     curves = series.split(rows, x, _FEW_CURVES)
     if len(curves) == 1 and len(curves[0].rows) <= _FEW_CURVES:
-        yield _Panel("", tuple((rows.name(row, [x]), row) for row in curves[0].rows if row in known))
+        yield _Panel("", tuple((rows.name(row, [x]), row) for row in curves[0].rows if row in drawable))
         return
     for facet in dict.fromkeys(curve.facet for curve in curves):
         of_facet = [curve for curve in curves if curve.facet == facet]
@@ -132,11 +129,11 @@ def _panels(rows: ResultRows, known: Collection[int]) -> Iterator[_Panel]:
             members = [(curve.name, row) for curve in of_facet for row in curve.rows if rows.value(row, x) == level]
             if members:
                 title = ", ".join(part for part in (facet, rows.name(members[0][1], [x])) if part)
-                yield _Panel(title, tuple((name, row) for name, row in members if row in known))
+                yield _Panel(title, tuple((name, row) for name, row in members if row in drawable))
 
 
 def _steps(time: Floats, value: Floats) -> tuple[Floats, Floats]:
-    """Lay a step function out as the corners of a line."""
+    """Return the corners of a step function."""
     return np.repeat(time, 2)[1:], np.repeat(value, 2)[:-1]
 
 
@@ -158,7 +155,7 @@ def _draw_curve(axes: Axes, curve: _Curve, unit: float, style: dict[str, Any], *
 
 
 def _in_turns(which: int, of: int) -> Any:
-    """Dash a line so that the others that lie on it are seen in its gaps."""
+    """Return dashes in whose gaps the other lines at the same place are visible."""
     return _TURN_PT * (of - which), (_TURN_PT, _TURN_PT * (of - 1))
 
 
@@ -167,13 +164,13 @@ def _line(curve: _Curve, unit: float) -> tuple[Floats, Floats]:
 
 
 def _draw_behind(axes: Axes, curves: Sequence[_Curve], unit: float) -> None:
-    """Let a lone curve be compared with those of the other panels."""
+    """Draw the curves of the other panels in grey, to compare a lone curve with."""
     for curve in curves:
         axes.plot(*_line(curve, unit), color=RULE, linewidth=0.8, zorder=1.5)
 
 
 def _marks(curve: _Curve, name: str, summary: Summary, most: int) -> Iterator[tuple[float, float, str]]:
-    """Say of some of the steps, and of the end, what is solved by then."""
+    """Yield the places of some steps and of the end, with texts on the share solved by then."""
     events = np.union1d(np.flatnonzero(np.diff(curve.solved, prepend=0.0)), [len(curve.time) - 1])
     some = np.unique(np.linspace(0, len(events) - 1, max(1, min(most, len(events)))).round().astype(int))
     planned = "" if summary.complete else f"; {summary.seeds} planned"

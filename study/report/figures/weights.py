@@ -1,4 +1,4 @@
-"""What one trial has learned: its weights when training ended."""
+"""The weights of one trial when training ended."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ Matrix = npt.NDArray[np.float32]
 
 _COLOURS = "RdBu"
 _LEFT_IN, _RIGHT_IN, _ABOVE_IN, _BELOW_IN = 0.5, 0.2, 0.26, 0.36
-"""Around a matrix."""
+"""Space around a matrix."""
 _TITLE_IN = 0.9
 _SCALE_IN, _SCALE_HIGH_IN = 0.75, 0.9
 _FIELD_IN, _ROW_IN = 0.34, 0.22
-"""A field is at most so wide and high."""
+"""The largest width and height of a field."""
 _FLAT_IN, _TALL_IN = 1.0, 3.0
-"""A matrix is about so high if its fields are narrow, and at most."""
+"""About the height of a matrix with narrow fields; the largest height."""
 _GATE = ", G"
 
 
 @dataclass(frozen=True)
 class _Box:
-    """Where a matrix stands, in inches from the upper left."""
+    """The place of a matrix, in inches from the upper left."""
 
     left: float
     top: float
@@ -43,21 +43,21 @@ class _Box:
     height: float
 
     def axes(self, figure: Figure) -> Axes:
-        """Make the axes of a figure of its final size."""
+        """Make the axes in a figure that has its final size."""
         wide, high = figure.get_size_inches()
         bottom = high - self.top - self.height
         return figure.add_axes((self.left / wide, bottom / high, self.width / wide, self.height / high))
 
 
 def draw(rows: ResultRows, weights: TrialWeights | None) -> Drawn | None:
-    """Draw each matrix as a field a weight: inputs across, outputs down.
+    """Draw each matrix with a field for each weight: inputs across, outputs down.
 
     Args:
-        rows: what the trial's cell is among.
-        weights: of the trial.
+        rows: rows that include the trial's cell.
+        weights: the trial's weights.
 
     Returns:
-        None where there are none.
+        None if there are no weights.
     """
     if weights is None or not weights.matrices:
         return None
@@ -79,12 +79,12 @@ def draw(rows: ResultRows, weights: TrialWeights | None) -> Drawn | None:
             bar = _Box(right, _ABOVE_IN + number * (_SCALE_HIGH_IN + _ABOVE_IN), 0.09, _SCALE_HIGH_IN)
             colour_scale(figure, mpl.colormaps[_COLOURS], (-limit, limit), name, cax=bar.axes(figure))
         for name, matrix in sorted(weights.matrices.items(), key=lambda item: item[1].size):
-            _tell(grid[name], name, matrix, tips, MOST_TIPS - len(tips.marks))
+            _add_tips(grid[name], name, matrix, tips, MOST_TIPS - len(tips.marks))
     return Drawn("weights", f"Weights: {who}", _caption(who, weights), figure, tips)
 
 
 def limits_of(matrices: Mapping[str, Matrix]) -> dict[str, float]:
-    """Find where each matrix' colours end: gates share one limit, weights another; neither is below one.
+    """Find the limit of each matrix's colours: gates share one, weights another; neither is below one.
 
     Example:
         >>> half, three = np.float32([[0.5]]), np.float32([[-3]])
@@ -93,8 +93,8 @@ def limits_of(matrices: Mapping[str, Matrix]) -> dict[str, float]:
     """
     greatest: dict[str, float] = {}
     for name, matrix in matrices.items():
-        there = np.abs(matrix[np.isfinite(matrix)])
-        greatest[_scale(name)] = max(greatest.get(_scale(name), 1.0), float(there.max(initial=0.0)))
+        sizes = np.abs(matrix[np.isfinite(matrix)])
+        greatest[_scale(name)] = max(greatest.get(_scale(name), 1.0), float(sizes.max(initial=0.0)))
     return {name: greatest[_scale(name)] for name in matrices}
 
 
@@ -113,7 +113,7 @@ def _name(rows: ResultRows, row: int) -> str:
 
 
 def _flow(shapes: Sequence[tuple[int, ...]]) -> list[_Box]:
-    """Place matrices side by side, as many as fit, then below."""
+    """Place as many matrices side by side as fit, and the others below."""
     room = WIDTH_IN - _SCALE_IN - _LEFT_IN - _RIGHT_IN
     boxes: list[_Box] = []
     left, top, lowest = _LEFT_IN, _ABOVE_IN, 0.0
@@ -160,8 +160,8 @@ def _ticks(count: int) -> tuple[list[int], list[str]]:
     return [number - 1 for number in numbers], [str(number) for number in numbers]
 
 
-def _tell(axes: Axes, name: str, matrix: Matrix, tips: Tips, most: int) -> None:
-    """Let fields say their weights: those of the greatest, if there are too many."""
+def _add_tips(axes: Axes, name: str, matrix: Matrix, tips: Tips, most: int) -> None:
+    """Add the weights as texts to fields; if there are too many, to those of the largest weights."""
     greatest = np.argsort(-np.abs(matrix), axis=None, kind="stable")[:most]
     for out, into in zip(*np.unravel_index(np.sort(greatest), matrix.shape), strict=True):
         text = f"{name}, output {out + 1}, input {into + 1}: {matrix[out, into]:.6g}"

@@ -1,4 +1,4 @@
-"""Names and numbers of a search, to read: objectives, parameters, and what fresh seeds say."""
+"""Names and numbers of a search for people: objectives, parameters, and estimates by fresh seeds."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _ITERATIONS = ("sparsity_start", "sparsity_end")
 
 @dataclass(frozen=True)
 class Measured:
-    """What fresh seeds say of an objective.
+    """The estimate of an objective by fresh seeds.
 
     Args:
-        title: what the number is, for people.
-        estimate: the summary's field.
-        interval: its field of the 95% interval.
-        write: writes a number of it.
+        title: its name for people.
+        estimate: the summary's field of the estimate.
+        interval: the summary's field of its 95% interval.
+        write: formats a value.
     """
 
     title: str
@@ -32,11 +32,11 @@ class Measured:
     write: Callable[[float | None], str]
 
     def of(self, summary: Summary) -> tuple[float | None, Interval | None]:
-        """Give the estimate and its 95% interval; None where there is none."""
+        """Return the estimate and its 95% interval; None where there is none."""
         return getattr(summary, self.estimate), getattr(summary, self.interval)
 
     def text(self, summary: Summary) -> str:
-        """Write the estimate with its interval."""
+        """Format the estimate with its interval."""
         return estimate(*self.of(summary), self.write)
 
 
@@ -48,14 +48,14 @@ MEASURED: Mapping[str, Measured] = {
     ),
     "sparsity_error": Measured("sparsity error", "sparsity_error_mean", "sparsity_error_interval", words.error),
 }
-"""What the report's tables have of an objective's kind, by objective."""
+"""The estimate in the report's tables that belongs to each objective."""
 
 _OF_SOLVED = ("solved_at", "sparsity_error")
-"""Objectives that are of all trials in the search, and of the solved ones in the report's tables."""
+"""Objectives over all trials in the search, but over the solved ones in the report's tables."""
 
 
 def title(parameter: str) -> str:
-    """Name a parameter for people: one model's own with the model before it.
+    """Name a parameter for people, with the model in front if it is one model's own.
 
     Example:
         >>> title("learning_rate"), title("NAC-mul.init_variance")
@@ -66,12 +66,12 @@ def title(parameter: str) -> str:
 
 
 def unit(parameter: str) -> str:
-    """Give what a parameter is counted in; empty for a plain number."""
+    """Return a parameter's unit; empty for a plain number."""
     return "iterations" if parameter.rpartition(".")[2] in _ITERATIONS else ""
 
 
 def value(parameter: str, choice: Any) -> str:
-    """Write what was chosen of a parameter, a number to three digits.
+    """Format a parameter's value, a number to three digits.
 
     Example:
         >>> [value("sparsity_strength", choice) for choice in (0.144234, 12.0, 1.2345e-05, 12345.6)]
@@ -87,7 +87,7 @@ def value(parameter: str, choice: Any) -> str:
 
 
 def objectives_note(search: SearchFindings) -> str:
-    """Say for which objectives the search counts other trials than fresh seeds do; empty if for none."""
+    """Name the objectives for which the search counts other trials than fresh seeds do; empty if there are none."""
     names = [words.title(objective.name) for objective in search.objectives if objective.name in _OF_SOLVED]
     if not names:
         return ""
@@ -98,7 +98,7 @@ def objectives_note(search: SearchFindings) -> str:
 
 
 def choices(params: Mapping[str, Any]) -> str:
-    """Write all that a candidate chose, in a line."""
+    """Format all parameters of a candidate in a line."""
     return ", ".join(
         value(name, choice) if name == "model" else f"{title(name)} {value(name, choice)}"
         for name, choice in params.items()
@@ -106,7 +106,7 @@ def choices(params: Mapping[str, Any]) -> str:
 
 
 def worth(objective: Objective, number: float) -> str:
-    """Write what a candidate was worth in the search.
+    """Format a candidate's value in the search.
 
     Example:
         >>> worth(Objective(name="success_rate", title="success rate, lower end", is_sought_high=True), 0.7701)
@@ -116,7 +116,7 @@ def worth(objective: Objective, number: float) -> str:
 
 
 def described(search: SearchFindings, candidate: Candidate) -> str:
-    """Say what a candidate was worth, by how many seeds, and what it chose."""
+    """Describe a candidate: its values, the number of its seeds, and its parameters."""
     worths = ", ".join(
         f"{objective.title} {worth(objective, number)}"
         for objective, number in zip(search.objectives, candidate.values, strict=True)
@@ -125,30 +125,26 @@ def described(search: SearchFindings, candidate: Candidate) -> str:
 
 
 def confirmed(search: SearchFindings) -> list[tuple[Candidate, int]]:
-    """List the candidates that were run with fresh seeds, each with its row of the report, in the rows' order."""
+    """Return the candidates that were run with fresh seeds, each with its row of the report, in the rows' order."""
     pairs = [(c, search.rows[c.number]) for c in search.candidates if c.number in search.rows]
     return sorted(pairs, key=lambda pair: pair[1])
 
 
 def by_importance(search: SearchFindings) -> list[str]:
-    """List the parameters whose importance is known, the most important first, over all objectives."""
+    """Return the parameters whose importance is known, the most important over all objectives first."""
     names = {name for shares in search.importance.values() for name in shares}
     order = [parameter.name for parameter in search.parameters if parameter.name in names]
     return sorted(order, key=lambda name: -importance(search, name))
 
 
 def importance(search: SearchFindings, parameter: str) -> float:
-    """Give a parameter's importance, the mean over the objectives; 0 where it isn't known."""
+    """Return a parameter's importance, as a mean over the objectives; 0 if it isn't known."""
     shares = [of.get(parameter, 0.0) for of in search.importance.values()]
     return sum(shares) / len(shares) if shares else 0.0
 
 
 def selected(search: SearchFindings, most: int) -> Sequence[Candidate]:
-    """Choose at most so many candidates to show: the front and those confirmed, and others evenly between.
-
-    Returns:
-        In order of suggestion.
-    """
+    """Choose at most so many candidates, in order: the front, the confirmed, and others evenly between."""
     if len(search.candidates) <= most:
         return search.candidates
     special = {*search.front, *search.rows}

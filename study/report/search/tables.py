@@ -15,7 +15,7 @@ from study.report.search import names as search_names
 from study.report.table import Column, TextTable, places, seeds_column, text_column
 
 MOST_CANDIDATES = 500
-"""Rows of the table of candidates: beyond, the page is slow, and candidates.csv has all."""
+"""The most rows of the table of candidates: more make the page slow, and candidates.csv has all."""
 _MOST_NAMED = 6
 CAUTION = (
     "Candidates were chosen by what the search saw, the end of a 95% interval: only fresh seeds say how good they are. "
@@ -24,12 +24,7 @@ CAUTION = (
 
 
 def winners_table(search: SearchFindings, rows: ResultRows) -> TextTable:
-    """Lay out one row a confirmed candidate: what it chose, what the search saw, what fresh seeds say.
-
-    Args:
-        search: what was tried.
-        rows: of the report.
-    """
+    """Lay out one row for each confirmed candidate: its parameters, its values in the search, those by fresh seeds."""
     confirmed = search_names.confirmed(search)
     some = [candidate for candidate, _ in confirmed]
     summaries = [rows.summaries[row] for _, row in confirmed]
@@ -39,7 +34,7 @@ def winners_table(search: SearchFindings, rows: ResultRows) -> TextTable:
         (
             text_column("candidate", [(f"#{c.number}", c.number) for c in some]),
             *_parameters(search, some),
-            *_seen(search, some),
+            *_values_with_seeds(search, some),
             *(
                 text_column(f"by fresh seeds: {m.title}", [(m.text(s), m.of(s)[0]) for s in summaries])
                 for m in measured
@@ -50,7 +45,7 @@ def winners_table(search: SearchFindings, rows: ResultRows) -> TextTable:
 
 
 def candidates_table(search: SearchFindings) -> TextTable:
-    """Lay out one row a candidate, in order; of very many, the front and others evenly between. The front is marked."""
+    """Lay out one row a candidate, in order; of very many, the front, which is marked, and others evenly between."""
     some = search_names.selected(search, MOST_CANDIDATES)
     return TextTable(
         (
@@ -66,7 +61,7 @@ def candidates_table(search: SearchFindings) -> TextTable:
 
 
 def candidates_rows(search: SearchFindings) -> DataRows:
-    """Give one row a candidate: number, round, what it chose, its seeds, its values, whether it was confirmed."""
+    """Make one row for each candidate: number, round, parameters, seeds, values, and whether it was confirmed."""
     names = [parameter.name for parameter in search.parameters]
     objectives = [f"value_{objective.name}" for objective in search.objectives]
     types: list[tuple[str, pa.DataType]] = [
@@ -91,7 +86,7 @@ def candidates_rows(search: SearchFindings) -> DataRows:
 
 
 def progress_note(search: SearchFindings) -> str:
-    """Say how the search went, in a few sentences."""
+    """Describe the course of the search in a few sentences."""
     seeds = [candidate.seeds for candidate in search.candidates]
     rounds = len({candidate.round for candidate in search.candidates})
     parts = [
@@ -116,7 +111,7 @@ def progress_note(search: SearchFindings) -> str:
 
 
 def importance_line(search: SearchFindings) -> str:
-    """Name what mattered, the most important first, in a line; empty if it isn't known."""
+    """Name the most important parameters in a line, in order; empty if importance isn't known."""
     names = search_names.by_importance(search)
     if not names:
         return ""
@@ -142,17 +137,14 @@ def _parameters(search: SearchFindings, some: Sequence[Candidate]) -> list[Colum
     def column(parameter: Parameter) -> Column:
         values = [c.params.get(parameter.name) for c in some]
         texts = [search_names.value(parameter.name, value) or words.NONE for value in values]
-        return text_column(
-            search_names.title(parameter.name),
-            list(zip(texts, values, strict=True)),
-            is_number=_is_number(parameter),
-        )
+        pairs = list(zip(texts, values, strict=True))
+        return text_column(search_names.title(parameter.name), pairs, is_number=_is_number(parameter))
 
     return [column(p) for p in search.parameters if any(p.name in c.params for c in some)]
 
 
-def _seen(search: SearchFindings, some: Sequence[Candidate]) -> list[Column]:
-    """Lay out what the search saw, with the number of seeds by which it did."""
+def _values_with_seeds(search: SearchFindings, some: Sequence[Candidate]) -> list[Column]:
+    """Lay out the values in the search, with the number of seeds behind each."""
     return [
         Column(
             f"in the search: {column.title}",

@@ -43,7 +43,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def said(*words: str) -> Result:
+def invoke(*words: str) -> Result:
     return CliRunner().invoke(main, words)
 
 
@@ -54,7 +54,7 @@ def names(folder: Path) -> set[str]:
 @pytest.mark.parametrize("command", ["plan", "run"])
 def test_five_mistakes_one_message(here, command):
     """Every mistake of a file is in one message, with exit code 2, and nothing has started."""
-    result = said(command, "mistaken.yaml")
+    result = invoke(command, "mistaken.yaml")
     assert result.exit_code == 2
     for word in ("5 mistakes", "../away", "simple", "NMU", "hidden_size", "seeds"):
         assert word in result.output
@@ -62,7 +62,7 @@ def test_five_mistakes_one_message(here, command):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("run", "no.yaml"), "presets are"),
         (("run", "dmo"), "demo"),
@@ -72,18 +72,15 @@ def test_five_mistakes_one_message(here, command):
         (("run", "little.yaml", "--engine", "fast", "--local"), "fused, fused-gpu, torch"),
         (("report", "x", "--from", "mlflow", "--tracking-uri", "off"), "--tracking-uri is 'off'"),
         (("ui", "--tracking-uri", "http://127.0.0.1:9"), "open that address"),
-        (
-            ("sync", "x", "--tracking-uri", "http://me:secret@host"),
-            "must not hold a password",
-        ),
+        (("sync", "x", "--tracking-uri", "http://me:secret@host"), "must not hold a password"),
         (("ui", "--tracking-uri", "postgresql://host/d?password=secret"), "MLFLOW_TRACKING_USERNAME"),
     ],
 )
-def test_bad_input_is_told_in_words(here, words, told):
+def test_bad_input_is_reported_in_words(here, words, message):
     """A wrong name or option ends with exit code 2 and a sentence, never a traceback."""
-    result = said(*words)
+    result = invoke(*words)
     assert result.exit_code == 2
-    assert told in result.output
+    assert message in result.output
     assert "Traceback" not in result.output
 
 
@@ -93,14 +90,14 @@ def test_bad_input_is_told_in_words(here, words, told):
 )
 def test_what_cannot_run_writes_nothing(here, words):
     """An engine or a device that isn't there ends with exit code 2 before anything is written."""
-    result = said("run", "little.yaml", "--local", *words)
+    result = invoke("run", "little.yaml", "--local", *words)
     assert result.exit_code == 2
     assert names(here) == {"little.yaml", "mistaken.yaml"}
 
 
 def test_no_cluster_at_the_address(here):
     """An address where no cluster answers is told at once."""
-    result = said("run", "little.yaml", "--tracking-uri", "off", "--address", "127.0.0.1:9")
+    result = invoke("run", "little.yaml", "--tracking-uri", "off", "--address", "127.0.0.1:9")
     assert result.exit_code == 1
     assert "no Ray cluster answers at 127.0.0.1:9" in result.output
 
@@ -111,17 +108,17 @@ def test_one_bad_study_spoils_no_list(here, content):
     for name, text in (("broken", content), ("fine", SPEC.replace("little", "fine").encode())):
         (here / "studies" / name).mkdir(parents=True)
         (here / "studies" / name / "spec.yaml").write_bytes(text)
-    result = said("list")
+    result = invoke("list")
     assert result.exit_code == 0, result.output
     assert "can't be read" in result.output
     assert "fine" in result.output
-    assert said("plan", "little.yaml").exit_code == 0
-    assert said("show", "broken").exit_code in (1, 2)
+    assert invoke("plan", "little.yaml").exit_code == 0
+    assert invoke("show", "broken").exit_code in (1, 2)
 
 
 def test_plan_writes_nothing(here):
     """`study plan` names cells, trials, packs, engine and time, and leaves no file behind."""
-    result = said("plan", "little.yaml")
+    result = invoke("plan", "little.yaml")
     assert result.exit_code == 0, result.output
     for word in ("1 cells", "2 trials", "0 done already", "fused", "MiB", "about"):
         assert word in result.output
@@ -132,37 +129,37 @@ def test_plan_says_why_an_engine_is_passed_over(here):
     """What the preferred engine can't train is named, with the reason and who trains it instead."""
     text = (here / "little.yaml").read_text(encoding="utf-8")
     (here / "little.yaml").write_text(text.replace("[NMU]", "[NMU, NMU-normalized]"), encoding="utf-8")
-    told = said("plan", "little.yaml").output.replace("\n", " ")
-    assert "NMU-normalized is trained by the torch engine, not by fused: it has no gradient" in told
-    assert "NMU is trained by" not in told
+    output = invoke("plan", "little.yaml").output.replace("\n", " ")
+    assert "NMU-normalized is trained by the torch engine, not by fused: it has no gradient" in output
+    assert "NMU is trained by" not in output
 
 
 def test_from_file_to_report(here):
     """run, list, show, report and plan again: each says what it should of the same study."""
-    result = said("run", "little.yaml", "--local")
+    result = invoke("run", "little.yaml", "--local")
     assert result.exit_code == 0, result.output
     assert "report:" in result.output
     assert "2/2 trials" in result.output
     assert "dashboard: http://127.0.0.1:5000/#/experiments/" in result.output
     assert (here / "studies" / "little" / "report" / "report.html").is_file()
-    assert "little" in said("list").output
-    assert "NMU" in said("show", "little").output
-    assert said("report", "little").exit_code == 0
-    alone = said("report", "little", "--tracking-uri", "http://127.0.0.1:9")  # nobody is there
+    assert "little" in invoke("list").output
+    assert "NMU" in invoke("show", "little").output
+    assert invoke("report", "little").exit_code == 0
+    alone = invoke("report", "little", "--tracking-uri", "http://127.0.0.1:9")  # nobody is there
     assert alone.exit_code == 0
     assert "dashboard" not in alone.output
-    assert "nothing is left to do" in said("plan", "little.yaml").output
-    assert "0 trials published" in said("sync", "little").output
+    assert "nothing is left to do" in invoke("plan", "little.yaml").output
+    assert "0 trials published" in invoke("sync", "little").output
 
 
 def test_list_of_an_empty_store(here):
     """An empty store is listed as that; without any store that is a mistake; presets are listed either way."""
-    result = said("list")
+    result = invoke("list")
     assert result.exit_code == 2
     assert "there is no store at studies" in result.output
     assert "hidden-size" in result.output
     (here / "studies").mkdir()
-    result = said("list")
+    result = invoke("list")
     assert result.exit_code == 0
     assert "hidden-size" in result.output
 
@@ -174,7 +171,7 @@ def test_list_of_an_empty_store(here):
 )  # fmt: skip
 def test_a_mistyped_store_is_told_and_not_made(here, words):
     """What reads a store that isn't there says so, and leaves nothing behind."""
-    result = said(*words, "--store", "typo")
+    result = invoke(*words, "--store", "typo")
     assert result.exit_code == 2, result.output
     assert "no store at typo" in result.output or "no folder" in result.output
     assert names(here) == {"little.yaml", "mistaken.yaml"}
@@ -183,11 +180,11 @@ def test_a_mistyped_store_is_told_and_not_made(here, words):
 def test_a_busy_port_is_told(here):
     """Where another server listens, `study ui` gives no address and exit code 2."""
     (here / "studies").mkdir()
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        result = said("ui", "--port", str(port))
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        port = listener.getsockname()[1]
+        result = invoke("ui", "--port", str(port))
     assert result.exit_code == 2
     assert f"port {port} of this machine can't be listened on" in result.output
     assert "http://" not in result.output
@@ -196,4 +193,4 @@ def test_a_busy_port_is_told(here):
 
 def test_schema_is_json(here):
     """The schema is JSON that names the models."""
-    assert "NAC-mul-sigma" in json.dumps(json.loads(said("schema").output))
+    assert "NAC-mul-sigma" in json.dumps(json.loads(invoke("schema").output))

@@ -19,23 +19,24 @@ OTHER = Node("0b" * 28, "other", head=False, cpus=4, gpus=0, cpu_percent=None)
 
 
 def judged(on_head: NodeReport | None, on_other: NodeReport | None, **changes: Any) -> dict[str, Check]:
-    """Judge two nodes by what they found; None of one that didn't answer."""
-    told = {
+    """Judge two nodes by what they report; None of one that didn't answer."""
+    arguments = {
         "alive": [HEAD, OTHER],
         "answers": [
-            Answer(node.id, found, "" if found else "it doesn't answer: timed out", 0.0)
-            for node, found in ((HEAD, on_head), (OTHER, on_other))
+            Answer(node.id, report, "" if report else "it doesn't answer: timed out", 0.0)
+            for node, report in ((HEAD, on_head), (OTHER, on_other))
         ],
         "store": "/shared",
         "tracking_uri": "http://mlflow:5000",
     }
-    return {check.name: check for check in judge(**told | changes)}  # type: ignore[arg-type]
+    return {check.name: check for check in judge(**arguments | changes)}  # type: ignore[arg-type]
 
 
 def states(checks: dict[str, Check]) -> dict[str, str]:
     """Give those that aren't fine; each says what to do."""
     bad = {name: check for name, check in checks.items() if check.state != "ok"}
-    assert all(check.mend for check in bad.values())
+    assert all(check.fix for check in bad.values())
+    assert all(set(check.as_json()) == {"name", "state", "found", "mend"} for check in bad.values())
     return {name: check.state for name, check in bad.items()}
 
 
@@ -49,22 +50,24 @@ def test_versions_that_differ():
     older = replace(FINE, versions=versions() | {"torch": "1.0.0"})
     apart = judged(FINE, older)
     assert states(apart) == {"versions": "failed"}
-    assert apart["versions"].found == f"torch {versions()['torch']} on head (0a0a0a), 1.0.0 on other (0b0b0b)"
+    assert apart["versions"].finding == f"torch {versions()['torch']} on head (0a0a0a), 1.0.0 on other (0b0b0b)"
     here = judged(older, older)
     assert states(here) == {"versions": "warning"}
-    assert f"torch {versions()['torch']} here, 1.0.0 there" in here["versions"].found
+    assert f"torch {versions()['torch']} here, 1.0.0 there" in here["versions"].finding
     lacking = replace(FINE, versions={k: v for k, v in versions().items() if k != "numba"})
-    told = f"numba {versions()['numba']} on head (0a0a0a), missing on other (0b0b0b)"
-    assert judged(FINE, lacking)["versions"].found == told
+    finding = f"numba {versions()['numba']} on head (0a0a0a), missing on other (0b0b0b)"
+    assert judged(FINE, lacking)["versions"].finding == finding
 
 
 def test_a_folder_that_is_not_shared():
     """A node that doesn't see what another wrote, or can't write, is named, each with its trouble."""
     unshared = judged(FINE, replace(FINE, shared=False))
     assert states(unshared) == {"store on nodes": "failed"}
-    assert unshared["store on nodes"].found == "other (0b0b0b): it doesn't see what another node has written in /shared"
+    assert (
+        unshared["store on nodes"].finding == "other (0b0b0b): it doesn't see what another node has written in /shared"
+    )
     closed = judged(FINE, replace(FINE, store="can't write in /shared: Permission denied", shared=False))
-    assert closed["store on nodes"].found == "other (0b0b0b): can't write in /shared: Permission denied"
+    assert closed["store on nodes"].finding == "other (0b0b0b): can't write in /shared: Permission denied"
 
 
 def test_gpus_that_are_not_seen():
@@ -72,23 +75,23 @@ def test_gpus_that_are_not_seen():
     two = replace(OTHER, gpus=2)
     unseen = judged(FINE, replace(FINE, gpus=("H100",)), alive=[HEAD, two])
     assert states(unseen) == {"GPUs on nodes": "failed"}
-    assert unseen["GPUs on nodes"].found == "other (0b0b0b): Ray counts 2 GPUs, torch sees 1"
-    seen = judged(FINE, replace(FINE, gpus=("H100", "H100")), alive=[HEAD, two])
-    assert (states(seen), seen["GPUs on nodes"].found) == ({}, "2 seen by torch")
+    assert unseen["GPUs on nodes"].finding == "other (0b0b0b): Ray counts 2 GPUs, torch sees 1"
+    enough = judged(FINE, replace(FINE, gpus=("H100", "H100")), alive=[HEAD, two])
+    assert (states(enough), enough["GPUs on nodes"].finding) == ({}, "2 seen by torch")
 
 
 def test_what_else_nodes_lack():
     """Silence, a node not asked, tracking, a clock that is off and a full disk are told with the node's name."""
     silent = judged(FINE, None)
     assert states(silent) == {"nodes": "failed"}
-    assert silent["nodes"].found == "other (0b0b0b): it doesn't answer: timed out"
+    assert silent["nodes"].finding == "other (0b0b0b): it doesn't answer: timed out"
     new = judged(FINE, FINE, answers=[Answer(HEAD.id, FINE, "", 0.0)])
-    assert new["nodes"].found == "other (0b0b0b): it wasn't asked"
+    assert new["nodes"].finding == "other (0b0b0b): it wasn't asked"
     assert set(judged(None, None)) == {"nodes"}  # of the rest nothing is known
     bad = replace(FINE, tracking="it doesn't accept the password", free_bytes=10**9)
-    told = judged(FINE, FINE, answers=[Answer(HEAD.id, FINE, "", 0.0), Answer(OTHER.id, bad, "", -7.25)])
-    assert states(told) == {"tracking on nodes": "failed", "clocks": "warning", "room on nodes": "failed"}
-    assert told["clocks"].found == "other (0b0b0b): -7.2 s"
+    checks = judged(FINE, FINE, answers=[Answer(HEAD.id, FINE, "", 0.0), Answer(OTHER.id, bad, "", -7.25)])
+    assert states(checks) == {"tracking on nodes": "failed", "clocks": "warning", "room on nodes": "failed"}
+    assert checks["clocks"].finding == "other (0b0b0b): -7.2 s"
 
 
 @pytest.mark.parametrize(
@@ -102,10 +105,10 @@ def test_what_else_nodes_lack():
 )
 def test_a_laptop_needs_less(here, there):
     """What fails on this machine is a warning if the nodes can do it, and a failure if they can't, or weren't asked."""
-    failed = Check(here, "failed", "no route to host", "mend it")
+    failed = Check(here, "failed", "no route to host", "fix it")
     assert there in judged(FINE, FINE)
     assert eased(failed, list(judged(FINE, FINE).values())).state == "warning"
-    assert eased(failed, [Check(there, "failed", "no route to host", "mend it")]) == failed
+    assert eased(failed, [Check(there, "failed", "no route to host", "fix it")]) == failed
     assert eased(failed, [Check("nodes", "failed", "nobody answers", "")]) == failed
     fine = Check(here, "ok", "it answers")
     assert eased(fine, list(judged(FINE, FINE).values())) == fine
@@ -113,6 +116,6 @@ def test_a_laptop_needs_less(here, there):
 
 def test_without_a_cluster_nothing_is_eased(tmp_path):
     """On this machine alone, a store that can't be written and a tracking server that doesn't answer are failures."""
-    given = {"store": "/dev/null/studies", "tracking_uri": "http://127.0.0.1:9", "cluster": None}
-    found = {check.name: check.state for check in examine(given)}
-    assert (found["store"], found["tracking"], found["cluster"]) == ("failed", "failed", "skipped")
+    values = {"store": "/dev/null/studies", "tracking_uri": "http://127.0.0.1:9", "cluster": None}
+    states = {check.name: check.state for check in examine(values)}
+    assert (states["store"], states["tracking"], states["cluster"]) == ("failed", "failed", "skipped")

@@ -1,4 +1,4 @@
-"""What answers at an address is looked at before it is used."""
+"""A server is checked before it is used as a cluster."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from study.jobs import connect
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "told"),
+    ("status", "body", "message"),
     [
         (404, b"", r"it is no Ray dashboard \(status 404\)"),
         (200, b"<html>", "it is no Ray dashboard"),
@@ -21,7 +21,7 @@ from study.jobs import connect
         (401, b"", "token"),
     ],
 )
-def test_what_is_no_cluster_of_ours_is_told(server, status, body, told):
+def test_what_is_no_cluster_of_ours_is_an_error(server, status, body, message):
     """A server that isn't Ray's dashboard, or of a version too far away, is an error that says so."""
-    with pytest.raises(ClusterError, match=told):
+    with pytest.raises(ClusterError, match=message):
         connect(server(lambda path, token: (status, body)))

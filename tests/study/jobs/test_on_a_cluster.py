@@ -51,8 +51,8 @@ def struck(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def two_nodes(struck: Path) -> Iterator[RayCluster]:
     """Give a cluster of a head and another node, which asks for a token."""
-    with ray_cluster(2, secrets.token_hex(32), blow(struck, PROGRESS_HEARD, signal.SIGSTOP)) as found:
-        yield found
+    with ray_cluster(2, secrets.token_hex(32), blow(struck, PROGRESS_HEARD, signal.SIGSTOP)) as nodes:
+        yield nodes
 
 
 @pytest.fixture(scope="module")
@@ -113,10 +113,10 @@ def test_the_life_of_a_study(two_nodes, struck, tmp_path, expected):
         subprocess.Popen(command, env=user, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         for _ in range(2)
     ]
-    told = [process.communicate(timeout=DEADLINE_S)[0] for process in both]
-    assert [process.returncode for process in both] == [0, 0], told
-    assert sorted("attached to study-disturbed-0" in text for text in told) == [False, True], told
-    for text in told:
+    outputs = [process.communicate(timeout=DEADLINE_S)[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0], outputs
+    assert sorted("attached to study-disturbed-0" in text for text in outputs) == [False, True], outputs
+    for text in outputs:
         for word in ("study status disturbed", "study logs disturbed --follow", "/#/jobs/study-disturbed-0"):
             assert word in text
     (tmp_path / "d.yaml").unlink()  # nothing but the cluster is needed from here on
@@ -133,9 +133,9 @@ def test_the_life_of_a_study(two_nodes, struck, tmp_path, expected):
     assert "disturbed has stopped, with checkpoints. `study resume disturbed` goes on" in stopped.output, (
         two_nodes.client.tail(two_nodes.client.job("study-disturbed-0"), 100)
     )
-    found = status("disturbed", user, tmp_path)
-    assert found["state"] == "stopped"
-    assert any("interrupted" in line for line in found["said"])
+    content = status("disturbed", user, tmp_path)
+    assert content["state"] == "stopped"
+    assert any("interrupted" in line for line in content["said"])
     assert folder.checkpoints() or folder.done()
 
     struck.unlink()
@@ -221,12 +221,9 @@ def test_several_stores_and_unknown_names(two_nodes, tmp_path):
     """A study of two stores has to be told apart, an unknown one is answered with the nearest; nothing is believed."""
     client = two_nodes.client
     for i, store in enumerate(("/a", "/b")):
-        told = Order("twofold", "study: twofold", store).metadata | ({"options": "{}]"} if i else {})
+        metadata = Order("twofold", "study: twofold", store).metadata | ({"options": "{}]"} if i else {})
         client.submit(
-            f"study-twofold-{i}",
-            "printf '\\033[2J@study {\"study\": 1}\\n'; exit 2",
-            metadata=told,
-            environment={},
+            f"study-twofold-{i}", "printf '\\033[2J@study {\"study\": 1}\\n'; exit 2", metadata=metadata, environment={}
         )
         until(lambda i=i: client.job(f"study-twofold-{i}").ended, "its end")
     assert {one.store for one in standings(client, "twofold")} == {"/a", "/b"}
@@ -236,7 +233,7 @@ def test_several_stores_and_unknown_names(two_nodes, tmp_path):
         standing(client, "twofold", "/c")
     one = standing(client, "twofold", "/a")
     assert one.heartbeat is None
-    assert one.said == ('\\x1b[2J@study {"study": 1}',)
+    assert one.last_lines == ('\\x1b[2J@study {"study": 1}',)
     assert "`study submit` the file" in one.next
     user = as_user(tmp_path, two_nodes)
     refused = study("resume", "twofold", "--store", "/b", environment=user, cwd=tmp_path)
@@ -275,9 +272,9 @@ def test_over_a_network_a_token_is_required(two_nodes, tmp_path, monkeypatch):
     assert two_nodes.token is not None
     (tmp_path / ".ray").mkdir()
     (tmp_path / ".ray" / "auth_token").write_text(two_nodes.token)
-    told: list[str] = []
-    assert connect_to_run(elsewhere, told.append).asks_for_token()
-    assert ["not encrypted" in text for text in told] == [True]
+    warnings: list[str] = []
+    assert connect_to_run(elsewhere, warnings.append).asks_for_token()
+    assert ["not encrypted" in text for text in warnings] == [True]
     with ray_cluster(1, None) as open_head:
         assert _away_from_head(open_head.client.nodes()) is None
         assert not open_head.client.asks_for_token()
@@ -296,10 +293,7 @@ def test_the_doctor_looks_at_every_node(two_nodes, tmp_path):
     done = study(*words, environment=as_user(tmp_path, two_nodes), cwd=tmp_path)
     assert done.returncode == 1
     checks = {check["name"]: check for check in json.loads(done.stdout)}
-    assert {name for name, check in checks.items() if check["state"] == "failed"} == {
-        "tracking",
-        "tracking on nodes",
-    }
+    assert {name for name, check in checks.items() if check["state"] == "failed"} == {"tracking", "tracking on nodes"}
     assert checks["tracking on nodes"]["found"].count("can't be used") == 2
     assert all(check["mend"] for check in checks.values() if check["state"] == "failed")
     for name in ("token", "Ray", "nodes", "versions", "store on nodes", "clocks"):

@@ -23,8 +23,7 @@ def test_a_name_stays_in_its_folder(name, tmp_path):
     """No study file and no command can name a folder outside of the store, or a word for the shell."""
     with pytest.raises(SpecError, match="study"):
         parse_spec(
-            SPEC.format(name=f"'{name}'" if "\n" not in name else '"a\\n"', task="simple", model="NMU"),
-            source="x",
+            SPEC.format(name=f"'{name}'" if "\n" not in name else '"a\\n"', task="simple", model="NMU"), source="x"
         )
     if "/" in name or name == "..":
         with pytest.raises(InputError):
@@ -63,8 +62,8 @@ def test_nobody_joins_without_the_token():
         # Each takes Ray half a minute.
         both = [subprocess.Popen(join, env=one, stdout=pipe, stderr=pipe, text=True) for one in (none, wrong)]
         for process in both:
-            told, _ = process.communicate(timeout=600)
-            assert process.returncode != 0, told
-            assert "CPU" not in told
+            output, _ = process.communicate(timeout=600)
+            assert process.returncode != 0, output
+            assert "CPU" not in output
         token = Path(os.environ.get("RAY_AUTH_TOKEN_PATH", "~/.ray/auth_token")).expanduser()
         assert "RAY_AUTH_TOKEN" in os.environ or token.stat().st_mode & 0o077 == 0

@@ -1,6 +1,6 @@
 """What a user is told of a cluster that can't be had here: one with GPUs, lost nodes, or others' tricks in it.
 
-Its dashboard is a web server that answers as Ray's was seen to; all else is as users have it.
+Its dashboard is a web server that answers as Ray's does; all else is as users have it.
 """
 
 from __future__ import annotations
@@ -25,12 +25,7 @@ NODES = [
         "hostname": "head",
         "cpu": 10.0,
         "gpus": [],
-        "raylet": {
-            "nodeId": "0a",
-            "state": "ALIVE",
-            "isHeadNode": True,
-            "resourcesTotal": {"CPU": 4.0},
-        },
+        "raylet": {"nodeId": "0a", "state": "ALIVE", "isHeadNode": True, "resourcesTotal": {"CPU": 4.0}},
     },
     {
         "hostname": "gpus",
@@ -42,13 +37,13 @@ NODES = [
 ]
 
 
-def a_job(status: str = "RUNNING", *, node_id: str | None = "0b", message: str = "", **told: str) -> Any:
+def a_job(status: str = "RUNNING", *, node_id: str | None = "0b", message: str = "", **metadata: str) -> Any:
     """Write a job as the dashboard does."""
     order = Order("demo", "study: demo\ntask: {name: simple}\nmodels: [NMU]\nseeds: 2\n", "/shared")
     return {
         "submission_id": "study-demo-0",
         "status": status,
-        "metadata": order.metadata | told,
+        "metadata": order.metadata | metadata,
         "message": message,
         "driver_exit_code": None,
         "start_time": 1_700_000_000_000,
@@ -68,38 +63,34 @@ class Dashboard:
     """
 
     def __init__(
-        self,
-        *jobs: Any,
-        logs: list[tuple[int, str]] | None = None,
-        token: str = "",
-        nodes: list[Any] | None = None,
+        self, *jobs: Any, logs: list[tuple[int, str]] | None = None, token: str = "", nodes: list[Any] | None = None
     ) -> None:
         self.jobs, self.token = list(jobs), token
         self.logs = list(logs or [(200, "")])
         self.nodes = NODES if nodes is None else nodes
-        self.asked: list[tuple[str, str]] = []
+        self.requests: list[tuple[str, str]] = []
 
     def __call__(self, path: str, token: str) -> tuple[int, bytes]:
         """Answer a request."""
-        self.asked.append((path, token))
+        self.requests.append((path, token))
         if self.token and token != self.token:
             return (403 if token else 401), b""
         if path.startswith("/api/v0/logs/"):
             status, text = self.logs.pop(0) if len(self.logs) > 1 else self.logs[0]
             return status, text.encode()
-        found: Any = {
+        answer: Any = {
             "/api/version": {"ray_version": version("ray")},
             "/nodes?view=summary": {"data": {"summary": self.nodes}},
         }.get(path)
-        if found is None and self.jobs:
+        if answer is None and self.jobs:
             job = self.jobs.pop(0) if len(self.jobs) > 1 else self.jobs[0]
-            found = [job] if path == "/api/jobs/" else job
-        return 200, json.dumps([] if found is None else found).encode()
+            answer = [job] if path == "/api/jobs/" else job
+        return 200, json.dumps([] if answer is None else answer).encode()
 
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Stand in an empty folder, with a home of its own that has a token, and no wait between two looks."""
+    """Stand in an empty folder, with a home of its own that has a token, and almost no wait between two requests."""
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -108,11 +99,11 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name, raising=False)
     (tmp_path / ".ray").mkdir()
     (tmp_path / ".ray" / "auth_token").write_text(TOKEN)
-    monkeypatch.setattr(client, "_LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr(client, "_POLL_S", 0.01)
     return tmp_path / "work"
 
 
-def said(*words: str) -> Result:
+def invoke(*words: str) -> Result:
     return CliRunner(env={"COLUMNS": "300"}).invoke(main, words)
 
 
@@ -122,16 +113,15 @@ Start = Callable[[Dashboard], str]
 def test_use_of_gpus(server: Start):
     """Status and list say how many GPUs live nodes have, and how busy those are that are seen."""
     url = server(Dashboard(a_job()))
-    found = usage(Client(parse_address(url), None))
-    assert (found.nodes, found.cpus, found.cpu_percent) == (2, 36, 20)
-    assert (found.gpus, found.gpu_percent) == (3, 55)
+    use = usage(Client(parse_address(url), None))
+    assert (use.nodes, use.cpus, use.cpu_percent) == (2, 36, 20)
+    assert (use.gpus, use.gpu_percent) == (3, 55)
     for words in (("status", "demo", "--cluster", url), ("list", "--cluster", url)):
-        told = said(*words)
-        assert "cluster: 2 nodes · 36 CPUs, 20% busy · 3 GPUs, 55% busy" in told.output
-        asked = json.loads(said(*words, "--json").stdout)["cluster"]
-        assert (asked["gpus"], asked["gpu_percent"]) == (3, 55)
+        assert "cluster: 2 nodes · 36 CPUs, 20% busy · 3 GPUs, 55% busy" in invoke(*words).output
+        content = json.loads(invoke(*words, "--json").stdout)["cluster"]
+        assert (content["gpus"], content["gpu_percent"]) == (3, 55)
     without = server(Dashboard(a_job(), nodes=NODES[:1]))
-    assert "GPU" not in said("status", "demo", "--cluster", without).output
+    assert "GPU" not in invoke("status", "demo", "--cluster", without).output
 
 
 def test_a_log_that_is_not_there_yet(server: Start):
@@ -139,9 +129,9 @@ def test_a_log_that_is_not_there_yet(server: Start):
     logs = [(500, "no such file"), (500, "no such file"), (200, "one\ntwo\n")]
     waits, runs = a_job("PENDING", node_id=None), a_job()
     dashboard = Dashboard(waits, waits, runs, runs, runs, a_job("SUCCEEDED"), logs=logs)
-    done = said("logs", "demo", "--follow", "--cluster", server(dashboard))
+    done = invoke("logs", "demo", "--follow", "--cluster", server(dashboard))
     assert (done.exit_code, done.stdout) == (0, "one\ntwo\n")
-    now = said("logs", "demo", "--cluster", server(Dashboard(a_job(message="warming up"), logs=logs[:1])))
+    now = invoke("logs", "demo", "--cluster", server(Dashboard(a_job(message="warming up"), logs=logs[:1])))
     assert (now.exit_code, now.stdout) == (0, "")
     assert "study-demo-0 has no log yet that can be read. Ray says: warming up" in now.stderr
 
@@ -150,7 +140,7 @@ def test_a_log_that_is_not_there_yet(server: Start):
 def test_a_log_that_is_gone(server: Start, follow):
     """Of a job that has ended, a log that can't be read is an error, with what Ray says of the job."""
     lost = a_job("FAILED", message="The node has died.\nIts id: 0b")
-    done = said("logs", "demo", *follow, "--cluster", server(Dashboard(lost, logs=[(500, "")])))
+    done = invoke("logs", "demo", *follow, "--cluster", server(Dashboard(lost, logs=[(500, "")])))
     assert done.exit_code == 1
     assert "study-demo-0 has no log that can be read: it lay on the driver's node" in done.output
     assert "Ray says: The node has died. Its id: 0b" in done.output
@@ -175,7 +165,7 @@ def test_others_steer_no_terminal(server: Start):
     runs, ended = a_job(**tricks), a_job("FAILED", message=f"{bad}message", **tricks)
     other = a_job(study=f"{bad}other", store=f"{bad}/store") | {"submission_id": f"study-{bad}other-0"}
     node = {"hostname": f"{bad}node", "raylet": {"nodeId": "0b", "state": "ALIVE"}}
-    for job, words, told in (
+    for job, words, text in (
         (runs, ("status", "demo"), r"X\rnode"),
         (ended, ("status", "demo"), r"X\ruser root@"),
         (ended, ("list",), r"X\ruser root@"),
@@ -186,8 +176,8 @@ def test_others_steer_no_terminal(server: Start):
         (other, ("list",), r"X\rother"),
         (other, ("status", "nothing"), r"X\rother"),
     ):
-        done = said(*words, "--cluster", server(Dashboard(job, logs=[(500, "")], nodes=[node])))
-        assert told in done.output
+        done = invoke(*words, "--cluster", server(Dashboard(job, logs=[(500, "")], nodes=[node])))
+        assert text in done.output
         assert not [c for c in done.output if (ord(c) < 32 and c not in "\n\t") or 127 <= ord(c) < 160]
 
 
@@ -201,11 +191,11 @@ def test_every_command_warns_of_a_readable_token(server: Start):
     dashboard = Dashboard(a_job("SUCCEEDED"), token=TOKEN, logs=[(200, "hello\n")])
     url = server(dashboard)
     for words in (("status", "demo", "--json"), ("logs", "demo"), ("stop", "demo"), ("list",)):
-        far = said(*words, "--cluster", elsewhere(url))
+        far = invoke(*words, "--cluster", elsewhere(url))
         assert far.exit_code == 0, far.output
         assert f"{elsewhere(url)} is not encrypted: the token can be read on the way" in far.stderr
-        assert "encrypted" not in far.stdout + said(*words, "--cluster", url).output
-    assert {token for _, token in dashboard.asked} == {TOKEN}
+        assert "encrypted" not in far.stdout + invoke(*words, "--cluster", url).output
+    assert {token for _, token in dashboard.requests} == {TOKEN}
 
 
 def test_a_folder_names_nobody_to_send_a_token_to(here, server: Start):
@@ -214,13 +204,13 @@ def test_a_folder_names_nobody_to_send_a_token_to(here, server: Start):
     url = elsewhere(server(dashboard))
     (here / "study.toml").write_text(f"cluster = '{url}'")
     for words in (("list", "--cluster"), ("status", "demo")):
-        assert said(*words).exit_code == 2
-    assert said("doctor").exit_code == 1
-    assert dashboard.asked == []
+        assert invoke(*words).exit_code == 2
+    assert invoke("doctor").exit_code == 1
+    assert dashboard.requests == []
     user_file().parent.mkdir(parents=True)
     user_file().write_text(f"cluster = '{url}'")
-    assert said("list", "--cluster").exit_code == 0
-    assert dashboard.asked
+    assert invoke("list", "--cluster").exit_code == 0
+    assert dashboard.requests
 
 
 def test_a_cluster_without_a_token_has_to_be_meant(here, server: Start):
@@ -228,50 +218,47 @@ def test_a_cluster_without_a_token_has_to_be_meant(here, server: Start):
     dashboard = Dashboard(a_job())
     url = elsewhere(server(dashboard))
     submit = ("submit", "demo", "--store", "/shared", "--cluster", url)
-    refused = said(*submit)
+    refused = invoke(*submit)
     assert refused.exit_code == 2
     assert "answers without a token: anyone who reaches it can run code there" in refused.output
     (here.parent / ".ray" / "auth_token").unlink()
-    dashboard.asked.clear()
-    refused = said(*submit)
+    dashboard.requests.clear()
+    refused = invoke(*submit)
     assert (refused.exit_code, "there is no token here" in refused.output) == (2, True)
-    assert dashboard.asked == []
+    assert dashboard.requests == []
     for words in (submit, ("resume", "demo", "--cluster", url)):
-        meant = said(*words, "--without-token")
+        meant = invoke(*words, "--without-token")
         assert (meant.exit_code, "running there already" in meant.output) == (0, True), meant.output
 
 
 @pytest.mark.parametrize(
-    ("uri", "told"),
+    ("uri", "line"),
     [
-        (
-            None,
-            "tracking:  where the cluster's own settings say; `study logs demo` ends with the dashboard's",
-        ),
+        (None, "tracking:  where the cluster's own settings say; `study logs demo` ends with the dashboard's"),
         ("off", "tracking:  off: nothing is published"),
         ("http://127.0.0.1:9", "tracking:  http://127.0.0.1:9\n"),
         ("postgresql://me@db/mlflow", "tracking:  postgresql://***@db/mlflow, a database:"),
     ],
 )
-def test_submit_says_where_it_is_tracked(server: Start, uri, told):
+def test_submit_says_where_it_is_tracked(server: Start, uri, line):
     """Whatever decides where a study is published, `submit` says it, and where the cluster shows the job."""
     url = server(Dashboard(a_job()))
     words = ("submit", "demo", "--store", "/shared", "--cluster", url)
-    done = said(*words, *(() if uri is None else ("--tracking-uri", uri)))
+    done = invoke(*words, *(() if uri is None else ("--tracking-uri", uri)))
     assert done.exit_code == 0, done.output
-    assert told in done.output
+    assert line in done.output
     assert f"cluster:   {url}/#/jobs/study-demo-0" in done.output
 
 
 def test_the_doctor_misses_a_token(here, server: Start):
     """A cluster that asks for a token is a failure without one and with a wrong one, and no job is sent there."""
     url = server(Dashboard(a_job(), token=TOKEN))
-    for token, told in (("", "asks for a token, and there is none here"), ("f" * 16, "refuses the token")):
+    for token, problem in (("", "asks for a token, and there is none here"), ("f" * 16, "refuses the token")):
         (here.parent / ".ray" / "auth_token").write_text(token)
-        done = said("doctor", "--cluster", url, "--tracking-uri", "off", "--store", str(here), "--json")
+        done = invoke("doctor", "--cluster", url, "--tracking-uri", "off", "--store", str(here), "--json")
         checks = {check["name"]: check for check in json.loads(done.stdout)}
         assert (done.exit_code, checks["cluster"]["state"]) == (1, "failed")
-        assert told in checks["cluster"]["found"]
+        assert problem in checks["cluster"]["found"]
         assert "nodes" not in checks
 
 
@@ -280,5 +267,5 @@ def test_the_doctor_misses_a_guard(here, server: Start):
     url = elsewhere(server(Dashboard(a_job())))
     words = ("doctor", "--cluster", url, "--tracking-uri", "off", "--store", "relative", "--json")
     for more, state in (((), "failed"), (("--without-token",), "warning")):
-        checks = {check["name"]: check for check in json.loads(said(*words, *more).stdout)}
+        checks = {check["name"]: check for check in json.loads(invoke(*words, *more).stdout)}
         assert (checks["token"]["state"], checks["encryption"]["state"]) == (state, "warning")

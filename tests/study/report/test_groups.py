@@ -31,13 +31,13 @@ HOSTILE = '50% of_a & b$ {x} ~^\\ "#|*'
 
 def published(as_published: bool = True) -> list[GroupSummary]:
     """Summarise the published seeds."""
-    found = gather([read_source(Path(reference.__file__).with_name("static_seeds.csv"))])
-    return aggregate_by(found.table, found.by, as_published=as_published)
+    gathered = gather([read_source(Path(reference.__file__).with_name("static_seeds.csv"))])
+    return aggregate_by(gathered.table, gathered.by, as_published=as_published)
 
 
 def write(
     folder: Path,
-    given: list[GroupSummary],
+    summaries: list[GroupSummary],
     by: pa.Schema = BY,
     formats: tuple[str, ...] = ("md", "csv", "parquet", "latex"),
     name: str = "a title",
@@ -46,8 +46,8 @@ def write(
     report = Report(
         name=name,
         question="",
-        rows=groups(given, by.names),
-        data=groups_rows(given, by),
+        rows=groups(summaries, by.names),
+        data=groups_rows(summaries, by),
         notes=["a note"],
         command="study report x.csv",
     )
@@ -79,14 +79,14 @@ def test_the_published_table_and_the_right_one_stand_beside_each_other():
 
 def test_csv_and_parquet_say_the_same_in_full(tmp_path):
     """Both have the columns as they were, and every statistic to the last bit."""
-    given = published()
-    files = write(tmp_path, given)
+    summaries = published()
+    files = write(tmp_path, summaries)
     table = pq.read_table(files["cells.parquet"])
     rows = list(csv.DictReader(io.StringIO(files["cells.csv"].read_text(encoding="utf-8"))))
     assert table.column_names == list(rows[0]) == [*BY.names, *STATISTICS_COLUMNS, *AS_PUBLISHED_COLUMNS]
     assert table.schema.field("solved").type == pa.int64()
     assert table.schema.field("complete").type == pa.bool_()
-    for row, typed, group in zip(rows, table.to_pylist(), given, strict=True):
+    for row, typed, group in zip(rows, table.to_pylist(), summaries, strict=True):
         assert (row["operation"], row["model"]) == group.values
         assert typed["solved_at_mean"] == group.solved_at_mean
         for name, value in typed.items():
@@ -133,20 +133,20 @@ def test_latex_has_the_published_layout(as_published):
 
 def test_the_best_value_of_each_operation_is_bold(tmp_path):
     """What is bold is the best as shown: several where they tie, none where nothing was solved."""
-    given = published(as_published=False)
-    rows = groups(given, BY.names)
-    models = [group.values for group in given]
+    summaries = published(as_published=False)
+    rows = groups(summaries, BY.names)
+    models = [group.values for group in summaries]
     best = {
         name: [models[i] for i in result_rows.best(rows, name, str)] for name in ("success_rate", "solved_at_median")
     }
     assert best["success_rate"] == [("add", m) for m in ("Linear", "NAC+", "NAU")] + [("mul", "NAC•,σ")]
     assert best["solved_at_median"] == [("add", "NAU"), ("mul", "NMU")]
-    lines = write(tmp_path, given)["report.md"].read_text(encoding="utf-8").splitlines()
+    lines = write(tmp_path, summaries)["report.md"].read_text(encoding="utf-8").splitlines()
     assert next(line for line in lines if line.startswith("| × | NMU")).count("**") == 6  # median, mean, error
     assert "**0.00" not in "".join(lines)
-    shown = terminal_table(rows)
+    printed = terminal_table(rows)
     console = Console(width=200, record=True, file=io.StringIO(), force_terminal=True, color_system="standard")
-    console.print(shown)
+    console.print(printed)
     assert "\x1b[1m" in console.export_text(styles=True)
 
 
@@ -196,8 +196,8 @@ def test_incomplete_groups_are_marked_everywhere(tmp_path):
 def test_names_cannot_become_markup(tmp_path):
     """Whatever a name holds is text in LaTeX and Markdown, and symbols are those of the model."""
     values = [(HOSTILE, name) for name in (*MODELS, *MODEL_NAMES, HOSTILE)]
-    given = [GroupSummary(seeds=1, values=value) for value in values]
-    files = write(tmp_path, given, pa.schema([("a_b", pa.string()), ("model", pa.string())]), name=HOSTILE)
+    summaries = [GroupSummary(seeds=1, values=value) for value in values]
+    files = write(tmp_path, summaries, pa.schema([("a_b", pa.string()), ("model", pa.string())]), name=HOSTILE)
     text = files["cells.tex"].read_text(encoding="utf-8")
     assert latex.escape(HOSTILE) in text
     assert r"50\% of\_a \& b\$ \{x\} \textasciitilde{}\textasciicircum{}\textbackslash{}" in text
@@ -234,6 +234,6 @@ def test_an_estimate_outside_its_interval_is_written_with_the_ends():
 def test_many_groups_are_written_in_the_order_given(tmp_path):
     """Rows come as the groups do, whatever their number."""
     random = np.random.default_rng(2).permutation(300).tolist()
-    given = [GroupSummary(seeds=1, values=(n,)) for n in random]
-    files = write(tmp_path, given, pa.schema([("n", pa.int64())]))
+    summaries = [GroupSummary(seeds=1, values=(n,)) for n in random]
+    files = write(tmp_path, summaries, pa.schema([("n", pa.int64())]))
     assert pq.read_table(files["cells.parquet"])["n"].to_pylist() == random

@@ -1,4 +1,4 @@
-"""What is told of rows beside their numbers."""
+"""Notes on the rows of a table."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def rows_of(ends: dict[str, list[float]], **columns: list[object]):
 
 def test_trials_that_ended_early_are_named_by_row():
     """Each row with such trials is told with how many; one that has no mean because of it, a second time."""
-    found = times_notes(rows_of({"A": [100.0, 50.0, 20.0], "B": [100.0], "C": [100.0], "D": [30.0]}))
-    assert len(found) == 2
-    assert found[0].startswith("3 trials ended unsolved before")
-    assert found[0].endswith("A (2 of 3); D (1 of 1)")
-    assert found[1].endswith(": D")
+    notes = times_notes(rows_of({"A": [100.0, 50.0, 20.0], "B": [100.0], "C": [100.0], "D": [30.0]}))
+    assert len(notes) == 2
+    assert notes[0].startswith("3 trials ended unsolved before")
+    assert notes[0].endswith("A (2 of 3); D (1 of 1)")
+    assert notes[1].endswith(": D")
 
 
 def test_nothing_is_told_where_all_ran_to_the_end():
@@ -46,8 +46,8 @@ def test_nothing_is_told_where_all_ran_to_the_end():
 def test_very_many_rows_are_counted():
     """Of twenty rows that ended early eight are named, and the others counted."""
     ends = {f"whole {i}": [100.0] for i in range(30)} | {f"short {i}": [10.0] for i in range(20)}
-    found = times_notes(rows_of(ends))
-    assert all("short 7" in told and "short 8" not in told and "12 more rows" in told for told in found)
+    notes = times_notes(rows_of(ends))
+    assert all("short 7" in note and "short 8" not in note and "12 more rows" in note for note in notes)
 
 
 def test_means_say_what_they_are_restricted_to():

@@ -53,10 +53,10 @@ def column(page, title):
 @at_every_width
 def test_the_page_opens_from_disk_in_silence(visit, report, scheme, width):
     """No error, no warning and no request, in light and dark, on a laptop and on a phone."""
-    shown = visit(report, width=width, scheme=scheme)
-    assert shown.page.get_by_role("heading", name="Results").is_visible()
-    assert shown.complaints == []
-    assert shown.requests == []
+    visited = visit(report, width=width, scheme=scheme)
+    assert visited.page.get_by_role("heading", name="Results").is_visible()
+    assert visited.complaints == []
+    assert visited.requests == []
 
 
 @at_every_width
@@ -125,20 +125,20 @@ def test_buttons_name_the_row_that_they_open(visit, report):
 
 def test_a_click_on_a_title_sorts_by_the_numbers_behind_the_text(visit, report, demo):
     """Ascending, then descending; what has no number stays last, and rows keep their cells."""
-    shown = visit(report)
+    visited = visit(report)
     rates = sorted(s.success_rate for s in demo[0])
-    header = results_of(shown.page).get_by_role("columnheader", name="success rate")
+    header = results_of(visited.page).get_by_role("columnheader", name="success rate")
     for order, expected in (("ascending", rates), ("descending", rates[::-1])):
         header.get_by_role("button").click()
         assert header.get_attribute("aria-sort") == order
-        assert [text.split()[0] for text in column(shown.page, "success rate")] == [f"{r:.2f}" for r in expected]
-    times = results_of(shown.page).get_by_role("columnheader", name="solved at, median").get_by_role("button")
+        assert [text.split()[0] for text in column(visited.page, "success rate")] == [f"{r:.2f}" for r in expected]
+    times = results_of(visited.page).get_by_role("columnheader", name="solved at, median").get_by_role("button")
     for _ in range(2):
         times.click()
-        assert column(shown.page, "solved at, median")[-1] == "–"
+        assert column(visited.page, "solved at, median")[-1] == "–"
     times.press("Enter")  # by keyboard, too
-    assert column(shown.page, "solved at, median")[0] != "–"
-    assert shown.complaints == []
+    assert column(visited.page, "solved at, median")[0] != "–"
+    assert visited.complaints == []
 
 
 def test_words_filter_rows(visit, report):
@@ -155,12 +155,12 @@ def test_words_filter_rows(visit, report):
 def test_a_row_opens_to_its_trials_with_links(visit, report, demo):
     """Each trial of the cell with its numbers and the address of its run; a crash tells its reason as text."""
     summaries, _ = demo
-    shown = visit(report)
+    visited = visit(report)
     row = next(i for i, s in enumerate(summaries) if s.failed)
-    button = results_of(shown.page).locator(f"tr[data-row='{row}'] button.open")
+    button = results_of(visited.page).locator(f"tr[data-row='{row}'] button.open")
     button.click()
     assert button.get_attribute("aria-expanded") == "true"
-    trials = results_of(shown.page).locator("tr.trials")
+    trials = results_of(visited.page).locator("tr.trials")
     lines = trials.locator("tbody tr").all_inner_texts()
     assert [line.split()[1] for line in lines] == ["solved", "solved", "failed"]
     assert "10,000" in lines[0]
@@ -170,12 +170,12 @@ def test_a_row_opens_to_its_trials_with_links(visit, report, demo):
     assert addresses == [f"http://127.0.0.1:5000/#/runs?trial={trial}&more=1" for trial in ids]
     cell = trials.get_by_role("link", name="All of them in MLflow").get_attribute("href")
     assert cell.endswith(f"cell={summaries[row].cell_id}")
-    results_of(shown.page).get_by_role("columnheader", name="seeds").get_by_role("button").click()
-    after = results_of(shown.page).locator(f"tr[data-row='{row}'] + tr")
+    results_of(visited.page).get_by_role("columnheader", name="seeds").get_by_role("button").click()
+    after = results_of(visited.page).locator(f"tr[data-row='{row}'] + tr")
     assert after.get_attribute("class") == "trials"
     button.click()
     assert trials.count() == 0
-    assert shown.complaints == []
+    assert visited.complaints == []
 
 
 def test_points_of_a_figure_tell_their_values(visit, report):
@@ -219,6 +219,6 @@ def test_what_a_page_does_is_noticed(visit, tmp_path):
         "<img src=beside.png><link rel=stylesheet href=http://nowhere.invalid/far.css>"
         "<script>console.warn('careful'); console.error('broken'); throw new Error('thrown')</script>"
     )
-    shown = visit(noisy)
-    assert {"careful", "broken", "thrown"} <= set(shown.complaints)
-    assert {address.rsplit("/", 1)[1] for address in shown.requests} == {"beside.png", "far.css"}
+    visited = visit(noisy)
+    assert {"careful", "broken", "thrown"} <= set(visited.complaints)
+    assert {address.rsplit("/", 1)[1] for address in visited.requests} == {"beside.png", "far.css"}

@@ -64,10 +64,10 @@ def _write(demo, tmp_path):
     """Write the demo's report, or that of other summaries."""
 
     def write(folder="report", summaries=None, labels=None, formats=tuple(FORMATS), is_ours=False, **changes):
-        given = demo if summaries is None else (summaries, labels or {})
+        arguments = demo if summaries is None else (summaries, labels or {})
         if labels is not None:
-            given = (given[0], labels)
-        report = report_of(*given, **changes)
+            arguments = (arguments[0], labels)
+        report = report_of(*arguments, **changes)
         return {path.name: path for path in write_report(tmp_path / folder, report, formats, is_ours=is_ours)}
 
     return write
@@ -108,13 +108,13 @@ def test_cells_csv_has_every_hyperparameter_and_statistic_in_full(write, demo):
 def test_tests_csv_has_every_test(write, demo):
     """Each trend, pair and log-rank test of the report is a row, in full."""
     summaries, labels = demo
-    found = contrasts(cells(summaries, labels))
+    tests = contrasts(cells(summaries, labels))
     rows = list(csv.DictReader(io.StringIO(write()["tests.csv"].read_text())))
     by_test = {name: [row for row in rows if row["test"] == name] for name in ("Fisher", "log-rank")}
-    assert len(rows) == len(found.trends) + len(found.slopes) + len(found.pairs) + len(found.speeds)
-    assert [float(row["p_adjusted"]) for row in by_test["Fisher"]] == [p.p_adjusted for p in found.pairs]
-    assert [float(row["lower"]) for row in by_test["Fisher"]] == [p.interval[0] for p in found.pairs]
-    assert [float(row["statistic"]) for row in by_test["log-rank"]] == [s.statistic for s in found.speeds]
+    assert len(rows) == len(tests.trends) + len(tests.slopes) + len(tests.pairs) + len(tests.speeds)
+    assert [float(row["p_adjusted"]) for row in by_test["Fisher"]] == [p.p_adjusted for p in tests.pairs]
+    assert [float(row["lower"]) for row in by_test["Fisher"]] == [p.interval[0] for p in tests.pairs]
+    assert [float(row["statistic"]) for row in by_test["log-rank"]] == [s.statistic for s in tests.speeds]
 
 
 def test_a_comparison_adds_a_file_and_a_later_report_takes_it_away(write):
@@ -305,9 +305,9 @@ def test_an_interval_is_written_by_its_ends_wherever_people_read(write, text):
     console = Console(width=200, record=True, file=io.StringIO())
     console.print(summaries_table(cells(summaries, {})))
     markdown = files["report.md"].read_text().replace("\\", "")
-    for shown in (console.export_text(), markdown, files["report.html"].read_text()):
-        assert text in shown
-        assert "±" not in shown
+    for output in (console.export_text(), markdown, files["report.html"].read_text()):
+        assert text in output
+        assert "±" not in output
     assert reach in files["cells.tex"].read_text()
 
 

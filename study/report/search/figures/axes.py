@@ -1,4 +1,4 @@
-"""What the figures of a search share: where values and choices stand on an axis, how candidates look."""
+"""What the figures of a search share: places of values and choices on an axis, and the look of candidates."""
 
 from __future__ import annotations
 
@@ -22,17 +22,11 @@ from study.report.search import names as search_names
 
 CANDIDATE, CONFIRMED = PALETTE[0], PALETTE[1]
 MOST_DOTS = 3000
-"""Of a figure: beyond, a file is megabytes of dots that hide each other."""
+"""The most dots of a figure: more would make files of megabytes, and hide each other."""
 
-_FRESH: dict[str, Any] = {
-    "marker": "D",
-    "color": CONFIRMED,
-    "markersize": 4,
-    "markeredgewidth": 0.7,
-    "zorder": 5,
-}
+_FRESH: dict[str, Any] = {"marker": "D", "color": CONFIRMED, "markersize": 4, "markeredgewidth": 0.7, "zorder": 5}
 _BARS: dict[str, Any] = {"elinewidth": 0.9, "capsize": 1.8, "capthick": 0.9, "linestyle": "none"}
-_SEEN: dict[str, Any] = {
+_CONFIRMED: dict[str, Any] = {
     "marker": "o",
     "color": CONFIRMED,
     "markersize": 5,
@@ -50,16 +44,16 @@ _TITLE_LINES = 3
 
 @dataclass(frozen=True)
 class Scale:
-    """Where numbers, or names, stand on an axis.
+    """The places of numbers, or of names, on an axis.
 
     Args:
-        title: of the axis, with its unit.
-        low: where the axis begins, as a place.
-        high: where it ends.
+        title: the axis's title, with its unit.
+        low: the place at which the axis begins.
+        high: the place at which it ends.
         ticks: texts by place.
-        unit: so many of a number are one of a place.
+        unit: the number that a place of 1 stands for.
         is_log: whether places are the logarithms of numbers.
-        names: that stand at 0, 1, ... instead of numbers.
+        names: the names at the places 0, 1, ..., instead of numbers.
     """
 
     title: str
@@ -71,7 +65,7 @@ class Scale:
     names: tuple[Any, ...] = ()
 
     def at(self, value: Any) -> float:
-        """Give the place of a number or name; what is too small for a logarithm is at the axis' foot."""
+        """Return the place of a number or name; a number without a logarithm is at the foot of the axis."""
         if self.names:
             return float(self.names.index(value))
         if self.is_log:
@@ -79,13 +73,13 @@ class Scale:
         return float(value) / self.unit
 
     def across(self, axes: Axes, width_in: float) -> float:
-        """Make it the x axis of a panel of about this width; give the height that upright names take, in inches."""
+        """Make this the x axis of a panel of about this width, and return the height of upright names in inches."""
         axes.set_xlim(self.low, self.high)
         axes.set_xlabel(texts.fit(self.title, width_in))
         return texts.x_ticks(axes, self.ticks, width_in, is_numeric=not self.names)
 
     def up(self, axes: Axes, height_in: float) -> None:
-        """Make it the y axis of a panel of about this height."""
+        """Make this the y axis of a panel of about this height."""
         axes.set_ylim(self.low, self.high)
         axes.set_yticks(list(self.ticks), list(map(plain, self.ticks.values())))
         axes.set_ylabel(self.lines(height_in), linespacing=1.1)
@@ -96,7 +90,7 @@ class Scale:
 
 
 def objective_scales(search: SearchFindings, rows: ResultRows | None = None) -> list[Scale]:
-    """Lay out an axis an objective for all candidates' values and, given the report's rows, what fresh seeds say."""
+    """Lay out an axis for each objective, with room for all values and, given the rows, for those of fresh seeds."""
     scales = []
     summaries = [] if rows is None else [rows.summaries[row] for _, row in search_names.confirmed(search)]
     for i, objective in enumerate(search.objectives):
@@ -109,20 +103,20 @@ def objective_scales(search: SearchFindings, rows: ResultRows | None = None) -> 
 
 
 def _objective_scale(objective: Objective, values: Sequence[float]) -> Scale:
-    known = [value for value in values if math.isfinite(value)]
+    finite = [value for value in values if math.isfinite(value)]
     if objective.name == "success_rate":
         ticks = {tick: f"{tick:g}" for tick in (0.0, 0.25, 0.5, 0.75, 1.0)}
         return Scale(objective.title, -0.04, 1.04, ticks)
     if objective.name == "sparsity_error":
-        powers = [math.log10(value) for value in known if value > 0] or [0.0]
+        powers = [math.log10(value) for value in finite if value > 0] or [0.0]
         return _scale(objective.title, min(powers), max(powers), is_log=True)
-    unit, name = axes_of.unit(max(known, default=1.0))
-    ends = min(known, default=0.0) / unit, max(known, default=unit) / unit
+    unit, name = axes_of.unit(max(finite, default=1.0))
+    ends = min(finite, default=0.0) / unit, max(finite, default=unit) / unit
     return _scale(f"{objective.title} ({name})", *ends, unit=unit)
 
 
 def parameter_scale(parameter: Parameter) -> Scale:
-    """Lay out an axis for all that a parameter could be."""
+    """Lay out an axis for the range, or the choices, of a parameter."""
     title, unit = search_names.title(parameter.name), search_names.unit(parameter.name)
     title = f"{title} ({unit})" if unit else title
     if parameter.choices:
@@ -147,7 +141,7 @@ def _steps(low: float, high: float) -> dict[float, str]:
 
 
 def _powers(low: float, high: float) -> dict[float, str]:
-    """Mark powers of ten, at most a few; where there are fewer than two, some numbers between."""
+    """Mark a few powers of ten; if there are fewer than two, also some numbers between them."""
     first, last = math.ceil(low), math.floor(high)
     if last > first:
         step = -(-(last - first) // _TICKS)
@@ -161,22 +155,22 @@ def _power(power: int) -> str:
 
 
 def _short(number: float) -> str:
-    """Write a tick; thousands as k."""
+    """Format a tick; thousands as k."""
     if number and abs(number) >= 1000:
         return f"{number / 1000:g}k"
     return f"{round(number, 12):g}".replace("-", "−")
 
 
 def area_pt2(seeds: int, most: int) -> float:
-    """Give the size of a candidate's dot: it grows with the seeds that it earned."""
+    """Return the area of a candidate's dot, which grows with the number of its seeds."""
     return _LEAST_PT2 + (_MOST_PT2 - _LEAST_PT2) * seeds / max(most, 1)
 
 
 def dots(axes: Axes, some: Sequence[Candidate], x: Sequence[float], y: Sequence[float], density: float) -> None:
-    """Draw candidates as dots whose size is that of their seeds, the small ones over the large."""
+    """Draw candidates as dots with an area for their number of seeds, small dots over large ones."""
     most = max(candidate.seeds for candidate in some)
     style: dict[str, Any] = {"marker": "o", "linestyle": "none", "markeredgewidth": 0, "zorder": 3}
-    # A line of markers a size: of a scatter, a file has the outline of every dot.
+    # One line of markers for each size: for a scatter, a file would have the outline of every dot.
     for seeds in sorted({candidate.seeds for candidate in some}, reverse=True):
         these = [i for i, candidate in enumerate(some) if candidate.seeds == seeds]
         places = [x[i] for i in these], [y[i] for i in these]
@@ -185,20 +179,20 @@ def dots(axes: Axes, some: Sequence[Candidate], x: Sequence[float], y: Sequence[
 
 
 def shade(number: int, last: int) -> float:
-    """Give how dense the dot of a candidate is: faint if it was tried first, dense if last."""
+    """Return the opacity of a candidate's dot: faint if it was tried first, dense if last."""
     return _FAINT + (_DENSE - _FAINT) * number / max(last, 1)
 
 
 def shades() -> list[Artist]:
-    """Give the legend of `shade`."""
+    """Make the legend of `shade`."""
     return [_dot("tried first", _FAINT), _dot("tried last", _DENSE)]
 
 
 def sizes(seeds: Sequence[int]) -> list[Artist]:
-    """Give the legend of `area_pt2`: the fewest seeds, the most, and one between."""
-    there = sorted(set(seeds))
-    some = dict.fromkeys((there[0], there[len(there) // 2], there[-1]))
-    return [_dot(f"{count} seeds", 0.6, math.sqrt(area_pt2(count, there[-1]))) for count in some]
+    """Make the legend of `area_pt2`: the fewest seeds, the most, and one number between."""
+    counts = sorted(set(seeds))
+    some = dict.fromkeys((counts[0], counts[len(counts) // 2], counts[-1]))
+    return [_dot(f"{count} seeds", 0.6, math.sqrt(area_pt2(count, counts[-1]))) for count in some]
 
 
 def _dot(name: str, alpha: float, size_pt: float = 4.5) -> Artist:
@@ -206,37 +200,36 @@ def _dot(name: str, alpha: float, size_pt: float = 4.5) -> Artist:
     return Line2D([], [], color=CANDIDATE, markersize=size_pt, label=name, **style)
 
 
-def seen(axes: Axes, x: Sequence[float], y: Sequence[float]) -> None:
-    """Mark the candidates that were confirmed, where the search saw them."""
-    axes.plot(x, y, **_SEEN)
+def mark_confirmed(axes: Axes, x: Sequence[float], y: Sequence[float]) -> None:
+    """Mark the confirmed candidates at the values that the search saw."""
+    axes.plot(x, y, **_CONFIRMED)
 
 
-def fresh(axes: Axes, x: float, y: float, across: tuple[float, float] | None, up: tuple[float, float] | None) -> None:
-    """Mark what fresh seeds say, with the ends of its intervals as places."""
+def mark_fresh(axes: Axes, x: float, y: float, across: Interval | None, up: Interval | None) -> None:
+    """Mark the estimate by fresh seeds; the ends of its intervals are places."""
     axes.errorbar([x], [y], xerr=_reach(x, across), yerr=_reach(y, up), **_FRESH, **_BARS)
 
 
-def _reach(at: float, ends: tuple[float, float] | None) -> list[list[float]] | None:
+def _reach(at: float, ends: Interval | None) -> list[list[float]] | None:
     return None if ends is None else [[max(0.0, at - ends[0])], [max(0.0, ends[1] - at)]]
 
 
 def confirmed_handles(search: SearchFindings, *, with_fresh: bool) -> list[Artist]:
-    """Give the legend of `seen` and, if they are drawn, of `fresh`; none where nothing is confirmed."""
+    """Make the legend of `mark_confirmed` and, if it is used, of `mark_fresh`; empty if nothing is confirmed."""
     if not search_names.confirmed(search):
         return []
     style = {name: value for name, value in _FRESH.items() if name != "zorder"}
     name = f"by {search.fresh:,} fresh seeds, 95%"
     fresh_handle = [Line2D([], [], label=name, linewidth=0.9, **style)] if with_fresh else []
-    return [Line2D([], [], label="confirmed: as the search saw it", **_SEEN), *fresh_handle]
+    return [Line2D([], [], label="confirmed: as the search saw it", **_CONFIRMED), *fresh_handle]
 
 
 def fresh_place(
     search: SearchFindings, rows: ResultRows, row: int, i: int, scale: Scale
 ) -> tuple[float, Interval | None]:
-    """Give where fresh seeds put a candidate on an objective's axis, and the ends of their interval.
+    """Return the place of the estimate by fresh seeds on an objective's axis, and the ends of its interval.
 
-    Returns:
-        NaN where they say nothing, such as of a time when nothing was solved.
+    The place is NaN if there is no estimate, such as of a time if nothing was solved.
     """
     value, interval = search_names.MEASURED[search.objectives[i].name].of(rows.summaries[row])
     place = math.nan if value is None else scale.at(value)
@@ -244,7 +237,7 @@ def fresh_place(
 
 
 def fresh_text(search: SearchFindings, number: int, summary: Any) -> str:
-    """Say what fresh seeds say of a candidate."""
+    """Describe a candidate by its fresh seeds."""
     values = ", ".join(
         f"{search_names.MEASURED[one.name].title} {search_names.MEASURED[one.name].text(summary)}"
         for one in search.objectives
@@ -253,7 +246,7 @@ def fresh_text(search: SearchFindings, number: int, summary: Any) -> str:
 
 
 def part_of(search: SearchFindings, count: int) -> list[str]:
-    """Say in a caption how many candidates are shown, if not all."""
+    """Return a caption's sentence on how many candidates are shown; none if all are."""
     every = len(search.candidates)
     return [f"{count:,} of {every:,} candidates are shown, the front among them."] if count < every else []
 
@@ -262,4 +255,4 @@ CAUTION = (
     "Each value is the end of a 95% interval at which the candidate looks worst, and candidates were chosen by it: "
     "the best of them are too good."
 )
-"""What every caption must say of the search's own values."""
+"""The warning on the search's own values in every caption."""

@@ -1,4 +1,4 @@
-"""What candidates were worth over the two numbers that mattered most."""
+"""The values of candidates over the two most important numeric parameters."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ Floats = npt.NDArray[np.float64]
 
 _FEWEST = 10
 _MOST = 800
-"""Candidates of a field: more can't be told apart, and a field of them is megabytes."""
+"""The most candidates of a field: more can't be distinguished, and make files of megabytes."""
 _SHARE = 0.5
-"""Of the candidates that must have both numbers."""
+"""The least share of the candidates that must have both numbers."""
 _LEAST_AREA = 0.01
-"""Of a panel, that the candidates must span: else they lie in a line."""
+"""The least share of a panel that the candidates must span: below, they lie on a line."""
 _LEVELS = 12
 _MOST_PANELS = 2
 _ALONE_IN, _BESIDE_IN, _SCALE_IN, _BAR_IN = 2.9, 2.2, 0.56, 0.09
 _DARK, _LIGHT = text_on((1.0, 1.0, 1.0)), text_on((0.0, 0.0, 0.0))
-"""Dots on a map, whose colours stay as they are on a dark page."""
+"""Colours of dots on a map, which are the same on a dark page."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,8 @@ class _Field:
 def draw(search: SearchFindings | None) -> Drawn | None:
     """Draw each objective as a coloured field over two numbers, with the candidates as dots; a panel an objective.
 
-    Args:
-        search: what was tried.
-
     Returns:
-        None where there are fewer than two numbers, too few candidates that have both, or they lie in a line.
+        None if there are fewer than two numbers, or too few candidates that have both, or if these lie on a line.
     """
     pair = None if search is None else _pair(search)
     if search is None or pair is None:
@@ -88,7 +85,7 @@ def draw(search: SearchFindings | None) -> Drawn | None:
 
 
 def _pair(search: SearchFindings) -> tuple[Parameter, Parameter] | None:
-    """Choose the two most important numbers that most candidates have; of equals the first."""
+    """Choose the two most important numbers that most candidates have; among equals the first."""
     least = max(_FEWEST, _SHARE * len(search.candidates))
     numbers = [
         parameter
@@ -96,15 +93,10 @@ def _pair(search: SearchFindings) -> tuple[Parameter, Parameter] | None:
         if not parameter.choices and sum(parameter.name in c.params for c in search.candidates) >= least
     ]
     ranked = sorted(numbers, key=lambda parameter: -search_names.importance(search, parameter.name))
-    pairs = [(a, b) for i, b in enumerate(ranked) for a in ranked[:i]]
-    return next(
-        (
-            (a, b)
-            for a, b in pairs
-            if sum(a.name in c.params and b.name in c.params for c in search.candidates) >= least
-        ),
-        None,
-    )
+    for a, b in ((a, b) for i, b in enumerate(ranked) for a in ranked[:i]):
+        if sum(a.name in c.params and b.name in c.params for c in search.candidates) >= least:
+            return a, b
+    return None
 
 
 def _field(
@@ -115,19 +107,19 @@ def _field(
     across: Scale,
     up: Scale,
 ) -> _Field | None:
-    """Lay triangles between candidates; None where there are none, or all are worth the same."""
+    """Lay triangles between candidates; None if that is impossible, or all have the same value."""
     scale = objective_scales(search)[i]
     x = np.array([across.at(c.params[pair[0].name]) for c in some])
     y = np.array([up.at(c.params[pair[1].name]) for c in some])
     z = np.array([scale.at(c.values[i]) for c in some])
     if len(some) < _FEWEST or np.ptp(z) == 0:
         return None
-    # In units of the axes, so that neither decides alone which candidates are neighbours.
+    # In units of the axes, so that both count alike in which candidates are neighbours.
     unit_x = (x - across.low) / (across.high - across.low)
     unit_y = (y - up.low) / (up.high - up.low)
     try:
         triangles = Triangulation(unit_x, unit_y)
-    except (RuntimeError, ValueError):  # all in a line
+    except (RuntimeError, ValueError):  # all on a line
         return None
     if _area(triangles) < _LEAST_AREA:
         return None
@@ -143,11 +135,11 @@ def _area(of: Triangulation) -> float:
 def _draw_field(figure: Figure, axes: Axes, search: SearchFindings, i: int, field: _Field, height_in: float) -> None:
     colours = _colours(is_sought_high=search.objectives[i].is_sought_high)
     low, high = float(field.z.min()), float(field.z.max())
-    room = 1e-6 * (high - low)  # what is as high as the highest level isn't filled
+    room = 1e-6 * (high - low)  # values equal to the highest level wouldn't be filled
     contours = axes.tricontourf(
         field.triangles, field.z, levels=np.linspace(low - room, high + room, _LEVELS + 1), cmap=colours
     )
-    contours.set(edgecolor="face", linewidth=0.3)  # else what is behind shines through between levels
+    contours.set(edgecolor="face", linewidth=0.3)  # or the background shines through between levels
     axes.grid(visible=False)
     scale = objective_scales(search)[i]
     write, where = _power if scale.is_log else _short, {"ax": axes, "aspect": height_in / _BAR_IN}
@@ -163,7 +155,7 @@ def _power(place: float) -> str:
 
 
 def _colours(*, is_sought_high: bool) -> Colormap:
-    """Give colours that are bright where a candidate is good."""
+    """Return colours that are bright where candidates are good."""
     return mpl.colormaps["viridis" if is_sought_high else "viridis_r"]
 
 
@@ -172,7 +164,7 @@ def _draw_dots(axes: Axes, search: SearchFindings, some: Sequence[Candidate], fi
     axes.plot(field.x, field.y, color=_DARK, markersize=2.8, zorder=3, **style)
     confirmed = [k for k, candidate in enumerate(some) if candidate.number in search.rows]
     if confirmed:
-        search_axes.seen(axes, list(field.x[confirmed]), list(field.y[confirmed]))
+        search_axes.mark_confirmed(axes, list(field.x[confirmed]), list(field.y[confirmed]))
 
 
 def _caption(search: SearchFindings, count: int, *, has_importance: bool) -> str:

@@ -1,4 +1,4 @@
-"""Two objectives against each other: the Pareto front, and what fresh seeds say of it."""
+"""Two objectives against each other: the Pareto front, and its estimates by fresh seeds."""
 
 from __future__ import annotations
 
@@ -26,12 +26,8 @@ _FRONT: dict[str, Any] = {"color": CANDIDATE, "linewidth": 1.0, "marker": "o", "
 def draw(search: SearchFindings | None, rows: ResultRows) -> Drawn | None:
     """Draw candidates by their first two values, the front among them, and those confirmed with their intervals.
 
-    Args:
-        search: what was tried.
-        rows: what fresh seeds came to.
-
     Returns:
-        None where one thing was sought, or nothing was tried.
+        None if there is only one objective, or no candidate.
     """
     if search is None or len(search.objectives) < 2 or not search.candidates:
         return None
@@ -64,12 +60,7 @@ def _front(search: SearchFindings) -> list[Candidate]:
 
 
 def _draw_candidates(
-    axes: Axes,
-    some: Sequence[Candidate],
-    front: Sequence[Candidate],
-    scales: Sequence[Scale],
-    *,
-    is_plane: bool,
+    axes: Axes, some: Sequence[Candidate], front: Sequence[Candidate], scales: Sequence[Scale], *, is_plane: bool
 ) -> None:
     search_axes.dots(axes, some, *_at(some, scales), 0.45)
     style: Any = _FRONT if is_plane else _FRONT | {"linestyle": "none"}
@@ -83,20 +74,20 @@ def _at(some: Sequence[Candidate], scales: Sequence[Scale]) -> tuple[list[float]
 def _draw_confirmed(
     axes: Axes, search: SearchFindings, rows: ResultRows, candidate: Candidate, row: int, scales: Sequence[Scale]
 ) -> None:
-    """Lead from what the search saw to what fresh seeds say."""
+    """Draw a line from the values that the search saw to the estimates by fresh seeds."""
     ((before_x,), (before_y,)) = _at([candidate], scales)
-    search_axes.seen(axes, [before_x], [before_y])
+    search_axes.mark_confirmed(axes, [before_x], [before_y])
     (x, across), (y, up) = (search_axes.fresh_place(search, rows, row, i, scales[i]) for i in range(2))
     if math.isfinite(x) and math.isfinite(y):
         style: Any = {"color": CONFIRMED, "linewidth": 0.6, "linestyle": (0, (3, 2)), "zorder": 4}
         axes.plot([before_x, x], [before_y, y], **style)
-        search_axes.fresh(axes, x, y, across, up)
+        search_axes.mark_fresh(axes, x, y, across, up)
 
 
 def _texts(
     search: SearchFindings, rows: ResultRows, some: Sequence[Candidate], scales: Sequence[Scale]
 ) -> list[tuple[float, float, str]]:
-    """Say at which places which texts are shown, those of fresh seeds first."""
+    """Return the places of texts and the texts, those of fresh seeds first."""
     marks = []
     for candidate, row in search_names.confirmed(search):
         (x, _), (y, _) = (search_axes.fresh_place(search, rows, row, i, scales[i]) for i in range(2))
@@ -111,7 +102,7 @@ def _caption(search: SearchFindings, count: int) -> str:
     ]
     if len(search.objectives) > 2:
         rest = ", ".join(objective.title for objective in search.objectives[2:])
-        sentences.append(f"What else was sought ({rest}) counts for the front and isn't seen here.")
+        sentences.append(f"Other objectives ({rest}) count for the front and aren't shown here.")
     sentences.append(CAUTION)
     if search_names.confirmed(search):
         sentences.append(

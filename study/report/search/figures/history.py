@@ -1,4 +1,4 @@
-"""How a search went: what each candidate was worth, in the order of suggestion."""
+"""The course of a search: each candidate's values, in the order of suggestion."""
 
 from __future__ import annotations
 
@@ -24,18 +24,14 @@ _ALONE_IN, _BESIDE_IN = 2.3, 1.6
 """Height of a panel."""
 _X = "candidate, in the order of suggestion"
 _MOST_ROUNDS = 60
-"""That are set apart."""
+"""The most rounds that lines separate."""
 
 
 def draw(search: SearchFindings | None, rows: ResultRows) -> Drawn | None:
-    """Draw each candidate's value against its number, the best so far, and what fresh seeds say; a panel an objective.
-
-    Args:
-        search: what was tried.
-        rows: what fresh seeds came to.
+    """Draw candidates' values against their numbers, the best so far, and estimates by fresh seeds, for each objective.
 
     Returns:
-        None where nothing was tried.
+        None if there is no candidate.
     """
     if search is None or not search.candidates:
         return None
@@ -63,7 +59,7 @@ def draw(search: SearchFindings | None, rows: ResultRows) -> Drawn | None:
 
 
 def best_so_far(objective: Objective, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Give the best of the values up to each.
+    """Compute the best of the values up to each.
 
     Example:
         >>> best_so_far(Objective(name="solved_at", title="", is_sought_high=False), np.array([3.0, 4.0, 2.0]))
@@ -89,16 +85,16 @@ def _draw_candidates(axes: Axes, search: SearchFindings, some: Sequence[Candidat
 
 def _draw_confirmed(axes: Axes, search: SearchFindings, rows: ResultRows, i: int, scale: Scale) -> None:
     for candidate, row in search_names.confirmed(search):
-        search_axes.seen(axes, [candidate.number], [scale.at(candidate.values[i])])
+        search_axes.mark_confirmed(axes, [candidate.number], [scale.at(candidate.values[i])])
         place, ends = search_axes.fresh_place(search, rows, row, i, scale)
         if math.isfinite(place):
-            search_axes.fresh(axes, candidate.number, place, None, ends)
+            search_axes.mark_fresh(axes, candidate.number, place, None, ends)
 
 
 def _texts(
     search: SearchFindings, rows: ResultRows, some: Sequence[Candidate], i: int, scale: Scale
 ) -> list[tuple[float, float, str]]:
-    """Say at which places which texts are shown, those of fresh seeds first."""
+    """Return the places of texts and the texts, those of fresh seeds first."""
     marks: list[tuple[float, float, str]] = []
     for candidate, row in search_names.confirmed(search):
         place, _ = search_axes.fresh_place(search, rows, row, i, scale)

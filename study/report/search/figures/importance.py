@@ -1,4 +1,4 @@
-"""How much each parameter of a search mattered."""
+"""The importance of each parameter of a search."""
 
 from __future__ import annotations
 
@@ -13,20 +13,17 @@ from study.report.figures.style import PALETTE, STYLE, Drawn, Tips
 from study.report.search import names as search_names
 
 _COLOURS = (PALETTE[0], PALETTE[2], PALETTE[3], PALETTE[4])
-"""Of objectives; orange is for what was confirmed."""
+"""Colours of objectives; orange is that of confirmed candidates."""
 _MOST_PARAMETERS = 20
 _BAR_IN, _GAP_IN, _NAME_IN = 0.13, 0.11, 2.5
 _WRITTEN_PT = 6.5
 
 
 def draw(search: SearchFindings | None) -> Drawn | None:
-    """Draw a bar a parameter and objective: the share of all importance.
-
-    Args:
-        search: what was tried.
+    """Draw a bar for each parameter and objective: its share of all importance.
 
     Returns:
-        None where nobody knows.
+        None if no importance is known.
     """
     parameters = [] if search is None else search_names.by_importance(search)
     if search is None or not parameters:
@@ -35,11 +32,7 @@ def draw(search: SearchFindings | None) -> Drawn | None:
     objectives = [objective for objective in search.objectives if objective.name in search.importance]
     each = _BAR_IN * len(objectives) + _GAP_IN
     handles: list[Artist] = [
-        Patch(
-            color=_COLOURS[slot % len(_COLOURS)],
-            linewidth=0,
-            label=search_names.MEASURED[objective.name].title,
-        )
+        Patch(color=_COLOURS[slot % len(_COLOURS)], linewidth=0, label=search_names.MEASURED[objective.name].title)
         for slot, objective in enumerate(objectives)
         if len(objectives) > 1
     ]

@@ -41,9 +41,9 @@ def test_bars_are_shares_of_the_gates():
 
 def test_gates_that_are_no_number_are_told():
     """NaN, of trials that diverged, is in no bar, and the caption counts it."""
-    found = gates.draw(ROWS, [gates_of([0.22, np.nan, 0.72], [True, False, False])])
-    assert "Not shown are 1 gates" in found.caption
-    assert found.tips.texts == [
+    drawing = gates.draw(ROWS, [gates_of([0.22, np.nan, 0.72], [True, False, False])])
+    assert "Not shown are 1 gates" in drawing.caption
+    assert drawing.tips.texts == [
         "m0, layer 1, gates from 0.20 to 0.25: 1 of 2, solved",
         "m0, layer 1, gates from 0.70 to 0.75: 1 of 2, not solved",
     ]
@@ -52,9 +52,9 @@ def test_gates_that_are_no_number_are_told():
 @pytest.mark.parametrize("is_solved", [True, False])
 def test_one_gate_is_enough(is_solved):
     """One trial's one gate is one bar, whether it was solved or nothing was."""
-    found = gates.draw(ROWS, [gates_of([0.5], [is_solved])])
-    assert len(found.tips.marks) == 1
-    assert render(found, "png")
+    drawing = gates.draw(ROWS, [gates_of([0.5], [is_solved])])
+    assert len(drawing.tips.marks) == 1
+    assert render(drawing, "png")
 
 
 def test_without_gates_there_is_no_figure():
@@ -65,13 +65,13 @@ def test_without_gates_there_is_no_figure():
 
 def test_panels_are_rows_and_layers():
     """Each row and layer has a panel that names both; of more than twelve the first are shown."""
-    given = [gates_of([0.1, 0.9], [True, False], row, f"layer {n}") for row in range(9) for n in (1, 2)]
-    found = gates.draw(ROWS, given)
-    titles = [axes.get_title("left") for axes in found.figure.axes]
+    values = [gates_of([0.1, 0.9], [True, False], row, f"layer {n}") for row in range(9) for n in (1, 2)]
+    drawing = gates.draw(ROWS, values)
+    titles = [axes.get_title("left") for axes in drawing.figure.axes]
     assert titles[:3] == ["m0, layer 1", "m0, layer 2", "m1, layer 1"]
     assert len(titles) == 12
-    assert "The first 12 of 18 panels are shown." in found.caption
-    assert {text.get_text() for text in found.figure.legends[0].get_texts()} == {"solved", "not solved"}
+    assert "The first 12 of 18 panels are shown." in drawing.caption
+    assert {text.get_text() for text in drawing.figure.legends[0].get_texts()} == {"solved", "not solved"}
 
 
 def test_the_caption_says_what_part_is_shown():

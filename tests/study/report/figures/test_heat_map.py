@@ -43,26 +43,26 @@ def test_fields_are_the_rows():
     axes = drawn.figure.axes[0]
     assert "A place without a field" in drawn.caption
     places = {(x, y): (a, b) for x, a in enumerate((1, 2, 3)) for y, b in enumerate((0.1, 2.0))}
-    found = {g.values: g for g in rows}
-    assert set(fields(axes)) == {place for place, values in places.items() if values in found}
+    by_values = {g.values: g for g in rows}
+    assert set(fields(axes)) == {place for place, values in places.items() if values in by_values}
     for place, colour in fields(axes).items():
-        rate = found[places[place]].success_rate
+        rate = by_values[places[place]].success_rate
         assert np.allclose(colour, mpl.colormaps["viridis"](rate), atol=0.03)
     assert texts(axes) == {
-        place: f"{g.solved}/{g.finished}" for place, values in places.items() if (g := found.get(values))
+        place: f"{g.solved}/{g.finished}" for place, values in places.items() if (g := by_values.get(values))
     }
 
 
 def test_the_axes_are_the_two_keys_with_most_values():
     """Levels stand in order, the default first; other keys make panels, named by them."""
-    found = [
+    counts = [
         (published_cell(m, init_variance=v, learning_rate=lr, hidden_size=h), {"solved": 3, "unsolved": 1})
         for m in ("NMU", "NAU")
         for v in (0.02, None, 0.001)
         for lr in (0.1, 0.01)
         for h in (10, 2, 4, 3)
     ]
-    figure = heat_map.draw(cells(summaries_of(*found), {})).figure
+    figure = heat_map.draw(cells(summaries_of(*counts), {})).figure
     *panels, scale = figure.axes
     assert len(panels) == 4
     assert [label.get_text() for label in panels[0].get_yticklabels()] == ["default", "0.001", "0.02"]
@@ -88,13 +88,13 @@ def test_rows_that_lack_trials_are_marked():
     rows = [group((a, b), 1, 1) for a in (1, 2) for b in (1, 2)]
     rows[0] = group((1, 1), 1, 1, seeds=5, pending=3)
     rows[1] = group((1, 2), 0, 0, seeds=5, pending=5)
-    found = heat_map.draw(groups(rows, ["a", "b"]))
-    axes = found.figure.axes[0]
+    drawn = heat_map.draw(groups(rows, ["a", "b"]))
+    axes = drawn.figure.axes[0]
     assert texts(axes) == {(0, 0): "1/2†", (0, 1): "0/0†", (1, 0): "1/2", (1, 1): "1/2"}
     assert (0, 1) not in fields(axes)
-    assert "† trials are missing" in found.caption
-    assert "A place without a field" not in found.caption
-    assert "a 1, b 1: 0.50 [0.00, 1.00], 1 of 2 so far; 5 planned" in found.tips.texts
+    assert "† trials are missing" in drawn.caption
+    assert "A place without a field" not in drawn.caption
+    assert "a 1, b 1: 0.50 [0.00, 1.00], 1 of 2 so far; 5 planned" in drawn.tips.texts
 
 
 def test_what_is_written_on_a_colour_keeps_its_own():
@@ -107,21 +107,21 @@ def test_what_is_written_on_a_colour_keeps_its_own():
 def test_of_many_panels_the_first_twelve_are_drawn():
     """Thirteen methods: twelve panels, all fields tell their counts, and the caption says what is missing."""
     rows = [group((f"m{m}", a, b), 1, 1) for m in range(13) for a in (1, 2) for b in (1, 2)]
-    found = heat_map.draw(groups(rows, ["model", "a", "b"]))
-    assert len(found.figure.axes) == 12 + 1
-    assert len(found.tips.marks) == 48
-    assert "The first 12 of 13 panels are shown." in found.caption
+    drawn = heat_map.draw(groups(rows, ["model", "a", "b"]))
+    assert len(drawn.figure.axes) == 12 + 1
+    assert len(drawn.tips.marks) == 48
+    assert "The first 12 of 13 panels are shown." in drawn.caption
 
 
 def test_fields_too_small_for_numbers_have_none():
     """On a grid of 60 by 60 the colours remain; the numbers are in the table, the caption says."""
     rows = [group((a, b), a % 2, 1 - a % 2) for a in range(60) for b in range(60)]
-    found = heat_map.draw(groups(rows, ["a", "b"]))
-    axes = found.figure.axes[0]
+    drawn = heat_map.draw(groups(rows, ["a", "b"]))
+    axes = drawn.figure.axes[0]
     assert len(fields(axes)) == 3600
     assert not axes.texts
-    assert "in the table" in found.caption
-    assert len(found.tips.marks) <= 600
+    assert "in the table" in drawn.caption
+    assert len(drawn.tips.marks) <= 600
     assert len(axes.get_xticks()) < 40
 
 

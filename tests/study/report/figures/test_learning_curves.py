@@ -31,8 +31,8 @@ def curve(row=0, test=(1e2, 1e-1, 1e-6), threshold=1e-5, **more):
 
 def line(axes, colour):
     """Give the points of the line of a colour."""
-    (found,) = (line.get_xydata() for line in axes.lines if line.get_color() == colour)
-    return found
+    (points,) = (line.get_xydata() for line in axes.lines if line.get_color() == colour)
+    return points
 
 
 def test_lines_are_medians_and_bands_the_quantiles():
@@ -51,52 +51,52 @@ def test_lines_are_medians_and_bands_the_quantiles():
 def test_where_half_have_diverged_the_line_ends():
     """An infinite median is not drawn, its band goes beyond the panel, and panel and caption say why."""
     test = np.array([[1.0, 1, 1], [2, 2, 2], [3, 3, np.inf], [4, np.inf, np.inf], [5, np.inf, np.inf]])
-    given = curve()
-    quantiles = {**given.quantiles, "test_mse": test}
-    broken = LearningCurve(**{**vars(given), "quantiles": quantiles})
-    found = learning_curves.draw(rows_of(1), [broken])
-    (axes,) = found.figure.axes
+    whole = curve()
+    quantiles = {**whole.quantiles, "test_mse": test}
+    broken = LearningCurve(**{**vars(whole), "quantiles": quantiles})
+    drawing = learning_curves.draw(rows_of(1), [broken])
+    (axes,) = drawing.figure.axes
     assert np.isnan(line(axes, TEST)[:, 1]).tolist() == [False, False, True]
     top = axes.get_ylim()[1]
     assert np.isfinite(top)
     assert axes.collections[0].get_paths()[0].vertices[:, 1].max() > top
     assert [text.get_text() for text in axes.texts] == ["half or more have diverged"]
-    assert "diverged" in found.caption
-    assert any("test MSE ∞" in text for text in found.tips.texts)
+    assert "diverged" in drawing.caption
+    assert any("test MSE ∞" in text for text in drawing.tips.texts)
 
 
 def test_rows_that_all_diverged_are_drawn():
     """Where nothing is finite from the start, there is a panel that says so."""
-    found = learning_curves.draw(rows_of(1), [curve(test=(np.inf,) * 3), curve(test=(np.nan,) * 3)])
-    assert [axes.texts[0].get_text() for axes in found.figure.axes] == ["all have diverged"] * 2
-    assert render(found, "png")
+    drawing = learning_curves.draw(rows_of(1), [curve(test=(np.inf,) * 3), curve(test=(np.nan,) * 3)])
+    assert [axes.texts[0].get_text() for axes in drawing.figure.axes] == ["all have diverged"] * 2
+    assert render(drawing, "png")
 
 
 def test_errors_of_zero_are_at_the_foot():
     """A logarithmic axis has no zero: the line goes along its foot, and the caption says so."""
-    found = learning_curves.draw(rows_of(1), [curve(test=(1.0, 1e-9, 0.0))])
-    (axes,) = found.figure.axes
+    drawing = learning_curves.draw(rows_of(1), [curve(test=(1.0, 1e-9, 0.0))])
+    (axes,) = drawing.figure.axes
     assert line(axes, TEST)[-1, 1] == pytest.approx(axes.get_ylim()[0])
-    assert "exactly 0 is at the foot" in found.caption
+    assert "exactly 0 is at the foot" in drawing.caption
 
 
 def test_wild_values_don_t_flatten_the_rest():
     """A few trials at 1e30 leave the axis to the medians and to what training begins with."""
-    given = curve()
-    test = given.quantiles["test_mse"].copy()
+    whole = curve()
+    test = whole.quantiles["test_mse"].copy()
     test[-1, 1:] = 1e30
-    wild = LearningCurve(**{**vars(given), "quantiles": {**given.quantiles, "test_mse": test}})
+    wild = LearningCurve(**{**vars(whole), "quantiles": {**whole.quantiles, "test_mse": test}})
     assert learning_curves.draw(rows_of(1), [wild]).figure.axes[0].get_ylim()[1] < 1e5
 
 
 def test_panels_are_named_and_limited():
     """Twenty rows: twelve panels of equal axes with their rows' names, at most 600 tips, the rest told of."""
-    found = learning_curves.draw(rows_of(20), [curve(row=i, test=(10.0**i, 1, 0.1)) for i in range(20)])
-    axes = found.figure.axes
+    drawing = learning_curves.draw(rows_of(20), [curve(row=i, test=(10.0**i, 1, 0.1)) for i in range(20)])
+    axes = drawing.figure.axes
     assert [one.get_title("left") for one in axes] == [f"m{i}" for i in range(12)]
     assert len({one.get_ylim() for one in axes}) == 1
-    assert len(found.tips.marks) <= 600
-    assert "12 of 20 groups are shown." in found.caption
+    assert len(drawing.tips.marks) <= 600
+    assert "12 of 20 groups are shown." in drawing.caption
 
 
 def test_points_tell_quantiles_and_counts():

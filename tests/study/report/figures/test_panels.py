@@ -59,30 +59,30 @@ def test_cells_that_solved_nothing_have_no_solved_at(demo_rows):
 def test_no_line_leads_over_a_cell_that_solved_nothing():
     """Where a cell in the middle has no solved-at, its neighbours aren't joined."""
     counts = ({"solved": 3}, {"unsolved": 3}, {"solved": 2, "unsolved": 1})
-    found = [(published_cell("NMU", hidden_size=h), c) for h, c in zip((2, 3, 4), counts, strict=True)]
-    (line,) = (x for x in panels.draw(cells(summaries_of(*found), {})).figure.axes[1].lines if x.get_linestyle() == "-")
+    made = [(published_cell("NMU", hidden_size=h), c) for h, c in zip((2, 3, 4), counts, strict=True)]
+    (line,) = (x for x in panels.draw(cells(summaries_of(*made), {})).figure.axes[1].lines if x.get_linestyle() == "-")
     assert np.isnan(line.get_xydata()[:, 1]).tolist() == [False, True, False]
 
 
 def test_seconds_are_shown_in_seconds(demo_rows):
     """The same figure by another clock shows seconds of training, and nothing else is another."""
-    found = panels.draw(demo_rows, None, SECONDS)
+    drawing = panels.draw(demo_rows, None, SECONDS)
     expected = {round(s.solved_at_s_mean, 6) for s in demo_rows.summaries if s.solved}
-    assert {round(y, 6) for _, y in drawn(found.figure.axes[1])} == expected
-    assert found.name == "training-time"
-    assert "Seconds depend on the machine" in found.caption
+    assert {round(y, 6) for _, y in drawn(drawing.figure.axes[1])} == expected
+    assert drawing.name == "training-time"
+    assert "Seconds depend on the machine" in drawing.caption
 
 
 def test_incomplete_cells_are_half_filled(demo_rows):
     """A cell that lacks trials has a half-filled marker in each panel, and legend and caption say so."""
-    found = panels.draw(demo_rows)
+    drawing = panels.draw(demo_rows)
     lacking = [s for s in demo_rows.summaries if not s.complete]
     assert lacking
-    for axes in found.figure.axes:
+    for axes in drawing.figure.axes:
         half = [line.get_xydata()[:, 1] for line in axes.lines if line.get_fillstyle() == "left"]
         assert np.isfinite(np.concatenate(half)).sum() == len(lacking)
-    assert "lacks trials" in labels_of(found.figure)
-    assert "Half-filled" in found.caption
+    assert "lacks trials" in labels_of(drawing.figure)
+    assert "Half-filled" in drawing.caption
 
 
 def test_points_tell_their_counts(demo_rows):
@@ -102,8 +102,8 @@ def test_curves_carry_symbols_and_labels(demo_rows):
 
 def test_published_numbers_are_laid_over():
     """A published cell has the published rate drawn beside its own, and the legend names the source."""
-    found = [(published_cell(m), {"solved": k, "unsolved": 20 - k}) for m, k in (("NMU", 18), ("NAC-mul", 0))]
-    summaries = summaries_of(*found)
+    made = [(published_cell(m), {"solved": k, "unsolved": 20 - k}) for m, k in (("NMU", 18), ("NAC-mul", 0))]
+    summaries = summaries_of(*made)
     drawing = panels.draw(cells(summaries, {}), with_published(summaries))
     rates = {round(y, 6) for _, y in drawn(drawing.figure.axes[0])}
     assert {0.9, 0.0, 0.94, 0.13} <= rates
@@ -170,26 +170,26 @@ def test_an_interval_that_is_cut_is_told():
     (summary,) = summaries_of((published_cell("NMU"), {"solved": 3}))
     wide = replace(summary, solved_at_interval=(1000.0, 1e7))
     for rows, is_cut in ((cells([summary], {}), False), (cells([wide], {}), True)):
-        found = panels.draw(rows)
-        assert ("goes on beyond it" in found.caption) == is_cut
-        assert found.figure.axes[1].get_ylim()[1] < 30
+        drawing = panels.draw(rows)
+        assert ("goes on beyond it" in drawing.caption) == is_cut
+        assert drawing.figure.axes[1].get_ylim()[1] < 30
 
 
 def test_of_too_many_rows_the_first_are_drawn():
     """A figure has at most 12 facets and 600 tips; the caption says how many rows it leaves out."""
     rates = [0.001 * i for i in range(1, 27)]
-    found = [
+    made = [
         (published_cell(m, hidden_size=h, learning_rate=lr), {"solved": 1, "unsolved": 1})
         for m in ("NMU", "NAC-mul", "NALU", "NAU", "linear")
         for h in (2, 3)
         for lr in rates
     ]
-    rows = cells(summaries_of(*found), {})
+    rows = cells(summaries_of(*made), {})
     drawing = panels.draw(rows)
     assert len(drawing.figure.axes) <= 3 * 12
     assert len(drawing.tips.marks) <= 600
-    shown = {mark[0].split(":")[0] for mark in drawing.tips.marks}
-    assert f"The first {len(shown)} of {len(found)} rows are shown." in drawing.caption or len(shown) == len(found)
+    names = {mark[0].split(":")[0] for mark in drawing.tips.marks}
+    assert f"The first {len(names)} of {len(made)} rows are shown." in drawing.caption or len(names) == len(made)
 
 
 def test_of_too_many_names_the_first_are_drawn():
@@ -197,16 +197,16 @@ def test_of_too_many_names_the_first_are_drawn():
     summaries = [
         GroupSummary(values=(f"method {i}",), seeds=4, solved=2, unsolved=2, success_rate=0.5) for i in range(200)
     ]
-    found = panels.draw(groups(summaries, ["method"]))
-    assert len(found.figure.axes[0].get_xticks()) == 20
-    assert "The first 20 of 200 rows are shown." in found.caption
+    drawing = panels.draw(groups(summaries, ["method"]))
+    assert len(drawing.figure.axes[0].get_xticks()) == 20
+    assert "The first 20 of 200 rows are shown." in drawing.caption
 
 
 def test_more_models_than_colours_still_differ():
     """No two curves of a figure look alike, also where colours come again and no line joins the points."""
     models = list(MODELS)[:12]
-    found = [(published_cell(m, operation=o), {"solved": 1, "unsolved": 1}) for m in models for o in ("add", "mul")]
-    axes = panels.draw(cells(summaries_of(*found), {})).figure.axes[0]
+    made = [(published_cell(m, operation=o), {"solved": 1, "unsolved": 1}) for m in models for o in ("add", "mul")]
+    axes = panels.draw(cells(summaries_of(*made), {})).figure.axes[0]
     looks = {(line.get_color(), line.get_marker()) for line in axes.lines if line.get_marker() != "_"}
     assert len(looks) == len(models)
 

@@ -84,12 +84,12 @@ def test_a_report_has_the_figures_that_it_has_something_for(every_figure):
 
 def test_figures_have_only_colours_that_a_dark_page_knows(every_figure):
     """Every colour of a figure without fields is one of those that the page replaces."""
-    known = {colour.lower() for colour in (*PALETTE, INK, PAPER, RULE)}
+    page_colours = {colour.lower() for colour in (*PALETTE, INK, PAPER, RULE)}
     for drawn in every_figure:
         if drawn.name != "weights":
-            found = set(re.findall(r"#[0-9a-f]{6}\b(?=[;\"])", render(drawn, "svg").decode()))
-            assert INK in found
-            assert found <= known, drawn.name
+            colours = set(re.findall(r"#[0-9a-f]{6}\b(?=[;\"])", render(drawn, "svg").decode()))
+            assert INK in colours
+            assert colours <= page_colours, drawn.name
 
 
 def test_figures_hold_no_image(every_figure):
@@ -155,8 +155,8 @@ def test_titles_stay_within_their_panel(title):
     assert text.count("\n") < 3
     assert plain(title).split(",")[0][:4] in text
     figure.savefig(io.BytesIO())  # gives texts their size
-    for found in axes.findobj(lambda artist: isinstance(artist, Text) and artist.get_text() == text != ""):
-        assert found.get_window_extent().width <= 1.55 * figure.dpi
+    for label in axes.findobj(lambda artist: isinstance(artist, Text) and artist.get_text() == text != ""):
+        assert label.get_window_extent().width <= 1.55 * figure.dpi
 
 
 SCRIPT = """
@@ -171,8 +171,8 @@ summaries = [
     GroupSummary(values=(name, size), seeds=2, solved=1, unsolved=1, success_rate=0.5)
     for name in "abc" for size in (1, 2)
 ]
-found = panels.draw(groups(summaries, ["model", "hidden_size"]))
-digests = [hashlib.sha256(render(found, kind)).hexdigest() for kind in KINDS]
+drawing = panels.draw(groups(summaries, ["model", "hidden_size"]))
+digests = [hashlib.sha256(render(drawing, kind)).hexdigest() for kind in KINDS]
 """
 
 

@@ -34,8 +34,8 @@ def at(curve, time):
 def group(name, times, solved, **more):
     """Make a row whose trials were solved, or last seen, at these iterations."""
     counted = {"seeds": len(times), "solved": sum(solved), "unsolved": len(times) - sum(solved)}
-    found = Times(iterations=np.array(times, float), seconds=np.array(times, float), solved=np.array(solved, bool))
-    return GroupSummary(values=name if isinstance(name, tuple) else (name,), times=found, **counted | more)
+    observed = Times(iterations=np.array(times, float), seconds=np.array(times, float), solved=np.array(solved, bool))
+    return GroupSummary(values=name if isinstance(name, tuple) else (name,), times=observed, **counted | more)
 
 
 def test_a_curve_is_the_share_solved_by_then():
@@ -43,8 +43,8 @@ def test_a_curve_is_the_share_solved_by_then():
     rng = np.random.default_rng(3)
     solved = rng.random(40) < 0.6
     times = np.where(solved, rng.integers(1, 90, 40) * 1000, 90_000)
-    found = survival.draw(groups([group("a", times, solved)], ["method"]))
-    (curve,) = curves(found.figure.axes[0])
+    drawing = survival.draw(groups([group("a", times, solved)], ["method"]))
+    (curve,) = curves(drawing.figure.axes[0])
     for t in range(0, 91, 5):
         assert at(curve, t) == pytest.approx(np.mean(solved & (times <= t * 1000)))
     assert curve[-1, 0] == 90
@@ -70,18 +70,18 @@ def test_the_band_is_the_pointwise_interval():
     expected = kaplan_meier(times, solved)
     ends = zip(expected.times, np.append(expected.times[1:], 50), expected.low, expected.high, strict=True)
     for start, end, low, high in ends:
-        wanted = {(t, 1 - value) for t in (start, end) for value in (low, high)}
-        assert {tuple(np.round(point, 9)) for point in wanted} <= corners
+        expected = {(t, 1 - value) for t in (start, end) for value in (low, high)}
+        assert {tuple(np.round(point, 9)) for point in expected} <= corners
 
 
 def test_methods_share_a_panel_for_each_size():
     """Four methods and nine sizes are nine panels of four curves, a colour a method."""
-    found = [
+    made = [
         (published_cell(m, hidden_size=h), {"solved": 3, "unsolved": 2})
         for m in ("NMU", "NAC-mul", "NALU", "NAU")
         for h in range(2, 11)
     ]
-    drawing = survival.draw(cells(summaries_of(*found), {}))
+    drawing = survival.draw(cells(summaries_of(*made), {}))
     assert [axes.get_title("left") for axes in drawing.figure.axes] == [f"hidden units {h}" for h in range(2, 11)]
     for axes in drawing.figure.axes:
         assert {line.get_color() for line in axes.lines} == set(PALETTE[:4])
@@ -91,15 +91,15 @@ def test_methods_share_a_panel_for_each_size():
 
 def test_few_models_share_one_panel():
     """Models that only their names tell apart are curves of one panel."""
-    found = [(published_cell(m), {"solved": 3, "unsolved": 2}) for m in ("NMU", "NAC-mul", "NALU")]
-    (axes,) = survival.draw(cells(summaries_of(*found), {})).figure.axes
+    made = [(published_cell(m), {"solved": 3, "unsolved": 2}) for m in ("NMU", "NAC-mul", "NALU")]
+    (axes,) = survival.draw(cells(summaries_of(*made), {})).figure.axes
     assert len(curves(axes)) == 3
 
 
 def test_a_lone_curve_stands_before_the_others():
     """One method at nine sizes is nine panels, each with the other eight in grey."""
-    found = [(published_cell("NMU", hidden_size=h), {"solved": 3, "unsolved": 2}) for h in range(2, 11)]
-    drawing = survival.draw(cells(summaries_of(*found), {}))
+    made = [(published_cell("NMU", hidden_size=h), {"solved": 3, "unsolved": 2}) for h in range(2, 11)]
+    drawing = survival.draw(cells(summaries_of(*made), {}))
     assert len(drawing.figure.axes) == 9
     for axes in drawing.figure.axes:
         assert (len(curves(axes, RULE)), len(curves(axes, PALETTE[0]))) == (8, 1)
@@ -159,19 +159,19 @@ def test_there_is_no_figure_of_what_isn_t_known(rows):
 def test_a_row_of_unknown_times_is_told():
     """A row whose times aren't known is left out beside others that are, and the caption says so."""
     rows = [group("a", [5, 9], [True, False]), group("b", [9, np.nan], [True, False])]
-    found = survival.draw(groups(rows, ["method"]))
-    assert len(curves(found.figure.axes[0])) == 1
-    assert "not all of their times are known: rows, 1" in found.caption
+    drawing = survival.draw(groups(rows, ["method"]))
+    assert len(curves(drawing.figure.axes[0])) == 1
+    assert "not all of their times are known: rows, 1" in drawing.caption
 
 
 def test_of_many_panels_the_first_twelve_are_drawn():
     """Twenty questions of four methods each: twelve panels and at most 600 tips; the caption says what is missing."""
     rng = np.random.default_rng(0)
     rows = [group((f"m{m}", q), rng.integers(1, 99, 60), [*[True] * 59, False]) for q in range(20) for m in range(4)]
-    found = survival.draw(groups(rows, ["model", "hidden_size"]))
-    assert len(found.figure.axes) == 12
-    assert 300 < len(found.tips.marks) <= 600
-    assert "The first 12 of 20 panels are shown." in found.caption
+    drawing = survival.draw(groups(rows, ["model", "hidden_size"]))
+    assert len(drawing.figure.axes) == 12
+    assert 300 < len(drawing.tips.marks) <= 600
+    assert "The first 12 of 20 panels are shown." in drawing.caption
 
 
 def test_the_same_figure_has_the_same_bytes(demo):
@@ -184,16 +184,16 @@ def test_the_same_figure_has_the_same_bytes(demo):
 def test_more_methods_than_colours_still_differ():
     """Of thirty methods at two sizes twenty-four are drawn, each with its own colour and dash; the caption says so."""
     rows = [group((f"m{m}", size), [m + 1, 99], [True, False]) for m in range(30) for size in (2, 3)]
-    found = survival.draw(groups(rows, ["model", "hidden_size"]))
-    for axes in found.figure.axes:
+    drawing = survival.draw(groups(rows, ["model", "hidden_size"]))
+    for axes in drawing.figure.axes:
         drawn = [line for line in axes.lines if line.get_marker() == "None"]
         assert len({(line.get_color(), str(line._unscaled_dash_pattern)) for line in drawn}) == len(drawn) == 24
-    assert "The first 24 of 30 curves are shown." in found.caption
+    assert "The first 24 of 30 curves are shown." in drawing.caption
 
 
 def test_one_trial_is_enough():
     """A single solved trial is a curve: zero, then one."""
-    found = survival.draw(groups([group("a", [7], [True])], ["method"]))
-    (curve,) = curves(found.figure.axes[0])
+    drawing = survival.draw(groups([group("a", [7], [True])], ["method"]))
+    (curve,) = curves(drawing.figure.axes[0])
     assert (at(curve, 6.9), at(curve, 7)) == (0, 1)
-    assert all(line.get_color() in (*PALETTE, INK) for line in found.figure.axes[0].lines)
+    assert all(line.get_color() in (*PALETTE, INK) for line in drawing.figure.axes[0].lines)

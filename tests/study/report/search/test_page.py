@@ -51,21 +51,21 @@ def _section():
 def test_winners_stand_with_their_choices_and_fresh_rates():
     """A row a confirmed candidate: choices to three digits, the search's value with its seeds, the fresh interval."""
     search, rows = search_of(winners=(11, 6))
-    found = columns(search_tables.winners_table(search, rows))
-    assert found["candidate"] == ["#11", "#6"]
-    assert found["model"] == ["NMU", "NMU"]
-    assert found["learning rate"] == [f"{search.candidates[n].params['learning_rate']:.3g}" for n in (11, 6)]
-    assert found["in the search: success rate, lower end"] == ["0.92, 40 seeds", "0.50, 5 seeds"]
-    assert found["by fresh seeds: success rate"] == ["0.90 [0.83, 0.94]", "0.89 [0.81, 0.94]"]
-    assert found["fresh seeds"] == ["100", "100"]
+    table = columns(search_tables.winners_table(search, rows))
+    assert table["candidate"] == ["#11", "#6"]
+    assert table["model"] == ["NMU", "NMU"]
+    assert table["learning rate"] == [f"{search.candidates[n].params['learning_rate']:.3g}" for n in (11, 6)]
+    assert table["in the search: success rate, lower end"] == ["0.92, 40 seeds", "0.50, 5 seeds"]
+    assert table["by fresh seeds: success rate"] == ["0.90 [0.83, 0.94]", "0.89 [0.81, 0.94]"]
+    assert table["fresh seeds"] == ["100", "100"]
 
 
 def test_fresh_rates_are_told_whatever_was_sought():
     """A search for short times tells how often its winners succeed, too."""
     search, rows = search_of(["time_to_success"])
-    found = columns(search_tables.winners_table(search, rows))
-    assert found["by fresh seeds: success rate"] == ["0.90 [0.83, 0.94]"]
-    (text,) = found["by fresh seeds: time to success, mean"]
+    table = columns(search_tables.winners_table(search, rows))
+    assert table["by fresh seeds: success rate"] == ["0.90 [0.83, 0.94]"]
+    (text,) = table["by fresh seeds: time to success, mean"]
     assert re.fullmatch(r"[\d.]+k \[[\d.]+k, [\d.]+k\]", text)
 
 
@@ -83,20 +83,20 @@ def test_where_search_and_fresh_seeds_are_of_different_trials_it_is_said(write):
 def test_all_candidates_are_listed_with_the_front_set_off():
     """Each has its row, round counted from one; what doesn't apply is a dash."""
     search, _ = search_of(winners=(11,))
-    found = columns(search_tables.candidates_table(search))
-    assert len(found["candidate"]) == 30
-    assert found["round"][:1] + found["round"][-1:] == ["1", "3"]
-    assert found["NMU: λ̂"][1] == "–"  # NAC•
-    assert [i for i, text in enumerate(found["front"]) if text] == [11]
-    assert found["front"][11] == "confirmed"
+    table = columns(search_tables.candidates_table(search))
+    assert len(table["candidate"]) == 30
+    assert table["round"][:1] + table["round"][-1:] == ["1", "3"]
+    assert table["NMU: λ̂"][1] == "–"  # NAC•
+    assert [i for i, text in enumerate(table["front"]) if text] == [11]
+    assert table["front"][11] == "confirmed"
 
 
 def test_of_very_many_candidates_the_table_has_some(section):
     """The front is among the 500, and the page says where the others are."""
     search, rows = search_of(count=MOST_CANDIDATES + 100, winners=(11, 577))
-    found = columns(search_tables.candidates_table(search))
-    assert len(set(found["candidate"])) == MOST_CANDIDATES
-    assert {"#11", "#577"} <= set(found["candidate"])
+    table = columns(search_tables.candidates_table(search))
+    assert len(set(table["candidate"])) == MOST_CANDIDATES
+    assert {"#11", "#577"} <= set(table["candidate"])
     text = section(search, rows)
     assert f"{MOST_CANDIDATES} of them, the front among them; candidates.csv has all." in text
     assert len(search_tables.candidates_rows(search).rows) == MOST_CANDIDATES + 100
@@ -165,14 +165,14 @@ def test_a_report_of_a_search_has_its_files_and_a_study_takes_them_away(write):
     files = write()
     assert {f"{name}.png" for name in SEARCH if name != "search-front"} <= set(files)
     assert yaml.safe_load(files["winner.yaml"].read_text()) == {"study": "demo-winner", "seeds": [40, 41]}
-    found = list(csv.DictReader(io.StringIO(files["candidates.csv"].read_text())))
-    assert list(found[0]) == [
+    table = list(csv.DictReader(io.StringIO(files["candidates.csv"].read_text())))
+    assert list(table[0]) == [
         "candidate", "round", "model", "learning_rate", "sparsity_end", "NMU.sparsity_strength", "seeds",
         "value_success_rate", "front", "confirmed",
     ]  # fmt: skip
-    assert found[1]["NMU.sparsity_strength"] == ""
-    assert float(found[7]["value_success_rate"]) == 7 / 12
-    assert [row["candidate"] for row in found if row["confirmed"] == "true"] == ["11"]
+    assert table[1]["NMU.sparsity_strength"] == ""
+    assert float(table[7]["value_success_rate"]) == 7 / 12
+    assert [row["candidate"] for row in table if row["confirmed"] == "true"] == ["11"]
     markdown = files["report.md"].read_text()
     assert "[winner.yaml](winner.yaml)" in markdown
     assert r"| #11 |" in markdown.replace("\\#", "#")

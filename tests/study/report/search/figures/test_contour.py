@@ -18,8 +18,8 @@ from tests.study.builders import search_of
 def test_the_two_numbers_that_mattered_most():
     """Names are no axis; of numbers those with the greatest importance are, the first of them across."""
     search, _ = search_of()
-    found = contour.draw(search)
-    axes = found.figure.axes[0]
+    drawn = contour.draw(search)
+    axes = drawn.figure.axes[0]
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("learning rate", "λ end (iterations)")
     other = {"sparsity_end": 0.6, "NMU.sparsity_strength": 0.3, "learning_rate": 0.1}
     search, _ = search_of(importance={"success_rate": other})
@@ -35,8 +35,8 @@ def test_a_number_that_few_have_is_left_out():
         c if c.number % 5 == 0 else replace(c, params={k: v for k, v in c.params.items() if "." not in k})
         for c in search.candidates
     )
-    found = contour.draw(search_of(candidates=few, importance=search.importance)[0])
-    assert "NMU" not in found.title
+    drawn = contour.draw(search_of(candidates=few, importance=search.importance)[0])
+    assert "NMU" not in drawn.title
 
 
 def test_every_candidate_that_has_both_is_a_dot():
@@ -72,9 +72,9 @@ def test_the_field_covers_all_candidates():
 def test_a_panel_an_objective_of_the_first_two():
     """Each has its own scale; of three, the caption says that one isn't shown."""
     search, _ = search_of(["success_rate", "time_to_success", "sparsity_error"])
-    found = contour.draw(search)
-    assert len(found.figure.axes) == 4  # two fields, two scales
-    assert "The first 2 of 3 objectives are shown." in found.caption
+    drawn = contour.draw(search)
+    assert len(drawn.figure.axes) == 4  # two fields, two scales
+    assert "The first 2 of 3 objectives are shown." in drawn.caption
 
 
 def test_too_few_candidates_or_a_line_of_them_make_no_field():

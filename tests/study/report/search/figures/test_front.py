@@ -37,8 +37,8 @@ def test_the_front_is_joined():
 def test_confirmed_candidates_have_both_intervals():
     """A diamond is at what fresh seeds say, with a bar along either axis; dashes lead to it from the search's value."""
     search, rows = search_of(BOTH, winners=(11, 6))
-    found = front.draw(search, rows)
-    (axes,) = found.figure.axes
+    drawn = front.draw(search, rows)
+    (axes,) = drawn.figure.axes
     assert len(axes.containers) == 2
     summary = rows.summaries[0]
     diamond, _, (across, up) = axes.containers[0]
@@ -47,24 +47,24 @@ def test_confirmed_candidates_have_both_intervals():
     assert across.get_segments()[0][:, 0] == pytest.approx(summary.success_rate_interval)
     ends = [end / 1000 for end in summary.time_to_success_interval]
     assert up.get_segments()[0][:, 1] == pytest.approx(ends)
-    assert found.tips.texts[0].startswith("#11, fresh seeds: success rate 0.90 [0.83, 0.94], time to success, mean ")
+    assert drawn.tips.texts[0].startswith("#11, fresh seeds: success rate 0.90 [0.83, 0.94], time to success, mean ")
 
 
 def test_a_third_objective_is_told_and_nothing_is_joined():
     """In two of three dimensions a line would mean nothing."""
     search, rows = search_of([*BOTH, "sparsity_error"], winners=(11, 6, 10))
-    found = front.draw(search, rows)
-    assert "sparsity error, geometric mean of all trials, upper end" in found.caption
-    drawn = [line for line in found.figure.axes[0].lines if len(line.get_xdata()) == 3]
-    assert [line.get_linestyle() for line in drawn] == ["None"]
+    drawn = front.draw(search, rows)
+    assert "sparsity error, geometric mean of all trials, upper end" in drawn.caption
+    front_lines = [line for line in drawn.figure.axes[0].lines if len(line.get_xdata()) == 3]
+    assert [line.get_linestyle() for line in front_lines] == ["None"]
 
 
 def test_without_winners_the_front_is_the_searchs_own():
     """While the search goes on no diamond is there, and the caption says why."""
     search, rows = search_of(BOTH, winners=())
-    found = front.draw(search, rows)
-    assert not found.figure.axes[0].containers
-    assert "No candidate has been confirmed yet." in found.caption
+    drawn = front.draw(search, rows)
+    assert not drawn.figure.axes[0].containers
+    assert "No candidate has been confirmed yet." in drawn.caption
 
 
 def test_there_is_no_front_of_one_objective_or_without_candidates():

@@ -14,16 +14,16 @@ from tests.study.builders import search_of
 
 def dots(axes):
     """Give where the candidates' dots are, from left to right, and how large."""
-    found = [line for line in axes.lines if line.get_color() == CANDIDATE and line.get_marker() == "o"]
-    places = [(*place, line.get_markersize()) for line in found for place in line.get_xydata()]
+    lines = [line for line in axes.lines if line.get_color() == CANDIDATE and line.get_marker() == "o"]
+    places = [(*place, line.get_markersize()) for line in lines for place in line.get_xydata()]
     places = np.array(sorted(places))
     return places[:, :2], places[:, 2]
 
 
 def line(axes, style):
     """Give the only line that is drawn so."""
-    (found,) = (one for one in axes.lines if one.get_drawstyle() == style and len(one.get_xdata()) > 2)
-    return np.asarray(found.get_xdata()), np.asarray(found.get_ydata())
+    (steps,) = (one for one in axes.lines if one.get_drawstyle() == style and len(one.get_xdata()) > 2)
+    return np.asarray(steps.get_xdata()), np.asarray(steps.get_ydata())
 
 
 def test_each_candidate_is_a_dot_whose_size_grows_with_its_seeds():
@@ -46,22 +46,22 @@ def test_the_line_is_the_best_so_far(name, best):
     (axes,) = history.draw(search, rows).figure.axes
     values = best.accumulate([c.values[0] for c in search.candidates])
     unit = 1000 if name == "time_to_success" else 1
-    _, drawn = line(axes, "steps-post")
-    assert drawn == pytest.approx(values / unit)
+    _, best = line(axes, "steps-post")
+    assert best == pytest.approx(values / unit)
 
 
 def test_the_winner_has_its_fresh_rate_with_its_interval():
     """A diamond stands at 90 of 100, its bar reaches as far as Wilson's interval, and its tip says so."""
     search, rows = search_of()
-    found = history.draw(search, rows)
-    (axes,) = found.figure.axes
+    drawn = history.draw(search, rows)
+    (axes,) = drawn.figure.axes
     (container,) = axes.containers
     diamond, _, (bar,) = container
     assert (diamond.get_xdata()[0], diamond.get_ydata()[0]) == (11, pytest.approx(0.9))
     assert diamond.get_color() == CONFIRMED
     assert bar.get_segments()[0][:, 1] == pytest.approx(rows.summaries[0].success_rate_interval)
-    assert found.tips.texts[0] == "#11, fresh seeds: success rate 0.90 [0.83, 0.94]; 90 of 100 solved"
-    assert any(text.startswith("#0: success rate, lower end 0.00, 5 seeds; NMU") for text in found.tips.texts)
+    assert drawn.tips.texts[0] == "#11, fresh seeds: success rate 0.90 [0.83, 0.94]; 90 of 100 solved"
+    assert any(text.startswith("#0: success rate, lower end 0.00, 5 seeds; NMU") for text in drawn.tips.texts)
 
 
 def test_a_panel_an_objective_with_an_axis_in_its_unit():
@@ -91,10 +91,10 @@ def test_rounds_are_parted():
 def test_without_winners_nothing_is_confirmed():
     """While the search goes on there is no diamond, and the caption says that nothing is confirmed."""
     search, rows = search_of(winners=())
-    found = history.draw(search, rows)
-    assert not found.figure.axes[0].containers
-    assert "No candidate has been confirmed yet." in found.caption
-    assert not any("confirmed" in text.get_text() for text in found.figure.legends[0].get_texts())
+    drawn = history.draw(search, rows)
+    assert not drawn.figure.axes[0].containers
+    assert "No candidate has been confirmed yet." in drawn.caption
+    assert not any("confirmed" in text.get_text() for text in drawn.figure.legends[0].get_texts())
 
 
 def test_there_is_nothing_without_candidates():
@@ -107,11 +107,11 @@ def test_there_is_nothing_without_candidates():
 def test_of_very_many_candidates_some_are_shown():
     """A file stays small; the front is among what is shown, and the caption says how much that is."""
     search, rows = search_of(count=2 * MOST_DOTS, winners=(11,))
-    found = history.draw(search, rows)
-    places, _ = dots(found.figure.axes[0])
+    drawn = history.draw(search, rows)
+    places, _ = dots(drawn.figure.axes[0])
     assert len(places) == MOST_DOTS
     assert 11 in places[:, 0]
-    assert f"{MOST_DOTS:,} of {2 * MOST_DOTS:,} candidates are shown" in found.caption
+    assert f"{MOST_DOTS:,} of {2 * MOST_DOTS:,} candidates are shown" in drawn.caption
 
 
 def test_the_same_figure_has_the_same_bytes():

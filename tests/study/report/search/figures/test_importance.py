@@ -13,8 +13,8 @@ from tests.study.builders import search_of
 def test_bars_are_the_shares_the_most_important_first():
     """Each bar is as long as the share, which is written at its end."""
     search, _ = search_of()
-    found = importance.draw(search)
-    (axes,) = found.figure.axes
+    drawn = importance.draw(search)
+    (axes,) = drawn.figure.axes
     assert [label.get_text() for label in axes.get_yticklabels()] == [
         "learning rate",
         "λ end",
@@ -23,24 +23,24 @@ def test_bars_are_the_shares_the_most_important_first():
     ]
     assert [bar.get_width() for bar in axes.patches] == [0.5, 0.3, 0.15, 0.05]
     assert [text.get_text() for text in axes.texts] == ["0.50", "0.30", "0.15", "0.05"]
-    assert not found.figure.legends
-    assert found.tips.texts[0] == "learning rate: 0.50 of what mattered for success rate, lower end"
+    assert not drawn.figure.legends
+    assert drawn.tips.texts[0] == "learning rate: 0.50 of what mattered for success rate, lower end"
 
 
 def test_several_objectives_stand_beside_each_other():
     """The order is that of the mean; one that isn't known for an objective counts as nothing there."""
     shares = {"success_rate": {"learning_rate": 0.9, "model": 0.1}, "time_to_success": {"sparsity_end": 1.0}}
     search, _ = search_of(["success_rate", "time_to_success"], importance=shares)
-    found = importance.draw(search)
-    (axes,) = found.figure.axes
+    drawn = importance.draw(search)
+    (axes,) = drawn.figure.axes
     assert [label.get_text() for label in axes.get_yticklabels()] == ["λ end", "learning rate", "model"]
     assert len({bar.get_facecolor() for bar in axes.patches}) == 2
     assert [bar.get_width() for bar in axes.patches] == pytest.approx([0, 0.9, 0.1, 1.0, 0, 0])
-    assert [t.get_text() for t in found.figure.legends[0].get_texts()] == [
+    assert [t.get_text() for t in drawn.figure.legends[0].get_texts()] == [
         "success rate",
         "time to success, mean",
     ]
-    assert "Only what all candidates have is compared." in found.caption
+    assert "Only what all candidates have is compared." in drawn.caption
 
 
 def test_unknown_importance_makes_no_figure():

@@ -16,13 +16,13 @@ from tests.study.builders import search_of
 
 def dots(axes):
     """Give where the candidates' dots are, and how dense each is."""
-    (found,) = axes.collections
-    return np.asarray(found.get_offsets()), found.get_facecolor()[:, 3]
+    (drawn,) = axes.collections
+    return np.asarray(drawn.get_offsets()), drawn.get_facecolor()[:, 3]
 
 
-def panels(found):
+def panels(drawn):
     """Give the panels by the title of their x axis."""
-    return {axes.get_xlabel(): axes for axes in found.figure.axes}
+    return {axes.get_xlabel(): axes for axes in drawn.figure.axes}
 
 
 def test_a_panel_a_parameter_with_its_own_axis():
@@ -42,11 +42,11 @@ def test_a_panel_a_parameter_with_its_own_axis():
 def test_what_applies_to_some_is_shown_of_those():
     """A model's own range has dots of that model's candidates alone, and the caption says so."""
     search, rows = search_of()
-    found = slices.draw(search, rows)
+    drawn = slices.draw(search, rows)
     having = [c for c in search.candidates if "NMU.sparsity_strength" in c.params]
-    places, _ = dots(panels(found)["NMU: λ̂"])
+    places, _ = dots(panels(drawn)["NMU: λ̂"])
     assert 0 < len(having) == len(places) < len(search.candidates)
-    assert "What applies to some candidates only is shown of those." in found.caption
+    assert "What applies to some candidates only is shown of those." in drawn.caption
 
 
 def test_choices_are_names_and_their_dots_are_spread():
@@ -92,9 +92,9 @@ def test_long_names_stand_upright():
 def test_several_objectives_have_their_rows():
     """Each objective repeats the panels under its own y axis; of too many parameters the most important are shown."""
     search, rows = search_of(["success_rate", "time_to_success", "sparsity_error"])
-    found = slices.draw(search, rows)
-    assert len(found.figure.axes) == 12
-    assert [axes.get_ylabel() != "" for axes in found.figure.axes] == [True, False, False, False] * 3
+    drawn = slices.draw(search, rows)
+    assert len(drawn.figure.axes) == 12
+    assert [axes.get_ylabel() != "" for axes in drawn.figure.axes] == [True, False, False, False] * 3
     more = tuple(Parameter(f"p{i}", f"p{i}", low=0, high=1) for i in range(3))
     many = tuple(replace(c, round=0, params=c.params | {p.name: 0.5 for p in more}, seeds=5) for c in search.candidates)
     search, rows = search_of(
@@ -102,11 +102,11 @@ def test_several_objectives_have_their_rows():
         parameters=(*more, *search.parameters),
         candidates=many,
     )
-    found = slices.draw(search, rows)
-    assert [axes.get_xlabel() for axes in found.figure.axes][:4] == [
+    drawn = slices.draw(search, rows)
+    assert [axes.get_xlabel() for axes in drawn.figure.axes][:4] == [
         "model", "learning rate", "λ end (iterations)", "NMU: λ̂",
     ]  # fmt: skip
-    assert "The first 4 of 7 parameters are shown." in found.caption
+    assert "The first 4 of 7 parameters are shown." in drawn.caption
 
 
 def test_there_is_nothing_without_candidates():

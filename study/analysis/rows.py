@@ -44,7 +44,7 @@ class ResultRows:
         """What a row is: "cell" or "group"."""
         return "group" if self.is_plain else "cell"
 
-    def shown(self) -> list[tuple[str, ...]]:
+    def texts(self) -> list[tuple[str, ...]]:
         """Return the values of all rows as texts."""
         return [tuple(map(words.show_value, self.keys, row)) for row in self.values]
 

@@ -17,16 +17,16 @@ class Objective:
     Args:
         name: its name in study files.
         title: a description of its values, for people.
-        is_sought_high: whether more is better.
+        is_higher_better: whether more is better.
     """
 
     name: str
     title: str
-    is_sought_high: bool
+    is_higher_better: bool
 
     def loss(self, value: float) -> float:
         """Return a value with the sign for which less is better."""
-        return -value if self.is_sought_high else value
+        return -value if self.is_higher_better else value
 
 
 @dataclass(frozen=True)

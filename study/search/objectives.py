@@ -81,8 +81,8 @@ trial is added, when a trial is solved earlier or with less error, or when every
 """
 
 OBJECTIVES: Mapping[str, Objective] = {
-    name: Objective(name=name, title=title, is_sought_high=is_sought_high)
-    for name, (title, is_sought_high, _) in _DEFINITIONS.items()
+    name: Objective(name=name, title=title, is_higher_better=is_higher_better)
+    for name, (title, is_higher_better, _) in _DEFINITIONS.items()
 }
 """The objectives by name."""
 

@@ -46,7 +46,7 @@ def sampler_name(search: Search) -> str:
 def directions(search: Search) -> list[StudyDirection]:
     """Return Optuna's direction of each objective."""
     up, down = StudyDirection.MAXIMIZE, StudyDirection.MINIMIZE
-    return [up if OBJECTIVES[name].is_sought_high else down for name in search.objective]
+    return [up if OBJECTIVES[name].is_higher_better else down for name in search.objective]
 
 
 class Suggestions:

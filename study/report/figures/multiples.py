@@ -200,19 +200,19 @@ def colour_scale(
         bar.solids.set(edgecolor="face", linewidth=0.4)  # or the background shines through between colours
 
 
-def left_out(shown: int, every: int, noun: str = "panels") -> str:
+def left_out(count: int, every: int, noun: str = "panels") -> str:
     """Return a caption's sentence on how many of all are shown; empty if all are.
 
     Example:
         >>> left_out(12, 30), left_out(9, 9)
         (' The first 12 of 30 panels are shown.', '')
     """
-    return f" The first {shown} of {every:,} {noun} are shown." if shown < every else ""
+    return f" The first {count} of {every:,} {noun} are shown." if count < every else ""
 
 
-def part_of(rows: ResultRows, shown: Iterable[int]) -> str:
+def part_of(rows: ResultRows, members: Iterable[int]) -> str:
     """Return a caption's sentence on how many of the report's rows are shown; empty if all are."""
-    count = len(set(shown))
+    count = len(set(members))
     return f" {count} of {len(rows.summaries):,} {rows.noun}s are shown." if count < len(rows.summaries) else ""
 
 

@@ -109,7 +109,7 @@ def worth(objective: Objective, number: float) -> str:
     """Format a candidate's value in the search.
 
     Example:
-        >>> worth(Objective(name="success_rate", title="success rate, lower end", is_sought_high=True), 0.7701)
+        >>> worth(Objective(name="success_rate", title="success rate, lower end", is_higher_better=True), 0.7701)
         '0.77'
     """
     return MEASURED[objective.name].write(number)

@@ -133,7 +133,7 @@ def _area(of: Triangulation) -> float:
 
 
 def _draw_field(figure: Figure, axes: Axes, search: SearchFindings, i: int, field: _Field, height_in: float) -> None:
-    colours = _colours(is_sought_high=search.objectives[i].is_sought_high)
+    colours = _colours(is_higher_better=search.objectives[i].is_higher_better)
     low, high = float(field.z.min()), float(field.z.max())
     room = 1e-6 * (high - low)  # values equal to the highest level wouldn't be filled
     contours = axes.tricontourf(
@@ -154,9 +154,9 @@ def _power(place: float) -> str:
     return f"{10.0**place:.1e}".replace("e-0", "e-")
 
 
-def _colours(*, is_sought_high: bool) -> Colormap:
+def _colours(*, is_higher_better: bool) -> Colormap:
     """Return colours that are bright where candidates are good."""
-    return mpl.colormaps["viridis" if is_sought_high else "viridis_r"]
+    return mpl.colormaps["viridis" if is_higher_better else "viridis_r"]
 
 
 def _draw_dots(axes: Axes, search: SearchFindings, some: Sequence[Candidate], field: _Field) -> None:

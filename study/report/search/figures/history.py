@@ -62,10 +62,10 @@ def best_so_far(objective: Objective, values: npt.NDArray[np.float64]) -> npt.ND
     """Compute the best of the values up to each.
 
     Example:
-        >>> best_so_far(Objective(name="solved_at", title="", is_sought_high=False), np.array([3.0, 4.0, 2.0]))
+        >>> best_so_far(Objective(name="solved_at", title="", is_higher_better=False), np.array([3.0, 4.0, 2.0]))
         array([3., 3., 2.])
     """
-    best = np.maximum if objective.is_sought_high else np.minimum
+    best = np.maximum if objective.is_higher_better else np.minimum
     return best.accumulate(values)
 
 

@@ -56,7 +56,7 @@ def test_good_is_bright(name):
     axes = contour.draw(search).figure.axes[0]
     (field,) = axes.collections
     ends = [np.asarray(field.cmap(field.norm(value)))[:3].sum() for value in (field.levels[0], field.levels[-1])]
-    assert (ends[1] > ends[0]) == search.objectives[0].is_sought_high
+    assert (ends[1] > ends[0]) == search.objectives[0].is_higher_better
 
 
 def test_the_field_covers_all_candidates():

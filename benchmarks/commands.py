@@ -56,11 +56,7 @@ def used(folder: Path, words: Sequence[str], seconds: float) -> Used:
     """Run Python as a process in a folder, and give the time that it took; how it ends is its own affair."""
     began = time.perf_counter()
     process = subprocess.Popen(
-        [sys.executable, *words],
-        cwd=folder,
-        env=environment(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        [sys.executable, *words], cwd=folder, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -90,11 +86,7 @@ def main(words: Sequence[str] | None = None) -> None:
         (folder / "wrong.yaml").write_text(MISTAKEN)
         prepare = ["run", "little.yaml", "--local", "--engine", "torch"]
         subprocess.run(
-            [sys.executable, "-m", "study", *prepare],
-            cwd=folder,
-            env=environment(),
-            check=True,
-            stdout=sys.stderr,
+            [sys.executable, "-m", "study", *prepare], cwd=folder, env=environment(), check=True, stdout=sys.stderr
         )
         measures: dict[str, Callable[[float], Used]] = {
             NOTHING: partial(used, folder, ["-c", "pass"]),

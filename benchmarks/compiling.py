@@ -18,18 +18,7 @@ from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from benchmarks.measure import (
-    PACK,
-    finish,
-    in_turns,
-    new_pack,
-    one_core,
-    parser,
-    published_cell,
-    ratio,
-    tell,
-    training,
-)
+from benchmarks.measure import PACK, finish, in_turns, new_pack, one_core, parser, published_cell, ratio, tell, training
 from study.engine import ENGINES
 
 _MODELS = ("NMU", "NAU", "NALU", "NAC-mul", "gated-NAU-NMU", "linear")

@@ -159,27 +159,12 @@ def cases() -> Iterator[tuple[str, str, Study, float]]:
         yield name, "slope -0.8, 4 cells", logistic(-0.8, kind), -0.8
     median, gamma_mean = statistics.median_intervals, statistics.gamma_mean_intervals
     whole_median = float(np.ceil(stats.gamma(160, scale=14 / 160).median()))
-    yield (
-        "median_intervals",
-        "gamma, shape 3",
-        of_values(median, partial(gamma, shape=3)),
-        float(SUCCESS.median()),
-    )
+    yield ("median_intervals", "gamma, shape 3", of_values(median, partial(gamma, shape=3)), float(SUCCESS.median()))
     yield "median_intervals", "whole evaluations", of_values(median, evaluated), whole_median
     for shape in (3, 25):
-        yield (
-            "gamma_mean_intervals",
-            f"gamma, shape {shape}",
-            of_values(gamma_mean, partial(gamma, shape=shape)),
-            1.0,
-        )
+        yield ("gamma_mean_intervals", f"gamma, shape {shape}", of_values(gamma_mean, partial(gamma, shape=shape)), 1.0)
     yield "gamma_mean_intervals", "whole evaluations", of_values(gamma_mean, evaluated), evaluated_mean()
-    yield (
-        "gamma_mean_intervals",
-        "no gamma: log-normal, σ 1.5",
-        of_values(gamma_mean, partial(heavy, sigma=1.5)),
-        1.0,
-    )
+    yield ("gamma_mean_intervals", "no gamma: log-normal, σ 1.5", of_values(gamma_mean, partial(heavy, sigma=1.5)), 1.0)
     for success_rate, unsolved in ((0.9, 0.5), (0.9, 0.15), (0.5, 0.6)):
         distribution = f"{success_rate:.0%} solved, at {unsolved:.0%} unsolved"
         yield "kaplan_meier", distribution, share_unsolved(partial(cut, success_rate), unsolved), unsolved

@@ -115,12 +115,7 @@ def cells(seed: int, studies: int) -> list[dict[str, str]]:
 
 
 def _cell(way: str, rate: str, coverage: float, seeds: float | None) -> dict[str, str]:
-    return {
-        "way": way,
-        "of": rate,
-        "share": f"{coverage:.4f}",
-        "mean_seeds": "" if seeds is None else f"{seeds:.1f}",
-    }
+    return {"way": way, "of": rate, "share": f"{coverage:.4f}", "mean_seeds": "" if seeds is None else f"{seeds:.1f}"}
 
 
 # --- pairs: until they differ --------------------------------------------------------------------------------------

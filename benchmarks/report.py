@@ -71,9 +71,7 @@ def _weights(members: Sequence[Trial], random: np.random.Generator) -> list[Weig
     }
     return [
         Weights(
-            trial.id,
-            cell.iterations + 1,
-            {name: random.random(shape, np.float32) for name, shape in shapes.items()},
+            trial.id, cell.iterations + 1, {name: random.random(shape, np.float32) for name, shape in shapes.items()}
         )
         for trial in members
     ]

@@ -71,11 +71,7 @@ DISTRIBUTIONS: Mapping[str, tuple[Draw, float]] = {
     "97% at half of `until`, 3% never": mixed((0.97, 0.5, 0.5)),
     "12% at 1%, 88% at once": mixed((0.12, 0.01, 0.01), (0.88, 0, 0)),
 }
-CENSORED = (
-    "exponential, 90% solved",
-    "gamma, shape 3, 50% solved",
-    "half about 10%, half about 80% of `until`",
-)
+CENSORED = ("exponential, 90% solved", "gamma, shape 3, 50% solved", "half about 10%, half about 80% of `until`")
 """Distributions that are drawn again with trials that end at any time up to 1.5, two of three before `until`."""
 
 
@@ -144,10 +140,7 @@ def score(times: Floats, solved: Bools) -> Floats:
     error = np.where(is_spread, estimates.standard_error, 1.0)
     trials = np.where(is_spread, (square - mean**2) / error**2, n)
     k = normal_quantile(0.95) ** 2 / np.maximum(trials, 1e-9)
-    middle, root = (
-        2 * mean + k * ratio,
-        np.sqrt(np.maximum((2 * mean + k * ratio) ** 2 - 4 * (1 + k) * mean**2, 0)),
-    )
+    middle, root = (2 * mean + k * ratio, np.sqrt(np.maximum((2 * mean + k * ratio) ** 2 - 4 * (1 + k) * mean**2, 0)))
     bounds = 1 - np.column_stack([middle + root, middle - root]) / (2 * (1 + k[:, None]))
     return np.where(np.isnan(estimates.mean)[:, None], np.nan, bounds)
 

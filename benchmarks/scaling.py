@@ -19,18 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.measure import (
-    PACK,
-    cores,
-    finish,
-    in_turns,
-    new_pack,
-    parser,
-    published_cell,
-    ratio,
-    tell,
-    training,
-)
+from benchmarks.measure import PACK, cores, finish, in_turns, new_pack, parser, published_cell, ratio, tell, training
 from study.engine.cpu.engine import FusedEngine
 from study.records import Cell
 from study.store import Store
@@ -109,18 +98,7 @@ def run_study(cell: Cell, trials: int, iterations: int, where: Sequence[str], si
     with tempfile.TemporaryDirectory(prefix="study-scaling-") as folder:
         file = Path(folder, "scaling.yaml")
         file.write_text(text)
-        words = [
-            "run",
-            str(file),
-            "--store",
-            folder,
-            "--tracking-uri",
-            "off",
-            "--engine",
-            "fused",
-            "--device",
-            "cpu",
-        ]
+        words = ["run", str(file), "--store", folder, "--tracking-uri", "off", "--engine", "fused", "--device", "cpu"]
         began = time.perf_counter()
         subprocess.run([sys.executable, "-m", "study", *words, *where], cwd=ROOT, stdout=subprocess.DEVNULL, check=True)
         whole_s = time.perf_counter() - began

@@ -92,16 +92,7 @@ def scaling_table(rows: Sequence[Row]) -> str:
         "whole_trial_iterations_per_s",
     )
     lines = [[row["kind"], row["cores"], row["trials"], *(number(row[name]) for name in columns)] for row in rows]
-    head = [
-        "what",
-        "cores",
-        "trials",
-        "trial-iterations/s",
-        "efficiency",
-        "training, s",
-        "fixed, s",
-        "whole, s",
-    ]
+    head = ["what", "cores", "trials", "trial-iterations/s", "efficiency", "training, s", "fixed, s", "whole, s"]
     return markdown([*head, "trial-iterations/s, whole"], lines, 1)
 
 
@@ -276,13 +267,7 @@ def search_table(rows: Sequence[Row]) -> str:
         seen = median(float(row["rate_seen"]) for row in some)
         each = ", ".join(f"{rate:.3f}" for rate in rates) if len(rates) > 1 else ""
         lines.append([method, f"{int(some[0]['trials']):,}", f"{median(rates):.3f}", each, f"{seen:.3f}"])
-    head = [
-        "method",
-        "trials",
-        "success rate of its pick, median",
-        "each of five search seeds",
-        "as it saw it",
-    ]
+    head = ["method", "trials", "success rate of its pick, median", "each of five search seeds", "as it saw it"]
     return markdown(head, lines, 1)
 
 

@@ -26,10 +26,7 @@ def check_guards(service: Service) -> None:
     say("checking the guards")
     bearer = {"Authorization": f"Bearer {service.secret('ray_token')}"}
     given = base64.b64encode(f"admin:{service.secret('mlflow_admin_password')}".encode()).decode()
-    jobs, runs = (
-        f"{service.cluster}/api/jobs/",
-        f"{service.dashboard}/api/2.0/mlflow/experiments/get?experiment_id=0",
-    )
+    jobs, runs = (f"{service.cluster}/api/jobs/", f"{service.dashboard}/api/2.0/mlflow/experiments/get?experiment_id=0")
     plain = f"http://127.0.0.1:{service.port['s3']}/study"
     for what, url, headers, wanted in (
         ("the cluster without a token", jobs, {}, 401),

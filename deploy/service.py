@@ -24,18 +24,7 @@ COMPOSE = Path(__file__).resolve().parent / "compose"
 _KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "PYTHONPATH", "VIRTUAL_ENV", "USER", "LOGNAME")
 _S3_PARTS = ("s3", "master", "volume", "filer")
 _PORTS = [
-    *(
-        "postgres",
-        "mlflow",
-        "gcs",
-        "dashboard",
-        "agent0",
-        "agent1",
-        "agent2",
-        "ray_front",
-        "mlflow_front",
-        "health",
-    ),
+    *("postgres", "mlflow", "gcs", "dashboard", "agent0", "agent1", "agent2", "ray_front", "mlflow_front", "health"),
     *_S3_PARTS,
     *(f"{part}_grpc" for part in _S3_PARTS),
 ]
@@ -175,10 +164,7 @@ class Service:
             return 0, b""
 
     def run(
-        self,
-        command: Sequence[str | Path],
-        environment: Mapping[str, str] | None = None,
-        user: str | None = None,
+        self, command: Sequence[str | Path], environment: Mapping[str, str] | None = None, user: str | None = None
     ) -> None:
         """Run a program to its end.
 

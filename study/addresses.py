@@ -105,11 +105,7 @@ def _parts(address: str) -> _AddressParts:
         return _AddressParts("", None, address, None)
     name, scheme, rest = "", "", address
     if match is not None:
-        name, scheme, rest = (
-            match["scheme"].lower(),
-            f"{match['scheme']}:{match['slashes']}",
-            match["rest"],
-        )
+        name, scheme, rest = (match["scheme"].lower(), f"{match['scheme']}:{match['slashes']}", match["rest"])
     if name.startswith(_OF_FILES):
         place, mark, query = rest.partition("?")
         return _AddressParts(scheme, None, place, query if mark else None)

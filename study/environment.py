@@ -25,10 +25,7 @@ def provenance(device: str) -> dict[str, Any]:
     Returns:
         Git commit and whether the tree was dirty (None outside a checkout), versions, device and UTC time.
     """
-    return _source() | {
-        "device": _device_name(device),
-        "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
+    return _source() | {"device": _device_name(device), "created_at": datetime.now(UTC).isoformat(timespec="seconds")}
 
 
 @cache

@@ -261,15 +261,7 @@ def finished_study(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     folder = tmp_path_factory.mktemp("finished")
     (folder / "little.yaml").write_text(_LITTLE)
-    words = [
-        "run",
-        str(folder / "little.yaml"),
-        "--store",
-        str(folder / "studies"),
-        "--local",
-        "--engine",
-        "torch",
-    ]
+    words = ["run", str(folder / "little.yaml"), "--store", str(folder / "studies"), "--local", "--engine", "torch"]
     result = CliRunner().invoke(main, words)
     assert result.exit_code == 0, result.output
     return folder

@@ -98,13 +98,7 @@ def ray_cluster(nodes: int, token: str | None, more: Mapping[str, str] = Mapping
 
     def start(name: str, *words: str) -> None:
         command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--num-cpus", "1", *words]
-        command += [
-            "--object-store-memory",
-            "80000000",
-            "--disable-usage-stats",
-            "--temp-dir",
-            f"{folder}/{name}",
-        ]
+        command += ["--object-store-memory", "80000000", "--disable-usage-stats", "--temp-dir", f"{folder}/{name}"]
         command += ["--node-ip-address", "127.0.0.1", "--dashboard-agent-listen-port", str(free_port())]
         with Path(folder, f"{name}.log").open("wb") as log:
             started.append(
@@ -123,14 +117,7 @@ def ray_cluster(nodes: int, token: str | None, more: Mapping[str, str] = Mapping
 
     try:
         # The dashboard listens on loopback only.
-        words = [
-            "--dashboard-host",
-            "127.0.0.1",
-            "--dashboard-port",
-            str(dashboard),
-            "--include-dashboard",
-            "true",
-        ]
+        words = ["--dashboard-host", "127.0.0.1", "--dashboard-port", str(dashboard), "--include-dashboard", "true"]
         start("h", "--head", "--port", str(gcs), *words, "--ray-client-server-port", str(free_port()))
         until(lambda: count() == 1, "the head")
         for i in range(1, nodes):

@@ -133,11 +133,7 @@ def test_the_glossary_has_each_word_once() -> None:
 def test_indented_commands_are_read() -> None:
     """A command is checked wherever it is: in a block, in an indented line, between backticks."""
     text = "```text\n$ study plan F\n```\n\n    study run F --yes   # --no\n\nor `study show N`"
-    assert matching(r"^(?:\$ )?study ([a-z]+)\b(.*)$", text) == {
-        ("plan", " F"),
-        ("run", " F --yes"),
-        ("show", " N"),
-    }
+    assert matching(r"^(?:\$ )?study ([a-z]+)\b(.*)$", text) == {("plan", " F"), ("run", " F --yes"), ("show", " N")}
 
 
 def test_every_command_is_explained() -> None:

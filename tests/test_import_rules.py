@@ -13,10 +13,7 @@ from importlinter.contracts.protected import ProtectedContract
 from importlinter.domain.contract import Contract
 
 ROOT = Path(__file__).resolve().parents[1]
-KINDS: dict[str, type[Contract]] = {
-    "layers": LayersContract,
-    "protected": ProtectedContract,
-}
+KINDS: dict[str, type[Contract]] = {"layers": LayersContract, "protected": ProtectedContract}
 BREACHES = {
     "units <- tasks <- study": [("units.nmu", "tasks.stream"), ("tasks.networks", "study.records")],
     "A floor of study/ imports only what is below it": [
@@ -27,19 +24,13 @@ BREACHES = {
         ("study.report.page", "study.search.record"),
         ("study.driver.monitor", "study.run"),
     ],
-    "Only cluster/ and jobs/client.py import Ray": [
-        ("study.driver.estimate", "ray"),
-        ("study.jobs.submit", "ray"),
-    ],
+    "Only cluster/ and jobs/client.py import Ray": [("study.driver.estimate", "ray"), ("study.jobs.submit", "ray")],
     "Only tracking/ imports MLflow": [("study.driver.estimate", "mlflow"), ("study.report.write", "mlflow")],
     "Only the figures of a report import matplotlib": [
         ("study.report.page", "matplotlib"),
         ("units.nmu", "matplotlib"),
     ],
-    "Only store/objects.py imports obstore": [
-        ("study.doctor.probe", "obstore"),
-        ("study.store.local", "obstore"),
-    ],
+    "Only store/objects.py imports obstore": [("study.doctor.probe", "obstore"), ("study.store.local", "obstore")],
     "Only search/ imports Optuna": [("study.results.search", "optuna"), ("tasks.networks", "optuna")],
 }
 

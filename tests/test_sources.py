@@ -13,17 +13,7 @@ from tests.words import PARTICIPLES, RETIRED
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted(path for folder in ("study", "units", "tasks") for path in (ROOT / folder).rglob("*.py"))
 # Modules that run code which a file names when they read it.
-UNPICKLERS = {
-    "pickle",
-    "_pickle",
-    "cPickle",
-    "cloudpickle",
-    "dill",
-    "joblib",
-    "jsonpickle",
-    "marshal",
-    "shelve",
-}
+UNPICKLERS = {"pickle", "_pickle", "cPickle", "cloudpickle", "dill", "joblib", "jsonpickle", "marshal", "shelve"}
 CALLS = {
     "torch.load", "yaml.load", "yaml.full_load", "yaml.unsafe_load", "mlflow.pyfunc.load_model", "pandas.read_pickle",
 }  # fmt: skip

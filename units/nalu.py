@@ -153,7 +153,4 @@ class SeparateNALU(GatedUnit):
         return dict(zip(names, (*add, *mul, gate_initial(*sizes, uniform(4))), strict=True))
 
     def effective_weights(self) -> list[Tensor]:
-        return [
-            nac_weight(self.weight_hat_add, self.mask_hat_add),
-            nac_weight(self.weight_hat_mul, self.mask_hat_mul),
-        ]
+        return [nac_weight(self.weight_hat_add, self.mask_hat_add), nac_weight(self.weight_hat_mul, self.mask_hat_mul)]

@@ -10,12 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from units.variance import (
-    LARGEST_NAU_VARIANCE,
-    LARGEST_NMU_VARIANCE,
-    largest_nac_variance,
-    largest_sigmoid_variance,
-)
+from units.variance import LARGEST_NAU_VARIANCE, LARGEST_NMU_VARIANCE, largest_nac_variance, largest_sigmoid_variance
 
 if TYPE_CHECKING:
     from units.regularize import Kind

@@ -56,11 +56,7 @@ def _words(words: Sequence[str] | None) -> Namespace:
     known.add_argument("--results", type=Path, default=figure.RESULTS, help="folder for the figure's files")
     known.add_argument("--study", default="hidden-size", help="of the figure: a preset or a file")
     known.add_argument(
-        "--run-option",
-        action="append",
-        default=[],
-        metavar="WORD",
-        help="of `study run`: --run-option=--local",
+        "--run-option", action="append", default=[], metavar="WORD", help="of `study run`: --run-option=--local"
     )
     known.add_argument("--apart", action=BooleanOptionalAction, help="parts in processes of their own")
     found = known.parse_args(words)

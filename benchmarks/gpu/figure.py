@@ -69,10 +69,7 @@ def markdown(rows: Sequence[dict[str, str]]) -> str:
         "| --- | --: | --: | --: | --: | --: | --- |",
     ]
     for row in rows:
-        here, there = (
-            f"{row['solved']}/{row['trials']}",
-            f"{row['published_solved']}/{row['published_seeds']}",
-        )
+        here, there = (f"{row['solved']}/{row['trials']}", f"{row['published_solved']}/{row['published_seeds']}")
         p, adjusted = (f"{float(row[name]):.2g}" for name in ("p_value", "p_adjusted"))
         lines.append(
             f"| {row['model']} | {row['hidden_size']} | {here} | {there} | {p} | {adjusted} | {row['verdict']} |"

@@ -67,8 +67,7 @@ TRACKING = setting("tracking_uri", "MLflow server, or 'off'. Default: sqlite ins
 # These are not checked from here: the nodes may reach what this machine can't.
 CLUSTERS_STORE = setting("store", "Folder or URL of the studies' results, the same for all nodes.", **_STUDIES)
 CLUSTERS_TRACKING = setting(
-    "tracking_uri",
-    "MLflow server, or 'off'. Default: what the cluster's own settings say, or sqlite inside the store.",
+    "tracking_uri", "MLflow server, or 'off'. Default: what the cluster's own settings say, or sqlite inside the store."
 )
 CLUSTER = setting("cluster", "Ray cluster: address of its dashboard, http://HEAD:8265.", metavar="URL")
 OPTUNA_STORAGE = setting(

@@ -90,13 +90,7 @@ def search(file: str, yes: bool, **options: Any) -> None:
 
 
 def _run(
-    file: str,
-    planned: Any,
-    *,
-    store: str,
-    tracking_uri: str | None,
-    optuna_storage: str | None,
-    **options: Any,
+    file: str, planned: Any, *, store: str, tracking_uri: str | None, optuna_storage: str | None, **options: Any
 ) -> None:
     console = make_console()
     console.print(f"{planned.spec.study}: {size_of(planned)}")
@@ -126,12 +120,7 @@ def _run(
 @click.command(name="list")
 @STORE
 @click.option(
-    "--cluster",
-    "on_cluster",
-    metavar="URL",
-    is_flag=False,
-    flag_value="",
-    help="Those of a Ray cluster instead.",
+    "--cluster", "on_cluster", metavar="URL", is_flag=False, flag_value="", help="Those of a Ray cluster instead."
 )
 @click.option("--json", "as_json", is_flag=True, help="With --cluster: print JSON, for programs.")
 @click.pass_context

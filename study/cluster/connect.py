@@ -82,12 +82,7 @@ def connection(address: str | None, cpus: int | None) -> Iterator[None]:
         _check_reachable(address)
     logging.getLogger("ray.tune").setLevel(logging.CRITICAL)
     own: dict[str, Any] = (
-        {
-            "address": "local",
-            "num_cpus": cpus,
-            "include_dashboard": False,
-            "object_store_memory": _OBJECT_STORE_BYTES,
-        }
+        {"address": "local", "num_cpus": cpus, "include_dashboard": False, "object_store_memory": _OBJECT_STORE_BYTES}
         if address is None
         else {"address": address}
     )

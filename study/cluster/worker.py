@@ -29,11 +29,7 @@ class PackTrainable(tune.Trainable):
     """A worker, which Tune runs as one of its trials."""
 
     def setup(  # type: ignore[override]  # Tune passes `with_parameters` by name
-        self,
-        config: dict[str, Any],
-        groups: Sequence[WorkerGroup],
-        queue: QueueHandle,
-        versions: Mapping[str, str],
+        self, config: dict[str, Any], groups: Sequence[WorkerGroup], queue: QueueHandle, versions: Mapping[str, str]
     ) -> None:
         """Begin in a process of the cluster.
 
@@ -52,10 +48,7 @@ class PackTrainable(tune.Trainable):
         self._every_s = max(_EVERY_S, len(groups) / _WORKERS_A_SECOND)
         self._steps: Any = None
         self._crashed = False
-        self._where = {
-            "worker": f"{self._local_ip}:{os.getpid()}",
-            "node": ray.get_runtime_context().get_node_id(),
-        }
+        self._where = {"worker": f"{self._local_ip}:{os.getpid()}", "node": ray.get_runtime_context().get_node_id()}
         apart = environment.difference(versions, environment.versions())
         if apart is not None:
             raise ClusterError(f"worker {self._where['worker']} doesn't run what the driver runs: {apart}")

@@ -172,12 +172,7 @@ def load_results(
 
 
 def _results_of(
-    folder: StudyStore,
-    plan: Plan,
-    table: pa.Table,
-    root: str | Path,
-    tracking_uri: str | None,
-    compare: str,
+    folder: StudyStore, plan: Plan, table: pa.Table, root: str | Path, tracking_uri: str | None, compare: str
 ) -> StudyResults:
     summaries = _summaries(plan, table)
     if compare == PUBLISHED:

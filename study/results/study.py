@@ -77,20 +77,12 @@ def write(
         StudyError: if the folder can't be written.
     """
     return _write(
-        results,
-        folder or own_folder(results.folder),
-        formats,
-        tracking.links(tracking_uri, results.name),
-        trial,
+        results, folder or own_folder(results.folder), formats, tracking.links(tracking_uri, results.name), trial
     )
 
 
 def _write(
-    results: StudyResults,
-    folder: Path,
-    formats: Collection[str],
-    links: PageLinks | None,
-    trial: str | None = None,
+    results: StudyResults, folder: Path, formats: Collection[str], links: PageLinks | None, trial: str | None = None
 ) -> list[Path]:
     # Curves and weights need torch, and tables don't; a trial that the user names must exist in any case.
     content = report(results, links=links, trial=trial, with_trials=draws(formats) or trial is not None)
@@ -159,11 +151,7 @@ def report_folder(folder: StudyStore) -> Iterator[Path]:
 
 
 def report(
-    results: StudyResults,
-    *,
-    links: PageLinks | None = None,
-    trial: str | None = None,
-    with_trials: bool = True,
+    results: StudyResults, *, links: PageLinks | None = None, trial: str | None = None, with_trials: bool = True
 ) -> Report:
     """Assemble the report of a study; the arguments are as for `write`.
 

@@ -45,11 +45,7 @@ class Exhibits:
 
 
 def exhibits(
-    folder: StudyStore,
-    summaries: Sequence[CellSummary],
-    rows: ResultRows,
-    table: pa.Table,
-    trial_id: str | None = None,
+    folder: StudyStore, summaries: Sequence[CellSummary], rows: ResultRows, table: pa.Table, trial_id: str | None = None
 ) -> Exhibits:
     """Choose what to show, and read it from the store.
 

@@ -16,13 +16,4 @@ from study.spec.grid import check_size, model_level
 from study.spec.load import load_spec, parse_spec
 from study.spec.tables import Spec, schema
 
-__all__ = [
-    "Spec",
-    "canonical_cell",
-    "check_size",
-    "impossible",
-    "load_spec",
-    "model_level",
-    "parse_spec",
-    "schema",
-]
+__all__ = ["Spec", "canonical_cell", "check_size", "impossible", "load_spec", "model_level", "parse_spec", "schema"]

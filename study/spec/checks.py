@@ -63,10 +63,7 @@ def _until_mistakes(spec: Spec, *, every_model_read: bool) -> Iterator[tuple[Pat
         which = "neither" if until.half_width is None else "both"
         yield ("seeds", "until"), f"must say half_width or different_from, but has {which}"
     if until.batch is not None and until.batch > until.max:
-        yield (
-            ("seeds", "until", "batch"),
-            f"batch <= max must hold, but got {until.batch} and max {until.max}",
-        )
+        yield (("seeds", "until", "batch"), f"batch <= max must hold, but got {until.batch} and max {until.max}")
     names = {model.name for model in spec.models}
     if every_model_read and until.different_from is not None and names <= {until.different_from}:
         yield (

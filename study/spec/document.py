@@ -122,10 +122,7 @@ def _find_danger(text: str) -> tuple[str, int | None] | None:
         if tag is not None:
             return f"tags aren't allowed, but got {tag!r}", line
         if isinstance(event, yaml.ScalarEvent) and _HALF.search(event.value):
-            return (
-                "must be text, but has half of a character: \\ud800 to \\udfff come in pairs, as \\U0001f600",
-                line,
-            )
+            return ("must be text, but has half of a character: \\ud800 to \\udfff come in pairs, as \\U0001f600", line)
         if isinstance(event, yaml.DocumentStartEvent):
             documents += 1
             if documents > 1:

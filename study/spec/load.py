@@ -18,12 +18,7 @@ from study.spec.tables import Spec, names_at
 
 _LIMITS = {"greater_than": (">", "gt"), "greater_than_equal": (">=", "ge"), "less_than": ("<", "lt")}
 _LIMITS["less_than_equal"] = ("<=", "le")
-_STAND_INS: dict[str, Any] = {
-    "study": "unnamed",
-    "task": {"name": "arithmetic"},
-    "models": ["linear"],
-    "seeds": 1,
-}
+_STAND_INS: dict[str, Any] = {"study": "unnamed", "task": {"name": "arithmetic"}, "models": ["linear"], "seeds": 1}
 _MANY_SEEDS = 10**9
 
 

@@ -21,23 +21,14 @@ def search_mistakes(spec: Spec, unread: Collection[str]) -> Iterator[tuple[Path,
         yield from _range_mistakes(path, setting.value)
     if spec.search is None:
         for path in ranges:
-            yield (
-                path,
-                "ranges are for a search: say what is sought, search: {objective: success_rate, trials: 600}",
-            )
+            yield (path, "ranges are for a search: say what is sought, search: {objective: success_rate, trials: 600}")
         return
     if not list(_ranges(spec)) and len(spec.models) == 1 and not unread:
-        yield (
-            ("search",),
-            "there is nothing to choose: put {low, high} or {choices} of hyperparameters under ranges",
-        )
+        yield (("search",), "there is nothing to choose: put {low, high} or {choices} of hyperparameters under ranges")
     for path in _swept(spec):
         yield path, "a search chooses, and sweeps nothing: put it under ranges, as {choices: [...]}"
     if spec.until is not None:
-        yield (
-            ("seeds",),
-            "a search gives seeds to those candidates that earn them: say how many one has at most",
-        )
+        yield (("seeds",), "a search gives seeds to those candidates that earn them: say how many one has at most")
         return
     if spec.last_seed + spec.search.confirm_seeds >= MOST_SEEDS:
         yield ("seeds",), f"must leave {spec.search.confirm_seeds} seeds below 2**63 to confirm what is found"

@@ -46,11 +46,7 @@ def parquet(table: pa.Table, provenance: Mapping[str, Any], compression: str, **
     }
     sink = pa.BufferOutputStream()
     pq.write_table(
-        table.replace_schema_metadata(metadata),
-        sink,
-        compression=compression,
-        write_page_checksum=True,
-        **encoding,
+        table.replace_schema_metadata(metadata), sink, compression=compression, write_page_checksum=True, **encoding
     )
     return bytes(sink.getvalue())
 

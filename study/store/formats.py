@@ -86,9 +86,7 @@ _WEIGHTS_1 = pa.schema(
     ]
 )
 
-FORMATS: Mapping[int, Format] = {
-    1: Format({"results": _RESULTS_1, "curves": _CURVES_1, "weights": _WEIGHTS_1}),
-}
+FORMATS: Mapping[int, Format] = {1: Format({"results": _RESULTS_1, "curves": _CURVES_1, "weights": _WEIGHTS_1})}
 """All formats so far, by schema version, without gaps; the last is the one that is written."""
 
 SCHEMA_VERSION = max(FORMATS)

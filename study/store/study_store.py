@@ -14,14 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from study.arrow import (
-    CURVE_SCHEMA,
-    RESULT_SCHEMA,
-    WEIGHTS_SCHEMA,
-    curves_table,
-    results_table,
-    weights_table,
-)
+from study.arrow import CURVE_SCHEMA, RESULT_SCHEMA, WEIGHTS_SCHEMA, curves_table, results_table, weights_table
 from study.errors import BusyError, InputError, StoreError, StudyGoneError
 from study.records import Checkpoint, Curve, Outcome, Result, Weights
 from study.store.deduplicate import one_a_trial
@@ -158,12 +151,7 @@ class StudyStore:
         )
 
     def _write_tables(
-        self,
-        pack_id: str,
-        results: pa.Table,
-        curves: pa.Table,
-        weights: pa.Table,
-        provenance: Mapping[str, Any],
+        self, pack_id: str, results: pa.Table, curves: pa.Table, weights: pa.Table, provenance: Mapping[str, Any]
     ) -> None:
         self.check()
         # Results go last: they mark the pack as done, so its weights and curves must already be there.

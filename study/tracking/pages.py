@@ -14,12 +14,7 @@ TRIALS, NOT_SOLVED = "trials", "not-solved"
 # hand: an experiment has no default ones.
 _VIEW_TAG = "mlflow.sharedViewState."
 # A run's name has the model, the hidden units and the seed.
-_COLUMNS = (
-    "metrics.`solved_at_iteration`",
-    "metrics.`test_mse`",
-    "metrics.`sparsity_error`",
-    "tags.`study.outcome`",
-)
+_COLUMNS = ("metrics.`solved_at_iteration`", "metrics.`test_mse`", "metrics.`sparsity_error`", "tags.`study.outcome`")
 _HOW_TO_READ = """
 **How to read it.** The run with the study's name is the study itself: its counts, success rate and solved-at against
 hidden units, and the report. Each run below it is a trial: one cell of the grid, one seed. The view *Trials* lists them

@@ -78,11 +78,7 @@ def runs_of(client: MlflowClient, experiment_id: str, which: str) -> Iterator[Ru
     token = ""
     while token is not None:
         page = client.search_runs(
-            [experiment_id],
-            which,
-            max_results=_PAGE,
-            order_by=["attributes.start_time ASC"],
-            page_token=token or None,
+            [experiment_id], which, max_results=_PAGE, order_by=["attributes.start_time ASC"], page_token=token or None
         )
         for run in page:
             if run.info.run_id not in run_ids:

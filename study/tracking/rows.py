@@ -42,16 +42,7 @@ _METRICS = tuple(name for name in RESULT_SCHEMA.names if name not in _PARAMETERS
 _TO_FILTER_BY = ("model", "hidden_size", "seed")
 _TAG_CHARACTERS = 5000  # MLflow allows 8000; longer text continues in error.2, error.3, ...
 # As the models' names are written in study files.
-_SPELLED = {
-    "₊": "-add",
-    "•": "-mul",
-    ", ": " ",
-    ",": "-",
-    "λ": "lambda",
-    "σ": "sigma",
-    "\u0302": "",
-    "=": " ",
-}
+_SPELLED = {"₊": "-add", "•": "-mul", ", ": " ", ",": "-", "λ": "lambda", "σ": "sigma", "\u0302": "", "=": " "}
 _LARGEST = sys.float_info.max  # what the database stores for infinity
 
 

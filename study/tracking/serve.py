@@ -29,18 +29,7 @@ def ui_command(uri: str, port: int = 5000, host: str = _HOST) -> tuple[list[str]
         port: 1..65535.
         host: interface to listen on; the dashboard asks for no password.
     """
-    command = [
-        sys.executable,
-        "-m",
-        "mlflow",
-        "server",
-        "--host",
-        host,
-        "--port",
-        str(port),
-        "--workers",
-        "1",
-    ]
+    command = [sys.executable, "-m", "mlflow", "server", "--host", host, "--port", str(port), "--workers", "1"]
     folder = artifacts(uri)
     if folder is not None:
         command += ["--artifacts-destination", folder.as_uri()]

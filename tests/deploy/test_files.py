@@ -249,13 +249,7 @@ def test_the_build_sees_only_what_it_needs() -> None:
     packages = set(
         tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
     )
-    assert let_in == packages | {
-        "deploy/entrypoint.sh",
-        "deploy/lock",
-        "LICENSE",
-        "pyproject.toml",
-        "README.md",
-    }
+    assert let_in == packages | {"deploy/entrypoint.sh", "deploy/lock", "LICENSE", "pyproject.toml", "README.md"}
     assert all((ROOT / name).exists() for name in let_in)
 
 
@@ -455,12 +449,7 @@ def test_secrets_come_from_files_into_the_environment(tmp_path: Path) -> None:
     """The image's entry point puts a secret's file into the environment, and only there; an empty file is an error."""
     secret = tmp_path / "password"
     secret.write_text("a b$c\n")
-    words = [
-        DEPLOY / "entrypoint.sh",
-        sys.executable,
-        "-c",
-        "import json, os; print(json.dumps(dict(os.environ)))",
-    ]
+    words = [DEPLOY / "entrypoint.sh", sys.executable, "-c", "import json, os; print(json.dumps(dict(os.environ)))"]
     environment = {"PATH": os.environ["PATH"], "PGPASSWORD_FILE": str(secret), "OTHER_FILE": str(secret)}
     seen = json.loads(subprocess.run(words, env=environment, capture_output=True, check=True).stdout)
     assert seen["PGPASSWORD"] == "a b$c"

@@ -156,14 +156,7 @@ def test_secrets_are_only_named(resources: Resources) -> None:
     named |= {cluster["spec"]["authOptions"]["secretName"] for cluster in of_kind(resources, "RayCluster")}
     named |= {tls["secretName"] for found in of_kind(resources, "Ingress") for tls in found["spec"]["tls"]}
     assert of_kind(resources, "Secret") == []
-    assert named == {
-        "study-ray",
-        "study-s3",
-        "study-mlflow-s3",
-        "study-mlflow",
-        "study-postgres",
-        "study-tls",
-    }
+    assert named == {"study-ray", "study-s3", "study-mlflow-s3", "study-mlflow", "study-postgres", "study-tls"}
     for name in named:
         assert f"create secret generic {name} " in text or f"create secret tls {name} " in text, name
 

@@ -17,13 +17,7 @@ from tests.faults.places import missing
 from tests.faults.strikes import FAULTS, Fault
 
 # Those that a driver lives through, whatever struck before.
-BLOWS = (
-    "worker killed",
-    "queue killed",
-    "node cut off for a moment",
-    "worker paused",
-    "raylet killed and back",
-)
+BLOWS = ("worker killed", "queue killed", "node cut off for a moment", "worker paused", "raylet killed and back")
 ONE_IN_OTHERS = 2
 PAUSE_S = 12.0
 

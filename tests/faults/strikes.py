@@ -258,16 +258,11 @@ FAULTS: Mapping[str, Fault] = {
     "raylet killed and back": Fault("kill -9 of a raylet; the node comes back", raylet_killed_and_back, _LOST),
     "driver killed": Fault("kill -9 of the driver; run again", driver_killed, ("ended without a word",)),
     "driver of a job killed": Fault(
-        "kill -9 of the driver of a job",
-        kept_driver_killed,
-        ("the driver was killed by SIGKILL",),
-        kept=True,
+        "kill -9 of the driver of a job", kept_driver_killed, ("the driver was killed by SIGKILL",), kept=True
     ),
     "driver terminated": Fault("SIGTERM to the driver; run again", driver_terminated, ("goes on where it",)),
     "head killed": Fault(
-        "kill -9 of the head (GCS and raylet); cluster started anew, run again",
-        head_killed,
-        ("the cluster's head at",),
+        "kill -9 of the head (GCS and raylet); cluster started anew, run again", head_killed, ("the cluster's head at",)
     ),
     "mlflow killed": Fault("kill -9 of MLflow's server; started again", mlflow_killed, _PUBLISHED_LATER),
     "mlflow away to the end": Fault(
@@ -286,16 +281,10 @@ FAULTS: Mapping[str, Fault] = {
         options=("--silent-after-s", "8"),
     ),
     "disk full": Fault(
-        "the disk under the store full, then freed",
-        disk_full,
-        ("the disk is full", "the store is back"),
-        store="disk",
+        "the disk under the store full, then freed", disk_full, ("the disk is full", "the store is back"), store="disk"
     ),
     "store read-only": Fault(
-        "the store read-only for a while",
-        store_read_only,
-        ("is read-only", "the store is back"),
-        store="disk",
+        "the store read-only for a while", store_read_only, ("is read-only", "the store is back"), store="disk"
     ),
     "object store hangs": Fault(
         "the object store hangs for a while", object_store_paused, (_NO_ANSWER, "is back"), store="s3"

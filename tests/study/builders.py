@@ -150,10 +150,7 @@ def candidate_of(number: int, objectives: Sequence[str]) -> Candidate:
 
 
 def search_of(
-    objectives: Sequence[str] = ("success_rate",),
-    count: int = 30,
-    winners: Sequence[int] = (11,),
-    **changes: Any,
+    objectives: Sequence[str] = ("success_rate",), count: int = 30, winners: Sequence[int] = (11,), **changes: Any
 ) -> tuple[SearchFindings, ResultRows]:
     """Build a search and the rows of its confirmed candidates; the first of them solved 90 of 100 trials."""
     candidates = tuple(candidate_of(number, objectives) for number in range(count))
@@ -227,11 +224,7 @@ def demo() -> tuple[list[CellSummary], dict[str, dict[str, str]]]:
             cells.append((cell, {"solved": 8 - rank, "unsolved": 2 + rank}))
             labels[cell.id] = {"schedule": label}
         cell = published_cell("NAC-mul", hidden_size=hidden_size, iterations=100_000)
-        counts = {
-            2: {"solved": 1, "diverged": 9},
-            3: {"failed": 1, "solved": 2, "pending": 7},
-            10: {"unsolved": 10},
-        }
+        counts = {2: {"solved": 1, "diverged": 9}, 3: {"failed": 1, "solved": 2, "pending": 7}, 10: {"unsolved": 10}}
         cells.append((cell, counts[hidden_size]))
         labels[cell.id] = {}
     return summaries_of(*cells), labels

@@ -25,16 +25,9 @@ LETTERS = "ЖЩЪЫЭЮЯ"
 PASSWORDS = st.text(LETTERS + "1@:/?#&=%[]\\ .;,'\"-_", min_size=1, max_size=12).filter(
     lambda text: set(text) & set(LETTERS)
 )
-WEB = (
-    "https://{user}:{password}@host:5000/path",
-    "https://{password}@host",
-    "http://host/p?token={password}",
-)
+WEB = ("https://{user}:{password}@host:5000/path", "https://{password}@host", "http://host/p?token={password}")
 WEB += ("https://host/p#{password}", "https://{user}:{password}@host/p?key={password}&x=a")
-DATABASES = (
-    "postgresql://{user}:{password}@host/db",
-    "postgresql+psycopg://host/db?user=a&password={password}",
-)
+DATABASES = ("postgresql://{user}:{password}@host/db", "postgresql+psycopg://host/db?user=a&password={password}")
 STORES = ("s3://{user}:{password}@bucket/studies", "s3://bucket/studies?key={password}")
 
 
@@ -98,14 +91,7 @@ def test_no_store_repeats_a_secret(address):
 @given(addresses(DATABASES), st.sampled_from(["report", "ui", "sync"]))
 def test_no_command_repeats_a_secret(tmp_path, address, command):
     """A command that is given such an address says what must hold, and repeats nothing of it."""
-    words = [
-        command,
-        *([] if command == "ui" else ["nothing"]),
-        "--store",
-        str(tmp_path),
-        "--tracking-uri",
-        address,
-    ]
+    words = [command, *([] if command == "ui" else ["nothing"]), "--store", str(tmp_path), "--tracking-uri", address]
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 2
     assert is_clean(done.output)

@@ -50,8 +50,7 @@ def table(text: str) -> Table:
 
 
 @pytest.mark.parametrize(
-    "renderable",
-    [ROUGH, Text(ROUGH, style="bold"), table(ROUGH), checks_table([Check(ROUGH, "failed", ROUGH, ROUGH)])],
+    "renderable", [ROUGH, Text(ROUGH, style="bold"), table(ROUGH), checks_table([Check(ROUGH, "failed", ROUGH, ROUGH)])]
 )
 def test_a_text_is_printed_as_it_is(renderable):
     """Brackets stay, escape sequences are written out, wherever in a table a text stands."""

@@ -114,21 +114,13 @@ def test_crashed_packs_are_failed_trials_and_are_tried_again(tmp_path, uri, monk
     assert ending == Ending.FAILURES
     assert "no NMU today" in told
     found = load_results("whole", tmp_path)
-    assert [(s.failed, s.solved, s.complete) for s in found.summaries] == [
-        (3, 0, False),
-        (3, 0, False),
-        (0, 3, True),
-    ]
+    assert [(s.failed, s.solved, s.complete) for s in found.summaries] == [(3, 0, False), (3, 0, False), (0, 3, True)]
 
     monkeypatch.setattr("study.engine.registry.ENGINES", ENGINES)
     ending, told = run_here(plan, tmp_path, uri)
     assert ending == Ending.FINISHED
     assert load_results("whole", tmp_path, tracking_uri=uri).counts == load_results("whole", tmp_path).counts
-    assert [(s.failed, s.solved) for s in load_results("whole", tmp_path).summaries] == [
-        (0, 3),
-        (0, 3),
-        (0, 3),
-    ]
+    assert [(s.failed, s.solved) for s in load_results("whole", tmp_path).summaries] == [(0, 3), (0, 3), (0, 3)]
 
 
 def test_a_checkpoint_of_another_engine_is_not_believed(tmp_path):

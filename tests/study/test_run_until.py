@@ -284,10 +284,7 @@ def test_the_plan_says_what_is_left(tmp_path):
     rows = [re.findall(r"\w+", line) for line in shown(SPEC, tmp_path).splitlines()]
     cells = {row[0]: [int(text) for text in row[1:]] for row in rows if len(row) == 4 and row[1] == "6"}
     solved = Counter(r.trial.cell.model for r in bits(tmp_path, "first") if str(r.outcome) == "solved")
-    assert {model: numbers[:2] for model, numbers in cells.items()} == {
-        "NMU": [6, solved["NMU"]],
-        "Linear": [6, 0],
-    }
+    assert {model: numbers[:2] for model, numbers in cells.items()} == {"NMU": [6, solved["NMU"]], "Linear": [6, 0]}
     assert cells["Linear"][2] < cells["NMU"][2] <= 24
     least = [len(extended(plan, results).seeds(cell)) for cell in plan.cells]
     assert all(numbers[2] >= n for numbers, n in zip(cells.values(), least, strict=True))

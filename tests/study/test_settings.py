@@ -225,21 +225,9 @@ def test_a_job_is_given_all_that_was_submitted():
         (("submit", "demo", "--cluster", "head:8265"), "must be the address of Ray's dashboard"),
         (("submit", "demo", "--cluster", "http://me:hunter2@head"), "--cluster: must not hold a password"),
         (("submit", "demo", "--cluster", "http://127.0.0.1:9"), "--store must be a URL or an absolute path"),
+        (("submit", "demo", "--cluster", "http://127.0.0.1:9", "--store", "http://a:hunter2@b/c"), "--store: must not"),
         (
-            ("submit", "demo", "--cluster", "http://127.0.0.1:9", "--store", "http://a:hunter2@b/c"),
-            "--store: must not",
-        ),
-        (
-            (
-                "submit",
-                "demo",
-                "--cluster",
-                "http://127.0.0.1:9",
-                "--store",
-                "/a",
-                "--tracking-uri",
-                "sqlite:///a.db",
-            ),
+            ("submit", "demo", "--cluster", "http://127.0.0.1:9", "--store", "/a", "--tracking-uri", "sqlite:///a.db"),
             "--tracking-uri must be a server's URL",
         ),
         (("submit", "demo", "--cluster", "http://[127", "--store", "/a"), "must be the address"),

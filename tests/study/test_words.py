@@ -37,9 +37,4 @@ def test_values_are_written_for_people():
     """Operations, ranges and sizes read as in a paper."""
     cell = published_cell("NAC-mul", extrapolation_range=((-6.0, -2.0), (2.0, 6.0)))
     shown = {key: words.show(cell, key, {}) for key in ("model", "operation", "extrapolation_range", "iterations")}
-    assert shown == {
-        "model": "NAC•",
-        "operation": "×",
-        "extrapolation_range": "[-6,-2]|[2,6]",
-        "iterations": "200,000",
-    }
+    assert shown == {"model": "NAC•", "operation": "×", "extrapolation_range": "[-6,-2]|[2,6]", "iterations": "200,000"}

@@ -45,9 +45,7 @@ def test_normalized_nmu_takes_an_input_without_spread() -> None:
     y = nmu_normalized(x, weight)
     assert torch.equal(y, nmu(x, weight))
     for one, two in zip(
-        torch.autograd.grad(y.sum(), (x, weight)),
-        torch.autograd.grad(nmu(x, weight).sum(), (x, weight)),
-        strict=True,
+        torch.autograd.grad(y.sum(), (x, weight)), torch.autograd.grad(nmu(x, weight).sum(), (x, weight)), strict=True
     ):
         torch.testing.assert_close(one, two)
 

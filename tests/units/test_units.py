@@ -193,12 +193,7 @@ def test_initial_is_finite_at_the_ends_of_the_uniforms(name: str) -> None:
     largest = UNITS[name].traits.largest_init_variance
     for variance in (None, min(largest, 2.0)):
         for end in (0.0, math.nextafter(1.0, 0.0)):
-            values = UNITS[name].initial(
-                3,
-                2,
-                constant_uniform(end),
-                init_variance=variance,
-            )
+            values = UNITS[name].initial(3, 2, constant_uniform(end), init_variance=variance)
             unit = UNITS[name](3, 2)
             unit.load_state_dict(values)
             assert all(value.isfinite().all() for value in values.values())

@@ -222,13 +222,7 @@ def backward(code, layer, x, y, y_grad, x_grad):  # type: ignore[no-untyped-def]
     """Add to the gradients of the effective weights, and to that of the inputs if it has rows."""
     w, d = _matrix(layer, _WEIGHT), _matrix(layer, _GRADIENT)
     side, others, spare = _inner(layer, 0), _inner(layer, 1), _inner(layer, 2)
-    a, m, g, a_grad, m_grad = (
-        _outer(layer, 0),
-        _outer(layer, 1),
-        _outer(layer, 2),
-        _outer(layer, 3),
-        _outer(layer, 4),
-    )
+    a, m, g, a_grad, m_grad = (_outer(layer, 0), _outer(layer, 1), _outer(layer, 2), _outer(layer, 3), _outer(layer, 4))
     after, ones = _row(layer, 0), _row(layer, 1)
     if code.family == AFFINE:
         affine_backward(w, code.activation, x, a, y, y_grad, ones, d, _bias(layer, 1), x_grad)

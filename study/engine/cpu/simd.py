@@ -66,12 +66,7 @@ def _view(context: Any, builder: Any, kind: Any, of_kind: Any, numbers: Any, sta
     source = cgutils.create_struct_proxy(of_kind)(context, builder, value=numbers)
     made = arrayobj.make_array(kind)(context, builder)
     arrayobj.populate_array(
-        made,
-        data=builder.gep(source.data, [start]),
-        shape=list(shape),
-        strides=strides,
-        itemsize=size,
-        meminfo=None,
+        made, data=builder.gep(source.data, [start]), shape=list(shape), strides=strides, itemsize=size, meminfo=None
     )
     return made._getvalue()
 

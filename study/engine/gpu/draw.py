@@ -125,12 +125,7 @@ def new_draw(layout: Layout) -> Any:
         end = min(quad + np.uint64(slice_quads), np.uint64(quads))
         while quad < end:
             c0, c1, c2, c3 = _four_words(np.uint32(number), np.uint32(quad), np.uint32(iteration), stream)
-            f0, f1, f2, f3 = (
-                _number(c0, stream),
-                _number(c1, stream),
-                _number(c2, stream),
-                _number(c3, stream),
-            )
+            f0, f1, f2, f3 = (_number(c0, stream), _number(c1, stream), _number(c2, stream), _number(c3, stream))
             at = row * np.uint64(stride) + _FOUR * quad
             store4(x, at, f0, f1, f2, f3)
             if logs:

@@ -36,10 +36,7 @@ def product(typing: Any, word: Any, factor: Any) -> Any:
             halves = [builder.extract_value(pair, k) for k in range(2)]
         else:
             whole = builder.mul(*(builder.zext(argument, _DOUBLE) for argument in arguments))
-            halves = [
-                builder.trunc(whole, _WORD),
-                builder.trunc(builder.lshr(whole, ir.Constant(_DOUBLE, 32)), _WORD),
-            ]
+            halves = [builder.trunc(whole, _WORD), builder.trunc(builder.lshr(whole, ir.Constant(_DOUBLE, 32)), _WORD)]
         return context.make_tuple(builder, signature.return_type, halves)
 
     return signature, generate

@@ -12,15 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from study.engine.compiled.codes import AFFINE, GATED, NAC_MUL, NALU, NMU
-from study.engine.compiled.formulas import (
-    activate,
-    activate_back,
-    gate,
-    logarithm,
-    logarithm_back,
-    mix,
-    mix_back,
-)
+from study.engine.compiled.formulas import activate, activate_back, gate, logarithm, logarithm_back, mix, mix_back
 from study.engine.compiled.intrinsics import multiply_add
 from study.engine.compiled.math import exp
 from study.engine.gpu.compile import inline

@@ -101,10 +101,7 @@ def test_the_nmu_is_compared_with_the_ablation_when_hidden_size_is_swept():
 
 def test_one_hidden_size_is_compared_with_the_published_seeds():
     """At hidden size 2 alone the published seeds are the reference, for + and for x."""
-    cells = [
-        (arithmetic_cell("NAU", operation="add"), {"solved": 5}),
-        (arithmetic_cell("NMU"), {"solved": 5}),
-    ]
+    cells = [(arithmetic_cell("NAU", operation="add"), {"solved": 5}), (arithmetic_cell("NMU"), {"solved": 5})]
     compared = compared_cells(summaries_of(*cells))
     assert [(c.beside.source, c.beside.solved, c.beside.finished) for c in compared] == [
         ("static_seeds", 100, 100),

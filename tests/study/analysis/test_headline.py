@@ -50,10 +50,7 @@ def test_no_trend_is_told_as_none_detected():
 @pytest.mark.parametrize(
     ("counts", "expected"),
     [
-        (
-            {"solved": 94, "unsolved": 6},
-            "94 of 100 trials (94%) were solved; solved trials take 56.5k iterations",
-        ),
+        ({"solved": 94, "unsolved": 6}, "94 of 100 trials (94%) were solved; solved trials take 56.5k iterations"),
         ({"unsolved": 100}, "None of 100 trials was solved."),
         ({"pending": 5}, "No trial has finished yet."),
         ({"solved": 1}, "1 of 1 trials (100%) were solved"),

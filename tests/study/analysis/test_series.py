@@ -11,10 +11,7 @@ from tests.study.builders import published_cell, summaries_of
 def test_many_hyperparameters_become_rows_of_panels():
     """More curves than a panel carries are split: few curves in each row, every cell in one of them."""
     counts = [
-        (
-            published_cell(model, hidden_size=h, learning_rate=lr, init_variance=v),
-            {"solved": 3, "unsolved": 1},
-        )
+        (published_cell(model, hidden_size=h, learning_rate=lr, init_variance=v), {"solved": 3, "unsolved": 1})
         for model in ("NMU", "NALU")
         for h in (2, 3)
         for lr in (1e-3, 1e-2, 1e-1)

@@ -85,10 +85,7 @@ def models(*ends: list[float], **columns: list[object]) -> pa.Table:
     trials = [
         (name, outcome, at, end)
         for name, of_model in zip("ABCDEFGHIJ", ends, strict=False)
-        for outcome, at, end in (
-            ("solved", 20.0, max(of_model)),
-            *(("unsolved", None, end) for end in of_model),
-        )
+        for outcome, at, end in (("solved", 20.0, max(of_model)), *(("unsolved", None, end) for end in of_model))
     ]
     names = ("model", "outcome", "solved_at_iteration", "trained_iterations")
     return outcomes(**dict(zip(names, map(list, zip(*trials, strict=True)), strict=True)), **columns)

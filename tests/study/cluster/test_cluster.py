@@ -19,18 +19,7 @@ from study.cluster.callback import SchedulerCallback
 from study.cluster.queue import RETRIES
 from study.cluster.scheduler import TuneScheduler
 from study.errors import ClusterError, InputError, StoreAwayError
-from study.records import (
-    Event,
-    Notice,
-    Pack,
-    PackCrashed,
-    PackDone,
-    PackFailed,
-    PackSplit,
-    Preparing,
-    Progress,
-    Result,
-)
+from study.records import Event, Notice, Pack, PackCrashed, PackDone, PackFailed, PackSplit, Preparing, Progress, Result
 from study.store import Store, StudyStore
 from study.worker.concurrent import Work
 from study.worker.pack_work import PackWork
@@ -133,10 +122,7 @@ class InBatches:
 
 
 def grown_on_tune(
-    batches: list[list[Pack]],
-    folder: StudyStore,
-    work: Work,
-    on_event: Callable[[Event], None],
+    batches: list[list[Pack]], folder: StudyStore, work: Work, on_event: Callable[[Event], None]
 ) -> tuple[set[str], InBatches]:
     """Run the first batch, and the others as they are asked for."""
     first, *others = batches

@@ -92,12 +92,7 @@ def test_more_loads_are_handed_out_once():
     queue = PackQueue([(packs[0],), (packs[1],)])
     assert queue.next("worker 1", CPU, "node") == (packs[0],)
     queue.add([(pack,) for pack in packs])
-    assert [queue.next(f"worker {i}", CPU, "node") for i in (2, 3, 4, 5)] == [
-        (packs[1],),
-        (packs[2],),
-        (packs[3],),
-        (),
-    ]
+    assert [queue.next(f"worker {i}", CPU, "node") for i in (2, 3, 4, 5)] == [(packs[1],), (packs[2],), (packs[3],), ()]
     queue.done("worker 1", packs[0].id)
     queue.add([(packs[0],)])
     assert queue.next("worker 1", CPU, "node") == (packs[0],)

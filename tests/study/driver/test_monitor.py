@@ -15,17 +15,7 @@ from study.console import Console
 from study.driver.monitor import Monitor
 from study.errors import StoreAwayError, StudyGoneError
 from study.plan.plan import Plan, make_plan
-from study.records import (
-    Notice,
-    Outcome,
-    Pack,
-    PackCrashed,
-    PackDone,
-    PackFailed,
-    PackSplit,
-    Preparing,
-    Result,
-)
+from study.records import Notice, Outcome, Pack, PackCrashed, PackDone, PackFailed, PackSplit, Preparing, Result
 from study.spec import parse_spec
 from study.store import Store, StudyStore, retry
 
@@ -197,8 +187,7 @@ def test_patience_ends(watched, away, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "event",
-    [Notice("the study is gone"), PackCrashed("00aa", "it is gone"), PackFailed("00aa", "it is gone")],
+    "event", [Notice("the study is gone"), PackCrashed("00aa", "it is gone"), PackFailed("00aa", "it is gone")]
 )
 def test_a_study_that_is_gone_ends_the_run_when_a_worker_tells_of_it(watched, event):
     """With the first word of it the driver's patience begins; when that is over, it ends, and has written nothing."""

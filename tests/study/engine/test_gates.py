@@ -54,19 +54,13 @@ def nmu(w: Array, x: Array) -> Array:
 PATHS: dict[str, Callable[[dict[str, Array], Array], tuple[Array, Array]]] = {
     "NALU": lambda p, x: (x @ nac(p).T, nac_mul(nac(p), x)),
     "NALU-separate": lambda p, x: (x @ nac(p, "_add").T, nac_mul(nac(p, "_mul"), x)),
-    "gated-NAU-NMU": lambda p, x: (
-        x @ p["weight_add"].clip(-1, 1).T,
-        nmu(p["weight_mul"].clip(0, 1), x),
-    ),
+    "gated-NAU-NMU": lambda p, x: (x @ p["weight_add"].clip(-1, 1).T, nmu(p["weight_mul"].clip(0, 1), x)),
 }
 
 
 def by_definition(cell: Cell, arrays: Arrays) -> dict[str, Array]:
     """Compute mean gates in float64, row by row."""
-    low, width = (
-        cell.interpolation_range[0][0],
-        cell.interpolation_range[0][1] - cell.interpolation_range[0][0],
-    )
+    low, width = (cell.interpolation_range[0][0], cell.interpolation_range[0][1] - cell.interpolation_range[0][0])
     rows = np.empty((1, cell.input_size, cell.evaluation_rows), np.float32)
     seed, interval = np.array([EVALUATION_SEED], np.uint64), np.full((1, 2), low, np.float32)
     fill_inputs(rows, seed, interval, np.array([width], np.float32), 0, Purpose.VALIDATION)

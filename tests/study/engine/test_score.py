@@ -23,10 +23,7 @@ def scored(cell, *evaluations, threshold=1.0, nan_at=None):
         if cell.stop == "when_decided":
             scores.end_decided(np.array([nan_at is not None and index >= nan_at]))
     trial = Trial(cell, 0)
-    (result,), (curve,) = (
-        scores.results([trial], training_s=2.0, engine="e", device="cpu"),
-        scores.curves([trial]),
-    )
+    (result,), (curve,) = (scores.results([trial], training_s=2.0, engine="e", device="cpu"), scores.curves([trial]))
     return result, curve
 
 
@@ -35,12 +32,7 @@ def scored(cell, *evaluations, threshold=1.0, nan_at=None):
     ("evaluations", "best", "solved_at", "outcome"),
     [
         ([(9, 9), (8, 9), (3, 9), (2, 0.5), (4, 9)], 30, 30, Outcome.SOLVED),
-        (
-            [(0, 0.1), (0, 0.1), (3, 9), (2, 9), (4, 9)],
-            30,
-            0,
-            Outcome.UNSOLVED,
-        ),  # solved once, outside the window
+        ([(0, 0.1), (0, 0.1), (3, 9), (2, 9), (4, 9)], 30, 0, Outcome.UNSOLVED),  # solved once, outside the window
         ([(9, 9), (9, 9), (2, 0.5), (2, 9), (2, 9)], 20, 20, Outcome.SOLVED),  # ties: the first
         ([(9, 9), (9, 9), (2, 0.5), (NAN, 9), (1, 9)], 40, 20, Outcome.UNSOLVED),  # NaN is skipped
         ([(9, 9), (9, 9), (2, 0.5), (NAN, NAN), (NAN, NAN)], 20, 20, Outcome.SOLVED),

@@ -90,15 +90,7 @@ def test_a_studys_own_columns_give_its_own_cells(tmp_path, kind):
     assert found.by == ("model",)  # the hidden size follows from it
     for cell, group in zip(aggregate(table), aggregate_by(found.table, found.by), strict=True):
         assert group.values == (cell.cell.model,)
-        for name in (
-            "seeds",
-            "solved",
-            "unsolved",
-            "diverged",
-            "failed",
-            "solved_at_interval",
-            "training_s_mean",
-        ):
+        for name in ("seeds", "solved", "unsolved", "diverged", "failed", "solved_at_interval", "training_s_mean"):
             assert getattr(group, name) == getattr(cell, name), name
         assert group.sparsity_error_interval == cell.sparsity_error_interval
 
@@ -208,10 +200,7 @@ def test_infinite_numbers_are_refused(tmp_path):
     [
         ("", "is empty"),
         (HEAD, "has no rows"),
-        (
-            "model,seed\nNMU,1\n",
-            "no column solved or outcome, solved_at or solved_at_iteration, sparsity_error",
-        ),
+        ("model,seed\nNMU,1\n", "no column solved or outcome, solved_at or solved_at_iteration, sparsity_error"),
         ("seed,seed,solved\n1,1,True\n", "more than one column 'seed'"),
         (HEAD + "NMU,2,0,True,7000\nNMU,2,1,False,,,,\n", "row 2: 8 values in 6 columns"),
         (HEAD.replace("solved,", "outcome,", 1) + "NMU,2,0,sloved,7000,0.1\n", "did you mean solved?"),

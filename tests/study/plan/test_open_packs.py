@@ -14,17 +14,7 @@ from study.cluster.callback import SchedulerCallback
 from study.console import Console
 from study.driver.monitor import Monitor
 from study.plan.plan import Plan, make_plan
-from study.records import (
-    Event,
-    Outcome,
-    Pack,
-    PackCrashed,
-    PackDone,
-    PackFailed,
-    PackSplit,
-    Progress,
-    Result,
-)
+from study.records import Event, Outcome, Pack, PackCrashed, PackDone, PackFailed, PackSplit, Progress, Result
 from study.results.stored_packs import StoredPacks
 from study.spec import parse_spec
 from study.store import Store, StudyStore

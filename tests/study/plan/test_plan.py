@@ -238,9 +238,7 @@ def test_larger_networks_cost_more() -> None:
 
 
 @given(
-    counts=st.lists(st.integers(1, 1200), min_size=1, max_size=6),
-    slots=st.integers(1, 12),
-    most=st.integers(1, 600),
+    counts=st.lists(st.integers(1, 1200), min_size=1, max_size=6), slots=st.integers(1, 12), most=st.integers(1, 600)
 )
 def test_loads_fill_devices_and_leave_none_idle(counts, slots, most):
     """Every trial is in one pack of one bundle; no bundle overfills a device, and no device waits for work there is."""

@@ -114,10 +114,7 @@ def test_the_order_of_rows_and_other_trials_say_nothing(until, some, order):
     mine = table(plan, known)
     foreign = replace(plan.cells[0], learning_rate=0.5)
     others = [Trial(foreign, 0), Trial(foreign, 1), Trial(plan.cells[0], MOST)]
-    rows = [
-        *mine.to_pylist(),
-        *results_table([Result(trial=t, outcome=Outcome.SOLVED) for t in others]).to_pylist(),
-    ]
+    rows = [*mine.to_pylist(), *results_table([Result(trial=t, outcome=Outcome.SOLVED) for t in others]).to_pylist()]
     order.shuffle(rows)
     assert extended(plan, pa.Table.from_pylist(rows, RESULT_SCHEMA)) == extended(plan, mine)
 

@@ -21,14 +21,7 @@ from study.analysis.contrasts import contrasts
 from study.console import Console
 from study.errors import InputError
 from study.records import CELL_FIELDS
-from study.report import (
-    FORMATS,
-    cells,
-    comparisons_table,
-    summaries_table,
-    with_published,
-    write_report,
-)
+from study.report import FORMATS, cells, comparisons_table, summaries_table, with_published, write_report
 from study.report.figures.inline import inline
 from study.report.figures.style import INK, Drawn, Tips
 from study.report.files import STATISTICS_COLUMNS

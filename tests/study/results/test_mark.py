@@ -21,15 +21,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 def run(folder: Path) -> None:
-    words = [
-        "run",
-        str(folder / "little.yaml"),
-        "--store",
-        str(folder / "studies"),
-        "--local",
-        "--engine",
-        "torch",
-    ]
+    words = ["run", str(folder / "little.yaml"), "--store", str(folder / "studies"), "--local", "--engine", "torch"]
     result = CliRunner().invoke(main, words)
     assert result.exit_code == 0, result.output
     assert "trials in 4 cells" in result.output
@@ -98,10 +90,7 @@ def test_another_report_in_its_place_is_written_over(here):
 @pytest.mark.parametrize(
     ("harm", "mended"),
     [
-        (
-            "UPDATE runs SET lifecycle_stage = 'deleted' WHERE name = 'little'",
-            "SET lifecycle_stage = 'active'",
-        ),
+        ("UPDATE runs SET lifecycle_stage = 'deleted' WHERE name = 'little'", "SET lifecycle_stage = 'active'"),
         ("UPDATE runs SET status = 'RUNNING' WHERE name = 'little'", "SET status = 'FINISHED'"),
         ("UPDATE experiments SET lifecycle_stage = 'deleted'", "SET lifecycle_stage = 'active'"),
     ],

@@ -19,12 +19,7 @@ def table(**changes: object) -> Search:
     return Search(**({"objective": "success_rate", "trials": 600} | changes))
 
 
-@given(
-    first=st.integers(1, 50),
-    most=st.integers(1, 500),
-    keep=st.floats(0.05, 0.95),
-    count=st.integers(1, 60),
-)
+@given(first=st.integers(1, 50), most=st.integers(1, 500), keep=st.floats(0.05, 0.95), count=st.integers(1, 60))
 def test_rungs_grow_to_the_most_and_survivors_never_vanish(first, most, keep, count):
     """Rungs grow strictly and end at the seeds of the study; at least one candidate goes on from each."""
     search = table(first_seeds=first, keep=keep)

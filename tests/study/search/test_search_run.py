@@ -199,11 +199,7 @@ def test_a_study_without_ranges_is_no_search(search):
         ("{low: 1, high: 3}", "{choices: [2, 3], low: 1}", "has choices, or low and high, but not both"),
         ("{low: 1, high: 3}", "{low: 1.5, high: 3}", "hidden_size.low: must be a whole number, but got 1.5"),
         ("hidden_size: {", "hiden_size: {", "unknown key; did you mean 'hidden_size'?"),
-        (
-            "trials: 60",
-            "trials: 6",
-            "candidates x first_seeds <= trials must hold, but got 4 x 2 = 8 and trials 6",
-        ),
+        ("trials: 60", "trials: 6", "candidates x first_seeds <= trials must hold, but got 4 x 2 = 8 and trials 6"),
         ("first_seeds: 2", "first_seeds: 7", "first_seeds <= seeds must hold, but got 7 and 6 seeds"),
         ("objective: success_rate", "objective: sucess_rate", "did you mean 'success_rate'?"),
         ("trials: 60", "trials: 60, sampler: tpe", "did you mean 'TPE'?"),

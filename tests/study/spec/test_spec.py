@@ -119,10 +119,7 @@ def test_mistakes_have_exit_code_2() -> None:
         ({"fixed": {"input_size": 5}}, "fixed.input_size: the simple task has input_size 4"),
         ({"fixed": {"init_variance": 0.5}}, "the weights of NMU can have a variance of at most 0.08333"),
         ({"fixed": {"init_variance": 0}}, "must be > 0, but got 0"),
-        (
-            {"fixed": {"sparsity_end": 10}},
-            "got start 1000000 and end 10 (sparsity_start as published for NMU)",
-        ),
+        ({"fixed": {"sparsity_end": 10}}, "got start 1000000 and end 10 (sparsity_start as published for NMU)"),
         ({"models": ["NALU"], "fixed": {"bounds": "clipped"}}, "has no effect on any model of the study"),
         ({"fixed": {"interpolation_range": [2, 1]}}, "low < high must hold"),
         ({"fixed": {"interpolation_range": [[0, 1], [2, 4]]}}, "equal width"),
@@ -133,10 +130,7 @@ def test_mistakes_have_exit_code_2() -> None:
         ({"grid": {"hidden_size": 3}}, "grid.hidden_size: must be a list, but got 3; write [3]"),
         ({"grid": {"hidden_size": [2, 0]}}, "grid.hidden_size[2]: must be >= 1, but got 0"),
         ({"zip": {"a": []}}, "zip.a: must have at least 1 value"),
-        (
-            {"zip": {"a": [{"hiden_size": 3}]}},
-            "zip.a[1].hiden_size: unknown key; did you mean 'hidden_size'?",
-        ),
+        ({"zip": {"a": [{"hiden_size": 3}]}}, "zip.a[1].hiden_size: unknown key; did you mean 'hidden_size'?"),
         ({"fixed": {"hidden_size": 2}, "grid": {"hidden_size": [3]}}, "is also set under 'fixed'"),
         ({"task": {"name": "simple", "operation": "mul"}, "grid": {"operation": ["add"]}}, "under 'task'"),
         ({"seeds": 0}, "must be at least 1"),
@@ -150,28 +144,16 @@ def test_mistakes_have_exit_code_2() -> None:
         ({"seeds": {"untill": {"half_width": 0.1, "max": 9}}}, "whose key is 'until', but has 'untill'"),
         ({"seeds": {"until": 3}}, "seeds.until: must be a table"),
         ({"seeds": {"until": {"half_width": 0.1}}}, "seeds.until.max: must be given, but is missing"),
-        (
-            {"seeds": {"until": {"max": 9}}},
-            "seeds.until: must say half_width or different_from, but has neither",
-        ),
+        ({"seeds": {"until": {"max": 9}}}, "seeds.until: must say half_width or different_from, but has neither"),
         ({"seeds": {"until": {"half_width": 0.5, "max": 9}}}, "must be < 0.5, but got 0.5"),
         ({"seeds": {"until": {"half_width": 0, "max": 9}}}, "must be > 0, but got 0"),
         ({"seeds": {"until": {"half_width": 0.1, "max": 0}}}, "seeds.until.max: must be >= 1, but got 0"),
         ({"seeds": {"until": {"different_from": "NAU", "max": 0}}}, "one of the study's models, NMU, but"),
-        (
-            {"seeds": {"until": {"half_width": 0.1, "max": 9, "batch": 10}}},
-            "batch <= max must hold, but got 10",
-        ),
-        (
-            {"seeds": {"until": {"half_with": 0.1, "max": 9}}},
-            "half_with: unknown key; did you mean 'half_width'?",
-        ),
+        ({"seeds": {"until": {"half_width": 0.1, "max": 9, "batch": 10}}}, "batch <= max must hold, but got 10"),
+        ({"seeds": {"until": {"half_with": 0.1, "max": 9}}}, "half_with: unknown key; did you mean 'half_width'?"),
         ({"seeds": {"until": {"different_from": "NMUU", "max": 9}}}, "but got 'NMUU'; did you mean 'NMU'?"),
         ({"seeds": {"until": {"different_from": "NMU", "max": 9}}}, "models has no other"),
-        (
-            {"seeds": {"until": {"different_from": "NAU", "max": 9}}},
-            "one of the study's models, NMU, but got 'NAU'",
-        ),
+        ({"seeds": {"until": {"different_from": "NAU", "max": 9}}}, "one of the study's models, NMU, but got 'NAU'"),
     ],
 )
 def test_a_mistake_says_what_must_hold(changed: dict[str, Any], message: str) -> None:
@@ -228,10 +210,7 @@ HUGE = "9" * 399
         (f"grid: {{learning_rate: [{HUGE}]}}", "must fit into 64 bits, but got 999"),
         (f"fixed: {{init_variance: -{HUGE}}}", "must fit into 64 bits, but got -999"),
         (f"seeds: {HUGE}", "below 2**63"),
-        (
-            "task: {name: arithmetic, input_size: 2147483647}",
-            "fit into 16 GiB of memory, but takes about ",
-        ),
+        ("task: {name: arithmetic, input_size: 2147483647}", "fit into 16 GiB of memory, but takes about "),
         ("fixed: {hidden_size: 2147483647}", "one trial must fit into 16 GiB of memory"),
         ("fixed: {batch_size: 2147483647}", "one trial must fit into 16 GiB of memory"),
         ("protocol: {evaluation_rows: 2147483647}", "one trial must fit into 16 GiB of memory"),
@@ -240,10 +219,7 @@ HUGE = "9" * 399
         ("task: {name: arithmetic, subsets: 2000000000, overlap_ratio: 1}", "must be <= 1000"),
         ("task: {name: arithmetic, subsets: 1000, overlap_ratio: 1}", "takes too long"),
         ("task: {name: arithmetic, extrapolation_range: [0, 1e308]}", "has no finite success threshold"),
-        (
-            "task: {name: arithmetic, extrapolation_range: [1e-320, 1e-310]}",
-            "has no finite success threshold",
-        ),
+        ("task: {name: arithmetic, extrapolation_range: [1e-320, 1e-310]}", "has no finite success threshold"),
         ('task: {name: arithmetic, extrapolation_range: [1, 1], "\\ud800": 2}', "half of a character"),
     ],
 )
@@ -325,11 +301,7 @@ def test_what_does_not_apply_is_left_out() -> None:
     off = only_cell(fixed=schedule | {"sparsity_strength": 0})
     assert (off.sparsity_strength, off.sparsity_start, off.sparsity_shape) == (0.0, None, None)
     growing = only_cell(fixed={"sparsity_scaling": "exponential", "sparsity_strength": 0.1})
-    assert (growing.sparsity_scaling, growing.sparsity_start, growing.sparsity_end) == (
-        "exponential",
-        None,
-        None,
-    )
+    assert (growing.sparsity_scaling, growing.sparsity_start, growing.sparsity_end) == ("exponential", None, None)
 
 
 def test_defaults_are_the_published_ones() -> None:
@@ -414,10 +386,7 @@ def fits(value: Any, rule: dict[str, Any], tables: dict[str, Any]) -> bool:
                 )
             )
         case "array":
-            least, most = (
-                rule.get("minItems", 0),
-                rule.get("maxItems", len(value) if isinstance(value, list) else 0),
-            )
+            least, most = (rule.get("minItems", 0), rule.get("maxItems", len(value) if isinstance(value, list) else 0))
             return (
                 isinstance(value, list)
                 and least <= len(value) <= most

@@ -25,9 +25,7 @@ def repeated(operation: str, model: str) -> dict[str, float | None]:
     seeds = [row for row in rows("static_seeds") if (row["operation"], row["model"]) == (operation, model)]
     solved = [row for row in seeds if row["solved"] == "True"]
     estimates = statistics.as_published(
-        [float(row["solved_at"]) for row in solved],
-        [float(row["sparsity_error"]) for row in solved],
-        len(seeds),
+        [float(row["solved_at"]) for row in solved], [float(row["sparsity_error"]) for row in solved], len(seeds)
     )
     row: dict[str, float | None] = {"success_rate_mean": estimates.success_rate}
     row["success_rate_lower"], row["success_rate_upper"] = estimates.success_rate_interval
@@ -79,8 +77,7 @@ def test_nine_rows_have_ten_or_more_solved_seeds():
 
 
 @pytest.mark.parametrize(
-    ("solved_at", "error"),
-    [([], []), ([9.0], [0.1]), ([9.0] * 4, [0.1] * 4), ([0.0, 5.0], [0.0, 0.0])],
+    ("solved_at", "error"), [([], []), ([9.0], [0.1]), ([9.0] * 4, [0.1] * 4), ([0.0, 5.0], [0.0, 0.0])]
 )
 def test_degenerate_rows_have_no_published_intervals(solved_at, error):
     """No, one, equal or zero values have the sample mean, if any, and no interval."""

@@ -43,11 +43,7 @@ def test_numbers_of_many_are_those_of_each(estimate, many):
 @given(MANY, st.sampled_from([0.5, 0.95, 0.999]))
 @pytest.mark.parametrize(
     ("bound", "zeros"),
-    [
-        (statistics.median_intervals, 0.1),
-        (statistics.gamma_mean_intervals, 0.0),
-        (statistics.beta_mean_intervals, 0.1),
-    ],
+    [(statistics.median_intervals, 0.1), (statistics.gamma_mean_intervals, 0.0), (statistics.beta_mean_intervals, 0.1)],
 )
 def test_intervals_of_many_are_those_of_each(bound, zeros, many, confidence):
     """Intervals don't depend on the other samples, which take more or fewer steps."""

@@ -145,16 +145,7 @@ def test_log_rank_leaves_out_what_says_nothing():
         [([1.0], [False]), ([2.0, 3.0], [True, True])],
         [([1.0], [True]), ([1.0], [True])],
     ],
-    ids=[
-        "none",
-        "empty",
-        "all empty",
-        "one",
-        "one and empty",
-        "all censored",
-        "never at risk together",
-        "all at once",
-    ],
+    ids=["none", "empty", "all empty", "one", "one and empty", "all censored", "never at risk together", "all at once"],
 )
 def test_log_rank_of_degenerate_samples_is_none(samples):
     """Where there are not two samples to compare, or nothing happens while they are at risk, there is no test."""

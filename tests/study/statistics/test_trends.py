@@ -110,10 +110,7 @@ def test_profile_interval_is_where_the_likelihood_has_fallen(place, deviance_bou
 
     def profile(value):
         model = sm.GLM(
-            counts,
-            np.delete(design, place, axis=1),
-            family=sm.families.Binomial(),
-            offset=value * design[:, place],
+            counts, np.delete(design, place, axis=1), family=sm.families.Binomial(), offset=value * design[:, place]
         )
         return model.fit(tol=1e-12).llf
 
@@ -225,15 +222,7 @@ def test_every_table_has_a_defined_answer(seed):
         ([[1, 2], [2, 4], [3, 6]], [9, 9, 9]),
         ([[1, 2], [2, 3]], [9, 9]),
     ],
-    ids=[
-        "none",
-        "one cell",
-        "no trials",
-        "one cell with trials",
-        "never varies",
-        "vary together",
-        "too few cells",
-    ],
+    ids=["none", "one cell", "no trials", "one cell with trials", "never varies", "vary together", "too few cells"],
 )
 def test_what_the_cells_do_not_determine_is_none(points, n):
     """Cells that don't determine all coefficients have no fit."""

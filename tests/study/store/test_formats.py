@@ -18,14 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from study import arrow
-from study.arrow import (
-    CURVE_SCHEMA,
-    RESULT_SCHEMA,
-    WEIGHTS_SCHEMA,
-    table_curves,
-    table_results,
-    table_weights,
-)
+from study.arrow import CURVE_SCHEMA, RESULT_SCHEMA, WEIGHTS_SCHEMA, table_curves, table_results, table_weights
 from study.cli.options import extension_of
 from study.console import Console
 from study.driver.options import Options

@@ -24,14 +24,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from study.arrow import results_table, table_curves, table_results, table_weights
-from study.errors import (
-    BusyError,
-    InputError,
-    StoreAwayError,
-    StoreError,
-    StudyGoneError,
-    UnknownStudyError,
-)
+from study.errors import BusyError, InputError, StoreAwayError, StoreError, StudyGoneError, UnknownStudyError
 from study.records import Checkpoint, Curve, Outcome, Result, Trial, Weights
 from study.store import SCHEMA_VERSION, Store, StudyStore, files, formats, is_url
 from study.store.folder import Folder
@@ -332,10 +325,7 @@ def test_no_byte_of_a_checkpoint_stops_its_pack(local: StudyStore) -> None:
     local.save_checkpoint(large)
     path = local.path / key_of("checkpoints", PACK)
     whole = path.read_bytes()
-    first, last = (
-        whole.index(b"PK"),
-        whole.index(b"\x80\x3f") + 8,
-    )  # from the first byte into the array's numbers
+    first, last = (whole.index(b"PK"), whole.index(b"\x80\x3f") + 8)  # from the first byte into the array's numbers
     places = [*range(first, last), *range(len(whole) - 700, len(whole))]
     believed = 0
     for at in places:
@@ -775,8 +765,5 @@ def test_a_bad_neighbour_is_left_alone(root: str) -> None:
     fill(torn, PACK, [solved(1)])
     put(torn, key_of("results", PACK), b"")
     assert store.adopt("demo", [Trial(CELL, 1).id]) == 0
-    assert [("test_mse" in notice, "skipped" in notice) for notice in store.notices] == [
-        (False, True),
-        (True, False),
-    ]
+    assert [("test_mse" in notice, "skipped" in notice) for notice in store.notices] == [(False, True), (True, False)]
     assert place(torn).exists(key_of("results", PACK))

@@ -49,13 +49,7 @@ def test_a_thinned_curve_keeps_its_landmarks(uri: str) -> None:
 
 def test_a_trial_is_a_run_below_the_studys(uri: str) -> None:
     """Names, tags to filter by, parameters, status and times are what a reader of the dashboard expects."""
-    sync(
-        uri,
-        "demo",
-        Made(RESULTS, CURVES),
-        question="Why?",
-        spec="study: demo\ngrid:\n  hidden_size: [2, 4]\n",
-    )
+    sync(uri, "demo", Made(RESULTS, CURVES), question="Why?", spec="study: demo\ngrid:\n  hidden_size: [2, 4]\n")
     (study,) = runs_of(uri, "study")
     assert study.info.status == "FINISHED"
     assert study.data.tags["mlflow.note.content"].startswith("Why?")
@@ -247,14 +241,7 @@ def test_counts_and_files_are_on_the_studys_run(uri: str, tmp_path: Path) -> Non
     """The study's run carries its latest counts, its file and its report."""
     page = tmp_path / "report.html"
     page.write_text("<html>")
-    sync(
-        uri,
-        "demo",
-        Made([]),
-        spec="study: demo\n",
-        counts={"trials_done": 3, "solved": 2},
-        files=lambda: [page],
-    )
+    sync(uri, "demo", Made([]), spec="study: demo\n", counts={"trials_done": 3, "solved": 2}, files=lambda: [page])
     (study,) = runs_of(uri, "study")
     assert (study.data.metrics["trials_done"], study.data.metrics["solved"]) == (3, 2)
     client = connect(uri)

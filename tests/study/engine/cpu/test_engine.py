@@ -23,12 +23,7 @@ from tasks.stream_simd import fill_inputs
 from tests.study.builders import small_cell
 
 TRAINED = [name for name, model in MODELS.items() if {model.first, model.second} <= set(CODES)]
-ARITHMETIC: dict[str, Any] = {
-    "task": "arithmetic",
-    "input_size": 9,
-    "subset_ratio": 0.25,
-    "overlap_ratio": 0.5,
-}
+ARITHMETIC: dict[str, Any] = {"task": "arithmetic", "input_size": 9, "subset_ratio": 0.25, "overlap_ratio": 0.5}
 SEEDS = range(24)
 
 
@@ -204,10 +199,7 @@ def test_matrix_products(shape, kind):
     """Products and sums are those of numpy in float64, to rounding."""
     outputs, features, rows = shape
     rng = np.random.default_rng(sum(shape))
-    w, x = (
-        rng.normal(size=(outputs, features)).astype(kind),
-        rng.normal(size=(features + 2, rows)).astype(kind),
-    )
+    w, x = (rng.normal(size=(outputs, features)).astype(kind), rng.normal(size=(features + 2, rows)).astype(kind))
     z, d, s = np.empty((outputs, rows), kind), np.ones_like(w), np.ones((2, features), kind)
     simd.multiply(z, w, x, 0, features)
     simd.add_outer(d, z, x)

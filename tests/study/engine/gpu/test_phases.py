@@ -120,13 +120,7 @@ def _drawn(layout: Layout, seed: int, low: Any, width: np.float32, iteration: in
 
     keys = round_keys(np.array([seed], np.uint64))[0]
     x, a = np.zeros(layout.size, np.float32), np.zeros((threads, layout.totals), np.float32)
-    run(
-        x,
-        a,
-        turn,
-        iteration,
-        TrialStream(keys[0], keys[1], low[0], low[1], width * np.float32(2.0**-24), two),
-    )
+    run(x, a, turn, iteration, TrialStream(keys[0], keys[1], low[0], low[1], width * np.float32(2.0**-24), two))
     return x[: layout.plane].reshape(layout.rows, layout.stride)[:, : layout.features]
 
 

@@ -25,12 +25,7 @@ def threads() -> Iterator[int]:
 def test_threads_of_the_process_change_no_trial(threads):
     """However many threads torch has, at the start or later, a trial is the same alone and in a pack, and they stay."""
     cell = small_cell(
-        task="arithmetic",
-        input_size=100,
-        subset_ratio=0.25,
-        overlap_ratio=0.5,
-        hidden_size=10,
-        batch_size=128,
+        task="arithmetic", input_size=100, subset_ratio=0.25, overlap_ratio=0.5, hidden_size=10, batch_size=128
     )
     found = []
     for seeds in ((3,), (0, 1, 2, 3)):

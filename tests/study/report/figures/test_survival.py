@@ -129,10 +129,7 @@ def test_rows_that_are_all_solved_or_lack_trials_are_marked():
 
 def test_steps_tell_their_counts():
     """What a pointer reads is the row, by when, the share, its interval and the count."""
-    rows = [
-        group("a", [5000, 9000], [True, False]),
-        group("b", [5000, 9000], [True, False], seeds=3, pending=1),
-    ]
+    rows = [group("a", [5000, 9000], [True, False]), group("b", [5000, 9000], [True, False], seeds=3, pending=1)]
     texts = survival.draw(groups(rows, ["method"])).tips.texts
     expected = kaplan_meier([5, 9], [True, False])
     low, high = 1 - expected.high[0], 1 - expected.low[0]

@@ -91,10 +91,7 @@ def test_too_few_candidates_or_a_line_of_them_make_no_field():
     equal = tuple(replace(c, values=(0.5,)) for c in search.candidates)
     for candidates in (in_line, same, equal):
         assert contour.draw(search_of(candidates=candidates)[0]) is None
-    names = (
-        search.parameters[0],
-        Parameter("learning_rate", "learning_rate", low=1e-4, high=0.1, is_log=True),
-    )
+    names = (search.parameters[0], Parameter("learning_rate", "learning_rate", low=1e-4, high=0.1, is_log=True))
     assert contour.draw(search_of(parameters=names)[0]) is None
 
 

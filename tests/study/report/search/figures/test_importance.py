@@ -15,12 +15,7 @@ def test_bars_are_the_shares_the_most_important_first():
     search, _ = search_of()
     drawn = importance.draw(search)
     (axes,) = drawn.figure.axes
-    assert [label.get_text() for label in axes.get_yticklabels()] == [
-        "learning rate",
-        "λ end",
-        "NMU: λ̂",
-        "model",
-    ]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["learning rate", "λ end", "NMU: λ̂", "model"]
     assert [bar.get_width() for bar in axes.patches] == [0.5, 0.3, 0.15, 0.05]
     assert [text.get_text() for text in axes.texts] == ["0.50", "0.30", "0.15", "0.05"]
     assert not drawn.figure.legends
@@ -36,10 +31,7 @@ def test_several_objectives_stand_beside_each_other():
     assert [label.get_text() for label in axes.get_yticklabels()] == ["λ end", "learning rate", "model"]
     assert len({bar.get_facecolor() for bar in axes.patches}) == 2
     assert [bar.get_width() for bar in axes.patches] == pytest.approx([0, 0.9, 0.1, 1.0, 0, 0])
-    assert [t.get_text() for t in drawn.figure.legends[0].get_texts()] == [
-        "success rate",
-        "time to success, mean",
-    ]
+    assert [t.get_text() for t in drawn.figure.legends[0].get_texts()] == ["success rate", "time to success, mean"]
     assert "Only what all candidates have is compared." in drawn.caption
 
 

@@ -98,9 +98,7 @@ def test_several_objectives_have_their_rows():
     more = tuple(Parameter(f"p{i}", f"p{i}", low=0, high=1) for i in range(3))
     many = tuple(replace(c, round=0, params=c.params | {p.name: 0.5 for p in more}, seeds=5) for c in search.candidates)
     search, rows = search_of(
-        ["success_rate", "time_to_success", "sparsity_error"],
-        parameters=(*more, *search.parameters),
-        candidates=many,
+        ["success_rate", "time_to_success", "sparsity_error"], parameters=(*more, *search.parameters), candidates=many
     )
     drawn = slices.draw(search, rows)
     assert [axes.get_xlabel() for axes in drawn.figure.axes][:4] == [

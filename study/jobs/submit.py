@@ -64,7 +64,7 @@ class Order:
             value = self.options.get(name)
             if value is True:
                 words.append(flag(name))
-            elif value not in (None, False):
+            elif value is not None and value is not False:  # 0.0 == False, and is a value
                 words += [flag(name), str(value)]
         return shlex.join(words)
 

@@ -30,3 +30,9 @@ def test_gpus_are_room_of_their_own():
         _check_room(Order("demo", "study: demo", "/shared", {"device": "cuda"}), cores)
     _check_room(Order("demo", "study: demo", "/shared", {"device": "cuda", "workers": 2}), cores)
     _check_room(Order("demo", "study: demo", "/shared", {"device": "cuda"}), [*cores, node(cpus=8, gpus=1)])
+
+
+def test_a_value_of_zero_is_given_on():
+    """Checkpoints after every 0 seconds are asked for by 0, which an option that is left out wouldn't say."""
+    order = Order("demo", "study: demo", "/shared", {"checkpoint_every_s": 0.0, "workers": None, "yes": False})
+    assert order.entrypoint.endswith("--store /shared --checkpoint-every-s 0.0")

@@ -124,8 +124,8 @@ def make_order(study: str, spec: str, store: str, **options: Any) -> Order:
     for name in ("optuna_storage", "tracking_uri"):
         if options.get(name) is not None:
             check_no_secret(options[name], flag(name))
-    uri = options.get("tracking_uri") or "off"
-    if uri != "off" and (re.match(r"sqlite:///(?!/)", uri) or "://" not in uri):
+    uri = options.get("tracking_uri")
+    if uri not in (None, "off") and (re.match(r"sqlite:///(?!/)", uri) or "://" not in uri):
         raise InputError(f"--tracking-uri must be a server's URL or 'off' for a cluster, but got {uri!r}")
     return Order(study, spec, store.rstrip("/") or store, options)
 

@@ -7,7 +7,7 @@ import pytest
 from study.errors import InputError
 from study.jobs import Order
 from study.jobs.rows import Node
-from study.jobs.submit import _check_room
+from study.jobs.submit import _check_room, make_order
 
 
 def node(*, cpus: float, gpus: float = 0) -> Node:
@@ -32,7 +32,16 @@ def test_gpus_are_room_of_their_own():
     _check_room(Order("demo", "study: demo", "/shared", {"device": "cuda"}), [*cores, node(cpus=8, gpus=1)])
 
 
-def test_a_value_of_zero_is_given_on():
-    """Checkpoints after every 0 seconds are asked for by 0, which an option that is left out wouldn't say."""
+def test_a_value_of_zero_is_passed_on():
+    """0 seconds between checkpoints is a wish of its own, and not the same as no option."""
     order = Order("demo", "study: demo", "/shared", {"checkpoint_every_s": 0.0, "workers": None, "yes": False})
     assert order.entrypoint.endswith("--store /shared --checkpoint-every-s 0.0")
+
+
+@pytest.mark.parametrize("uri", ["", "sqlite:///mlflow.db", "mlruns"])
+def test_a_cluster_needs_a_tracking_address_that_means_the_same_there(uri):
+    """A file of this machine, and an empty text, are refused; 'off' and no option at all are not."""
+    with pytest.raises(InputError, match="--tracking-uri must be a server's URL or 'off'"):
+        make_order("demo", "study: demo", "/shared", tracking_uri=uri)
+    for fine in ("off", "http://tracking:5000", None):
+        assert make_order("demo", "study: demo", "/shared", tracking_uri=fine).options["tracking_uri"] == fine

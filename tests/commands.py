@@ -1,4 +1,4 @@
-"""`study` as a user runs it: in processes of its own, which a test may kill."""
+"""`study` as a user runs it: in this process, or in processes of its own, which a test may kill."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from click.testing import CliRunner, Result
+
+from study.cli import main
 
 DEADLINE_S = 600
 """After so long a process counts as hanging; no test waits for time to pass."""
@@ -23,6 +27,11 @@ PACK_HEARD = "study.driver.progress:Board.done"
 
 Process = subprocess.Popen[str]
 Start = Callable[..., Process]
+
+
+def invoke(*words: str) -> Result:
+    """Run a command in this process."""
+    return CliRunner().invoke(main, words)
 
 
 def blow(marker: Path, method: str, number: signal.Signals, *, count: int = 1, group: bool = False) -> dict[str, str]:

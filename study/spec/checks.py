@@ -10,7 +10,7 @@ from study.errors import Problem
 from study.records import Cell
 from study.spec import cells
 from study.spec.document import Document, Path
-from study.spec.grid import GridValues, Level, levels, model_level, places, points
+from study.spec.grid import GridValues, Level, model_level, places, points, setting_tables
 from study.spec.search_checks import search_mistakes
 from study.spec.tables import Spec
 from tasks import MODELS, TASKS
@@ -47,7 +47,7 @@ def check(spec: Spec, document: Document, unread: Collection[str] = ()) -> list[
 
 
 def _duplicates(spec: Spec) -> Iterator[tuple[Path, str]]:
-    for table, at in levels(spec):
+    for table, at in setting_tables(spec):
         first: dict[str, Path] = {}
         for name, path in places(table, at):
             if name in first:

@@ -106,7 +106,7 @@ def own_level(spec: Spec, index: int) -> Level:
     return Level(fixed, _axes(model, at), _ranges(model, at))
 
 
-def levels(spec: Spec) -> list[tuple[Spec | ModelTable, Path]]:
+def setting_tables(spec: Spec) -> list[tuple[Spec | ModelTable, Path]]:
     """Return the tables that set hyperparameters, for all models and for each, with their places in the file."""
     return [(spec, ()), *((model, ("models", i)) for i, model in enumerate(spec.models))]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from study.spec.document import Path
-from study.spec.grid import GridValue, common_level, levels, own_level, places
+from study.spec.grid import GridValue, common_level, own_level, places, setting_tables
 from study.spec.tables import MOST_SEEDS, RangeTable, Search, Spec
 
 
@@ -44,7 +44,7 @@ def _ranges(spec: Spec) -> Iterator[GridValue]:
 
 
 def _swept(spec: Spec) -> Iterator[Path]:
-    for table, at in levels(spec):
+    for table, at in setting_tables(spec):
         for _, path in places(table, at):
             if path[len(at)] in ("grid", "zip"):
                 yield path[: len(at) + 2]

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from click.testing import CliRunner, Result
 
-from study.cli import main
+from tests.commands import invoke
 
 # Warnings of MLflow and what it imports are theirs to mend.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -41,10 +40,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "little.yaml").write_text(SPEC)
     (tmp_path / "mistaken.yaml").write_text(MISTAKEN)
     return tmp_path
-
-
-def invoke(*words: str) -> Result:
-    return CliRunner().invoke(main, words)
 
 
 def names(folder: Path) -> set[str]:

@@ -9,10 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
 from study import reference
-from study.cli import main
+from tests.commands import invoke
 
 # Warnings of MLflow and what it imports are theirs to mend.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -38,11 +37,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def said(*words: str) -> Result:
-    """Run a command."""
-    return CliRunner().invoke(main, words)
-
-
 def rows(path: Path) -> list[dict[str, str]]:
     """Read a CSV file."""
     with path.open(encoding="utf-8", newline="") as lines:
@@ -56,7 +50,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def test_the_published_seeds_give_the_published_table_and_the_right_one(here):
     """`study report FILE --as-published` prints both, and writes them beside the file, the same bytes each time."""
-    result = said("report", "seeds.csv", "--as-published")
+    result = invoke("report", "seeds.csv", "--as-published")
     assert result.exit_code == 0, result.output
     line = next(line for line in result.output.splitlines() if line.startswith("+          NAU"))
     assert "190k" in line
@@ -69,13 +63,13 @@ def test_the_published_seeds_give_the_published_table_and_the_right_one(here):
     assert b"study report seeds.csv --by operation,model --as-published" in written["cells.tex"]
     (here / "other").mkdir()
     shutil.move(here / "seeds.csv", here / "other" / "seeds.csv")
-    assert said("report", "other/seeds.csv", "--as-published", "--out", "again").exit_code == 0
+    assert invoke("report", "other/seeds.csv", "--as-published", "--out", "again").exit_code == 0
     assert contents(here / "again") == written
 
 
 def test_by_out_and_format_are_obeyed(here):
     """Other columns, another folder, one format."""
-    result = said("report", "seeds.csv", "--by", "model", "--out", "there", "--format", "csv", "--format", "latex")
+    result = invoke("report", "seeds.csv", "--by", "model", "--out", "there", "--format", "csv", "--format", "latex")
     assert result.exit_code == 0, result.output
     assert "rows of different operation are counted together" in result.output
     assert set(contents(here / "there")) == {"cells.csv", "cells.tex", "tests.csv"}
@@ -105,7 +99,7 @@ def test_what_is_refused_writes_nothing(here, words, told):
     (here / "none.csv").write_text("model,seed,solved,solved_at,sparsity_error\nNMU,0,True,5,\n")
     shutil.copy(here / "seeds.csv", here / "cells.csv")
     before = contents(here)
-    result = said(*words)
+    result = invoke(*words)
     assert result.exit_code == 2, result.output
     assert told in " ".join(result.output.split())
     assert contents(here) == before
@@ -116,7 +110,7 @@ def test_a_terminal_shows_the_first_of_very_many_rows(here):
     lines = [f"{size},0,True,5,0.1\n{size},1,False,,0.1\n{size},2,False,,0.1" for size in range(250)]
     text = "hidden_size,seed,solved,solved_at,sparsity_error\n" + "\n".join(lines)
     (here / "many.csv").write_text(text)
-    result = said("report", "many.csv")
+    result = invoke("report", "many.csv")
     assert result.exit_code == 0, result.output
     assert "... and 50 more rows" in result.output
     lines = [line for line in result.output.splitlines() if line.startswith("  ")]
@@ -139,7 +133,7 @@ def test_tables_of_files_load_no_torch(here):
 def test_a_folder_that_cant_be_written_is_told(here):
     """What isn't a folder is refused before anything is read."""
     (here / "seeds-report").write_text("mine")
-    result = said("report", "seeds.csv")
+    result = invoke("report", "seeds.csv")
     assert result.exit_code == 2
     assert "seeds-report is a file" in result.output
     assert (here / "seeds-report").read_text() == "mine"
@@ -148,20 +142,20 @@ def test_a_folder_that_cant_be_written_is_told(here):
 def test_studies_are_tabulated_by_columns_with_what_is_pending(here):
     """A study of the store groups by any hyperparameter, alone or beside files, and its pending trials count."""
     (here / "little.yaml").write_text(SPEC)
-    assert said("run", "little.yaml", "--local", "--engine", "torch", "--tracking-uri", "off").exit_code == 0
-    whole = said("report", "little", "--format", "latex", "--format", "parquet", "--out", "o")
+    assert invoke("run", "little.yaml", "--local", "--engine", "torch", "--tracking-uri", "off").exit_code == 0
+    whole = invoke("report", "little", "--format", "latex", "--format", "parquet", "--out", "o")
     assert whole.exit_code == 0, whole.output
     assert set(contents(here / "o")) == {"cells.tex", "cells.parquet"}
     stored = here / "studies" / "little"
     (stored / "spec.yaml").write_text(SPEC.replace("seeds: 3", "seeds: 5"))
-    result = said("report", "little", "--by", "hidden_size")
+    result = invoke("report", "little", "--by", "hidden_size")
     assert result.exit_code == 0, result.output
     found = rows(stored / "tables" / "cells.csv")
     assert [(row["hidden_size"], row["seeds"], row["pending"], row["complete"]) for row in found] == [
         ("2", "10", "4", "false"),
         ("3", "10", "4", "false"),
     ]
-    result = said("report", "little", "seeds.csv", "--by", "source,model", "--out", "both", "--format", "csv")
+    result = invoke("report", "little", "seeds.csv", "--by", "source,model", "--out", "both", "--format", "csv")
     assert result.exit_code == 0, result.output
     sources = [row["source"] for row in rows(here / "both" / "cells.csv")]
     assert sources.count("little") == 2
@@ -184,7 +178,7 @@ def test_one_short_trial_among_forty_rows_is_named_and_nothing_else(here):
     (here / "whole.csv").write_text(outcomes_of(widths))
     short = outcomes_of(widths).replace("NAU,7,2,false,,,200000", "NAU,7,2,false,,,8000")
     (here / "short.csv").write_text(short)
-    whole, found = (said("report", name, "--format", "csv", "--format", "md") for name in ("whole.csv", "short.csv"))
+    whole, found = (invoke("report", name, "--format", "csv", "--format", "md") for name in ("whole.csv", "short.csv"))
     assert (whole.exit_code, found.exit_code) == (0, 0)
     before, after = (rows(here / f"{name}-report" / "cells.csv") for name in ("whole", "short"))
     assert len(before) == len(after) == 40

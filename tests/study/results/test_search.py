@@ -7,13 +7,12 @@ import shutil
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
-from study.cli import main
 from study.plan.plan import make_plan
 from study.results import load
 from study.results import search as results_of_search
 from study.spec import load_spec
+from tests.commands import invoke
 
 # Warnings of MLflow and what it imports are theirs to mend.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -33,18 +32,13 @@ search: {objective: [success_rate, time_to_success], trials: 14, candidates: 4, 
 """
 
 
-def said(*words: str) -> Result:
-    """Run a command."""
-    return CliRunner().invoke(main, words)
-
-
 @pytest.fixture(scope="module", name="made")
 def _made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Run a little search to its end."""
     folder = tmp_path_factory.mktemp("made")
     (folder / "little.yaml").write_text(SPEC)
     words = ("search", str(folder / "little.yaml"), "--store", str(folder / "studies"), "--local")
-    result = said(*words, "--engine", "torch", "--tracking-uri", "off", "--optuna-storage", "off")
+    result = invoke(*words, "--engine", "torch", "--tracking-uri", "off", "--optuna-storage", "off")
     assert result.exit_code == 0, result.output
     return folder
 
@@ -66,7 +60,7 @@ def test_the_report_is_of_fresh_seeds_and_names_candidates(here):
     labels = [found.plan.labels[s.cell_id]["candidate"] for s in found.summaries]
     numbers = {row: number for number, row in found.search.rows.items()}
     assert labels == [f"#{numbers[row]}" for row in range(len(labels))]
-    result = said("show", "little")
+    result = invoke("show", "little")
     assert result.exit_code == 0, result.output
     assert "Confirmed with fresh seeds" in result.output
     assert labels[0] in result.output
@@ -93,6 +87,6 @@ def test_a_search_that_goes_on_reports_its_candidates_so(here):
     assert len(found.summaries) == len(tried) > 1
     for row, summary in enumerate(found.summaries):
         assert found.rows.value(row, "candidate") == f"#{tried[summary.cell_id]}"
-    result = said("report", "little", "--format", "html", "--format", "yaml", "--out", "out")
+    result = invoke("report", "little", "--format", "html", "--format", "yaml", "--out", "out")
     assert result.exit_code == 0, result.output
     assert {path.name for path in (here / "out").iterdir()} == {"report.html", ".report.json"}

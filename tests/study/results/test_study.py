@@ -11,12 +11,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner, Result
 
-from study.cli import main
 from study.report import page
 from study.results import load
 from study.results import study as study_results
+from tests.commands import invoke
 
 # Warnings of MLflow and what it imports are theirs to mend.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -33,11 +32,6 @@ protocol: {{iterations: 40, evaluate_every: 10, evaluation_rows: 50}}
 """
 
 
-def said(*words: str) -> Result:
-    """Run a command."""
-    return CliRunner().invoke(main, words)
-
-
 @pytest.fixture(scope="module", name="made")
 def _made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Run two little studies that differ in the learning rate."""
@@ -45,7 +39,7 @@ def _made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, rate in (("little", 0.001), ("faster", 0.01)):
         (folder / f"{name}.yaml").write_text(SPEC.format(name=name, rate=rate))
         words = ("run", str(folder / f"{name}.yaml"), "--store", str(folder / "studies"))
-        result = said(*words, "--local", "--engine", "torch", "--tracking-uri", "off")
+        result = invoke(*words, "--local", "--engine", "torch", "--tracking-uri", "off")
         assert result.exit_code == 0, result.output
     return folder
 
@@ -68,7 +62,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_the_page_lists_every_trial_of_its_cell(here):
     """What the page opens is the store's trials, each with its row."""
     standing = load.load_results("little", here / "studies")
-    assert said("report", "little").exit_code == 0
+    assert invoke("report", "little").exit_code == 0
     text = (here / "studies" / "little" / "report" / "report.html").read_text()
     (found,) = re.findall(r'<script type="application/json" id="trials">(.*?)</script>', text)
     data = json.loads(found)
@@ -101,7 +95,7 @@ def test_the_protocol_is_what_the_cells_have(here):
 
 def test_a_study_is_set_beside_another(here):
     """`--compare OTHER` matches cells by what is swept, and writes what it found."""
-    result = said("report", "little", "--compare", "faster", "--out", "out")
+    result = invoke("report", "little", "--compare", "faster", "--out", "out")
     assert result.exit_code == 0, result.output
     assert "Against faster" in result.output
     assert "learning rate: 0.001 here, 0.01 in faster" in result.output
@@ -157,12 +151,12 @@ def emptied(here: Path) -> None:
 )
 def test_what_is_refused_writes_nothing_over(here, spoil, words, told):
     """Each is one error that names what is wrong, with exit code 2, and the last report stands."""
-    assert said("report", "little").exit_code == 0
-    assert said("report", "faster").exit_code == 0
+    assert invoke("report", "little").exit_code == 0
+    assert invoke("report", "faster").exit_code == 0
     if spoil is not None:
         spoil(here)
     before = contents(here)
-    result = said("report", *words)
+    result = invoke("report", *words)
     assert result.exit_code == 2, result.output
     assert all(part in " ".join(result.output.split()) for part in told), result.output
     assert "Traceback" not in result.output

@@ -17,9 +17,7 @@ from urllib.parse import urlsplit
 
 import obstore
 import pytest
-from click.testing import CliRunner, Result
 
-from study.cli import main
 from study.errors import BusyError, StoreAwayError, StoreError
 from study.records import Notice
 from study.store import Store
@@ -27,6 +25,7 @@ from study.store.lease import Lease, Timing, Version
 from study.store.objects import ObjectFolder, open_objects
 from study.tracking import published
 from study.worker.pack_work import PackWork
+from tests.commands import invoke
 from tests.study.builders import small_pack
 
 # Warnings of MLflow and what it imports are theirs to mend.
@@ -201,10 +200,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def said(*words: str) -> Result:
-    return CliRunner().invoke(main, words)
-
-
 @pytest.mark.parametrize(
     ("store", "told"),
     [
@@ -224,7 +219,7 @@ def said(*words: str) -> Result:
 def test_a_wrong_address_is_told_in_words(here, store, told):
     """What can't be a store is refused before anything starts, and no password is repeated."""
     for words in (("run", "little.yaml", "--local"), ("list",)):
-        result = said(*words, "--store", store)
+        result = invoke(*words, "--store", store)
         assert result.exit_code == 2
         assert told in result.output
         assert "hush" not in result.output
@@ -233,7 +228,7 @@ def test_a_wrong_address_is_told_in_words(here, store, told):
 
 def test_a_store_that_is_a_file_is_refused(here):
     """A file where the folder should be is a wrong option."""
-    result = said("list", "--store", "little.yaml")
+    result = invoke("list", "--store", "little.yaml")
     assert result.exit_code == 2
     assert "is a file" in result.output
 
@@ -241,7 +236,7 @@ def test_a_store_that_is_a_file_is_refused(here):
 @pytest.mark.parametrize("words", [("run", "little.yaml", "--local"), ("list",), ("show", "little")])
 def test_no_such_bucket(here, s3, words):
     """A bucket that isn't there is named, whatever is asked of it first."""
-    result = said(*words, "--store", "s3://no-such-bucket/studies")
+    result = invoke(*words, "--store", "s3://no-such-bucket/studies")
     assert result.exit_code == 2
     assert "no bucket s3://no-such-bucket; make it first" in result.output
 
@@ -250,18 +245,18 @@ def test_no_such_bucket(here, s3, words):
 def test_a_mistyped_prefix_is_told(here, url, words):
     """A prefix with nothing below it isn't there, for object stores have no empty folders; one with a study is."""
     uri = ("--tracking-uri", "sqlite:///mlflow.db") if words[0] == "sync" else ()
-    result = said(*words, *uri, "--store", f"{url}/typo")
+    result = invoke(*words, *uri, "--store", f"{url}/typo")
     assert result.exit_code == 2
     assert f"no store at {url}/typo" in result.output
     Store(url).study("little").write_spec("study: little\n")
-    assert "no store at" not in said(*words, *uri, "--store", url).output
+    assert "no store at" not in invoke(*words, *uri, "--store", url).output
 
 
 @pytest.mark.parametrize("words", [("run", "little.yaml", "--local"), ("list",)])
 def test_no_server(here, s3, monkeypatch, words):
     """A server that doesn't answer is told in words, and not waited for."""
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-    result = said(*words, "--store", "s3://bucket/studies")
+    result = invoke(*words, "--store", "s3://bucket/studies")
     assert result.exit_code == 1
     assert "no answer from the server at 127.0.0.1:9" in result.output
     assert "Trying again" not in result.output
@@ -273,7 +268,7 @@ def test_wrong_keys(here, own_s3, monkeypatch):
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hushhush")
     own_s3.asked("POST", "/moto-api/reset-auth", b"0")  # from now on it looks at keys
     for words in (("run", "little.yaml", "--local"), ("list",)):
-        result = said(*words, "--store", url)
+        result = invoke(*words, "--store", url)
         assert result.exit_code == 1
         assert "refuses these credentials (403 Forbidden)" in result.output
         assert "hush" not in result.output
@@ -283,7 +278,7 @@ def test_no_keys(here, s3, monkeypatch):
     """Without keys it says where they are looked for."""
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.setenv("HOME", str(here))
-    result = said("list", "--store", "s3://bucket/studies")
+    result = invoke("list", "--store", "s3://bucket/studies")
     assert result.exit_code == 1
     assert "no credentials for Amazon S3" in result.output
     assert "AWS_ACCESS_KEY_ID" in result.output
@@ -305,7 +300,7 @@ def test_keys_in_the_users_file(here, s3, monkeypatch):
 
 def test_from_file_to_report(here, url):
     """run, list, show, report, plan and sync: each says what it should of a study in an object store."""
-    result = said("run", "little.yaml", "--local", "--store", url)
+    result = invoke("run", "little.yaml", "--local", "--store", url)
     assert result.exit_code == 0, result.output
     assert "nothing is published to MLflow" in result.output
     assert f"report:    {url}/little/report/report.html" in result.output
@@ -314,24 +309,24 @@ def test_from_file_to_report(here, url):
     assert not folder.checkpoints()
     assert b"NMU" in (folder._folder.read("report/report.html") or b"")
     assert {path.name for path in here.iterdir()} == {"little.yaml"}
-    assert "little" in said("list", "--store", url).output
-    assert "NMU" in said("show", "little", "--store", url).output
-    assert "nothing is left to do" in said("plan", "little.yaml", "--store", url).output
+    assert "little" in invoke("list", "--store", url).output
+    assert "NMU" in invoke("show", "little", "--store", url).output
+    assert "nothing is left to do" in invoke("plan", "little.yaml", "--store", url).output
 
-    result = said("report", "little", "--store", url)
+    result = invoke("report", "little", "--store", url)
     assert result.exit_code == 0, result.output
     assert "report:    little-report" in result.output
     assert (here / "little-report" / "report.html").is_file()
-    result = said("report", "little", "--by", "model", "--store", url)
+    result = invoke("report", "little", "--by", "model", "--store", url)
     assert result.exit_code == 0, result.output
     assert (here / "little-tables" / "report.html").is_file()
 
     for words in (("sync", "little"), ("ui",), ("report", "little", "--from", "mlflow")):
-        result = said(*words, "--store", url)
+        result = invoke(*words, "--store", url)
         assert result.exit_code == 2
         assert "give --tracking-uri" in result.output
     uri = f"sqlite:///{here}/mlflow.db"
-    result = said("sync", "little", "--store", url, "--tracking-uri", uri)
+    result = invoke("sync", "little", "--store", url, "--tracking-uri", uri)
     assert "2 trials published" in result.output
     assert published(uri, "little") == folder.done()
 

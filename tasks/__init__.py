@@ -1,5 +1,7 @@
 """What a trial must compute, and the networks that compute it: the table of contents.
 
+- declarations: what tasks, models and training functions declare of themselves
+- seeded: the mark of objects that a study file may name
 - stream: the counter-based random stream
 - arithmetic: the arithmetic task and its simple variant
 - threshold: when a trial has solved it

@@ -61,8 +61,8 @@ def rows_of(cell: Cell, arguments: Namespace) -> list[dict[str, Any]]:
     return [
         {
             "model": cell.model,
-            "input_size": cell.input_size,
-            "hidden_size": cell.hidden_size,
+            "input_size": cell.value("input_size"),
+            "hidden_size": cell.value("hidden_size"),
             "engine": way.name,
             "pack": way.pack,
             "us_per_trial_iteration": f"{statistics.median(us):.2f}",

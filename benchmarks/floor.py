@@ -38,6 +38,7 @@ from benchmarks.measure import (
 from study.engine import ENGINES
 from study.engine.task import task_of
 from study.records import Cell
+from tasks.arithmetic_cell import typed_cell
 from tasks.stream import Purpose
 from tasks.stream_simd import fill_inputs
 
@@ -73,12 +74,12 @@ def engine_stream(cell: Cell) -> Work:
             for row in range(0, batch, x.shape[1]):
                 draw(x, seed, low, second, width, iteration, purpose, row, batch)
 
-    return lambda count: stream(scratch, count, seed, low, second, width, source.purpose, cell.batch_size)
+    return lambda count: stream(scratch, count, seed, low, second, width, source.purpose, cell.value("batch_size"))
 
 
 def portable_stream(cell: Cell) -> Measure:
     """Give the measurement of `fill_inputs`, several trials a call so that the call costs nothing."""
-    x = np.empty((_TOGETHER, cell.input_size, cell.batch_size), np.float32)
+    x = np.empty((_TOGETHER, cell.value("input_size"), cell.value("batch_size")), np.float32)
     seeds = np.arange(_TOGETHER, dtype=np.uint64)
     low, width = np.ones((_TOGETHER, 2), np.float32), np.ones(_TOGETHER, np.float32)
 
@@ -94,7 +95,7 @@ def portable_stream(cell: Cell) -> Measure:
 
 def subset_sizes(cell: Cell) -> list[int]:
     """Count the inputs of each subset that the target sums."""
-    return [int(mask.sum()) for mask in task_of(cell).masks(0)]
+    return [int(mask.sum()) for mask in task_of(typed_cell(cell)).masks(0)]
 
 
 def multiply_adds(cell: Cell) -> int:
@@ -102,8 +103,8 @@ def multiply_adds(cell: Cell) -> int:
 
     batch (2 n h + sum of the subsets' sizes + 3 h): W1 x and g x^T; the target's sums; W2 z, W2^T g and g z^T.
     """
-    n, hidden = cell.input_size, cell.hidden_size
-    return cell.batch_size * (2 * n * hidden + sum(subset_sizes(cell)) + 3 * hidden)
+    n, hidden = cell.value("input_size"), cell.value("hidden_size")
+    return cell.value("batch_size") * (2 * n * hidden + sum(subset_sizes(cell)) + 3 * hidden)
 
 
 def spin(lanes: int, accumulators: int) -> Callable[..., float]:
@@ -171,7 +172,7 @@ def at_peak(cell: Cell) -> Measure:
 
 def by_blas(cell: Cell) -> Measure:
     """Give the measurement of the same products by numpy's BLAS; its seven calls are part of it."""
-    n, hidden, rng = cell.input_size, cell.hidden_size, np.random.default_rng(0)
+    n, hidden, rng = cell.value("input_size"), cell.value("hidden_size"), np.random.default_rng(0)
 
     def new(*shape: int) -> Any:
         return rng.uniform(1, 2, shape).astype(np.float32)
@@ -208,8 +209,8 @@ def rows_of(cell: Cell, arguments: Namespace) -> list[dict[str, Any]]:
     return [
         {
             "model": cell.model,
-            "input_size": cell.input_size,
-            "hidden_size": cell.hidden_size,
+            "input_size": cell.value("input_size"),
+            "hidden_size": cell.value("hidden_size"),
             "part": part,
             "multiply_adds": multiply_adds(cell) if part.startswith("multiply-adds") else "",
             "us_per_iteration": f"{statistics.median(us):.2f}",

@@ -18,6 +18,7 @@ from benchmarks.measure import BATCH, Measure
 from study.engine.task import task_of
 from study.records import Cell
 from tasks import MODELS
+from tasks.arithmetic_cell import typed_cell
 from tasks.networks import Network
 from units import Unit
 from units.regularize import LIMITS
@@ -115,23 +116,23 @@ def plain_loop(cell: Cell, device: str = "cpu") -> Measure:
         device: ``cpu`` or ``cuda``.
     """
     torch.manual_seed(0)
-    network = Network(MODELS[cell.model], cell.input_size, cell.hidden_size).to(device)
+    network = Network(MODELS[cell.model], cell.value("input_size"), cell.value("hidden_size")).to(device)
     clipped = [
         (getattr(layer, name), *LIMITS[kind]) for layer in network.layers for name, kind in layer.traits.bounded.items()
     ]
-    optimizer = torch.optim.Adam(network.parameters(), lr=cell.learning_rate)
-    first, second = torch.from_numpy(task_of(cell).masks(0)).to(device)
-    low, high = cell.interpolation_range[0]
+    optimizer = torch.optim.Adam(network.parameters(), lr=cell.value("learning_rate"))
+    first, second = torch.from_numpy(task_of(typed_cell(cell)).masks(0)).to(device)
+    low, high = cell.value("interpolation_range")[0]
     iteration = 0
 
     def step() -> Tensor:
-        x = torch.empty(BATCH, cell.input_size, device=device).uniform_(low, high)
+        x = torch.empty(BATCH, cell.value("input_size"), device=device).uniform_(low, high)
         target = ((x @ first) * (x @ second))[:, None]
         loss = functional.mse_loss(output(network, x), target)
-        if cell.sparsity_strength:
-            start, end = cell.sparsity_start, cell.sparsity_end
+        if cell.value("sparsity_strength"):
+            start, end = cell.value("sparsity_start"), cell.value("sparsity_end")
             ramp = min(max((iteration - start) / (end - start), 0.0), 1.0)
-            loss = loss + cell.sparsity_strength * ramp * penalty(network)
+            loss = loss + cell.value("sparsity_strength") * ramp * penalty(network)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

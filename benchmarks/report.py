@@ -63,7 +63,7 @@ def store(root: Path, planned: Plan) -> None:
 def _weights(members: Sequence[Trial], random: np.random.Generator) -> list[Weights]:
     """Give every trial random weights, of the shapes that its network has."""
     cell = members[0].cell
-    network = Network(MODELS[cell.model], cell.input_size, cell.hidden_size)
+    network = Network(MODELS[cell.model], cell.value("input_size"), cell.value("hidden_size"))
     shapes = {
         f"layer_{number}.{name}": tuple(parameter.shape)
         for number, layer in enumerate(network.layers, start=1)
@@ -79,8 +79,8 @@ def _weights(members: Sequence[Trial], random: np.random.Generator) -> list[Weig
 
 def _made_up(trial: Trial, random: np.random.Generator) -> tuple[Result, Curve]:
     cell = trial.cell
-    iteration = np.arange(0, cell.iterations + 1, cell.evaluate_every)
-    is_solved = random.random() < 1 / cell.hidden_size
+    iteration = np.arange(0, cell.iterations + 1, cell.value("evaluate_every"))
+    is_solved = random.random() < 1 / cell.value("hidden_size")
     falls = np.exp(-iteration / random.gamma(8.0, 5e3)).astype(np.float32)
     solved_at = int(iteration[np.argmax(falls < 1e-3)])
     result = Result(

@@ -81,7 +81,7 @@ class Idle(Training):
 
     def finish(self) -> tuple[list[Result], list[Curve], list[Weights]]:
         """Give results, curves of three evaluations, and weights that are zero."""
-        hidden = self._pack.trials[0].cell.hidden_size
+        hidden = self._pack.trials[0].cell.value("hidden_size")
         arrays = {
             "layer_1.weight": np.zeros((hidden, 4), np.float32),
             "layer_2.weight": np.zeros((1, hidden), np.float32),

@@ -93,7 +93,7 @@ def run_study(cell: Cell, trials: int, iterations: int, where: Sequence[str], si
         subprocess.CalledProcessError: if it failed; what it said is on stderr.
     """
     text = _STUDY.format(
-        name="scaling", hidden=cell.hidden_size, trials=trials, iterations=iterations, every=_EVALUATE_EVERY
+        name="scaling", hidden=cell.value("hidden_size"), trials=trials, iterations=iterations, every=_EVALUATE_EVERY
     )
     with tempfile.TemporaryDirectory(prefix="study-scaling-") as folder:
         file = Path(folder, "scaling.yaml")
@@ -145,8 +145,8 @@ def _row(kind: str, cell: Cell, count: int, trials: int) -> dict[str, Any]:
         "kind": kind,
         "cores": count,
         "model": cell.model,
-        "input_size": cell.input_size,
-        "hidden_size": cell.hidden_size,
+        "input_size": cell.value("input_size"),
+        "hidden_size": cell.value("hidden_size"),
         "trials": trials,
     }
 

@@ -154,7 +154,8 @@ def row(method: str, seed: str, pick: Pick) -> dict[str, str]:
     true = rate(cell, FRESH)
     low, high = statistics.wilson(round(true * len(FRESH)), len(FRESH))
     tell(f"{method}, {seed}: {true:.3f} of what it saw as {seen:.3f}")
-    chosen = (cell.sparsity_strength, cell.sparsity_start, cell.sparsity_end, cell.init_variance)
+    names = ("sparsity_strength", "sparsity_start", "sparsity_end", "init_variance")
+    chosen = tuple(cell.value(name) for name in names)
     names = ("sparsity_strength", "sparsity_start", "sparsity_end", "init_variance")
     return {
         "method": method,

@@ -7,24 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from study.records import (
-    CELL_FIELDS,
-    RESULT_FIELDS,
-    Cell,
-    Curve,
-    Outcome,
-    Result,
-    Trial,
-    Weights,
-    format_range,
-    parse_range,
-)
+from study.records import RESULT_FIELDS, Cell, Curve, Outcome, Result, Trial, Weights, format_range, parse_range
+from tasks.arithmetic_cell import ArithmeticCell
 
 _INTEGERS = {
     "seed", "input_size", "subsets", "hidden_size", "sparsity_start", "sparsity_end", "batch_size", "iterations",
@@ -37,6 +28,9 @@ _TEXTS = {
     "error",
 }  # fmt: skip
 _RANGES = ("interpolation_range", "extrapolation_range")
+
+CELL_COLUMNS = tuple(field.name for field in fields(ArithmeticCell))
+"""Task, model and hyperparameters."""
 
 # The result's `iterations` has a column of another name, since the cell has one of that name.
 _RESULT_COLUMNS = {name: "trained_iterations" if name == "iterations" else name for name in RESULT_FIELDS}
@@ -53,7 +47,7 @@ def _type(column: str) -> pa.DataType:
 
 
 RESULT_SCHEMA = pa.schema(
-    [(name, _type(name)) for name in ("trial_id", "cell_id", "seed", *CELL_FIELDS, *_RESULT_COLUMNS.values())]
+    [(name, _type(name)) for name in ("trial_id", "cell_id", "seed", *CELL_COLUMNS, *_RESULT_COLUMNS.values())]
 )
 CURVE_SCHEMA = pa.schema(
     [
@@ -80,7 +74,7 @@ def trial_row(trial: Trial) -> dict[str, Any]:
     """Convert a trial into the first columns of a row of `RESULT_SCHEMA`."""
     cell = trial.cell
     row: dict[str, Any] = {"trial_id": trial.id, "cell_id": cell.id, "seed": trial.seed}
-    row |= {name: getattr(cell, name) for name in CELL_FIELDS}
+    row |= {name: cell.value(name) for name in CELL_COLUMNS}
     return row | {name: format_range(row[name]) for name in _RANGES}
 
 
@@ -94,11 +88,15 @@ def result_row(result: Result) -> dict[str, Any]:
 
 def row_result(row: dict[str, Any]) -> Result:
     """Convert a row of `RESULT_SCHEMA` back into a result."""
-    cell = {name: row[name] for name in CELL_FIELDS}
-    cell |= {name: parse_range(cell[name]) for name in _RANGES}
     result = {name: row[column] for name, column in _RESULT_COLUMNS.items()}
     result["outcome"] = Outcome(result["outcome"])
-    return Result(trial=Trial(cell=Cell(**cell), seed=row["seed"]), **result)
+    return Result(trial=Trial(cell=row_cell(row), seed=row["seed"]), **result)
+
+
+def row_cell(row: Mapping[str, Any]) -> Cell:
+    """Make the cell of a row that has at least `CELL_COLUMNS`."""
+    values = {name: row[name] for name in CELL_COLUMNS if name not in ("task", "model")}
+    return Cell(row["task"], row["model"], values | {name: parse_range(row[name]) for name in _RANGES})
 
 
 def results_table(results: Iterable[Result]) -> pa.Table:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from functools import cached_property
@@ -42,89 +42,66 @@ def _digest(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, eq=False)
 class Cell:
     """One point of the grid: everything that determines a trial's result except its seed.
 
+    Cells with the same id are equal.
+
     Args:
-        task: name in `tasks.TASKS`.
-        operation: ``add``, ``sub``, ``mul``, ``div``, ``squared`` or ``root``.
-        input_size: numbers in one input row, n.
-        subset_ratio: length of a subset, as a share of n; None for the simple task.
-        overlap_ratio: overlap of neighbouring subsets, as a share of a subset; None for the simple task.
-        subsets: number of subsets.
-        interpolation_range: where training and validation inputs are drawn.
-        extrapolation_range: where test inputs are drawn.
-        model: name in `tasks.MODELS`.
-        hidden_size: hidden units.
-        init_variance: variance of the initial weights; None for each unit's own default.
-        bounds: ``clipped`` or ``regularized``; None for a model without bounded weights.
-        out_of_bounds_strength: weight of the out-of-bounds regulariser; None unless ``regularized``.
-        out_of_bounds_shape: ``linear`` or ``squared``; None unless ``regularized``.
-        sparsity_strength: λ̂ of the sparsity regulariser; None for a model without one.
-        sparsity_start: iteration at which λ starts to grow; None when off or exponential.
-        sparsity_end: iteration at which λ reaches λ̂; None when off or exponential.
-        sparsity_shape: ``linear`` or ``squared``; None when off.
-        sparsity_scaling: ``linear`` or ``exponential`` growth of λ; None when off.
-        optimizer: ``adam``, ``sgd`` or ``momentum``.
-        learning_rate: step size.
-        momentum: coefficient of ``momentum``; None for the others.
-        batch_size: rows that are drawn for each iteration.
-        iterations: last iteration; a trial makes the updates 0..iterations inclusive.
-        evaluate_every: iterations between evaluations, which come before the update.
-        best_step_window: number of the last evaluations from which the best step is chosen.
-        evaluation_rows: rows of the validation set, and of the test set.
-        stop: ``never``, or ``when_decided`` to end a trial once its outcome can't change.
-        success_epsilon: ε of the success threshold; None when the threshold is given.
-        success_threshold: the test MSE to fall below, if it is given; None to compute it from ε.
+        task: the task's name.
+        model: the model's name.
+        values: the canonical value of each hyperparameter, in the order in which they are declared; None for one that
+            doesn't apply.
+
+    Example:
+        >>> cell = Cell("simple", "NMU", {"hidden_size": 2, "momentum": None})
+        >>> cell.id == Cell("simple", "NMU", {"hidden_size": 2}).id != Cell("simple", "NMU", {"hidden_size": 2.0}).id
+        True
+        >>> cell.value("hidden_size"), cell.value("model"), cell.value("width")
+        (2, 'NMU', None)
     """
 
     task: str
-    operation: str
-    input_size: int
-    subset_ratio: float | None
-    overlap_ratio: float | None
-    subsets: int
-    interpolation_range: Range
-    extrapolation_range: Range
     model: str
-    hidden_size: int
-    init_variance: float | None = None
-    bounds: str | None = None
-    out_of_bounds_strength: float | None = None
-    out_of_bounds_shape: str | None = None
-    sparsity_strength: float | None = None
-    sparsity_start: int | None = None
-    sparsity_end: int | None = None
-    sparsity_shape: str | None = None
-    sparsity_scaling: str | None = None
-    optimizer: str = "adam"
-    learning_rate: float = 1e-3
-    momentum: float | None = None
-    batch_size: int = 128
-    iterations: int = 5_000_000
-    evaluate_every: int = 1000
-    best_step_window: int = 5000
-    evaluation_rows: int = 10_000
-    stop: str = "never"
-    success_epsilon: float | None = 1e-5
-    success_threshold: float | None = None
+    values: Mapping[str, Any]
 
     @cached_property
     def id(self) -> str:
-        """A hash of the cell's content, without the fields that don't apply."""
-        return _digest({"version": ID_VERSION, **self._content()})
+        """A hash of the cell's content, without the hyperparameters that don't apply."""
+        content = {"task": self.task, "model": self.model, **self.values}
+        return _digest({"version": ID_VERSION, **{name: v for name, v in content.items() if v is not None}})
 
     @property
-    def evaluations(self) -> int:
-        """The number of evaluations of a full run: at 0, evaluate_every, ... up to `iterations`."""
-        return self.iterations // self.evaluate_every + 1
+    def names(self) -> tuple[str, ...]:
+        """The names of all that it consists of: task, model and hyperparameters."""
+        return ("task", "model", *self.values)
 
-    def _content(self) -> dict[str, Any]:
-        return {f.name: v for f in fields(self) if (v := getattr(self, f.name)) is not None}
+    @property
+    def iterations(self) -> int:
+        """The last iteration of its trials; 0 if they don't have iterations."""
+        return int(self.values.get("iterations") or 0)
+
+    def value(self, name: str) -> Any:
+        """Return the task, the model or a hyperparameter's value; None if it doesn't apply."""
+        if name in ("task", "model"):
+            return getattr(self, name)
+        return self.values.get(name)
+
+    def replace(self, **values: Any) -> Cell:
+        """Return the cell with other values of some hyperparameters."""
+        return Cell(self.task, self.model, {**self.values, **values})
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Cell) and self.id == other.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
 
 
-CELL_FIELDS = tuple(f.name for f in fields(Cell))
+def names_of(cells: Iterable[Cell]) -> list[str]:
+    """List all that any of the cells consists of, once each: task, model and hyperparameters."""
+    return list(dict.fromkeys(name for cell in cells for name in cell.names))
 
 
 @dataclass(frozen=True)
@@ -385,4 +362,4 @@ Labels = Mapping[str, Mapping[str, str]]
 
 def value(cell: Cell, key: str, labels: Labels) -> Any:
     """Return a cell's value of a hyperparameter, or its label on an axis of the grid."""
-    return getattr(cell, key) if key in CELL_FIELDS else labels.get(cell.id, {}).get(key)
+    return cell.value(key) if key in cell.names else labels.get(cell.id, {}).get(key)

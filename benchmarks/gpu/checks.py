@@ -130,4 +130,4 @@ def _distribution(machine: Machine, sizes: Sizes) -> Iterator[dict[str, Any]]:
     there = _solved(FusedEngine(threads=min(cores(), n)).start(pack, device="cpu"))
     p = fisher_exact(here, n, there, n)
     found = f"solved {here}/{n}; fused {there}/{n}; p {p:.3g}"
-    yield _row("distribution", (cell.model, cell.input_size, cell.hidden_size), p >= LEVEL, found)
+    yield _row("distribution", (cell.model, cell.value("input_size"), cell.value("hidden_size")), p >= LEVEL, found)

@@ -50,7 +50,7 @@ def rows(machine: Machine, sizes: Sizes, arguments: Namespace) -> Iterator[dict[
 def _shape_rows(machine: Machine, shape: Model, arguments: Namespace) -> Iterator[dict[str, Any]]:
     cell = published_cell(*shape)
     pack = 2 * machine.at_once(cell)
-    lap = laps(machine.start(new_pack(cell, pack)), cell.evaluate_every)
+    lap = laps(machine.start(new_pack(cell, pack)), cell.value("evaluate_every"))
     measures: dict[str, Measure] = {"engine": lambda for_s: lap(for_s).update_s / pack}
     measures |= {f"draw {limit}": draws(machine, cell, limit) for limit in _REGISTERS}
     measured = in_turns(measures, rounds=arguments.rounds, seconds=arguments.seconds)
@@ -60,16 +60,18 @@ def _shape_rows(machine: Machine, shape: Model, arguments: Namespace) -> Iterato
 def _rows(machine: Machine, cell: Cell, shape: Model, second: dict[str, float]) -> Iterator[dict[str, Any]]:
     """Make the rows of a shape, from seconds a trial-iteration."""
     draw = min(s for name, s in second.items() if name != "engine")
-    products = 1 / machine.estimate(cell.batch_size * cell.input_size * cell.hidden_size / _WARP)
+    products = 1 / machine.estimate(
+        cell.value("batch_size") * cell.value("input_size") * cell.value("hidden_size") / _WARP
+    )
     parts = {
         "draw: the engine's phase alone": draw,
         "multiply-adds of the gradient, counted": products,
         "floor: draw + multiply-adds": draw + products,
         "fused-gpu engine": second["engine"],
     }
-    if cell.input_size == 100 and cell.hidden_size in SLOTS:
-        parts["issue slots: least conceivable"] = 1 / machine.estimate(LEAST_SLOTS[cell.hidden_size])
-        parts["issue slots: of the machine code"] = 1 / machine.estimate(SLOTS[cell.hidden_size])
+    if cell.value("input_size") == 100 and cell.value("hidden_size") in SLOTS:
+        parts["issue slots: least conceivable"] = 1 / machine.estimate(LEAST_SLOTS[cell.value("hidden_size")])
+        parts["issue slots: of the machine code"] = 1 / machine.estimate(SLOTS[cell.value("hidden_size")])
     for name, s in parts.items():
         row = {
             "part": name,
@@ -89,7 +91,7 @@ def clock_under_load_mhz(machine: Machine, shape: Model) -> float | None:
         return None
     try:
         cell = published_cell(*shape)
-        lap = laps(machine.start(new_pack(cell, 2 * machine.at_once(cell))), cell.evaluate_every)
+        lap = laps(machine.start(new_pack(cell, 2 * machine.at_once(cell))), cell.value("evaluate_every"))
         lap(0.5)  # a device at rest has a low clock
         with ThreadPoolExecutor(1) as beside:
             asked = beside.submit(smi, "clocks.sm")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from benchmarks.measure import published_cell
 from study.engine.gpu.engine import GpuEngine
@@ -62,7 +62,7 @@ class Sizes:
     def evaluated(self, shape: Model) -> Cell:
         """Give the published cell of a shape, evaluated as often as published, and on as many rows."""
         changes = {"evaluate_every": self.evaluate_every, "evaluation_rows": self.evaluation_rows}
-        return replace(published_cell(*shape), **changes)
+        return published_cell(*shape).replace(**changes)
 
     def checked(self, shape: Model) -> Cell:
         """Give the published cell of a shape with a schedule that is on within a check's updates."""

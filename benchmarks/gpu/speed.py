@@ -73,7 +73,7 @@ def evaluation_s(with_evaluations: Lap, update_s: float) -> float:
 
 
 def _of(machine: Machine, cell: Cell, trials: int, registers: int | None = None) -> Callable[[float], Lap]:
-    return laps(machine.start(new_pack(cell, trials), registers), cell.evaluate_every)
+    return laps(machine.start(new_pack(cell, trials), registers), cell.value("evaluate_every"))
 
 
 def _million(per_s: float) -> str:
@@ -226,7 +226,7 @@ def register_rows(machine: Machine, sizes: Sizes, arguments: Namespace) -> Itera
         cell = published_cell(*shape)
         packs = {limit: 2 * machine.at_once(cell, limit) for limit in sizes.limits}
         started = {limit: machine.start(new_pack(cell, pack), limit) for limit, pack in packs.items()}
-        measures = {limit: laps(begun, cell.evaluate_every) for limit, begun in started.items()}
+        measures = {limit: laps(begun, cell.value("evaluate_every")) for limit, begun in started.items()}
         measured = in_turns(measures, rounds=arguments.rounds, seconds=arguments.seconds)
         rates = {
             limit: packs[limit] / statistics.median(lap.update_s for lap in found) for limit, found in measured.items()

@@ -23,16 +23,16 @@ from study.analysis.summary import (
     summarise,
 )
 from study.analysis.summary import columns as columns_of
+from study.arrow import CELL_COLUMNS, row_cell
 from study.errors import InputError
-from study.records import CELL_FIELDS, Cell, Labels, Outcome, parse_range
+from study.records import Cell, Labels, Outcome
 from study.statistics import AsPublished
 from study.statistics import as_published as as_published_of
 
-_RANGES = ("interpolation_range", "extrapolation_range")
 _MOST_CODES = 2**62
 """The most combinations of columns' values; beyond them, which may not fit 64 bits, the rows are renumbered first."""
 
-_NEEDED = ("trial_id", "cell_id", *CELL_FIELDS, *COLUMNS)
+_NEEDED = ("trial_id", "cell_id", *CELL_COLUMNS, *COLUMNS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -248,8 +248,8 @@ def _check(results: pa.Table) -> None:
 def _cells(results: pa.Table, codes: npt.NDArray[np.int32], ids: list[str]) -> list[Cell]:
     """Read each cell from its first row."""
     first = np.unique(codes, return_index=True)[1]
-    rows = results.select(list(CELL_FIELDS)).take(pa.array(first)).to_pylist()
-    cells = [Cell(**(row | {name: parse_range(row[name]) for name in _RANGES})) for row in rows]
+    rows = results.select(list(CELL_COLUMNS)).take(pa.array(first)).to_pylist()
+    cells = [row_cell(row) for row in rows]
     for cell_id, cell in zip(ids, cells, strict=True):
         if cell_id != cell.id:
             raise InputError(

@@ -2,43 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from study import statistics, words
 from study.analysis import rows as result_rows
 from study.analysis.aggregate import CellSummary
-from study.analysis.published import SOURCE, Published, published
+from study.analysis.published import SOURCE, Published, choose
 from study.analysis.questions import varying
 from study.analysis.rows import ResultRows
 from study.analysis.summary import Summary
 from study.errors import InputError
-from study.records import CELL_FIELDS, Cell, Interval
+from study.records import Cell, Interval, names_of
 
 LEVEL = 0.05
 """Chance of any false 'differs' in one comparison."""
 
 PUBLISHED = "published"
-
-_PROTOCOL: dict[str, Any] = {
-    "subsets": 2,
-    "interpolation_range": ((1.0, 2.0),),
-    "extrapolation_range": ((2.0, 6.0),),
-    "init_variance": None,
-    "optimizer": "adam",
-    "learning_rate": 1e-3,
-    "batch_size": 128,
-    "evaluate_every": 1000,
-    "evaluation_rows": 10_000,
-    "success_epsilon": 1e-5,
-    "success_threshold": None,
-}
-_TASKS: dict[str, dict[str, Any]] = {
-    "simple": {"input_size": 4, "iterations": 200_000},
-    "arithmetic": {"input_size": 100, "subset_ratio": 0.25, "overlap_ratio": 0.5, "iterations": 5_000_000},
-}
-_BEST_STEP_WINDOW = 5000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +112,7 @@ def with_published(summaries: Sequence[CellSummary]) -> Comparisons:
     pairs = [
         (row, summary, _reference(published_cell.table, published_cell, published_cell.seeds))
         for row, summary in enumerate(summaries)
-        if summary.finished and (published_cell := _choose(summary.cell, summaries)) is not None
+        if summary.finished and (published_cell := choose(summary.cell, [s.cell for s in summaries])) is not None
     ]
     return Comparisons(name=PUBLISHED, source=SOURCE, comparisons=_compare(pairs))
 
@@ -145,7 +126,7 @@ def with_study(summaries: Sequence[CellSummary], others: Sequence[CellSummary], 
     cells, their_cells = [s.cell for s in summaries], [s.cell for s in others]
     swept = dict.fromkeys([*varying(cells), *varying(their_cells)])
     same = {cell.id for cell in cells} & {cell.id for cell in their_cells}
-    keys = CELL_FIELDS if same else tuple(dict.fromkeys(["model", *swept]))
+    keys = names_of([*cells, *their_cells]) if same else list(dict.fromkeys(["model", *swept]))
     here, there = (_by(group, keys) for group in (summaries, others))
     notes = [] if same else _differences(cells, their_cells, keys, name)
     return _with_rows(here, there, name, notes)
@@ -154,8 +135,8 @@ def with_study(summaries: Sequence[CellSummary], others: Sequence[CellSummary], 
 def _differences(cells: Sequence[Cell], their_cells: Sequence[Cell], keys: Sequence[str], name: str) -> list[str]:
     """Describe the values of each hyperparameter that isn't matched, and in which the studies differ."""
     notes = []
-    for key in CELL_FIELDS:
-        here, there = (dict.fromkeys(getattr(cell, key) for cell in some) for some in (cells, their_cells))
+    for key in names_of([*cells, *their_cells]):
+        here, there = (dict.fromkeys(cell.value(key) for cell in some) for some in (cells, their_cells))
         if key not in keys and set(here) != set(there):
             values = [", ".join(words.show_value(key, value) for value in some) for some in (here, there)]
             notes.append(f"{words.title(key)}: {values[0]} here, {values[1]} in {name}")
@@ -173,7 +154,7 @@ def with_groups(rows: ResultRows, others: ResultRows, name: str) -> Comparisons:
 
 def _by(summaries: Sequence[CellSummary], keys: Sequence[str]) -> ResultRows:
     """Make rows of cells that are identified by some of their fields."""
-    values = tuple(tuple(getattr(s.cell, key) for key in keys) for s in summaries)
+    values = tuple(tuple(s.cell.value(key) for key in keys) for s in summaries)
     return replace(result_rows.cells(summaries, {}), keys=tuple(keys), values=values)
 
 
@@ -246,57 +227,3 @@ def _reference(source: str, of: Summary | Published, finished: int, *, complete:
         sparsity_error_interval=of.sparsity_error_interval,
         complete=complete,
     )
-
-
-def matches(cell: Cell, row: Published) -> bool:
-    """Return whether a cell repeats a published one in everything that the published protocol fixes.
-
-    A sparsity schedule that starts after the last iteration counts as off; a best-step window longer than the run
-    counts as the whole run; `stop: when_decided` changes no outcome.
-    """
-    fixed = {
-        **_PROTOCOL,
-        **_TASKS[row.task],
-        "task": row.task,
-        "operation": row.operation,
-        "model": row.model,
-        "hidden_size": row.hidden_size,
-    }
-    return (
-        all(getattr(cell, name) == value for name, value in fixed.items())
-        and min(cell.best_step_window, cell.evaluations) == min(_BEST_STEP_WINDOW, cell.evaluations)
-        and _sparsity(cell) == _published_sparsity(cell, row)
-        and _bounds_match(cell, row)
-    )
-
-
-def _choose(cell: Cell, summaries: Iterable[CellSummary]) -> Published | None:
-    candidates = [row for row in published() if matches(cell, row)]
-    swept = len({s.cell.hidden_size for s in summaries if s.cell.model == cell.model}) > 1
-    first = ("hidden_size_ablation", "hidden_size") if swept else ("static_seeds", "hidden_size_ablation")
-    ranks = {table: rank for rank, table in enumerate(first)}
-    return min(candidates, key=lambda row: ranks.get(row.table, len(ranks)), default=None)
-
-
-def _sparsity(cell: Cell) -> tuple[Any, ...] | None:
-    """Return the schedule of the sparsity regulariser; None if it is never on."""
-    if not cell.sparsity_strength or (cell.sparsity_start or 0) >= cell.iterations:
-        return None
-    shape, scaling = cell.sparsity_shape, cell.sparsity_scaling
-    return (cell.sparsity_strength, cell.sparsity_start, cell.sparsity_end, shape, scaling)
-
-
-def _published_sparsity(cell: Cell, row: Published) -> tuple[Any, ...] | None:
-    # imported here, since torch takes seconds to import, and tables of files don't need it
-    from tasks import MODELS
-
-    model = MODELS[row.model]
-    if not row.sparsity or not model.sparsity_strength or (model.sparsity_start or 0) >= cell.iterations:
-        return None
-    return (model.sparsity_strength, model.sparsity_start, model.sparsity_end, "linear", "linear")
-
-
-def _bounds_match(cell: Cell, row: Published) -> bool:
-    if row.clipped:
-        return cell.bounds in (None, "clipped")
-    return cell.bounds == "regularized" and not cell.out_of_bounds_strength

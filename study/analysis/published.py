@@ -1,9 +1,9 @@
-"""Published results: one row a cell, read from the CSV files of study/reference."""
+"""Published results: one row a cell, read from the CSV files of study/reference, and which of them a cell repeats."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -11,11 +11,33 @@ from itertools import chain, groupby
 from typing import Any
 
 from study import statistics
-from study.records import Interval
+from study.records import Cell, Interval
 from study.statistics.samples import intervals, numbers
 from study.words import MODEL_NAMES
+from tasks import MODELS
+from tasks.arithmetic_cell import ArithmeticCell, typed_cell
 
 SOURCE = "Madsen & Johansen, Neural Arithmetic Units, ICLR 2020"
+
+
+_PROTOCOL: dict[str, Any] = {
+    "subsets": 2,
+    "interpolation_range": ((1.0, 2.0),),
+    "extrapolation_range": ((2.0, 6.0),),
+    "init_variance": None,
+    "optimizer": "adam",
+    "learning_rate": 1e-3,
+    "batch_size": 128,
+    "evaluate_every": 1000,
+    "evaluation_rows": 10_000,
+    "success_epsilon": 1e-5,
+    "success_threshold": None,
+}
+_TASKS: dict[str, dict[str, Any]] = {
+    "simple": {"input_size": 4, "iterations": 200_000},
+    "arithmetic": {"input_size": 100, "subset_ratio": 0.25, "overlap_ratio": 0.5, "iterations": 5_000_000},
+}
+_BEST_STEP_WINDOW = 5000
 
 
 Row = dict[str, str]
@@ -134,3 +156,63 @@ def _number(row: Row, column: str) -> float | None:
 def _interval(row: Row, name: str) -> Interval | None:
     low, high = _number(row, f"{name}_lower"), _number(row, f"{name}_upper")
     return (low, high) if low is not None and high is not None else None
+
+
+def matches(cell: Cell, row: Published) -> bool:
+    """Return whether a cell repeats a published one in everything that the published protocol fixes.
+
+    A sparsity schedule that starts after the last iteration counts as off; a best-step window longer than the run
+    counts as the whole run; `stop: when_decided` changes no outcome.
+    """
+    if cell.task not in _TASKS:
+        return False
+    typed = typed_cell(cell)
+    fixed = {
+        **_PROTOCOL,
+        **_TASKS[row.task],
+        "task": row.task,
+        "operation": row.operation,
+        "model": row.model,
+        "hidden_size": row.hidden_size,
+    }
+    return (
+        all(getattr(typed, name) == value for name, value in fixed.items())
+        and min(typed.best_step_window, typed.evaluations) == min(_BEST_STEP_WINDOW, typed.evaluations)
+        and _sparsity(typed) == _published_sparsity(typed, row)
+        and _bounds_match(typed, row)
+    )
+
+
+def choose(cell: Cell, cells: Iterable[Cell]) -> Published | None:
+    """Choose the published cell that a cell repeats; None if it repeats none.
+
+    Args:
+        cell: the cell.
+        cells: all cells of its study; if they sweep the hidden size, the published sweeps come first.
+    """
+    candidates = [row for row in published() if matches(cell, row)]
+    swept = len({c.value("hidden_size") for c in cells if c.model == cell.model}) > 1
+    first = ("hidden_size_ablation", "hidden_size") if swept else ("static_seeds", "hidden_size_ablation")
+    ranks = {table: rank for rank, table in enumerate(first)}
+    return min(candidates, key=lambda row: ranks.get(row.table, len(ranks)), default=None)
+
+
+def _sparsity(cell: ArithmeticCell) -> tuple[Any, ...] | None:
+    """Return the schedule of the sparsity regulariser; None if it is never on."""
+    if not cell.sparsity_strength or (cell.sparsity_start or 0) >= cell.iterations:
+        return None
+    shape, scaling = cell.sparsity_shape, cell.sparsity_scaling
+    return (cell.sparsity_strength, cell.sparsity_start, cell.sparsity_end, shape, scaling)
+
+
+def _published_sparsity(cell: ArithmeticCell, row: Published) -> tuple[Any, ...] | None:
+    model = MODELS[row.model]
+    if not row.sparsity or not model.sparsity_strength or (model.sparsity_start or 0) >= cell.iterations:
+        return None
+    return (model.sparsity_strength, model.sparsity_start, model.sparsity_end, "linear", "linear")
+
+
+def _bounds_match(cell: ArithmeticCell, row: Published) -> bool:
+    if row.clipped:
+        return cell.bounds in (None, "clipped")
+    return cell.bounds == "regularized" and not cell.out_of_bounds_strength

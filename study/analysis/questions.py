@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from study.records import CELL_FIELDS, Cell, Labels, value
+from study.records import Cell, Labels, names_of, value
 
 METHODS = (
     "model", "init_variance", "bounds", "out_of_bounds_strength", "out_of_bounds_shape", "sparsity_strength",
@@ -31,7 +31,7 @@ def varying(cells: Sequence[Cell], labels: Labels | None = None) -> list[str]:
     axes = list(dict.fromkeys(axis for cell in cells for axis in labels.get(cell.id, {})))
     first = ["model", *axes, "hidden_size", "operation"]
     names: list[str] = []
-    for key in dict.fromkeys([*first, *CELL_FIELDS]):
+    for key in dict.fromkeys([*first, *names_of(cells)]):
         without_key = {tuple(value(cell, k, labels) for k in names) for cell in cells}
         with_key = {tuple(value(cell, k, labels) for k in [*names, key]) for cell in cells}
         if len(with_key) > len(without_key):

@@ -89,7 +89,7 @@ def chart_series(
     """
     drawn = [summary for summary in summaries if summary.finished]
     return [
-        (series.name or "all", s.cell.hidden_size, s.solved / s.finished, s.solved_at_median)
+        (series.name or "all", s.cell.value("hidden_size"), s.solved / s.finished, s.solved_at_median)
         for series in split(result_rows.cells(drawn, labels or {}), "hidden_size")
         for s in (drawn[row] for row in series.rows)
     ]

@@ -65,7 +65,7 @@ def _pending(
         seconds |= {pack.id: trial_s * len(pack.trials) for pack in of_shape}
         table.add_row(
             cell.model,
-            str(cell.hidden_size),
+            str(cell.value("hidden_size")),
             engine.name,
             f"{count:,}",
             f"{trials:,}",
@@ -101,8 +101,8 @@ def calibrate(pack: Pack, options: Options, device: str) -> float:
     training.advance(_CALIBRATION_S)
     last = training.checkpoint()
     update_s = (last.training_s - first.training_s) / max(1, last.iteration - first.iteration)
-    evaluation_s = max(0.0, first.training_s - update_s) / cell.evaluate_every
-    return (update_s + evaluation_s) / len(pack.trials)
+    evaluation_s = max(0.0, first.training_s - update_s) / cell.value("evaluate_every")
+    return float(update_s + evaluation_s) / len(pack.trials)
 
 
 # Each shape takes a second or two to measure, so of more shapes those in between are left out.
@@ -138,7 +138,7 @@ def _times(plan: Plan, options: Options, trials: int) -> tuple[Table, Text]:
         trial_iteration_s = calibrate(pack, options, device)
         seconds.append(trial_iteration_s * (cell.iterations + 1))
         engine = engine_for(options.engine, cell, device)
-        row = (cell.model, str(cell.hidden_size), engine.name, f"{trial_iteration_s * 1e6:.1f}")
+        row = (cell.model, str(cell.value("hidden_size")), engine.name, f"{trial_iteration_s * 1e6:.1f}")
         table.add_row(*row, f"{seconds[-1]:.3g} s")
     slots = 1 if device == "cuda" else options.cpus or os.cpu_count() or 1
     where = "one GPU" if device == "cuda" else f"{slots} cores"

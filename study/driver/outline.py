@@ -119,7 +119,7 @@ def _left(pending: Sequence[Trial]) -> Table:
     trials = Counter(trial.cell for trial in pending)
     kinds: dict[tuple[str, int, int], list[int]] = {}
     for cell, count in trials.items():
-        kinds.setdefault((cell.model, cell.hidden_size, cell.iterations), []).append(count)
+        kinds.setdefault((cell.model, cell.value("hidden_size"), cell.iterations), []).append(count)
     for (model, hidden_size, iterations), counts in kinds.items():
         table.add_row(model, str(hidden_size), f"{iterations:,}", f"{len(counts):,}", f"{sum(counts):,}")
     return table

@@ -9,8 +9,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from study.records import Cell, Range
+from study.records import Range
 from tasks import ArithmeticTask
+from tasks.arithmetic_cell import ArithmeticCell
 from tasks.stream import EVALUATION_SEED, Purpose
 from tasks.stream_simd import fill_inputs
 from units.kernels import contract
@@ -26,7 +27,7 @@ def range_arrays(ranges: Sequence[Range]) -> tuple[npt.NDArray[np.float32], npt.
     return low, width
 
 
-def draw_rows(ranges: Sequence[Range], cell: Cell, purpose: Purpose) -> npt.NDArray[np.float32]:
+def draw_rows(ranges: Sequence[Range], cell: ArithmeticCell, purpose: Purpose) -> npt.NDArray[np.float32]:
     """Draw the rows that every trial is evaluated on, float32 [ranges, features, rows].
 
     Args:
@@ -51,7 +52,7 @@ class EvaluationRows:
     """
 
     def __init__(
-        self, ranges: Sequence[Range], cell: Cell, purpose: Purpose, task: ArithmeticTask, masks: Tensor
+        self, ranges: Sequence[Range], cell: ArithmeticCell, purpose: Purpose, task: ArithmeticTask, masks: Tensor
     ) -> None:
         distinct = list(dict.fromkeys(ranges))
         self._x = torch.from_numpy(draw_rows(distinct, cell, purpose)).to(masks.device)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from study.engine.evaluation_rows import draw_rows
 from study.records import Cell, Weights
 from tasks import MODELS
+from tasks.arithmetic_cell import typed_cell
 from tasks.networks import Network
 from tasks.stream import Purpose
 from units.kernels import one_thread
@@ -98,14 +99,15 @@ def mean_gates(cell: Cell, arrays: Arrays, rows: int | None = None) -> dict[str,
         {'layer 1': array([0.5, 0.5], dtype=float32), 'layer 2': array([0.5], dtype=float32)}
     """
     network, many = _network(cell, arrays)
+    typed = typed_cell(cell)
     if not many:
         one = mean_gates(cell, {name: array[None] for name, array in arrays.items()}, rows)
         return {name: gates[0] for name, gates in one.items()}
     if not any(isinstance(layer, GatedUnit) for layer in network.layers):
         return {}
-    x = torch.from_numpy(draw_rows([cell.interpolation_range], cell, Purpose.VALIDATION)[0])[:, :rows]
+    x = torch.from_numpy(draw_rows([typed.interpolation_range], typed, Purpose.VALIDATION)[0])[:, :rows]
     trials = len(next(iter(arrays.values())))
-    size = max(1, _HIDDEN_VALUES // (_ROWS * cell.hidden_size))
+    size = max(1, _HIDDEN_VALUES // (_ROWS * typed.hidden_size))
     chunks = []
     with one_thread(), torch.no_grad():
         for first in range(0, trials, size):
@@ -129,11 +131,12 @@ def _sums(network: Network, x: Tensor) -> dict[str, Tensor]:
 
 def _network(cell: Cell, arrays: Arrays) -> tuple[Network, bool]:
     """Build the cell's network with these parameters, and say whether they have an axis of trials."""
+    typed = typed_cell(cell)
     network = Network(
-        MODELS[cell.model],
-        cell.input_size,
-        cell.hidden_size,
-        bounds="regularized" if cell.bounds == "regularized" else "clipped",
+        MODELS[typed.model],
+        typed.input_size,
+        typed.hidden_size,
+        bounds="regularized" if typed.bounds == "regularized" else "clipped",
         generator=torch.Generator(),  # its initial weights aren't used, and must not use up torch's own random numbers
     )
     wanted = {name: tuple(parameter.shape) for name, parameter in _parameters(network)}

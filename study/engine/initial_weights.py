@@ -13,6 +13,7 @@ from torch import Tensor
 
 from study.records import Trial
 from tasks import MODELS
+from tasks.arithmetic_cell import typed_cell
 from tasks.stream import Purpose, uniforms
 from units import UNITS, Unit
 from units.initialize import Sizes
@@ -40,7 +41,7 @@ def initial_state(trials: Sequence[Trial]) -> dict[str, npt.NDArray[np.float32]]
         >>> {name: array.shape for name, array in state.items() if "weight/" in name}
         {'part/weight/first.weight': (1, 3, 4), 'part/weight/second.weight': (1, 1, 3)}
     """
-    cell = trials[0].cell
+    cell = typed_cell(trials[0].cell)
     model = MODELS[cell.model]
     weights: dict[str, Tensor] = {}
     for layer, unit, sizes in (
@@ -67,7 +68,7 @@ def _layer(unit: type[Unit], sizes: Sizes, trials: Sequence[Trial], counter: int
         return torch.from_numpy(numbers).reshape(-1, *shape)
 
     def initial(place: int) -> dict[str, Tensor]:
-        variance = trials[place].cell.init_variance
+        variance = typed_cell(trials[place].cell).init_variance
         return unit.initial(*sizes, lambda index, shape: draw(index, shape)[place], init_variance=variance)
 
     values = [initial(place) for place in range(len(trials))]

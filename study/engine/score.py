@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from study.records import Cell, Curve, Outcome, Result, Trial
+from study.records import Curve, Outcome, Result, Trial
+from tasks.arithmetic_cell import ArithmeticCell
 
 _METRICS = ("validation_mse", "test_mse", "sparsity_error")
 _NONE = -1
@@ -27,7 +28,7 @@ class Scores:
         thresholds: success threshold of each trial, float64 [trials].
     """
 
-    def __init__(self, cell: Cell, thresholds: npt.NDArray[np.float64]) -> None:
+    def __init__(self, cell: ArithmeticCell, thresholds: npt.NDArray[np.float64]) -> None:
         self._cell = cell
         self._thresholds = thresholds
         self._window_start = max(0, cell.evaluations - cell.best_step_window)

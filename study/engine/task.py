@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from study.records import Cell
 from tasks import TASKS, ArithmeticTask
+from tasks.arithmetic_cell import ArithmeticCell
 from tasks.stream import Purpose, uniforms
 
 
-def task_of(cell: Cell) -> ArithmeticTask:
+def task_of(cell: ArithmeticCell) -> ArithmeticTask:
     """Build the task of the cell's trials."""
     return TASKS[cell.task](
         operation=cell.operation,
@@ -29,7 +29,7 @@ def masks_of(task: ArithmeticTask, seeds: npt.NDArray[np.uint64]) -> npt.NDArray
     return np.stack([task.masks(task.offset(float(place))) for place in places])
 
 
-def threshold_of(cell: Cell) -> float:
+def threshold_of(cell: ArithmeticCell) -> float:
     """Compute the test MSE that a trial of the cell must undercut."""
     if cell.success_threshold is not None:
         return cell.success_threshold

@@ -15,6 +15,7 @@ from study.engine.initial_weights import PREFIX
 from study.engine.score import Scores
 from study.engine.task import threshold_of
 from study.records import Checkpoint, Curve, Pack, Progress, Result, Weights
+from tasks.arithmetic_cell import typed_cell
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 PendingEvaluation = Callable[[], dict[str, npt.NDArray[np.float32]]]
@@ -41,8 +42,8 @@ class SlicedTraining(Training):
         self._engine = engine
         self._pack = pack
         self._device = device
-        self._cell = pack.trials[0].cell
-        thresholds = {cell: threshold_of(cell) for cell in {trial.cell for trial in pack.trials}}
+        self._cell = typed_cell(pack.trials[0].cell)
+        thresholds = {cell: threshold_of(typed_cell(cell)) for cell in {trial.cell for trial in pack.trials}}
         self._scores = Scores(self._cell, np.array([thresholds[trial.cell] for trial in pack.trials]))
         self._iteration = 0
         self._training_s = 0.0

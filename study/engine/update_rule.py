@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from study.records import Cell
 from tasks import MODELS
+from tasks.arithmetic_cell import ArithmeticCell
 from units.regularize import LIMITS
 from units.traits import TRAITS
 
@@ -56,7 +56,7 @@ class UpdateRule(NamedTuple):
     of_nau: Any
 
 
-def new_update_rule(cells: Sequence[Cell], shapes: Mapping[str, Sequence[int]]) -> UpdateRule:
+def new_update_rule(cells: Sequence[ArithmeticCell], shapes: Mapping[str, Sequence[int]]) -> UpdateRule:
     """Collect how the parameters of some trials move.
 
     Args:
@@ -64,8 +64,8 @@ def new_update_rule(cells: Sequence[Cell], shapes: Mapping[str, Sequence[int]]) 
         shapes: of one trial's parameters, under their names ``first.PARAMETER`` and ``second.PARAMETER``.
 
     Example:
-        >>> from study.spec.cells import canonical_cell
-        >>> cell = canonical_cell("simple", "NMU", {"sparsity_start": 10, "sparsity_end": 30})
+        >>> from tasks.arithmetic_cell import canonical_cell
+        >>> cell = canonical("simple", "NMU", {"sparsity_start": 10, "sparsity_end": 30})
         >>> rule = new_update_rule([cell], {"first.weight": (2, 4), "second.weight": (1, 2)})
         >>> rule.ends.tolist(), rule.share.tolist(), rule.low.tolist(), rule.of_nau.tolist()
         ([8, 10], [0.125, 0.5], [-1.0, 0.0], [True, False])

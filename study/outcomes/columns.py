@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from study.arrow import RESULT_SCHEMA
-from study.records import CELL_FIELDS
+from study.arrow import CELL_COLUMNS, RESULT_SCHEMA
 
 OUTCOME_SCHEMA = pa.schema(
     [
@@ -37,7 +36,7 @@ ALIASES: Mapping[str, Sequence[str]] = {
 NUMBERS = ("solved_at_iteration", "sparsity_error", "training_s", "trained_iterations")
 
 MEASURED = {
-    *(name for name in RESULT_SCHEMA.names if name not in (*CELL_FIELDS, "seed")),
+    *(name for name in RESULT_SCHEMA.names if name not in (*CELL_COLUMNS, "seed")),
     *("best_evaluation", "evaluations", "interpolation_mse", "extrapolation_mse", "interpolation_solved_at"),
 }
 """Columns that describe a trial's result; they distinguish groups only if the user says so."""

@@ -6,27 +6,11 @@ import heapq
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields
 
 from study.records import Cell, Pack, Trial
+from tasks.arithmetic_cell import typed_cell
 
 ShapeKey = tuple[object, ...]
-
-
-_MAY_DIFFER = {
-    "sparsity_strength",
-    "sparsity_start",
-    "sparsity_end",
-    "learning_rate",
-    "init_variance",
-    "interpolation_range",
-    "extrapolation_range",
-    "success_epsilon",
-    "success_threshold",
-}
-
-
-_WHEN_OFF = {"sparsity_shape": "linear", "sparsity_scaling": "linear"}
 
 
 # The Python step of an iteration costs a pack this much, however many trials share it.
@@ -45,33 +29,14 @@ MOST_CONCURRENT = 32
 
 
 def shape_key(cell: Cell) -> ShapeKey:
-    """Return what must be equal among the trials of a pack.
-
-    A cell whose sparsity regulariser is off counts as one with the default shape and scaling.
-    """
-    off = not cell.sparsity_strength
-    return tuple(
-        _WHEN_OFF[f.name] if off and f.name in _WHEN_OFF else getattr(cell, f.name)
-        for f in fields(cell)
-        if f.name not in _MAY_DIFFER
-    )
-
-
-def cost(cell: Cell) -> float:
-    """Estimate the microseconds that one trial adds to an iteration of its pack, on one core.
-
-    The rows are those of the batch and those of the evaluations, which are forward passes only and are spread over the
-    iterations between them. The cost of a row is that of its inputs, drawn once and multiplied by each hidden unit,
-    and that of the hidden units.
-    """
-    rows = cell.batch_size + 2 * cell.evaluation_rows / cell.evaluate_every / 3
-    return rows * (cell.input_size * (1e-3 + 1.5e-3 * cell.hidden_size) + 0.02 * cell.hidden_size + 0.02)
+    """Return what must be equal among the trials of a pack."""
+    return typed_cell(cell).shape
 
 
 def pack_cost(trials: Sequence[Trial]) -> float:
     """Estimate the microseconds that a pack takes on one core."""
     cell = trials[0].cell
-    return (cell.iterations + 1) * (_STEP_US + len(trials) * cost(cell))
+    return (cell.iterations + 1) * (_STEP_US + len(trials) * typed_cell(cell).cost_us)
 
 
 AtOnce = Callable[[Cell], int | None]
@@ -139,8 +104,7 @@ def _form_again(pending: dict[str, Trial], checkpointed: Sequence[Sequence[str]]
 
 def _fewest(group: Sequence[Trial], size: int | None) -> int:
     """Count the packs of a group if each is as large as is useful."""
-    cell = group[0].cell
-    numbers = cell.batch_size * (cell.input_size + 4 * cell.hidden_size)
+    numbers = typed_cell(group[0].cell).activations
     cap = size or min(max(_PACK_NUMBERS // numbers, _SMALLEST_CAP), _LARGEST_CAP)
     return -(-len(group) // cap)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from study.errors import InputError
-from study.records import CELL_FIELDS, Cell
+from study.records import Cell, names_of
 
 Pair = tuple[Cell, Cell]
 
@@ -26,7 +26,7 @@ def pairs(cells: Sequence[Cell], model: str) -> list[Pair]:
         >>> from study.plan.plan import cells
         >>> from study.spec import load_spec
         >>> compared = pairs(cells(load_spec("demo")), "NAC-mul")
-        >>> len(compared), {(a.model, b.model, a.hidden_size == b.hidden_size) for a, b in compared}
+        >>> len(compared), {(a.model, b.model, a.value('hidden_size') == b.value('hidden_size')) for a, b in compared}
         (15, {('NMU', 'NAC-mul', True)})
     """
     swept = _swept(cells)
@@ -36,7 +36,7 @@ def pairs(cells: Sequence[Cell], model: str) -> list[Pair]:
         if cell.model != model:
             counterparts = [(cell, second) for second in seconds if _alike(cell, second, swept)]
             if not counterparts:
-                values = ", ".join(f"{name} {getattr(cell, name)}" for name in swept if name != "model")
+                values = ", ".join(f"{name} {cell.value(name)}" for name in swept if name != "model")
                 raise InputError(
                     f"different_from: {cell.model} with {values} has no counterpart among the cells of {model}: "
                     "put what both are to be tried at where it holds for all models"
@@ -50,11 +50,11 @@ def _swept(cells: Sequence[Cell]) -> list[str]:
     models = dict.fromkeys(cell.model for cell in cells)
     return [
         name
-        for name in CELL_FIELDS
-        if any(len({getattr(c, name) for c in cells if c.model == model}) > 1 for model in models)
+        for name in names_of(cells)
+        if any(len({c.value(name) for c in cells if c.model == model}) > 1 for model in models)
     ]
 
 
 def _alike(one: Cell, other: Cell, names: Sequence[str]) -> bool:
-    values = [(getattr(one, name), getattr(other, name)) for name in names]
+    values = [(one.value(name), other.value(name)) for name in names]
     return all(a == b or a is None or b is None for a, b in values)

@@ -17,9 +17,9 @@ from study.analysis.published import SOURCE
 from study.analysis.rows import ResultRows
 from study.analysis.search import SearchFindings
 from study.analysis.summary import Summary
-from study.arrow import RESULT_SCHEMA
+from study.arrow import CELL_COLUMNS, RESULT_SCHEMA
 from study.outcomes.text_cells import as_text
-from study.records import CELL_FIELDS, Interval, Labels, Outcome, format_range
+from study.records import Interval, Labels, Outcome, format_range
 from study.report import table
 from study.report.content import DataRows, Report
 from study.report.search.names import confirmed, objectives_note
@@ -62,7 +62,7 @@ STATISTICS_COLUMNS: Mapping[str, str] = {
     "stopped_early": "trials that were ended by stop: when_decided",
     "ended_early": "trials that ended unsolved before time_to_success_until, and are censored at their end",
 }
-"""The columns of cells.csv after cell_id, the labels (label_...) and every field of `study.records.Cell`."""
+"""The columns of cells.csv after cell_id, the labels (label_...) and `study.arrow.CELL_COLUMNS`."""
 
 AS_PUBLISHED_COLUMNS: Mapping[str, str] = {
     "as_published_solved_at_mean": "the published estimate of the mean of solved-at",
@@ -91,7 +91,7 @@ def cells_rows(summaries: Sequence[CellSummary], labels: Labels) -> DataRows:
     types = [
         ("cell_id", pa.string()),
         *((f"label_{axis}", pa.string()) for axis in axes),
-        *((name, RESULT_SCHEMA.field(name).type) for name in CELL_FIELDS),
+        *((name, RESULT_SCHEMA.field(name).type) for name in CELL_COLUMNS),
         *_statistics_types(STATISTICS_COLUMNS),
     ]
     return DataRows(pa.schema(types), [_cell_row(summary, labels) for summary in summaries])
@@ -185,7 +185,7 @@ def _search_parts(search: SearchFindings, rows: ResultRows) -> list[str]:
 def _cell_row(s: CellSummary, labels: Labels) -> dict[str, Any]:
     row: dict[str, Any] = {"cell_id": s.cell_id}
     row |= {f"label_{axis}": label for axis, label in labels.get(s.cell_id, {}).items()}
-    row |= {name: getattr(s.cell, name) for name in CELL_FIELDS}
+    row |= {name: s.cell.value(name) for name in CELL_COLUMNS}
     row |= {name: format_range(row[name]) for name in ("interpolation_range", "extrapolation_range")}
     return row | _statistics_row(s)
 

@@ -117,7 +117,7 @@ def _tables(report: Report) -> dict[str, TextTable | None]:
 
 def _stop_note(summaries: Sequence[Summary]) -> list[str]:
     early = sum(s.stopped_early for s in summaries)
-    if not early and all(s.cell.stop == "never" for s in summaries if isinstance(s, CellSummary)):
+    if not early and all(s.cell.value("stop") == "never" for s in summaries if isinstance(s, CellSummary)):
         return []
     return [
         f"stop: when_decided was on: {count_of(early, 'trial')} ended once the outcome could no longer change. "

@@ -17,7 +17,7 @@ from study import tracking, words
 from study.analysis.aggregate import CellSummary
 from study.console import Console
 from study.errors import StudyError
-from study.records import CELL_FIELDS
+from study.records import names_of
 from study.report import (
     USUAL,
     PageLinks,
@@ -191,8 +191,8 @@ def report(
 def _protocol(summaries: Sequence[CellSummary]) -> dict[str, str]:
     """Return each hyperparameter that applies, with the values that it has."""
     protocol: dict[str, str] = {}
-    for key in CELL_FIELDS:
-        values = dict.fromkeys(getattr(s.cell, key) for s in summaries)
+    for key in names_of(s.cell for s in summaries):
+        values = dict.fromkeys(s.cell.value(key) for s in summaries)
         if set(values) != {None}:
             protocol[words.title(key)] = ", ".join(words.show_value(key, value) for value in values)
     return protocol

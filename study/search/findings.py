@@ -58,7 +58,7 @@ def winners_file(spec: Spec, winner: Candidate) -> str:
     space, seeds = Space(spec), planned_seeds(spec)
     cell = space.cell(winner.params)
     values = space.fixed[cell.model] | space.by_hyperparameter(winner.params)
-    applying = {key: _plain(value) for key, value in values.items() if getattr(cell, key) is not None}
+    applying = {key: _plain(value) for key, value in values.items() if cell.value(key) is not None}
     # A model's own settings take precedence over the file's tables, and each setting is written once.
     own_tables = {
         table: {key: applying.pop(prefix + key) for key in getattr(spec, table).explicit if prefix + key in applying}

@@ -7,13 +7,12 @@ from itertools import islice
 from typing import Any
 
 from study.errors import Problem
-from study.records import Cell
-from study.spec import cells
 from study.spec.document import Document, Path
 from study.spec.grid import GridValues, Level, model_level, places, points, setting_tables
 from study.spec.search_checks import search_mistakes
 from study.spec.tables import Spec
-from tasks import MODELS, TASKS
+from tasks import MODELS, TASKS, arithmetic_cell
+from tasks.arithmetic_cell import ArithmeticCell
 
 _MOST_COMBINATIONS = 20_000
 _BOUNDS = ("bounds", "out_of_bounds_strength", "out_of_bounds_shape")
@@ -143,13 +142,13 @@ def impossible(task: str, model: str, values: Values) -> str | None:
 def _task_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]:
     """Make the task and compute its threshold; the task's own errors say what is wrong."""
     try:
-        task_ = TASKS[task](**{name: value for name, value in values.items() if name in cells.TASK_NAMES})
-        epsilon = cells.success(values)["success_epsilon"]
+        task_ = TASKS[task](**{name: value for name, value in values.items() if name in arithmetic_cell.TASK_NAMES})
+        epsilon = arithmetic_cell.success(values)["success_epsilon"]
         if epsilon is not None:
             task_.threshold(epsilon)
     except ValueError as error:
         message = str(error)
-        names = [name for name in cells.TASK_NAMES if name in message]
+        names = [name for name in arithmetic_cell.TASK_NAMES if name in message]
         yield (*sorted(names, key=message.index), "success_epsilon"), message
 
 
@@ -166,7 +165,7 @@ def _variance_mistakes(task: str, model: str, values: Values) -> Iterator[Mistak
 
 
 def _schedule_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]:
-    regulariser = cells.sparsity(model, values)
+    regulariser = arithmetic_cell.sparsity(model, values)
     start, end = regulariser.get("sparsity_start"), regulariser.get("sparsity_end")
     if start is None or end is None or end > start:
         return
@@ -179,7 +178,7 @@ def _schedule_mistakes(task: str, model: str, values: Values) -> Iterator[Mistak
 
 
 def _protocol_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]:
-    cell = cells.canonical_cell(task, model, {n: v for n, v in values.items() if n in _PROTOCOL})
+    cell = arithmetic_cell.canonical(task, model, {n: v for n, v in values.items() if n in _PROTOCOL})
     if cell.iterations < cell.evaluate_every:
         yield (
             ("evaluate_every", "iterations"),
@@ -196,11 +195,11 @@ def _success_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake
         )
 
 
-def trial_bytes(cell: Cell) -> int:
+def trial_bytes(cell: ArithmeticCell) -> int:
     """Return an upper estimate of one trial's memory: weights, a batch, evaluation rows, masks and its curve.
 
     Example:
-        >>> trial_bytes(cells.canonical_cell("arithmetic", "NMU", {})) / 2**20
+        >>> trial_bytes(arithmetic_cell.canonical("arithmetic", "NMU", {})) / 2**20
         8.171...
     """
     weights = 12 * cell.hidden_size * (cell.input_size + 1)
@@ -211,7 +210,7 @@ def trial_bytes(cell: Cell) -> int:
 
 def _memory_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]:
     try:
-        cell = cells.canonical_cell(task, model, {name: values[name] for name in _OF_MEMORY if name in values})
+        cell = arithmetic_cell.canonical(task, model, {name: values[name] for name in _OF_MEMORY if name in values})
     except ValueError:  # `_task_mistakes` reports it
         return
     needed = trial_bytes(cell)
@@ -231,7 +230,7 @@ _OF_MEMORY = (*_SIZES, "subsets", *_PROTOCOL)
 _NUMBER_BYTES = 4
 _MOST_TRIAL_BYTES = 16 * 2**30
 _CHECKS: tuple[tuple[tuple[str, ...], Callable[[str, str, Values], Iterator[Mistake]]], ...] = (
-    ((*cells.TASK_NAMES, "success_epsilon", "success_threshold"), _task_mistakes),
+    ((*arithmetic_cell.TASK_NAMES, "success_epsilon", "success_threshold"), _task_mistakes),
     (("init_variance",), _variance_mistakes),
     (_SPARSITY, _schedule_mistakes),
     (_PROTOCOL, _protocol_mistakes),

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from study.arrow import CURVE_SCHEMA, RESULT_SCHEMA, result_row
-from study.records import CELL_FIELDS, Curve, Outcome, Result
+from study.arrow import CELL_COLUMNS, CURVE_SCHEMA, RESULT_SCHEMA, result_row
+from study.records import Curve, Outcome, Result
 
 CURVE_POINTS = 50
 """Points of a learning curve in MLflow; writing takes about 0.1 ms a point. The store has the whole curve."""
@@ -28,7 +28,7 @@ CELL_ID = "study.cell_id"
 KIND = "study.kind"
 PACK = "study.pack"
 
-_PARAMETERS = ("seed", *CELL_FIELDS)
+_PARAMETERS = ("seed", *CELL_COLUMNS)
 _TAGS = {
     "trial_id": TRIAL_ID,
     "cell_id": CELL_ID,
@@ -90,7 +90,7 @@ def trial_run(result: Result, curve: Curve | None) -> TrialRun:
     metrics = {name: float(row[name]) for name in _METRICS if row[name] is not None}
     return TrialRun(
         trial_id=result.trial.id,
-        name=f"{cell.model} h{cell.hidden_size} seed {result.trial.seed}",
+        name=f"{cell.model} h{row['hidden_size']} seed {result.trial.seed}",
         params={name: _text(row[name]) for name in _PARAMETERS if row[name] is not None},
         metrics=metrics | {"solved": float(result.outcome is Outcome.SOLVED)},
         tags=tags,

@@ -14,7 +14,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 from study.engine import ENGINES, Engine
@@ -110,7 +110,9 @@ def preparing(engines: Sequence[tuple[Engine, Cell]]) -> Iterator[subprocess.Pop
     try:
         assert process.stdin is not None
         with suppress(BrokenPipeError), process.stdin as to:
-            to.write(json.dumps([(engine.name, asdict(cell)) for engine, cell in engines]).encode())
+            to.write(
+                json.dumps([(engine.name, cell.task, cell.model, cell.values) for engine, cell in engines]).encode()
+            )
         yield process
     finally:
         process.kill()
@@ -119,10 +121,10 @@ def preparing(engines: Sequence[tuple[Engine, Cell]]) -> Iterator[subprocess.Pop
 
 def main() -> None:
     """Prepare the engines named on standard input."""
-    for name, content in json.load(sys.stdin.buffer):
+    for name, task, model, values in json.load(sys.stdin.buffer):
         # JSON has no tuples.
-        ranges = {key: tuple(map(tuple, content[key])) for key in ("interpolation_range", "extrapolation_range")}
-        prepare(ENGINES[name], Cell(**content | ranges))
+        hashable = {key: tuple(map(tuple, v)) if isinstance(v, list) else v for key, v in values.items()}
+        prepare(ENGINES[name], Cell(task, model, hashable))
 
 
 if __name__ == "__main__":

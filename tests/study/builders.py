@@ -22,12 +22,12 @@ from tasks import MODELS
 
 def published_cell(model: str = "NMU", **changes: Any) -> Cell:
     """Build the published simple-task cell of a model for multiplication, with some fields changed."""
-    return replace(canonical_cell("simple", model, {"operation": "mul"}), **changes)
+    return canonical_cell("simple", model, {"operation": "mul"}).replace(**changes)
 
 
 def arithmetic_cell(model: str = "NMU", **changes: Any) -> Cell:
     """Build the published arithmetic-task cell of a model for multiplication, with some fields changed."""
-    return replace(canonical_cell("arithmetic", model, {"operation": "mul"}), **changes)
+    return canonical_cell("arithmetic", model, {"operation": "mul"}).replace(**changes)
 
 
 def small_cell(model: str = "NMU", **changes: Any) -> Cell:

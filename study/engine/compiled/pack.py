@@ -18,6 +18,7 @@ from study.engine.task import masks_of, task_of
 from study.engine.update_rule import new_update_rule
 from study.records import Trial
 from tasks import MODELS, OPERATIONS
+from tasks.arithmetic_cell import typed_cell
 from tasks.stream import Purpose
 from units.regularize import LIMITS
 from units.traits import TRAITS
@@ -34,7 +35,7 @@ class PackArrays:
     """
 
     def __init__(self, trials: Sequence[Trial], state: Arrays | None = None) -> None:
-        self._cells = [trial.cell for trial in trials]
+        self._cells = [typed_cell(trial.cell) for trial in trials]
         cell = self._cell = self._cells[0]
         self._seeds = np.array([trial.seed for trial in trials], np.uint64)
         initial, weight = initial_state(trials), PREFIX + "weight/"

@@ -12,7 +12,8 @@ import numpy.typing as npt
 from study.engine.compiled.pack import Arrays, PackArrays
 from study.engine.cpu import loop
 from study.engine.evaluation_rows import draw_rows
-from study.records import Cell, Range, Trial
+from study.records import Range, Trial
+from tasks.arithmetic_cell import ArithmeticCell
 from tasks.stream import Purpose
 from tasks.stream_simd import LANES, padded
 
@@ -22,7 +23,7 @@ _CHUNK_BYTES = 128 * 1024
 _MOST_CHUNK_ROWS = 1024
 
 
-def block_rows(cell: Cell, most_bytes: int, rows: int) -> int:
+def block_rows(cell: ArithmeticCell, most_bytes: int, rows: int) -> int:
     """Choose how many rows to process at a time: equal blocks, each of whole vectors.
 
     It depends on the cell's shape alone, for the order of sums depends on it.

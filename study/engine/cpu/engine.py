@@ -22,6 +22,7 @@ from study.engine.training import Arrays, PendingEvaluation, SlicedTraining
 from study.errors import DeviceError
 from study.records import Cell, Checkpoint, Pack
 from tasks import ArithmeticTask
+from tasks.arithmetic_cell import typed_cell
 from tasks.compile import is_on_disk
 
 _Result = TypeVar("_Result")
@@ -54,9 +55,10 @@ class FusedEngine(Engine):
 
     def memory_mb(self, pack: Pack) -> float:
         """Estimate from what `CpuArrays` holds: parameters three times over, evaluation rows of each range."""
-        cell, trials = pack.trials[0].cell, len(pack.trials)
+        cell, trials = typed_cell(pack.trials[0].cell), len(pack.trials)
         parameters = 5 * cell.hidden_size * (cell.input_size + 1)
-        ranges = {r for t in pack.trials for r in (t.cell.interpolation_range, t.cell.extrapolation_range)}
+        cells = {typed_cell(trial.cell) for trial in pack.trials}
+        ranges = {r for c in cells for r in (c.interpolation_range, c.extrapolation_range)}
         shared = max(2, len(ranges)) * cell.evaluation_rows * (cell.input_size + 4)
         return 4 * (trials * 3 * parameters + shared) / 2**20
 

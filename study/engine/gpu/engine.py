@@ -24,6 +24,7 @@ from study.engine.training import Arrays, PendingEvaluation, SlicedTraining
 from study.errors import DeviceError
 from study.records import Cell, Checkpoint, Pack, Trial
 from tasks import MODELS, ArithmeticTask
+from tasks.arithmetic_cell import ArithmeticCell, typed_cell
 
 # Seconds of one launch: it can't be interrupted.
 _LAUNCH_S = 0.2
@@ -51,15 +52,14 @@ class GpuEngine(Engine):
         reason = super().refuses(cell) or no_gradient(cell.model)
         if reason is None and not self._emulated and not _installed():
             reason = "its packages aren't installed: pip install '.[gpu]'"
-        return reason or refusal(_shape(cell))
+        return reason or refusal(_shape(typed_cell(cell)))
 
     def memory_mb(self, pack: Pack) -> float:
         """Estimate from what `GpuArrays` holds: parameters three times over, evaluation rows of each range."""
-        cell, trials = pack.trials[0].cell, len(pack.trials)
+        cell, trials = typed_cell(pack.trials[0].cell), len(pack.trials)
         layout = _layout(cell)
-        sets = {
-            (p, r) for t in pack.trials for p, r in enumerate((t.cell.interpolation_range, t.cell.extrapolation_range))
-        }
+        cells = {typed_cell(trial.cell) for trial in pack.trials}
+        sets = {(p, r) for c in cells for p, r in enumerate((c.interpolation_range, c.extrapolation_range))}
         evaluated = len(sets) * cell.evaluation_rows * layout.features * (1 + layout.logs)
         return 4 * (trials * (3 * layout.parameters + 64) + evaluated) / 2**20
 
@@ -69,7 +69,7 @@ class GpuEngine(Engine):
             return None
         from study.engine.gpu.device import blocks_at_once
 
-        return blocks_at_once(_layout(cell))
+        return blocks_at_once(_layout(typed_cell(cell)))
 
     def is_compiled(self, cell: Cell) -> bool | None:
         """Return None: kernels are of a shape, and so it isn't known. Without a device there is nothing to compile."""
@@ -113,13 +113,13 @@ def _installed() -> bool:
         return False
 
 
-def _shape(cell: Cell) -> Shape:
+def _shape(cell: ArithmeticCell) -> Shape:
     """Make the shape of a cell, but for how its parameters move, which takes no memory."""
     units = (CODES[MODELS[cell.model].first], CODES[MODELS[cell.model].second])
     return Shape(cell.input_size, cell.hidden_size, cell.batch_size, cell.subsets, *units, ())
 
 
-def _layout(cell: Cell) -> Layout:
+def _layout(cell: ArithmeticCell) -> Layout:
     return new_layout(_shape(cell))
 
 

@@ -22,6 +22,7 @@ from study.engine.torch.step import compiled_step
 from study.engine.torch.tensors import TorchTensors
 from study.engine.training import Arrays, PendingEvaluation, SlicedTraining
 from study.records import Cell, Checkpoint, Pack, Progress, Trial
+from tasks.arithmetic_cell import typed_cell
 from tasks.compile import is_on_disk
 from units.kernels import one_thread
 
@@ -39,7 +40,7 @@ class TorchEngine(Engine):
 
     def memory_mb(self, pack: Pack) -> float:
         """Estimate from what `TorchTensors` holds: activations three times over, targets, weights four times over."""
-        cell, trials = pack.trials[0].cell, len(pack.trials)
+        cell, trials = typed_cell(pack.trials[0].cell), len(pack.trials)
         batch = 3 * cell.batch_size * (cell.input_size + 8 * cell.hidden_size)
         targets = 2 * cell.evaluation_rows
         weights = 4 * 3 * cell.hidden_size * (cell.input_size + 1)

@@ -21,6 +21,7 @@ from study.engine.torch.step import Flat, sparsity_strengths, step_compiled, ste
 from study.engine.update_rule import UpdateRule, new_update_rule
 from study.records import Trial
 from tasks import MODELS
+from tasks.arithmetic_cell import typed_cell
 from tasks.networks import Network
 from tasks.stream import Purpose, inputs
 from tasks.stream_simd import fill_inputs
@@ -48,7 +49,7 @@ class TorchTensors:
         self, trials: Sequence[Trial], device: str, state: Mapping[str, npt.NDArray[Any]] | None = None
     ) -> None:
         self.trials = tuple(trials)
-        self._cells = [trial.cell for trial in trials]
+        self._cells = [typed_cell(trial.cell) for trial in trials]
         self._cell = self._cells[0]
         self._model = MODELS[self._cell.model]
         self._task = task_of(self._cell)

@@ -107,7 +107,8 @@ def _name(rows: ResultRows, row: int) -> str:
     summary = rows.summaries[row]
     if not isinstance(summary, CellSummary):
         return rows.name(row)
-    first = [words.symbol(summary.cell.model), f"{words.title('hidden_size')} {summary.cell.hidden_size:,}"]
+    hidden_size = words.show_value("hidden_size", summary.cell.value("hidden_size"))
+    first = [words.symbol(summary.cell.model), f"{words.title('hidden_size')} {hidden_size}"]
     others = [key for key in rows.varying() if key not in ("model", "hidden_size")]
     return ", ".join([*first, *([rows.name(row, others)] if others else [])])
 

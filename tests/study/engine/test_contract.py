@@ -19,6 +19,7 @@ from study.engine.task import task_of
 from study.errors import DeviceError
 from study.records import Cell, Checkpoint, Outcome, Pack, Result, Trial
 from tasks import MODELS, TASKS, ArithmeticTask
+from tasks.arithmetic_cell import typed_cell
 from tasks.networks import Network
 from tasks.stream import Purpose, uniforms
 from tests.study.builders import small_cell, small_pack
@@ -268,7 +269,8 @@ def ended(engine: Engine, *trials: Trial) -> Any:
 
 def errors_of(trial: Trial, arrays: Mapping[str, npt.NDArray[np.float32]]) -> tuple[float, float, float]:
     """Evaluate weights by the units' own modules: validation MSE, test MSE and sparsity error."""
-    cell, task = trial.cell, task_of(trial.cell)
+    cell = typed_cell(trial.cell)
+    task = task_of(cell)
     network = Network(
         MODELS[cell.model], cell.input_size, cell.hidden_size, bounds=cast("Bounds", cell.bounds or "clipped")
     )
@@ -299,7 +301,7 @@ def test_weights_are_those_of_the_end(engine, name):
     changes = {"model": name} if name in MODELS else CELLS[name]
     cell = small_cell(**{"learning_rate": 1e-2, **changes})
     accepted(engine, cell)
-    trials = [Trial(replace(cell, iterations=39), seed) for seed in range(3)]
+    trials = [Trial(cell.replace(iterations=39), seed) for seed in range(3)]
     curves = ended(engine, *(Trial(cell, seed) for seed in range(3)))[1]
     for trial, weights, curve in zip(trials, ended(engine, *trials)[2], curves, strict=True):
         assert (weights.trial_id, weights.iteration) == (trial.id, curve.iteration[-1])
@@ -342,7 +344,7 @@ def test_weights_of_a_stopped_trial_are_those_it_was_stopped_with(engine):
     assert [result.stopped_early for result in results] == [False, True, True, False, True]
     for place, (trial, result, one) in enumerate(zip(pack, results, weights, strict=True)):
         assert one.iteration == result.iterations + (not result.stopped_early)
-        whole = replace(trial.cell, stop="never", iterations=one.iteration - 1)
+        whole = trial.cell.replace(stop="never", iterations=one.iteration - 1)
         (expected,) = ended(engine, Trial(whole, trial.seed))[2]
         for name, array in one.arrays.items():
             np.testing.assert_array_equal(array, expected.arrays[name])

@@ -14,6 +14,7 @@ from study.engine import ENGINES, effective_weights, mean_gates, stacked
 from study.engine.gates import Arrays
 from study.records import Cell, Pack, Trial, Weights
 from tasks import MODELS
+from tasks.arithmetic_cell import typed_cell
 from tasks.networks import Network
 from tasks.stream import EVALUATION_SEED, Purpose
 from tasks.stream_simd import fill_inputs
@@ -26,7 +27,8 @@ GATED = ("NALU", "NALU-separate", "gated-NAU-NMU")
 def drawn(cell: Cell, seed: int) -> dict[str, Array]:
     """Draw a trial's parameters, some of them out of bounds."""
     rng = np.random.default_rng(seed)
-    layers = Network(MODELS[cell.model], cell.input_size, cell.hidden_size).layers
+    typed = typed_cell(cell)
+    layers = Network(MODELS[cell.model], typed.input_size, typed.hidden_size).layers
     return {
         f"layer_{number}.{name}": rng.normal(0, 0.8, tuple(parameter.shape)).astype(np.float32)
         for number, layer in enumerate(layers, start=1)
@@ -60,8 +62,9 @@ PATHS: dict[str, Callable[[dict[str, Array], Array], tuple[Array, Array]]] = {
 
 def by_definition(cell: Cell, arrays: Arrays) -> dict[str, Array]:
     """Compute mean gates in float64, row by row."""
-    low, width = (cell.interpolation_range[0][0], cell.interpolation_range[0][1] - cell.interpolation_range[0][0])
-    rows = np.empty((1, cell.input_size, cell.evaluation_rows), np.float32)
+    typed = typed_cell(cell)
+    low, width = (typed.interpolation_range[0][0], typed.interpolation_range[0][1] - typed.interpolation_range[0][0])
+    rows = np.empty((1, typed.input_size, typed.evaluation_rows), np.float32)
     seed, interval = np.array([EVALUATION_SEED], np.uint64), np.full((1, 2), low, np.float32)
     fill_inputs(rows, seed, interval, np.array([width], np.float32), 0, Purpose.VALIDATION)
     x, found = rows[0].T.astype(np.float64), {}

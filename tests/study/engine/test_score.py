@@ -7,6 +7,7 @@ import pytest
 
 from study.engine.score import Scores
 from study.records import Outcome, Trial
+from tasks.arithmetic_cell import typed_cell
 from tests.study.builders import small_cell
 
 NAN, INF = float("nan"), float("inf")
@@ -14,13 +15,13 @@ NAN, INF = float("nan"), float("inf")
 
 def scored(cell, *evaluations, threshold=1.0, nan_at=None):
     """Score one trial through (validation, test) evaluations; from evaluation `nan_at` on, a weight is NaN."""
-    scores = Scores(cell, np.array([threshold]))
+    scores = Scores(typed_cell(cell), np.array([threshold]))
     for index, (validation, test) in enumerate(evaluations):
         if not scores.active.any():
             break
         numbers = {"validation_mse": validation, "test_mse": test, "sparsity_error": index / 10}
         scores.record(**{name: np.array([value], np.float32) for name, value in numbers.items()})
-        if cell.stop == "when_decided":
+        if cell.value("stop") == "when_decided":
             scores.end_decided(np.array([nan_at is not None and index >= nan_at]))
     trial = Trial(cell, 0)
     (result,), (curve,) = (scores.results([trial], training_s=2.0, engine="e", device="cpu"), scores.curves([trial]))
@@ -82,7 +83,7 @@ def test_stopping_changes_no_outcome(evaluations, nan_at, stops_at):
 def test_state_survives():
     """Scores restored from a copied state go on as the original does."""
     rng = np.random.default_rng(0)
-    cell = small_cell(iterations=2000)
+    cell = typed_cell(small_cell(iterations=2000))
     whole, half = (Scores(cell, np.full(7, 0.5)) for _ in range(2))
     evaluations = [
         {name: rng.random(7).astype(np.float32) for name in ("validation_mse", "test_mse", "sparsity_error")}

@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 
 from study import reference
 from study.analysis.aggregate import aggregate, aggregate_by
-from study.arrow import RESULT_SCHEMA, results_table
+from study.arrow import CELL_COLUMNS, RESULT_SCHEMA, results_table
 from study.errors import InputError
 from study.outcomes import OUTCOME_SCHEMA, Outcomes, gather, read_source
 from study.outcomes.columns import MEASURED, from_mlflow
-from study.records import CELL_FIELDS, Outcome, Result, Trial
+from study.records import Outcome, Result, Trial
 from study.report.content import DataRows
 from study.report.files import to_csv
 from tests.study.builders import published_cell
@@ -287,7 +287,7 @@ def test_what_is_no_such_file_is_told(tmp_path):
 
 def test_results_of_trials_are_no_hyperparameters():
     """Every column of a study's results either describes its cell or is measured."""
-    assert set(RESULT_SCHEMA.names) == {*CELL_FIELDS, "seed", *(MEASURED & set(RESULT_SCHEMA.names))}
+    assert set(RESULT_SCHEMA.names) == {*CELL_COLUMNS, "seed", *(MEASURED & set(RESULT_SCHEMA.names))}
 
 
 def test_groups_are_in_order(tmp_path):

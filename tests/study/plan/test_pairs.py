@@ -28,7 +28,10 @@ def test_a_schedule_of_one_model_meets_the_same_cell_of_the_other() -> None:
         ),
         "NAC-mul",
     )
-    assert [(a.model, a.hidden_size, a.sparsity_strength, b.model, b.hidden_size) for a, b in found] == [
+    assert [
+        (a.model, a.value("hidden_size"), a.value("sparsity_strength"), b.model, b.value("hidden_size"))
+        for a, b in found
+    ] == [
         ("NMU", 2, 0.0, "NAC-mul", 2),
         ("NMU", 2, 1.0, "NAC-mul", 2),
         ("NMU", 3, 0.0, "NAC-mul", 3),
@@ -39,7 +42,7 @@ def test_a_schedule_of_one_model_meets_the_same_cell_of_the_other() -> None:
 def test_what_is_set_for_one_model_and_not_swept_tells_no_cells_apart() -> None:
     """A model with a learning rate of its own is compared all the same: that is how it was set up."""
     ((one, other),) = pairs(swept("models: [{name: NMU, fixed: {learning_rate: 0.01}}, NAC-mul]"), "NAC-mul")
-    assert (one.learning_rate, other.learning_rate) == (0.01, 0.001)
+    assert (one.value("learning_rate"), other.value("learning_rate")) == (0.01, 0.001)
 
 
 def test_several_sweeps_of_the_other_model_are_all_compared() -> None:
@@ -48,19 +51,19 @@ def test_several_sweeps_of_the_other_model_are_all_compared() -> None:
         swept("models:\n  - NAC-mul\n  - {name: NMU, zip: {s: [{sparsity_strength: 0}, {sparsity_strength: 1}]}}"),
         "NMU",
     )
-    assert [(a.model, b.sparsity_strength) for a, b in found] == [("NAC-mul", 0.0), ("NAC-mul", 1.0)]
+    assert [(a.model, b.value("sparsity_strength")) for a, b in found] == [("NAC-mul", 0.0), ("NAC-mul", 1.0)]
 
 
 @given(st.permutations(["NMU", "NAC-mul", "NALU", "NAC-add"]), st.sampled_from(["NMU", "NAC-mul"]))
 def test_every_other_cell_has_a_counterpart_whatever_the_order(models: list[str], versus: str) -> None:
     """Models in any order give the same pairs, in which every cell of the others stands once first."""
     found = pairs(swept(f"models: {models}\ngrid: {{hidden_size: [2, 3], learning_rate: [1, 0.1]}}"), versus)
-    assert {(a.model, a.hidden_size, a.learning_rate) for a, _ in found} == {
+    assert {(a.model, a.value("hidden_size"), a.value("learning_rate")) for a, _ in found} == {
         (model, size, rate) for model in models if model != versus for size in (2, 3) for rate in (1.0, 0.1)
     }
     assert len(found) == 12
-    assert all(b.model == versus and b.hidden_size == a.hidden_size for a, b in found)
-    assert all(b.learning_rate == a.learning_rate for a, b in found)
+    assert all(b.model == versus and b.value("hidden_size") == a.value("hidden_size") for a, b in found)
+    assert all(b.value("learning_rate") == a.value("learning_rate") for a, b in found)
 
 
 def test_a_cell_without_a_counterpart_is_told() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -112,7 +111,7 @@ def test_the_order_of_rows_and_other_trials_say_nothing(until, some, order):
     truth = drawn(plan, *some[:1], failing=some[1])
     known = {key: truth[key] for key in asked(extended(plan, table(plan, {})))}
     mine = table(plan, known)
-    foreign = replace(plan.cells[0], learning_rate=0.5)
+    foreign = plan.cells[0].replace(learning_rate=0.5)
     others = [Trial(foreign, 0), Trial(foreign, 1), Trial(plan.cells[0], MOST)]
     rows = [*mine.to_pylist(), *results_table([Result(trial=t, outcome=Outcome.SOLVED) for t in others]).to_pylist()]
     order.shuffle(rows)

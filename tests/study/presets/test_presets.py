@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from study.analysis.comparison import matches
@@ -83,7 +81,7 @@ def test_presets_run(name: str) -> None:
         shapes.setdefault(shape_key(cell), cell)
     brief = {"iterations": 4, "evaluate_every": 2, "evaluation_rows": 20, "batch_size": 8}
     for cell in shapes.values():
-        pack = Pack((Trial(replace(cell, **brief), 0),))
+        pack = Pack((Trial(cell.replace(**brief), 0),))
         training = engine_for("auto", cell, "cpu").start(pack, device="cpu")
         while not training.done:
             training.advance(1.0)

@@ -18,9 +18,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from study.analysis.contrasts import contrasts
+from study.arrow import CELL_COLUMNS
 from study.console import Console
 from study.errors import InputError
-from study.records import CELL_FIELDS
 from study.report import FORMATS, cells, comparisons_table, summaries_table, with_published, write_report
 from study.report.figures.inline import inline
 from study.report.figures.style import INK, Drawn, Tips
@@ -87,7 +87,7 @@ def test_cells_csv_has_every_hyperparameter_and_statistic_in_full(write, demo):
     """A spreadsheet gets ASCII names and numbers that read back exactly."""
     summaries, _ = demo
     rows = list(csv.DictReader(io.StringIO(write()["cells.csv"].read_text())))
-    assert list(rows[0]) == ["cell_id", "label_schedule", *CELL_FIELDS, *STATISTICS_COLUMNS]
+    assert list(rows[0]) == ["cell_id", "label_schedule", *CELL_COLUMNS, *STATISTICS_COLUMNS]
     for row, s in zip(rows, summaries, strict=True):
         assert row["cell_id"] == s.cell_id
         assert row["model"] == s.cell.model

@@ -41,7 +41,7 @@ def spec_of(text: str = SPEC, **search: Any) -> Spec:
 
 def true_rate(trial: Trial) -> float:
     """Return the success rate of a trial's cell: best at a strength of 1."""
-    strength = trial.cell.sparsity_strength or 0.01
+    strength = trial.cell.value("sparsity_strength") or 0.01
     return 0.95 * math.exp(-(math.log10(strength) ** 2))
 
 

@@ -42,7 +42,7 @@ def test_what_is_affordable_costs_no_more_than_there_is(trials, most):
 def test_the_trials_of_a_round_are_its_cost():
     """Comparing costs what was computed in advance, whatever comes of it."""
     search = table()
-    comparison = compare(search, 40, CELLS, lambda cell, n: (cell.learning_rate * n,))
+    comparison = compare(search, 40, CELLS, lambda cell, n: (cell.value("learning_rate") * n,))
     assert sum(comparison.seeds) == cost(search, 40, 12)
     assert sorted(comparison.seeds) == [5] * 8 + [15] * 2 + [40] * 2
     assert comparison.values is not None
@@ -57,7 +57,7 @@ def test_pending_candidates_are_waited_for():
 
 def test_the_best_go_on():
     """Those that go on are the best, and of equals those suggested first."""
-    comparison = compare(table(), 40, CELLS, lambda cell, n: (cell.learning_rate,))
+    comparison = compare(table(), 40, CELLS, lambda cell, n: (cell.value("learning_rate"),))
     assert [i for i, n in enumerate(comparison.seeds) if n > 5] == [8, 9, 10, 11]
     equal = compare(table(), 40, CELLS, lambda cell, n: (0.5,))
     assert [i for i, n in enumerate(equal.seeds) if n > 5] == [0, 1, 2, 3]

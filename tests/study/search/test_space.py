@@ -62,10 +62,10 @@ def test_every_choice_is_a_cell_with_what_was_chosen(space):
         params = space.choose(drawing(rng))
         cell = space.cell(params)
         assert cell.model == params["model"]
-        assert cell.hidden_size == params["hidden_size"]
+        assert cell.value("hidden_size") == params["hidden_size"]
         own = params.get("NAC-mul.learning_rate", params.get("learning_rate"))
-        assert cell.learning_rate == own
-        assert cell.momentum == params.get("momentum")
+        assert cell.value("learning_rate") == own
+        assert cell.value("momentum") == params.get("momentum")
 
 
 def test_a_schedule_depends_on_a_regulariser():

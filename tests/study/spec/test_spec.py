@@ -13,13 +13,14 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from study.arrow import CELL_COLUMNS
 from study.errors import InputError, Problem, SpecError
 from study.plan.plan import cells
 from study.presets import preset_names, preset_text
-from study.records import CELL_FIELDS, Cell
 from study.spec import Spec, check_size, load_spec, parse_spec, schema
 from study.spec.hyperparameters import HYPERPARAMETERS
 from tasks import MODELS
+from tasks.arithmetic_cell import ArithmeticCell, typed_cell
 
 
 def parse(**changed: Any) -> Spec:
@@ -39,8 +40,12 @@ def mistakes(**changed: Any) -> str:
     return str(caught.value)
 
 
-def only_cell(**changed: Any) -> Cell:
-    (cell,) = cells(parse(**changed))
+def typed_cells(spec: Spec) -> list[ArithmeticCell]:
+    return [typed_cell(cell) for cell in cells(spec)]
+
+
+def only_cell(**changed: Any) -> ArithmeticCell:
+    (cell,) = typed_cells(parse(**changed))
     return cell
 
 
@@ -251,7 +256,7 @@ def test_numbers_and_words_mean_what_they_say() -> None:
         "zip: {s: [{label: off, sparsity_strength: 1e1, sparsity_start: 1e5, sparsity_end: 200_000}]}\n",
         source="a.yaml",
     )
-    (cell,) = cells(spec)
+    (cell,) = typed_cells(spec)
     assert (cell.sparsity_strength, cell.sparsity_start, cell.sparsity_end) == (10.0, 100_000, 200_000)
     assert list(spec.first_seeds) == list(range(10))
     assert spec.zip["s"][0].explicit["label"] == "off"
@@ -294,9 +299,9 @@ def test_what_does_not_apply_is_left_out() -> None:
     """A cell holds None where a hyperparameter doesn't apply, whatever was set for all models."""
     schedule = {"sparsity_strength": 5, "sparsity_start": 10, "sparsity_end": 20}
     spec = parse(models=["NMU", "NAC-mul"], fixed=schedule)
-    nmu, nac = cells(spec)
+    nmu, nac = typed_cells(spec)
     assert (nmu.sparsity_strength, nmu.sparsity_start, nmu.bounds) == (5.0, 10, "clipped")
-    assert all(getattr(nac, name) is None for name in CELL_FIELDS if name.startswith("sparsity"))
+    assert all(getattr(nac, name) is None for name in CELL_COLUMNS if name.startswith("sparsity"))
     assert nac.bounds is None
     off = only_cell(fixed=schedule | {"sparsity_strength": 0})
     assert (off.sparsity_strength, off.sparsity_start, off.sparsity_shape) == (0.0, None, None)
@@ -307,7 +312,7 @@ def test_what_does_not_apply_is_left_out() -> None:
 def test_defaults_are_the_published_ones() -> None:
     """What the file doesn't say is as published for the model and the task."""
     for name, model in MODELS.items():
-        (cell,) = cells(parse(models=[name], task={"name": "arithmetic"}))
+        (cell,) = typed_cells(parse(models=[name], task={"name": "arithmetic"}))
         published = (model.sparsity_strength, model.sparsity_start, model.sparsity_end)
         assert (cell.sparsity_strength, cell.sparsity_start, cell.sparsity_end) == published
         assert (cell.input_size, cell.subset_ratio, cell.overlap_ratio) == (100, 0.25, 0.5)
@@ -336,7 +341,7 @@ def test_a_model_goes_before_what_is_set_for_all() -> None:
         grid={"hidden_size": [2, 3]},
         zip={"s": [{"sparsity_start": 10, "sparsity_end": 50}, {"sparsity_start": 20, "sparsity_end": 60}]},
     )
-    found = [(c.learning_rate, c.hidden_size, c.sparsity_start, c.sparsity_end) for c in cells(spec)]
+    found = [(c.learning_rate, c.hidden_size, c.sparsity_start, c.sparsity_end) for c in typed_cells(spec)]
     mine = [(0.1, 7, 5, 50), (0.1, 7, 5, 60)]
     common = [(0.5, h, s, e) for h in (2, 3) for s, e in ((10, 50), (20, 60))]
     assert found == mine + common
@@ -344,7 +349,7 @@ def test_a_model_goes_before_what_is_set_for_all() -> None:
 
 def test_every_hyperparameter_of_a_cell_can_be_set() -> None:
     """All fields of a cell but task and model can be fixed, swept and zipped."""
-    assert set(HYPERPARAMETERS) == set(CELL_FIELDS) - {"task", "model"}
+    assert set(HYPERPARAMETERS) == set(CELL_COLUMNS) - {"task", "model"}
 
 
 def test_schema_has_every_name() -> None:

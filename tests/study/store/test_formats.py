@@ -92,7 +92,7 @@ def test_the_store_of_version_1_is_read(root: str) -> None:
     assert store.studies() == ["grid", "search"]
     study = store.study("grid")
     results = table_results(study.read_results())
-    found = {(r.trial.cell.model, r.trial.cell.learning_rate, r.trial.seed): r for r in results}
+    found = {(r.trial.cell.model, r.trial.cell.value("learning_rate"), r.trial.seed): r for r in results}
     assert {key: str(result.outcome) for key, result in found.items()} == OUTCOMES
     assert {r.trial.id for r in results} == set(study.read_results()["trial_id"].to_pylist())
     solved, diverged, failed = (found[key] for key in [("NMU", 1e-3, 0), ("linear", 1e30, 0), ("NMU", 1e30, 0)])

@@ -16,8 +16,9 @@ from study.engine.cpu.arrays import block_rows
 from study.engine.cpu.engine import FusedEngine
 from study.engine.torch.engine import TorchEngine
 from study.errors import DeviceError
-from study.records import Cell, Checkpoint, Pack, Trial
+from study.records import Checkpoint, Pack, Trial
 from tasks import MODELS
+from tasks.arithmetic_cell import typed_cell
 from tasks.stream import Purpose
 from tasks.stream_simd import fill_inputs
 from tests.study.builders import small_cell
@@ -161,7 +162,7 @@ def test_a_slice_stays_near_its_time():
 @pytest.mark.parametrize("size", [(1, 1), (4, 2), (100, 10), (300, 50)])
 def test_blocks_hold_a_batch(rows, size):
     """Blocks are whole vectors, and no block is without a row."""
-    cell: Cell = replace(small_cell(), input_size=size[0], hidden_size=size[1])
+    cell = typed_cell(small_cell().replace(input_size=size[0], hidden_size=size[1]))
     block = block_rows(cell, 40 * 1024, rows)
     assert block % simd.LANES == 0
     assert -(-rows // block) * block - rows < block

@@ -19,6 +19,7 @@ from study.engine.gpu.layout import Layout, Shape, new_layout
 from study.engine.torch.step import sparsity_strengths
 from study.engine.update_rule import new_update_rule
 from study.records import Cell, Trial
+from tasks.arithmetic_cell import typed_cell
 from tasks.stream import Purpose, inputs
 from tests.study.builders import small_cell
 
@@ -136,7 +137,7 @@ def test_the_schedule_is_that_of_the_other_engines(scaling):
     def strength(iteration, exponential):  # type: ignore[no-untyped-def]
         return sparsity_strength_in_float32(np.uint64(iteration), start, length, np.float32(10), exponential)
 
-    rule = new_update_rule([cell], {})
+    rule = new_update_rule([typed_cell(cell)], {})
     for iteration in (0, 1, 1_000_003, 1_000_004, 1_500_000, 2_000_000, 2_000_001, 4_999_999):
         np.testing.assert_allclose(
             strength(iteration, not linear), sparsity_strengths(rule, iteration)[0], rtol=3e-7, atol=1e-12

@@ -8,6 +8,7 @@ import torch
 
 from study.engine.torch.step import Flat, sparsity_strengths, step_compiled, step_torch
 from study.engine.update_rule import ADAM, MOMENTUM, SGD, UpdateRule, new_update_rule
+from tasks.arithmetic_cell import typed_cell
 from tests.study.builders import small_cell
 from units.regularize import sparsity
 
@@ -122,7 +123,7 @@ def test_the_schedule_is_as_defined(scaling):
     linear = scaling == "linear"
     changes = {} if linear else {"sparsity_start": None, "sparsity_end": None}
     cells = [small_cell(sparsity_scaling=scaling, sparsity_strength=full, **changes) for full in (10.0, 0.3, 0.0)]
-    rule = new_update_rule(cells, {})
+    rule = new_update_rule([typed_cell(cell) for cell in cells], {})
     for t in (0, 9, 10, 11, 20, 30, 31, 5_000_000):
         ramp = min(max((t - 10) / 20, 0), 1) if linear else 1 - np.exp(-1e-5 * t)
         expected = np.float32([10.0 * ramp, 0.3 * ramp, 0.0])

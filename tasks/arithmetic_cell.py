@@ -1,0 +1,247 @@
+"""The cells of the arithmetic family, with a typed field for each hyperparameter.
+
+`canonical` makes them of a point's values: with defaults, and None where something doesn't apply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property, lru_cache
+from typing import Any, Protocol
+
+from tasks import MODELS, TASKS
+from tasks.threshold import Range
+
+_MOMENTUM = 0.9
+_OUT_OF_BOUNDS_STRENGTH = 1.0
+_ITERATIONS = {"arithmetic": 5_000_000, "simple": 200_000}
+
+TASK_NAMES = (
+    "operation",
+    "input_size",
+    "subset_ratio",
+    "overlap_ratio",
+    "subsets",
+    "interpolation_range",
+    "extrapolation_range",
+)
+
+
+_MAY_DIFFER = {
+    "sparsity_strength",
+    "sparsity_start",
+    "sparsity_end",
+    "learning_rate",
+    "init_variance",
+    "interpolation_range",
+    "extrapolation_range",
+    "success_epsilon",
+    "success_threshold",
+}
+_WHEN_OFF = {"sparsity_shape": "linear", "sparsity_scaling": "linear"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArithmeticCell:
+    """Everything that determines the result of a trial of the arithmetic family, except its seed.
+
+    Args:
+        task: name in `tasks.TASKS`.
+        operation: ``add``, ``sub``, ``mul``, ``div``, ``squared`` or ``root``.
+        input_size: numbers in one input row, n.
+        subset_ratio: length of a subset, as a share of n; None for the simple task.
+        overlap_ratio: overlap of neighbouring subsets, as a share of a subset; None for the simple task.
+        subsets: number of subsets.
+        interpolation_range: where training and validation inputs are drawn.
+        extrapolation_range: where test inputs are drawn.
+        model: name in `tasks.MODELS`.
+        hidden_size: hidden units.
+        init_variance: variance of the initial weights; None for each unit's own default.
+        bounds: ``clipped`` or ``regularized``; None for a model without bounded weights.
+        out_of_bounds_strength: weight of the out-of-bounds regulariser; None unless ``regularized``.
+        out_of_bounds_shape: ``linear`` or ``squared``; None unless ``regularized``.
+        sparsity_strength: λ̂ of the sparsity regulariser; None for a model without one.
+        sparsity_start: iteration at which λ starts to grow; None when off or exponential.
+        sparsity_end: iteration at which λ reaches λ̂; None when off or exponential.
+        sparsity_shape: ``linear`` or ``squared``; None when off.
+        sparsity_scaling: ``linear`` or ``exponential`` growth of λ; None when off.
+        optimizer: ``adam``, ``sgd`` or ``momentum``.
+        learning_rate: step size.
+        momentum: coefficient of ``momentum``; None for the others.
+        batch_size: rows that are drawn for each iteration.
+        iterations: last iteration; a trial makes the updates 0..iterations inclusive.
+        evaluate_every: iterations between evaluations, which come before the update.
+        best_step_window: number of the last evaluations from which the best step is chosen.
+        evaluation_rows: rows of the validation set, and of the test set.
+        stop: ``never``, or ``when_decided`` to end a trial once its outcome can't change.
+        success_epsilon: ε of the success threshold; None when the threshold is given.
+        success_threshold: the test MSE to fall below, if it is given; None to compute it from ε.
+    """
+
+    task: str
+    operation: str
+    input_size: int
+    subset_ratio: float | None
+    overlap_ratio: float | None
+    subsets: int
+    interpolation_range: Range
+    extrapolation_range: Range
+    model: str
+    hidden_size: int
+    init_variance: float | None = None
+    bounds: str | None = None
+    out_of_bounds_strength: float | None = None
+    out_of_bounds_shape: str | None = None
+    sparsity_strength: float | None = None
+    sparsity_start: int | None = None
+    sparsity_end: int | None = None
+    sparsity_shape: str | None = None
+    sparsity_scaling: str | None = None
+    optimizer: str = "adam"
+    learning_rate: float = 1e-3
+    momentum: float | None = None
+    batch_size: int = 128
+    iterations: int = 5_000_000
+    evaluate_every: int = 1000
+    best_step_window: int = 5000
+    evaluation_rows: int = 10_000
+    stop: str = "never"
+    success_epsilon: float | None = 1e-5
+    success_threshold: float | None = None
+
+    @property
+    def evaluations(self) -> int:
+        """The number of evaluations of a full run: at 0, evaluate_every, ... up to `iterations`."""
+        return self.iterations // self.evaluate_every + 1
+
+    @cached_property
+    def shape(self) -> tuple[object, ...]:
+        """What must be equal among the trials of a pack.
+
+        A cell whose sparsity regulariser is off counts as one with the default shape and scaling.
+        """
+        off = not self.sparsity_strength
+        return tuple(
+            _WHEN_OFF[f.name] if off and f.name in _WHEN_OFF else getattr(self, f.name)
+            for f in fields(self)
+            if f.name not in _MAY_DIFFER
+        )
+
+    @property
+    def cost_us(self) -> float:
+        """The estimated microseconds that one trial adds to an iteration of its pack, on one core.
+
+        The rows are those of the batch and those of the evaluations, which are forward passes only and are spread over
+        the iterations between them. The cost of a row is that of its inputs, drawn once and multiplied by each hidden
+        unit, and that of the hidden units.
+        """
+        rows = self.batch_size + 2 * self.evaluation_rows / self.evaluate_every / 3
+        return rows * (self.input_size * (1e-3 + 1.5e-3 * self.hidden_size) + 0.02 * self.hidden_size + 0.02)
+
+    @property
+    def activations(self) -> int:
+        """The number of float32 numbers that one trial adds to the activations of its pack."""
+        return self.batch_size * (self.input_size + 4 * self.hidden_size)
+
+
+class Content(Protocol):
+    """What a cell of any family consists of."""
+
+    @property
+    def task(self) -> str: ...
+
+    @property
+    def model(self) -> str: ...
+
+    @property
+    def values(self) -> Mapping[str, Any]: ...
+
+
+@lru_cache(maxsize=4096)
+def typed_cell(cell: Content) -> ArithmeticCell:
+    """Return a cell of the arithmetic family with a typed field for each hyperparameter.
+
+    Args:
+        cell: hashable, such as a `study.records.Cell`, whose values have been canonical before.
+    """
+    return ArithmeticCell(task=cell.task, model=cell.model, **cell.values)
+
+
+def canonical(task: str, model: str, values: Mapping[str, Any]) -> ArithmeticCell:
+    """Make the cell of a point.
+
+    Args:
+        task: name in `tasks.TASKS`.
+        model: name in `tasks.MODELS`.
+        values: values of the hyperparameters that are set, by name.
+
+    Raises:
+        ValueError: if the task doesn't exist with these values.
+
+    Example:
+        >>> cell = canonical("simple", "NAC-mul", {"sparsity_strength": 10.0})
+        >>> cell.sparsity_strength, cell.iterations
+        (None, 200000)
+    """
+    task_ = TASKS[task](**{name: values[name] for name in TASK_NAMES if name in values})
+    plain = ("learning_rate", "batch_size", "evaluate_every", "best_step_window", "evaluation_rows", "stop")
+    return ArithmeticCell(
+        task=task,
+        **{name: getattr(task_, name) for name in TASK_NAMES},
+        model=model,
+        hidden_size=values.get("hidden_size", 2),
+        init_variance=values.get("init_variance"),
+        iterations=values.get("iterations", _ITERATIONS[task]),
+        **{name: values[name] for name in plain if name in values},
+        **bounds(model, values),
+        **sparsity(model, values),
+        **optimizer(values),
+        **success(values),
+    )
+
+
+def bounds(model: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that say how weights are kept in their bounds."""
+    if not MODELS[model].has_bounds:
+        return {}
+    mode = values.get("bounds", "clipped")
+    if mode == "clipped":
+        return {"bounds": mode}
+    strength = values.get("out_of_bounds_strength", _OUT_OF_BOUNDS_STRENGTH)
+    shape = values.get("out_of_bounds_shape", "linear") if strength else None
+    return {"bounds": mode, "out_of_bounds_strength": strength, "out_of_bounds_shape": shape}
+
+
+def sparsity(model: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of the sparsity regulariser and its schedule."""
+    published = MODELS[model]
+    if not published.has_bounds:
+        return {}
+    strength = values.get("sparsity_strength", published.sparsity_strength or 0.0)
+    if not strength:
+        return {"sparsity_strength": 0.0}
+    regulariser = {
+        "sparsity_strength": strength,
+        "sparsity_shape": values.get("sparsity_shape", "linear"),
+        "sparsity_scaling": values.get("sparsity_scaling", "linear"),
+    }
+    if regulariser["sparsity_scaling"] == "exponential":
+        return regulariser
+    return regulariser | {
+        "sparsity_start": values.get("sparsity_start", published.sparsity_start),
+        "sparsity_end": values.get("sparsity_end", published.sparsity_end),
+    }
+
+
+def optimizer(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of the optimiser."""
+    name = values.get("optimizer", "adam")
+    return {"optimizer": name, "momentum": values.get("momentum", _MOMENTUM) if name == "momentum" else None}
+
+
+def success(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of the success criterion: a threshold in the file replaces the computed one."""
+    threshold = values.get("success_threshold")
+    epsilon = values.get("success_epsilon", 1e-5) if threshold is None else None
+    return {"success_epsilon": epsilon, "success_threshold": threshold}

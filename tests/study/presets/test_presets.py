@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
+
 import pytest
 
-from study.analysis.comparison import matches
-from study.analysis.published import published
+from study.analysis.published import matches, published
 from study.engine import engine_for
 from study.plan.packs import make_packs, shape_key
 from study.plan.plan import cells, make_plan
@@ -31,6 +32,24 @@ SIZES = {
     "subset": (20, 200),
 }
 
+# Digests of the ids of all cells, and of those of the trials of their first three seeds.
+IDS = {
+    "demo": ("944a223adc2657f8065a4a2d68ecf8f9", "927e260c053c64e6542176fbecc9a5da"),
+    "gate": ("5642ee09fa4ebdf42372d4d19000b2ae", "be92c54f969c3ffe38187f3d91e27acd"),
+    "hidden-size": ("e24d7c6e878ec2c05c8e5e95d77de578", "bed90cef771dd40b3053f3fa4d85dec0"),
+    "hidden-size-ablation": ("593f85fcccd9a8d28f06d196f6d62f8a", "ab8e38a23c68f5dfb914a3ec7509677b"),
+    "init-variance": ("d441be5c33a7b97b96ecb5c85601d5d5", "df36d173bdc449ea96a5372d86719d02"),
+    "input-size": ("e7b7ebd452137eabf21983b6c3861e1c", "9ce8bd55169570ed81e02f0bde613f96"),
+    "learning-rate": ("d619ff5123cb31915961b0b26cff8d6b", "dd0ec0f55b170588f490b156404610da"),
+    "overlap": ("77fc69ce90fa2c981dd3a49a342800df", "e41506639d59f6bc24761de9399c1290"),
+    "range": ("5049aa4c4704922751df48495f0838fe", "da3ca4bde7bad60d9e4535057c1e6896"),
+    "reproduction": ("a71611e9dad5a6cfec99ffbad2373b35", "3257cf60d934399ef5c07691ed409abe"),
+    "simple": ("41c89b115f6b8f504597cd7275d31426", "7ecd3a8928e2c50563cb1d68fa79ee57"),
+    "sparsity": ("94de2f7366627c0a00d9258c220ee3e0", "e2dc3c40ad47653980acad53f195e30d"),
+    "static": ("86c45df6611c38dc249e1050797b2162", "1af8b8508587f47918c8a0bc192b6b2d"),
+    "subset": ("ba21c5fde78f79a8bedb13235230625d", "687e3a05183b49114a4fe6c15d98139d"),
+}
+
 
 def test_presets_are_listed() -> None:
     """The presets are these, and no file is forgotten."""
@@ -48,6 +67,15 @@ def test_presets_have_their_size(name: str) -> None:
     assert preset_text(name).startswith("# ")
     assert (len(found.cells), len(found.trials)) == SIZES[name]
     assert sum(len(pack.trials) for pack in make_packs(found.trials, slots=4)) == len(found.trials)
+
+
+@pytest.mark.parametrize("name", sorted(SIZES))
+def test_ids_never_change(name: str) -> None:
+    """Cells and trials have the ids that every version gave them: their results are stored under these."""
+    found = make_plan(load_spec(name))
+    cell_ids = "".join(cell.id for cell in found.cells)
+    trial_ids = "".join(Trial(cell, seed).id for cell in found.cells for seed in list(found.seeds(cell))[:3])
+    assert tuple(sha256(ids.encode()).hexdigest()[:32] for ids in (cell_ids, trial_ids)) == IDS[name]
 
 
 @pytest.mark.parametrize(

@@ -88,16 +88,20 @@ def _made_up(trial: Trial, random: np.random.Generator) -> tuple[Result, Curve]:
         outcome=Outcome.SOLVED if is_solved else Outcome.UNSOLVED,
         threshold=1e-3,
         best_iteration=cell.iterations,
-        validation_mse=float(falls[-1]),
-        test_mse=float(falls[-1]),
-        sparsity_error=float(random.beta(0.5, 50.0) / 2),
+        metrics={
+            "validation_mse": float(falls[-1]),
+            "test_mse": float(falls[-1]),
+            "sparsity_error": float(random.beta(0.5, 50.0) / 2),
+        },
         solved_at_iteration=solved_at if is_solved else None,
         iterations=cell.iterations,
         training_s=float(random.gamma(4.0, 1.0)),
         engine="none",
         device="cpu",
     )
-    return result, Curve(trial.id, iteration, falls, 2 * falls, falls / 2)
+    return result, Curve(
+        trial.id, iteration, {"validation_mse": falls, "test_mse": 2 * falls, "sparsity_error": falls / 2}
+    )
 
 
 def main(words: Sequence[str] | None = None) -> None:

@@ -27,6 +27,7 @@ import numpy as np
 
 from benchmarks.measure import finish, parser, tell
 from study import run as running
+from study.arrow import METRIC_COLUMNS
 from study.console import Console
 from study.driver import resources
 from study.driver.monitor import Monitor
@@ -96,9 +97,7 @@ class Idle(Training):
                     outcome=Outcome.SOLVED if solved else Outcome.UNSOLVED,
                     threshold=0.1,
                     best_iteration=1000,
-                    validation_mse=0.01,
-                    test_mse=0.01,
-                    sparsity_error=0.01,
+                    metrics=dict.fromkeys(METRIC_COLUMNS, 0.01),
                     solved_at_iteration=1000 if solved else None,
                     iterations=1000,
                     training_s=0.01,
@@ -106,7 +105,7 @@ class Idle(Training):
                     device="cpu",
                 )
             )
-            curves.append(Curve(trial.id, iteration, errors, errors, errors))
+            curves.append(Curve(trial.id, iteration, dict.fromkeys(METRIC_COLUMNS, errors)))
             weights.append(Weights(trial.id, 1001, arrays))
         return results, curves, weights
 

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from study.records import RESULT_FIELDS, Cell, Curve, Outcome, Result, Trial, Weights, format_range, parse_range
+from study.records import Cell, Curve, Outcome, Result, Trial, Weights, format_range, parse_range
+from tasks import ArithmeticTask
 from tasks.arithmetic_cell import ArithmeticCell
 
 _INTEGERS = {
@@ -32,8 +33,21 @@ _RANGES = ("interpolation_range", "extrapolation_range")
 CELL_COLUMNS = tuple(field.name for field in fields(ArithmeticCell))
 """Task, model and hyperparameters."""
 
+METRIC_COLUMNS = tuple(ArithmeticTask.metrics)
+"""The task's metrics at the best step."""
+
+_RESULT_COLUMNS = (
+    "outcome", "threshold", "best_iteration", *METRIC_COLUMNS, "solved_at_iteration", "trained_iterations",
+    "stopped_early", "training_s", "engine", "device", "error",
+)  # fmt: skip
+
+
 # The result's `iterations` has a column of another name, since the cell has one of that name.
-_RESULT_COLUMNS = {name: "trained_iterations" if name == "iterations" else name for name in RESULT_FIELDS}
+_FIELDS = {
+    name: "iterations" if name == "trained_iterations" else name
+    for name in _RESULT_COLUMNS
+    if name not in METRIC_COLUMNS
+}
 
 
 def _type(column: str) -> pa.DataType:
@@ -47,15 +61,13 @@ def _type(column: str) -> pa.DataType:
 
 
 RESULT_SCHEMA = pa.schema(
-    [(name, _type(name)) for name in ("trial_id", "cell_id", "seed", *CELL_COLUMNS, *_RESULT_COLUMNS.values())]
+    [(name, _type(name)) for name in ("trial_id", "cell_id", "seed", *CELL_COLUMNS, *_RESULT_COLUMNS)]
 )
 CURVE_SCHEMA = pa.schema(
     [
         ("trial_id", pa.string()),
         ("iteration", pa.list_(pa.int64())),
-        ("validation_mse", pa.list_(pa.float32())),
-        ("test_mse", pa.list_(pa.float32())),
-        ("sparsity_error", pa.list_(pa.float32())),
+        *((name, pa.list_(pa.float32())) for name in METRIC_COLUMNS),
     ]
 )
 WEIGHTS_SCHEMA = pa.schema(
@@ -81,15 +93,15 @@ def trial_row(trial: Trial) -> dict[str, Any]:
 def result_row(result: Result) -> dict[str, Any]:
     """Convert a result into a row of `RESULT_SCHEMA`."""
     row = trial_row(result.trial)
-    row |= {column: getattr(result, name) for name, column in _RESULT_COLUMNS.items()}
-    row["outcome"] = str(result.outcome)
-    return row
+    row |= {column: result.metrics.get(column) for column in METRIC_COLUMNS}
+    row |= {column: getattr(result, name) for column, name in _FIELDS.items()}
+    return row | {"outcome": str(result.outcome)}
 
 
 def row_result(row: dict[str, Any]) -> Result:
     """Convert a row of `RESULT_SCHEMA` back into a result."""
-    result = {name: row[column] for name, column in _RESULT_COLUMNS.items()}
-    result["outcome"] = Outcome(result["outcome"])
+    result = {name: row[column] for column, name in _FIELDS.items()} | {"outcome": Outcome(row["outcome"])}
+    result["metrics"] = {name: row[name] for name in METRIC_COLUMNS if row[name] is not None}
     return Result(trial=Trial(cell=row_cell(row), seed=row["seed"]), **result)
 
 
@@ -111,7 +123,7 @@ def table_results(table: pa.Table) -> list[Result]:
 
 def curves_table(curves: Iterable[Curve]) -> pa.Table:
     """Convert curves into a table of `CURVE_SCHEMA`, one row a trial."""
-    rows = [{name: getattr(curve, name) for name in CURVE_SCHEMA.names} for curve in curves]
+    rows = [{"trial_id": curve.trial_id, "iteration": curve.iteration, **curve.metrics} for curve in curves]
     return pa.Table.from_pylist(rows, schema=CURVE_SCHEMA)
 
 
@@ -121,9 +133,7 @@ def table_curves(table: pa.Table) -> list[Curve]:
         Curve(
             trial_id=row["trial_id"],
             iteration=np.asarray(row["iteration"], np.int64),
-            validation_mse=np.asarray(row["validation_mse"], np.float32),
-            test_mse=np.asarray(row["test_mse"], np.float32),
-            sparsity_error=np.asarray(row["sparsity_error"], np.float32),
+            metrics={name: np.asarray(row[name], np.float32) for name in METRIC_COLUMNS},
         )
         for row in table.to_pylist()
     ]

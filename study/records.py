@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -263,12 +263,11 @@ class Result:
     Args:
         trial: the trial.
         outcome: solved, unsolved, diverged or failed.
-        threshold: the test MSE to fall below; None for a failed trial.
-        best_iteration: iteration of the lowest validation MSE in the window (ties: first; NaN skipped).
-        validation_mse: validation MSE at that iteration.
-        test_mse: test MSE at that iteration.
-        sparsity_error: at that iteration, max over all layers' effective weights of min(abs W, abs(1 - abs W)).
-        solved_at_iteration: first iteration evaluated with test MSE below the threshold.
+        threshold: the number that a metric has to pass for success; None for a failed trial.
+        best_iteration: iteration of the best step: the best value of the task's first metric in the window (ties:
+            first; NaN skipped).
+        metrics: the task's metrics at that iteration, by name; those that there are.
+        solved_at_iteration: first iteration whose evaluation passed the threshold.
         iterations: the last iteration: the cell's, or that of the evaluation at which the trial was stopped.
         stopped_early: True if `stop: when_decided` ended it.
         training_s: its share of the pack's seconds of training.
@@ -281,9 +280,7 @@ class Result:
     outcome: Outcome
     threshold: float | None = None
     best_iteration: int | None = None
-    validation_mse: float | None = None
-    test_mse: float | None = None
-    sparsity_error: float | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict, hash=False)
     solved_at_iteration: int | None = None
     iterations: int = 0
     stopped_early: bool = False
@@ -293,9 +290,6 @@ class Result:
     error: str | None = None
 
 
-RESULT_FIELDS = tuple(f.name for f in fields(Result) if f.name != "trial")
-
-
 @dataclass(frozen=True)
 class Curve:
     """A trial's evaluations, oldest first; all arrays have shape [evaluations].
@@ -303,16 +297,12 @@ class Curve:
     Args:
         trial_id: the trial's id.
         iteration: int64.
-        validation_mse: float32, NaN where the model gave none.
-        test_mse: float32.
-        sparsity_error: float32.
+        metrics: by the task's metrics, float32; NaN where the model gave none.
     """
 
     trial_id: str
     iteration: npt.NDArray[np.int64]
-    validation_mse: npt.NDArray[np.float32]
-    test_mse: npt.NDArray[np.float32]
-    sparsity_error: npt.NDArray[np.float32]
+    metrics: Mapping[str, npt.NDArray[np.float32]]
 
 
 @dataclass(frozen=True)

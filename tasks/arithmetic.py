@@ -13,13 +13,15 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial, reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from tasks.declarations import Metric
 from tasks.threshold import Range, threshold
 
 if TYPE_CHECKING:
@@ -57,6 +59,14 @@ class ArithmeticTask:
         >>> simple_task(operation="add").masks(offset=0).astype(int).tolist()
         [[1, 1, 0, 0], [1, 1, 1, 1]]
     """
+
+    metrics: ClassVar[Mapping[str, Metric]] = {
+        "validation_mse": Metric(title="validation MSE", low=0.0),
+        "test_mse": Metric(title="test MSE", low=0.0),
+        "sparsity_error": Metric(low=0.0, high=0.5),
+    }
+    """Errors of the best step; the sparsity error is the maximum over all layers' effective weights W of
+    min(abs W, abs(1 - abs W))."""
 
     operation: str = "mul"
     input_size: int = 100

@@ -13,7 +13,6 @@ Floats = npt.NDArray[np.float64]
 
 MOST_POINTS = 200
 """The most evaluations of a curve that are used: a figure shows no more."""
-_MEASURES = ("validation_mse", "test_mse", "sparsity_error")
 
 
 def learning_curve(
@@ -41,9 +40,10 @@ def learning_curve(
 
     Example:
         >>> from study.records import Curve
-        >>> from study.arrow import curves_table
+        >>> from study.arrow import METRIC_COLUMNS, curves_table
         >>> mse = np.float32([[9, 4, 2], [9, 3, np.nan], [9, 1, 0.5]])
-        >>> table = curves_table(Curve(name, np.arange(3) * 100, one, one, one) for name, one in zip("abc", mse))
+        >>> metrics = [dict.fromkeys(METRIC_COLUMNS, one) for one in mse]
+        >>> table = curves_table(Curve(name, np.arange(3) * 100, one) for name, one in zip("abc", metrics))
         >>> curve = learning_curve(0, table)
         >>> curve.iteration.tolist(), curve.quantiles["test_mse"][2].tolist()
         ([0, 100, 200], [9.0, 3.0, 2.0])
@@ -59,7 +59,7 @@ def learning_curve(
     by_then = np.stack([np.searchsorted(iteration[a:b], at, side="right") for a, b in zip(first, last, strict=True)])
     positions = first[:, None] + np.maximum(by_then - 1, 0)
     quantiles = {}
-    for name in _MEASURES:
+    for name in (column for column in curves.column_names if column not in ("trial_id", "iteration")):
         values, starts, counts = _flat(curves, name)
         if not np.array_equal(counts[counts > 0], length) or not np.array_equal(starts[counts > 0], first):
             raise ValueError(f"a curve must have a value of {name} at each of its evaluations, and no other")
@@ -103,7 +103,7 @@ class LearningCurve:
         trials: the number of trials it is computed from: all that have a curve, or the first of them.
         of: the number of trials that have a curve.
         iteration: shape [evaluations].
-        quantiles: by measure (``validation_mse``, ``test_mse``, ``sparsity_error``), shape [`QUANTILES`, evaluations];
+        quantiles: by metric, shape [`QUANTILES`, evaluations];
             infinite where the trials above have diverged.
         threshold: the test MSE that solves the task; None if the trials have different ones.
     """

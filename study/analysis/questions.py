@@ -22,9 +22,7 @@ def varying(cells: Sequence[Cell], labels: Labels | None = None) -> list[str]:
     prescribes: a hyperparameter that follows from the names before it isn't listed.
 
     Example:
-        >>> cell = dict(task="simple", operation="mul", input_size=4, subset_ratio=None, overlap_ratio=None,
-        ...     subsets=2, interpolation_range=((1, 2),), extrapolation_range=((2, 6),), model="NMU")
-        >>> varying([Cell(**cell, hidden_size=2), Cell(**cell, hidden_size=3)])
+        >>> varying([Cell("simple", "NMU", {"hidden_size": 2}), Cell("simple", "NMU", {"hidden_size": 3})])
         ['hidden_size']
     """
     labels = labels or {}

@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from study.records import Curve, Outcome, Result, Trial
+from tasks import ArithmeticTask
 from tasks.arithmetic_cell import ArithmeticCell
 
-_METRICS = ("validation_mse", "test_mse", "sparsity_error")
+_METRICS = tuple(ArithmeticTask.metrics)
 _NONE = -1
 
 
@@ -135,9 +136,7 @@ class Scores:
                     outcome=self._outcome(i, solved=bool(solves[i])),
                     threshold=float(self._thresholds[i]),
                     best_iteration=None if best == _NONE else best * every,
-                    validation_mse=_number(metrics["validation_mse"][i]),
-                    test_mse=_number(metrics["test_mse"][i]),
-                    sparsity_error=_number(metrics["sparsity_error"][i]),
+                    metrics={name: float(of[i]) for name, of in metrics.items() if not np.isnan(of[i])},
                     solved_at_iteration=None if at == _NONE else at * every,
                     iterations=trial.cell.iterations if ended == _NONE else ended * every,
                     stopped_early=ended != _NONE and ended * every < trial.cell.iterations,
@@ -153,7 +152,7 @@ class Scores:
         last = self._last()
         steps = np.arange(self._made, dtype=np.int64) * self._cell.evaluate_every
         return [
-            Curve(trial.id, steps[: n + 1], **{name: self._curves[name][i, : n + 1].copy() for name in _METRICS})
+            Curve(trial.id, steps[: n + 1], {name: self._curves[name][i, : n + 1].copy() for name in _METRICS})
             for i, (trial, n) in enumerate(zip(trials, last, strict=True))
         ]
 
@@ -177,7 +176,3 @@ class Scores:
             return Outcome.SOLVED
         last = self._curves["validation_mse"][i, self._last()[i]]
         return Outcome.UNSOLVED if np.isfinite(last) else Outcome.DIVERGED
-
-
-def _number(value: np.float32) -> float | None:
-    return None if np.isnan(value) else float(value)

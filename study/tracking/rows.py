@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from study.arrow import CELL_COLUMNS, CURVE_SCHEMA, RESULT_SCHEMA, result_row
+from study.arrow import CELL_COLUMNS, METRIC_COLUMNS, RESULT_SCHEMA, result_row
 from study.records import Curve, Outcome, Result
 
 CURVE_POINTS = 50
 """Points of a learning curve in MLflow; writing takes about 0.1 ms a point. The store has the whole curve."""
 
-CURVES = tuple(name for name in CURVE_SCHEMA.names if name not in ("trial_id", "iteration"))
+CURVES = METRIC_COLUMNS
 TRIAL_ID = "study.trial_id"
 CELL_ID = "study.cell_id"
 KIND = "study.kind"
@@ -140,7 +140,7 @@ def curve_of(trial_id: str, values: Mapping[str, Mapping[int, float]]) -> Curve:
     arrays = {
         name: np.array([values.get(name, {}).get(step, math.nan) for step in steps], np.float32) for name in CURVES
     }
-    return Curve(trial_id=trial_id, iteration=np.array(steps, np.int64), **arrays)
+    return Curve(trial_id=trial_id, iteration=np.array(steps, np.int64), metrics=arrays)
 
 
 def metric_name(text: str) -> str:
@@ -165,7 +165,7 @@ def _thinned(curve: Curve, result: Result) -> list[tuple[str, int, float]]:
     rows = np.union1d(spread, np.flatnonzero(np.isin(curve.iteration, marks)))
     points = []
     for name in CURVES:
-        values = getattr(curve, name)[rows].tolist()
+        values = curve.metrics[name][rows].tolist()
         points += [
             (f"curve/{name}", step, value)
             for step, value in zip(curve.iteration[rows].tolist(), values, strict=True)

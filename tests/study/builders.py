@@ -12,7 +12,7 @@ from study.analysis.aggregate import CellSummary, aggregate
 from study.analysis.contrasts import contrasts
 from study.analysis.headline import headline
 from study.analysis.search import Candidate, Parameter, SearchFindings
-from study.arrow import results_table
+from study.arrow import METRIC_COLUMNS, results_table
 from study.records import Cell, Outcome, Pack, Result, Trial
 from study.report import Report, ResultRows, cells, cells_rows, with_published
 from study.search.objectives import OBJECTIVES
@@ -58,16 +58,15 @@ def exact_result(trial: Trial, **changes: Any) -> Result:
         outcome=Outcome.SOLVED,
         threshold=0.1 + 0.2,
         best_iteration=1000,
-        validation_mse=1 / 3,
-        test_mse=1e-300,
-        sparsity_error=5e-324,
+        metrics={"validation_mse": 1 / 3, "test_mse": 1e-300, "sparsity_error": 5e-324},
         solved_at_iteration=1000,
         iterations=trial.cell.iterations,
         training_s=1.1,
         engine="torch",
         device="cpu",
     )
-    return replace(result, **changes)
+    metrics = result.metrics | {name: changes.pop(name) for name in METRIC_COLUMNS if name in changes}
+    return replace(result, metrics={name: v for name, v in metrics.items() if v is not None}, **changes)
 
 
 def results_of(cell: Cell, **counts: int) -> list[Result]:
@@ -78,7 +77,7 @@ def results_of(cell: Cell, **counts: int) -> list[Result]:
             trial=Trial(cell, seed),
             outcome=outcome,
             solved_at_iteration=10_000 + 1000 * seed if outcome is Outcome.SOLVED else None,
-            sparsity_error=1e-5 * (seed + 1) if outcome is Outcome.SOLVED else None,
+            metrics={"sparsity_error": 1e-5 * (seed + 1)} if outcome is Outcome.SOLVED else {},
             training_s=0.0 if outcome is Outcome.FAILED else 2.0,
             iterations=cell.iterations,
             error="killed" if outcome is Outcome.FAILED else None,

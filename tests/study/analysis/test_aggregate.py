@@ -19,7 +19,7 @@ CELLS = [published_cell(hidden_size=h) for h in (3, 2, 10)]
 
 def result(cell: Cell, seed: int, outcome: Outcome = Outcome.SOLVED, **content: object) -> Result:
     """Make one result."""
-    numbers = {"solved_at_iteration": 1000 * (seed + 1), "sparsity_error": 1e-4 * (seed + 1)}
+    numbers = {"solved_at_iteration": 1000 * (seed + 1), "metrics": {"sparsity_error": 1e-4 * (seed + 1)}}
     measures = numbers if outcome is Outcome.SOLVED else {}
     return Result(trial=Trial(cell, seed), outcome=outcome, **{"training_s": 1.5, **measures, **content})
 
@@ -45,7 +45,7 @@ def test_every_trial_is_counted_once():
 def test_statistics_are_of_the_solved_trials_alone():
     """Solved-at and sparsity error come from solved trials, and seconds from those that finished."""
     extra = [
-        result(CELLS[0], 20, Outcome.UNSOLVED, sparsity_error=0.5, solved_at_iteration=77),
+        result(CELLS[0], 20, Outcome.UNSOLVED, metrics={"sparsity_error": 0.5}, solved_at_iteration=77),
         result(CELLS[0], 21, Outcome.FAILED, training_s=1e9),
     ]
     summary = aggregate(results_table([*mixed(), *extra]))[0]

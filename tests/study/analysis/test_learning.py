@@ -20,7 +20,7 @@ def curve(name, values, every=100):
     """Make a trial's curve whose measures are 1, 2 and 3 times some values."""
     values = np.asarray(values, np.float32)
     scaled = {measure: values * np.float32(i + 1) for i, measure in enumerate(MEASURES)}
-    return Curve(name, np.arange(len(values)) * every, **scaled)
+    return Curve(name, np.arange(len(values)) * every, scaled)
 
 
 def by_hand(column, q):

@@ -92,7 +92,15 @@ def comparable(finished: Any) -> list[tuple[Any, ...]]:
         (
             replace(result, training_s=0.0),
             curve.trial_id,
-            *(a.tobytes() for a in (curve.iteration, curve.validation_mse, curve.test_mse, curve.sparsity_error)),
+            *(
+                a.tobytes()
+                for a in (
+                    curve.iteration,
+                    curve.metrics["validation_mse"],
+                    curve.metrics["test_mse"],
+                    curve.metrics["sparsity_error"],
+                )
+            ),
             one.trial_id,
             one.iteration,
             {name: (array.shape, array.dtype, array.tobytes()) for name, array in one.arrays.items()},
@@ -203,7 +211,9 @@ def test_stopping_when_decided_changes_no_outcome(engine, learning_rate):
     for cell in (full, early):
         found = trained(engine, Pack(tuple(Trial(cell, seed) for seed in range(5))))
         results = [row[0] for row in found]
-        outcomes.append([(r.outcome, r.best_iteration, r.solved_at_iteration, r.test_mse) for r in results])
+        outcomes.append(
+            [(r.outcome, r.best_iteration, r.solved_at_iteration, r.metrics.get("test_mse")) for r in results]
+        )
         if cell is early and learning_rate == 1e30:
             assert all(r.stopped_early and r.iterations < 40 for r in results)
     assert outcomes[0] == outcomes[1]
@@ -231,8 +241,8 @@ def test_a_task_from_outside_is_refused_or_trained_on_its_own_target(engine, ask
         assert reason.startswith("it doesn't know the task foreign (class Means), ")
         return
     (found,), (expected,) = (ended(one, Trial(cell, 0))[1] for one in (engine, ENGINES["torch"]))
-    np.testing.assert_allclose(found.validation_mse, expected.validation_mse, rtol=1e-4)
-    np.testing.assert_allclose(found.test_mse, expected.test_mse, rtol=1e-4)
+    np.testing.assert_allclose(found.metrics["validation_mse"], expected.metrics["validation_mse"], rtol=1e-4)
+    np.testing.assert_allclose(found.metrics["test_mse"], expected.metrics["test_mse"], rtol=1e-4)
 
 
 def test_every_number_of_a_result(engine):
@@ -248,12 +258,12 @@ def test_every_number_of_a_result(engine):
         assert (result.trial, result.engine, result.device) == (trial, engine.name, engine.devices[0])
         assert (result.outcome, result.solved_at_iteration, result.iterations) == (Outcome.SOLVED, 0, 40)
         assert curve.iteration.tolist() == [0, 10, 20, 30, 40]
-        window = curve.validation_mse[-3:]
+        window = curve.metrics["validation_mse"][-3:]
         best = 2 + int(np.argmin(window))
         assert result.best_iteration == 10 * best
-        assert result.validation_mse == curve.validation_mse[best]
-        assert result.test_mse == curve.test_mse[best]
-        assert result.sparsity_error == curve.sparsity_error[best]
+        assert result.metrics.get("validation_mse") == curve.metrics["validation_mse"][best]
+        assert result.metrics.get("test_mse") == curve.metrics["test_mse"][best]
+        assert result.metrics.get("sparsity_error") == curve.metrics["sparsity_error"][best]
         assert result.training_s > 0
     with pytest.raises(ValueError, match="must be done"):
         engine.start(pack, device=engine.devices[0]).finish()
@@ -306,8 +316,10 @@ def test_weights_are_those_of_the_end(engine, name):
     for trial, weights, curve in zip(trials, ended(engine, *trials)[2], curves, strict=True):
         assert (weights.trial_id, weights.iteration) == (trial.id, curve.iteration[-1])
         found = errors_of(trial, weights.arrays)
-        np.testing.assert_allclose(found[:2], (curve.validation_mse[-1], curve.test_mse[-1]), rtol=1e-4)
-        np.testing.assert_allclose(found[2], curve.sparsity_error[-1], atol=1e-6)
+        np.testing.assert_allclose(
+            found[:2], (curve.metrics["validation_mse"][-1], curve.metrics["test_mse"][-1]), rtol=1e-4
+        )
+        np.testing.assert_allclose(found[2], curve.metrics["sparsity_error"][-1], atol=1e-6)
 
 
 @on_each_engine("model", MODELS)
@@ -360,7 +372,9 @@ def test_training_lowers_the_error(engine):
     while not training.done:
         training.advance(1e9)
     _, curves, _ = training.finish()
-    assert np.median([curve.validation_mse[-1] / curve.validation_mse[0] for curve in curves]) < 0.05
+    assert (
+        np.median([curve.metrics["validation_mse"][-1] / curve.metrics["validation_mse"][0] for curve in curves]) < 0.05
+    )
 
 
 def test_memory_grows_with_the_pack(engine):

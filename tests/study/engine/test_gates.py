@@ -148,7 +148,7 @@ def test_effective_weights_are_those_of_the_sparsity_error(model):
     trained.advance(1e9)
     later.advance(1e9)
     weights = trained.finish()[2]
-    errors = [curve.sparsity_error[-1] for curve in later.finish()[1]]
+    errors = [curve.metrics["sparsity_error"][-1] for curve in later.finish()[1]]
     found = effective_weights(small_cell(model, hidden_size=3, **changes), stacked(weights))
     assert all(array.shape == ((3, 3, 4) if "layer 1" in name else (3, 1, 3)) for name, array in found.items())
     distances = [

@@ -49,14 +49,14 @@ def test_definitions(evaluations, best, solved_at, outcome):
     assert (result.best_iteration, result.solved_at_iteration, result.outcome) == (best, solved_at, outcome)
     assert (result.iterations, result.stopped_early, len(curve.iteration)) == (40, False, 5)
     if best is not None:
-        assert result.sparsity_error == pytest.approx(best / 100)
+        assert result.metrics.get("sparsity_error") == pytest.approx(best / 100)
 
 
 def test_no_number_is_none():
     """What isn't a number is None, never NaN."""
     result, _ = scored(small_cell(), *[(2, NAN)] * 5)
-    assert result.test_mse is None
-    assert result.validation_mse == 2
+    assert result.metrics.get("test_mse") is None
+    assert result.metrics.get("validation_mse") == 2
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ def stored(folder: StudyStore, name: str, pack: Pack, outcome: Outcome = Outcome
 
 def _values() -> tuple:  # type: ignore[type-arg]
     made = curve(1)
-    return made.iteration, made.validation_mse, made.test_mse, made.sparsity_error
+    return made.iteration, made.metrics
 
 
 def seeds(packs: StoredPacks) -> dict[str, list[int]]:

@@ -53,7 +53,7 @@ def trained(trial: Trial) -> Result:
             trial=trial,
             outcome=Outcome.SOLVED,
             solved_at_iteration=1000 + int(9000 * luck),
-            sparsity_error=1e-6 + luck / 1000,
+            metrics={"sparsity_error": 1e-6 + luck / 1000},
             iterations=20000,
         )
     return Result(trial=trial, outcome=Outcome.UNSOLVED, iterations=20000)

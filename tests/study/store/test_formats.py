@@ -96,13 +96,13 @@ def test_the_store_of_version_1_is_read(root: str) -> None:
     assert {key: str(result.outcome) for key, result in found.items()} == OUTCOMES
     assert {r.trial.id for r in results} == set(study.read_results()["trial_id"].to_pylist())
     solved, diverged, failed = (found[key] for key in [("NMU", 1e-3, 0), ("linear", 1e30, 0), ("NMU", 1e30, 0)])
-    assert (solved.test_mse, solved.solved_at_iteration) == (float.fromhex("0x1.f626a80000000p+2"), 6000)
-    assert diverged.test_mse is None
+    assert (solved.metrics.get("test_mse"), solved.solved_at_iteration) == (float.fromhex("0x1.f626a80000000p+2"), 6000)
+    assert diverged.metrics.get("test_mse") is None
     assert failed.error is not None
     assert failed.error.endswith("RuntimeError: this engine crashes where it is told to\n")
     assert study.done() == {r.trial.id for r in results if r.outcome != "failed"}
     (curve,) = table_curves(study.read_curves({solved.trial.id}))
-    assert digest(curve.iteration, curve.test_mse) == "b5bf5674dc8cc994"
+    assert digest(curve.iteration, curve.metrics["test_mse"]) == "b5bf5674dc8cc994"
     (weights,) = table_weights(study.read_weights({solved.trial.id}))
     assert (list(weights.arrays), digest(*weights.arrays.values())) == (
         ["layer_1.weight", "layer_2.weight"],

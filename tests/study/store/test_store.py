@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from study.arrow import results_table, table_curves, table_results, table_weights
+from study.arrow import METRIC_COLUMNS, results_table, table_curves, table_results, table_weights
 from study.errors import BusyError, InputError, StoreAwayError, StoreError, StudyGoneError, UnknownStudyError
 from study.records import Checkpoint, Curve, Outcome, Result, Trial, Weights
 from study.store import SCHEMA_VERSION, Store, StudyStore, files, formats, is_url
@@ -47,7 +47,8 @@ def failed(seed: int) -> Result:
 
 def curve(seed: int) -> Curve:
     values = np.array([np.nan, np.inf, seed], np.float32)
-    return Curve(Trial(CELL, seed).id, np.arange(3) * 1000, values, values * 2, values * 3)
+    metrics = dict(zip(METRIC_COLUMNS, (values, values * 2, values * 3), strict=True))
+    return Curve(Trial(CELL, seed).id, np.arange(3) * 1000, metrics)
 
 
 def weights(seed: int) -> Weights:
@@ -129,7 +130,7 @@ def test_results_curves_and_weights_come_back_bit_for_bit(study: StudyStore) -> 
     fill(study, PACK, results)
     table, curves = study.read_pack(PACK)
     assert table_results(table) == results
-    assert table_curves(curves)[0].test_mse.tobytes() == curve(1).test_mse.tobytes()
+    assert table_curves(curves)[0].metrics["test_mse"].tobytes() == curve(1).metrics["test_mse"].tobytes()
     (found,) = table_weights(study.read_weights({Trial(CELL, 2).id}))
     assert (found.trial_id, found.iteration) == (Trial(CELL, 2).id, 2001)
     assert list(found.arrays) == list(weights(2).arrays)

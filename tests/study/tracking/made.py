@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from study.arrow import METRIC_COLUMNS
 from study.records import Curve, Outcome, Result, Trial
 from study.tracking import Publisher
 from study.tracking.address import connect
@@ -50,7 +51,8 @@ def failed(seed: int, error: str = "killed") -> Result:
 def curve(seed: int) -> Curve:
     values = np.linspace(1, 0, EVALUATIONS, dtype=np.float32) * (seed % 7 + 1)
     values[10] = np.nan
-    return Curve(Trial(CELL, seed).id, np.arange(EVALUATIONS) * 1000, values, values * 2, values * 3)
+    metrics = dict(zip(METRIC_COLUMNS, (values, values * 2, values * 3), strict=True))
+    return Curve(Trial(CELL, seed).id, np.arange(EVALUATIONS) * 1000, metrics)
 
 
 class Made:

@@ -43,7 +43,7 @@ def test_a_thinned_curve_keeps_its_landmarks(uri: str) -> None:
     assert {0, 37_000, 211_000, 300_000} <= set(thin.iteration.tolist())
     assert len(thin.iteration) <= CURVE_POINTS <= 100
     places = np.searchsorted(whole.iteration, thin.iteration)
-    assert thin.test_mse.tobytes() == whole.test_mse[places].tobytes()
+    assert thin.metrics["test_mse"].tobytes() == whole.metrics["test_mse"][places].tobytes()
     assert all(math.isfinite(value) for _, _, value in trial_run(solved(1), whole).curve)
 
 

@@ -15,7 +15,8 @@ from tasks.threshold import Range
 
 _MOMENTUM = 0.9
 _OUT_OF_BOUNDS_STRENGTH = 1.0
-_ITERATIONS = {"arithmetic": 5_000_000, "simple": 200_000}
+_ITERATIONS = {"simple": 200_000}
+_MOST_ITERATIONS = 5_000_000
 
 TASK_NAMES = (
     "operation",
@@ -192,7 +193,7 @@ def canonical(task: str, model: str, values: Mapping[str, Any]) -> ArithmeticCel
         model=model,
         hidden_size=values.get("hidden_size", 2),
         init_variance=values.get("init_variance"),
-        iterations=values.get("iterations", _ITERATIONS[task]),
+        iterations=values.get("iterations", _ITERATIONS.get(task, _MOST_ITERATIONS)),
         **{name: values[name] for name in plain if name in values},
         **bounds(model, values),
         **sparsity(model, values),

@@ -47,7 +47,7 @@ class Space:
         ... '''
         >>> space = Space(parse_spec(text, source="a.yaml"))
         >>> params = space.choose(lambda parameter: parameter.high)
-        >>> params, space.cell(params).sparsity_strength
+        >>> params, space.cell(params).value("sparsity_strength")
         ({'sparsity_strength': 10.0}, 10.0)
     """
 

@@ -89,8 +89,9 @@ class Cell:
         return self.values.get(name)
 
     def replace(self, **values: Any) -> Cell:
-        """Return the cell with other values of some hyperparameters."""
-        return Cell(self.task, self.model, {**self.values, **values})
+        """Return the cell with another task, another model, or other values of some hyperparameters."""
+        content = {"task": self.task, "model": self.model, **self.values, **values}
+        return Cell(content.pop("task"), content.pop("model"), content)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Cell) and self.id == other.id

@@ -1,4 +1,4 @@
-"""Published results: one row a cell, read from the CSV files of study/reference, and which of them a cell repeats."""
+"""Published results, one row a cell, from the CSV files of study/reference; which of them a cell repeats."""
 
 from __future__ import annotations
 

@@ -328,7 +328,7 @@ def test_weights_are_named_and_shaped_as_in_the_units_module(engine, model):
     cell = small_cell(model)
     accepted(engine, cell)
     (weights,) = ended(engine, Trial(cell, 0))[2]
-    layers = Network(MODELS[model], cell.input_size, cell.hidden_size).layers
+    layers = Network(MODELS[model], cell.value("input_size"), cell.value("hidden_size")).layers
     expected = [
         (f"layer_{number}.{name}", tuple(parameter.shape), np.dtype(np.float32))
         for number, layer in enumerate(layers, start=1)

@@ -30,7 +30,11 @@ def solved(at, error=1e-6):
 
 def results(trials, cell=CELL):
     """Make a table of trials from their results."""
-    made = [Result(trial=Trial(cell, i), iterations=cell.iterations, **of) for i, of in enumerate(trials)]
+    made = []
+    for i, of in enumerate(trials):
+        metrics = {name: of[name] for name in ("sparsity_error",) if name in of}
+        at = of.get("solved_at_iteration")
+        made.append(Result(trial=Trial(cell, i), outcome=of["outcome"], metrics=metrics, solved_at_iteration=at))
     return results_table(made)
 
 

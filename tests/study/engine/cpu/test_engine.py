@@ -39,7 +39,7 @@ def trajectory(engine: Any, pack: Pack, checkpoint: Checkpoint | None = None) ->
     weights = {name: array for name, array in arrays.items() if name.startswith("part/weight/")}
     curves = training.finish()[1]
     return weights | {
-        name: np.stack([getattr(curve, name) for curve in curves])
+        name: np.stack([curve.metrics[name] for curve in curves])
         for name in ("validation_mse", "test_mse", "sparsity_error")
     }
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import linecache
+import os
 import sys
 import threading
 import traceback
@@ -19,8 +20,8 @@ from types import ModuleType, TracebackType
 from typing import Any, Self
 
 from study.errors import InputError, nearest
+from study.source.import_string import ImportString
 from study.source.places import COPIES, OURS, is_installed, modules_in, place_elsewhere
-from study.source.reference import Reference
 from study.visible import visible
 from tasks.seeded import is_seeded
 
@@ -39,12 +40,12 @@ class CodeFolder:
 
     Example:
         >>> import tempfile
-        >>> from study.source import Reference
+        >>> from study.source import ImportString
         >>> text = "from tasks.seeded import seeded\n@seeded\ndef train(seed):\n    return {'loss': seed / 2}\n"
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     _ = Path(folder, "spirals.py").write_text(text)
         ...     with CodeFolder(Path(folder)) as code:
-        ...         train = code.load(Reference("spirals", "train"))
+        ...         train = code.load(ImportString("spirals", "train"))
         >>> train(3)
         {'loss': 1.5}
     """
@@ -93,16 +94,16 @@ class CodeFolder:
                 return
             self._modules = self._taken()
             sys.modules.update(self._others)
-            self._search = [entry for entry in sys.path if self._has(Path(entry))]  # the code may have added some
-            sys.path[:] = [entry for entry in sys.path if not self._has(Path(entry))]
+            self._search = [entry for entry in sys.path if self._has(entry)]  # the code may have added some
+            sys.path[:] = [entry for entry in sys.path if not self._has(entry)]
             COPIES.difference_update(self._search)
             _active = None
 
-    def load(self, reference: Reference, bases: tuple[type, ...] = ()) -> Any:
+    def load(self, import_string: ImportString, bases: tuple[type, ...] = ()) -> Any:
         """Import an object that a study may call; the folder is active afterwards.
 
         Args:
-            reference: the object.
+            import_string: the object.
             bases: classes whose subclasses a study may call without a mark.
 
         Raises:
@@ -111,34 +112,37 @@ class CodeFolder:
         """
         self.activate()
         before = set(sys.modules)
-        module = self._import(reference)
-        self._check_origins(reference, sys.modules.keys() - before)
+        module = self._import(import_string)
+        self._check_origins(import_string, sys.modules.keys() - before)
         try:
-            object_ = getattr(module, reference.name)
+            object_ = getattr(module, import_string.name)
         except AttributeError:
             names = [name for name, value in vars(module).items() if _may_call(value, bases)]
-            has = nearest(reference.name, names) or f"; of what a study may call it has {', '.join(names) or 'nothing'}"
-            raise InputError(f"{reference}: {reference.module} has no {reference.name}{has}") from None
+            has = (
+                nearest(import_string.name, names)
+                or f"; of what a study may call it has {', '.join(names) or 'nothing'}"
+            )
+            raise InputError(f"{import_string}: {import_string.module} has no {import_string.name}{has}") from None
         if not _may_call(object_, bases):
             classes = " or ".join(f"{base.__module__}.{base.__qualname__}" for base in bases)
             raise InputError(
-                f"{reference} isn't marked as what a study may call: write @seeded above it, after "
+                f"{import_string} isn't marked as what a study may call: write @seeded above it, after "
                 f"`from tasks.seeded import seeded`{f', or derive it from {classes}' if classes else ''}"
             )
         return object_
 
-    def _import(self, reference: Reference) -> ModuleType:
+    def _import(self, import_string: ImportString) -> ModuleType:
         try:
-            return importlib.import_module(reference.module)
+            return importlib.import_module(import_string.module)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # a module may even end the process
-            if isinstance(error, ModuleNotFoundError) and f"{reference.module}.".startswith(f"{error.name}."):
+            if isinstance(error, ModuleNotFoundError) and f"{import_string.module}.".startswith(f"{error.name}."):
                 raise InputError(
-                    f"{reference}: there is no module {error.name} in the copy of the study's code, nor among the "
+                    f"{import_string}: there is no module {error.name} in the copy of the study's code, nor among the "
                     "installed ones"
                 ) from None
-            raise InputError(f"{reference} can't be imported: {self._reason(error)}") from None
+            raise InputError(f"{import_string} can't be imported: {self._reason(error)}") from None
 
     def _reason(self, error: BaseException) -> str:
         """Return the line at which an import failed, the user's own if there is one, and the error's own words."""
@@ -149,22 +153,22 @@ class CodeFolder:
             words = words[-1:]  # what comes before is the place
         reason = f"{''.join(words).strip()}{_hint(error)}"
         places = [place for place in places if Path(place[0]).is_absolute() and place[0] not in _FRAMES_OF_OURS]
-        theirs = [place for place in places if self._has(Path(place[0]))] or places
+        theirs = [place for place in places if self._has(place[0])] or places
         if not theirs:  # such as a file that can't be decoded
             return visible(reason)
         file, number = theirs[-1]
-        name = Path(file).relative_to(self.path).as_posix() if self.path and self._has(Path(file)) else file
+        name = Path(file).relative_to(self.path).as_posix() if self.path and self._has(file) else file
         return visible(f"{name}, line {number}:\n    {linecache.getline(file, number).strip()}\n{reason}")
 
-    def _has(self, path: Path) -> bool:
-        return self.path is not None and path.is_relative_to(self.path)
+    def _has(self, path: str) -> bool:
+        return self.path is not None and f"{path}/".startswith(f"{self.path}/")
 
     def _taken(self) -> dict[str, ModuleType]:
         """Take the modules with this folder's names, and those from its files, from those that Python knows."""
         taken = {
             name: module
             for name, module in sys.modules.items()
-            if name.partition(".")[0] in self._names or ((path := _path(module)) is not None and self._has(path))
+            if name.partition(".")[0] in self._names or self._has(_file(module))
         }
         for name in taken:
             del sys.modules[name]
@@ -172,25 +176,26 @@ class CodeFolder:
 
     def _check_names(self) -> None:
         for name in sorted(self._names & sys.modules.keys()):
-            path = _path(sys.modules[name])
-            if path is None or name in OURS or name in sys.stdlib_module_names or is_installed(path):
+            path = _file(sys.modules[name])
+            if not path or name in OURS or name in sys.stdlib_module_names or is_installed(Path(path)):
                 raise InputError(
                     f"two modules are called {name}: the study's, and {path or 'one'} that this process has imported "
                     "already. A process can import only one of them: rename yours, or uninstall the other"
                 )
 
-    def _check_origins(self, reference: Reference, imported: Set[str]) -> None:
+    def _check_origins(self, import_string: ImportString, imported: Set[str]) -> None:
         """Check that what was imported is from the copy, or installed: never from the user's live folder."""
         for module in sorted(imported & sys.modules.keys()):
-            path, top = _path(sys.modules[module]), module.partition(".")[0]
-            if path is None or self._has(path):
+            file, top = _file(sys.modules[module]), module.partition(".")[0]
+            if not file or self._has(file):
                 continue
+            path = Path(file)
             if top in self._names:
                 raise InputError(f"two modules are called {module}: the study's, and {path}. Rename yours")
             if module == top and not is_installed(path) and top not in OURS and _is_from_search_path(top, path):
                 raise InputError(
-                    f"{reference} imports {top} from {path}, which isn't in the copy of the study's code, because no "
-                    f"import in that code names it: write `import {top}` into a module of yours, or include the file"
+                    f"{import_string} imports {top} from {path}, which isn't in the copy of the study's code, because "
+                    f"no import in that code names it: write `import {top}` into a module of yours, or include the file"
                 )
 
 
@@ -204,14 +209,14 @@ def _may_call(object_: object, bases: tuple[type, ...]) -> bool:
     return callable(object_) and (is_derived or is_seeded(object_))
 
 
-def _path(module: ModuleType) -> Path | None:
-    """Return the folder of a package, or the file of a module; None if it isn't from a file."""
+def _file(module: ModuleType) -> str:
+    """Return the folder of a package, or the file of a module; empty if it is from neither."""
     folders, file = getattr(module, "__path__", None), getattr(module, "__file__", None)
     try:
-        text = next(iter(folders)) if folders else file
+        file = next(iter(folders)) if folders else file
     except (TypeError, StopIteration):  # an object that stands for a module, and isn't one
-        return None
-    return Path(text) if isinstance(text, str) and Path(text).is_absolute() else None
+        return ""
+    return file if isinstance(file, str) and file.startswith(os.sep) else ""
 
 
 def _hint(error: BaseException) -> str:

@@ -8,13 +8,13 @@ from importlib.metadata import PackageNotFoundError, distribution, entry_points,
 from typing import Final
 
 from study.errors import InputError, nearest
-from study.source.reference import Reference
+from study.source.import_string import ImportString
 
 GROUPS: Final = {kind: f"seeded_study.{kind}" for kind in ("tasks", "models", "units", "engines")}
 """The groups of entry points that plug-ins are offered in, by what is offered."""
 
 
-def find_plugin(kind: str, name: str, known: Collection[str] = ()) -> Reference:
+def find_plugin(kind: str, name: str, known: Collection[str] = ()) -> ImportString:
     """Find a plug-in by the name under which an installed package offers it; nothing is imported.
 
     Args:
@@ -37,8 +37,8 @@ def find_plugin(kind: str, name: str, known: Collection[str] = ()) -> Reference:
     if not matches:
         hint = nearest(name, names) or (f"; there is {', '.join(sorted(names))}" if names else "")
         raise InputError(
-            f"{name!r} is no name of {kind} that are built in or offered by installed packages{hint}. Code of your "
-            "own is named as package.module:object"
+            f"{name!r} is no name of {kind} that are built in or offered by installed packages, and no "
+            f"package.module:object, by which code of your own is named{hint}"
         )
     offer = matches[0]
     if not re.fullmatch(r"[\w.]+\s*:\s*\w+", offer.value.partition("[")[0].strip()):
@@ -46,23 +46,23 @@ def find_plugin(kind: str, name: str, known: Collection[str] = ()) -> Reference:
             f"{name!r} is offered by {offer.dist.name if offer.dist else 'a package'} as {offer.value!r}, which must "
             "be package.module:object: its entry point must be corrected"
         )
-    return Reference(offer.module, offer.attr)
+    return ImportString(offer.module, offer.attr)
 
 
-def distribution_of(reference: Reference) -> str:
+def distribution_of(import_string: ImportString) -> str:
     """Return the name and the version of the installed package that a module belongs to, as ``name==1.2``.
 
     Raises:
         InputError: if it belongs to none, and so has no version.
     """
-    names = sorted(set(packages_distributions().get(reference.package, ())))
+    names = sorted(set(packages_distributions().get(import_string.package, ())))
     if len(names) > 1:  # several packages share one top-level name, and one of them has the module
-        file = reference.module.replace(".", "/")
+        file = import_string.module.replace(".", "/")
         names = [name for name in names if _has(name, (f"{file}.py", f"{file}/__init__.py"))]
     if len(names) != 1:
         raise InputError(
-            f"{reference}: the module is installed, but belongs to no package with a version, by which results could "
-            "be told apart: install it with pip, or put it into the folder of the study file"
+            f"{import_string}: the module is installed, but belongs to no package with a version, by which results "
+            "could be told apart: install it with pip, or put it into the folder of the study file"
         )
     return f"{_normal(names[0])}=={version(names[0])}"
 

@@ -1,4 +1,4 @@
-"""The source code that references name: which files it has, their digest, and what stands for it in an id."""
+"""The source code that import strings name: which files it has, their digest, and what stands for it in an id."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path, PurePosixPath
 
 from study.errors import InputError, nearest
 from study.source.archive import SIZE_LIMIT_BYTES, digest_of, pack_archive
+from study.source.import_string import ImportString
 from study.source.imports import imported_packages
 from study.source.places import OURS, modules_in, own_place, place_elsewhere
 from study.source.plugins import distribution_of
-from study.source.reference import Reference
 from study.visible import visible
 
 
@@ -23,7 +23,7 @@ class SourceCode:
 
     Args:
         files: contents by name, relative to the folder that Python finds them in, with slashes.
-        distributions: installed packages that references name, as ``name==1.2``, in order.
+        distributions: installed packages that import strings name, as ``name==1.2``, in order.
         digest: SHA-256 of `files`; it doesn't depend on the machine, on times, or on where the files lie.
     """
 
@@ -57,16 +57,16 @@ class SourceCode:
         return ";".join([*([f"sha256:{self.digest}"] if self.files else []), *self.distributions])
 
 
-def read_source_code(references: Collection[Reference], folder: Path, include: Sequence[str] = ()) -> SourceCode:
-    """Read the code that references name; nothing is imported.
+def read_source_code(import_strings: Collection[ImportString], folder: Path, include: Sequence[str] = ()) -> SourceCode:
+    """Read the code that import strings name; nothing is imported.
 
-    The user's own code is, of each reference, the module's top-level package, or its file if it is in none; of these,
-    whatever of the user's own they import by name, and so on. Which modules that are is read from the sources, so it
-    is the same whatever a process has imported before. Of a package, all ``*.py`` are taken, except in hidden folders,
-    `__pycache__` and virtual environments.
+    The user's own code is, of each import string, the module's top-level package, or its file if it is in none; of
+    these, whatever of the user's own they import by name, and so on. Which modules that are is read from the sources,
+    so it is the same whatever a process has imported before. Of a package, all ``*.py`` are taken, except in hidden
+    folders, `__pycache__` and virtual environments.
 
     Args:
-        references: what a trial runs, such as its task and its model.
+        import_strings: what a trial runs, such as its task and its model.
         folder: the folder of the study file.
         include: patterns of further files, relative to the folder or to where a package lies, such as ``data/*.csv``.
 
@@ -75,7 +75,7 @@ def read_source_code(references: Collection[Reference], folder: Path, include: S
     """
     importlib.invalidate_caches()  # files may be younger than what Python knows of their folders
     folder = folder.absolute()
-    places = {reference.package: _place(reference, folder) for reference in references}
+    places = {import_string.package: _place(import_string, folder) for import_string in import_strings}
     waiting = [place for place in places.values() if place is not None]
     roots = list(dict.fromkeys([folder, *(place.parent for place in waiting)]))
     files = _included(include, roots)
@@ -90,29 +90,33 @@ def read_source_code(references: Collection[Reference], folder: Path, include: S
         place = waiting.pop()
         unread = _read(((path, path.relative_to(place.parent)) for path in _python_files(place)), files)
         files |= unread
-    for reference in references:
-        if places[reference.package] is not None:
-            _check_module(reference, files)
-    installed = {distribution_of(reference) for reference in references if places[reference.package] is None}
+    for import_string in import_strings:
+        if places[import_string.package] is not None:
+            _check_module(import_string, files)
+    installed = {
+        distribution_of(import_string) for import_string in import_strings if places[import_string.package] is None
+    }
     return SourceCode(files, tuple(sorted(installed)))
 
 
-def _place(reference: Reference, folder: Path) -> Path | None:
-    """Return where the user's own top-level module of a reference is; None if it is installed."""
-    name = reference.package
+def _place(import_string: ImportString, folder: Path) -> Path | None:
+    """Return where the user's own top-level module of an import string is; None if it is installed."""
+    name = import_string.package
     place = own_place(name, folder)
     if place is not None:
         return place
     if name in OURS:
         raise InputError(
-            f"{reference}: {name} is a package of this program, whose tasks and models have short names; a module of "
-            "your own must have another name"
+            f"{import_string}: {name} is a package of this program, whose tasks and models have short names; a module "
+            "of your own must have another name"
         )
     if name in sys.stdlib_module_names:
-        raise InputError(f"{reference}: {name} is a module of Python itself, which has nothing that a study may call")
+        raise InputError(
+            f"{import_string}: {name} is a module of Python itself, which has nothing that a study may call"
+        )
     if place_elsewhere(name) is None:
         raise InputError(
-            f"{reference}: no module is called {name}, neither in {folder} nor among the installed ones"
+            f"{import_string}: no module is called {name}, neither in {folder} nor among the installed ones"
             f"{nearest(name, modules_in(folder))}"
         )
     return None
@@ -201,9 +205,9 @@ def _matches(root: Path, pattern: str) -> list[tuple[Path, Path]]:
     return [(file, file.relative_to(root)) for file in files]
 
 
-def _check_module(reference: Reference, files: Mapping[str, bytes]) -> None:
-    path = reference.module.replace(".", "/")
+def _check_module(import_string: ImportString, files: Mapping[str, bytes]) -> None:
+    path = import_string.module.replace(".", "/")
     if not {f"{path}.py", f"{path}/__init__.py"} & files.keys():
         modules = [name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name in files]
-        hint = nearest(reference.module, [name for name in modules if name.startswith(f"{reference.package}.")])
-        raise InputError(f"{reference}: there is no {path}.py, and no folder {path} with an __init__.py{hint}")
+        hint = nearest(import_string.module, [name for name in modules if name.startswith(f"{import_string.package}.")])
+        raise InputError(f"{import_string}: there is no {path}.py, and no folder {path} with an __init__.py{hint}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from textwrap import dedent
 
-from study.source import CodeFolder, Reference, parse_reference, read_source_code, unpacked
+from study.source import CodeFolder, ImportString, parse_import_string, read_source_code, unpacked
 
 MARKED = """
 from tasks.seeded import seeded
@@ -31,9 +31,9 @@ def marked(value: str, before: str = "") -> str:
     return before + MARKED.format(value=value)
 
 
-def copied(folder: Path, reference: str, cache: Path, *include: str) -> CodeFolder:
-    """Copy the code of a reference, as a study does."""
-    code = read_source_code([parse_reference(reference)], folder, include)
+def copied(folder: Path, import_string: str, cache: Path, *include: str) -> CodeFolder:
+    """Copy the code of an import string, as a study does."""
+    code = read_source_code([parse_import_string(import_string)], folder, include)
     return CodeFolder(unpacked(code.archive, code.digest, cache))
 
 
@@ -48,12 +48,12 @@ def installed(site: Path, version: str = "1.2", entry_points: str = "", name: st
     return site
 
 
-def train(code: CodeFolder, reference: str = "mylab.spirals:train") -> object:
+def train(code: CodeFolder, import_string: str = "mylab.spirals:train") -> object:
     """Load a function and call it."""
-    return code.load(parse_reference(reference))(0)
+    return code.load(parse_import_string(import_string))(0)
 
 
-def source_files(folder: Path, *references: str) -> list[str]:
-    """List the names of the files that references name."""
-    parsed: list[Reference] = [parse_reference(reference) for reference in references]
+def source_files(folder: Path, *import_strings: str) -> list[str]:
+    """List the names of the files that import strings name."""
+    parsed: list[ImportString] = [parse_import_string(import_string) for import_string in import_strings]
     return sorted(read_source_code(parsed, folder).files)

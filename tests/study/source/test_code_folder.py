@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from study.errors import InputError
-from study.source import CodeFolder, parse_reference
+from study.source import CodeFolder, parse_import_string
 from study.source import code_folder as module_of_folders
 from tests.study.source.builders import copied, installed, marked, train, write
 
-REFERENCE = "mylab.spirals:train"
+TRAIN = "mylab.spirals:train"
 
 
 @pytest.fixture(autouse=True)
@@ -43,10 +43,10 @@ def test_two_versions_one_after_the_other(tmp_path, cache):
     for value in (1, 2):
         text = marked("lazy()", "") + lazy
         write(tmp_path, mylab__="", mylab__spirals=text, mylab__parts=f"part = {value}", helpers=f"HELP = {value * 10}")
-        folders.append(copied(tmp_path, REFERENCE, cache))
+        folders.append(copied(tmp_path, TRAIN, cache))
     for value in (1, 2, 1, 2):
         code = folders[value - 1]
-        function = code.load(parse_reference(REFERENCE))
+        function = code.load(parse_import_string(TRAIN))
         assert function(0) == (value, value * 10)
         functions.append(function)
     assert functions[0] is functions[2]
@@ -57,11 +57,9 @@ def test_two_versions_one_after_the_other(tmp_path, cache):
 
 def test_objects_of_before_go_on(tmp_path, cache):
     """A function that was loaded from one copy computes the same after another copy has taken its place."""
-    first = copied(
-        write(tmp_path, mylab__spirals=marked("helper()", "def helper():\n    return 1\n")), REFERENCE, cache
-    )
-    function = first.load(parse_reference(REFERENCE))
-    second = copied(write(tmp_path, mylab__spirals=marked("2")), REFERENCE, cache)
+    first = copied(write(tmp_path, mylab__spirals=marked("helper()", "def helper():\n    return 1\n")), TRAIN, cache)
+    function = first.load(parse_import_string(TRAIN))
+    second = copied(write(tmp_path, mylab__spirals=marked("2")), TRAIN, cache)
     assert (train(second), function(0)) == (2, 1)
 
 
@@ -73,7 +71,7 @@ def test_edits_do_not_matter(tmp_path, cache, monkeypatch):
     write(tmp_path / "live", mylab__lazy_part="def lazy():\n    from mylab.late import VALUE\n    return VALUE\n")
     write(tmp_path / "live", mylab__late="VALUE = 1", mylab__="")
     write(tmp_path / "live", mylab__spirals=marked("lazy_part.lazy()", "from mylab import lazy_part\n"))
-    code = copied(tmp_path / "live", REFERENCE, cache)
+    code = copied(tmp_path / "live", TRAIN, cache)
     write(tmp_path / "live", mylab__late="VALUE = 2", mylab__spirals="raise AssertionError")
     assert train(code) == 1
 
@@ -85,12 +83,21 @@ def test_a_module_that_python_knew_before_is_back(tmp_path, cache, monkeypatch):
     )
     import helpers
 
-    code = copied(tmp_path / "live", REFERENCE, cache)
+    code = copied(tmp_path / "live", TRAIN, cache)
     with code:
         train(code)
         assert sys.modules["helpers"] is not helpers
     assert sys.modules["helpers"] is helpers
     assert "mylab" not in sys.modules
+
+
+def test_code_is_read_past_the_active_copy(tmp_path, cache, monkeypatch):
+    """While a copy is active, what is read anew is the user's code, and never the copy."""
+    monkeypatch.syspath_prepend(write(tmp_path / "src", mylab__spirals=marked("1")))
+    with copied(tmp_path, TRAIN, cache) as first:
+        write(tmp_path / "src", mylab__spirals=marked("2"))
+        second = copied(tmp_path, TRAIN, cache)
+        assert (train(first), train(second)) == (1, 2)
 
 
 def test_a_search_path_of_the_users_own(tmp_path, cache):
@@ -99,7 +106,7 @@ def test_a_search_path_of_the_users_own(tmp_path, cache):
     folders = []
     for value in (1, 2):
         write(tmp_path, mylab__spirals=marked("part.VALUE", before), mylab__part=f"VALUE = {value}")
-        folders.append(copied(tmp_path, REFERENCE, cache))
+        folders.append(copied(tmp_path, TRAIN, cache))
     assert [train(folders[index]) for index in (0, 1, 0)] == [1, 2, 1]
     folders[0].deactivate()
     assert "part" not in sys.modules
@@ -111,9 +118,9 @@ def test_data_lie_beside_the_code(tmp_path, cache):
     text = marked("TEXT", "from pathlib import Path\nTEXT = Path(__file__).with_name('a.csv').read_text()\n")
     write(tmp_path, mylab__spirals=text)
     (tmp_path / "mylab/a.csv").write_text("1,2")
-    assert train(copied(tmp_path, REFERENCE, cache, "mylab/*.csv")) == "1,2"
+    assert train(copied(tmp_path, TRAIN, cache, "mylab/*.csv")) == "1,2"
     with pytest.raises(InputError, match=r"mylab/spirals\.py, line 2:\n.*\nFileNotFoundError"):
-        train(copied(tmp_path, REFERENCE, cache))
+        train(copied(tmp_path, TRAIN, cache))
 
 
 IN_SPIRALS = "mylab/spirals.py, line "
@@ -137,8 +144,8 @@ def test_an_import_that_fails_shows_the_users_line(tmp_path, cache, text, reason
     """The message is the user's file, line and text, and the error's own words: no traceback."""
     write(tmp_path, mylab__spirals=text)
     with pytest.raises(InputError) as caught:
-        train(copied(tmp_path, REFERENCE, cache))
-    assert str(caught.value) == f"{REFERENCE} can't be imported: {IN_SPIRALS}{reason}"
+        train(copied(tmp_path, TRAIN, cache))
+    assert str(caught.value) == f"{TRAIN} can't be imported: {IN_SPIRALS}{reason}"
     assert caught.value.__suppress_context__
 
 
@@ -146,7 +153,7 @@ def test_a_file_that_is_no_text_has_no_line(tmp_path, cache):
     """A file that Python can't read as source is refused by Python's own words."""
     write(tmp_path, mylab__spirals="A = '\0'")
     with pytest.raises(InputError, match=r"mylab\.spirals:train can't be imported: .*null bytes"):
-        train(copied(tmp_path, REFERENCE, cache))
+        train(copied(tmp_path, TRAIN, cache))
 
 
 def test_an_installed_module_that_fails_shows_its_line(tmp_path, monkeypatch):
@@ -169,17 +176,17 @@ def test_only_what_is_marked_is_returned(tmp_path, cache):
     def plain(seed): raise AssertionError
     number = 1
     """
-    code = copied(write(tmp_path, mylab__spirals=text + marked("1").replace("\n", "\n    ")), REFERENCE, cache)
-    base = code.load(parse_reference("mylab.spirals:Task"), (object,)).__mro__[1]
-    assert code.load(parse_reference("mylab.spirals:Task"), (base,)).__name__ == "Task"
+    code = copied(write(tmp_path, mylab__spirals=text + marked("1").replace("\n", "\n    ")), TRAIN, cache)
+    base = code.load(parse_import_string("mylab.spirals:Task"), (object,)).__mro__[1]
+    assert code.load(parse_import_string("mylab.spirals:Task"), (base,)).__name__ == "Task"
     for name in ("system", "plain", "number", "os", "Base", "Task"):
         bases = (base,) if name != "Task" else ()
         with pytest.raises(InputError, match=rf"mylab\.spirals:{name} isn't marked .*: write @seeded above it"):
-            code.load(parse_reference(f"mylab.spirals:{name}"), bases)
+            code.load(parse_import_string(f"mylab.spirals:{name}"), bases)
     with pytest.raises(InputError, match=r"has no trian; did you mean 'train'"):
-        code.load(parse_reference("mylab.spirals:trian"))
+        code.load(parse_import_string("mylab.spirals:trian"))
     with pytest.raises(InputError, match=r"has no xyz; of what a study may call it has Task, train"):
-        code.load(parse_reference("mylab.spirals:xyz"), (base,))
+        code.load(parse_import_string("mylab.spirals:xyz"), (base,))
 
 
 def test_an_import_by_a_computed_name_is_refused(tmp_path, cache, monkeypatch):
@@ -189,13 +196,13 @@ def test_an_import_by_a_computed_name_is_refused(tmp_path, cache, monkeypatch):
     with pytest.raises(
         InputError, match=r"imports helpers from .*helpers\.py, which isn't in the copy.*`import helpers`"
     ):
-        train(copied(tmp_path / "live", REFERENCE, cache))
-    assert train(copied(tmp_path / "live", REFERENCE, cache, "helpers.py")) == 1
+        train(copied(tmp_path / "live", TRAIN, cache))
+    assert train(copied(tmp_path / "live", TRAIN, cache, "helpers.py")) == 1
 
 
 def test_a_package_of_the_same_name_here(tmp_path, cache, monkeypatch):
     """On a machine that has a package of the copy's name installed, the copy counts; once imported, it is an error."""
-    code = copied(write(tmp_path / "study", mylab__="", mylab__spirals=marked("1")), REFERENCE, cache)
+    code = copied(write(tmp_path / "study", mylab__="", mylab__spirals=marked("1")), TRAIN, cache)
     site = installed(write(tmp_path / "site-packages", mylab__="", mylab__spirals=marked("2")))
     monkeypatch.syspath_prepend(site)
     with code:
@@ -210,7 +217,7 @@ def test_a_package_of_the_same_name_here(tmp_path, cache, monkeypatch):
 
 def test_a_folder_without_init_gives_way_and_says_so(tmp_path, cache, monkeypatch):
     """Where Python would prefer an installed package to a copy without `__init__.py`, nothing of it is used."""
-    code = copied(write(tmp_path / "study", mylab__spirals=marked("1")), REFERENCE, cache)
+    code = copied(write(tmp_path / "study", mylab__spirals=marked("1")), TRAIN, cache)
     site = installed(write(tmp_path / "site-packages", mylab__="", mylab__spirals=marked("2")))
     monkeypatch.syspath_prepend(site)
     with pytest.raises(InputError, match=r"two modules are called mylab: the study's, and .*site-packages/mylab"):
@@ -222,8 +229,8 @@ def test_the_code_of_this_program_cannot_be_replaced(tmp_path):
     write(tmp_path, tasks__="raise AssertionError", mylab__spirals=marked("1"))
     script = (
         "import sys\nfrom pathlib import Path\nfrom study.errors import InputError\n"
-        "from study.source import CodeFolder, parse_reference\n"
-        "try:\n    CodeFolder(Path(sys.argv[1])).load(parse_reference('mylab.spirals:train'))\n"
+        "from study.source import CodeFolder, parse_import_string\n"
+        "try:\n    CodeFolder(Path(sys.argv[1])).load(parse_import_string('mylab.spirals:train'))\n"
         "except InputError as error:\n    print(error)\nimport tasks\nprint(tasks.TASKS.keys())"
     )
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from study.errors import InputError
-from study.source import Reference, check_distributions, find_plugin, read_source_code
+from study.source import ImportString, check_distributions, find_plugin, read_source_code
 from tests.study.source.builders import installed, marked, write
 
 OFFERS = "[seeded_study.tasks]\nspirals = mylab.tasks:Spirals\n[seeded_study.models]\nspirals = mylab.models:mlp\n"
@@ -23,8 +23,8 @@ def site(tmp_path, monkeypatch):
 
 def test_a_plugin_is_found_by_name_and_kind(site):
     """A name means what its group offers, and finding it imports nothing."""
-    assert find_plugin("tasks", "spirals") == Reference("mylab.tasks", "Spirals")
-    assert find_plugin("models", "spirals") == Reference("mylab.models", "mlp")
+    assert find_plugin("tasks", "spirals") == ImportString("mylab.tasks", "Spirals")
+    assert find_plugin("models", "spirals") == ImportString("mylab.models", "mlp")
     assert "mylab" not in sys.modules
 
 
@@ -69,15 +69,15 @@ def test_the_package_that_has_the_module_counts(tmp_path, monkeypatch):
     installed(write(site, lab__models=marked("1")), name="Lab_Models", version="2")
     monkeypatch.syspath_prepend(tmp_path / "site-packages")
     monkeypatch.syspath_prepend(site)
-    assert read_source_code([Reference("lab.models", "train")], tmp_path).identity() == "lab-models==2"
-    assert read_source_code([Reference("lab.tasks", "train")], tmp_path).identity() == "lab-tasks==1"
+    assert read_source_code([ImportString("lab.models", "train")], tmp_path).identity() == "lab-models==2"
+    assert read_source_code([ImportString("lab.tasks", "train")], tmp_path).identity() == "lab-tasks==1"
 
 
 def test_a_module_that_no_installer_wrote_has_no_version(tmp_path, monkeypatch):
     """What lies among installed packages and belongs to none can't be told apart later, and is refused."""
     monkeypatch.syspath_prepend(write(tmp_path / "site-packages", loose=""))
     with pytest.raises(InputError, match="belongs to no package with a version"):
-        read_source_code([Reference("loose", "train")], tmp_path)
+        read_source_code([ImportString("loose", "train")], tmp_path)
 
 
 def test_versions_elsewhere_must_be_the_same(site):

@@ -1,4 +1,4 @@
-"""Which files are the code of a reference, and that their digest depends on nothing else."""
+"""Which files are the code of an import string, and that their digest depends on nothing else."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from study.errors import InputError
-from study.source import Reference, parse_reference, read_source_code
+from study.source import ImportString, parse_import_string, read_source_code
 from study.source.archive import SIZE_LIMIT_BYTES
 from tests.study.source.builders import installed, marked, source_files, write
 
-TRAIN = Reference("mylab.spirals", "train")
+TRAIN = ImportString("mylab.spirals", "train")
 
 
 def read(folder: Path, *include: str):
@@ -94,7 +94,7 @@ def test_nothing_but_names_and_contents_is_in_the_digest(tmp_path):
 def test_the_digest_never_changes(tmp_path):
     """The digest of a file is today what it was when the first result was stored with it."""
     (tmp_path / "spirals.py").write_bytes(b"A = 1\n")
-    code = read_source_code([Reference("spirals", "A")], tmp_path)
+    code = read_source_code([ImportString("spirals", "A")], tmp_path)
     assert code.digest == "b8a90068671dbb314338d754cbca3217d797ce0bf48e7f7243de27d769d7a646"
 
 
@@ -102,8 +102,8 @@ def test_another_process_reads_the_same(tmp_path):
     """What a process has imported before, and from where it was started, doesn't count."""
     write(tmp_path, mylab__spirals=marked("1", "import helpers"), helpers="")
     script = (
-        "import sys, helpers, json\nfrom pathlib import Path\nfrom study.source import Reference, read_source_code\n"
-        "print(read_source_code([Reference('mylab.spirals', 'train')], Path(sys.argv[1])).digest)"
+        "import sys, helpers, json\nfrom pathlib import Path\nfrom study.source import ImportString, read_source_code\n"
+        "print(read_source_code([ImportString('mylab.spirals', 'train')], Path(sys.argv[1])).digest)"
     )
     root = str(Path(__file__).parents[3])
     paths = os.pathsep.join([str(tmp_path), root])
@@ -174,7 +174,7 @@ def test_data_are_included_by_pattern(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("reference", "reason"),
+    ("import_string", "reason"),
     [
         ("mylap.spirals:train", "no module is called mylap, neither in .* did you mean 'mylab'"),
         ("mylab.spiral:train", r"there is no mylab/spiral\.py.* did you mean 'mylab\.spirals'"),
@@ -182,11 +182,11 @@ def test_data_are_included_by_pattern(tmp_path):
         ("tasks.models:MODELS", "tasks is a package of this program, whose tasks and models have short names"),
     ],
 )
-def test_a_module_that_is_not_there(tmp_path, reference, reason):
+def test_a_module_that_is_not_there(tmp_path, import_string, reason):
     """What isn't there, or isn't the user's, is refused with the nearest name, and nothing is imported."""
     write(tmp_path, mylab__="", mylab__spirals="raise AssertionError")
     with pytest.raises(InputError, match=reason):
-        read_source_code([parse_reference(reference)], tmp_path)
+        read_source_code([parse_import_string(import_string)], tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -199,9 +199,9 @@ def test_two_modules_of_one_name(tmp_path, monkeypatch, name, other):
     site = installed(write(tmp_path / "site-packages", ours__=""), name="ours")
     monkeypatch.syspath_prepend(site)
     folder = write(tmp_path / "study", **{f"{name}__": marked("1")}, spirals=marked("1", f"import {name}\n"))
-    for reference in (Reference(name, "train"), Reference("spirals", "train")):
+    for import_string in (ImportString(name, "train"), ImportString("spirals", "train")):
         with pytest.raises(InputError, match=rf"two modules are called {name}: .*, and {other}.*: rename yours"):
-            read_source_code([reference], folder)
+            read_source_code([import_string], folder)
 
 
 def test_a_folder_that_only_shares_a_name(tmp_path):

@@ -1,4 +1,4 @@
-"""References to objects of Python modules, as study files write them: `package.module:object`."""
+"""Import strings: objects of Python modules, as study files name them: `package.module:object`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from study.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class ImportString:
     """An object of a module.
 
     Args:
@@ -30,26 +30,26 @@ class Reference:
         return f"{self.module}:{self.name}"
 
 
-def is_reference(name: str) -> bool:
-    """Return whether a study file's name is a reference: it has a colon, and the built-in names have none.
+def is_import_string(name: str) -> bool:
+    """Return whether a study file's name is an import string: it has a colon, and the built-in names have none.
 
     Example:
-        >>> is_reference("mylab.spirals:train"), is_reference("NAC-mul")
+        >>> is_import_string("mylab.spirals:train"), is_import_string("NAC-mul")
         (True, False)
     """
     return ":" in name
 
 
-def parse_reference(text: str) -> Reference:
-    """Parse a reference.
+def parse_import_string(text: str) -> ImportString:
+    """Parse an import string.
 
     Raises:
         InputError: if it isn't one; the message says what must hold, and what was probably meant.
 
     Example:
-        >>> parse_reference("mylab.spirals:train")
-        Reference(module='mylab.spirals', name='train')
-        >>> parse_reference("mylab/spirals.py:train")
+        >>> parse_import_string("mylab.spirals:train")
+        ImportString(module='mylab.spirals', name='train')
+        >>> parse_import_string("mylab/spirals.py:train")
         Traceback (most recent call last):
         ...
         study.errors.InputError: 'mylab/spirals.py:train' must be package.module:object, names of Python with dots and
@@ -57,8 +57,8 @@ def parse_reference(text: str) -> Reference:
     """
     module, _, name = text.partition(":")
     if _is_module(module) and _is_name(name) and not module.endswith(".py"):
-        return Reference(module, name)
-    guess = Reference(
+        return ImportString(module, name)
+    guess = ImportString(
         re.sub(r"\.py$", "", module.strip()).lstrip("./\\").replace("/", ".").replace("\\", "."), _bare(name)
     )
     hint = f"; did you mean '{guess}'?" if _is_module(guess.module) and _is_name(guess.name) else ""

@@ -113,7 +113,8 @@ def unpacked(archive: bytes, digest: str, cache: Path) -> Path:
 
 def _is_relative(name: str) -> bool:
     path = PurePosixPath(name)
-    return str(path) == name and not path.is_absolute() and ".." not in path.parts and not set(name) & set("\\:\0")
+    is_plain = str(path) == name and bool(path.parts) and not set(name) & set("\\:\0")
+    return is_plain and not path.is_absolute() and ".." not in path.parts
 
 
 def _check_private(cache: Path) -> None:

@@ -204,6 +204,24 @@ def test_two_modules_of_one_name(tmp_path, monkeypatch, name, other):
             read_source_code([import_string], folder)
 
 
+def test_an_included_module_needs_a_name_of_its_own(tmp_path):
+    """A module that is only included would hide an installed one of its name, too, and is refused."""
+    write(tmp_path, mylab__spirals=marked("1"), numpy="")
+    with pytest.raises(InputError, match="two modules are called numpy"):
+        read(tmp_path, "numpy.py")
+
+
+def test_a_module_that_was_written_just_now(tmp_path, monkeypatch):
+    """What Python knows of a folder may be older than the folder: modules that are new in it count."""
+    monkeypatch.syspath_prepend(tmp_path / "src")
+    write(tmp_path / "src", other="")
+    times = (tmp_path / "src").stat()
+    assert source_files(tmp_path, "other:train") == ["other.py"]
+    write(tmp_path / "src", mylab="")
+    os.utime(tmp_path / "src", ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert source_files(tmp_path, "mylab:train") == ["mylab.py"]
+
+
 def test_a_folder_that_only_shares_a_name(tmp_path):
     """A folder without `__init__.py` that has the name of an installed package is not what is imported."""
     write(tmp_path, mylab__spirals=marked("1", "import numpy"), numpy__a="")

@@ -83,7 +83,6 @@ class CodeFolder:
             sys.modules.update(self._modules)
             sys.path[:0] = self._search
             COPIES.update(self._search)
-            importlib.invalidate_caches()
             _active = self
 
     def deactivate(self) -> None:
@@ -96,7 +95,6 @@ class CodeFolder:
             sys.modules.update(self._others)
             self._search = [entry for entry in sys.path if self._has(entry)]  # the code may have added some
             sys.path[:] = [entry for entry in sys.path if not self._has(entry)]
-            COPIES.difference_update(self._search)
             _active = None
 
     def load(self, import_string: ImportString, bases: tuple[type, ...] = ()) -> Any:

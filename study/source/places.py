@@ -19,7 +19,7 @@ OURS: Final = ("study", "tasks", "units")
 """The top-level packages of this package."""
 
 COPIES: Final[set[str]] = set()
-"""Folders of copied code that Python's search path has for now; they hold nobody's original."""
+"""Folders of copied code that this process has imported from; they hold nobody's original."""
 
 _STDLIB = Path(sysconfig.get_path("stdlib"))
 _SITES = ("site-packages", "dist-packages")

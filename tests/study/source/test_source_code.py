@@ -61,6 +61,12 @@ def test_what_the_code_imports_from_beside_is_copied(tmp_path):
     assert source_files(tmp_path, "sixth:train", "first:train") == sorted({*names, "sixth.py"} - {*names[3:5]})
 
 
+def test_relative_imports_stay_in_their_package(tmp_path):
+    """A relative import means no module beside the package that has the same name."""
+    write(tmp_path, mylab__spirals=marked("1", "from .first import a\nfrom . import second\n"), first="", second="")
+    assert source_files(tmp_path, "mylab.spirals:train") == ["mylab/spirals.py"]
+
+
 def test_an_editable_package_elsewhere_is_copied(tmp_path, monkeypatch):
     """Code outside the study's folder is the user's own if no installer put it there."""
     write(tmp_path / "src", mylab__spirals=marked("1", "import theirs"))

@@ -1,0 +1,29 @@
+"""The code that a study names: read, hashed, copied, and imported from the copy (docs/own-code.md).
+
+import_string  `package.module:object`
+plugins        installed plug-ins by name; the versions of what is installed
+places         whose a top-level module is: the user's own, installed, Python's or this package's
+imports        which modules a source file imports
+source_code    import strings -> the files of the user's own code, their digest and what stands for them in an id
+archive        the files as bytes for the store, and back, unpacked once a machine
+code_folder    the folder of a copy, and the objects in it
+"""
+
+from study.source.archive import unpacked
+from study.source.code_folder import CodeFolder
+from study.source.import_string import ImportString, is_import_string, parse_import_string
+from study.source.plugins import GROUPS, check_distributions, find_plugin
+from study.source.source_code import SourceCode, read_source_code
+
+__all__ = [
+    "GROUPS",
+    "CodeFolder",
+    "ImportString",
+    "SourceCode",
+    "check_distributions",
+    "find_plugin",
+    "is_import_string",
+    "parse_import_string",
+    "read_source_code",
+    "unpacked",
+]

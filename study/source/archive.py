@@ -1,0 +1,154 @@
+"""The files of a user's code as bytes for the store, and back: checked, and unpacked once a machine.
+
+An archive is a ZIP file, so that anybody can open what a store holds. Its digest is that of the names and contents in
+it, since the bytes of a ZIP file may differ between versions of what writes it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from importlib.machinery import all_suffixes
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from study.errors import InputError
+
+SIZE_LIMIT_BYTES: Final = 16 * 2**20
+"""The most that the files of a study's code may have in sum."""
+
+_TIME = (1980, 1, 1, 0, 0, 0)  # the first that a ZIP file can state
+_UNIX, _MODE = 3, 0o100644 << 16
+
+
+def digest_of(files: Mapping[str, bytes]) -> str:
+    """Return the SHA-256 of names and contents, in the order of the names.
+
+    Example:
+        >>> digest_of({"a.py": b"1", "b.py": b""}) == digest_of({"b.py": b"", "a.py": b"1"})
+        True
+    """
+    digest = hashlib.sha256()
+    for name in sorted(files):
+        digest.update(f"{name}\0{len(files[name])}\0".encode())
+        digest.update(files[name])
+    return digest.hexdigest()
+
+
+def pack_archive(files: Mapping[str, bytes]) -> bytes:
+    """Write files as an archive; the same files give the same bytes."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        for name in sorted(files):
+            info = zipfile.ZipInfo(name, _TIME)
+            info.create_system, info.external_attr = _UNIX, _MODE
+            archive.writestr(info, files[name])
+    return buffer.getvalue()
+
+
+def read_archive(archive: bytes, digest: str) -> dict[str, bytes]:
+    """Read the files of an archive.
+
+    Args:
+        archive: what `pack_archive` returned.
+        digest: the digest that its files must have.
+
+    Raises:
+        InputError: if they have another, if it isn't an archive, or if a name in it leads out of its folder.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(archive)) as opened:
+            members = opened.infolist()
+            wrong = [member.filename for member in members if not _is_relative(member.filename)]
+            if wrong:
+                raise InputError(f"the archive of code {digest} is refused: {wrong[0]!r} leads out of its folder")
+            if sum(member.file_size for member in members) > SIZE_LIMIT_BYTES:
+                raise InputError(
+                    f"the archive of code {digest} is refused: it has more than {SIZE_LIMIT_BYTES >> 20} MB"
+                )
+            files = {member.filename: opened.read(member) for member in members}
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, ValueError) as error:
+        raise InputError(f"the archive of code {digest} can't be read, and isn't run: {error}") from None
+    if len(files) != len(members) or digest_of(files) != digest:
+        raise InputError(
+            f"the archive of code {digest} was changed: its files have the digest {digest_of(files)}. It isn't run; "
+            "put the archive back as it was, or run the study on another store"
+        )
+    return files
+
+
+def unpacked(archive: bytes, digest: str, cache: Path) -> Path:
+    """Return the folder of an archive's files on this machine, and unpack them if it isn't there yet.
+
+    A folder appears whole or not at all, whatever is killed, and however many processes unpack it at once.
+
+    Args:
+        archive: what `SourceCode.archive` returned.
+        digest: the digest that its files must have.
+        cache: a folder of this machine that only this user may write to; it is made if it isn't there.
+
+    Raises:
+        InputError: if the archive or the folder was changed, or if another user could change the cache.
+    """
+    files = read_archive(archive, digest)
+    cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _check_private(cache)
+    folder = cache.resolve() / digest
+    if not folder.exists():
+        with tempfile.TemporaryDirectory(prefix=f".{digest[:16]}-", dir=cache) as temporary:
+            whole = Path(temporary) / digest
+            _write(files, whole)
+            try:
+                whole.rename(folder)
+            except OSError:
+                if not folder.exists():  # else another process was first
+                    raise
+    _check_same(files, folder)
+    return folder
+
+
+def _is_relative(name: str) -> bool:
+    path = PurePosixPath(name)
+    is_plain = str(path) == name and bool(path.parts) and not set(name) & set("\\:\0")
+    return is_plain and not path.is_absolute() and ".." not in path.parts
+
+
+def _check_private(cache: Path) -> None:
+    status = cache.stat()
+    if status.st_uid != os.getuid() or status.st_mode & 0o002:
+        raise InputError(
+            f"{cache} must be writable for nobody else, since code is run from it: remove it, or choose another folder"
+        )
+
+
+def _write(files: Mapping[str, bytes], folder: Path) -> None:
+    folder.mkdir(mode=0o700)
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        path.chmod(0o444)  # an editor warns of what must not be edited
+
+
+def _check_same(files: Mapping[str, bytes], folder: Path) -> None:
+    """Check that a folder has the files and no further modules, however long ago it was unpacked."""
+    changed = [name for name, content in files.items() if not _holds(folder / name, content)]
+    present = (path for path in folder.rglob("*") if path.name.endswith(tuple(all_suffixes())))
+    names = (path.relative_to(folder).as_posix() for path in present if path.parent.name != "__pycache__")
+    changed += [name for name in names if name not in files]
+    if changed:
+        raise InputError(
+            f"{folder / changed[0]} isn't as it was unpacked, so nothing in that folder is run: remove {folder}, "
+            "and it is unpacked again"
+        )
+
+
+def _holds(path: Path, content: bytes) -> bool:
+    try:
+        return path.read_bytes() == content
+    except OSError:
+        return False

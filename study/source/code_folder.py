@@ -1,0 +1,228 @@
+"""The folder of a copy of code, and the objects in it: imported, checked, and exchanged for another copy's.
+
+Python's search path begins with the folder while it is active, as pytest puts a test's folder there: for imports at
+any time, those in functions included. That can hide no other package, since `read_source_code` refuses code with names
+of others. Python knows one module a name, so one folder is active in a process; another's modules are put away, and
+are the same objects when it is active again.
+"""
+
+from __future__ import annotations
+
+import importlib
+import linecache
+import os
+import sys
+import threading
+import traceback
+from collections.abc import Set
+from pathlib import Path
+from types import ModuleType, TracebackType
+from typing import Any, Self
+
+from study.errors import InputError, nearest
+from study.source.import_string import ImportString
+from study.source.places import COPIES, OURS, is_installed, modules_in, place_elsewhere
+from study.visible import visible
+from tasks.seeded import is_seeded
+
+_FRAMES_OF_OURS = (__file__, importlib.__file__)
+_lock = threading.RLock()
+_active: CodeFolder | None = None
+
+
+class CodeFolder:
+    r"""The modules in a folder, which a process can import while the folder is active.
+
+    As a context manager it is active inside.
+
+    Args:
+        path: the folder that `unpacked` returned; None if only installed packages are named.
+
+    Example:
+        >>> import tempfile
+        >>> from study.source import ImportString
+        >>> text = "from tasks.seeded import seeded\n@seeded\ndef train(seed):\n    return {'loss': seed / 2}\n"
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = Path(folder, "spirals.py").write_text(text)
+        ...     with CodeFolder(Path(folder)) as code:
+        ...         train = code.load(ImportString("spirals", "train"))
+        >>> train(3)
+        {'loss': 1.5}
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = None if path is None else path.resolve()
+        self._search = [] if self.path is None else [str(self.path)]
+        self._names = frozenset() if self.path is None else frozenset(modules_in(self.path))
+        self._modules: dict[str, ModuleType] = {}  # this folder's, while it isn't active
+        self._others: dict[str, ModuleType] = {}  # what had their names before, while it is
+
+    def __enter__(self) -> Self:
+        self.activate()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.deactivate()
+
+    def activate(self) -> None:
+        """Make this the folder whose modules Python imports, instead of any other; it costs little if it is already.
+
+        Call it before objects of the folder run: they may import more.
+
+        Raises:
+            InputError: if the process has imported an installed module with one of the names: no folder is active then.
+        """
+        global _active
+        with _lock:
+            if _active is self:
+                return
+            if _active is not None:
+                _active.deactivate()
+            self._check_names()
+            self._others = self._taken()
+            sys.modules.update(self._modules)
+            sys.path[:0] = self._search
+            COPIES.update(self._search)
+            _active = self
+
+    def deactivate(self) -> None:
+        """Put this folder's modules away; modules that had their names before are back. Objects go on working."""
+        global _active
+        with _lock:
+            if _active is not self:
+                return
+            self._modules = self._taken()
+            sys.modules.update(self._others)
+            self._search = [entry for entry in sys.path if self._has(entry)]  # the code may have added some
+            sys.path[:] = [entry for entry in sys.path if not self._has(entry)]
+            _active = None
+
+    def load(self, import_string: ImportString, bases: tuple[type, ...] = ()) -> Any:
+        """Import an object that a study may call; the folder is active afterwards.
+
+        Args:
+            import_string: the object.
+            bases: classes whose subclasses a study may call without a mark.
+
+        Raises:
+            InputError: if the module isn't there or fails (with the line that failed), if it imports what isn't in
+                the copy, or if it has no such object with the mark of `tasks.seeded`.
+        """
+        self.activate()
+        before = set(sys.modules)
+        module = self._import(import_string)
+        self._check_origins(import_string, sys.modules.keys() - before)
+        try:
+            object_ = getattr(module, import_string.name)
+        except AttributeError:
+            names = [name for name, value in vars(module).items() if _may_call(value, bases)]
+            has = (
+                nearest(import_string.name, names)
+                or f"; of what a study may call it has {', '.join(names) or 'nothing'}"
+            )
+            raise InputError(f"{import_string}: {import_string.module} has no {import_string.name}{has}") from None
+        if not _may_call(object_, bases):
+            classes = " or ".join(f"{base.__module__}.{base.__qualname__}" for base in bases)
+            raise InputError(
+                f"{import_string} isn't marked as what a study may call: write @seeded above it, after "
+                f"`from tasks.seeded import seeded`{f', or derive it from {classes}' if classes else ''}"
+            )
+        return object_
+
+    def _import(self, import_string: ImportString) -> ModuleType:
+        try:
+            return importlib.import_module(import_string.module)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # a module may even end the process
+            if isinstance(error, ModuleNotFoundError) and f"{import_string.module}.".startswith(f"{error.name}."):
+                raise InputError(
+                    f"{import_string}: there is no module {error.name} in the copy of the study's code, nor among the "
+                    "installed ones"
+                ) from None
+            raise InputError(f"{import_string} can't be imported: {self._reason(error)}") from None
+
+    def _reason(self, error: BaseException) -> str:
+        """Return the line at which an import failed, the user's own if there is one, and the error's own words."""
+        places = [(frame.filename, frame.lineno or 0) for frame in traceback.extract_tb(error.__traceback__)]
+        words = traceback.format_exception_only(error)
+        if isinstance(error, SyntaxError):
+            places.append((str(error.filename), error.lineno or 0))
+            words = words[-1:]  # what comes before is the place
+        reason = f"{''.join(words).strip()}{_hint(error)}"
+        places = [place for place in places if Path(place[0]).is_absolute() and place[0] not in _FRAMES_OF_OURS]
+        theirs = [place for place in places if self._has(place[0])] or places
+        if not theirs:  # such as a file that can't be decoded
+            return visible(reason)
+        file, number = theirs[-1]
+        name = Path(file).relative_to(self.path).as_posix() if self.path and self._has(file) else file
+        return visible(f"{name}, line {number}:\n    {linecache.getline(file, number).strip()}\n{reason}")
+
+    def _has(self, path: str) -> bool:
+        return self.path is not None and f"{path}/".startswith(f"{self.path}/")
+
+    def _taken(self) -> dict[str, ModuleType]:
+        """Take the modules with this folder's names, and those from its files, from those that Python knows."""
+        taken = {
+            name: module
+            for name, module in sys.modules.items()
+            if name.partition(".")[0] in self._names or self._has(_file(module))
+        }
+        for name in taken:
+            del sys.modules[name]
+        return taken
+
+    def _check_names(self) -> None:
+        for name in sorted(self._names & sys.modules.keys()):
+            path = _file(sys.modules[name])
+            if not path or name in OURS or name in sys.stdlib_module_names or is_installed(Path(path)):
+                raise InputError(
+                    f"two modules are called {name}: the study's, and {path or 'one'} that this process has imported "
+                    "already. A process can import only one of them: rename yours, or uninstall the other"
+                )
+
+    def _check_origins(self, import_string: ImportString, imported: Set[str]) -> None:
+        """Check that what was imported is from the copy, or installed: never from the user's live folder."""
+        for module in sorted(imported & sys.modules.keys()):
+            file, top = _file(sys.modules[module]), module.partition(".")[0]
+            if not file or self._has(file):
+                continue
+            path = Path(file)
+            if top in self._names:
+                raise InputError(f"two modules are called {module}: the study's, and {path}. Rename yours")
+            if module == top and not is_installed(path) and top not in OURS and _is_from_search_path(top, path):
+                raise InputError(
+                    f"{import_string} imports {top} from {path}, which isn't in the copy of the study's code, because "
+                    f"no import in that code names it: write `import {top}` into a module of yours, or include the file"
+                )
+
+
+def _is_from_search_path(name: str, path: Path) -> bool:
+    place = place_elsewhere(name)
+    return place is not None and place.path == path
+
+
+def _may_call(object_: object, bases: tuple[type, ...]) -> bool:
+    is_derived = isinstance(object_, type) and issubclass(object_, bases) and object_ not in bases
+    return callable(object_) and (is_derived or is_seeded(object_))
+
+
+def _file(module: ModuleType) -> str:
+    """Return the folder of a package, or the file of a module; empty if it is from neither."""
+    folders, file = getattr(module, "__path__", None), getattr(module, "__file__", None)
+    try:
+        file = next(iter(folders)) if folders else file
+    except (TypeError, StopIteration):  # an object that stands for a module, and isn't one
+        return ""
+    return file if isinstance(file, str) and file.startswith(os.sep) else ""
+
+
+def _hint(error: BaseException) -> str:
+    if isinstance(error, SystemExit):
+        return "\nA module must not end the program that imports it: write this under `if __name__ == '__main__':`"
+    if not isinstance(error, ModuleNotFoundError) or not error.name:
+        return ""
+    top = error.name.partition(".")[0]
+    if top in OURS:
+        return f"\n{top} is a package of this program: a folder of yours with that name must be renamed"
+    return "\nIt must be installed, or lie in the folder of the study file"

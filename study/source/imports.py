@@ -1,0 +1,44 @@
+"""Which modules a source file imports, read from its text: nothing is run."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Iterator
+
+_BY_CALL = ("import_module", "__import__")
+
+
+def imported_packages(source: bytes) -> set[str]:
+    r"""Return the top-level names of all modules that a source imports, wherever in it the import stands.
+
+    Imports in functions count, and so do those that a condition may skip: what is decided from the text alone is
+    the same on all machines. Relative imports stay in their package, and aren't listed. Of calls of `import_module`
+    only those with a text count.
+
+    Args:
+        source: the file's bytes. A file that isn't Python imports nothing.
+
+    Example:
+        >>> sorted(imported_packages(b"import os.path\nfrom helpers import a\nfrom . import b"))
+        ['helpers', 'os']
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the user's source, such as an unknown escape: its import says so itself
+        try:
+            tree = ast.parse(source)
+        except (SyntaxError, ValueError, RecursionError):
+            return set()
+    return {name.partition(".")[0] for node in ast.walk(tree) for name in _names(node)} - {""}
+
+
+def _names(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+        yield node.module
+    elif isinstance(node, ast.Call) and node.args:
+        function, name = node.func, node.args[0]
+        called = function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
+        if called in _BY_CALL and isinstance(name, ast.Constant) and isinstance(name.value, str):
+            yield name.value

@@ -1,0 +1,59 @@
+"""Packages as users and installers write them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+
+from study.source import CodeFolder, ImportString, parse_import_string, read_source_code, unpacked
+
+MARKED = """
+from tasks.seeded import seeded
+
+@seeded
+def train(seed):
+    return {value}
+"""
+
+
+def write(folder: Path, **texts: str) -> Path:
+    """Write modules: ``mylab__spirals`` is ``mylab/spirals.py``, ``mylab__`` its ``__init__.py``."""
+    for name, text in texts.items():
+        package, _, module = name.rpartition("__")
+        path = folder / package.replace("__", "/") / f"{module or '__init__'}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(dedent(text))
+    return folder
+
+
+def marked(value: str, before: str = "") -> str:
+    """Write a module with a function `train` that a study may call and that returns a value."""
+    return before + MARKED.format(value=value)
+
+
+def copied(folder: Path, import_string: str, cache: Path, *include: str) -> CodeFolder:
+    """Copy the code of an import string, as a study does."""
+    code = read_source_code([parse_import_string(import_string)], folder, include)
+    return CodeFolder(unpacked(code.archive, code.digest, cache))
+
+
+def installed(site: Path, version: str = "1.2", entry_points: str = "", name: str = "mylab") -> Path:
+    """Write what an installer adds to a package: its metadata, the list of its files, its entry points."""
+    info = site / f"{name.lower().replace('-', '_')}-{version}.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    (info / "entry_points.txt").write_text(dedent(entry_points))
+    files = [path.relative_to(site).as_posix() for path in site.rglob("*") if path.is_file()]
+    (info / "RECORD").write_text("".join(f"{file},,\n" for file in [*files, f"{info.name}/RECORD"]))
+    return site
+
+
+def train(code: CodeFolder, import_string: str = "mylab.spirals:train") -> object:
+    """Load a function and call it."""
+    return code.load(parse_import_string(import_string))(0)
+
+
+def source_files(folder: Path, *import_strings: str) -> list[str]:
+    """List the names of the files that import strings name."""
+    parsed: list[ImportString] = [parse_import_string(import_string) for import_string in import_strings]
+    return sorted(read_source_code(parsed, folder).files)

@@ -1,4 +1,4 @@
-"""A call of a training function, step by step: what it returns or yields is checked, and its errors are put in words.
+"""A call of a training function, step by step: its reports are checked, and its errors are put in words.
 
 A function returns a dict of its metrics, or yields such dicts with a `step` that increases; one that takes `resume` may
 yield a `state`, too, and is called with the latest one to go on.

@@ -1,6 +1,7 @@
-"""The program of an isolated trial: a guard, which imports nothing of ours, and the process of the trial itself.
+"""The program of an isolated trial: a guard, and the process of the trial itself.
 
-It is run by its path, since importing this package would import torch, which takes seconds. The trial is a fork of
+It is run by its path, since importing this package would import torch, which takes seconds; the guard imports nothing
+of ours. The trial is a fork of
 the guard in a process group of its own. The guard waits for two things: that the trial ends, whose exit code it prints;
 and that its own input ends, which happens when the worker ends in whatever way, or wants the trial to end: then it
 kills the trial with all that it has started. It runs no code of a user, so nothing can keep it from doing so.

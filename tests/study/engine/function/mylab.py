@@ -69,6 +69,7 @@ def end_by(seed, *, way: str):
         raise KeyboardInterrupt
     if way == "memory":
         return {"loss": np.ones(2**31).sum(), "accuracy": 0.0}
+    print("the end", end="")
     return {"loss": 0.5, "accuracy": 0.5}
 
 

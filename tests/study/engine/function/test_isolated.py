@@ -70,7 +70,8 @@ def test_whatever_it_does_only_it_fails(mylab, way, capfd):
     assert (record.error or "").startswith(ENDS[way] or "")
     assert (record.error is None) == (way == "nothing")
     printed = capfd.readouterr()
-    assert f"about to end {way}" in printed.err
+    assert f"about to end {way}\n" in printed.err
+    assert ("the end" in printed.err) == (way == "nothing")
     assert printed.out == ""
 
 

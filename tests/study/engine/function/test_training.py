@@ -236,22 +236,25 @@ def test_a_state_that_cannot_be_kept_fails_the_trial():
     assert training.done
 
 
-def test_ctrl_c_leaves_the_last_copy_of_the_state():
-    """KeyboardInterrupt goes through, and the trial can be resumed from the state before."""
+@pytest.mark.parametrize(("state_every_s", "steps"), [(0.0, [0, 1]), (1000.0, [0])])
+def test_ctrl_c_leaves_the_last_copy_of_the_state(state_every_s, steps):
+    """KeyboardInterrupt goes through, and the trial can be resumed from a state that nothing has changed since."""
 
     def train(seed, resume, *, stop: bool):
-        for step in range(0 if resume is None else resume, 4):
+        weights = np.zeros(2) if resume is None else resume
+        for step in range(int(weights[0]), 4):
+            weights += 1
             if stop and step == 2:
                 raise KeyboardInterrupt
-            yield {"step": step, "loss": float(step), "accuracy": 0.0, "state": step + 1}
+            yield {"step": step, "loss": weights.sum(), "accuracy": 0.0, "state": weights}
 
     whole = record_of(start(train, trial_of(stop=False)))
-    training = start(train, trial_of(stop=True), state_every_s=0.0)
+    training = start(train, trial_of(stop=True), state_every_s=state_every_s)
     with pytest.raises(KeyboardInterrupt):
         training.advance(60.0)
     assert not training.done
     checkpoint = training.checkpoint()
-    assert checkpoint["steps"].tolist() == [0, 1]
+    assert checkpoint["steps"].tolist() == steps
     assert bits(record_of(start(train, trial_of(stop=False), checkpoint=checkpoint))) == bits(whole)
 
 

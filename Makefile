@@ -67,6 +67,7 @@ benchmark: install-dev  ## measure speed and coverage, and put the figures into 
 	$(BIN)/python -m benchmarks.looks --out benchmarks/results/looks.csv
 	$(BIN)/python -m benchmarks.aggregate --out benchmarks/results/aggregate.csv
 	$(BIN)/python -m benchmarks.commands --out benchmarks/results/commands.csv
+	$(BIN)/python -m benchmarks.function --out benchmarks/results/function.csv
 	$(BIN)/python -m benchmarks.report --out benchmarks/results/report.csv
 	$(BIN)/python -m benchmarks.tracking --out benchmarks/results/tracking.csv
 	$(BIN)/python -m benchmarks.tables --write

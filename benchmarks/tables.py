@@ -115,6 +115,15 @@ def commands_table(rows: Sequence[Row]) -> str:
     return markdown(head, lines, 1)
 
 
+def function_table(rows: Sequence[Row]) -> str:
+    """Give one line what is measured."""
+    lines = [
+        [row["what"], f"{int(row['times']):,}", *(f"{float(row[name]):.3g}" for name in ("ms", "least_ms"))]
+        for row in rows
+    ]
+    return markdown(["what", "times a round", "ms each, median of rounds", "of the quickest round"], lines, 1)
+
+
 def report_table(rows: Sequence[Row]) -> str:
     """Give one line what is asked for."""
     lines = [
@@ -276,6 +285,7 @@ TABLES = {
     "coverage": coverage_table, "restricted": restricted_table, "looks": looks_table,
     "aggregate": aggregate_table,
     "commands": commands_table,
+    "function": function_table,
     "report": report_table,
     "scale": scale_table,
     "tracking": tracking_table,

@@ -22,6 +22,7 @@ from benchmarks import (
     coverage,
     engine,
     floor,
+    function,
     looks,
     report,
     restricted,
@@ -139,6 +140,15 @@ def test_commands_are_measured(tmp_path, monkeypatch):
     assert [row["command"] for row in rows] == [commands.NOTHING, commands.ARRAYS, *few]
     assert [rows[0]["times_nothing"], rows[1]["times_arrays"]] == ["1.0", "1.00"]
     assert tables.commands_table(rows).count("\n") == len(rows) + 1
+
+
+@pytest.mark.slow
+def test_trials_of_functions_are_measured(tmp_path):
+    """A call, a trial of it here and in a process, and a step, each in milliseconds."""
+    rows = measured(function.main, tmp_path, *["--trials", "3", "--isolated", "1", "--rounds", "1"])
+    names = [function.BY_HAND, function.HERE, function.EMPTY, function.ARRAYS, function.ISOLATED, function.STEP]
+    assert [row["what"] for row in rows] == names
+    assert tables.function_table(rows).count("\n") == len(rows) + 1
 
 
 @pytest.mark.slow

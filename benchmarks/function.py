@@ -1,0 +1,85 @@
+"""What a trial costs beyond the training function that it calls: trials whose function does nothing.
+
+python -m benchmarks.function [--trials N] [--isolated N] [--rounds N] [--out FILE.csv]
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from benchmarks.measure import finish, in_turns, parser, tell
+from benchmarks.nothing import load, once, steps
+from study.engine.function import FunctionTraining, FunctionTrial, IsolatedTraining
+from tasks.declarations import Metric
+
+METRICS = {"loss": Metric(), "accuracy": Metric(higher_is_better=True)}
+BY_HAND, HERE, STEP = "the call itself", "a trial in the worker's process", "a step of a generator there"
+EMPTY, ARRAYS, ISOLATED = "an empty process", "import numpy, in a process", "a trial in a process of its own"
+
+
+def trial(seed: int, values: dict[str, int]) -> FunctionTrial:
+    """Give a trial of a function that does nothing."""
+    return FunctionTrial(seed=seed, values=values, metrics=METRICS)
+
+
+def end(training: FunctionTraining | IsolatedTraining) -> None:
+    """Bring a trial to its end as a worker does, in slices of a second."""
+    while not training.done:
+        training.advance(1.0)
+    record = training.finish()
+    assert record.error is None, record.error
+
+
+def ms_each(act: Callable[[int], object], times: int, seconds: float) -> float:
+    """Give the milliseconds that an act takes, each with a number of its own; how long it may take isn't up to us."""
+    began = time.perf_counter()
+    for number in range(times):
+        act(number)
+    return (time.perf_counter() - began) / times * 1e3
+
+
+def ms_a_step(count: int, seconds: float) -> float:
+    """Give the milliseconds that a step of a generator takes."""
+    began = time.perf_counter()
+    end(FunctionTraining(steps, trial(0, {"count": count})))
+    return (time.perf_counter() - began) / count * 1e3
+
+
+def process(code: str, number: int) -> None:
+    """Run Python as a process."""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Measure."""
+    options = parser(__doc__, rounds=5, seconds=0)
+    options.add_argument("--trials", type=int, default=5000, help="in this process; and steps of a generator")
+    options.add_argument("--isolated", type=int, default=20, help="trials in processes of their own")
+    arguments = options.parse_args(words)
+    values = {"width": 32}
+    acts: dict[str, tuple[Callable[[int], object], int]] = {
+        BY_HAND: (lambda seed: once(seed, **values), arguments.trials),
+        HERE: (lambda seed: end(FunctionTraining(once, trial(seed, values))), arguments.trials),
+        EMPTY: (partial(process, "pass"), arguments.isolated),
+        ARRAYS: (partial(process, "import numpy"), arguments.isolated),
+        ISOLATED: (lambda seed: end(IsolatedTraining(partial(load, "once"), trial(seed, values))), arguments.isolated),
+    }
+    measures: dict[str, Callable[[float], float]] = {
+        name: partial(ms_each, act, times) for name, (act, times) in acts.items()
+    }
+    measures[STEP] = partial(ms_a_step, arguments.trials)
+    rows = []
+    for name, rounds in in_turns(measures, rounds=arguments.rounds, seconds=0).items():
+        ms, times = statistics.median(rounds), acts[name][1] if name in acts else arguments.trials
+        tell(f"{name}: {ms:.4f} ms")
+        rows.append({"what": name, "times": str(times), "ms": f"{ms:.4f}", "least_ms": f"{min(rounds):.4f}"})
+    finish(rows, arguments)
+
+
+if __name__ == "__main__":
+    main()

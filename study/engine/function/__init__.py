@@ -1,0 +1,24 @@
+"""Training functions: one trial is one call, in this process or in one of its own.
+
+- trial: what a call is given, and the record of what comes of it
+- training: a call in this process, pulled a slice of time at a time
+- isolated: the same in a process of its own; guard: that process's program
+- success: whether, and when, a trial's metrics meet a criterion
+"""
+
+from study.engine.function.isolated import IsolatedTraining, Limits
+from study.engine.function.success import Bound, first_success, is_success
+from study.engine.function.training import FunctionTraining
+from study.engine.function.trial import FunctionProgress, FunctionRecord, FunctionTrial
+
+__all__ = [
+    "Bound",
+    "FunctionProgress",
+    "FunctionRecord",
+    "FunctionTraining",
+    "FunctionTrial",
+    "IsolatedTraining",
+    "Limits",
+    "first_success",
+    "is_success",
+]

@@ -1,0 +1,253 @@
+"""A trial of a training function in a process of its own: whatever it does, only it fails.
+
+The process is started anew for each trial, not forked from this one, which has threads, and imports the user's modules
+again. What it reports is data: nothing that comes from it could run code here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import IO, Any
+
+import numpy.typing as npt
+
+from study.engine.function.trial import Arrays, FunctionProgress, FunctionRecord, FunctionTrial, History, state_in
+from tasks.function import Step
+from tasks.function.child import packed, unpacked
+
+_GUARD = str(Path(__file__).with_name("guard.py"))
+_REASONS = {
+    signal.SIGSEGV: "a segmentation fault",
+    signal.SIGBUS: "a bus error",
+    signal.SIGILL: "an illegal instruction",
+    signal.SIGFPE: "an arithmetic error",
+    signal.SIGABRT: "it aborted",
+    signal.SIGKILL: "perhaps the machine ran out of memory",
+}
+_GRACE_S = 10.0
+_MOST_S = 3600.0
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What the process of a trial may use.
+
+    Args:
+        cpus: threads of OpenMP, of BLAS and of torch; None for as many as this process may use.
+        gpus: 0 hides them; otherwise it sees those that this process sees.
+        memory_gb: GiB that it may allocate, of memory that it can write to; None for no limit. macOS has no such limit.
+        time_limit_s: seconds after which it is killed, its start included; None for no limit.
+    """
+
+    cpus: int | None = None
+    gpus: float | None = None
+    memory_gb: float | None = None
+    time_limit_s: float | None = None
+
+    def environment(self) -> dict[str, str]:
+        """Return the environment of the process: this one's, with threads, GPUs, and the same hashes of texts."""
+        threads = {} if self.cpus is None else dict.fromkeys(_THREADS, str(self.cpus))
+        gpus = {"CUDA_VISIBLE_DEVICES": ""} if self.gpus == 0 else {}
+        return dict(os.environ) | {"PYTHONHASHSEED": "0"} | threads | gpus
+
+
+class IsolatedTraining:
+    """A trial of a function that runs in a process of its own, from the first slice on.
+
+    The trial goes on between slices. `close` ends its process, and so does the end of this one, in whatever way.
+
+    Args:
+        load: returns the function there: a function of a module, or a `functools.partial` of one with arguments of
+            JSON. Its module should import little: the process imports it for each trial.
+        trial: what the function is called with, and what it reports.
+        limits: what the process may use.
+        checkpoint: what `checkpoint` returned, to go on from; None to begin.
+        state_every_s: seconds between two copies of the function's state.
+
+    Raises:
+        ValueError: if `load` isn't such a function, or if the checkpoint is of other metrics.
+    """
+
+    def __init__(
+        self,
+        load: Callable[..., Any],
+        trial: FunctionTrial,
+        *,
+        limits: Limits | None = None,
+        checkpoint: Arrays | None = None,
+        state_every_s: float = 1.0,
+    ) -> None:
+        self._load = _reference(load)
+        self._trial = trial
+        self._limits = limits or Limits()
+        self._state_every_s = state_every_s
+        self._history = History(trial.metrics, checkpoint)
+        self._before_s = self._history.training_s
+        self._checkpoint = None if checkpoint is None else dict(checkpoint)
+        self._guard: subprocess.Popen[bytes] | None = None
+        self._connection: Connection | None = None
+        self._started_at = 0.0
+        self._reports_steps = False
+        self._error: tuple[str, str] | None = None
+        self._done = False
+
+    @property
+    def done(self) -> bool:
+        """Whether the trial has ended."""
+        return self._done
+
+    def advance(self, for_s: float) -> FunctionProgress:
+        """Wait for about that many seconds, or until the trial has ended."""
+        if self._guard is None and not self._done:
+            self._start()
+        until = time.monotonic() + for_s
+        while not self._done:
+            left_s = self._left_s()
+            self._receive(min(until - time.monotonic(), left_s))
+            if not self._done and self._left_s() <= 0:
+                self._fail(f"it took longer than its time limit of {self._limits.time_limit_s:g} s, and was killed")
+            if time.monotonic() >= until:
+                break
+        return FunctionProgress(self._history.last_step, self._trial.iterations, self._done)
+
+    def checkpoint(self) -> dict[str, npt.NDArray[Any]] | None:
+        """Return what is needed to go on from the latest state; None if the function has given none."""
+        return self._checkpoint
+
+    def finish(self) -> FunctionRecord:
+        """Collect what came of the trial; only when `done`.
+
+        Raises:
+            ValueError: if it isn't.
+        """
+        if not self._done:
+            raise ValueError(f"the trial must be done, but is at step {self._history.last_step}")
+        error, details = self._error or (None, "")
+        return self._history.record(reports_steps=self._reports_steps, error=error, details=details)
+
+    def close(self) -> None:
+        """End the process and everything that it has started."""
+        if self._guard is None:
+            return
+        guard, connection, output = self._process()
+        assert guard.stdin is not None
+        with suppress(OSError):
+            guard.stdin.close()  # at which the guard kills the trial
+        connection.close()
+        guard.wait()
+        output.close()
+
+    def _start(self) -> None:
+        ours, theirs = Pipe()
+        self._connection, self._started_at = ours, time.monotonic()
+        try:
+            self._guard = subprocess.Popen(
+                [sys.executable, "-P", _GUARD, str(theirs.fileno())],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env=self._limits.environment(),
+                pass_fds=(theirs.fileno(),),
+                start_new_session=True,  # Ctrl-C is for this process, which ends the trial when it has its checkpoint
+            )
+        finally:
+            theirs.close()
+        with suppress(OSError):  # it has ended already; the reason is found when its answer is awaited
+            ours.send_bytes(json.dumps(self._request()).encode())
+            ours.send_bytes(b"" if self._checkpoint is None else packed(state_in(self._checkpoint)))
+
+    def _request(self) -> dict[str, Any]:
+        call = {
+            "seed": self._trial.seed,
+            "values": dict(self._trial.values),
+            "iterations": self._trial.iterations,
+            "resume_step": None if self._checkpoint is None else self._history.last_step,
+        }
+        return {
+            "path": sys.path,
+            "load": self._load,
+            "call": call,
+            "metrics": {name: (metric.low, metric.high) for name, metric in self._trial.metrics.items()},
+            "memory_gb": self._limits.memory_gb,
+            "state_every_s": self._state_every_s,
+        }
+
+    def _left_s(self) -> float:
+        limit_s = self._limits.time_limit_s
+        if limit_s is None:
+            return float("inf")
+        return limit_s - self._before_s - (time.monotonic() - self._started_at)
+
+    def _receive(self, timeout_s: float) -> None:
+        """Take what the process reports next, or see that it has ended."""
+        guard, connection, output = self._process()
+        ready = wait([connection, output.fileno()], max(0.0, min(timeout_s, _MOST_S)))
+        if connection in ready:
+            try:
+                self._take(json.loads(connection.recv_bytes()), connection)
+                return
+            except (EOFError, OSError):  # perhaps in the middle of a frame
+                if not wait([output.fileno()], _GRACE_S) and guard.stdin is not None:
+                    guard.stdin.close()  # it has closed the connection, and reports nothing any more
+        if ready:
+            self._fail(self._reason(int(output.read() or -signal.SIGKILL)))
+
+    def _process(self) -> tuple[subprocess.Popen[bytes], Connection, IO[bytes]]:
+        assert self._guard is not None
+        assert self._guard.stdout is not None
+        assert self._connection is not None
+        return self._guard, self._connection, self._guard.stdout
+
+    def _take(self, frame: dict[str, Any], connection: Connection) -> None:
+        if "step" in frame:
+            self._history.add(Step(frame["step"], frame["metrics"]))
+            self._history.training_s = self._before_s + frame["training_s"]
+            self._reports_steps = frame["reports_steps"]
+            if frame["has_state"]:
+                self._checkpoint = self._history.arrays(unpacked(connection.recv_bytes()))
+        elif "error" in frame:
+            self._fail(frame["error"], frame["details"])
+        else:
+            self._done = True
+            self.close()
+
+    def _fail(self, error: str, details: str = "") -> None:
+        self._error, self._done = (error, details), True
+        self.close()
+
+    def _reason(self, code: int) -> str:
+        """Put in words why the process ended before the function did."""
+        if code >= 0:
+            return f"its process ended with exit code {code} before the function did, as by os._exit"
+        number = signal.Signals(-code)
+        why = _REASONS.get(number, "")
+        if number in (signal.SIGABRT, signal.SIGSEGV) and self._limits.memory_gb is not None:
+            why += f"; perhaps its memory_gb of {self._limits.memory_gb:g} wasn't enough"
+        return f"its process was ended by {number.name}" + (f" ({why})" if why else "")
+
+
+def _reference(load: Callable[..., Any]) -> tuple[str, str, list[Any]]:
+    """Return module, name and arguments of a function, as data."""
+    function, arguments = (load.func, load.args) if isinstance(load, partial) else (load, ())
+    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "<none>")
+    if module is None or module == "__main__" or "<" in name or (isinstance(load, partial) and load.keywords):
+        raise ValueError(
+            "load must be a function of a module, or a functools.partial of one with positional arguments: the "
+            f"trial's process imports it; but got {load!r}"
+        )
+    try:
+        return module, name, json.loads(json.dumps(list(arguments)))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"the arguments of load must be of JSON, but got {arguments!r}: {error}") from None

@@ -1,0 +1,79 @@
+"""Whether, and when, the metrics of a trial meet a criterion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bound:
+    """What a metric must reach.
+
+    Args:
+        at_least: it must be this or more; None if it may be less.
+        below: it must be less than this; None if it may be this or more.
+
+    Raises:
+        ValueError: if there is neither bound, or no number can meet both.
+    """
+
+    at_least: float | None = None
+    below: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.at_least is None and self.below is None:
+            raise ValueError("a criterion must say at_least or below, but says neither")
+        if self.at_least is not None and self.below is not None and not self.at_least < self.below:
+            raise ValueError(f"at_least < below must hold, but got {self.at_least:g} and {self.below:g}")
+
+    def holds(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+        """Tell of each value whether it is within the bounds; NaN is not.
+
+        Example:
+            >>> Bound(at_least=0.95).holds(np.array([0.9, 0.95, np.nan])).tolist()
+            [False, True, False]
+        """
+        within = ~np.isnan(values)
+        if self.at_least is not None:
+            within &= values >= self.at_least
+        if self.below is not None:
+            within &= values < self.below
+        return within
+
+
+def is_success(metrics: Mapping[str, float], criterion: Mapping[str, Bound]) -> bool:
+    """Tell whether metrics meet a criterion: each bound of it.
+
+    Raises:
+        KeyError: if a metric of the criterion isn't there.
+
+    Example:
+        >>> is_success({"accuracy": 0.96, "loss": 0.2}, {"accuracy": Bound(at_least=0.95), "loss": Bound(below=0.2)})
+        False
+    """
+    return all(bool(bound.holds(np.array([metrics[name]]))[0]) for name, bound in criterion.items())
+
+
+def first_success(
+    steps: npt.NDArray[np.int64], curves: Mapping[str, npt.NDArray[np.float64]], criterion: Mapping[str, Bound]
+) -> int | None:
+    """Return the first step at which the metrics met a criterion; they need not have stayed so.
+
+    Args:
+        steps: the steps, int64 [steps].
+        curves: of each metric its values at these steps, float64 [steps].
+        criterion: what must hold, all of it at once.
+
+    Example:
+        >>> curves = {"accuracy": np.array([0.5, 0.96, 0.9])}
+        >>> first_success(np.array([0, 10, 20]), curves, {"accuracy": Bound(at_least=0.95)})
+        10
+    """
+    met = np.ones(len(steps), bool)
+    for name, bound in criterion.items():
+        met &= bound.holds(curves[name])
+    return int(steps[met.argmax()]) if met.any() else None

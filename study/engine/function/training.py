@@ -1,0 +1,145 @@
+"""A trial of a training function in this process, pulled a slice of time at a time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import numpy.typing as npt
+
+from study.engine.function.trial import Arrays, FunctionProgress, FunctionRecord, FunctionTrial, History, state_in
+from tasks.function import FunctionCall, FunctionError, GeneratorStates, Step, state_arrays, state_of
+
+
+class FunctionTraining:
+    """A trial of a function that runs in this process.
+
+    It must not run beside another one in a thread: both would draw from the same global generators. Between its slices,
+    others may.
+
+    Args:
+        function: what is called.
+        trial: what it is called with, and what it reports.
+        time_limit_s: seconds after which the trial has failed; None for no limit. It is looked at after each step: a
+            function that returns a dict, and a step that takes long, can't be interrupted here.
+        checkpoint: what `checkpoint` returned, to go on from; None to begin.
+        state_every_s: seconds between two copies of the function's state.
+
+    Raises:
+        ValueError: if the checkpoint is of other metrics.
+
+    Example:
+        >>> from tasks.declarations import Metric
+        >>> def train(seed, *, width):
+        ...     return {"loss": seed / width}
+        >>> trial = FunctionTrial(seed=3, values={"width": 2}, metrics={"loss": Metric()})
+        >>> training = FunctionTraining(train, trial)
+        >>> while not training.done:
+        ...     progress = training.advance(for_s=1.0)
+        >>> training.finish().metrics
+        {'loss': 1.5}
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        trial: FunctionTrial,
+        *,
+        time_limit_s: float | None = None,
+        checkpoint: Arrays | None = None,
+        state_every_s: float = 1.0,
+    ) -> None:
+        self._trial = trial
+        self._time_limit_s = time_limit_s
+        self._state_every_s = state_every_s
+        self._history = History(trial.metrics, checkpoint)
+        self._checkpoint = None if checkpoint is None else dict(checkpoint)
+        self._copied_at: float | None = None
+        self._step: Step | None = None
+        self._generators: GeneratorStates | None = None
+        self._error: FunctionError | None = None
+        self._done = False
+        self._call = FunctionCall(
+            function,
+            seed=trial.seed,
+            values=trial.values,
+            metrics=trial.metrics,
+            iterations=trial.iterations,
+            resume=None if checkpoint is None else (self._history.steps[-1], state_of(state_in(checkpoint))),
+        )
+
+    @property
+    def done(self) -> bool:
+        """Whether the trial has ended."""
+        return self._done
+
+    def advance(self, for_s: float) -> FunctionProgress:
+        """Train for about that many seconds, at least one step; a function that returns a dict has only one.
+
+        KeyboardInterrupt ends the slice and the call; `checkpoint` still has the latest copy of its state.
+        """
+        began = now = time.perf_counter()
+        if self._generators is not None:
+            self._generators.restore()
+        while not self._done and (now == began or now - began < for_s):
+            self._one_step()
+            now, before = time.perf_counter(), now
+            self._history.training_s += now - before
+            self._check_time()
+        self._generators = None if self._done else GeneratorStates.now()
+        return FunctionProgress(self._history.last_step, self._trial.iterations, self._done)
+
+    def checkpoint(self) -> dict[str, npt.NDArray[Any]] | None:
+        """Copy out what is needed to go on from the latest state; None if the function has given none."""
+        self._copy_state()
+        return self._checkpoint
+
+    def finish(self) -> FunctionRecord:
+        """Collect what came of the trial; only when `done`.
+
+        Raises:
+            ValueError: if it isn't.
+        """
+        if not self._done:
+            raise ValueError(f"the trial must be done, but is at step {self._history.last_step}")
+        error, details = (None, "") if self._error is None else (str(self._error), self._error.details)
+        return self._history.record(reports_steps=self._call.reports_steps, error=error, details=details)
+
+    def close(self) -> None:
+        """End the call early, as after a last checkpoint."""
+        with suppress(Exception):  # the trial has no result that an error could spoil
+            self._call.close()
+
+    def _one_step(self) -> None:
+        if self._copied_at is None or time.perf_counter() - self._copied_at >= self._state_every_s:
+            self._copy_state()
+        self._step = None  # what it refers to may change from here on
+        try:
+            step = None if self._done else self._call.next_step()
+        except FunctionError as error:
+            self._fail(error)
+            return
+        if step is not None:
+            self._history.add(step)
+            self._step = step
+        self._done = step is None or not self._call.reports_steps or not step.is_finite
+
+    def _copy_state(self) -> None:
+        if self._step is None or self._step.state is None:
+            return
+        try:
+            self._checkpoint = self._history.arrays(state_arrays(self._step.state))
+        except ValueError as error:
+            self._fail(FunctionError(str(error)))
+        self._copied_at, self._step = time.perf_counter(), None
+
+    def _check_time(self) -> None:
+        took_s, limit_s = self._history.training_s, self._time_limit_s
+        if limit_s is not None and took_s > limit_s and not self._error:
+            self._fail(FunctionError(f"it took {took_s:.1f} s, and its time limit is {limit_s:g} s"))
+
+    def _fail(self, error: FunctionError) -> None:
+        self.close()
+        self._error, self._done = error, True

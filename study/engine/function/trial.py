@@ -1,0 +1,158 @@
+"""What a call of a training function is given, and the record of what comes of it; no outcome is among that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tasks.declarations import Metric
+from tasks.function.call import Step
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+
+_CURVE = "curve/"
+_STATE = "state/"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FunctionTrial:
+    """One call of a training function.
+
+    Args:
+        seed: the trial's seed.
+        values: the function's hyperparameters by name, as a study file has them.
+        metrics: what it reports; the first one chooses the best step.
+        iterations: the greatest step that it may report; None for any.
+    """
+
+    seed: int
+    values: Mapping[str, Any]
+    metrics: Mapping[str, Metric]
+    iterations: int | None = None
+
+
+@dataclass(frozen=True)
+class FunctionProgress:
+    """How far a trial is.
+
+    Args:
+        step: the latest step; None before the first.
+        iterations: the greatest step that it may report, if there is one.
+        is_done: whether it has ended.
+    """
+
+    step: int | None
+    iterations: int | None
+    is_done: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class FunctionRecord:
+    """What came of a trial.
+
+    Args:
+        metrics: at the best step: the first one at which the first metric is best, of those at which all metrics are
+            finite numbers; None if there is none.
+        best_step: that step.
+        last_step: the latest step; None if there is none.
+        steps: every step, int64 [steps]. A function that returned a dict has one, 0 unless the dict says another.
+        curves: each metric at each step, float64 [steps].
+        reports_steps: whether the function yields its steps; otherwise they say nothing of time.
+        has_diverged: whether the last step has a metric that is NaN or infinite, which ended the trial.
+        error: why it failed, one line; None if it didn't. What it reported before is here all the same.
+        details: the traceback of the user's code; empty if there is none.
+        training_s: seconds that the call took, those before a checkpoint included.
+    """
+
+    metrics: Mapping[str, float] | None
+    best_step: int | None
+    last_step: int | None
+    steps: npt.NDArray[np.int64]
+    curves: Mapping[str, npt.NDArray[np.float64]]
+    reports_steps: bool
+    has_diverged: bool
+    error: str | None
+    details: str
+    training_s: float
+
+
+class History:
+    """The steps of a trial so far.
+
+    Args:
+        metrics: what it reports; the first one chooses the best step.
+        checkpoint: what `arrays` returned; None to begin.
+
+    Raises:
+        ValueError: if the checkpoint is of other metrics.
+    """
+
+    def __init__(self, metrics: Mapping[str, Metric], checkpoint: Arrays | None) -> None:
+        self._metrics = metrics
+        self.steps: list[int] = []
+        self.training_s = 0.0
+        self._curves: dict[str, list[float]] = {name: [] for name in metrics}
+        if checkpoint is None:
+            return
+        if (names := {name.removeprefix(_CURVE) for name in checkpoint if name.startswith(_CURVE)}) != set(metrics):
+            raise ValueError(f"the checkpoint must be of the metrics {sorted(metrics)}, but is of {sorted(names)}")
+        self.steps = checkpoint["steps"].tolist()
+        self._curves = {name: checkpoint[_CURVE + name].tolist() for name in metrics}
+        self.training_s = float(checkpoint["training_s"])
+
+    @property
+    def last_step(self) -> int | None:
+        """The latest step; None before the first."""
+        return self.steps[-1] if self.steps else None
+
+    def add(self, step: Step) -> None:
+        """Add a step."""
+        self.steps.append(step.step)
+        for name, value in step.metrics.items():
+            self._curves[name].append(value)
+
+    def arrays(self, state: Arrays) -> dict[str, npt.NDArray[Any]]:
+        """Copy everything out that is needed to go on from a state of the latest step."""
+        return {
+            "steps": np.array(self.steps, np.int64),
+            "training_s": np.array(self.training_s),
+            **{_CURVE + name: values for name, values in self._arrays().items()},
+            **{_STATE + name: array for name, array in state.items()},
+        }
+
+    def record(self, *, reports_steps: bool, error: str | None, details: str) -> FunctionRecord:
+        """Collect what came of the trial."""
+        curves = self._arrays()
+        finite = np.logical_and.reduce([np.isfinite(curve) for curve in curves.values()])
+        best = self._best(curves, finite)
+        return FunctionRecord(
+            metrics=None if best is None else {name: float(curve[best]) for name, curve in curves.items()},
+            best_step=None if best is None else self.steps[best],
+            last_step=self.last_step,
+            steps=np.array(self.steps, np.int64),
+            curves=curves,
+            reports_steps=reports_steps,
+            has_diverged=bool(self.steps) and not finite[-1],
+            error=error,
+            details=details,
+            training_s=self.training_s,
+        )
+
+    def _arrays(self) -> dict[str, npt.NDArray[np.float64]]:
+        return {name: np.array(values, np.float64) for name, values in self._curves.items()}
+
+    def _best(self, curves: Mapping[str, npt.NDArray[np.float64]], finite: npt.NDArray[np.bool_]) -> int | None:
+        if not finite.any():
+            return None
+        name, metric = next(iter(self._metrics.items()))
+        values = curves[name] if metric.higher_is_better else -curves[name]
+        return int(np.where(finite, values, -np.inf).argmax())
+
+
+def state_in(checkpoint: Arrays) -> dict[str, npt.NDArray[Any]]:
+    """Return the arrays of the function's own state, out of those of a checkpoint."""
+    return {name.removeprefix(_STATE): array for name, array in checkpoint.items() if name.startswith(_STATE)}

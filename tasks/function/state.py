@@ -1,0 +1,87 @@
+"""What a training function goes on from, as named arrays: nothing that is read back could run code.
+
+A state is a dict, list or tuple, nested as one likes, of numbers, texts, True, False, None, bytes, arrays and numbers
+of numpy, and tensors of torch, which come back on the CPU. Keys are texts or whole numbers. Everything else, such as an
+object of a class, is for the function to take apart: as bytes, if need be.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+
+_TREE = "tree"
+_HOLDS = "numbers, texts, True, False, None, bytes, arrays, tensors, and dicts, lists and tuples of these"
+
+
+def state_arrays(state: Any) -> dict[str, npt.NDArray[Any]]:
+    """Copy a state into arrays, of which none needs pickle.
+
+    Raises:
+        ValueError: if something in it can't be kept; the message says what, and where it is.
+
+    Example:
+        >>> state_of(state_arrays({"epoch": 3, "weights": np.ones(2), "rng": (1, b"x")}))
+        {'epoch': 3, 'weights': array([1., 1.]), 'rng': (1, b'x')}
+    """
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    tree = json.dumps(_node(state, "state", arrays))
+    return {_TREE: np.frombuffer(tree.encode(), np.uint8)} | arrays
+
+
+def state_of(arrays: Arrays) -> Any:
+    """Return the state that `state_arrays` copied."""
+    return _value(json.loads(arrays[_TREE].tobytes()), arrays)
+
+
+def _node(value: Any, where: str, arrays: dict[str, npt.NDArray[Any]]) -> Any:
+    """Return a value as JSON: a plain one as it is, any other as a dict of its kind and content."""
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    if isinstance(value, Mapping):
+        if wrong := [key for key in value if type(key) not in (str, int)]:
+            raise ValueError(f"a key of {where} must be a text or a whole number, but is {wrong[0]!r}")
+        return {"dict": [[key, _node(item, f"{where}[{key!r}]", arrays)] for key, item in value.items()]}
+    if type(value) in (list, tuple):
+        return {type(value).__name__: [_node(item, f"{where}[{i}]", arrays) for i, item in enumerate(value)]}
+    name = str(len(arrays))
+    kind, arrays[name] = _array(value, where)
+    return {kind: name}
+
+
+def _array(value: Any, where: str) -> tuple[str, npt.NDArray[Any]]:
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        try:
+            return "tensor", np.array(value.detach().cpu().numpy())
+        except TypeError as error:
+            raise ValueError(f"{where} is a tensor that numpy can't hold: {error}") from None
+    if type(value) in (bytes, bytearray):
+        return "bytes", np.frombuffer(bytes(value), np.uint8)
+    if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "biufcSU":
+        return "array" if isinstance(value, np.ndarray) else "number", np.array(value)
+    raise ValueError(f"{where} is of type {type(value).__name__}, and a state can hold {_HOLDS}")
+
+
+def _value(node: Any, arrays: Arrays) -> Any:
+    if not isinstance(node, dict):
+        return node
+    ((kind, content),) = node.items()
+    if kind == "dict":
+        return {key: _value(item, arrays) for key, item in content}
+    if kind in ("list", "tuple"):
+        items = [_value(item, arrays) for item in content]
+        return items if kind == "list" else tuple(items)
+    array = np.array(arrays[content])
+    if kind == "tensor":
+        import torch  # it takes seconds, and a state with a tensor is of a function that has imported it
+
+        return torch.from_numpy(array)
+    return array.tobytes() if kind == "bytes" else array[()] if kind == "number" else array

@@ -1,0 +1,108 @@
+"""Training functions as a user writes them; processes of trials import this file by its name."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+
+def load(name: str, *arguments: object):
+    """Return a function of this module, as the service's own loader does; with arguments, one made by it."""
+    function = globals()[name]
+    return function(*arguments) if arguments else function
+
+
+def once(seed, *, scale: float = 1.0):
+    """Draw from both global generators."""
+    return {"loss": scale * random.random(), "accuracy": np.random.random()}  # noqa: NPY002
+
+
+def steps(seed, *, count: int = 6, scale: float = 1.0):
+    """Draw from both global generators at each step."""
+    for step in range(count):
+        yield {"step": 10 * step, **once(seed, scale=scale)}
+
+
+def resumable(seed, resume, *, count: int = 6, die_at: int = -1):
+    """Keep weights that are changed in place, and a generator of its own."""
+    rng, weights, first = np.random.default_rng(seed), np.zeros(3), 0
+    if resume is not None:
+        first, weights = resume["next"], resume["weights"]
+        rng.bit_generator.state = resume["rng"]
+    for step in range(first, count):
+        weights *= 1.0 + 1e-3
+        weights += rng.random(3)
+        if step == die_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        state = {"next": step + 1, "weights": weights, "rng": rng.bit_generator.state}
+        yield {"step": step, "loss": weights.sum(), "accuracy": 0.0, "state": state}
+
+
+def with_torch(seed):
+    """Import torch during the call, and draw from its global generator."""
+    import torch
+
+    return {"loss": torch.rand(()), "accuracy": torch.rand(1, dtype=torch.float64)[0]}
+
+
+def end_by(seed, *, way: str):
+    """End this process, or fail, in some way."""
+    print("about to end", way)
+    if way == "segmentation fault":
+        ctypes.string_at(0)
+    if way == "abort":
+        os.abort()
+    if way == "exit":
+        os._exit(7)
+    if way == "sys.exit":
+        sys.exit("enough")
+    if way == "raise":
+        raise RuntimeError("no\nconvergence")
+    if way == "interrupt":
+        raise KeyboardInterrupt
+    if way == "memory":
+        return {"loss": np.ones(2**31).sum(), "accuracy": 0.0}
+    print("the end", end="")
+    return {"loss": 0.5, "accuracy": 0.5}
+
+
+def forever(seed, *, pipe_path: str):
+    """Start a process, write the ids of both to a pipe, and run in C without letting Python's lock go."""
+    child = subprocess.Popen(["sleep", "1000"])
+    with open(pipe_path, "w") as pipe:  # noqa: PTH123
+        pipe.write(f"{os.getpid()} {child.pid}\n")
+    ctypes.PyDLL(None).pause()
+    return {"loss": 0.0, "accuracy": 0.0}
+
+
+def sleepy(seed):
+    """Report a step, then none for a long time."""
+    yield {"step": 0, "loss": 0.0, "accuracy": 0.0}
+    time.sleep(1000)
+
+
+def environment(seed):
+    """Report the threads and whether a set of texts has the order of hashes that aren't drawn."""
+    return {"loss": float(os.environ["OMP_NUM_THREADS"]), "accuracy": hash("seeded") % 1000}
+
+
+if __name__ == "__main__":  # a worker for tests: it runs a trial that never ends
+    from functools import partial
+
+    from study.engine.function import FunctionTrial, IsolatedTraining
+    from tasks.declarations import Metric
+
+    metrics = {"loss": Metric(), "accuracy": Metric(higher_is_better=True)}
+    trial = FunctionTrial(seed=1, values={"pipe_path": sys.argv[1]}, metrics=metrics)
+    import mylab
+
+    training = IsolatedTraining(partial(mylab.load, "forever"), trial)
+    while not training.done:
+        training.advance(1.0)

@@ -1,0 +1,176 @@
+"""A trial in a process of its own: the same bits; whatever it does, it fails alone; it never outlives its worker."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from study.engine.function import FunctionTraining, IsolatedTraining, Limits
+from tests.processes import READY_S
+from tests.study.engine.function.test_training import bits, record_of, start, through_a_file, trial_of
+
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="processes are watched, and limited, as Linux does it")
+
+
+def isolated(mylab, name: str, limits: Limits | None = None, checkpoint: Any = None, **values) -> IsolatedTraining:
+    return IsolatedTraining(
+        partial(mylab.load, name), trial_of(**values), limits=limits, checkpoint=checkpoint, state_every_s=0.0
+    )
+
+
+@pytest.mark.parametrize("name", ["once", "steps", "resumable"])
+def test_a_process_of_its_own_changes_no_bit(mylab, name):
+    """Steps, curves and the best step are those of a trial in this process."""
+    assert bits(record_of(isolated(mylab, name))) == bits(record_of(start(getattr(mylab, name))))
+
+
+@pytest.mark.slow
+def test_a_library_that_is_imported_late_is_seeded_there_too(mylab):
+    """It is torch, imported during the call in a process that doesn't have it yet."""
+    assert bits(record_of(isolated(mylab, "with_torch"))) == bits(record_of(start(mylab.with_torch)))
+
+
+def test_a_killed_trial_goes_on_from_its_state(mylab):
+    """Killed in the middle, it has failed; resumed from its checkpoint, anywhere, it has the undisturbed bits."""
+    whole = record_of(start(mylab.resumable, trial_of(count=6)))
+    training = isolated(mylab, "resumable", count=6, die_at=3)
+    assert record_of(training).error == "its process was ended by SIGKILL (perhaps the machine ran out of memory)"
+    checkpoint = through_a_file(training.checkpoint())
+    assert checkpoint["steps"].tolist() == [0, 1, 2]
+    again = isolated(mylab, "resumable", checkpoint=checkpoint, count=6)
+    assert bits(record_of(again)) == bits(whole)
+    here = FunctionTraining(mylab.resumable, trial_of(count=6), checkpoint=checkpoint)
+    assert bits(record_of(here)) == bits(whole)
+
+
+ENDS = {
+    "segmentation fault": "its process was ended by SIGSEGV (a segmentation fault)",
+    "abort": "its process was ended by SIGABRT (it aborted)",
+    "exit": "its process ended with exit code 7 before the function did, as by os._exit",
+    "sys.exit": "it ended Python by sys.exit('enough') (",
+    "raise": "RuntimeError: no convergence (",
+    "interrupt": "KeyboardInterrupt (",
+    "nothing": None,
+}
+
+
+@pytest.mark.parametrize("way", ENDS)
+def test_whatever_it_does_only_it_fails(mylab, way, capfd):
+    """The reason is in words, this process goes on, and what it printed is there, on standard error."""
+    record = record_of(isolated(mylab, "end_by", way=way))
+    assert (record.error or "").startswith(ENDS[way] or "")
+    assert (record.error is None) == (way == "nothing")
+    printed = capfd.readouterr()
+    assert f"about to end {way}\n" in printed.err
+    assert ("the end" in printed.err) == (way == "nothing")
+    assert printed.out == ""
+
+
+@LINUX
+def test_memory_has_a_limit(mylab):
+    """What it can't allocate is Python's own error, with the line that wanted it."""
+    record = record_of(isolated(mylab, "end_by", Limits(memory_gb=1.0), way="memory"))
+    assert record.error.startswith("MemoryError: Unable to allocate 16.0 GiB")
+    assert "mylab.py:" in record.error
+    assert record_of(isolated(mylab, "end_by", Limits(memory_gb=1.0), way="nothing")).error is None
+
+
+def test_a_time_limit_kills_what_would_go_on(mylab):
+    """A step that never ends is ended; what was reported before remains."""
+    training = isolated(mylab, "sleepy", Limits(time_limit_s=1000.0))
+    while training.advance(0.1).step is None:
+        assert not training.done
+    training._limits = Limits(time_limit_s=0.0)  # it has had its start, however slow this machine is
+    record = record_of(training)
+    assert record.error == "it took longer than its time limit of 0 s, and was killed"
+    assert record.steps.tolist() == [0]
+
+
+def test_the_process_has_the_environment_of_its_limits(mylab):
+    """Threads are as many as its processors, and texts have the same hashes in each process."""
+    records = [record_of(isolated(mylab, "environment", Limits(cpus=3))) for _ in range(2)]
+    assert [record.metrics["loss"] for record in records] == [3.0, 3.0]
+    assert records[0].metrics == records[1].metrics
+    assert Limits(gpus=0).environment()["CUDA_VISIBLE_DEVICES"] == ""
+    assert Limits(gpus=1).environment().get("CUDA_VISIBLE_DEVICES") == os.environ.get("CUDA_VISIBLE_DEVICES")
+
+
+def test_what_cannot_be_imported_is_said(mylab):
+    """A function that isn't there fails the trial, with the user's line; and so does a module."""
+    record = record_of(isolated(mylab, "missing"))
+    assert record.error.startswith("KeyError: 'missing' (")
+    assert "mylab.py:" in record.error
+
+
+@pytest.mark.parametrize("load", [lambda: None, partial(os.path.join, b"a"), partial(int, base=10), 3])
+def test_what_another_process_cannot_import_is_refused(load):
+    """The function is named as data: a function within another, or an argument that isn't of JSON, can't be."""
+    with pytest.raises(ValueError, match=r"load must be|must be of JSON"):
+        IsolatedTraining(load, trial_of())
+
+
+def has_ended(process: int) -> bool:
+    """Wait until a process has ended, also one of which nobody takes notice."""
+    try:
+        descriptor = os.pidfd_open(process)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([descriptor], [], [], READY_S)[0])
+    finally:
+        os.close(descriptor)
+
+
+@pytest.fixture
+def ids(tmp_path: Path):
+    """A pipe that a trial writes its id to, and that of a process which it has started; and how to read them."""
+    path = tmp_path / "ids"
+    os.mkfifo(path)
+    return path, lambda: [int(word) for word in path.read_text().split()]
+
+
+@LINUX
+def test_nothing_outlives_a_killed_worker(mylab, ids):
+    """After kill -9 of the worker, a trial that holds Python's lock in C ends, with what it has started."""
+    path, read = ids
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    worker = subprocess.Popen([sys.executable, mylab.__file__, str(path)], env=environment)
+    trial, started = read()
+    worker.kill()
+    worker.wait()
+    assert has_ended(trial)
+    assert has_ended(started)
+
+
+@LINUX
+def test_a_trial_ends_with_its_guard(mylab, ids):
+    """If somebody kills the guard alone, the trial ends too, and has failed."""
+    path, read = ids
+    with closing(isolated(mylab, "forever", pipe_path=str(path))) as training:
+        training.advance(0.0)
+        trial, started = read()
+        os.kill(training._guard.pid, signal.SIGKILL)
+        assert record_of(training).error.startswith("its process was ended by SIGKILL")
+        assert has_ended(trial)
+        os.kill(started, signal.SIGKILL)  # of this one, only the guard knew
+
+
+@LINUX
+def test_closing_ends_the_process(mylab, ids):
+    """As after Ctrl-C: nothing of the trial is left."""
+    path, read = ids
+    training = isolated(mylab, "forever", pipe_path=str(path))
+    training.advance(0.0)
+    processes = read()
+    training.close()
+    assert all(map(has_ended, processes))
+    training.close()

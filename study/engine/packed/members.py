@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.utils._pytree import tree_map
 
+from study.engine.packed.aligned import AlignedProducts
 from study.engine.packed.flat import FlatWeights
 from study.engine.packed.optimizers import MOMENTS, Rates
 from study.engine.packed.recipe import Member, Recipe, build, seed_of, seeded_generators, untrained
@@ -141,11 +144,15 @@ class Members(ABC):
 
     # --- what they share ----------------------------------------------------------------------------------
 
+    def _products(self) -> AbstractContextManager[Any]:
+        """Return what dense layers are computed within."""
+        return nullcontext()
+
     def _copied(self, kind: str) -> dict[str, npt.NDArray[Any]]:
         return {name: part[: self._count].numpy().copy() for name, part in self._flat.parts(kind).items()}
 
     def _loss(self, module: nn.Module, tensors: Mapping[str, Tensor], batch: Any, noise: Stream) -> Tensor:
-        with noise_from(noise):
+        with noise_from(noise), self._products():
             loss = self.task.loss(self._outputs(module, tensors, batch), batch)
         if loss.dim() != 0:
             raise ValueError(f"loss must return a scalar, but returned a tensor of shape {tuple(loss.shape)}")
@@ -154,7 +161,7 @@ class Members(ABC):
     def _metrics(
         self, module: nn.Module, tensors: Mapping[str, Tensor], batch: Any, noise: Stream
     ) -> dict[str, Tensor]:
-        with noise_from(noise):
+        with noise_from(noise), self._products():
             metrics = self.task.measure(self._outputs(module, tensors, batch), batch)
         tensors_of = {name: torch.as_tensor(value) for name, value in metrics.items()}
         for name, value in tensors_of.items():
@@ -180,14 +187,30 @@ class Members(ABC):
             raise ValueError(f"task {name} measures {', '.join(more)}, which none of its declared metrics ends with")
 
 
+@dataclass(frozen=True, kw_only=True)
+class PackLayout:
+    """How arrays of a pack are laid out, so that each trial's place in memory is as good as any other.
+
+    Args:
+        multiple: they have this many trials, or a multiple: the last trial is repeated. They have two at least, since
+            some kernels round otherwise for one.
+        is_aligned: whether dense layers are widened with zeros until every matrix begins on a cache line.
+    """
+
+    multiple: int = 1
+    is_aligned: bool = False
+
+
+_PLAIN = PackLayout()
+
+
 class SideBySide(Members):
     """The trials of a pack as one array program.
 
     Args:
         recipe: what they have in common.
         members: what each has of its own.
-        multiple: the arrays have this many trials, or a multiple; they have two at least, since some kernels round
-            otherwise for one.
+        layout: of the arrays.
         state: of these trials, as `state` returned it; None to begin.
 
     Example:
@@ -215,22 +238,25 @@ class SideBySide(Members):
     """
 
     def __init__(
-        self, recipe: Recipe, members: Sequence[Member], *, multiple: int = 1, state: Arrays | None = None
+        self, recipe: Recipe, members: Sequence[Member], *, layout: PackLayout = _PLAIN, state: Arrays | None = None
     ) -> None:
-        size = max(2, -(-len(members) // multiple) * multiple)
+        self._layout = layout
+        size = max(2, -(-len(members) // layout.multiple) * layout.multiple)
         super().__init__(recipe, members, size, state)
-        first, self._multiple = untrained(self._modules[0]), multiple
         self._others = {
             name: torch.stack([untrained(self._modules[row])[name].detach() for row in self._rows])
             if state is None
             else torch.from_numpy(state[f"buffer/{name}"][self._rows])
-            for name in first
+            for name in untrained(self._modules[0])
         }
         self._modules = self._modules[:1]
         self._places = torch.arange(size)
 
     def _stream(self, purpose: Purpose, place: Tensor) -> Stream:
         return Stream(self._seeds, self.iteration, purpose, trial=place)
+
+    def _products(self) -> AbstractContextManager[Any]:
+        return AlignedProducts() if self._layout.is_aligned else nullcontext()
 
     def _differentiate(self) -> None:
         module = self._modules[0].train()
@@ -251,7 +277,7 @@ class SideBySide(Members):
             return self._metrics(module, tensors, batch, self._stream(Purpose.EVALUATION_NOISE, place))
 
         tensors = self._flat.parts("weight") | self._others
-        groups = self._places.tensor_split(-(-len(self._places) // max(_EVALUATED, self._multiple)))
+        groups = self._places.tensor_split(-(-len(self._places) // max(_EVALUATED, self._layout.multiple)))
         parts = []
         for places in groups:
             some = slice(int(places[0]), int(places[-1]) + 1)

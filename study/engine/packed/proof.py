@@ -16,7 +16,7 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from study.engine.packed.members import Arrays, Members, OneByOne, SideBySide
+from study.engine.packed.members import Arrays, Members, OneByOne, PackLayout, SideBySide
 from study.engine.packed.optimizers import Schedule
 from study.engine.packed.recipe import (
     Member,
@@ -29,15 +29,24 @@ from study.engine.packed.recipe import (
     untrained,
 )
 from tasks.stream import Purpose
-from tasks.trial_stream import Stream, noise_from
+from tasks.trial_stream import Dropout, Stream, noise_from
 from units.kernels import one_thread
 
 Numbers = dict[str, npt.NDArray[Any]]
 
 _UPDATES = 3
 _RESUMED_AT = 2
+# Trials whose bits are compared, wherever they are in a pack.
+_COMPARED = 8
 # Torch's vectorised operations compute the numbers past the last multiple of this by other instructions.
 _VECTORS = 32
+# From the fastest to that in which the fewest places differ.
+_LAYOUTS = (
+    PackLayout(),
+    PackLayout(is_aligned=True),
+    PackLayout(multiple=_VECTORS),
+    PackLayout(multiple=_VECTORS, is_aligned=True),
+)
 # Of the largest gradient: the packed and the plain network differ in the order of sums only.
 _TOLERANCE = 1e-3
 
@@ -47,21 +56,24 @@ class Proof:
     """How the trials of a recipe must train.
 
     Args:
-        packs: whether they train side by side; otherwise one by one.
-        multiple: packs are filled up to a multiple of this.
+        layout: of the arrays in which they train side by side; None if they train one by one.
         reason: why they don't train side by side, in words; empty if they do.
     """
 
-    packs: bool
-    multiple: int = 1
+    layout: PackLayout | None
     reason: str = ""
+
+    @property
+    def packs(self) -> bool:
+        """Whether trials train side by side."""
+        return self.layout is not None
 
 
 def start(recipe: Recipe, members: Sequence[Member], proof: Proof, *, state: Arrays | None = None) -> Members:
     """Begin the trials of a pack in the way that their proof says, or go on from their state."""
-    if proof.packs:
-        return SideBySide(recipe, members, multiple=proof.multiple, state=state)
-    return OneByOne(recipe, members, state=state)
+    if proof.layout is None:
+        return OneByOne(recipe, members, state=state)
+    return SideBySide(recipe, members, layout=proof.layout, state=state)
 
 
 def prove(recipe: Recipe, *, sizes: Sequence[int] = (2, 5, 8)) -> Proof:
@@ -75,20 +87,38 @@ def prove(recipe: Recipe, *, sizes: Sequence[int] = (2, 5, 8)) -> Proof:
         ValueError: if not even one trial alone repeats itself, or goes on after a resume as if there had been none.
 
     Example:
+        >>> from dataclasses import dataclass
+        >>> from tasks.declarations import Metric
         >>> from tasks.task import Task
-        >>> from study.engine.packed import proof
-        >>> proof.Proof(packs=False, reason="BatchNorm").packs
-        False
+        >>> @dataclass(frozen=True)
+        ... class Double(Task):
+        ...     metrics = {"validation_loss": Metric()}
+        ...
+        ...     def draw(self, stream):
+        ...         x = stream.uniform(32, 1)
+        ...         return x, 2 * x
+        ...
+        ...     def loss(self, outputs, batch):
+        ...         return (outputs - batch[1]).square().mean()
+        >>> def mlp(dropout):
+        ...     return nn.Sequential(nn.Linear(1, 4), nn.ReLU(), dropout(0.1), nn.Linear(4, 1))
+        >>> prove(Recipe(task=Double(), model=mlp, hyperparameters={"dropout": Dropout})).packs
+        True
+        >>> print(prove(Recipe(task=Double(), model=mlp, hyperparameters={"dropout": nn.Dropout})).reason)
+        they can't be one array program: Dropout 2 draws from torch's global generator; ...
     """
-    members = [Member(seed=seed, schedule=Schedule(learning_rate=1e-2 / (1 + seed))) for seed in range(max(8, *sizes))]
+    members = [
+        Member(seed=seed, schedule=Schedule(learning_rate=1e-2 / (1 + seed % _COMPARED)))
+        for seed in range(max(_COMPARED, _VECTORS + 1, *sizes))
+    ]
     _check_repeats(recipe, members[:2])
     reasons = []
-    for multiple in (1, _VECTORS):
-        reason = _breach(recipe, members, sizes, multiple)
+    for layout in _LAYOUTS:
+        reason = _breach(recipe, members, (*sizes, layout.multiple + 1), layout)
         if not reason:
-            return Proof(packs=True, multiple=multiple)
+            return Proof(layout=layout)
         reasons.append(reason)
-    return Proof(packs=False, reason=reasons[0])
+    return Proof(layout=None, reason=reasons[0])
 
 
 def _check_repeats(recipe: Recipe, members: Sequence[Member]) -> None:
@@ -108,11 +138,11 @@ def _check_repeats(recipe: Recipe, members: Sequence[Member]) -> None:
         )
 
 
-def _breach(recipe: Recipe, members: Sequence[Member], sizes: Sequence[int], multiple: int) -> str:
+def _breach(recipe: Recipe, members: Sequence[Member], sizes: Sequence[int], layout: PackLayout) -> str:
     """Say how the law is broken by packs, or nothing."""
     before = generator_states()
     try:
-        difference = _first_difference(recipe, members, sizes, multiple)
+        difference = _first_difference(recipe, members, sizes, layout)
     except Exception as error:  # whatever a user's code raises under vmap: trained one by one, it didn't
         return f"they can't be one array program: {_explained(recipe, error)}"
     if moved := moved_generators(before):
@@ -122,37 +152,38 @@ def _breach(recipe: Recipe, members: Sequence[Member], sizes: Sequence[int], mul
     return f"{difference}{_sentence(_culprits(recipe))}"
 
 
-def _first_difference(recipe: Recipe, members: Sequence[Member], sizes: Sequence[int], multiple: int) -> str:
+def _first_difference(recipe: Recipe, members: Sequence[Member], sizes: Sequence[int], layout: PackLayout) -> str:
     def pack(some: Sequence[Member], state: Arrays | None = None) -> SideBySide:
-        return SideBySide(recipe, some, multiple=multiple, state=state)
+        return SideBySide(recipe, some, layout=layout, state=state)
 
-    pairs = [_train(pack(members[at : at + 2])) for at in range(0, len(members) - 1, 2)]
+    pairs = [_train(pack(members[at : at + 2])) for at in range(0, _COMPARED, 2)]
     expected = {name: np.concatenate([pair[name] for pair in pairs]) for name in pairs[0]}
     if name := _unlike_alone(recipe, pack(members[:2])):
         return f"{name} of a pack isn't that of the network by itself"
-    if different := _differences(_some(expected, slice(0, 1)), _train(pack(members[:1]))):
+    if different := _differences(_some(expected, [0]), _train(pack(members[:1]))):
         return f"a trial alone has other bits than beside another one ({different})"
     for size in sizes:
-        if different := _differences(_some(expected, slice(0, size)), _train(pack(members[:size]))):
-            return f"trials have other bits in a pack of {size} than in a pack of 2 ({different})"
-    backwards = list(reversed(range(8)))
-    if different := _differences(_some(expected, backwards), _train(pack([members[row] for row in backwards]))):
-        return f"trials have other bits at other places of a pack ({different})"
-    if different := _differences(_last(_some(expected, slice(0, 5))), _resumed(lambda state: pack(members[:5], state))):
+        rows = range(min(size, _COMPARED))
+        for order in (range(size), range(size)[::-1]):
+            numbers = _train(pack([members[row] for row in order]))
+            if different := _differences(_some(expected, rows), _some(numbers, [order.index(row) for row in rows])):
+                return f"trials have other bits in a pack of {size} than in a pack of 2 ({different})"
+    resumed = _resumed(lambda state: pack(members[:5], state))
+    if different := _differences(_last(_some(expected, range(5))), resumed):
         return f"trials have other bits after a resume ({different})"
     return _touched(pack, members)
 
 
 def _touched(pack: Callable[..., SideBySide], members: Sequence[Member]) -> str:
     """Say whether the weights of some trials change the bits of others."""
-    clean = pack(members[:8]).state()
+    clean = pack(members[:_COMPARED]).state()
     for value in (np.nan, 0.0):
         state = {name: array.copy() for name, array in clean.items()}
         for name, array in state.items():
             if name.startswith("weight/"):
                 array[3] = value
-        others = [row for row in range(8) if row != 3]
-        beside = _train(pack(members[:8], state))
+        others = [row for row in range(_COMPARED) if row != 3]
+        beside = _train(pack(members[:_COMPARED], state))
         undisturbed = _train(pack([members[row] for row in others], _some(clean, others)))
         if different := _differences(undisturbed, _some(beside, others)):
             return f"a trial whose weights are {value:g} changes the bits of others ({different})"
@@ -184,8 +215,8 @@ def _last(numbers: Numbers) -> Numbers:
     return {name: values for name, values in numbers.items() if " at " not in name}
 
 
-def _some(numbers: Mapping[str, npt.NDArray[Any]], rows: slice | list[int]) -> Numbers:
-    return {name: values[rows] for name, values in numbers.items()}
+def _some(numbers: Mapping[str, npt.NDArray[Any]], rows: Sequence[int]) -> Numbers:
+    return {name: values[list(rows)] for name, values in numbers.items()}
 
 
 def _differences(expected: Numbers, actual: Numbers) -> str:
@@ -218,7 +249,9 @@ def _explained(recipe: Recipe, error: Exception) -> str:
     if "randomness" in text:
         dropouts = _names(recipe, nn.modules.dropout._DropoutNd)
         if dropouts:
-            return f"{dropouts} draws from torch's global generator; tasks.trial_stream.Dropout draws from the trial's"
+            return (
+                f"{dropouts} draws from torch's global generator; {Dropout.__module__}.Dropout draws from the trial's"
+            )
         return "the task or the model draws from torch's global generator; draw from the stream instead"
     if ".item()" in text:
         return "the task or the model reads a tensor's value, by .item(), float(), if or while: use torch.where"

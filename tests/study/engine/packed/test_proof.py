@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import nn
 
+from study.engine.packed.aligned import AlignedProducts
 from study.engine.packed.proof import prove, start
 from tasks.trial_stream import Dropout
 from tests.study.engine.packed.spirals import Spirals, members, recipe
@@ -29,12 +30,18 @@ def test_noise_from_the_stream_trains_in_packs(middle):
     assert prove(recipe(middle=middle)).packs
 
 
-def test_a_proof_holds_for_a_larger_pack():
-    """A trial of a pack of 21 has the bits that it has alone and in a pack of 3, after 30 updates."""
-    made, seeds = recipe(Spirals(batch_size=25), hidden=6, activation=nn.SiLU), range(21)
+@pytest.mark.parametrize(
+    ("batch_size", "hidden", "activation"), [(25, 6, nn.SiLU), (32, 5, nn.Tanh), (25, 7, nn.Sigmoid), (32, 4, nn.ReLU)]
+)
+def test_a_proof_holds_for_a_larger_pack(batch_size, hidden, activation):
+    """A trial of a pack of 21 has the bits that it has alone and in a pack of 3, after 30 updates.
+
+    Odd widths and batches need another layout than plain arrays: numbers past the last whole vector, and matrices that
+    begin elsewhere, are computed otherwise.
+    """
+    made, seeds = recipe(Spirals(batch_size=batch_size), hidden=hidden, activation=activation), range(21)
     proof = prove(made)
     assert proof.packs
-    assert proof.multiple == 32  # 25 rows: numbers past the last whole vector are computed otherwise
     large, small, alone = (start(made, members(*some), proof) for some in (seeds, (19, 4, 11), (4,)))
     for pack in (large, small, alone):
         pack.update(30)
@@ -43,6 +50,20 @@ def test_a_proof_holds_for_a_larger_pack():
         assert array[4:5].tobytes() == alone.state()[name].tobytes(), name
     for name, values in large.evaluate().items():
         assert values[4:5].tobytes() == alone.evaluate()[name].tobytes()
+
+
+@pytest.mark.parametrize("size", [1, 3, 5, 16, 17])
+def test_aligned_layers_compute_dense_layers(size):
+    """Widened with zeros, a dense layer has the outputs and gradients that it has by itself."""
+    layer, x = nn.Linear(size, 7), torch.randn(4, size, generator=torch.Generator().manual_seed(0))
+    plain = layer(x)
+    expected = torch.autograd.grad(plain.square().sum(), layer.parameters())
+    with AlignedProducts():
+        wide = layer(x)
+        actual = torch.autograd.grad(wide.square().sum(), layer.parameters())
+    torch.testing.assert_close(wide, plain)
+    for one, other in zip(actual, expected, strict=True):
+        torch.testing.assert_close(one, other)
 
 
 class Reads(nn.Module):

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from study.engine.packed.aligned import AlignedProducts
-from study.engine.packed.proof import prove, start
+from study.engine.packed.proof import Proof, prove, start
 from tasks.trial_stream import Dropout
 from tests.study.engine.packed.spirals import Spirals, members, recipe
 
@@ -39,7 +39,8 @@ def test_a_proof_holds_for_a_larger_pack(batch_size, hidden, activation):
     Odd widths and batches need another layout than plain arrays: numbers past the last whole vector, and matrices that
     begin elsewhere, are computed otherwise.
     """
-    made, seeds = recipe(Spirals(batch_size=batch_size), hidden=hidden, activation=activation), range(21)
+    middle, seeds = partial(nn.Linear, hidden, hidden), range(21)
+    made = recipe(Spirals(batch_size=batch_size), hidden=hidden, activation=activation, middle=middle)
     proof = prove(made)
     assert proof.packs
     large, small, alone = (start(made, members(*some), proof) for some in (seeds, (19, 4, 11), (4,)))
@@ -166,6 +167,31 @@ def test_an_evaluation_set_from_a_global_generator_is_always_the_same():
         random.seed(seed)
         values.append(start(made, members(1, 2), proof).evaluate()["validation_loss"].tobytes())
     assert values[0] == values[1]
+
+
+class Notes(nn.Module):
+    """Keep what it drew from torch's global generator."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("drawn", torch.zeros(()))
+
+    def forward(self, x):
+        self.drawn.copy_(torch.rand(()))
+        return x
+
+
+def test_one_by_one_a_global_generator_is_the_trials_own():
+    """Trained one by one, each trial and each iteration has other numbers of a global generator, and they repeat."""
+    made, proof = recipe(middle=Notes), Proof(layout=None)
+    pack, other = (start(made, members(*seeds), proof) for seeds in ((1, 2), (2, 3)))
+    drawn = []
+    for _ in range(2):
+        for each in (pack, other):
+            each.update()
+        assert pack.buffers()["2.drawn"][1] == other.buffers()["2.drawn"][0]
+        drawn += pack.buffers()["2.drawn"].tolist()
+    assert len(set(drawn)) == 4
 
 
 class Counts(nn.Module):

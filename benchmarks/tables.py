@@ -72,6 +72,18 @@ def compiling_table(rows: Sequence[Row]) -> str:
     return markdown(["model", "where it was compiled", "where it was loaded", "ratio"], lines, 1)
 
 
+def packed_table(rows: Sequence[Row]) -> str:
+    """Write a line for each width of the network and size of a pack."""
+    lines = [
+        [row["hidden_size"], row["pack"]]
+        + [number(row[name]) for name in ("us_plain_loop", "us_packed", "times_the_plain_loop", "goal")]
+        for row in rows
+    ]
+    return markdown(
+        ["hidden", "trials in a pack", "plain loop, us", "packed, us", "times the plain loop", "goal"], lines, 0
+    )
+
+
 def floor_table(rows: Sequence[Row]) -> str:
     """Give one line a part."""
     lines = [
@@ -282,6 +294,7 @@ def search_table(rows: Sequence[Row]) -> str:
 
 TABLES = {
     "engine": engine_table, "compiling": compiling_table, "floor": floor_table, "scaling": scaling_table,
+    "packed": packed_table,
     "coverage": coverage_table, "restricted": restricted_table, "looks": looks_table,
     "aggregate": aggregate_table,
     "commands": commands_table,

@@ -2,12 +2,13 @@
 
 - declarations: what tasks, models and training functions declare of themselves
 - seeded: the mark of objects that a study file may name
-- stream: the counter-based random stream
+- stream: the counter-based random stream; trial_stream: what tasks and models draw from it
+- task: what a task of one's own is
 - arithmetic: the arithmetic task and its simple variant
 - threshold: when a trial has solved it
 - models: the models trained on it, by name; networks: the same as torch modules
 
-Only the networks and the stream need torch.
+Only the networks, the streams and one's own tasks need torch.
 """
 
 from collections.abc import Callable

@@ -35,6 +35,8 @@ class Purpose(IntEnum):
     TEST = 2
     INITIAL = 3
     OFFSET = 4
+    NOISE = 5
+    EVALUATION_NOISE = 6
 
 
 MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)

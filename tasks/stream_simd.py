@@ -25,7 +25,7 @@ from numba.core import types
 
 import tasks.stream
 from tasks.compile import cached, digest
-from tasks.stream import MULTIPLIERS, ROUNDS, WEYL, Purpose
+from tasks.stream import MULTIPLIERS, ROUNDS, WEYL
 
 # Neither has types that fit.
 cgutils: Any = core.cgutils
@@ -206,7 +206,7 @@ def fill_inputs(
     low: npt.NDArray[np.float32],
     width: npt.NDArray[np.float32],
     iteration: int,
-    purpose: Purpose,
+    purpose: int,
 ) -> None:
     """Fill `out` with one iteration's inputs: the bits of `tasks.stream.inputs`, at the speed of the processor.
 
@@ -216,7 +216,7 @@ def fill_inputs(
         low: float32 [trials, 2].
         width: float32 [trials].
         iteration: 0 <= iteration < 2**32.
-        purpose: the use of the numbers.
+        purpose: the use of the numbers, a `Purpose` or another last word of the counter.
 
     Raises:
         ValueError: if `out` isn't contiguous.
@@ -236,7 +236,7 @@ def fill_inputs(
     whole = (padded(features, 4), padded(rows, LANES))
     # Words past the last feature or row are drawn, too, into memory that nothing reads.
     spare = out[0] if whole == (features, rows) else np.empty(whole, np.float32)
-    _fill(out, spare, seeds, low, width, np.uint32(iteration), np.uint32(int(purpose)))
+    _fill(out, spare, seeds, low, width, np.uint32(iteration), np.uint32(purpose))
 
 
 def padded(count: int, whole: int) -> int:

@@ -24,6 +24,7 @@ from benchmarks import (
     floor,
     function,
     looks,
+    packed,
     report,
     restricted,
     scale,
@@ -83,6 +84,19 @@ def test_the_engines_are_measured_beside_the_plain_loop(tmp_path):
     assert [row["times_torch"] for row in rows if row["engine"] == "torch"] == ["1.00"] * 4
     assert tables.engine_table(rows).count("\n") == 3
     assert before == (os.sched_getaffinity(0) if before else None)
+
+
+@pytest.mark.slow
+def test_packs_are_measured_beside_a_plain_loop(tmp_path):
+    """Each width of the network has a line for each size of a pack, with the ratio of the two times."""
+    rows = measured(
+        packed.main, tmp_path, *["--hidden", "2", "5", "--packs", "4", "--rounds", "1", "--seconds", "0.01"]
+    )
+    assert [(row["hidden_size"], row["pack"], row["goal"]) for row in rows] == [("2", "4", "20"), ("5", "4", "")]
+    for row in rows:
+        times = float(row["us_plain_loop"]) / float(row["us_packed"])
+        assert float(row["times_the_plain_loop"]) == pytest.approx(times, rel=0.05)
+    assert tables.packed_table(rows).count("\n") == 3
 
 
 @pytest.mark.slow

@@ -1,0 +1,123 @@
+"""Microseconds of a trial-iteration of a user's network: packs of trials against a plain loop in torch.
+
+    python -m benchmarks.packed [--hidden 2 32 128] [--packs 16 64] [--out benchmarks/results/packed.csv]
+
+Two spirals, batch 128, a network 2 -> hidden -> 1 with tanh, Adam, on one core, without evaluation. The plain loop
+draws the same batches of the same stream, for its one trial, and uses `torch.optim.Adam`.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import nn
+
+from benchmarks.measure import BATCH, Measure, finish, in_turns, one_core, parser, ratio
+from study.engine.packed.members import SideBySide
+from study.engine.packed.proof import prove
+from study.engine.packed.recipe import Member, Recipe
+from tasks.declarations import Metric
+from tasks.stream import Purpose
+from tasks.task import Task
+from tasks.trial_stream import Stream
+
+_WARM_UP = 20
+_GOALS = {2: 20, 32: 8, 128: 3}
+
+
+@dataclass(frozen=True)
+class Spirals(Task):
+    """Tell apart two spirals."""
+
+    metrics: ClassVar[Mapping[str, Metric]] = {"validation_loss": Metric()}
+
+    def draw(self, stream):
+        """Draw points of both spirals, and which of them each is of."""
+        label, radius = stream.integers(2, BATCH), stream.uniform(BATCH)
+        angle = torch.pi * (2 * radius + label)
+        return torch.stack([radius * angle.cos(), radius * angle.sin()], -1), label.float()
+
+    def loss(self, outputs, batch):
+        """Compute the cross-entropy."""
+        return nn.functional.binary_cross_entropy_with_logits(outputs[..., 0], batch[1])
+
+
+def mlp(hidden: int) -> nn.Module:
+    """Build the network."""
+    return nn.Sequential(nn.Linear(2, hidden), nn.Tanh(), nn.Linear(hidden, 1))
+
+
+def timed(update: Callable[[], object], trials: int) -> Measure:
+    """Return the measurement of a trial-iteration by updates of so many trials."""
+    for _ in range(_WARM_UP):
+        update()
+
+    def measure(for_s: float) -> float:
+        updates, began = 0, time.perf_counter()
+        while not updates or time.perf_counter() - began < for_s:
+            update()
+            updates += 1
+        return (time.perf_counter() - began) / updates / trials * 1e6
+
+    return measure
+
+
+def plain_loop(hidden: int) -> Measure:
+    """Return the measurement of one trial in plain torch."""
+    task, network = Spirals(), mlp(hidden)
+    optimizer = torch.optim.Adam(network.parameters())
+    iteration = 0
+
+    def update() -> None:
+        nonlocal iteration
+        batch = task.draw(Stream([0], iteration, Purpose.TRAIN))
+        optimizer.zero_grad()
+        task.loss(network(batch[0]), batch).backward()
+        optimizer.step()
+        iteration += 1
+
+    return timed(update, 1)
+
+
+def pack(hidden: int, trials: int) -> Measure:
+    """Return the measurement of a pack, in the layout that the proof says."""
+    recipe = Recipe(task=Spirals(), model=mlp, hyperparameters={"hidden": hidden})
+    proof = prove(recipe)
+    if proof.layout is None:
+        raise ValueError(f"the network must train in packs, but {proof.reason}")
+    members = [Member(seed=seed) for seed in range(trials)]
+    return timed(SideBySide(recipe, members, layout=proof.layout).update, trials)
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Measure, print and write the table."""
+    options = parser(__doc__, rounds=9, seconds=0.3)
+    options.add_argument("--hidden", type=int, nargs="+", default=list(_GOALS))
+    options.add_argument("--packs", type=int, nargs="+", default=[16, 64])
+    arguments = options.parse_args(words)
+    rows = []
+    with one_core():
+        for hidden in arguments.hidden:
+            ways = {1: plain_loop(hidden)} | {trials: pack(hidden, trials) for trials in arguments.packs}
+            measured = in_turns(ways, rounds=arguments.rounds, seconds=arguments.seconds)
+            rows += [
+                {
+                    "hidden_size": hidden,
+                    "pack": trials,
+                    "us_plain_loop": f"{statistics.median(measured[1]):.1f}",
+                    "us_packed": f"{statistics.median(measured[trials]):.1f}",
+                    "times_the_plain_loop": f"{ratio(measured[1], measured[trials]):.1f}",
+                    "goal": _GOALS.get(hidden, ""),
+                }
+                for trials in arguments.packs
+            ]
+    finish(rows, arguments)
+
+
+if __name__ == "__main__":
+    main()

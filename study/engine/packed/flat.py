@@ -1,0 +1,68 @@
+"""The weights of a pack's trials in one array, of which the parameters are views.
+
+A row of the array is a trial, and each parameter begins on a cache line of it: BLAS rounds by where a matrix begins in
+memory. One optimiser step passes over the whole array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+_ALIGNED = 16
+
+
+class FlatWeights:
+    """The parameters that a model trains, and arrays like them.
+
+    Args:
+        module: with these parameters; all trials have the same shapes.
+        trials: rows.
+        moments: names of the arrays that the optimiser keeps.
+
+    Raises:
+        ValueError: if there is no parameter to train, or they aren't all float32 or all float64.
+
+    Example:
+        >>> flat = FlatWeights(nn.Linear(3, 2), 5, ["first"])
+        >>> {name: tuple(part.shape) for name, part in flat.parts("weight").items()}
+        {'weight': (5, 2, 3), 'bias': (5, 2)}
+        >>> flat.arrays["first"].shape
+        torch.Size([5, 32])
+    """
+
+    def __init__(self, module: nn.Module, trials: int, moments: list[str]) -> None:
+        parameters = {name: p for name, p in module.named_parameters() if p.requires_grad}
+        dtypes = {p.dtype for p in parameters.values()}
+        if len(dtypes) != 1 or not dtypes <= {torch.float32, torch.float64}:
+            given = ", ".join(sorted(map(str, dtypes))) or "none"
+            raise ValueError(f"a model's trainable parameters must be all float32 or all float64, but it has {given}")
+        starts = np.cumsum([0, *(-(-p.numel() // _ALIGNED) * _ALIGNED for p in parameters.values())]).tolist()
+        self._places = {name: (at, p.shape) for at, (name, p) in zip(starts, parameters.items(), strict=False)}
+        self.arrays: dict[str, Tensor] = {
+            kind: torch.zeros(trials, starts[-1], dtype=next(iter(dtypes))) for kind in ("weight", "gradient", *moments)
+        }
+        self.moments = moments
+        self.leaves = {name: part.detach().requires_grad_() for name, part in self.parts("weight").items()}
+        """The parameters as autograd takes them; they share the memory of the weights."""
+        self._gradients = self.parts("gradient")
+
+    def parts(self, kind: str) -> dict[str, Tensor]:
+        """Return each parameter's part of an array, [trials, *shape], by name."""
+        array = self.arrays[kind]
+        return {
+            name: array[:, at : at + shape.numel()].view(len(array), *shape)
+            for name, (at, shape) in self._places.items()
+        }
+
+    def set_gradient(self, gradients: Mapping[str, Tensor | None], row: slice | int = slice(None)) -> None:
+        """Copy gradients in, of all rows or of one; None, of a parameter that the loss doesn't depend on, is 0."""
+        for name, part in self._gradients.items():
+            gradient = gradients[name]
+            if gradient is None:
+                part[row].zero_()
+            else:
+                part[row].copy_(gradient)

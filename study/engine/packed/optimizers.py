@@ -1,0 +1,167 @@
+"""Optimisers as functions over the trials of a pack, each trial with a learning rate and a schedule of its own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+# Numbers that a core's second-level cache holds of each array: an optimiser passes over them several times.
+_BLOCK_NUMBERS = 32 * 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """A trial's learning rate by iteration.
+
+        rate(t) = rate * min(1, (t + 1) / warmup) * decay(t),    s = clip((t - warmup) / (iterations - warmup), 0, 1)
+
+    where decay(t) is 1 if constant, 1 - s if linear, and (1 + cos(pi s)) / 2 if cosine.
+
+    Source: Loshchilov & Hutter, "SGDR: stochastic gradient descent with warm restarts", ICLR 2017, for cosine.
+
+    Args:
+        learning_rate: the highest rate, > 0.
+        warmup: iterations over which the rate grows to that, >= 0.
+        decay: how it falls afterwards.
+        iterations: at which it has fallen to 0, > warmup; not needed for a constant rate.
+
+    Raises:
+        ValueError: if a number is outside of its limits.
+    """
+
+    learning_rate: float = 1e-3
+    warmup: int = 0
+    decay: Literal["constant", "linear", "cosine"] = "constant"
+    iterations: int | None = None
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.learning_rate) and self.learning_rate > 0):
+            raise ValueError(f"learning_rate > 0 must hold, but got {self.learning_rate}")
+        if self.warmup < 0:
+            raise ValueError(f"warmup >= 0 must hold, but got {self.warmup}")
+        if self.decay not in ("constant", "linear", "cosine"):
+            raise ValueError(f"decay must be constant, linear or cosine, but got {self.decay!r}")
+        if self.decay != "constant" and (self.iterations is None or self.iterations <= self.warmup):
+            raise ValueError(
+                f"decay {self.decay} needs iterations > warmup, but got {self.iterations} and {self.warmup}"
+            )
+
+
+class Rates:
+    """The learning rates of a pack's trials.
+
+    Example:
+        >>> rates = Rates([Schedule(learning_rate=0.1), Schedule(learning_rate=0.1, decay="linear", iterations=10)])
+        >>> rates.at(5).tolist()
+        [0.1, 0.05]
+    """
+
+    def __init__(self, schedules: Sequence[Schedule]) -> None:
+        self._peak: npt.NDArray[np.float64] = np.array([one.learning_rate for one in schedules])
+        self._warmup = np.array([one.warmup for one in schedules])
+        self._length = np.array([(one.iterations or one.warmup + 1) - one.warmup for one in schedules])
+        self._linear = np.array([one.decay == "linear" for one in schedules])
+        self._cosine = np.array([one.decay == "cosine" for one in schedules])
+        self._constant = not (self._warmup.any() or self._linear.any() or self._cosine.any())
+
+    def at(self, iteration: int) -> npt.NDArray[np.float64]:
+        """Return each trial's rate at an iteration, float64 [trials]."""
+        if self._constant:
+            return self._peak
+        rise = np.minimum(1.0, (iteration + 1) / np.maximum(self._warmup, 1))
+        share = np.clip((iteration - self._warmup) / self._length, 0.0, 1.0)
+        fall = np.where(self._linear, 1 - share, np.where(self._cosine, (1 + np.cos(np.pi * share)) / 2, 1.0))
+        rates: npt.NDArray[np.float64] = self._peak * rise * fall
+        return rates
+
+
+@dataclass(frozen=True, kw_only=True)
+class Optimizer:
+    """How weights move along a gradient g; the rate comes from each trial's schedule.
+
+        sgd:       w <- w - rate g
+        momentum:  m <- momentum m + g;   w <- w - rate m
+        adam:      m <- m + (1 - b1) (g - m);   v <- b2 v + (1 - b2) g²
+                   w <- w - rate / (1 - b1^t) m / (sqrt(v) / sqrt(1 - b2^t) + epsilon)
+        adamw:     w <- (1 - rate weight_decay) w;   then as adam
+
+    Source: Kingma & Ba, "Adam: a method for stochastic optimization", ICLR 2015; Loshchilov & Hutter, "Decoupled weight
+    decay regularization", ICLR 2019; Sutskever et al., "On the importance of initialization and momentum in deep
+    learning", ICML 2013, in the form of `torch.optim.SGD`.
+
+    Args:
+        name: which of them.
+        momentum: 0 <= momentum < 1.
+        beta_1: b1, 0 <= b1 < 1.
+        beta_2: b2, 0 <= b2 < 1.
+        epsilon: > 0.
+        weight_decay: >= 0, of AdamW.
+
+    Raises:
+        ValueError: if a number is outside of its limits.
+    """
+
+    name: Literal["sgd", "momentum", "adam", "adamw"] = "adam"
+    momentum: float = 0.9
+    beta_1: float = 0.9
+    beta_2: float = 0.999
+    epsilon: float = 1e-8
+    weight_decay: float = 0.01
+
+    def __post_init__(self) -> None:
+        if self.name not in MOMENTS:
+            raise ValueError(f"the optimiser must be one of {', '.join(MOMENTS)}, but got {self.name!r}")
+        for name in ("momentum", "beta_1", "beta_2"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"0 <= {name} < 1 must hold, but got {getattr(self, name)}")
+        if not (self.epsilon > 0 and self.weight_decay >= 0):
+            raise ValueError(
+                f"epsilon > 0 and weight_decay >= 0 must hold, but got {self.epsilon} and {self.weight_decay}"
+            )
+
+    def step(
+        self, weight: Tensor, gradient: Tensor, moments: Sequence[Tensor], rate: npt.NDArray[np.float64], updates: int
+    ) -> None:
+        """Move the weights of a pack by one step.
+
+        Args:
+            weight: [trials, numbers]; written.
+            gradient: the same shape.
+            moments: as many as `MOMENTS` says, of that shape, 0 before the first step; written.
+            rate: [trials].
+            updates: updates made before this one.
+        """
+        rates = torch.from_numpy(rate).to(weight.dtype)[:, None]
+        if self.name.startswith("adam"):
+            by_first = torch.from_numpy(-rate / (1 - self.beta_1 ** (updates + 1))).to(weight.dtype)[:, None]
+            decay = torch.from_numpy(1 - rate * self.weight_decay).to(weight.dtype)[:, None]
+        rows = max(1, _BLOCK_NUMBERS // max(1, weight.shape[1]))
+        for start in range(0, len(weight), rows):
+            some = slice(start, start + rows)
+            w, g, own = weight[some], gradient[some], [moment[some] for moment in moments]
+            if self.name == "sgd":
+                w.sub_(g * rates[some])
+            elif self.name == "momentum":
+                w.sub_(own[0].mul_(self.momentum).add_(g) * rates[some])
+            else:
+                if self.name == "adamw":
+                    w.mul_(decay[some])
+                self._adam(w, g, own, by_first[some], updates)
+
+    def _adam(self, w: Tensor, g: Tensor, moments: Sequence[Tensor], by_first: Tensor, updates: int) -> None:
+        first, second = moments
+        first.lerp_(g, 1 - self.beta_1)
+        second.mul_(self.beta_2).addcmul_(g, g, value=1 - self.beta_2)
+        root = second.sqrt().div_(math.sqrt(1 - self.beta_2 ** (updates + 1))).add_(self.epsilon)
+        w.add_((first * by_first).div_(root))
+
+
+MOMENTS = {"sgd": 0, "momentum": 1, "adam": 2, "adamw": 2}
+"""How many arrays as large as the weights each optimiser needs."""

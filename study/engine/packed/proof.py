@@ -1,0 +1,306 @@
+"""The proof, on a user's own task and model, that a trial's bits don't depend on its pack.
+
+A few updates and evaluations in packs of several sizes, at other places, after a resume, and beside trials whose
+weights are NaN or 0, must give the bits that each trial has in a pack of two. Where they don't, the trials train one by
+one. There, a trial must at least repeat itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+
+from study.engine.packed.members import Arrays, Members, OneByOne, PackLayout, SideBySide
+from study.engine.packed.optimizers import Schedule
+from study.engine.packed.recipe import (
+    Member,
+    Recipe,
+    build,
+    generator_states,
+    moved_generators,
+    seed_of,
+    seeded_generators,
+    untrained,
+)
+from tasks.stream import Purpose
+from tasks.trial_stream import Dropout, Stream, noise_from
+from units.kernels import one_thread
+
+Numbers = dict[str, npt.NDArray[Any]]
+
+_UPDATES = 3
+_RESUMED_AT = 2
+# Trials whose bits are compared, wherever they are in a pack.
+_COMPARED = 8
+# Torch's vectorised operations compute the numbers past the last multiple of this by other instructions.
+_VECTORS = 32
+# From the fastest to that in which the fewest places differ.
+_LAYOUTS = (
+    PackLayout(),
+    PackLayout(is_aligned=True),
+    PackLayout(multiple=_VECTORS),
+    PackLayout(multiple=_VECTORS, is_aligned=True),
+)
+# Of the largest gradient: the packed and the plain network differ in the order of sums only.
+_TOLERANCE = 1e-3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proof:
+    """How the trials of a recipe must train.
+
+    Args:
+        layout: of the arrays in which they train side by side; None if they train one by one.
+        reason: why they don't train side by side, in words; empty if they do.
+    """
+
+    layout: PackLayout | None
+    reason: str = ""
+
+    @property
+    def packs(self) -> bool:
+        """Whether trials train side by side."""
+        return self.layout is not None
+
+
+def start(recipe: Recipe, members: Sequence[Member], proof: Proof, *, state: Arrays | None = None) -> Members:
+    """Begin the trials of a pack in the way that their proof says, or go on from their state."""
+    if proof.layout is None:
+        return OneByOne(recipe, members, state=state)
+    return SideBySide(recipe, members, layout=proof.layout, state=state)
+
+
+def prove(recipe: Recipe, *, sizes: Sequence[int] = (2, 5, 8)) -> Proof:
+    """Find out whether trials train side by side with the bits that they have elsewhere.
+
+    Args:
+        recipe: the task, the model and the optimiser.
+        sizes: numbers of trials that are compared; the size of a study's packs belongs to them, too.
+
+    Raises:
+        ValueError: if not even one trial alone repeats itself, or goes on after a resume as if there had been none.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> from tasks.declarations import Metric
+        >>> from tasks.task import Task
+        >>> @dataclass(frozen=True)
+        ... class Double(Task):
+        ...     metrics = {"validation_loss": Metric()}
+        ...
+        ...     def draw(self, stream):
+        ...         x = stream.uniform(32, 1)
+        ...         return x, 2 * x
+        ...
+        ...     def loss(self, outputs, batch):
+        ...         return (outputs - batch[1]).square().mean()
+        >>> def mlp(dropout):
+        ...     return nn.Sequential(nn.Linear(1, 4), nn.ReLU(), dropout(0.1), nn.Linear(4, 1))
+        >>> prove(Recipe(task=Double(), model=mlp, hyperparameters={"dropout": Dropout})).packs
+        True
+        >>> print(prove(Recipe(task=Double(), model=mlp, hyperparameters={"dropout": nn.Dropout})).reason)
+        they can't be one array program: Dropout 2 draws from torch's global generator; ...
+    """
+    members = [
+        Member(seed=seed, schedule=Schedule(learning_rate=1e-2 / (1 + seed % _COMPARED)))
+        for seed in range(max(_COMPARED, _VECTORS + 1, *sizes))
+    ]
+    _check_repeats(recipe, members[:2])
+    reasons = []
+    for layout in _LAYOUTS:
+        reason = _breach(recipe, members, (*sizes, layout.multiple + 1), layout)
+        if not reason:
+            return Proof(layout=layout)
+        reasons.append(reason)
+    return Proof(layout=None, reason=reasons[0])
+
+
+def _check_repeats(recipe: Recipe, members: Sequence[Member]) -> None:
+    name = type(recipe.task).__name__
+    first = _train(OneByOne(recipe, members))
+    if different := _differences(first, _train(OneByOne(recipe, members))):
+        raise ValueError(
+            f"task {name} and its model gave other numbers when the same trial was trained again ({different}): they "
+            "read something else than the trial's stream, such as a generator of their own without a seed, or a module "
+            "that all trials share; draw from the stream, and build new modules"
+        )
+    resumed = _resumed(lambda state: OneByOne(recipe, members, state=state))
+    if different := _differences(_last(first), resumed):
+        raise ValueError(
+            f"task {name} and its model gave other numbers after a resume ({different}): the module keeps something "
+            f"outside of its parameters and buffers{_sentence(_attributes(recipe))}; register it as a buffer"
+        )
+
+
+def _breach(recipe: Recipe, members: Sequence[Member], sizes: Sequence[int], layout: PackLayout) -> str:
+    """Say how the law is broken by packs, or nothing."""
+    before = generator_states()
+    try:
+        difference = _first_difference(recipe, members, sizes, layout)
+    except Exception as error:  # whatever a user's code raises under vmap: trained one by one, it didn't
+        return f"they can't be one array program: {_explained(recipe, error)}"
+    if moved := moved_generators(before):
+        return f"the task or the model reads the global generator of {' and '.join(moved)}, which all trials share"
+    if not difference:
+        return ""
+    return f"{difference}{_sentence(_culprits(recipe))}"
+
+
+def _first_difference(recipe: Recipe, members: Sequence[Member], sizes: Sequence[int], layout: PackLayout) -> str:
+    def pack(some: Sequence[Member], state: Arrays | None = None) -> SideBySide:
+        return SideBySide(recipe, some, layout=layout, state=state)
+
+    pairs = [_train(pack(members[at : at + 2])) for at in range(0, _COMPARED, 2)]
+    expected = {name: np.concatenate([pair[name] for pair in pairs]) for name in pairs[0]}
+    if name := _unlike_alone(recipe, pack(members[:2])):
+        return f"{name} of a pack isn't that of the network by itself"
+    if different := _differences(_some(expected, [0]), _train(pack(members[:1]))):
+        return f"a trial alone has other bits than beside another one ({different})"
+    for size in sizes:
+        rows = range(min(size, _COMPARED))
+        for order in (range(size), range(size)[::-1]):
+            numbers = _train(pack([members[row] for row in order]))
+            if different := _differences(_some(expected, rows), _some(numbers, [order.index(row) for row in rows])):
+                return f"trials have other bits in a pack of {size} than in a pack of 2 ({different})"
+    resumed = _resumed(lambda state: pack(members[:5], state))
+    if different := _differences(_last(_some(expected, range(5))), resumed):
+        return f"trials have other bits after a resume ({different})"
+    return _touched(pack, members)
+
+
+def _touched(pack: Callable[..., SideBySide], members: Sequence[Member]) -> str:
+    """Say whether the weights of some trials change the bits of others."""
+    clean = pack(members[:_COMPARED]).state()
+    for value in (np.nan, 0.0):
+        state = {name: array.copy() for name, array in clean.items()}
+        for name, array in state.items():
+            if name.startswith("weight/"):
+                array[3] = value
+        others = [row for row in range(_COMPARED) if row != 3]
+        beside = _train(pack(members[:_COMPARED], state))
+        undisturbed = _train(pack([members[row] for row in others], _some(clean, others)))
+        if different := _differences(undisturbed, _some(beside, others)):
+            return f"a trial whose weights are {value:g} changes the bits of others ({different})"
+    return ""
+
+
+def _train(trials: Members) -> Numbers:
+    """Train for a few updates, and collect what was evaluated before each, and the state in the end."""
+    numbers: Numbers = {}
+    for update in range(_UPDATES):
+        numbers |= {f"{name} at {update}": values for name, values in trials.evaluate().items()}
+        trials.update()
+    return numbers | trials.evaluate() | trials.state()
+
+
+def _resumed(begin: Callable[[Arrays | None], Members]) -> Numbers:
+    trials = begin(None)
+    for _ in range(_RESUMED_AT):
+        trials.evaluate()
+        trials.update()
+    trials = begin(trials.state())
+    for _ in range(_RESUMED_AT, _UPDATES):
+        trials.evaluate()
+        trials.update()
+    return trials.evaluate() | trials.state()
+
+
+def _last(numbers: Numbers) -> Numbers:
+    return {name: values for name, values in numbers.items() if " at " not in name}
+
+
+def _some(numbers: Mapping[str, npt.NDArray[Any]], rows: Sequence[int]) -> Numbers:
+    return {name: values[list(rows)] for name, values in numbers.items()}
+
+
+def _differences(expected: Numbers, actual: Numbers) -> str:
+    """Name the first numbers that aren't the same bits."""
+    names = [name for name, values in expected.items() if values.tobytes() != actual[name].tobytes()]
+    return names[0] if names else ""
+
+
+def _unlike_alone(recipe: Recipe, pack: SideBySide) -> str:
+    """Name a gradient or a buffer that the pack computes otherwise than the network by itself."""
+    alone = OneByOne(recipe, [Member(seed=0), Member(seed=1)])
+    for what in ("gradient", "buffer"):
+        here, there = (each.gradients() if what == "gradient" else each.buffers() for each in (pack, alone))
+        for name, values in there.items():
+            scale = np.abs(values).max(initial=0) or 1.0
+            if not np.allclose(here[name], values, rtol=0, atol=_TOLERANCE * scale, equal_nan=True):
+                return f"{what} {name}"
+    return ""
+
+
+# --- reasons ----------------------------------------------------------------------------------------------
+
+
+def _sentence(reason: str) -> str:
+    return f": {reason}" if reason else ""
+
+
+def _explained(recipe: Recipe, error: Exception) -> str:
+    text = str(error).partition("\n")[0]
+    if "randomness" in text:
+        dropouts = _names(recipe, nn.modules.dropout._DropoutNd)
+        if dropouts:
+            return (
+                f"{dropouts} draws from torch's global generator; {Dropout.__module__}.Dropout draws from the trial's"
+            )
+        return "the task or the model draws from torch's global generator; draw from the stream instead"
+    if ".item()" in text:
+        return "the task or the model reads a tensor's value, by .item(), float(), if or while: use torch.where"
+    culprits = _culprits(recipe)
+    return f"{culprits} ({type(error).__name__}: {text})" if culprits else f"{type(error).__name__}: {text}"
+
+
+def _culprits(recipe: Recipe) -> str:
+    """Say what in a module often depends on other trials."""
+    reasons = []
+    if norms := _names(recipe, nn.modules.batchnorm._NormBase):
+        reasons.append(f"{norms} keeps running statistics")
+    if dropouts := _names(recipe, nn.modules.dropout._DropoutNd):
+        reasons.append(f"{dropouts} draws from a global generator")
+    if buffers := _changed_buffers(recipe):
+        reasons.append(f"the model changes its buffers {buffers} while it computes")
+    return "; ".join(reasons)
+
+
+def _names(recipe: Recipe, kind: type[nn.Module]) -> str:
+    modules = build(recipe, 0).named_modules()
+    return ", ".join(f"{type(module).__name__} {name}".strip() for name, module in modules if isinstance(module, kind))
+
+
+def _forward(recipe: Recipe) -> nn.Module:
+    """Build a module and apply it to a batch once."""
+    module = build(recipe, 0).train()
+    stream = Stream([0], 0, Purpose.TRAIN)
+    with one_thread(), seeded_generators(seed_of(0, 0, Purpose.TRAIN)), noise_from(Stream([0], 0, Purpose.NOISE)):
+        recipe.task.predict(module, recipe.task.draw(stream))
+    return module
+
+
+def _changed_buffers(recipe: Recipe) -> str:
+    before, after = untrained(build(recipe, 0)), untrained(_forward(recipe))
+    return ", ".join(name for name, tensor in before.items() if not torch.equal(tensor, after[name]))
+
+
+def _attributes(recipe: Recipe) -> str:
+    """Name the attributes that are no tensors and that a forward pass changes."""
+    before, after = _plain_attributes(build(recipe, 0)), _plain_attributes(_forward(recipe))
+    names = [name for name, value in after.items() if before.get(name) != value]
+    return f"its attribute {', '.join(names)} changes while it computes" if names else ""
+
+
+def _plain_attributes(module: nn.Module) -> dict[str, Any]:
+    return {
+        f"{prefix}.{name}".lstrip("."): value
+        for prefix, part in module.named_modules()
+        for name, value in vars(part).items()
+        if isinstance(value, int | float | str | bool) and name != "training"
+    }

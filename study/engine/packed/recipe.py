@@ -1,0 +1,108 @@
+"""What the trials of a pack have in common, what each has of its own, and how its module is built."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from study.engine.packed.optimizers import Optimizer, Schedule
+from tasks.stream import Purpose
+from tasks.task import Task
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """What the trials of a pack have in common.
+
+    Args:
+        task: what they learn.
+        model: a module's class, or a function that builds a module.
+        hyperparameters: keyword arguments of `model`.
+        optimizer: how weights move.
+    """
+
+    task: Task
+    model: Callable[..., nn.Module]
+    hyperparameters: Mapping[str, Any] = field(default_factory=dict)
+    optimizer: Optimizer = field(default_factory=Optimizer)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Member:
+    """What a trial of a pack has of its own.
+
+    Args:
+        seed: of its weights, data and noise, 0 <= seed < 2**63.
+        schedule: its learning rate.
+    """
+
+    seed: int
+    schedule: Schedule = field(default_factory=Schedule)
+
+
+def build(recipe: Recipe, seed: int) -> nn.Module:
+    """Build a trial's module, with torch's, numpy's and Python's global generators seeded from the trial's seed.
+
+    Raises:
+        TypeError: if what was built isn't a module.
+
+    Example:
+        >>> from tasks.task import Task
+        >>> recipe = Recipe(task=None, model=nn.Linear, hyperparameters={"in_features": 1, "out_features": 1})
+        >>> bool(build(recipe, 7).weight == build(recipe, 7).weight)
+        True
+    """
+    with seeded_generators(seed):
+        module = recipe.model(**recipe.hyperparameters)
+    if not isinstance(module, nn.Module):
+        raise TypeError(f"model {recipe.model!r} must build a torch.nn.Module, but built {module!r}")
+    return module
+
+
+def untrained(module: nn.Module) -> dict[str, Tensor]:
+    """List a module's buffers and the parameters that need no gradient: state that no optimiser moves."""
+    frozen = {name: p for name, p in module.named_parameters() if not p.requires_grad}
+    return frozen | dict(module.named_buffers())
+
+
+@contextmanager
+def seeded_generators(seed: int) -> Iterator[None]:
+    """Seed the global generators of torch (on the CPU), numpy and Python, and restore them in the end."""
+    before = generator_states()
+    torch.default_generator.manual_seed(seed)
+    np.random.seed([seed & 0xFFFFFFFF, seed >> 32])  # noqa: NPY002
+    random.seed(seed)
+    try:
+        yield
+    finally:
+        torch.default_generator.set_state(before[0])
+        np.random.set_state(before[1])  # noqa: NPY002
+        random.setstate(before[2])
+
+
+def seed_of(seed: int, iteration: int, purpose: Purpose) -> int:
+    """Mix a trial's seed with an iteration and a purpose, for a global generator."""
+    return int(np.random.SeedSequence((seed, iteration, int(purpose))).generate_state(1, np.uint64)[0] >> 1)
+
+
+def generator_states() -> tuple[Tensor, Any, Any]:
+    """Copy the states of the global generators of torch (on the CPU), numpy and Python."""
+    return torch.default_generator.get_state(), np.random.get_state(), random.getstate()  # noqa: NPY002
+
+
+def moved_generators(before: tuple[Tensor, Any, Any]) -> list[str]:
+    """Name the global generators that have been read since a copy of their states."""
+    now = generator_states()
+    is_same = (
+        torch.equal(before[0], now[0]),
+        all(np.array_equal(a, b) for a, b in zip(before[1], now[1], strict=True)),
+        before[2] == now[2],
+    )
+    return [name for name, same in zip(("torch", "numpy.random", "random"), is_same, strict=True) if not same]

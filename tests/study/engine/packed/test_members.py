@@ -1,0 +1,160 @@
+"""What a pack of any task and model computes is what a plain loop computes, and its state is all that it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from study.engine.packed.members import OneByOne, SideBySide
+from study.engine.packed.optimizers import Optimizer, Schedule
+from study.engine.packed.recipe import Member, Recipe
+from tasks.declarations import Metric
+from tasks.stream import Purpose
+from tasks.trial_stream import Stream, evaluation_stream
+from tests.study.engine.packed.spirals import Spirals, members, mlp, recipe
+
+WAYS = [SideBySide, OneByOne]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_trials_are_trained_as_by_a_plain_loop(way):
+    """After 20 updates with Adam, weights and metrics are those of a loop in plain torch, to rounding."""
+    seeds, rate, task = (3, 2**62 + 5), 0.01, Spirals()
+    pack = way(recipe(task), [Member(seed=seed, schedule=Schedule(learning_rate=rate)) for seed in seeds])
+    pack.update(20)
+    weights, metrics = pack.weights(), pack.evaluate()
+    for row, seed in enumerate(seeds):
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            network = mlp()
+        optimizer = torch.optim.Adam(network.parameters(), lr=rate)
+        for iteration in range(20):
+            x, label = task.draw(Stream([seed], iteration, Purpose.TRAIN))
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(network(x), label).backward()
+            optimizer.step()
+        for name, parameter in network.named_parameters():
+            np.testing.assert_allclose(weights[name][row], parameter.detach().numpy(), rtol=1e-4, atol=1e-5)
+        x, label = task.draw(evaluation_stream(Purpose.VALIDATION))
+        expected = nn.functional.cross_entropy(network(x), label).item()
+        assert metrics["validation_loss"][row] == pytest.approx(expected, rel=1e-4)
+        x, label = task.draw(evaluation_stream(Purpose.TEST))
+        assert metrics["test_accuracy"][row] == (network(x).argmax(-1) == label).float().mean().item()
+
+
+def test_it_learns():
+    """A small network tells the spirals apart after 600 updates, whatever the seed."""
+    pack = SideBySide(recipe(Spirals(batch_size=64), hidden=16), members(*range(3), learning_rate=0.05))
+    pack.update(600)
+    assert (pack.evaluate()["test_accuracy"] > 0.95).all()
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam", "adamw"])
+def test_state_is_all_that_training_needs(way, optimizer):
+    """Trials that go on from their state have the bits of trials that were never stopped, buffers included."""
+    made = Recipe(
+        task=Spirals(),
+        model=mlp,
+        hyperparameters={"middle": partial(nn.BatchNorm1d, 4)},
+        optimizer=Optimizer(name=optimizer),
+    )
+    some = members(1, 2, 3)
+    whole, first = way(made, some), way(made, some)
+    whole.update(4)
+    first.update(2)
+    state = {name: array.copy() for name, array in first.state().items()}
+    assert all(array.shape[0] == 3 and array.dtype != object for array in state.values())
+    resumed = way(made, some, state=state)
+    resumed.update(2)
+    for name, array in whole.state().items():
+        assert array.tobytes() == resumed.state()[name].tobytes(), name
+    assert "buffer/2.running_mean" in state
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_nan_is_seen_and_touches_no_other(way):
+    """A trial with NaN among its weights is the only one that is said to have it, and the others' bits stay."""
+    some, made = members(1, 2, 3), recipe()
+    clean = way(made, some)
+    state = clean.state()
+    state["weight/0.weight"][1, 0, 0] = np.nan
+    ill = way(made, some, state=state)
+    for pack in (clean, ill):
+        pack.update(3)
+    assert ill.has_nan().tolist() == [False, True, False]
+    for name, array in clean.state().items():
+        assert array[[0, 2]].tobytes() == ill.state()[name][[0, 2]].tobytes(), name
+
+
+def test_a_model_sees_its_own_seed_only():
+    """Building and training leave the global generators as they were."""
+    torch.manual_seed(5)
+    np.random.seed(5)  # noqa: NPY002
+    before = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
+    for way in WAYS:
+        pack = way(recipe(), members(1, 2))
+        pack.update()
+        pack.evaluate()
+    assert torch.equal(before[0], torch.get_rng_state())
+    np.testing.assert_array_equal(before[1], np.random.get_state()[1])  # noqa: NPY002
+
+
+def test_parameters_without_a_gradient():
+    """What the loss doesn't depend on isn't moved; frozen parameters are part of the state and aren't moved either."""
+
+    class Partly(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.used, self.unused, self.frozen = nn.Linear(2, 2), nn.Linear(2, 2), nn.Linear(2, 2)
+            self.frozen.requires_grad_(False)
+
+        def forward(self, x):
+            return self.used(self.frozen(x))
+
+    for way in WAYS:
+        pack = way(recipe(model=Partly), members(1, 2))
+        before = pack.weights()
+        pack.update(2)
+        after = pack.weights()
+        moved = {name for name in before if not np.array_equal(before[name], after[name])}
+        assert moved == {"used.weight", "used.bias"}
+        assert {"buffer/frozen.weight", "weight/unused.weight"} <= set(pack.state())
+
+
+@dataclass(frozen=True)
+class Undeclared(Spirals):
+    metrics: ClassVar[Mapping[str, Metric]] = {"validation_loss": Metric()}
+
+
+@dataclass(frozen=True)
+class Unmeasured(Spirals):
+    metrics: ClassVar[Mapping[str, Metric]] = {**Spirals.metrics, "test_margin": Metric()}
+
+
+@dataclass(frozen=True)
+class PerRow(Spirals):
+    def loss(self, outputs, batch):
+        return nn.functional.cross_entropy(outputs, batch[1], reduction="none")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_mistakes_are_explained(way):
+    """Metrics that differ from those declared, a loss a row, and a model without parameters are refused in words."""
+    with pytest.raises(ValueError, match="measures accuracy, which none of its declared metrics ends with"):
+        way(recipe(Undeclared()), members(1)).evaluate()
+    with pytest.raises(ValueError, match="declares metrics that measure doesn't return: test_margin"):
+        way(recipe(Unmeasured()), members(1)).evaluate()
+    with pytest.raises(ValueError, match=r"loss must return a scalar, but returned a tensor of shape \(32,\)"):
+        way(recipe(PerRow()), members(1)).update()
+    with pytest.raises(ValueError, match="must be all float32 or all float64, but it has none"):
+        way(recipe(model=nn.Identity), members(1))
+    with pytest.raises(TypeError, match=r"must build a torch\.nn\.Module, but built 3"):
+        way(recipe(model=lambda: 3), members(1))

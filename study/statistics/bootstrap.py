@@ -26,9 +26,9 @@ LEAST = 5
 """The least number of values that have an interval: with 4, percentile intervals hold the truth in 87% of studies."""
 
 _OWN = 0.5
-"""How many values' worth of the sample's variance is in a resample's. Without it a resample of equal values has a
-standard error of zero, and intervals of tied values hold the mean in as few as 36% of studies; with more of it, those
-of skewed values do so less often."""
+"""How many values' worth of the sample's variance is in a resample's. Without any, a resample of equal values has no
+variance: intervals of tied values have no end, or, if such resamples are left out, hold the mean in 68% of studies of
+20 seeds. With more of it, intervals of skewed values hold the mean less often."""
 
 _AT_ONCE = 2**22
 """How many counts, or replicates, are in memory at once."""

@@ -199,3 +199,9 @@ def test_intervals_of_normal_values_hold_the_centre(bound, n):
 def test_intervals_of_tied_values_hold_the_mean():
     """Where one of ten values differs, resamples of equal values don't spoil the interval: 95% hold the mean."""
     assert coverage(statistics.mean_intervals, lambda u: np.where(u < 0.1, 0.5, 1.0), 0.95, 50) >= 0.95
+
+
+def test_resamples_of_equal_values_leave_an_end():
+    """A third of these resamples have equal values and no variance; the interval still has ends."""
+    [(low, high)] = statistics.mean_intervals([1.0] * 9 + [0.5])
+    assert 0 < low < 0.95 < high < 1.1

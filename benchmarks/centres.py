@@ -9,6 +9,7 @@ Widths are in standard deviations of the distribution. The numbers depend on the
 
 from __future__ import annotations
 
+import warnings
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -116,7 +117,7 @@ def bca(statistic: Callable[..., Floats]) -> Interval:
         if not len(some):
             return np.full((1, 2), np.nan)
         batch = max(1, BCA_AT_ONCE // some.size)
-        with np.errstate(all="ignore"):
+        with warnings.catch_warnings(category=stats.DegenerateDataWarning, action="ignore"), np.errstate(all="ignore"):
             interval = stats.bootstrap(
                 (some,), statistic, n_resamples=BCA_RESAMPLES, batch=batch, axis=-1, method="BCa", rng=0
             ).confidence_interval

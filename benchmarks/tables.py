@@ -295,7 +295,7 @@ def search_table(rows: Sequence[Row]) -> str:
 TABLES = {
     "engine": engine_table, "compiling": compiling_table, "floor": floor_table, "scaling": scaling_table,
     "packed": packed_table,
-    "coverage": coverage_table, "restricted": restricted_table, "looks": looks_table,
+    "coverage": coverage_table, "restricted": restricted_table, "centres": restricted_table, "looks": looks_table,
     "aggregate": aggregate_table,
     "commands": commands_table,
     "function": function_table,

@@ -7,6 +7,7 @@
     solved_at         median and mean of iterations (or seconds) to success
     survival          the same, with unsolved trials counted as censored
     restricted_mean   mean time to success up to a given time, with unsolved trials counted as censored
+    bootstrap         mean and interquartile mean of any number, whatever its distribution
     sparsity_error    mean of numbers in [0, 1/2]
     upper_mean        upper bound of a mean cost, where failed trials cost the most
     published         the published estimators, including their faults, to repeat published numbers
@@ -17,6 +18,7 @@ value, from equal values, or from values outside the distribution's support. A v
 a negative count) raises an error.
 """
 
+from study.statistics.bootstrap import interquartile_mean_intervals, interquartile_means, mean_intervals
 from study.statistics.fixed_width import FixedWidth, looks
 from study.statistics.published import AsPublished, as_published
 from study.statistics.rates import fisher_exact, holm, newcombe, wilson, wilsons
@@ -45,10 +47,13 @@ __all__ = [
     "fisher_exact",
     "gamma_mean_intervals",
     "holm",
+    "interquartile_mean_intervals",
+    "interquartile_means",
     "kaplan_meier",
     "log_rank",
     "logistic_regression",
     "looks",
+    "mean_intervals",
     "means",
     "median_intervals",
     "medians",

@@ -14,9 +14,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 
 from benchmarks import (
     aggregate,
+    centres,
     commands,
     compiling,
     coverage,
@@ -279,6 +281,46 @@ def test_restricted_means_are_counted_again_alike(tmp_path, monkeypatch):
     assert len(rows) == len(distributions) * len(sizes) * len(intervals)
     assert all(0 <= float(row["coverage"]) <= 1 for row in rows if row["coverage"])
     assert tables.restricted_table(rows).count("\n") == 1 + len(distributions) * len(intervals)
+
+
+@pytest.mark.slow
+def test_centres_are_counted_again_alike(tmp_path, monkeypatch):
+    """Each distribution has a line for each interval and size; the same seed gives the same file, and another another.
+
+    Values that are all equal have neither a bootstrap interval nor Student's.
+    """
+    monkeypatch.setattr(centres, "SIZES", (5, 10))
+    files = []
+    for number, seed in enumerate("778"):
+        out = tmp_path / f"{number}.csv"
+        centres.main(["--studies", "20", "--seed", seed, "--out", str(out)])
+        files.append(out.read_text())
+    assert files[0] == files[1] != files[2]
+    rows = list(csv.DictReader(files[0].splitlines()))
+    assert len(rows) == len(centres.DISTRIBUTIONS) * len(centres.SIZES) * len(centres.INTERVALS)
+    assert all(0 <= float(row["coverage"]) <= 1 for row in rows if row["coverage"])
+
+
+def test_centres_of_known_distributions_are_true():
+    """What intervals must hold is the distribution's mean, median, and mean between its quartiles."""
+    normal = centres.truths(centres.DISTRIBUTIONS["normal"])
+    assert normal == pytest.approx({"mean": 0, "interquartile mean": 0, "median": 0, "deviation": 1}, abs=1e-4)
+    skewed, z = centres.truths(centres.DISTRIBUTIONS["log-normal, σ 1"]), stats.norm.ppf(0.75)
+    middle = 2 * np.exp(0.5) * (stats.norm.cdf(z - 1) - stats.norm.cdf(-z - 1))
+    assert skewed["mean"] == pytest.approx(np.exp(0.5), rel=1e-4)
+    assert skewed["interquartile mean"] == pytest.approx(middle, rel=1e-6)
+    tied = centres.truths(centres.DISTRIBUTIONS["30% are 0.5, 70% are 1"])
+    assert (tied["mean"], tied["interquartile mean"], tied["median"]) == pytest.approx((0.85, 0.95, 1.0))
+
+
+def test_intervals_of_centres_to_compare_are_the_textbooks():
+    """Student's interval is SciPy's; without trimming none of its values is left out, and with it, as few as fit."""
+    rows = np.random.default_rng(0).lognormal(size=(4, 11))
+    expected = np.transpose(stats.ttest_1samp(rows, 0, axis=1).confidence_interval())
+    assert centres.trimmed_t(rows, 0.0) == pytest.approx(expected)
+    assert centres.trimmed_t(rows, 0.2).mean(axis=1) == pytest.approx(stats.trim_mean(rows, 0.2, axis=1))
+    assert centres.middle_mean(rows) == pytest.approx(statistics.interquartile_means(rows.ravel(), [11] * 4))
+    assert centres.middle(rows) == pytest.approx(np.median(rows, axis=1))
 
 
 @pytest.mark.parametrize("name", restricted.DISTRIBUTIONS)

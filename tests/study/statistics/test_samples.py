@@ -33,9 +33,9 @@ def joined(parts):
 
 
 @given(MANY)
-@pytest.mark.parametrize("estimate", [statistics.means, statistics.medians])
+@pytest.mark.parametrize("estimate", [statistics.means, statistics.medians, statistics.interquartile_means])
 def test_numbers_of_many_are_those_of_each(estimate, many):
-    """Means and medians don't depend on the samples beside."""
+    """Means, medians and interquartile means don't depend on the samples beside."""
     parts = drawn(many)
     np.testing.assert_array_equal(estimate(*joined(parts)), [estimate(part)[0] for part in parts])
 
@@ -121,6 +121,9 @@ def test_padded_rows_hold_every_sample_once(sizes):
         statistics.medians,
         statistics.gamma_mean_intervals,
         statistics.beta_mean_intervals,
+        statistics.interquartile_means,
+        statistics.mean_intervals,
+        statistics.interquartile_mean_intervals,
         lambda values, sizes: statistics.restricted_means(values, [True] * len(values), sizes, until=1.0),
     ],
 )

@@ -1,0 +1,159 @@
+"""How often intervals of a mean, an interquartile mean and a median hold it, for numbers of any distribution.
+
+    python -m benchmarks.centres [--studies N] [--seed N] [--out benchmarks/results/centres.csv]
+
+Beside the package's intervals others of the same studies: SciPy's BCa bootstrap of all three, which takes long and so
+sees a quarter of the studies, Student's t of the mean, and that of the trimmed mean by Tukey and McLaughlin.
+Widths are in standard deviations of the distribution. The numbers depend on the seed alone.
+"""
+
+from __future__ import annotations
+
+import warnings
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special, stats
+
+from benchmarks.measure import finish, studies_parser, tell
+from benchmarks.restricted import held
+from study import statistics
+
+SIZES = (5, 10, 20, 50, 100, 300)
+BCA_SHARE = 4
+"""One study of so many has a BCa interval."""
+BCA_RESAMPLES = 1000
+BCA_AT_ONCE = 2_000_000
+"""Values that a batch of resamples has at most."""
+
+Floats = npt.NDArray[np.float64]
+Quantile = Callable[[Floats], Floats]
+"""A distribution, by its quantile function."""
+Interval = Callable[[Floats], Floats]
+"""Bounds each row of values: shape [studies, 2], NaN where there is none."""
+
+
+# --- distributions ----------------------------------------------------------------------------------------------
+
+
+def two_kinds(share: float, first: tuple[float, float], second: tuple[float, float]) -> Quantile:
+    """Return a distribution that is uniform between two numbers with a share, and between two greater ones else."""
+
+    def quantile(u: Floats) -> Floats:
+        below, above = np.interp(u, (0, share), first), np.interp(u, (share, 1), second)
+        return np.where(u < share, below, above)
+
+    return quantile
+
+
+DISTRIBUTIONS: Mapping[str, Quantile] = {
+    "normal": special.ndtri,
+    "log-normal, σ 1": stats.lognorm(1).ppf,
+    "Student's t, 3 degrees of freedom": partial(special.stdtrit, 3),
+    "accuracies: beta, 50 and 2": stats.beta(50, 2).ppf,
+    "accuracies: beta, 50 and 2, of 100 rows": lambda u: np.round(stats.beta(50, 2).ppf(u), 2),
+    "accuracies: beta, 8 and 0.5": stats.beta(8, 0.5).ppf,
+    "half about 0.2, half about 0.8": two_kinds(0.5, (0.15, 0.25), (0.75, 0.85)),
+    "30% about 0.2, 70% about 0.96": two_kinds(0.3, (0.1, 0.3), (0.95, 0.97)),
+    "10% about 0.2, 90% about 0.96": two_kinds(0.1, (0.1, 0.3), (0.95, 0.97)),
+    "30% are 0.5, 70% are 1": two_kinds(0.3, (0.5, 0.5), (1.0, 1.0)),
+}
+
+
+def truths(quantile: Quantile) -> dict[str, float]:
+    """Integrate the quantile function: over all, over its middle half, and over next to nothing."""
+    x = quantile((np.arange(200_000) + 0.5) / 200_000)
+    middles = {"mean": x, "interquartile mean": x[50_000:150_000], "median": x[99_999:100_001]}
+    return {name: float(part.mean()) for name, part in middles.items()} | {"deviation": float(x.std())}
+
+
+# --- intervals --------------------------------------------------------------------------------------------------
+
+
+def of_rows(bound: Callable[..., Floats]) -> Interval:
+    """Give the rows to a function of many samples."""
+    return lambda rows: bound(rows.ravel(), [rows.shape[1]] * len(rows))
+
+
+def trimmed_t(rows: Floats, share: float) -> Floats:
+    """Bound the mean without such a share of values at each end, in whole values, by their winsorised variance.
+
+    Tukey & McLaughlin, Sankhyā A 25 (1963) 331-352; without trimming, Student's interval.
+    """
+    n = rows.shape[1]
+    cut = int(share * n)
+    inside = np.sort(rows, axis=1)[:, cut : n - cut]
+    m = inside.shape[1]
+    ends = np.repeat(inside[:, :1], cut, axis=1), np.repeat(inside[:, -1:], cut, axis=1)
+    deviation = np.concatenate([ends[0], inside, ends[1]], axis=1).std(axis=1, ddof=1)
+    reach = special.stdtrit(m - 1, 0.975) * deviation * np.sqrt((n - 1) / (m * (m - 1)))
+    bounds = inside.mean(axis=1)[:, None] + reach[:, None] * [-1, 1]
+    return np.where(deviation[:, None] > 0, bounds, np.nan)
+
+
+def middle_mean(values: Floats, axis: int = -1) -> Floats:
+    """Return interquartile means along the last axis."""
+    n = values.shape[axis]
+    weights = np.diff(np.clip(np.arange(n + 1), n / 4, 3 * n / 4)) / (n / 2)
+    return np.asarray(np.sort(values, axis=axis) @ weights)
+
+
+def middle(values: Floats, axis: int = -1) -> Floats:
+    """Return medians along the last axis."""
+    n = values.shape[axis]
+    ordered = np.sort(values, axis=axis)
+    return np.asarray((ordered[..., (n - 1) // 2] + ordered[..., n // 2]) / 2)
+
+
+def bca(statistic: Callable[..., Floats]) -> Interval:
+    """Bound a statistic by SciPy's BCa bootstrap (Efron, JASA 82 (1987) 171-185), of the first studies alone."""
+
+    def bound(rows: Floats) -> Floats:
+        some = rows[: max(1, len(rows) // BCA_SHARE)]
+        some = some[some.min(axis=1) < some.max(axis=1)]
+        if not len(some):
+            return np.full((1, 2), np.nan)
+        batch = max(1, BCA_AT_ONCE // some.size)
+        with warnings.catch_warnings(category=stats.DegenerateDataWarning, action="ignore"), np.errstate(all="ignore"):
+            interval = stats.bootstrap(
+                (some,), statistic, n_resamples=BCA_RESAMPLES, batch=batch, axis=-1, method="BCa", rng=0
+            ).confidence_interval
+        return np.column_stack([interval.low, interval.high])
+
+    return bound
+
+
+INTERVALS: Mapping[str, tuple[str, Interval]] = {
+    "mean_intervals": ("mean", of_rows(statistics.mean_intervals)),
+    "mean, BCa": ("mean", bca(np.mean)),
+    "mean, Student's t": ("mean", partial(trimmed_t, share=0.0)),
+    "interquartile_mean_intervals": ("interquartile mean", of_rows(statistics.interquartile_mean_intervals)),
+    "interquartile mean, BCa": ("interquartile mean", bca(middle_mean)),
+    "interquartile mean, trimmed t": ("interquartile mean", partial(trimmed_t, share=0.25)),
+    "median_intervals": ("median", of_rows(statistics.median_intervals)),
+    "median, BCa": ("median", bca(middle)),
+}
+"""By name: what is bounded, and how."""
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Draw, count, print and write the table."""
+    arguments = studies_parser(__doc__).parse_args(words)
+    rows = []
+    for name, quantile in DISTRIBUTIONS.items():
+        tell(name)
+        truth = truths(quantile)
+        for n in SIZES:
+            rng = np.random.default_rng([arguments.seed, zlib.crc32(name.encode()), n])
+            values = quantile(rng.random((arguments.studies, n)))
+            for interval, (centre, bound) in INTERVALS.items():
+                counted = held(bound(values) / truth["deviation"], truth[centre] / truth["deviation"])
+                rows.append({"distribution": name, "n": n, "interval": interval, **counted})
+    finish(rows, arguments)
+
+
+if __name__ == "__main__":
+    main()

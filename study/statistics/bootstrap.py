@@ -1,0 +1,232 @@
+"""Mean and interquartile mean of any number over seeds: bootstrap intervals, which assume no distribution.
+
+A sample's values are sorted, and so a resample is no more than how often each of them is in it. Mean and interquartile
+mean of a resample are sums of the sorted values with weights that depend on these counts alone, and the counts can
+serve all samples of one size. They are drawn with the size as the seed: a sample's interval depends on nothing but its
+values. That samples share resamples makes the errors of their quantiles alike, but leaves each interval what it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from study.statistics import samples
+from study.statistics.checks import Floats, Values, check_confidence, finite
+from study.statistics.samples import Ints, Sizes
+
+RESAMPLES = 4000
+"""Of each sample. The share of them beyond an end of an interval is 2.5%, give or take 0.25%."""
+
+LEAST = 5
+"""The least number of values that have an interval: with 4, percentile intervals hold the truth in 87% of studies."""
+
+_OWN = 0.5
+"""How many values' worth of the sample's variance is in a resample's. Without any, a resample of equal values has no
+variance: intervals of tied values have no end, or, if such resamples are left out, hold the mean in 68% of studies of
+20 seeds. With more of it, intervals of skewed values hold the mean less often."""
+
+_AT_ONCE = 2**22
+"""How many counts, or replicates, are in memory at once."""
+
+_BLOCK = 16
+"""Samples whose replicates fit into a core's cache."""
+
+Counts = npt.NDArray[np.int64]
+"""How often each value, in ascending order, is in each resample: shape [values, resamples]."""
+
+
+def interquartile_means(values: Values, sizes: Sizes | None = None) -> Floats:
+    """Return the interquartile mean of each sample, the mean of its middle half; without values, NaN.
+
+    2 ∫ Q(u) du from 1/4 to 3/4, where Q is the quantile function of the sample: the i-th smallest value between (i-1)/n
+    and i/n. So values at the quartiles count in part, and it is the middle half for every n. `scipy.stats.trim_mean`
+    with 0.25 leaves out whole values, as few as fit: of 7 values it takes 5. The two agree if n is a multiple of 4.
+
+    Args:
+        values: those of the samples, one sample after another.
+        sizes: the number of values of each; None for a single sample.
+
+    Raises:
+        ValueError: if a value is NaN or infinite, or sizes don't add up to the values.
+
+    Example:
+        >>> interquartile_means([1.0, 2.0, 4.0, 90.0, 5.0, 7.0], sizes=[4, 2]).tolist()
+        [3.0, 6.0]
+    """
+    x = finite(values)
+    n = samples.checked_sizes(x, sizes)
+    estimates = np.full(n.size, math.nan)
+    for places, rows in _of_equal_size(x, n, least=1):
+        estimates[places] = _interquartile_means(rows)
+    return estimates
+
+
+def mean_intervals(values: Values, sizes: Sizes | None = None, confidence: float = 0.95) -> Floats:
+    """Bound the mean of any distribution by the studentised bootstrap, for each sample.
+
+    With the mean x̄ and variance V of the sample, x̄* and V* of a resample, and d = (x̄* - x̄) / √v, where
+    v = ((n - 1) V*/V + 1/2) / (n - 1/2), the interval is from x̄ - q(1 - α/2) to x̄ - q(α/2), q the quantiles of d over
+    the resamples. Efron & Tibshirani, An Introduction to the Bootstrap (1993), 12.5, whose v is V*/V. The half keeps v
+    from zero where a resample's values are equal.
+
+    Args:
+        values: those of the samples, one sample after another.
+        sizes: the number of values of each; None for a single sample.
+        confidence: in (0, 1).
+
+    Returns:
+        Shape [samples, 2], low and high around the sample mean, which may lie outside the range that values can have.
+        NaN for fewer than five values, and for equal ones.
+
+    Raises:
+        ValueError: if a value is NaN or infinite, the confidence is out of range, or sizes don't add up to the values.
+
+    Example:
+        >>> mean_intervals([0.91, 0.95, 0.96, 0.97, 0.97, 0.98, 0.9, 0.8], sizes=[6, 2]).round(3).tolist()
+        [[0.921, 0.974], [nan, nan]]
+    """
+    tail = (1 - confidence) / 2
+
+    def bounds(rows: Floats) -> Floats:
+        n = rows.shape[1]
+        centre = _weighted(rows, np.full((n, 1), 1 / n))
+        deviation = rows - centre
+        scale = np.sqrt(_weighted(deviation**2, np.full((n, 1), 1 / n)))
+        replicates = _replicates(deviation / scale, _shares, _studentised)
+        high, low = np.quantile(replicates, [1 - tail, tail], axis=1, overwrite_input=True)
+        return np.asarray(centre + scale * np.column_stack([np.minimum(-high, 0), np.maximum(-low, 0)]))
+
+    return _bounds(values, sizes, confidence, bounds)
+
+
+def interquartile_mean_intervals(values: Values, sizes: Sizes | None = None, confidence: float = 0.95) -> Floats:
+    """Bound the interquartile mean of any distribution by the expanded percentile bootstrap, for each sample.
+
+    From the p to the 1 - p quantile of the resamples' interquartile means, with p = Φ(-√(n/(n-1)) t), t the quantile of
+    Student's distribution with n - 1 degrees of freedom for the confidence. Hesterberg, The American Statistician 69
+    (2015) 371-386, 4.4: with p = 2.5% the interval is too narrow for few values, by as much as is corrected here where
+    replicates are normal.
+
+    Args:
+        values: those of the samples, one sample after another.
+        sizes: the number of values of each; None for a single sample.
+        confidence: in (0, 1).
+
+    Returns:
+        Shape [samples, 2], low and high around the interquartile mean, within the range of the values. NaN for fewer
+        than five values, and for equal ones.
+
+    Raises:
+        ValueError: if a value is NaN or infinite, the confidence is out of range, or sizes don't add up to the values.
+
+    Example:
+        >>> interquartile_mean_intervals([0.2, 0.95, 0.96, 0.97, 0.97, 0.98, 0.9], sizes=[6, 1]).round(3).tolist()
+        [[0.325, 0.978], [nan, nan]]
+    """
+
+    def bounds(rows: Floats) -> Floats:
+        n = rows.shape[1]
+        t = special.stdtrit(n - 1, (1 + confidence) / 2)
+        tail = special.ndtr(-math.sqrt(n / (n - 1)) * t)
+        replicates = _replicates(rows, _middle, _weighted)
+        low, high = np.quantile(replicates, [tail, 1 - tail], axis=1, overwrite_input=True)
+        centre = _interquartile_means(rows)
+        return np.column_stack([np.minimum(low, centre), np.maximum(high, centre)])
+
+    return _bounds(values, sizes, confidence, bounds)
+
+
+def _bounds(values: Values, sizes: Sizes | None, confidence: float, bounds: Callable[[Floats], Floats]) -> Floats:
+    """Bound each sample that has an interval, with its values brought to the range from -1 to 1."""
+    check_confidence(confidence)
+    x = finite(values)
+    n = samples.checked_sizes(x, sizes)
+    ends = np.full((n.size, 2), math.nan)
+    for places, rows in _of_equal_size(x, n, LEAST):
+        unit = np.maximum(np.abs(rows[:, :1]), np.abs(rows[:, -1:]))
+        # differences at the last bits are rounding, and no spread
+        is_spread = (rows[:, -1:] / 2 - rows[:, :1] / 2 > 1e-14 * unit)[:, 0]
+        if is_spread.any():
+            unit = unit[is_spread]
+            ends[places[is_spread]] = bounds(rows[is_spread] / unit) * unit
+    return ends
+
+
+def _of_equal_size(values: Floats, sizes: Ints, least: int) -> Iterator[tuple[Ints, Floats]]:
+    """Yield places of samples of one size, not too many at once, and a matrix whose rows are their sorted values."""
+    starts = np.cumsum(sizes) - sizes
+    for n in np.unique(sizes[sizes >= least]):
+        places = np.flatnonzero(sizes == n)
+        for some in np.split(places, range(_AT_ONCE // RESAMPLES, places.size, _AT_ONCE // RESAMPLES)):
+            yield some, np.sort(values[starts[some, None] + np.arange(n)], axis=1)
+
+
+def _interquartile_means(rows: Floats) -> Floats:
+    """Return the interquartile means of sorted rows, which rounding must not put outside their ranges."""
+    n = rows.shape[1]
+    means = _weighted(rows, _middle(np.ones((n, 1), dtype=np.int64)))[:, 0]
+    return np.asarray(np.clip(means, rows[:, 0], rows[:, -1]))
+
+
+def _middle(counts: Counts) -> Floats:
+    """Return the weights of sorted values in the interquartile means of resamples."""
+    n = counts.sum(axis=0)
+    until = np.clip(np.cumsum(counts, axis=0), n / 4, 3 * n / 4)
+    return np.asarray(np.diff(until, axis=0, prepend=n[None] / 4) / (n / 2))
+
+
+def _resamples(n: int) -> Iterator[Counts]:
+    """Draw resamples of n values, with n as the seed, not too many at once.
+
+    NumPy promises for ever the bits of a bit generator, but not what a Generator makes of them.
+    """
+    stream, at_once = np.random.PCG64(n), max(1, _AT_ONCE // n)
+    for start in range(0, RESAMPLES, at_once):
+        number = min(at_once, RESAMPLES - start)
+        # 32 bits are as good as n values, to n parts in 2^32
+        drawn = ((stream.random_raw((number, n)) >> 32) * n >> 32).astype(np.int64)
+        places = drawn * number + np.arange(number)[:, None]
+        yield np.bincount(places.ravel(), minlength=n * number).reshape(n, number)
+
+
+def _replicates(
+    rows: Floats, weights_of: Callable[[Counts], Floats], statistic: Callable[[Floats, Floats], Floats]
+) -> Floats:
+    """Compute a statistic of all resamples of each row: shape [rows, resamples]."""
+    replicates, end = np.empty((len(rows), RESAMPLES)), 0
+    for counts in _resamples(rows.shape[1]):
+        weights = weights_of(counts)
+        begin, end = end, end + weights.shape[1]
+        for start in range(0, len(rows), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            replicates[block, begin:end] = statistic(rows[block], weights)
+    return replicates
+
+
+def _shares(counts: Counts) -> Floats:
+    """Return the weights of values in the means of resamples."""
+    return counts / len(counts)
+
+
+def _studentised(rows: Floats, shares: Floats) -> Floats:
+    """Return the means of resamples of rows, of mean 0 and variance 1, over the resamples' relative standard errors."""
+    n, means = len(shares), _weighted(rows, shares)
+    variances = np.maximum(_weighted(rows**2, shares) - means**2, 0)
+    return means / np.sqrt(((n - 1) * variances + _OWN) / (n - 1 + _OWN))
+
+
+def _weighted(rows: Floats, weights: Floats) -> Floats:
+    """Multiply rows [rows, n] by weights [n, columns].
+
+    This is done term by term: in a matrix product, a row's bits would depend on how many rows there are.
+    """
+    product = np.zeros((len(rows), weights.shape[1]))
+    term = np.empty_like(product)
+    for column, weight in zip(rows.T, weights, strict=True):
+        product += np.multiply(column[:, None], weight, out=term)
+    return product

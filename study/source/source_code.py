@@ -1,4 +1,4 @@
-"""The source code that import strings name: which files it has, their digest, and what stands for it in an id."""
+"""The source code that import strings name: its files, their digest, and what stands for it in an id."""
 
 from __future__ import annotations
 

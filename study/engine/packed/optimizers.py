@@ -1,4 +1,4 @@
-"""Optimisers as functions over the trials of a pack, each trial with a learning rate and a schedule of its own."""
+"""Optimisers as functions over the trials of a pack, each with a learning rate and a schedule of its own."""
 
 from __future__ import annotations
 

@@ -136,19 +136,21 @@ def interquartile_mean_intervals(values: Values, sizes: Sizes | None = None, con
         replicates = _replicates(rows, _middle, _weighted)
         low, high = np.quantile(replicates, [tail, 1 - tail], axis=1, overwrite_input=True)
         centre = _interquartile_means(rows)
-        return np.column_stack([np.minimum(low, centre), np.maximum(high, centre)])
+        ends = np.column_stack([np.minimum(low, centre), np.maximum(high, centre)])
+        return np.asarray(np.clip(ends, rows[:, :1], rows[:, -1:]))  # rounding must not leave the range
 
     return _bounds(values, sizes, confidence, bounds)
 
 
 def _bounds(values: Values, sizes: Sizes | None, confidence: float, bounds: Callable[[Floats], Floats]) -> Floats:
-    """Bound each sample that has an interval, with its values brought to the range from -1 to 1."""
+    """Bound each sample that has an interval, with its values brought to the range from -2 to 2."""
     check_confidence(confidence)
     x = finite(values)
     n = samples.checked_sizes(x, sizes)
     ends = np.full((n.size, 2), math.nan)
     for places, rows in _of_equal_size(x, n, LEAST):
-        unit = np.maximum(np.abs(rows[:, :1]), np.abs(rows[:, -1:]))
+        greatest = np.maximum(np.abs(rows[:, :1]), np.abs(rows[:, -1:]))
+        unit = np.ldexp(1.0, np.frexp(greatest)[1] - 1)  # a power of two, by which values are scaled without rounding
         # differences at the last bits are rounding, and no spread
         is_spread = (rows[:, -1:] / 2 - rows[:, :1] / 2 > 1e-14 * unit)[:, 0]
         if is_spread.any():

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import special, stats
 
@@ -151,6 +151,7 @@ def test_a_mirrored_sample_has_nearly_the_mirrored_interval(bound):
 
 
 @given(VALUES, st.sampled_from([0.01, 0.5, 0.95, 0.999]))
+@example([1, 1, 1, 1, 5], 0.5)
 def test_intervals_hold_their_estimates(values, confidence):
     """Whatever the values and the confidence, intervals hold the estimate; the middle's stays among the values."""
     for bound, estimate in (

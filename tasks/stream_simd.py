@@ -222,6 +222,7 @@ def fill_inputs(
         ValueError: if `out` isn't contiguous.
 
     Example:
+        >>> from tasks.stream import Purpose
         >>> out = np.empty((1, 4, 128), np.float32)
         >>> one = np.ones((1, 2), np.float32)
         >>> fill_inputs(out, np.array([7], np.uint64), one, one[:, 0], 0, Purpose.TRAIN)

@@ -10,7 +10,7 @@ import pytest
 
 
 @pytest.fixture
-def mylab(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+def mytrials(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """Import the user's module from its folder, which is on the path while a test runs."""
     monkeypatch.syspath_prepend(Path(__file__).parent)
-    return importlib.import_module("mylab")
+    return importlib.import_module("mytrials")

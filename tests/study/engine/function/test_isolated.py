@@ -21,34 +21,34 @@ from tests.study.engine.function.test_training import bits, record_of, start, th
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="processes are watched, and limited, as Linux does it")
 
 
-def isolated(mylab, name: str, limits: Limits | None = None, checkpoint: Any = None, **values) -> IsolatedTraining:
+def isolated(mytrials, name: str, limits: Limits | None = None, checkpoint: Any = None, **values) -> IsolatedTraining:
     return IsolatedTraining(
-        partial(mylab.load, name), trial_of(**values), limits=limits, checkpoint=checkpoint, state_every_s=0.0
+        partial(mytrials.load, name), trial_of(**values), limits=limits, checkpoint=checkpoint, state_every_s=0.0
     )
 
 
 @pytest.mark.parametrize("name", ["once", "steps", "resumable"])
-def test_a_process_of_its_own_changes_no_bit(mylab, name):
+def test_a_process_of_its_own_changes_no_bit(mytrials, name):
     """Steps, curves and the best step are those of a trial in this process."""
-    assert bits(record_of(isolated(mylab, name))) == bits(record_of(start(getattr(mylab, name))))
+    assert bits(record_of(isolated(mytrials, name))) == bits(record_of(start(getattr(mytrials, name))))
 
 
 @pytest.mark.slow
-def test_a_library_that_is_imported_late_is_seeded_there_too(mylab):
+def test_a_library_that_is_imported_late_is_seeded_there_too(mytrials):
     """It is torch, imported during the call in a process that doesn't have it yet."""
-    assert bits(record_of(isolated(mylab, "with_torch"))) == bits(record_of(start(mylab.with_torch)))
+    assert bits(record_of(isolated(mytrials, "with_torch"))) == bits(record_of(start(mytrials.with_torch)))
 
 
-def test_a_killed_trial_goes_on_from_its_state(mylab):
+def test_a_killed_trial_goes_on_from_its_state(mytrials):
     """Killed in the middle, it has failed; resumed from its checkpoint, anywhere, it has the undisturbed bits."""
-    whole = record_of(start(mylab.resumable, trial_of(count=6)))
-    training = isolated(mylab, "resumable", count=6, die_at=3)
+    whole = record_of(start(mytrials.resumable, trial_of(count=6)))
+    training = isolated(mytrials, "resumable", count=6, die_at=3)
     assert record_of(training).error == "its process was ended by SIGKILL (perhaps the machine ran out of memory)"
     checkpoint = through_a_file(training.checkpoint())
     assert checkpoint["steps"].tolist() == [0, 1, 2]
-    again = isolated(mylab, "resumable", checkpoint=checkpoint, count=6)
+    again = isolated(mytrials, "resumable", checkpoint=checkpoint, count=6)
     assert bits(record_of(again)) == bits(whole)
-    here = FunctionTraining(mylab.resumable, trial_of(count=6), checkpoint=checkpoint)
+    here = FunctionTraining(mytrials.resumable, trial_of(count=6), checkpoint=checkpoint)
     assert bits(record_of(here)) == bits(whole)
 
 
@@ -64,9 +64,9 @@ ENDS = {
 
 
 @pytest.mark.parametrize("way", ENDS)
-def test_whatever_it_does_only_it_fails(mylab, way, capfd):
+def test_whatever_it_does_only_it_fails(mytrials, way, capfd):
     """The reason is in words, this process goes on, and what it printed is there, on standard error."""
-    record = record_of(isolated(mylab, "end_by", way=way))
+    record = record_of(isolated(mytrials, "end_by", way=way))
     assert (record.error or "").startswith(ENDS[way] or "")
     assert (record.error is None) == (way == "nothing")
     printed = capfd.readouterr()
@@ -76,17 +76,17 @@ def test_whatever_it_does_only_it_fails(mylab, way, capfd):
 
 
 @LINUX
-def test_memory_has_a_limit(mylab):
+def test_memory_has_a_limit(mytrials):
     """What it can't allocate is Python's own error, with the line that wanted it."""
-    record = record_of(isolated(mylab, "end_by", Limits(memory_gb=1.0), way="memory"))
+    record = record_of(isolated(mytrials, "end_by", Limits(memory_gb=1.0), way="memory"))
     assert record.error.startswith("MemoryError: Unable to allocate 16.0 GiB")
-    assert "mylab.py:" in record.error
-    assert record_of(isolated(mylab, "end_by", Limits(memory_gb=1.0), way="nothing")).error is None
+    assert "mytrials.py:" in record.error
+    assert record_of(isolated(mytrials, "end_by", Limits(memory_gb=1.0), way="nothing")).error is None
 
 
-def test_a_time_limit_kills_what_would_go_on(mylab):
+def test_a_time_limit_kills_what_would_go_on(mytrials):
     """A step that never ends is ended; what was reported before remains."""
-    training = isolated(mylab, "sleepy", Limits(time_limit_s=1000.0))
+    training = isolated(mytrials, "sleepy", Limits(time_limit_s=1000.0))
     while training.advance(0.1).step is None:
         assert not training.done
     training._limits = Limits(time_limit_s=0.0)  # it has had its start, however slow this machine is
@@ -95,20 +95,20 @@ def test_a_time_limit_kills_what_would_go_on(mylab):
     assert record.steps.tolist() == [0]
 
 
-def test_the_process_has_the_environment_of_its_limits(mylab):
+def test_the_process_has_the_environment_of_its_limits(mytrials):
     """Threads are as many as its processors, and texts have the same hashes in each process."""
-    records = [record_of(isolated(mylab, "environment", Limits(cpus=3))) for _ in range(2)]
+    records = [record_of(isolated(mytrials, "environment", Limits(cpus=3))) for _ in range(2)]
     assert [record.metrics["loss"] for record in records] == [3.0, 3.0]
     assert records[0].metrics == records[1].metrics
     assert Limits(gpus=0).environment()["CUDA_VISIBLE_DEVICES"] == ""
     assert Limits(gpus=1).environment().get("CUDA_VISIBLE_DEVICES") == os.environ.get("CUDA_VISIBLE_DEVICES")
 
 
-def test_what_cannot_be_imported_is_said(mylab):
+def test_what_cannot_be_imported_is_said(mytrials):
     """A function that isn't there fails the trial, with the user's line; and so does a module."""
-    record = record_of(isolated(mylab, "missing"))
+    record = record_of(isolated(mytrials, "missing"))
     assert record.error.startswith("KeyError: 'missing' (")
-    assert "mylab.py:" in record.error
+    assert "mytrials.py:" in record.error
 
 
 @pytest.mark.parametrize("load", [lambda: None, partial(os.path.join, b"a"), partial(int, base=10), 3])
@@ -139,11 +139,11 @@ def ids(tmp_path: Path):
 
 
 @LINUX
-def test_nothing_outlives_a_killed_worker(mylab, ids):
+def test_nothing_outlives_a_killed_worker(mytrials, ids):
     """After kill -9 of the worker, a trial that holds Python's lock in C ends, with what it has started."""
     path, read = ids
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    worker = subprocess.Popen([sys.executable, mylab.__file__, str(path)], env=environment)
+    worker = subprocess.Popen([sys.executable, mytrials.__file__, str(path)], env=environment)
     trial, started = read()
     worker.kill()
     worker.wait()
@@ -152,10 +152,10 @@ def test_nothing_outlives_a_killed_worker(mylab, ids):
 
 
 @LINUX
-def test_a_trial_ends_with_its_guard(mylab, ids):
+def test_a_trial_ends_with_its_guard(mytrials, ids):
     """If somebody kills the guard alone, the trial ends too, and has failed."""
     path, read = ids
-    with closing(isolated(mylab, "forever", pipe_path=str(path))) as training:
+    with closing(isolated(mytrials, "forever", pipe_path=str(path))) as training:
         training.advance(0.0)
         trial, started = read()
         os.kill(training._guard.pid, signal.SIGKILL)
@@ -165,10 +165,10 @@ def test_a_trial_ends_with_its_guard(mylab, ids):
 
 
 @LINUX
-def test_closing_ends_the_process(mylab, ids):
+def test_closing_ends_the_process(mytrials, ids):
     """As after Ctrl-C: nothing of the trial is left."""
     path, read = ids
-    training = isolated(mylab, "forever", pipe_path=str(path))
+    training = isolated(mytrials, "forever", pipe_path=str(path))
     training.advance(0.0)
     processes = read()
     training.close()

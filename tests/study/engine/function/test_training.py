@@ -43,8 +43,8 @@ def bits(record: FunctionRecord) -> tuple[Any, ...]:
 
 
 @pytest.fixture(params=["once", "steps"])
-def function(request, mylab):
-    return getattr(mylab, request.param)
+def function(request, mytrials):
+    return getattr(mytrials, request.param)
 
 
 def test_a_seed_gives_the_same_whatever_ran_before(function):
@@ -55,10 +55,10 @@ def test_a_seed_gives_the_same_whatever_ran_before(function):
     assert bits(record_of(start(function))) == alone != other
 
 
-def test_slices_change_nothing(mylab):
+def test_slices_change_nothing(mytrials):
     """However long slices are, and whoever draws between them, a trial is the same."""
-    whole = bits(record_of(start(mylab.steps)))
-    training = start(mylab.steps)
+    whole = bits(record_of(start(mytrials.steps)))
+    training = start(mytrials.steps)
     steps = []
     while not training.done:
         steps.append(training.advance(0.0).step)
@@ -67,10 +67,10 @@ def test_slices_change_nothing(mylab):
     assert bits(training.finish()) == whole
 
 
-def test_two_trials_in_turns_do_not_touch_each_other(mylab):
+def test_two_trials_in_turns_do_not_touch_each_other(mytrials):
     """Slices of one trial between those of another change neither."""
-    expected = [bits(record_of(start(mylab.steps, trial_of(seed)))) for seed in (1, 2)]
-    trainings = [start(mylab.steps, trial_of(seed)) for seed in (1, 2)]
+    expected = [bits(record_of(start(mytrials.steps, trial_of(seed)))) for seed in (1, 2)]
+    trainings = [start(mytrials.steps, trial_of(seed)) for seed in (1, 2)]
     while not all(training.done for training in trainings):
         for training in trainings:
             training.advance(0.0)
@@ -86,25 +86,25 @@ def through_a_file(checkpoint):
 
 
 @pytest.mark.parametrize("slices", range(1, 7))
-def test_a_resumed_trial_ends_as_an_undisturbed_one(mylab, slices):
+def test_a_resumed_trial_ends_as_an_undisturbed_one(mytrials, slices):
     """Stopped at any step and resumed from its checkpoint, a trial has the same steps, curves and best step."""
-    whole = record_of(start(mylab.resumable))
-    training = start(mylab.resumable)
+    whole = record_of(start(mytrials.resumable))
+    training = start(mytrials.resumable)
     for _ in range(slices):
         training.advance(0.0)
     checkpoint = through_a_file(training.checkpoint())
     training.close()
     assert checkpoint["steps"].tolist() == list(range(slices))
-    again = start(mylab.resumable, checkpoint=checkpoint)
+    again = start(mytrials.resumable, checkpoint=checkpoint)
     assert bits(record_of(again, 0.0)) == bits(whole)
     assert again.finish().training_s > float(checkpoint["training_s"])
 
 
-def test_a_state_is_that_of_its_step_however_late_it_is_copied(mylab):
+def test_a_state_is_that_of_its_step_however_late_it_is_copied(mytrials):
     """What a function changes in place after a step isn't in the checkpoint of that step."""
     found = []
     for state_every_s in (0.0, 1000.0):
-        training = start(mylab.resumable, state_every_s=state_every_s)
+        training = start(mytrials.resumable, state_every_s=state_every_s)
         training.advance(0.0)
         training.advance(0.0)
         found.append(training.checkpoint())
@@ -114,25 +114,25 @@ def test_a_state_is_that_of_its_step_however_late_it_is_copied(mylab):
         assert first[0] == "training_s" or np.array_equal(first[1], second[1])
 
 
-def test_a_function_without_resume_begins_anew(mylab):
+def test_a_function_without_resume_begins_anew(mytrials):
     """There is no checkpoint of what could not use one."""
-    training = start(mylab.steps)
+    training = start(mytrials.steps)
     training.advance(0.0)
     assert training.checkpoint() is None
 
 
-def test_a_checkpoint_of_other_metrics_is_refused(mylab):
+def test_a_checkpoint_of_other_metrics_is_refused(mytrials):
     """A curve can't go on with other metrics."""
-    training = start(mylab.resumable)
+    training = start(mytrials.resumable)
     training.advance(0.0)
     other = FunctionTrial(seed=3, values={}, metrics={"loss": Metric()})
     with pytest.raises(ValueError, match=r"must be of the metrics \['loss'\], but is of \['accuracy', 'loss'\]"):
-        FunctionTraining(mylab.resumable, other, checkpoint=training.checkpoint())
+        FunctionTraining(mytrials.resumable, other, checkpoint=training.checkpoint())
 
 
-def test_progress_says_how_far_it_is(mylab):
+def test_progress_says_how_far_it_is(mytrials):
     """The latest step, the bound, and whether it has ended."""
-    training = start(mylab.steps, trial_of(iterations=10))
+    training = start(mytrials.steps, trial_of(iterations=10))
     expected = [FunctionProgress(0, 10, False), FunctionProgress(10, 10, False), FunctionProgress(10, 10, True)]
     assert [training.advance(0.0) for _ in range(3)] == expected
     assert training.advance(0.0) == expected[-1]
@@ -213,12 +213,12 @@ def test_a_time_limit_ends_a_generator_that_never_does():
     assert ends == ["closed"]
 
 
-def test_the_time_before_a_checkpoint_counts(mylab):
+def test_the_time_before_a_checkpoint_counts(mytrials):
     """A trial that is resumed again and again has a limit, too."""
-    training = start(mylab.resumable, time_limit_s=1000.0)
+    training = start(mytrials.resumable, time_limit_s=1000.0)
     training.advance(0.0)
     checkpoint = training.checkpoint() | {"training_s": np.array(1000.0)}
-    record = record_of(start(mylab.resumable, checkpoint=checkpoint, time_limit_s=1000.0))
+    record = record_of(start(mytrials.resumable, checkpoint=checkpoint, time_limit_s=1000.0))
     assert "its time limit is 1000 s" in record.error
 
 
@@ -258,9 +258,9 @@ def test_ctrl_c_leaves_the_last_copy_of_the_state(state_every_s, steps):
     assert bits(record_of(start(train, trial_of(stop=False), checkpoint=checkpoint))) == bits(whole)
 
 
-def test_a_trial_is_done_before_it_has_a_record(mylab):
+def test_a_trial_is_done_before_it_has_a_record(mytrials):
     """Half a record would look like a whole one."""
     with pytest.raises(ValueError, match="the trial must be done, but is at step None"):
-        start(mylab.steps).finish()
+        start(mytrials.steps).finish()
     with pytest.raises(ValueError, match="the trial must be done, but is at step None"):
-        IsolatedTraining(partial(mylab.load, "steps"), trial_of()).finish()
+        IsolatedTraining(partial(mytrials.load, "steps"), trial_of()).finish()

@@ -101,8 +101,8 @@ if __name__ == "__main__":  # a worker for tests: it runs a trial that never end
 
     metrics = {"loss": Metric(), "accuracy": Metric(higher_is_better=True)}
     trial = FunctionTrial(seed=1, values={"pipe_path": sys.argv[1]}, metrics=metrics)
-    import mylab
+    import mytrials
 
-    training = IsolatedTraining(partial(mylab.load, "forever"), trial)
+    training = IsolatedTraining(partial(mytrials.load, "forever"), trial)
     while not training.done:
         training.advance(1.0)

@@ -105,7 +105,7 @@ def _model(machine: Machine, shape: Model, sizes: Sizes, arguments: Namespace) -
     for pack in (at_once, 2 * at_once):
         measures["updates", pack] = _of(machine, cell, pack)
         started = machine.start(new_pack(looked, pack))
-        measures["evaluated", pack] = laps(started, looked.evaluate_every, least=_LEAST_EVALUATIONS)
+        measures["evaluated", pack] = laps(started, looked.value("evaluate_every"), least=_LEAST_EVALUATIONS)
     measures["fused", PACK] = training(FusedEngine(), new_pack(cell, PACK), warm_s=_WARM_S)
     for pack in sizes.torch_packs if shape in sizes.torch else ():
         try:  # it is there for comparison only
@@ -118,9 +118,8 @@ def _model(machine: Machine, shape: Model, sizes: Sizes, arguments: Namespace) -
         for name in ("fused", "torch")
         if any(kind == name for kind, _ in measured)
     }
-    return [
-        _model_row(shape, pack, at_once, measured, others, looked.evaluate_every) for pack in (at_once, 2 * at_once)
-    ]
+    every = looked.value("evaluate_every")
+    return [_model_row(shape, pack, at_once, measured, others, every) for pack in (at_once, 2 * at_once)]
 
 
 def _model_row(

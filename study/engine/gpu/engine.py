@@ -24,7 +24,7 @@ from study.engine.training import Arrays, PendingEvaluation, SlicedTraining
 from study.errors import DeviceError
 from study.records import Cell, Checkpoint, Pack, Trial
 from tasks import MODELS, ArithmeticTask
-from tasks.arithmetic_cell import ArithmeticCell, typed_cell
+from tasks.arithmetic_cell import typed_cell
 
 # Seconds of one launch: it can't be interrupted.
 _LAUNCH_S = 0.2
@@ -52,12 +52,12 @@ class GpuEngine(Engine):
         reason = super().refuses(cell) or no_gradient(cell.model)
         if reason is None and not self._emulated and not _installed():
             reason = "its packages aren't installed: pip install '.[gpu]'"
-        return reason or refusal(_shape(typed_cell(cell)))
+        return reason or refusal(_shape(cell))
 
     def memory_mb(self, pack: Pack) -> float:
         """Estimate from what `GpuArrays` holds: parameters three times over, evaluation rows of each range."""
         cell, trials = typed_cell(pack.trials[0].cell), len(pack.trials)
-        layout = _layout(cell)
+        layout = _layout(pack.trials[0].cell)
         cells = {typed_cell(trial.cell) for trial in pack.trials}
         sets = {(p, r) for c in cells for p, r in enumerate((c.interpolation_range, c.extrapolation_range))}
         evaluated = len(sets) * cell.evaluation_rows * layout.features * (1 + layout.logs)
@@ -69,7 +69,7 @@ class GpuEngine(Engine):
             return None
         from study.engine.gpu.device import blocks_at_once
 
-        return blocks_at_once(_layout(typed_cell(cell)))
+        return blocks_at_once(_layout(cell))
 
     def is_compiled(self, cell: Cell) -> bool | None:
         """Return None: kernels are of a shape, and so it isn't known. Without a device there is nothing to compile."""
@@ -113,13 +113,13 @@ def _installed() -> bool:
         return False
 
 
-def _shape(cell: ArithmeticCell) -> Shape:
+def _shape(cell: Cell) -> Shape:
     """Make the shape of a cell, but for how its parameters move, which takes no memory."""
-    units = (CODES[MODELS[cell.model].first], CODES[MODELS[cell.model].second])
-    return Shape(cell.input_size, cell.hidden_size, cell.batch_size, cell.subsets, *units, ())
+    typed, units = typed_cell(cell), (CODES[MODELS[cell.model].first], CODES[MODELS[cell.model].second])
+    return Shape(typed.input_size, typed.hidden_size, typed.batch_size, typed.subsets, *units, ())
 
 
-def _layout(cell: ArithmeticCell) -> Layout:
+def _layout(cell: Cell) -> Layout:
     return new_layout(_shape(cell))
 
 

@@ -95,7 +95,7 @@ def test_links_lead_to_just_these_runs(uri: str, tmp_path: Path, visit: Callable
 
     The server and the database give the same links, without the password.
     """
-    other = replace(CELL, hidden_size=2)
+    other = CELL.replace(hidden_size=2)
     results = [*(solved(seed) for seed in range(3)), replace(solved(7), trial=Trial(other, 7)), failed(4)]
     sync(uri, "first", Made([solved(1)], []))
     sync(uri, "demo", Made(results, [curve(1)]))

@@ -32,7 +32,7 @@ _RANGES = ("interpolation_range", "extrapolation_range")
 
 CELL_COLUMNS = tuple(field.name for field in fields(ArithmeticCell))
 """Task, model and hyperparameters."""
-_NOTHING: dict[str, Any] = dict.fromkeys(CELL_COLUMNS)
+_NO_VALUES: dict[str, Any] = dict.fromkeys(CELL_COLUMNS)
 
 METRIC_COLUMNS = tuple(ArithmeticTask.metrics)
 """The task's metrics at the best step."""
@@ -87,7 +87,7 @@ def trial_row(trial: Trial) -> dict[str, Any]:
     """Convert a trial into the first columns of a row of `RESULT_SCHEMA`."""
     cell = trial.cell
     row: dict[str, Any] = {"trial_id": trial.id, "cell_id": cell.id, "seed": trial.seed}
-    row |= _NOTHING | {"task": cell.task, "model": cell.model, **cell.values}
+    row |= _NO_VALUES | {"task": cell.task, "model": cell.model, **cell.values}
     return row | {name: format_range(row[name]) for name in _RANGES}
 
 

@@ -150,8 +150,8 @@ def place_of(called: Any) -> str:
     """Return where something is defined, for messages: file, line and name, or its name if that isn't known.
 
     Example:
-        >>> place_of(print)
-        'print'
+        >>> place_of(len)
+        'len'
     """
     function = inspect.unwrap(called.func if hasattr(called, "func") else called)
     name = getattr(function, "__qualname__", repr(function))

@@ -109,10 +109,11 @@ def with_published(summaries: Sequence[CellSummary]) -> Comparisons:
     Where several published cells have the same protocol, a study that sweeps the hidden size is compared with the
     published sweeps (the NMU with the ablation's, of 50 seeds), and any other study with the published seeds.
     """
+    cells = [summary.cell for summary in summaries]
     pairs = [
         (row, summary, _reference(published_cell.table, published_cell, published_cell.seeds))
         for row, summary in enumerate(summaries)
-        if summary.finished and (published_cell := choose(summary.cell, [s.cell for s in summaries])) is not None
+        if summary.finished and (published_cell := choose(summary.cell, cells)) is not None
     ]
     return Comparisons(name=PUBLISHED, source=SOURCE, comparisons=_compare(pairs))
 

@@ -103,8 +103,7 @@ class LearningCurve:
         trials: the number of trials it is computed from: all that have a curve, or the first of them.
         of: the number of trials that have a curve.
         iteration: shape [evaluations].
-        quantiles: by metric, shape [`QUANTILES`, evaluations];
-            infinite where the trials above have diverged.
+        quantiles: by metric, shape [`QUANTILES`, evaluations]; infinite where the trials above have diverged.
         threshold: the test MSE that solves the task; None if the trials have different ones.
     """
 

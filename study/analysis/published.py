@@ -19,7 +19,6 @@ from tasks.arithmetic_cell import ArithmeticCell, typed_cell
 
 SOURCE = "Madsen & Johansen, Neural Arithmetic Units, ICLR 2020"
 
-
 _PROTOCOL: dict[str, Any] = {
     "subsets": 2,
     "interpolation_range": ((1.0, 2.0),),
@@ -38,7 +37,6 @@ _TASKS: dict[str, dict[str, Any]] = {
     "arithmetic": {"input_size": 100, "subset_ratio": 0.25, "overlap_ratio": 0.5, "iterations": 5_000_000},
 }
 _BEST_STEP_WINDOW = 5000
-
 
 Row = dict[str, str]
 

@@ -266,17 +266,22 @@ def test_coverage_counts_what_it_says(rate):
     assert float(found["all_below"]) == 0
 
 
+def counted_again(main, folder):
+    """Run a simulation thrice, with two seeds: the same seed gives the same file, and another another."""
+    files = []
+    for number, seed in enumerate("778"):
+        out = folder / f"{number}.csv"
+        main(["--studies", "20", "--seed", seed, "--out", str(out)])
+        files.append(out.read_text())
+    assert files[0] == files[1] != files[2]
+    return list(csv.DictReader(files[0].splitlines()))
+
+
 @pytest.mark.slow
 def test_restricted_means_are_counted_again_alike(tmp_path, monkeypatch):
     """Each law has a line for each interval and size; the same seed gives the same file, and another another."""
     monkeypatch.setattr(restricted, "SIZES", (5, 10))
-    files = []
-    for number, seed in enumerate("778"):
-        out = tmp_path / f"{number}.csv"
-        restricted.main(["--studies", "20", "--seed", seed, "--out", str(out)])
-        files.append(out.read_text())
-    assert files[0] == files[1] != files[2]
-    rows = list(csv.DictReader(files[0].splitlines()))
+    rows = counted_again(restricted.main, tmp_path)
     distributions, sizes, intervals = [*restricted.cases(), restricted.LEAST], restricted.SIZES, restricted.INTERVALS
     assert len(rows) == len(distributions) * len(sizes) * len(intervals)
     assert all(0 <= float(row["coverage"]) <= 1 for row in rows if row["coverage"])
@@ -290,13 +295,7 @@ def test_centres_are_counted_again_alike(tmp_path, monkeypatch):
     Values that are all equal have neither a bootstrap interval nor Student's.
     """
     monkeypatch.setattr(centres, "SIZES", (5, 10))
-    files = []
-    for number, seed in enumerate("778"):
-        out = tmp_path / f"{number}.csv"
-        centres.main(["--studies", "20", "--seed", seed, "--out", str(out)])
-        files.append(out.read_text())
-    assert files[0] == files[1] != files[2]
-    rows = list(csv.DictReader(files[0].splitlines()))
+    rows = counted_again(centres.main, tmp_path)
     assert len(rows) == len(centres.DISTRIBUTIONS) * len(centres.SIZES) * len(centres.INTERVALS)
     assert all(0 <= float(row["coverage"]) <= 1 for row in rows if row["coverage"])
 

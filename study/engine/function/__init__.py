@@ -1,6 +1,7 @@
 """Training functions: one trial is one call, in this process or in one of its own.
 
 - trial: what a call is given, and the record of what comes of it
+- base: what both ways to run it share
 - training: a call in this process, pulled a slice of time at a time
 - isolated: the same in a process of its own; guard: that process's program
 - success: whether, and when, a trial's metrics meet a criterion

@@ -23,7 +23,8 @@ from typing import IO, Any
 
 import numpy.typing as npt
 
-from study.engine.function.trial import Arrays, FunctionProgress, FunctionRecord, FunctionTrial, History, state_in
+from study.engine.function.base import TrialCall
+from study.engine.function.trial import Arrays, FunctionProgress, FunctionTrial, state_in
 from tasks.function import Step
 from tasks.function.child import packed, unpacked
 
@@ -64,7 +65,7 @@ class Limits:
         return dict(os.environ) | {"PYTHONHASHSEED": "0"} | threads | gpus
 
 
-class IsolatedTraining:
+class IsolatedTraining(TrialCall):
     """A trial of a function that runs in a process of its own, from the first slice on.
 
     The trial goes on between slices. `close` ends its process, and so does the end of this one, in whatever way.
@@ -90,24 +91,19 @@ class IsolatedTraining:
         checkpoint: Arrays | None = None,
         state_every_s: float = 1.0,
     ) -> None:
+        super().__init__(trial, checkpoint, state_every_s)
         self._load = _reference(load)
-        self._trial = trial
         self._limits = limits or Limits()
-        self._state_every_s = state_every_s
-        self._history = History(trial.metrics, checkpoint)
         self._before_s = self._history.training_s
-        self._checkpoint = None if checkpoint is None else dict(checkpoint)
         self._guard: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
         self._started_at = 0.0
         self._reports_steps = False
-        self._error: tuple[str, str] | None = None
-        self._done = False
 
     @property
-    def done(self) -> bool:
-        """Whether the trial has ended."""
-        return self._done
+    def reports_steps(self) -> bool:
+        """Whether the function yields its steps; known after the first."""
+        return self._reports_steps
 
     def advance(self, for_s: float) -> FunctionProgress:
         """Wait for about that many seconds, or until the trial has ended."""
@@ -121,22 +117,11 @@ class IsolatedTraining:
                 self._fail(f"it took longer than its time limit of {self._limits.time_limit_s:g} s, and was killed")
             if time.monotonic() >= until:
                 break
-        return FunctionProgress(self._history.last_step, self._trial.iterations, self._done)
+        return self._progress()
 
     def checkpoint(self) -> dict[str, npt.NDArray[Any]] | None:
         """Return what is needed to go on from the latest state; None if the function has given none."""
         return self._checkpoint
-
-    def finish(self) -> FunctionRecord:
-        """Collect what came of the trial; only when `done`.
-
-        Raises:
-            ValueError: if it isn't.
-        """
-        if not self._done:
-            raise ValueError(f"the trial must be done, but is at step {self._history.last_step}")
-        error, details = self._error or (None, "")
-        return self._history.record(reports_steps=self._reports_steps, error=error, details=details)
 
     def close(self) -> None:
         """End the process and everything that it has started."""
@@ -222,10 +207,6 @@ class IsolatedTraining:
         else:
             self._done = True
             self.close()
-
-    def _fail(self, error: str, details: str = "") -> None:
-        self._error, self._done = (error, details), True
-        self.close()
 
     def _reason(self, code: int) -> str:
         """Put in words why the process ended before the function did."""

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy.typing as npt
 
-from study.engine.function.trial import Arrays, FunctionProgress, FunctionRecord, FunctionTrial, History, state_in
+from study.engine.function.base import TrialCall
+from study.engine.function.trial import Arrays, FunctionProgress, FunctionTrial, state_in
 from tasks.function import FunctionCall, FunctionError, GeneratorStates, Step, state_arrays, state_of
 
 
-class FunctionTraining:
+class FunctionTraining(TrialCall):
     """A trial of a function that runs in this process.
 
     It must not run beside another one in a thread: both would draw from the same global generators. Between its slices,
@@ -51,16 +52,11 @@ class FunctionTraining:
         checkpoint: Arrays | None = None,
         state_every_s: float = 1.0,
     ) -> None:
-        self._trial = trial
+        super().__init__(trial, checkpoint, state_every_s)
         self._time_limit_s = time_limit_s
-        self._state_every_s = state_every_s
-        self._history = History(trial.metrics, checkpoint)
-        self._checkpoint = None if checkpoint is None else dict(checkpoint)
         self._copied_at: float | None = None
         self._step: Step | None = None
         self._generators: GeneratorStates | None = None
-        self._error: FunctionError | None = None
-        self._done = False
         self._call = FunctionCall(
             function,
             seed=trial.seed,
@@ -71,9 +67,9 @@ class FunctionTraining:
         )
 
     @property
-    def done(self) -> bool:
-        """Whether the trial has ended."""
-        return self._done
+    def reports_steps(self) -> bool:
+        """Whether the function yields its steps; known after the first."""
+        return self._call.reports_steps
 
     def advance(self, for_s: float) -> FunctionProgress:
         """Train for about that many seconds, at least one step; a function that returns a dict has only one.
@@ -89,23 +85,12 @@ class FunctionTraining:
             self._history.training_s += now - before
             self._check_time()
         self._generators = None if self._done else GeneratorStates.now()
-        return FunctionProgress(self._history.last_step, self._trial.iterations, self._done)
+        return self._progress()
 
     def checkpoint(self) -> dict[str, npt.NDArray[Any]] | None:
         """Copy out what is needed to go on from the latest state; None if the function has given none."""
         self._copy_state()
         return self._checkpoint
-
-    def finish(self) -> FunctionRecord:
-        """Collect what came of the trial; only when `done`.
-
-        Raises:
-            ValueError: if it isn't.
-        """
-        if not self._done:
-            raise ValueError(f"the trial must be done, but is at step {self._history.last_step}")
-        error, details = (None, "") if self._error is None else (str(self._error), self._error.details)
-        return self._history.record(reports_steps=self._call.reports_steps, error=error, details=details)
 
     def close(self) -> None:
         """End the call early, as after a last checkpoint."""
@@ -119,7 +104,7 @@ class FunctionTraining:
         try:
             step = None if self._done else self._call.next_step()
         except FunctionError as error:
-            self._fail(error)
+            self._fail(str(error), error.details)
             return
         if step is not None:
             self._history.add(step)
@@ -132,14 +117,10 @@ class FunctionTraining:
         try:
             self._checkpoint = self._history.arrays(state_arrays(self._step.state))
         except ValueError as error:
-            self._fail(FunctionError(str(error)))
+            self._fail(str(error))
         self._copied_at, self._step = time.perf_counter(), None
 
     def _check_time(self) -> None:
         took_s, limit_s = self._history.training_s, self._time_limit_s
         if limit_s is not None and took_s > limit_s and not self._error:
-            self._fail(FunctionError(f"it took {took_s:.1f} s, and its time limit is {limit_s:g} s"))
-
-    def _fail(self, error: FunctionError) -> None:
-        self.close()
-        self._error, self._done = error, True
+            self._fail(f"it took {took_s:.1f} s, and its time limit is {limit_s:g} s")

@@ -1,0 +1,71 @@
+"""What the two ways to run a trial of a training function share: the history, the end, and the record."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy.typing as npt
+
+from study.engine.function.trial import Arrays, FunctionProgress, FunctionRecord, FunctionTrial, History
+
+
+class TrialCall(ABC):
+    """A trial of a training function, pulled a slice of time at a time.
+
+    Args:
+        trial: what the function is called with, and what it reports.
+        checkpoint: what `checkpoint` returned, to go on from; None to begin.
+        state_every_s: seconds between two copies of the function's state.
+
+    Raises:
+        ValueError: if the checkpoint is of other metrics.
+    """
+
+    def __init__(self, trial: FunctionTrial, checkpoint: Arrays | None, state_every_s: float) -> None:
+        self._trial = trial
+        self._state_every_s = state_every_s
+        self._history = History(trial.metrics, checkpoint)
+        self._checkpoint = None if checkpoint is None else dict(checkpoint)
+        self._error: tuple[str, str] | None = None
+        self._done = False
+
+    @property
+    def done(self) -> bool:
+        """Whether the trial has ended."""
+        return self._done
+
+    @property
+    @abstractmethod
+    def reports_steps(self) -> bool:
+        """Whether the function yields its steps; known after the first."""
+
+    @abstractmethod
+    def advance(self, for_s: float) -> FunctionProgress:
+        """Go on for about that many seconds."""
+
+    @abstractmethod
+    def checkpoint(self) -> dict[str, npt.NDArray[Any]] | None:
+        """Return what is needed to go on from the latest state; None if the function has given none."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End the call; early, the trial has no result."""
+
+    def finish(self) -> FunctionRecord:
+        """Collect what came of the trial; only when `done`.
+
+        Raises:
+            ValueError: if it isn't.
+        """
+        if not self._done:
+            raise ValueError(f"the trial must be done, but is at step {self._history.last_step}")
+        error, details = self._error or (None, "")
+        return self._history.record(reports_steps=self.reports_steps, error=error, details=details)
+
+    def _progress(self) -> FunctionProgress:
+        return FunctionProgress(self._history.last_step, self._trial.iterations, self._done)
+
+    def _fail(self, error: str, details: str = "") -> None:
+        self._error, self._done = (error, details), True
+        self.close()

@@ -35,6 +35,8 @@ class Outcome(StrEnum):
     UNSOLVED = "unsolved"
     DIVERGED = "diverged"
     FAILED = "failed"
+    FINISHED = "finished"
+    """It ran to its end, and nothing says what success is."""
 
 
 def _digest(content: Mapping[str, Any]) -> str:
@@ -263,7 +265,7 @@ class Result:
 
     Args:
         trial: the trial.
-        outcome: solved, unsolved, diverged or failed.
+        outcome: solved, unsolved, diverged, failed or finished.
         threshold: the number that a metric has to pass for success; None for a failed trial.
         best_iteration: iteration of the best step: the best value of the task's first metric in the window (ties:
             first; NaN skipped).

@@ -61,9 +61,9 @@ class ArithmeticTask:
     """
 
     metrics: ClassVar[Mapping[str, Metric]] = {
-        "validation_mse": Metric(title="validation MSE", low=0.0),
-        "test_mse": Metric(title="test MSE", low=0.0),
-        "sparsity_error": Metric(low=0.0, high=0.5),
+        "validation_mse": Metric(title="validation MSE", low=0.0, of="none"),
+        "test_mse": Metric(title="test MSE", low=0.0, of="none"),
+        "sparsity_error": Metric(low=0.0, high=0.5, of="solved", interval="beta"),
     }
     """Errors of the best step; the sparsity error is the maximum over all layers' effective weights W of
     min(abs W, abs(1 - abs W))."""

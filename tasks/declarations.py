@@ -6,7 +6,7 @@ A study file is checked against these declarations, and tables and figures take 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 
 class _Required:
@@ -47,6 +47,12 @@ class Metric:
         unit: its unit; empty without one.
         low: the least value that it can have; None if there is no such limit.
         high: the greatest value that it can have; None if there is no such limit.
+        of: the trials over which reports average it: all that ended with a number, the solved ones, or none.
+        interval: how the mean's interval is computed: by a bootstrap, or, as this field has published it, from a beta
+            distribution on `low` to `high`.
+
+    Raises:
+        ValueError: if a beta distribution is asked for without both limits.
     """
 
     higher_is_better: bool = False
@@ -54,3 +60,9 @@ class Metric:
     unit: str = ""
     low: float | None = None
     high: float | None = None
+    of: Literal["ended", "solved", "none"] = "ended"
+    interval: Literal["bootstrap", "beta"] = "bootstrap"
+
+    def __post_init__(self) -> None:
+        if self.interval == "beta" and (self.low is None or self.high is None):
+            raise ValueError("a beta distribution needs both limits, low and high")

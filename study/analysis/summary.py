@@ -246,7 +246,7 @@ def summarise(
     rows = np.concatenate(groups)
     group = np.repeat(np.arange(len(groups)), sizes)
     outcome = columns["outcome"][rows]
-    is_solved, is_unsolved, is_diverged, is_failed = (outcome == str(name) for name in Outcome)
+    is_solved, is_unsolved, is_diverged, is_failed, _ = (outcome == str(name) for name in Outcome)
     is_finished = is_solved | is_unsolved | is_diverged
 
     def count(which: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:

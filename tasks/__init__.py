@@ -4,7 +4,9 @@
 - seeded: the mark of objects that a study file may name
 - stream: the counter-based random stream; trial_stream: what tasks and models draw from it
 - task: what a task of one's own is
-- arithmetic: the arithmetic task and its simple variant
+- values: types of the values that a study file gives
+- family: what a study must know of its trials; families: the family of a cell
+- arithmetic: the arithmetic task and its simple variant; arithmetic_family: their family; arithmetic_cell: its cells
 - threshold: when a trial has solved it
 - models: the models trained on it, by name; networks: the same as torch modules
 

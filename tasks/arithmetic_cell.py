@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 from tasks import MODELS, TASKS
+from tasks.family import Content
 from tasks.threshold import Range
 
 _MOMENTUM = 0.9
@@ -144,19 +145,6 @@ class ArithmeticCell:
     def activations(self) -> int:
         """The number of float32 numbers that one trial adds to the activations of its pack."""
         return self.batch_size * (self.input_size + 4 * self.hidden_size)
-
-
-class Content(Protocol):
-    """What a cell of any family consists of."""
-
-    @property
-    def task(self) -> str: ...
-
-    @property
-    def model(self) -> str: ...
-
-    @property
-    def values(self) -> Mapping[str, Any]: ...
 
 
 @lru_cache(maxsize=4096)

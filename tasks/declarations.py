@@ -6,6 +6,7 @@ A study file is checked against these declarations, and tables and figures take 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, Literal
 
 
@@ -29,12 +30,41 @@ class Hyperparameter:
         default: its value where a study file gives none; `REQUIRED` if it must give one.
         title: its name for readers; empty for its name with spaces instead of underscores.
         unit: its unit; empty without one.
+        meaning: what values it can have, for the documentation.
+        otherwise: what holds if it isn't given, for the documentation.
+        none: how None is written in tables.
+        table: the table of a study file in which it can also be given; empty if there is none.
+        is_method: whether it says how a question is answered, and so is compared; if not, it belongs to the question.
+        is_searchable: whether a search may choose it.
     """
 
     type: Any
     default: Any = REQUIRED
     title: str = ""
     unit: str = ""
+    meaning: str = ""
+    otherwise: str = ""
+    none: str = "–"
+    table: str = ""
+    is_method: bool = False
+    is_searchable: bool = False
+
+    @cached_property
+    def kind(self) -> Literal["whole", "number", "other"]:
+        """What its values are: whole numbers or numbers, which have a range, or anything else.
+
+        Example:
+            >>> Hyperparameter(type=int).kind, Hyperparameter(type=float | None).kind, Hyperparameter(type=str).kind
+            ('whole', 'number', 'other')
+        """
+        from pydantic import TypeAdapter  # only here: a trial's own process needs declarations of metrics, and is quick
+
+        schema = TypeAdapter(self.type).json_schema()
+        options = [option for option in schema.get("anyOf", [schema]) if option.get("type") != "null"]
+        if len(options) != 1 or "enum" in options[0] or "const" in options[0]:
+            return "other"
+        kinds: dict[Any, Literal["whole", "number"]] = {"integer": "whole", "number": "number"}
+        return kinds.get(options[0].get("type"), "other")
 
 
 @dataclass(frozen=True, kw_only=True)

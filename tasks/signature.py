@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import math
 import sys
 import types
 import typing
@@ -27,6 +26,7 @@ from pydantic import BeforeValidator, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from tasks.declarations import REQUIRED, Hyperparameter
+from tasks.values import ChoiceError, number, whole
 
 _TAKES = "int, float, str, bool, None, Literal, list, tuple, or a union of these, with limits by Annotated"
 _VARIADIC = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
@@ -261,7 +261,7 @@ def _literal(choices: tuple[Any, ...]) -> Any:
         for choice in choices:
             if choice == value and isinstance(choice, bool) == isinstance(value, bool):
                 return choice
-        raise ValueError(f"must be one of {', '.join(map(str, choices))}, but got {value!r}")
+        raise ChoiceError(value, choices)
 
     return Annotated[Literal[choices], BeforeValidator(check)]
 
@@ -315,23 +315,6 @@ def _fits(value: object, annotation: Any) -> bool:
     return True
 
 
-def _whole(value: object) -> int:
-    number = _number(value)
-    if number != int(number):
-        raise ValueError(f"must be a whole number, but got {number:g}")
-    return int(number)
-
-
-def _number(value: object) -> int | float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"must be a number, but got {value!r}")
-    if isinstance(value, int) and abs(value) >= 2**63:
-        raise ValueError(f"must fit into 64 bits, but got {value!r}")
-    if not math.isfinite(value):
-        raise ValueError(f"must be a finite number, but got {value}")
-    return value
-
-
 def _text(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError(f"must be a text, but got {value!r}")
@@ -351,8 +334,8 @@ def _truth(value: object) -> bool:
 
 
 _CHECKS: dict[type, Callable[[object], Any]] = {
-    int: _whole,
-    float: lambda value: float(_number(value)),
+    int: whole,
+    float: lambda value: float(number(value)),
     str: _text,
     bool: _truth,
 }
@@ -365,7 +348,7 @@ def _plain(value: Any) -> Any:
     if value is None or type(value) in (bool, str):
         return value
     if type(value) in (int, float):
-        return _number(value)
+        return number(value)
     raise ValueError(f"must be a text, a number, true, false, nothing or a list, but is {_name_of(type(value))}")
 
 

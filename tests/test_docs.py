@@ -13,7 +13,7 @@ from study.cli import main
 from study.errors import SpecError
 from study.plan.plan import make_plan
 from study.spec import parse_spec
-from study.spec.hyperparameters import HYPERPARAMETERS
+from tasks.arithmetic_family import HYPERPARAMETERS
 from tests.words import RETIRED
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -8,20 +8,9 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 
 from study.records import Cell, Pack, Trial
-from tasks.arithmetic_cell import typed_cell
+from tasks.families import family_of
 
 ShapeKey = tuple[object, ...]
-
-
-# The Python step of an iteration costs a pack this much, however many trials share it.
-_STEP_US = 300.0
-
-
-# Float32 numbers in a pack's activations; beyond them, more trials only fall out of the cache.
-_PACK_NUMBERS = 2**20
-
-
-_SMALLEST_CAP, _LARGEST_CAP = 16, 256
 
 
 # Packs that one worker runs on a device at once: each is a thread, and the interpreter serves one at a time.
@@ -30,13 +19,13 @@ MOST_CONCURRENT = 32
 
 def shape_key(cell: Cell) -> ShapeKey:
     """Return what must be equal among the trials of a pack."""
-    return typed_cell(cell).shape
+    return (cell.task, *family_of(cell).shape(cell))
 
 
 def pack_cost(trials: Sequence[Trial]) -> float:
     """Estimate the microseconds that a pack takes on one core."""
     cell = trials[0].cell
-    return (cell.iterations + 1) * (_STEP_US + len(trials) * typed_cell(cell).cost_us)
+    return family_of(cell).cost_us(cell, len(trials))
 
 
 AtOnce = Callable[[Cell], int | None]
@@ -79,10 +68,11 @@ def make_packs(
     for trial in pending.values():
         groups.setdefault(shape_key(trial.cell), []).append(trial)
     if at_once is None:
-        counts = [_fewest(group, size) for group in groups.values()]
+        counts = [_fewest(group, size, slots) for group in groups.values()]
     else:
         shares = sum(bundle_share(group, at_once) for group in (*groups.values(), *(p.trials for p in formed)))
-        counts = [_filling(group, size, at_once, min(1, shares / slots)) for group in groups.values()]
+        share = min(1, shares / slots)
+        counts = [_filling(group, size, at_once, share, slots) for group in groups.values()]
     if size is None and at_once is None:
         counts = _balanced(list(groups.values()), counts, [pack_cost(p.trials) for p in formed], slots)
     new = [Pack(p) for group, n in zip(groups.values(), counts, strict=True) for p in _cut(group, n)]
@@ -102,10 +92,10 @@ def _form_again(pending: dict[str, Trial], checkpointed: Sequence[Sequence[str]]
     return formed
 
 
-def _fewest(group: Sequence[Trial], size: int | None) -> int:
+def _fewest(group: Sequence[Trial], size: int | None, slots: int) -> int:
     """Count the packs of a group if each is as large as is useful."""
-    numbers = typed_cell(group[0].cell).activations
-    cap = size or min(max(_PACK_NUMBERS // numbers, _SMALLEST_CAP), _LARGEST_CAP)
+    cell = group[0].cell
+    cap = size or family_of(cell).most_in_pack(cell, len(group), slots)
     return -(-len(group) // cap)
 
 
@@ -115,11 +105,11 @@ def bundle_share(trials: Sequence[Trial], at_once: AtOnce) -> float:
     return len(trials) / most if most else 1.0
 
 
-def _filling(group: Sequence[Trial], size: int | None, at_once: AtOnce, share: float) -> int:
+def _filling(group: Sequence[Trial], size: int | None, at_once: AtOnce, share: float, slots: int) -> int:
     """Count the packs of a group if each fills a device, or that share of it if there are more devices than work."""
     most = at_once(group[0].cell)
     if size is not None or most is None:
-        return _fewest(group, size)
+        return _fewest(group, size, slots)
     return -(-len(group) // max(1, int(most * share)))
 
 

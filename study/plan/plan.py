@@ -83,7 +83,7 @@ def make_plan(spec: Spec) -> Plan:
     for index, model in enumerate(spec.models):
         for point in points(model_level(spec, index)):
             values = {name: setting.value for name, setting in point.settings.items()}
-            cell = canonical_cell(spec.task.name, model.name, values)
+            cell = canonical_cell(spec.task_name, model.name, values, spec.family)
             # Where points of different labels become one cell, the axis doesn't distinguish it from others.
             earlier = labels.get(cell, point.labels)
             labels[cell] = {axis: text for axis, text in earlier.items() if point.labels.get(axis) == text}
@@ -99,7 +99,7 @@ def _plan_search(spec: Spec) -> Plan:
     for index, model in enumerate(spec.models):
         for point in itertools.islice(points(model_level(spec, index)), _MOST_ENDS):
             values = {name: setting.value for name, setting in point.settings.items()}
-            ends[canonical_cell(spec.task.name, model.name, values)] = None
+            ends[canonical_cell(spec.task_name, model.name, values, spec.family)] = None
     return Plan(spec, tuple(ends), {}, {cell.id: () for cell in ends})
 
 

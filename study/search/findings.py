@@ -62,12 +62,12 @@ def winners_file(spec: Spec, winner: Candidate) -> str:
     # A model's own settings take precedence over the file's tables, and each setting is written once.
     own_tables = {
         table: {key: applying.pop(prefix + key) for key in getattr(spec, table).explicit if prefix + key in applying}
-        for table, prefix in (("task", ""), ("protocol", ""), ("success", "success_"))
+        for table, prefix in spec.tables
     }
     tables: dict[str, Any] = {
         "study": f"{spec.study[:72]}-winner",
         "question": f"How reliable is what the search {spec.study} found?",
-        "task": {"name": spec.task.name} | own_tables["task"],
+        "task": {"name": spec.task_name} | own_tables["task"],
         "models": [cell.model],
         "fixed": applying,
         "protocol": own_tables["protocol"],

@@ -122,7 +122,7 @@ def search_id(spec: Spec) -> str:
         "search": search.model_dump(exclude=extendable, mode="json"),
         "space": [repr(parameter) for parameter in space.parameters.values()],
         "fixed": repr(space.fixed),
-        "task": spec.task.name,
+        "task": spec.task_name,
         "seeds": repr(spec.first_seeds),
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]

@@ -9,18 +9,10 @@ from typing import Any
 
 from study.analysis.search import Parameter
 from study.records import Cell
-from study.spec import Spec, canonical_cell, impossible, model_level
-from study.spec.hyperparameters import WHOLE
+from study.spec import Spec, canonical_cell, model_level
 from study.spec.tables import RangeTable
 
 MODEL = "model"
-
-# A hyperparameter comes before those that depend on it.
-_ORDER = (
-    "hidden_size", "init_variance", "bounds", "out_of_bounds_strength", "out_of_bounds_shape", "sparsity_strength",
-    "sparsity_scaling", "sparsity_shape", "sparsity_start", "sparsity_end", "optimizer", "learning_rate", "momentum",
-    "batch_size",
-)  # fmt: skip
 
 Values = Mapping[str, Any]
 
@@ -69,8 +61,8 @@ class Space:
         for i, model in enumerate(self.spec.models):
             ranges = model_level(self.spec, i).ranges
             of_model[model.name] = {
-                name: _parameter(_name(name, model.name, ranges[name].path), name, ranges[name].value)
-                for name in _ORDER
+                name: self._parameter(_name(name, model.name, ranges[name].path), name, ranges[name].value)
+                for name in self.spec.family.search_order
                 if name in ranges
             }
         return of_model
@@ -86,8 +78,20 @@ class Space:
     @cached_property
     def most_iterations(self) -> int:
         """The most iterations of any cell; only the model can change them."""
-        task = self.spec.task.name
-        return max(canonical_cell(task, model, values).iterations for model, values in self.fixed.items())
+        return max(self._cell_of(model, values).iterations for model, values in self.fixed.items())
+
+    def _parameter(self, name: str, hyperparameter: str, of: RangeTable) -> Parameter:
+        if of.choices is not None:
+            return Parameter(name, hyperparameter, choices=tuple(of.choices))
+        return Parameter(
+            name,
+            hyperparameter,
+            low=of.low,
+            high=of.high,
+            step=of.step,
+            is_log=of.scale == "log",
+            is_whole=self.spec.family.hyperparameters[hyperparameter].kind == "whole",
+        )
 
     def choose(self, draw: Draw) -> dict[str, Any]:
         """Choose a value by `draw` for each parameter that applies, and return the values by name."""
@@ -97,7 +101,7 @@ class Space:
             params[MODEL] = model = draw(self.parameters[MODEL])
         values = dict(self.fixed[model])
         for name, parameter in self._of_model[model].items():
-            if _applies(name, values):
+            if self.spec.family.is_chosen(name, values):
                 params[parameter.name] = values[name] = draw(parameter)
         return params
 
@@ -109,10 +113,13 @@ class Space:
         """
         model = self._model(params)
         values = self.fixed[model] | self.by_hyperparameter(params)
-        reason = impossible(self.spec.task.name, model, values)
+        reason = self.spec.family.impossible(self.spec.task_name, model, values)
         if reason is not None:
             raise ValueError(reason)
-        return canonical_cell(self.spec.task.name, model, values)
+        return self._cell_of(model, values)
+
+    def _cell_of(self, model: str, values: Values) -> Cell:
+        return canonical_cell(self.spec.task_name, model, values, self.spec.family)
 
     def by_hyperparameter(self, params: Values) -> dict[str, Any]:
         """Return the choices by hyperparameter, without the model."""
@@ -125,31 +132,3 @@ class Space:
 
 def _name(name: str, model: str, path: tuple[str | int, ...]) -> str:
     return f"{model}.{name}" if path[0] == "models" else name
-
-
-def _parameter(name: str, hyperparameter: str, of: RangeTable) -> Parameter:
-    if of.choices is not None:
-        return Parameter(name, hyperparameter, choices=tuple(of.choices))
-    return Parameter(
-        name,
-        hyperparameter,
-        low=of.low,
-        high=of.high,
-        step=of.step,
-        is_log=of.scale == "log",
-        is_whole=hyperparameter in WHOLE,
-    )
-
-
-def _applies(name: str, values: Values) -> bool:
-    """Return whether a hyperparameter has an effect, given the values chosen so far."""
-    match name:
-        case "out_of_bounds_strength" | "out_of_bounds_shape":
-            return bool(values.get("bounds") == "regularized")
-        case "sparsity_start" | "sparsity_end":
-            return values.get("sparsity_strength") != 0 and values.get("sparsity_scaling") != "exponential"
-        case "sparsity_scaling" | "sparsity_shape":
-            return values.get("sparsity_strength") != 0
-        case "momentum":
-            return bool(values.get("optimizer") == "momentum")
-    return True

@@ -1,8 +1,7 @@
 """The study as the user writes it: the only door that validates.
 
 - document: reads YAML text into plain data that knows its lines
-- hyperparameters: the type and limits of everything that can be fixed or swept
-- tables: the shape of the file, as pydantic models
+- tables: the shape of the file, as pydantic models, with the hyperparameters that a family of tasks declares
 - grid: the points that fixed values, grids and zips span
 - cells: makes a canonical `Cell` of a point's values
 - checks: rules between values
@@ -11,9 +10,8 @@
 """
 
 from study.spec.cells import canonical_cell
-from study.spec.checks import impossible
 from study.spec.grid import check_size, model_level
 from study.spec.load import load_spec, parse_spec
 from study.spec.tables import Spec, schema
 
-__all__ = ["Spec", "canonical_cell", "check_size", "impossible", "load_spec", "model_level", "parse_spec", "schema"]
+__all__ = ["Spec", "canonical_cell", "check_size", "load_spec", "model_level", "parse_spec", "schema"]

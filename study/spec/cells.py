@@ -9,16 +9,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from study.records import Cell
-from tasks.arithmetic_cell import canonical
+from tasks.arithmetic_family import ARITHMETIC
+from tasks.family import Family
 
 
-def canonical_cell(task: str, model: str, values: Mapping[str, Any]) -> Cell:
+def canonical_cell(task: str, model: str, values: Mapping[str, Any], family: Family = ARITHMETIC) -> Cell:
     """Make the cell of a point.
 
     Args:
-        task: name in `tasks.TASKS`.
-        model: name in `tasks.MODELS`.
+        task: the task's name.
+        model: the model's name.
         values: values of the hyperparameters that are set, by name.
+        family: what declares them.
 
     Raises:
         ValueError: if the task doesn't exist with these values.
@@ -28,5 +30,4 @@ def canonical_cell(task: str, model: str, values: Mapping[str, Any]) -> Cell:
         >>> cell.value("sparsity_strength"), cell.iterations
         (None, 200000)
     """
-    content = dict(vars(canonical(task, model, values)))
-    return Cell(content.pop("task"), content.pop("model"), content)
+    return Cell(task, model, family.canonical(task, model, values))

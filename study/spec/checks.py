@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from itertools import islice
 from typing import Any
 
@@ -11,17 +11,8 @@ from study.spec.document import Document, Path
 from study.spec.grid import GridValues, Level, model_level, places, points, setting_tables
 from study.spec.search_checks import search_mistakes
 from study.spec.tables import Spec
-from tasks import MODELS, TASKS, arithmetic_cell
-from tasks.arithmetic_cell import ArithmeticCell
 
 _MOST_COMBINATIONS = 20_000
-_BOUNDS = ("bounds", "out_of_bounds_strength", "out_of_bounds_shape")
-_SPARSITY = ("sparsity_strength", "sparsity_start", "sparsity_end", "sparsity_shape", "sparsity_scaling")
-_RATIOS = ("subset_ratio", "overlap_ratio")
-
-Values = Mapping[str, Any]
-Mistake = tuple[Collection[str], str]
-"""The names that may be wrong, the likeliest first, and the message."""
 
 
 def check(spec: Spec, document: Document, unread: Collection[str] = ()) -> list[Problem]:
@@ -91,17 +82,8 @@ def _without_effect(spec: Spec, *, every_model_read: bool) -> Iterator[tuple[Pat
 
 
 def _why_not(name: str, spec: Spec, model: str, level: Level) -> str | None:
-    if name in _SPARSITY and not MODELS[model].has_bounds:
-        return f"{model} has no sparsity regulariser"
-    if name in _BOUNDS and not MODELS[model].has_bounds:
-        return f"{model} has no bounded weights"
-    if name in _BOUNDS[1:] and "regularized" not in _values_of(level, "bounds"):
-        return "bounds must be regularized for that"
-    if name == "momentum" and "momentum" not in _values_of(level, "optimizer"):
-        return "optimizer must be momentum for that"
-    if name in _RATIOS and spec.task.name == "simple":
-        return "the simple task has fixed subsets"
-    return None
+    values = {other: _values_of(level, other) for other in level.names}
+    return spec.family.why_without_effect(name, spec.task_name, model, values)
 
 
 def _values_of(level: Level, name: str) -> set[Any]:
@@ -111,16 +93,16 @@ def _values_of(level: Level, name: str) -> set[Any]:
 def _combinations(spec: Spec, unread: Collection[str]) -> Iterator[tuple[Path, str]]:
     for i, model in enumerate(spec.models):
         level = model_level(spec, i)
-        for names, find in _CHECKS:
-            if set(names) & set(unread):
+        for check in spec.family.checks:
+            if set(check.names) & set(unread):
                 continue
             mistakes: list[tuple[Path, str]] = []
-            for point in islice(points(level, names), _MOST_COMBINATIONS):
+            for point in islice(points(level, check.names), _MOST_COMBINATIONS):
                 values = {name: setting.value for name, setting in point.settings.items()}
-                of_point = list(find(spec.task.name, model.name, values))
+                of_point = list(spec.family.mistakes(check, spec.task_name, model.name, values))
                 mistakes += [(_place_of(point.settings, b, ("models", i)), message) for b, message in of_point]
                 # A search may suggest impossible values as long as some are possible: it then suggests others.
-                if not of_point and find is _schedule_mistakes and level.ranges:
+                if not of_point and check.may_be_chosen and level.ranges:
                     mistakes = []
                     break
             yield from mistakes
@@ -128,112 +110,3 @@ def _combinations(spec: Spec, unread: Collection[str]) -> Iterator[tuple[Path, s
 
 def _place_of(settings: GridValues, names: Collection[str], otherwise: Path) -> Path:
     return next((settings[name].path for name in names if name in settings), otherwise)
-
-
-def impossible(task: str, model: str, values: Values) -> str | None:
-    """Return why there can't be a cell with these values; None if there can."""
-    for names, find in _CHECKS:
-        of_check = {name: value for name, value in values.items() if name in names}
-        for _, message in find(task, model, of_check):
-            return message
-    return None
-
-
-def _task_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]:
-    """Make the task and compute its threshold; the task's own errors say what is wrong."""
-    try:
-        task_ = TASKS[task](**{name: value for name, value in values.items() if name in arithmetic_cell.TASK_NAMES})
-        epsilon = arithmetic_cell.success(values)["success_epsilon"]
-        if epsilon is not None:
-            task_.threshold(epsilon)
-    except ValueError as error:
-        message = str(error)
-        names = [name for name in arithmetic_cell.TASK_NAMES if name in message]
-        yield (*sorted(names, key=message.index), "success_epsilon"), message
-
-
-def _variance_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]:
-    variance = values.get("init_variance")
-    if variance is None:
-        return
-    largest = MODELS[model].largest_init_variance
-    if variance > largest:
-        yield (
-            ("init_variance",),
-            f"the weights of {model} can have a variance of at most {largest:.6g}, but got {variance:g}",
-        )
-
-
-def _schedule_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]:
-    regulariser = arithmetic_cell.sparsity(model, values)
-    start, end = regulariser.get("sparsity_start"), regulariser.get("sparsity_end")
-    if start is None or end is None or end > start:
-        return
-    defaults = [name for name in ("sparsity_start", "sparsity_end") if name not in values]
-    default = f" ({' and '.join(defaults)} as published for {model})" if defaults else ""
-    yield (
-        ("sparsity_end", "sparsity_start"),
-        f"sparsity_start < sparsity_end must hold, but got start {start} and end {end}{default}",
-    )
-
-
-def _protocol_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]:
-    cell = arithmetic_cell.canonical(task, model, {n: v for n, v in values.items() if n in _PROTOCOL})
-    if cell.iterations < cell.evaluate_every:
-        yield (
-            ("evaluate_every", "iterations"),
-            "evaluate_every <= iterations must hold, or a trial is evaluated only before its first update; "
-            f"but got evaluate_every {cell.evaluate_every} and iterations {cell.iterations}",
-        )
-
-
-def _success_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]:
-    if len(values) == 2:
-        yield (
-            ("success_threshold",),
-            "success takes an epsilon, from which the threshold is computed, or a threshold, but got both",
-        )
-
-
-def trial_bytes(cell: ArithmeticCell) -> int:
-    """Return an upper estimate of one trial's memory: weights, a batch, evaluation rows, masks and its curve.
-
-    Example:
-        >>> trial_bytes(arithmetic_cell.canonical("arithmetic", "NMU", {})) / 2**20
-        8.171...
-    """
-    weights = 12 * cell.hidden_size * (cell.input_size + 1)
-    batch = 3 * cell.batch_size * (cell.input_size + 8 * cell.hidden_size)
-    rows = 2 * cell.evaluation_rows * (cell.input_size + 4)
-    return _NUMBER_BYTES * (weights + batch + rows + cell.subsets * cell.input_size + 3 * cell.evaluations)
-
-
-def _memory_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]:
-    try:
-        cell = arithmetic_cell.canonical(task, model, {name: values[name] for name in _OF_MEMORY if name in values})
-    except ValueError:  # `_task_mistakes` reports it
-        return
-    needed = trial_bytes(cell)
-    if needed > _MOST_TRIAL_BYTES:
-        largest = sorted(_SIZES, key=lambda name: int(getattr(cell, name)), reverse=True)
-        sizes = ", ".join(f"{name} {getattr(cell, name)}" for name in (*_SIZES, "iterations", "evaluate_every"))
-        yield (
-            (*largest, "iterations"),
-            f"one trial must fit into {_MOST_TRIAL_BYTES / 2**30:g} GiB of memory, but takes about "
-            f"{needed / 2**30:,.0f} GiB with {sizes}",
-        )
-
-
-_PROTOCOL = ("iterations", "evaluate_every")
-_SIZES = ("input_size", "hidden_size", "batch_size", "evaluation_rows")
-_OF_MEMORY = (*_SIZES, "subsets", *_PROTOCOL)
-_NUMBER_BYTES = 4
-_MOST_TRIAL_BYTES = 16 * 2**30
-_CHECKS: tuple[tuple[tuple[str, ...], Callable[[str, str, Values], Iterator[Mistake]]], ...] = (
-    ((*arithmetic_cell.TASK_NAMES, "success_epsilon", "success_threshold"), _task_mistakes),
-    (("init_variance",), _variance_mistakes),
-    (_SPARSITY, _schedule_mistakes),
-    (_PROTOCOL, _protocol_mistakes),
-    (_OF_MEMORY, _memory_mistakes),
-    (("success_epsilon", "success_threshold"), _success_mistakes),
-)

@@ -114,7 +114,7 @@ def setting_tables(spec: Spec) -> list[tuple[Spec | ModelTable, Path]]:
 def places(spec: Spec | ModelTable, at: Path = ()) -> Iterator[tuple[str, Path]]:
     """Yield each hyperparameter that a level sets with its place, once for each fixed value or axis."""
     if isinstance(spec, Spec):
-        for table, prefix in (("task", ""), ("protocol", ""), ("success", "success_")):
+        for table, prefix in spec.tables:
             names = (name for name in getattr(spec, table).explicit if (table, name) != ("task", "name"))
             yield from ((prefix + name, (*at, table, name)) for name in names)
     for table in ("fixed", "grid", "ranges"):

@@ -13,8 +13,9 @@ from study.errors import InputError, SpecError, nearest
 from study.presets import preset_names, preset_text
 from study.spec.checks import check
 from study.spec.document import Document, Path, read
-from study.spec.hyperparameters import HYPERPARAMETERS, quoted
-from study.spec.tables import Spec, names_at
+from study.spec.tables import Spec, names_at, spec_class
+from tasks.arithmetic_family import ARITHMETIC
+from tasks.values import ChoiceError, quoted
 
 _LIMITS = {"greater_than": (">", "gt"), "greater_than_equal": (">=", "ge"), "less_than": ("<", "lt")}
 _LIMITS["less_than_equal"] = ("<=", "le")
@@ -86,10 +87,11 @@ def _validate(document: Document) -> Spec | None:
             message = f"must be a table (`key: value` lines), but is {_kind(data)}"
             document.problems.append(document.problem((), message))
         return None
+    class_ = spec_class(ARITHMETIC)
     data, unread, reported = copy.deepcopy(data), set[str](), set[Path]()
     while True:
         try:
-            spec = Spec.model_validate(data)
+            spec = class_.model_validate(data)
         except ValidationError as error:
             errors = error.errors()
         else:
@@ -102,9 +104,9 @@ def _validate(document: Document) -> Spec | None:
             if details["type"] == "too_short" and details["input"]:
                 continue  # it is too short only because its items are wrong, which is reported
             if path not in reported:
-                document.problems.append(document.problem(_place_of(path), _message(details)))
+                document.problems.append(document.problem(_place_of(path), _message(class_, details)))
             reported.add(path)
-            unread |= {str(part) for part in path} & set(HYPERPARAMETERS)
+            unread |= {str(part) for part in path} & set(class_.family.hyperparameters)
             if path[0] == "models" and len(path) <= 3:
                 unread.add("model")
             _leave_out(data, path)
@@ -169,6 +171,12 @@ def _has(table: Any, step: str | int) -> bool:
     return isinstance(table, list) and isinstance(step, int) and step < len(table)
 
 
+def _hint(error: ChoiceError) -> str:
+    if isinstance(error.value, list):
+        return "; to sweep it, put the list under grid"
+    return nearest(error.value, error.choices)
+
+
 def _kind(value: object) -> str:
     if isinstance(value, list):
         return "a list"
@@ -177,17 +185,18 @@ def _kind(value: object) -> str:
     return quoted(value)
 
 
-def _message(details: Mapping[str, Any]) -> str:
+def _message(class_: type[Spec], details: Mapping[str, Any]) -> str:
     value, kind, context = details["input"], details["type"], details.get("ctx", {})
     if kind == "extra_forbidden":
         *table, key = details["loc"]
-        names = names_at(table)
+        names = names_at(class_, table)
         keys = "" if len(names) > 8 else f"; the keys here are {', '.join(names)}"
         return f"unknown key{nearest(key, names) or keys}"
     if kind == "missing":
         return "must be given, but is missing"
     if kind == "value_error":
-        return str(context["error"])
+        error = context["error"]
+        return str(error) + (_hint(error) if isinstance(error, ChoiceError) else "")
     if kind in _LIMITS:
         sign, name = _LIMITS[kind]
         return f"must be {sign} {context[name]:g}, but got {value:g}"

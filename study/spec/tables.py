@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from functools import cache
+from typing import Annotated, Any, ClassVar, Self, get_args
 
 from pydantic import (
     AfterValidator,
@@ -22,23 +23,10 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 
 from study.errors import nearest
-from study.spec.hyperparameters import (
-    HYPERPARAMETERS,
-    NUMBERS,
-    PROTOCOL,
-    SUCCESS,
-    TASK,
-    TRAINING,
-    WHOLE,
-    Count,
-    HalfWidth,
-    Keep,
-    Positive,
-    Seed,
-    choice,
-    quoted,
-)
-from tasks import MODELS, TASKS
+from tasks.arithmetic_family import ARITHMETIC
+from tasks.declarations import Hyperparameter
+from tasks.family import Family
+from tasks.values import Count, Positive, choice, number, quoted, whole
 
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$"
 _RESERVED = "mlflow"  # the store keeps MLflow's database and files next to the studies
@@ -87,32 +75,6 @@ def _table(name: str, types: Mapping[str, Any]) -> type[Table]:
     return create_model(name, __base__=Table, **fields)
 
 
-if TYPE_CHECKING:
-
-    class _Task(Table):
-        name: str
-
-    class _Fixed(Table): ...
-
-    class _Grid(Table): ...
-
-    class _Ranges(Table): ...
-
-    class _Point(Table): ...
-
-    class _Protocol(Table): ...
-
-    class _Success(Table): ...
-
-else:
-    _Fixed = _table("Fixed", HYPERPARAMETERS)
-    _Grid = _table("Grid", {name: _values(type_) for name, type_ in HYPERPARAMETERS.items()})
-    _Point = _table("Point", {"label": str} | HYPERPARAMETERS)
-    _Protocol = _table("Protocol", PROTOCOL)
-    _Success = _table("Success", {name.removeprefix("success_"): type_ for name, type_ in SUCCESS.items()})
-    _Task = create_model("Task", __base__=_table("_Task", TASK), name=(choice(TASKS), ...))
-
-
 class RangeTable(Table):
     """What a search chooses a hyperparameter from: low and high, or choices."""
 
@@ -123,11 +85,12 @@ class RangeTable(Table):
     choices: Any = _optional()
 
 
-def _range_of(name: str, type_: Any) -> type[RangeTable]:
+def _range_of(name: str, hyperparameter: Hyperparameter) -> type[RangeTable]:
     """Make the table of one hyperparameter's range, which has the limits of its values."""
+    type_ = hyperparameter.type
     fields: dict[str, Any] = {"choices": (_values(type_), _optional())}
-    if name in NUMBERS:
-        step = Count if name in WHOLE else Positive
+    if hyperparameter.kind != "other":
+        step = Count if hyperparameter.kind == "whole" else Positive
         fields |= {"low": (type_, _optional()), "high": (type_, _optional()), "step": (step, _optional())}
     else:
         fields |= {key: (_NoNumbers, _optional()) for key in ("low", "high", "scale", "step")}
@@ -140,22 +103,22 @@ def _no_numbers(value: object) -> object:
 
 _NoNumbers = Annotated[Any, BeforeValidator(_no_numbers), WithJsonSchema({"not": {}})]
 
-_Points = Annotated[tuple[_Point, ...], Field(min_length=1)]
-_Zip = dict[str, _Points]
+Points = Mapping[str, tuple[Table, ...]]
 
 
-if not TYPE_CHECKING:
-    _Ranges = _table("Ranges", {name: _range_of(name, type_) for name, type_ in TRAINING.items()})
+class SettingsTable(Table):
+    """The tables that set hyperparameters, for all models or for one."""
+
+    fixed: Table = _table_field(Table)
+    grid: Table = _table_field(Table)
+    zip: Points = _table_field(dict)
+    ranges: Table = _table_field(Table)
 
 
-class ModelTable(Table):
+class ModelTable(SettingsTable):
     """A model, alone or with hyperparameters of its own, which replace those for all models."""
 
-    name: choice(MODELS)  # type: ignore[valid-type]
-    fixed: _Fixed = _table_field(_Fixed)
-    grid: _Grid = _table_field(_Grid)
-    zip: _Zip = _table_field(dict)
-    ranges: _Ranges = _table_field(_Ranges)
+    name: str
 
     @model_validator(mode="before")
     @classmethod
@@ -165,7 +128,7 @@ class ModelTable(Table):
     @classmethod
     def __get_pydantic_json_schema__(cls, core: Any, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         table = handler.resolve_ref_schema(handler(core))
-        return {"anyOf": [{"enum": list(MODELS)}, table]}
+        return {"anyOf": [{"enum": table["properties"]["name"]["enum"]}, table]}
 
 
 def _check_name(name: str) -> str:
@@ -206,6 +169,9 @@ def _seeds(value: object) -> Sequence[int]:
     return tuple(value)
 
 
+_HalfWidth = Annotated[float, Field(gt=0, lt=0.5), BeforeValidator(number)]
+
+
 class Until(Table):
     """When a cell has enough seeds; seeds are added in batches.
 
@@ -216,8 +182,8 @@ class Until(Table):
         batch: number of seeds that are added at once.
     """
 
-    half_width: HalfWidth | None = _optional()
-    different_from: choice(MODELS) | None = _optional()  # type: ignore[valid-type]
+    half_width: _HalfWidth | None = _optional()
+    different_from: str | None = _optional()
     max: Count
     batch: Count | None = _optional()
 
@@ -256,6 +222,9 @@ _SEEDS_SCHEMA: tuple[dict[str, Any], ...] = (
     {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1, "uniqueItems": True},
 )
 
+
+_Seed = Annotated[int, Field(ge=0, le=2**32 - 1), BeforeValidator(whole)]
+_Keep = Annotated[float, Field(gt=0, lt=1), BeforeValidator(number)]
 
 OBJECTIVES = ("success_rate", "solved_at", "time_to_success", "sparsity_error")
 SAMPLERS = ("TPE", "NSGA-II", "CMA-ES", "random")
@@ -300,10 +269,10 @@ class Search(Table):
     objective: Annotated[Any, BeforeValidator(_objectives), WithJsonSchema(_OBJECTIVES_SCHEMA)]
     trials: Count
     sampler: choice(SAMPLERS) = "TPE"  # type: ignore[valid-type]
-    seed: Seed = 0
+    seed: _Seed = 0
     candidates: Count = 12
     first_seeds: Count = 5
-    keep: Keep = 1 / 3
+    keep: _Keep = 1 / 3
     confirm_seeds: Count = 100
     confirm_candidates: Count = 5
 
@@ -313,29 +282,38 @@ _StudyName = Annotated[
 ]
 
 
-class Spec(Table):
+class Spec(SettingsTable):
     """A study as the user writes it; `docs/` and the presets show what each table holds.
+
+    `spec_class` makes the class for a family of tasks.
+
+    Attributes:
+        family: what declares the hyperparameters.
+        tables: the tables that set hyperparameters besides those of `SettingsTable`, each with what the names in it
+            begin with elsewhere.
 
     Example:
         >>> data = {"study": "mine", "task": {"name": "simple"}, "models": ["NMU"], "seeds": 3}
-        >>> spec = Spec.model_validate(data)
-        >>> spec.models[0].name, list(spec.first_seeds)
-        ('NMU', [0, 1, 2])
+        >>> spec = spec_class(ARITHMETIC).model_validate(data)
+        >>> spec.task_name, spec.models[0].name, list(spec.first_seeds)
+        ('simple', 'NMU', [0, 1, 2])
     """
+
+    family: ClassVar[Family]
+    tables: ClassVar[tuple[tuple[str, str], ...]]
 
     study: _StudyName
     question: Annotated[str, BeforeValidator(_text)] = ""
-    task: _Task
+    task: Table
     models: Annotated[tuple[ModelTable, ...], Field(min_length=1)]
-    fixed: _Fixed = _table_field(_Fixed)
-    grid: _Grid = _table_field(_Grid)
-    zip: _Zip = _table_field(dict)
-    ranges: _Ranges = _table_field(_Ranges)
     seeds: SeedsTable
     search: Search | None = _optional()
-    protocol: _Protocol = _table_field(_Protocol)
-    success: _Success = _table_field(_Success)
     _source_text: str = PrivateAttr("")
+
+    @property
+    def task_name(self) -> str:
+        """The task's name."""
+        return str(self.task.name)  # type: ignore[attr-defined]  # a field of the class that is made for the family
 
     @property
     def text(self) -> str:
@@ -368,34 +346,76 @@ class Spec(Table):
         return self.first_seeds.stop if isinstance(self.first_seeds, range) else len(self.first_seeds)
 
 
-def names_at(path: Sequence[str | int]) -> list[str]:
-    """Return the keys that the table at a place can have; none where any key is allowed."""
-    match list(path):
-        case []:
-            return list(Spec.model_fields)
-        case ["models", _, *inside]:
-            return names_at(inside) if inside else list(ModelTable.model_fields)
-        case ["zip", _, _]:
-            return ["label", *HYPERPARAMETERS]
-        case ["seeds"]:
-            return ["until"]
-        case ["seeds", "until"]:
-            return list(Until.model_fields)
-        case ["task"]:
-            return ["name", *TASK]
-        case ["protocol"]:
-            return list(PROTOCOL)
-        case ["success"]:
-            return [name.removeprefix("success_") for name in SUCCESS]
-        case ["fixed" | "grid"]:
-            return list(HYPERPARAMETERS)
-        case ["ranges"]:
-            return list(TRAINING)
-        case ["ranges", _]:
-            return list(RangeTable.model_fields)
-        case ["search"]:
-            return list(Search.model_fields)
-    return []
+_PREFIXES = {"task": "", "protocol": "", "success": "success_"}
+
+
+@cache
+def spec_class(family: Family) -> type[Spec]:
+    """Make the class of the studies of a family: its tables have the family's hyperparameters.
+
+    Example:
+        >>> list(spec_class(ARITHMETIC).model_fields)[:6]
+        ['fixed', 'grid', 'zip', 'ranges', 'study', 'question']
+    """
+    settings = _settings_of(family)
+    types: dict[str, dict[str, Any]] = {name: {} for name in _PREFIXES}
+    for name, declared in family.hyperparameters.items():
+        if declared.table:
+            types[declared.table][name.removeprefix(_PREFIXES[declared.table])] = declared.type
+    task = create_model("Task", __base__=_table("_Task", types.pop("task")), name=(choice(family.tasks), ...))
+    model = create_model("ModelTable", __base__=ModelTable, name=(choice(family.models), ...), **settings)
+    until = create_model("Until", __base__=Until, different_from=(choice(family.models) | None, _optional()))
+    fields: dict[str, Any] = {
+        "task": (task, ...),
+        "models": (Annotated[tuple[model, ...], Field(min_length=1)], ...),  # type: ignore[valid-type]
+        **settings,
+        "seeds": (create_model("SeedsTable", __base__=SeedsTable, until=(until, _optional())), ...),
+    }
+    for name, of_table in types.items():
+        fields[name] = (table := _table(name.capitalize(), of_table), _table_field(table))
+    made = create_model("Spec", __base__=Spec, **fields)
+    made.family, made.tables = family, tuple(_PREFIXES.items())
+    return made
+
+
+def _settings_of(family: Family) -> dict[str, Any]:
+    """Return the fields of a `SettingsTable` with a family's hyperparameters."""
+    types = {name: declared.type for name, declared in family.hyperparameters.items()}
+    fixed = _table("Fixed", types)
+    grid = _table("Grid", {name: _values(type_) for name, type_ in types.items()})
+    point = _table("Point", {"label": str} | types)
+    searchable = {name: one for name, one in family.hyperparameters.items() if one.is_searchable}
+    ranges = _table("Ranges", {name: _range_of(name, one) for name, one in searchable.items()})
+    points = Annotated[tuple[point, ...], Field(min_length=1)]  # type: ignore[valid-type]
+    return {
+        "fixed": (fixed, _table_field(fixed)),
+        "grid": (grid, _table_field(grid)),
+        "zip": (dict[str, points], _table_field(dict)),
+        "ranges": (ranges, _table_field(ranges)),
+    }
+
+
+def names_at(table: type[Table], path: Sequence[str | int]) -> list[str]:
+    """Return the keys that the table at a place can have; none where any key is allowed.
+
+    Example:
+        >>> names_at(spec_class(ARITHMETIC), ["models", 0, "ranges", "learning_rate"])
+        ['low', 'high', 'scale', 'step', 'choices']
+    """
+    at: type[Table] | None = table
+    for part in path:
+        if at is not None and part in at.model_fields:
+            at = _table_in(at.model_fields[str(part)].annotation)
+    if at is None:
+        return []
+    return [name for name in at.model_fields if (at, name) != (SeedsTable, "listed")]
+
+
+def _table_in(annotation: Any) -> type[Table] | None:
+    """Return the class of tables that a field holds, alone, in a list or by name."""
+    if isinstance(annotation, type) and issubclass(annotation, Table):
+        return annotation
+    return next((of for one in get_args(annotation) if (of := _table_in(one)) is not None), None)
 
 
 def schema() -> dict[str, Any]:
@@ -407,7 +427,7 @@ def schema() -> dict[str, Any]:
     """
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **Spec.model_json_schema(),
+        **spec_class(ARITHMETIC).model_json_schema(),
         "title": "A study",
         "description": "A study of seeded training trials.",
     }

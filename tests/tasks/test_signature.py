@@ -78,7 +78,7 @@ def test_values_are_canonical(name, value, expected):
     ("name", "value", "message"),
     [
         ("width", 0, "must be greater than 0, but got 0"),
-        ("width", True, "must be a number, but got True"),
+        ("width", True, "must be a number, but got true"),
         ("width", "3", "must be a number, but got '3'"),
         ("width", 2.5, "must be a whole number, but got 2.5"),
         ("width", 2**63, "must fit into 64 bits, but got 9223372036854775808"),
@@ -151,7 +151,7 @@ MISTAKES = {
     "unknown": "its annotation 'Nope' can't be read (NameError",
     "table": "its type dict isn't one that a study file can give",
     "number": "int | float would make two trials",
-    "size": "its default isn't of its own type: it must be a number, but got None",
+    "size": "its default isn't of its own type: it must be a number, but got nothing",
     "model": "the name means something else",
     "low": "its default isn't of its own type: it must be greater than or equal to 1, but got 0",
     "text": "its limits don't fit its type",

@@ -18,9 +18,9 @@ from study.errors import InputError, Problem, SpecError
 from study.plan.plan import cells
 from study.presets import preset_names, preset_text
 from study.spec import Spec, check_size, load_spec, parse_spec, schema
-from study.spec.hyperparameters import HYPERPARAMETERS
 from tasks import MODELS
 from tasks.arithmetic_cell import ArithmeticCell, typed_cell
+from tasks.arithmetic_family import HYPERPARAMETERS
 
 
 def parse(**changed: Any) -> Spec:

@@ -1,0 +1,128 @@
+"""A family of tasks: what a study must know of the trials that it plans, whatever they compute."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from tasks.declarations import Hyperparameter, Metric
+
+Values = Mapping[str, Any]
+"""Values of hyperparameters that are set, by name."""
+
+Mistake = tuple[Collection[str], str]
+"""The names that may be wrong, the likeliest first, and the message."""
+
+
+class Content(Protocol):
+    """What a cell of any family consists of."""
+
+    @property
+    def task(self) -> str: ...
+
+    @property
+    def model(self) -> str: ...
+
+    @property
+    def values(self) -> Values: ...
+
+    def __hash__(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Check:
+    """A check between values of one point of a study's grid.
+
+    Args:
+        names: the hyperparameters that it reads; it is left out if one of them had a mistake of its own.
+        may_be_chosen: whether a search may suggest values that fail it, as long as some don't: it suggests others then.
+    """
+
+    names: tuple[str, ...]
+    may_be_chosen: bool = False
+
+
+class Family(ABC):
+    """Trials whose hyperparameters and metrics are declared in one place.
+
+    Attributes:
+        hyperparameters: by name, in the order of a cell's values.
+        metrics: by name; the best step is chosen by the first.
+        tasks: the names of its tasks.
+        models: the names of its models.
+    """
+
+    hyperparameters: Mapping[str, Hyperparameter]
+    metrics: Mapping[str, Metric]
+    tasks: Sequence[str]
+    models: Sequence[str]
+
+    @abstractmethod
+    def canonical(self, task: str, model: str, values: Values) -> dict[str, Any]:
+        """Return the values of a cell: with defaults, and None where something doesn't apply.
+
+        Args:
+            task: name of a task.
+            model: name of a model.
+            values: those that are set.
+
+        Raises:
+            ValueError: if there can't be such a cell.
+        """
+
+    @property
+    def checks(self) -> Sequence[Check]:
+        """What `mistakes` checks."""
+        return ()
+
+    def mistakes(self, check: Check, task: str, model: str, values: Values) -> Iterator[Mistake]:
+        """Yield what a check of `checks` finds wrong with some values, of which there are only those that it reads."""
+        return iter(())
+
+    def why_without_effect(self, name: str, task: str, model: str, values: Mapping[str, Collection[Any]]) -> str | None:
+        """Return why a hyperparameter has no effect, or None if it has one.
+
+        Args:
+            name: the hyperparameter.
+            task: name of the task.
+            model: name of the model.
+            values: what is set anywhere in the grid, by name.
+        """
+        return None
+
+    @property
+    def search_order(self) -> Sequence[str]:
+        """The hyperparameters that a search may choose, each before those that depend on it."""
+        return list(self.hyperparameters)
+
+    def is_chosen(self, name: str, values: Values) -> bool:
+        """Tell whether a hyperparameter has an effect, given the values that a search has chosen so far."""
+        return True
+
+    @abstractmethod
+    def shape(self, cell: Content) -> tuple[object, ...]:
+        """Return what must be equal among the trials of a pack."""
+
+    @abstractmethod
+    def cost_us(self, cell: Content, trials: int) -> float:
+        """Estimate the microseconds that a pack of so many trials of the cell takes on one core."""
+
+    @abstractmethod
+    def most_in_pack(self, cell: Content, trials: int, slots: int) -> int:
+        """Return the most trials of a cell that are useful in a pack, if its size isn't given.
+
+        Args:
+            cell: a cell of the pack.
+            trials: all trials of its shape that are to be trained.
+            slots: packs that are trained side by side.
+        """
+
+    def impossible(self, task: str, model: str, values: Values) -> str | None:
+        """Return why there can't be a cell with these values; None if there can."""
+        for check in self.checks:
+            read = {name: value for name, value in values.items() if name in check.names}
+            for _, message in self.mistakes(check, task, model, read):
+                return message
+        return None

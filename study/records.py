@@ -246,7 +246,8 @@ class Checkpoint:
         pack_id: the pack's id.
         trial_ids: ids of its trials, in the order of the arrays' first axis.
         iteration: number of updates so far.
-        arrays: engine state by name; every array's first axis is the trial, and none needs pickle.
+        arrays: engine state by name; none needs pickle. Where trials are trained side by side, every array's first axis
+            is the trial.
         training_s: seconds of training so far.
         engine: name of the engine that made it; only the same engine may resume from it.
     """
@@ -267,6 +268,7 @@ class Result:
         trial: the trial.
         outcome: solved, unsolved, diverged, failed or finished.
         threshold: the number that a metric has to pass for success; None for a failed trial.
+        criterion: what the trial was judged by, such as ``test_accuracy >= 0.95``; None where the cell says it.
         best_iteration: iteration of the best step: the best value of the task's first metric in the window (ties:
             first; NaN skipped).
         metrics: the task's metrics at that iteration, by name; those that there are.
@@ -282,6 +284,7 @@ class Result:
     trial: Trial
     outcome: Outcome
     threshold: float | None = None
+    criterion: str | None = None
     best_iteration: int | None = None
     metrics: Mapping[str, float] = field(default_factory=dict, hash=False)
     solved_at_iteration: int | None = None
@@ -300,12 +303,12 @@ class Curve:
     Args:
         trial_id: the trial's id.
         iteration: int64.
-        metrics: by the task's metrics, float32; NaN where the model gave none.
+        metrics: by the task's metrics, float32 or float64; NaN where the model gave none.
     """
 
     trial_id: str
     iteration: npt.NDArray[np.int64]
-    metrics: Mapping[str, npt.NDArray[np.float32]]
+    metrics: Mapping[str, npt.NDArray[np.floating[Any]]]
 
 
 @dataclass(frozen=True)

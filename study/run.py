@@ -25,6 +25,7 @@ from study.plan import until
 from study.plan.plan import Plan
 from study.records import Event, Pack, PackFailed, Trial
 from study.results.load import StudyResults, load_results
+from study.results.stored_plan import keep_code
 from study.results.study import are_current, report_folder, show, write_and_keep
 from study.store import Store, StudyLock, StudyStore
 from study.store.retry import Patience
@@ -154,6 +155,7 @@ class Run:
             self._attempt = folder.begin_attempt()
             self.folder = folder.of_attempt(self._attempt)
             self.folder.write_spec(self.plan.spec.text)
+            keep_code(self.plan.spec, self.folder)
             yield
 
     def extend(self) -> list[Trial]:

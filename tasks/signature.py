@@ -173,7 +173,7 @@ def _hyperparameter(called: Callable[..., Any], parameter: inspect.Parameter) ->
     if parameter.annotation is inspect.Parameter.empty:
         raise ValueError(f"it has no annotation; write its type, such as {parameter.name}: float")
     annotation = _resolved(called, parameter)
-    declared = Hyperparameter(type=_strict(annotation), title=_title(annotation))
+    declared = Hyperparameter(type=_strict(annotation), title=_title(annotation), is_searchable=True)
     try:
         TypeAdapter(declared.type)
     except Exception as error:  # pydantic raises many kinds for limits that don't fit their type

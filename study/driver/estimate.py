@@ -12,15 +12,17 @@ from rich.table import Table
 from rich.text import Text
 
 from study.driver.options import Options
-from study.driver.outline import outline, outline_search
+from study.driver.outline import outline, outline_search, sizes
+from study.driver.own_engine import own_engine
 from study.driver.resources import at_once_on, device_of, passed_over_by
 from study.engine import engine_for
 from study.plan.packs import AtOnce, make_bundles, make_packs, shape_key
 from study.plan.plan import Plan
 from study.records import Cell, Pack, Trial
-from study.words import duration
+from study.words import duration, title
 
 _CALIBRATION_S = 1.0
+_UNKNOWN = "how long a call takes isn't known before the first has ended"
 
 
 def preview(plan: Plan, options: Options) -> RenderableType:
@@ -36,6 +38,10 @@ def preview(plan: Plan, options: Options) -> RenderableType:
     plan, pending = summary.plan, summary.pending
     if not pending:
         return Group(*summary.parts)
+    if (own := own_engine(plan.spec)) is not None:
+        slots = options.cpus or os.cpu_count() or 1
+        packs = make_packs(pending, slots=slots, size=options.pack_size)
+        return Group(*summary.parts, Text(f"{len(packs):,} packs for the {own.name} engine; {_UNKNOWN}"))
     on_gpu = device_of(options) == "cuda"
     at_once = at_once_on(plan, replace(options, local=True)) if on_gpu else None
     slots = 1 if on_gpu else options.cpus or os.cpu_count() or 1
@@ -48,7 +54,7 @@ def _pending(
 ) -> Iterable[RenderableType]:
     device = device_of(options)
     table = Table(title=f"{sum(len(p.trials) for p in packs):,} trials in {len(packs):,} packs on {device}")
-    for column in ("model", "hidden", "engine"):
+    for column in ("model", *map(title, sizes(plan.spec.family)), "engine"):
         table.add_column(column)
     for column in ("packs", "trials", "memory", "µs per trial-iteration", "core time"):
         table.add_column(column, justify="right")
@@ -65,7 +71,7 @@ def _pending(
         seconds |= {pack.id: trial_s * len(pack.trials) for pack in of_shape}
         table.add_row(
             cell.model,
-            str(cell.value("hidden_size")),
+            *(str(cell.value(name)) for name in sizes(plan.spec.family)),
             engine.name,
             f"{count:,}",
             f"{trials:,}",
@@ -119,6 +125,8 @@ def preview_search(plan: Plan, options: Options) -> RenderableType:
     search = plan.spec.search
     assert search is not None
     head = outline_search(plan, options.root)
+    if own_engine(plan.spec) is not None:
+        return Group(head, Text(_UNKNOWN))
     return Group(head, *_times(plan, options, search.trials + search.confirm_seeds))
 
 
@@ -128,7 +136,7 @@ def _times(plan: Plan, options: Options, trials: int) -> tuple[Table, Text]:
     cells = list(shapes.values())
     sample = cells if len(cells) <= _MOST_SHAPES else [*cells[: _MOST_SHAPES - 1], cells[-1]]
     table = Table(title="at the ends of the ranges", title_justify="left")
-    for column in ("model", "hidden", "engine"):
+    for column in ("model", *map(title, sizes(plan.spec.family)), "engine"):
         table.add_column(column)
     for column in ("µs per trial-iteration", "core time a trial"):
         table.add_column(column, justify="right")
@@ -138,8 +146,9 @@ def _times(plan: Plan, options: Options, trials: int) -> tuple[Table, Text]:
         trial_iteration_s = calibrate(pack, options, device)
         seconds.append(trial_iteration_s * (cell.iterations + 1))
         engine = engine_for(options.engine, cell, device)
-        row = (cell.model, str(cell.value("hidden_size")), engine.name, f"{trial_iteration_s * 1e6:.1f}")
-        table.add_row(*row, f"{seconds[-1]:.3g} s")
+        values = (str(cell.value(name)) for name in sizes(plan.spec.family))
+        took = (f"{trial_iteration_s * 1e6:.1f}", f"{seconds[-1]:.3g} s")
+        table.add_row(cell.model, *values, engine.name, *took)
     slots = 1 if device == "cuda" else options.cpus or os.cpu_count() or 1
     where = "one GPU" if device == "cuda" else f"{slots} cores"
     low, high = (duration(trials * s / slots) for s in (min(seconds), max(seconds)))

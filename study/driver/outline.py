@@ -14,11 +14,13 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from study import words
 from study.arrow import RESULT_SCHEMA
 from study.errors import StudyError
 from study.plan.plan import Plan
 from study.records import Trial
 from study.store import Store, StudyStore, one_a_trial
+from tasks.family import Family
 
 T = TypeVar("T")
 
@@ -77,7 +79,7 @@ def quick(plan: Plan, root: str | Path) -> RenderableType:
     summary = outline(plan, root)
     if not summary.pending:
         return Group(*summary.parts)
-    return Group(*summary.parts, _left(summary.pending), Text(_LEFT_OUT))
+    return Group(*summary.parts, _left(summary.pending, plan.spec.family), Text(_LEFT_OUT))
 
 
 def outline_search(plan: Plan, root: str | Path) -> Text:
@@ -111,17 +113,23 @@ def outline_search(plan: Plan, root: str | Path) -> Text:
     return head
 
 
-def _left(pending: Sequence[Trial]) -> Table:
-    """Count the trials that are left by model and hidden units."""
+def sizes(family: Family) -> list[str]:
+    """List the hyperparameters that say how large a model is, as far as its family declares that."""
+    return [name for name, one in family.hyperparameters.items() if one.is_searchable and not one.is_method]
+
+
+def _left(pending: Sequence[Trial], family: Family) -> Table:
+    """Count the trials that are left by model, its size and how long they run."""
+    names = ["model", *sizes(family), "iterations"]
     table = Table(title=f"{len(pending):,} trials are left", title_justify="left")
-    for title in ("model", "hidden", "iterations", "cells", "trials"):
-        table.add_column(title, justify="left" if title in ("model", "hidden") else "right")
-    trials = Counter(trial.cell for trial in pending)
-    kinds: dict[tuple[str, int, int], list[int]] = {}
-    for cell, count in trials.items():
-        kinds.setdefault((cell.model, cell.value("hidden_size"), cell.iterations), []).append(count)
-    for (model, hidden_size, iterations), counts in kinds.items():
-        table.add_row(model, str(hidden_size), f"{iterations:,}", f"{len(counts):,}", f"{sum(counts):,}")
+    for name in (*names, "cells", "trials"):
+        table.add_column(words.title(name), justify="right" if name in ("iterations", "cells", "trials") else "left")
+    kinds: dict[tuple[object, ...], list[int]] = {}
+    for cell, count in Counter(trial.cell for trial in pending).items():
+        kinds.setdefault(tuple(cell.value(name) for name in names), []).append(count)
+    for (*values, iterations), counts in kinds.items():
+        length = words.NONE if iterations is None else f"{iterations:,}"
+        table.add_row(*map(str, values), length, f"{len(counts):,}", f"{sum(counts):,}")
     return table
 
 

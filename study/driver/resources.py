@@ -14,6 +14,7 @@ import torch
 from study import cluster
 from study.console import Console
 from study.driver.options import Options
+from study.driver.own_engine import own_engine
 from study.driver.progress import preparation_text, waiting
 from study.engine import Engine, check_device, engine_for, passed_over, trials_at_once
 from study.errors import ClusterError, InputError
@@ -45,12 +46,12 @@ def engines_of(plan: Plan, options: Options) -> Engines:
     Raises:
         InputError: if a cell has no engine, or the device isn't there.
     """
-    device = device_of(options)
+    device, own = device_of(options), own_engine(plan.spec)
     if options.address is None:
         check_device(device)
     engines: dict[str, tuple[Engine, Cell]] = {}
     for cell in plan.cells:
-        engine = engine_for(options.engine, cell, device)
+        engine = engine_for(options.engine, cell, device, own)
         engines.setdefault(engine.name, (engine, cell))
     return list(engines.values())
 
@@ -70,7 +71,7 @@ def passed_over_by(plan: Plan, options: Options) -> list[str]:
     """Return sentences that say which models don't get the device's fastest engine, and why."""
     device = device_of(options)
     reasons: dict[str, None] = {}
-    if options.engine == "auto":
+    if options.engine == "auto" and own_engine(plan.spec) is None:
         for cell in plan.cells:
             engine = engine_for("auto", cell, device)
             for other, reason in passed_over(engine, cell, device).items():
@@ -158,6 +159,7 @@ class Resources:
             attempt=attempt,
             engine=options.engine,
             device=cluster.CPU,
+            own=own_engine(plan.spec),
             checkpoint_every_s=options.checkpoint_every_s,
             patience_s=options.patience_s,
         )
@@ -187,7 +189,8 @@ def workers(plan: Plan, options: Options, console: Console) -> Iterator[Resource
         console.print(reason, style="yellow")
     with _slots(plan, options, console) as slots:
         # The GPUs are asked now because workers occupy them later.
-        yield Resources(options, slots, at_once_on(plan, options) if cluster.GPU in slots else None)
+        asks_gpus = cluster.GPU in slots and own_engine(plan.spec) is None
+        yield Resources(options, slots, at_once_on(plan, options) if asks_gpus else None)
 
 
 @contextmanager
@@ -250,16 +253,18 @@ def slots_of_cluster(plan: Plan, options: Options, has: cluster.Capacity) -> Slo
     slots = {kind: count for kind, count in ((cluster.GPU, on_gpu), (cluster.CPU, on_cpu)) if count}
     if not slots:
         raise ClusterError(f"{_too_small(has, options.device)}; if it grows on demand, say how far: --workers 16")
+    own = own_engine(plan.spec)
     for kind in slots:
         for cell in plan.cells:
-            engine_for(options.engine, cell, kind)
+            engine_for(options.engine, cell, kind, own)
     return slots
 
 
 def _trainable_on(kind: str, plan: Plan, options: Options) -> bool:
+    own = own_engine(plan.spec)
     try:
         for cell in plan.cells:
-            engine_for(options.engine, cell, kind)
+            engine_for(options.engine, cell, kind, own)
     except InputError:
         return False
     return True

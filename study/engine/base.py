@@ -36,6 +36,9 @@ class Training(ABC):
     def finish(self) -> tuple[list[Result], list[Curve], list[Weights]]:
         """Collect each trial's result, curve and weights, in the pack's order; only when `done`."""
 
+    def close(self) -> None:  # noqa: B027  # most engines have nothing that would go on
+        """End what would go on by itself; the last call, whether the pack is done or not."""
+
 
 class Engine(ABC):
     """What trains a pack.

@@ -14,21 +14,23 @@ from study.records import Cell
 ENGINES: dict[str, Engine] = {engine.name: engine for engine in (FusedEngine(), GpuEngine(), TorchEngine())}
 
 
-def engine_for(name: str, cell: Cell, device: str) -> Engine:
+def engine_for(name: str, cell: Cell, device: str, own: Engine | None = None) -> Engine:
     """Choose the engine that trains a cell.
 
     Args:
         name: in `ENGINES`, or ``auto`` for the first that has the device and doesn't refuse the cell.
         cell: what is to be trained.
         device: ``cpu`` or ``cuda``.
+        own: the engine of a study that brings its own, which is the only one that can train it.
 
     Raises:
         InputError: if the engine named refuses the cell, or none takes it.
     """
-    if name != "auto" and name not in ENGINES:
-        raise InputError(f"--engine must be auto or one of {', '.join(ENGINES)}, but got {name!r}")
+    engines = ENGINES if own is None else {own.name: own}
+    if name != "auto" and name not in engines:
+        raise InputError(f"--engine must be auto or one of {', '.join(engines)}, but got {name!r}")
     passed: dict[str, str] = {}
-    for engine in ENGINES.values() if name == "auto" else [ENGINES[name]]:
+    for engine in engines.values() if name == "auto" else [engines[name]]:
         reason = _against(engine, cell, device)
         if reason is None:
             return engine

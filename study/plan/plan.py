@@ -12,6 +12,7 @@ from study.records import Cell, Trial
 from study.spec.cells import canonical_cell
 from study.spec.grid import model_level, points
 from study.spec.tables import Spec
+from tasks.declarations import Metric
 
 # The most cells planned at the ends of a search's ranges: enough to cover every kind of cell.
 _MOST_ENDS = 512
@@ -32,6 +33,11 @@ class Plan:
     cells: tuple[Cell, ...]
     labels: Mapping[str, Mapping[str, str]]
     own_seeds: Mapping[str, Sequence[int]] = field(default_factory=dict)
+
+    @property
+    def metrics(self) -> Mapping[str, Metric]:
+        """The metrics of its trials, by name."""
+        return self.spec.family.metrics
 
     @cached_property
     def trials(self) -> tuple[Trial, ...]:
@@ -80,7 +86,7 @@ def make_plan(spec: Spec) -> Plan:
     if spec.search is not None:
         return _plan_search(spec)
     labels: dict[Cell, dict[str, str]] = {}
-    for index, model in enumerate(spec.models):
+    for index, model in enumerate(spec.model_tables):
         for point in points(model_level(spec, index)):
             values = {name: setting.value for name, setting in point.settings.items()}
             cell = canonical_cell(spec.task_name, model.name, values, spec.family)
@@ -96,7 +102,7 @@ def make_plan(spec: Spec) -> Plan:
 def _plan_search(spec: Spec) -> Plan:
     """Plan a search before anything is suggested: the cells at the ends of its ranges, without seeds."""
     ends: dict[Cell, None] = {}
-    for index, model in enumerate(spec.models):
+    for index, model in enumerate(spec.model_tables):
         for point in itertools.islice(points(model_level(spec, index)), _MOST_ENDS):
             values = {name: setting.value for name, setting in point.settings.items()}
             ends[canonical_cell(spec.task_name, model.name, values, spec.family)] = None

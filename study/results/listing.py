@@ -7,8 +7,7 @@ from pathlib import Path
 from rich.table import Table
 
 from study.errors import StudyError
-from study.plan.plan import make_plan
-from study.spec import parse_spec
+from study.results.stored_plan import stored_plan
 from study.store import Store, StudyStore
 
 
@@ -32,7 +31,7 @@ def studies(root: str | Path) -> Table:
 
 
 def _cells_of(folder: StudyStore) -> tuple[str, ...]:
-    plan = make_plan(parse_spec(folder.read_spec(), source=folder.spec_where))
+    plan = stored_plan(folder)
     if plan.may_extend:
         # imported late: statistics and reports take longer to import than everything else here
         from study.results.load import extended_plan

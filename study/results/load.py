@@ -21,7 +21,7 @@ from study.arrow import RESULT_SCHEMA, trial_row
 from study.errors import InputError
 from study.outcomes import Source
 from study.plan import until
-from study.plan.plan import Plan, make_plan
+from study.plan.plan import Plan
 from study.plan.until import Verdict
 from study.report import (
     PUBLISHED,
@@ -35,7 +35,7 @@ from study.report import (
     with_published,
     with_study,
 )
-from study.spec import parse_spec
+from study.results.stored_plan import stored_plan
 from study.store import Store, StudyStore
 
 _NOT_TESTED = (
@@ -232,7 +232,7 @@ def outcomes_of(name: str, root: str | Path, *, tracking_uri: str | None = None)
 
 def _read(name: str, root: str | Path, tracking_uri: str | None) -> tuple[StudyStore, Plan, pa.Table]:
     folder = Store(root, read_only=True).open(name)
-    plan = make_plan(parse_spec(folder.read_spec(), source=folder.spec_where))
+    plan = stored_plan(folder)
     if tracking_uri is None:
         table = folder.read_results()
     else:

@@ -67,12 +67,12 @@ def winners_file(spec: Spec, winner: Candidate) -> str:
     tables: dict[str, Any] = {
         "study": f"{spec.study[:72]}-winner",
         "question": f"How reliable is what the search {spec.study} found?",
-        "task": {"name": spec.task_name} | own_tables["task"],
-        "models": [cell.model],
+        **spec.head,
+        **({"models": [cell.model]} if spec.tables else {}),
         "fixed": applying,
-        "protocol": own_tables["protocol"],
-        "success": own_tables["success"],
     }
+    for table, values_of_table in own_tables.items():
+        tables[table] = tables.get(table, {}) | values_of_table
     content = {key: value for key, value in tables.items() if value}
     text = yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=110, allow_unicode=True)
     first, last = seeds.fresh[0], seeds.fresh[-1]

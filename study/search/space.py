@@ -48,7 +48,7 @@ class Space:
     @cached_property
     def parameters(self) -> dict[str, Parameter]:
         """The parameters, by name."""
-        names = [model.name for model in self.spec.models]
+        names = [model.name for model in self.spec.model_tables]
         parameters = [Parameter(MODEL, MODEL, choices=tuple(names))] if len(names) > 1 else []
         for model in names:
             parameters += self._of_model[model].values()
@@ -58,7 +58,7 @@ class Space:
     def _of_model(self) -> dict[str, dict[str, Parameter]]:
         """The parameters of each model by hyperparameter, in the order in which they are chosen."""
         of_model = {}
-        for i, model in enumerate(self.spec.models):
+        for i, model in enumerate(self.spec.model_tables):
             ranges = model_level(self.spec, i).ranges
             of_model[model.name] = {
                 name: self._parameter(_name(name, model.name, ranges[name].path), name, ranges[name].value)
@@ -72,7 +72,7 @@ class Space:
         """The values that all cells of a model have in common, by hyperparameter."""
         return {
             model.name: {name: setting.value for name, setting in model_level(self.spec, i).fixed.items()}
-            for i, model in enumerate(self.spec.models)
+            for i, model in enumerate(self.spec.model_tables)
         }
 
     @cached_property
@@ -96,7 +96,7 @@ class Space:
     def choose(self, draw: Draw) -> dict[str, Any]:
         """Choose a value by `draw` for each parameter that applies, and return the values by name."""
         params: dict[str, Any] = {}
-        model = self.spec.models[0].name
+        model = self.spec.model_tables[0].name
         if MODEL in self.parameters:
             params[MODEL] = model = draw(self.parameters[MODEL])
         values = dict(self.fixed[model])
@@ -127,7 +127,7 @@ class Space:
         return {name: params[p.name] for name, p in of_model.items() if p.name in params}
 
     def _model(self, params: Values) -> str:
-        return str(params.get(MODEL, self.spec.models[0].name))
+        return str(params.get(MODEL, self.spec.model_tables[0].name))
 
 
 def _name(name: str, model: str, path: tuple[str | int, ...]) -> str:

@@ -9,8 +9,8 @@ archive        the files as bytes for the store, and back, unpacked once a machi
 code_folder    the folder of a copy, and the objects in it
 """
 
-from study.source.archive import unpacked
-from study.source.code_folder import CodeFolder
+from study.source.archive import code_cache, unpacked
+from study.source.code_folder import CodeFolder, load_copied
 from study.source.import_string import ImportString, is_import_string, parse_import_string
 from study.source.plugins import GROUPS, check_distributions, find_plugin
 from study.source.source_code import SourceCode, read_source_code
@@ -21,8 +21,10 @@ __all__ = [
     "ImportString",
     "SourceCode",
     "check_distributions",
+    "code_cache",
     "find_plugin",
     "is_import_string",
+    "load_copied",
     "parse_import_string",
     "read_source_code",
     "unpacked",

@@ -25,6 +25,12 @@ _TIME = (1980, 1, 1, 0, 0, 0)  # the first that a ZIP file can state
 _UNIX, _MODE = 3, 0o100644 << 16
 
 
+def code_cache() -> Path:
+    """Return the folder of this machine in which copies of code are unpacked."""
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache) / "seeded-study" / "code"
+
+
 def digest_of(files: Mapping[str, bytes]) -> str:
     """Return the SHA-256 of names and contents, in the order of the names.
 

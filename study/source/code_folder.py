@@ -20,7 +20,7 @@ from types import ModuleType, TracebackType
 from typing import Any, Self
 
 from study.errors import InputError, nearest
-from study.source.import_string import ImportString
+from study.source.import_string import ImportString, parse_import_string
 from study.source.places import COPIES, OURS, is_installed, modules_in, place_elsewhere
 from study.visible import visible
 from tasks.seeded import is_seeded
@@ -195,6 +195,19 @@ class CodeFolder:
                     f"{import_string} imports {top} from {path}, which isn't in the copy of the study's code, because "
                     f"no import in that code names it: write `import {top}` into a module of yours, or include the file"
                 )
+
+
+def load_copied(folder: str, name: str) -> Any:
+    """Import an object from a copy of code, in a process that runs nothing else.
+
+    Args:
+        folder: the folder that `unpacked` returned; empty if only installed packages are named.
+        name: the object's import string.
+
+    Raises:
+        InputError: as `CodeFolder.load` does.
+    """
+    return CodeFolder(Path(folder) if folder else None).load(parse_import_string(name))
 
 
 def _is_from_search_path(name: str, path: Path) -> bool:

@@ -2,6 +2,7 @@
 
 - document: reads YAML text into plain data that knows its lines
 - tables: the shape of the file, as pydantic models, with the hyperparameters that a family of tasks declares
+- function_tables: the same for a study that names a training function; function: what the function declares
 - grid: the points that fixed values, grids and zips span
 - cells: makes a canonical `Cell` of a point's values
 - checks: rules between values
@@ -11,7 +12,7 @@
 
 from study.spec.cells import canonical_cell
 from study.spec.grid import check_size, model_level
-from study.spec.load import load_spec, parse_spec
-from study.spec.tables import Spec, schema
+from study.spec.load import load_spec, parse_spec, schema
+from study.spec.tables import Spec
 
 __all__ = ["Spec", "canonical_cell", "check_size", "load_spec", "model_level", "parse_spec", "schema"]

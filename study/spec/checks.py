@@ -54,7 +54,7 @@ def _until_mistakes(spec: Spec, *, every_model_read: bool) -> Iterator[tuple[Pat
         yield ("seeds", "until"), f"must say half_width or different_from, but has {which}"
     if until.batch is not None and until.batch > until.max:
         yield (("seeds", "until", "batch"), f"batch <= max must hold, but got {until.batch} and max {until.max}")
-    names = {model.name for model in spec.models}
+    names = {model.name for model in spec.model_tables}
     if every_model_read and until.different_from is not None and names <= {until.different_from}:
         yield (
             ("seeds", "until", "different_from"),
@@ -68,13 +68,13 @@ def _until_mistakes(spec: Spec, *, every_model_read: bool) -> Iterator[tuple[Pat
 
 
 def _without_effect(spec: Spec, *, every_model_read: bool) -> Iterator[tuple[Path, str]]:
-    of_models = [model_level(spec, i) for i in range(len(spec.models))]
-    names = [model.name for model in spec.models]
+    of_models = [model_level(spec, i) for i in range(len(spec.model_tables))]
+    names = [model.name for model in spec.model_tables]
     for name, path in places(spec) if every_model_read else ():
         reasons = [_why_not(name, spec, m, level) for m, level in zip(names, of_models, strict=True)]
         if all(reasons):
             yield path, f"{name} has no effect on any model of the study: {reasons[0]}"
-    for i, model in enumerate(spec.models):
+    for i, model in enumerate(spec.model_tables):
         for name, path in places(model, ("models", i)):
             reason = _why_not(name, spec, model.name, of_models[i])
             if reason:
@@ -91,7 +91,7 @@ def _values_of(level: Level, name: str) -> set[Any]:
 
 
 def _combinations(spec: Spec, unread: Collection[str]) -> Iterator[tuple[Path, str]]:
-    for i, model in enumerate(spec.models):
+    for i, model in enumerate(spec.model_tables):
         level = model_level(spec, i)
         for check in spec.family.checks:
             if set(check.names) & set(unread):

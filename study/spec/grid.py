@@ -92,7 +92,7 @@ class Point:
 def common_level(spec: Spec) -> Level:
     """Return what is set for all models."""
     fixed: GridValues = {}
-    for table, prefix in (("task", ""), ("protocol", ""), ("success", "success_"), ("fixed", "")):
+    for table, prefix in (*spec.tables, ("fixed", "")):
         for name, value in getattr(spec, table).explicit.items():
             if (table, name) != ("task", "name"):
                 fixed.setdefault(prefix + name, GridValue(value, (table, name)))
@@ -101,14 +101,14 @@ def common_level(spec: Spec) -> Level:
 
 def own_level(spec: Spec, index: int) -> Level:
     """Return what one model sets for itself."""
-    model, at = spec.models[index], ("models", index)
+    model, at = spec.model_tables[index], ("models", index)
     fixed = {name: GridValue(value, (*at, "fixed", name)) for name, value in model.fixed.explicit.items()}
     return Level(fixed, _axes(model, at), _ranges(model, at))
 
 
 def setting_tables(spec: Spec) -> list[tuple[Spec | ModelTable, Path]]:
     """Return the tables that set hyperparameters, for all models and for each, with their places in the file."""
-    return [(spec, ()), *((model, ("models", i)) for i, model in enumerate(spec.models))]
+    return [(spec, ()), *((model, ("models", i)) for i, model in enumerate(spec.model_tables))]
 
 
 def places(spec: Spec | ModelTable, at: Path = ()) -> Iterator[tuple[str, Path]]:
@@ -194,7 +194,7 @@ def largest_size(spec: Spec) -> int:
     if spec.search is not None:
         return spec.search.trials + spec.search.confirm_seeds * spec.search.confirm_candidates
     cells = sum(
-        math.prod(len(axis.points) for axis in model_level(spec, index).axes) for index in range(len(spec.models))
+        math.prod(len(axis.points) for axis in model_level(spec, index).axes) for index in range(len(spec.model_tables))
     )
     return int(cells * spec.most_seeds)
 

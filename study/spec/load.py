@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic.json_schema import models_json_schema
 
 from study.errors import InputError, SpecError, nearest
 from study.presets import preset_names, preset_text
@@ -15,12 +16,33 @@ from study.spec.checks import check
 from study.spec.document import Document, Path, read
 from study.spec.tables import Spec, names_at, spec_class
 from tasks.arithmetic_family import ARITHMETIC
+from tasks.function_family import FunctionFamily
 from tasks.values import ChoiceError, quoted
 
 _LIMITS = {"greater_than": (">", "gt"), "greater_than_equal": (">=", "ge"), "less_than": ("<", "lt")}
 _LIMITS["less_than_equal"] = ("<=", "le")
 _STAND_INS: dict[str, Any] = {"study": "unnamed", "task": {"name": "arithmetic"}, "models": ["linear"], "seeds": 1}
 _MANY_SEEDS = 10**9
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON schema of a study file, for editors.
+
+    Example:
+        >>> len(schema()["anyOf"])
+        2
+    """
+    from study.spec.function_tables import AnyFunctionSpec
+
+    of_tasks, of_functions = spec_class(ARITHMETIC), AnyFunctionSpec
+    schemas, shared = models_json_schema([(of_tasks, "validation"), (of_functions, "validation")])
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A study",
+        "description": "A study of seeded training trials: of models that learn a task, or of a training function.",
+        "anyOf": [schemas[of_tasks, "validation"], schemas[of_functions, "validation"]],
+        "$defs": shared["$defs"],
+    }
 
 
 def load_spec(file: str | pathlib.Path) -> Spec:
@@ -40,7 +62,7 @@ def load_spec(file: str | pathlib.Path) -> Spec:
     path = pathlib.Path(file)
     try:
         if path.is_file():
-            return parse_spec(path.read_bytes(), source=str(path))
+            return parse_spec(path.read_bytes(), source=str(path), folder=path.parent)
     except OSError as error:
         raise InputError(f"{path} can't be read: {error.strerror}") from error
     names = preset_names()
@@ -52,12 +74,16 @@ def load_spec(file: str | pathlib.Path) -> Spec:
     )
 
 
-def parse_spec(text: str | bytes, *, source: str) -> Spec:
+def parse_spec(
+    text: str | bytes, *, source: str, folder: pathlib.Path | None = None, declared: FunctionFamily | None = None
+) -> Spec:
     """Parse a study file.
 
     Args:
         text: the file's content.
         source: what to call the file in an error.
+        folder: the folder in which a training function's module is looked for first; None for the working folder.
+        declared: what the function declared when the study was started, if it isn't to be imported: a study of a store.
 
     Raises:
         SpecError: if it has mistakes.
@@ -71,7 +97,7 @@ def parse_spec(text: str | bytes, *, source: str) -> Spec:
           line 1: seeds: must be at least 1 and below 2**63, but got 0
     """
     document = read(text)
-    spec = _validate(document)
+    spec = _spec_of(document, folder or pathlib.Path(), declared)
     if document.problems or spec is None:
         in_order = sorted(document.problems, key=lambda problem: problem.line or 0)
         raise SpecError(source, list(dict.fromkeys(in_order)))
@@ -79,26 +105,61 @@ def parse_spec(text: str | bytes, *, source: str) -> Spec:
     return spec
 
 
-def _validate(document: Document) -> Spec | None:
-    """Validate the file's values; if some are wrong, leave them out and check the others."""
-    data = document.data
-    if not isinstance(data, dict):
+def _spec_of(document: Document, folder: pathlib.Path, declared: FunctionFamily | None) -> Spec | None:
+    """Validate the file's values, against what the family or the function declares."""
+    if not isinstance(document.data, dict):
         if not document.problems:
-            message = f"must be a table (`key: value` lines), but is {_kind(data)}"
+            message = f"must be a table (`key: value` lines), but is {_kind(document.data)}"
             document.problems.append(document.problem((), message))
         return None
-    class_ = spec_class(ARITHMETIC)
-    data, unread, reported = copy.deepcopy(data), set[str](), set[Path]()
+    if "train" not in document.data:
+        spec, unread = _validate(document, spec_class(ARITHMETIC))
+        if spec is not None:
+            document.problems += check(spec, document, unread)
+        return spec
+    return _function_spec_of(document, folder, declared)
+
+
+def _function_spec_of(document: Document, folder: pathlib.Path, declared: FunctionFamily | None) -> Spec | None:
+    # imported late: studies of built-in tasks need nothing of this
+    from study.spec import function, function_tables
+
+    head, _ = _validate(document, function_tables.AnyFunctionSpec)
+    if not isinstance(head, function_tables.FunctionSpec) or "train" in {one.where for one in document.problems}:
+        return None
+    code = None
+    if declared is None:
+        try:
+            declared, code = function.load_function(head, folder)
+        except InputError as error:
+            document.problems.append(document.problem(("train",), str(error)))
+            return None
+    spec, unread = _validate(document, function_tables.function_spec_class(declared))
+    if isinstance(spec, function_tables.FunctionSpec):
+        spec._source_code = code
+        document.problems += check(spec, document, unread)
+        document.problems += [
+            document.problem(path, message) for path, message in function.function_mistakes(spec, unread)
+        ]
+    return spec
+
+
+def _validate(document: Document, class_: type[Spec]) -> tuple[Spec | None, Collection[str]]:
+    """Validate the file's values; if some are wrong, leave them out and validate the others.
+
+    Returns:
+        The study without what is wrong, or None where that can't be, and the hyperparameters that were left out.
+    """
+    data, unread, reported = copy.deepcopy(document.data), set[str](), set[Path]()
     while True:
         try:
             spec = class_.model_validate(data)
         except ValidationError as error:
             errors = error.errors()
         else:
-            document.problems += check(spec, document, unread)
-            return spec
+            return spec, unread
         if reported >= {tuple(details["loc"]) for details in errors}:
-            return None  # leaving the values out didn't help
+            return None, unread  # leaving the values out didn't help
         for details in errors:
             path = tuple(details["loc"])
             if details["type"] == "too_short" and details["input"]:
@@ -106,16 +167,21 @@ def _validate(document: Document) -> Spec | None:
             if path not in reported:
                 document.problems.append(document.problem(_place_of(path), _message(class_, details)))
             reported.add(path)
-            unread |= {str(part) for part in path} & set(class_.family.hyperparameters)
+            unread |= {str(part) for part in path} & _hyperparameters(class_)
             if path[0] == "models" and len(path) <= 3:
                 unread.add("model")
             _leave_out(data, path)
 
 
+def _hyperparameters(class_: type[Spec]) -> set[str]:
+    family = getattr(class_, "family", None)  # none where the function isn't known yet
+    return set() if family is None else set(family.hyperparameters)
+
+
 def _place_of(path: Path) -> Path:
     """Return where a mistake is in the file as it is written: a model may be its name alone, seeds a count."""
     match path:
-        case ("models", _, "name") | ("seeds", "listed"):
+        case ("models", _, "name") | ("seeds", "listed") | ("metrics", _, "better"):
             return path[:-1]
     return path
 
@@ -130,6 +196,8 @@ def _leave_out(data: dict[str, Any], path: Path) -> None:
         case ("task", *inside) if not inside or inside == ["name"]:
             task = data.get("task")
             data["task"] = (task if isinstance(task, dict) else {}) | _STAND_INS["task"]
+        case ("metrics", str(name)) | ("metrics", str(name), "better"):
+            data["metrics"][name] = "lower"
         case ("models", int(i)) | ("models", int(i), "name"):
             data["models"][i] = _STAND_INS["models"][0]
         case (*before, "zip", axis, int(i)):

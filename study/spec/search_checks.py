@@ -23,7 +23,7 @@ def search_mistakes(spec: Spec, unread: Collection[str]) -> Iterator[tuple[Path,
         for path in ranges:
             yield (path, "ranges are for a search: say what is sought, search: {objective: success_rate, trials: 600}")
         return
-    if not list(_ranges(spec)) and len(spec.models) == 1 and not unread:
+    if not list(_ranges(spec)) and len(spec.model_tables) == 1 and not unread:
         yield (("search",), "there is nothing to choose: put {low, high} or {choices} of hyperparameters under ranges")
     for path in _swept(spec):
         yield path, "a search chooses, and sweeps nothing: put it under ranges, as {choices: [...]}"
@@ -39,7 +39,7 @@ def search_mistakes(spec: Spec, unread: Collection[str]) -> Iterator[tuple[Path,
 
 def _ranges(spec: Spec) -> Iterator[GridValue]:
     yield from common_level(spec).ranges.values()
-    for i in range(len(spec.models)):
+    for i in range(len(spec.model_tables)):
         yield from own_level(spec, i).ranges.values()
 
 
@@ -90,7 +90,7 @@ def _unfit_for_cma_es(spec: Spec, ranges: dict[Path, GridValue]) -> Iterator[tup
     instead = "sampler TPE can"
     if spec.search is not None and len(spec.search.objective) > 1:
         yield ("search", "objective"), f"CMA-ES can't seek several objectives; {instead}"
-    if len(spec.models) > 1:
+    if len(spec.model_tables) > 1:
         yield ("models",), f"CMA-ES can't choose between models; {instead}"
     for path, setting in ranges.items():
         if setting.value.choices is not None:

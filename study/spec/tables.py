@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any, ClassVar, Self, get_args
@@ -23,7 +24,6 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 
 from study.errors import nearest
-from tasks.arithmetic_family import ARITHMETIC
 from tasks.declarations import Hyperparameter
 from tasks.family import Family
 from tasks.values import Count, Positive, choice, number, quoted, whole
@@ -38,11 +38,11 @@ def _drop_default(schema: dict[str, Any]) -> None:
     schema.pop("default", None)
 
 
-def _table_field(of: type) -> Any:
+def table_field(of: type) -> Any:
     return Field(default_factory=of, json_schema_extra=_drop_default)
 
 
-def _optional() -> Any:
+def optional() -> Any:
     return Field(default=None, json_schema_extra=_drop_default)
 
 
@@ -71,29 +71,29 @@ class Table(BaseModel):
 
 
 def _table(name: str, types: Mapping[str, Any]) -> type[Table]:
-    fields: dict[str, Any] = {key: (type_, _optional()) for key, type_ in types.items()}
+    fields: dict[str, Any] = {key: (type_, optional()) for key, type_ in types.items()}
     return create_model(name, __base__=Table, **fields)
 
 
 class RangeTable(Table):
     """What a search chooses a hyperparameter from: low and high, or choices."""
 
-    low: Any = _optional()
-    high: Any = _optional()
-    scale: choice(("linear", "log")) = _optional()  # type: ignore[valid-type]
-    step: Any = _optional()
-    choices: Any = _optional()
+    low: Any = optional()
+    high: Any = optional()
+    scale: choice(("linear", "log")) = optional()  # type: ignore[valid-type]
+    step: Any = optional()
+    choices: Any = optional()
 
 
 def _range_of(name: str, hyperparameter: Hyperparameter) -> type[RangeTable]:
     """Make the table of one hyperparameter's range, which has the limits of its values."""
     type_ = hyperparameter.type
-    fields: dict[str, Any] = {"choices": (_values(type_), _optional())}
+    fields: dict[str, Any] = {"choices": (_values(type_), optional())}
     if hyperparameter.kind != "other":
         step = Count if hyperparameter.kind == "whole" else Positive
-        fields |= {"low": (type_, _optional()), "high": (type_, _optional()), "step": (step, _optional())}
+        fields |= {"low": (type_, optional()), "high": (type_, optional()), "step": (step, optional())}
     else:
-        fields |= {key: (_NoNumbers, _optional()) for key in ("low", "high", "scale", "step")}
+        fields |= {key: (_NoNumbers, optional()) for key in ("low", "high", "scale", "step")}
     return create_model(f"Range_{name}", __base__=RangeTable, **fields)
 
 
@@ -109,10 +109,10 @@ Points = Mapping[str, tuple[Table, ...]]
 class SettingsTable(Table):
     """The tables that set hyperparameters, for all models or for one."""
 
-    fixed: Table = _table_field(Table)
-    grid: Table = _table_field(Table)
-    zip: Points = _table_field(dict)
-    ranges: Table = _table_field(Table)
+    fixed: Table = table_field(Table)
+    grid: Table = table_field(Table)
+    zip: Points = table_field(dict)
+    ranges: Table = table_field(Table)
 
 
 class ModelTable(SettingsTable):
@@ -182,10 +182,10 @@ class Until(Table):
         batch: number of seeds that are added at once.
     """
 
-    half_width: _HalfWidth | None = _optional()
-    different_from: str | None = _optional()
+    half_width: _HalfWidth | None = optional()
+    different_from: str | None = optional()
     max: Count
-    batch: Count | None = _optional()
+    batch: Count | None = optional()
 
     @property
     def step(self) -> int:
@@ -197,7 +197,7 @@ class SeedsTable(Table):
     """A count, a list of seeds, or a rule that decides how many of the seeds 0, 1, 2, ... are used."""
 
     listed: Annotated[Any, BeforeValidator(_seeds)] = None
-    until: Until = _optional()
+    until: Until = optional()
 
     @model_validator(mode="before")
     @classmethod
@@ -285,35 +285,40 @@ _StudyName = Annotated[
 class Spec(SettingsTable):
     """A study as the user writes it; `docs/` and the presets show what each table holds.
 
-    `spec_class` makes the class for a family of tasks.
-
     Attributes:
         family: what declares the hyperparameters.
         tables: the tables that set hyperparameters besides those of `SettingsTable`, each with what the names in it
             begin with elsewhere.
-
-    Example:
-        >>> data = {"study": "mine", "task": {"name": "simple"}, "models": ["NMU"], "seeds": 3}
-        >>> spec = spec_class(ARITHMETIC).model_validate(data)
-        >>> spec.task_name, spec.models[0].name, list(spec.first_seeds)
-        ('simple', 'NMU', [0, 1, 2])
     """
 
     family: ClassVar[Family]
-    tables: ClassVar[tuple[tuple[str, str], ...]]
+    tables: ClassVar[tuple[tuple[str, str], ...]] = ()
 
     study: _StudyName
     question: Annotated[str, BeforeValidator(_text)] = ""
-    task: Table
-    models: Annotated[tuple[ModelTable, ...], Field(min_length=1)]
     seeds: SeedsTable
-    search: Search | None = _optional()
+    search: Search | None = optional()
     _source_text: str = PrivateAttr("")
 
     @property
+    @abstractmethod
     def task_name(self) -> str:
         """The task's name."""
-        return str(self.task.name)  # type: ignore[attr-defined]  # a field of the class that is made for the family
+
+    @property
+    @abstractmethod
+    def model_tables(self) -> tuple[ModelTable, ...]:
+        """The models, each with what it sets for itself."""
+
+    @property
+    @abstractmethod
+    def has_success(self) -> bool:
+        """Whether something says what success is."""
+
+    @property
+    @abstractmethod
+    def head(self) -> dict[str, Any]:
+        """What the file says of task and training beside hyperparameters, models and seeds."""
 
     @property
     def text(self) -> str:
@@ -346,39 +351,75 @@ class Spec(SettingsTable):
         return self.first_seeds.stop if isinstance(self.first_seeds, range) else len(self.first_seeds)
 
 
+class TaskSpec(Spec):
+    """A study of models that learn a task.
+
+    `spec_class` makes the class for a family of tasks.
+
+    Example:
+        >>> data = {"study": "mine", "task": {"name": "simple"}, "models": ["NMU"], "seeds": 3}
+        >>> spec = spec_class(ARITHMETIC).model_validate(data)
+        >>> spec.task_name, spec.models[0].name, list(spec.first_seeds)
+        ('simple', 'NMU', [0, 1, 2])
+    """
+
+    task: Table
+    models: Annotated[tuple[ModelTable, ...], Field(min_length=1)]
+
+    @property
+    def task_name(self) -> str:
+        """The task's name."""
+        return str(self.task.name)  # type: ignore[attr-defined]  # a field of the class that is made for the family
+
+    @property
+    def model_tables(self) -> tuple[ModelTable, ...]:
+        """The models, each with what it sets for itself."""
+        return self.models
+
+    @property
+    def has_success(self) -> bool:
+        """Whether something says what success is: a task of the family does."""
+        return True
+
+    @property
+    def head(self) -> dict[str, Any]:
+        """What the file says of the task beside hyperparameters, models and seeds."""
+        return {"task": {"name": self.task_name}}
+
+
 _PREFIXES = {"task": "", "protocol": "", "success": "success_"}
 
 
 @cache
-def spec_class(family: Family) -> type[Spec]:
+def spec_class(family: Family) -> type[TaskSpec]:
     """Make the class of the studies of a family: its tables have the family's hyperparameters.
 
     Example:
         >>> list(spec_class(ARITHMETIC).model_fields)[:6]
         ['fixed', 'grid', 'zip', 'ranges', 'study', 'question']
     """
-    settings = _settings_of(family)
+    settings = settings_of(family)
     types: dict[str, dict[str, Any]] = {name: {} for name in _PREFIXES}
     for name, declared in family.hyperparameters.items():
         if declared.table:
             types[declared.table][name.removeprefix(_PREFIXES[declared.table])] = declared.type
     task = create_model("Task", __base__=_table("_Task", types.pop("task")), name=(choice(family.tasks), ...))
     model = create_model("ModelTable", __base__=ModelTable, name=(choice(family.models), ...), **settings)
-    until = create_model("Until", __base__=Until, different_from=(choice(family.models) | None, _optional()))
+    until = create_model("Until", __base__=Until, different_from=(choice(family.models) | None, optional()))
     fields: dict[str, Any] = {
         "task": (task, ...),
         "models": (Annotated[tuple[model, ...], Field(min_length=1)], ...),  # type: ignore[valid-type]
         **settings,
-        "seeds": (create_model("SeedsTable", __base__=SeedsTable, until=(until, _optional())), ...),
+        "seeds": (create_model("SeedsTable", __base__=SeedsTable, until=(until, optional())), ...),
     }
     for name, of_table in types.items():
-        fields[name] = (table := _table(name.capitalize(), of_table), _table_field(table))
-    made = create_model("Spec", __base__=Spec, **fields)
+        fields[name] = (table := _table(name.capitalize(), of_table), table_field(table))
+    made = create_model("Spec", __base__=TaskSpec, **fields)
     made.family, made.tables = family, tuple(_PREFIXES.items())
     return made
 
 
-def _settings_of(family: Family) -> dict[str, Any]:
+def settings_of(family: Family) -> dict[str, Any]:
     """Return the fields of a `SettingsTable` with a family's hyperparameters."""
     types = {name: declared.type for name, declared in family.hyperparameters.items()}
     fixed = _table("Fixed", types)
@@ -388,10 +429,10 @@ def _settings_of(family: Family) -> dict[str, Any]:
     ranges = _table("Ranges", {name: _range_of(name, one) for name, one in searchable.items()})
     points = Annotated[tuple[point, ...], Field(min_length=1)]  # type: ignore[valid-type]
     return {
-        "fixed": (fixed, _table_field(fixed)),
-        "grid": (grid, _table_field(grid)),
-        "zip": (dict[str, points], _table_field(dict)),
-        "ranges": (ranges, _table_field(ranges)),
+        "fixed": (fixed, table_field(fixed)),
+        "grid": (grid, table_field(grid)),
+        "zip": (dict[str, points], table_field(dict)),
+        "ranges": (ranges, table_field(ranges)),
     }
 
 
@@ -416,18 +457,3 @@ def _table_in(annotation: Any) -> type[Table] | None:
     if isinstance(annotation, type) and issubclass(annotation, Table):
         return annotation
     return next((of for one in get_args(annotation) if (of := _table_in(one)) is not None), None)
-
-
-def schema() -> dict[str, Any]:
-    """Return the JSON schema of a study file, for editors.
-
-    Example:
-        >>> sorted(schema()["required"])
-        ['models', 'seeds', 'study', 'task']
-    """
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **spec_class(ARITHMETIC).model_json_schema(),
-        "title": "A study",
-        "description": "A study of seeded training trials.",
-    }

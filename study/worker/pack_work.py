@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from study.engine import Training, engine_for
+from study.engine import Engine, Training, engine_for
 from study.environment import provenance
 from study.errors import PATIENCE_S, BusyError, DeviceMemoryError, StoreAwayError
 from study.records import Checkpoint, Curve, Event, Notice, Pack, PackDone, PackSplit, Result, Weights
@@ -39,6 +39,7 @@ class PackWork:
         attempt: id of the driver's attempt; a worker stops when another driver has taken the study over.
         engine: name in `ENGINES`, or ``auto``.
         device: ``cpu`` or ``cuda``.
+        own: the engine of a study that brings its own.
         checkpoint_every_s: seconds of training between checkpoints.
         patience_s: seconds that the store may be away before a pack fails.
     """
@@ -48,6 +49,7 @@ class PackWork:
     attempt: str
     engine: str
     device: str
+    own: Engine | None = None
     checkpoint_every_s: float = 60.0
     patience_s: float = PATIENCE_S
 
@@ -106,7 +108,7 @@ class PackWork:
 
     def _start(self, pack: Pack, checkpoint: Checkpoint | None) -> Generator[Event, None, Training]:
         cell = pack.trials[0].cell
-        engine = engine_for(self.engine, cell, self.device)
+        engine = engine_for(self.engine, cell, self.device, self.own)
         for step in prepared(engine, cell):
             yield replace(step, pack_id=pack.id)
         if checkpoint is not None and checkpoint.engine != engine.name:
@@ -143,6 +145,8 @@ class PackWork:
                 if not folder.has_pack(pack.id):  # another worker may have been quicker
                     folder.save_checkpoint(training.checkpoint())
             raise
+        finally:
+            training.close()
         return training.finish(), is_away
 
     def _store(self, folder: StudyStore, pack: Pack, trained: Trained) -> None:

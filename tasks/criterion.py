@@ -77,3 +77,17 @@ def first_success(
     for name, bound in criterion.items():
         met &= bound.holds(curves[name])
     return int(steps[met.argmax()]) if met.any() else None
+
+
+def in_words(criterion: Mapping[str, Bound]) -> str:
+    """Write a criterion as text.
+
+    Example:
+        >>> in_words({"accuracy": Bound(at_least=0.95), "loss": Bound(below=2e-3)})
+        'accuracy >= 0.95 and loss < 0.002'
+    """
+    parts = []
+    for name, bound in criterion.items():
+        parts += [] if bound.at_least is None else [f"{name} >= {bound.at_least!r}"]
+        parts += [] if bound.below is None else [f"{name} < {bound.below!r}"]
+    return " and ".join(parts)

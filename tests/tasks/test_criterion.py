@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from study.engine.function import Bound, first_success, is_success
+from tasks.criterion import Bound, first_success, is_success
 
 NAN, INF = float("nan"), float("inf")
 

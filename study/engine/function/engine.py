@@ -1,0 +1,96 @@
+"""The engine that calls a training function, one trial of a pack after another."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from study.engine.base import Engine, Training
+from study.engine.function.isolated import Limits
+from study.engine.function.pack import FunctionPack
+from study.records import Cell, Checkpoint, Pack
+from study.source import CodeFolder, check_distributions, code_cache, load_copied, parse_import_string, unpacked
+from tasks.criterion import Bound
+from tasks.declarations import Metric
+from tasks.function_family import OWN_NAMES, TASK
+
+_MIB_PER_GIB = 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class FunctionEngine(Engine):
+    """Calls a training function; it is data, so that it can be sent to workers, which run the copy of the code in it.
+
+    Trials of a pack run one after another and never in threads beside each other, since all draw from the process's
+    global generators. A trial that raises an error fails alone.
+
+    Args:
+        function: the function's import string.
+        archive: the code, as `study.source.SourceCode.archive` returns it; empty if the function is installed.
+        digest: the digest that the files in the archive must have.
+        distributions: installed packages that must be there, as ``name==1.2``.
+        metrics: what the function reports.
+        criterion: what the metrics of a solved trial meet; empty if nothing says what success is.
+        is_isolated: whether each trial has a process of its own.
+        limits: what a trial may use.
+    """
+
+    function: str
+    archive: bytes = field(repr=False)
+    digest: str
+    distributions: tuple[str, ...] = ()
+    metrics: Mapping[str, Metric]
+    criterion: Mapping[str, Bound] = field(default_factory=dict)
+    is_isolated: bool = False
+    limits: Limits = field(default_factory=Limits)
+
+    name = "function"
+    devices = ("cpu", "cuda")
+    tasks = None
+
+    def prepare(self, cell: Cell) -> None:
+        """Unpack the code, and import the function once, so that what is missing here is said before a trial begins."""
+        self._load()
+
+    def refuses(self, cell: Cell) -> str | None:
+        """Say why this engine can't train the cell, or None if it can."""
+        if (cell.task, cell.model) == (TASK, self.function):
+            return None
+        return f"it calls {self.function}, and nothing else"
+
+    def memory_mb(self, pack: Pack) -> float:
+        """Return the memory that a trial may use, in MiB; 0 if that isn't limited."""
+        return (self.limits.memory_gb or 0.0) * _MIB_PER_GIB
+
+    def start(self, pack: Pack, *, device: str, checkpoint: Checkpoint | None = None) -> Training:
+        """Begin a pack, or go on from a checkpoint of these very trials."""
+        folder, function = self._load()
+        load = None
+        if self.is_isolated:
+            load = partial(load_copied, str(folder.path or ""), self.function)
+        return FunctionPack(self, pack, device, function, folder, load, checkpoint)
+
+    def values_of(self, cell: Cell) -> dict[str, Any]:
+        """Return a cell's values that are arguments of the function."""
+        return {name: value for name, value in cell.values.items() if name not in OWN_NAMES}
+
+    def _load(self) -> tuple[CodeFolder, Callable[..., Any]]:
+        check_distributions(self.distributions)
+        path = unpacked(self.archive, self.digest, code_cache()) if self.archive else None
+        folder = _folder(path)
+        function: Callable[..., Any] = folder.load(parse_import_string(self.function))
+        if "torch" in sys.modules:
+            sys.modules["torch"].set_num_threads(self.limits.cpus or 1)  # sums depend on the number of threads
+        return folder, function
+
+
+_folders: dict[Path | None, CodeFolder] = {}
+
+
+def _folder(path: Path | None) -> CodeFolder:
+    """Return the one `CodeFolder` of a path in this process, since it holds the modules that were imported from it."""
+    return _folders.setdefault(path, CodeFolder(path))

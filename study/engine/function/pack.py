@@ -1,0 +1,211 @@
+"""A pack of trials of a training function: one call after another, with checkpoints between them."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Mapping
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from study.engine.base import Training
+from study.engine.function.base import TrialCall
+from study.engine.function.isolated import IsolatedTraining
+from study.engine.function.training import FunctionTraining
+from study.engine.function.trial import FunctionRecord, FunctionTrial
+from study.records import Checkpoint, Curve, Outcome, Pack, Progress, Result, Trial, Weights
+from study.source import CodeFolder
+from tasks.criterion import Bound, first_success, in_words, is_success
+
+if TYPE_CHECKING:
+    from study.engine.function.engine import FunctionEngine
+
+_RECORD, _CALL = "record/", "call/"
+
+
+class FunctionPack(Training):
+    """Trials of a function, called one after another.
+
+    Args:
+        engine: what the calls have in common.
+        pack: the trials.
+        device: ``cpu`` or ``cuda``.
+        function: what is called.
+        folder: the copy of its code, whose modules Python imports while it runs.
+        load: loads the function in a process of its own; None to call it in this one.
+        checkpoint: to go on from, or None.
+
+    Raises:
+        ValueError: if the checkpoint is of other trials or of another engine.
+    """
+
+    def __init__(
+        self,
+        engine: FunctionEngine,
+        pack: Pack,
+        device: str,
+        function: Callable[..., Any],
+        folder: CodeFolder,
+        load: Callable[..., Any] | None,
+        checkpoint: Checkpoint | None,
+    ) -> None:
+        self._engine, self._pack, self._device = engine, pack, device
+        self._function, self._folder, self._load = function, folder, load
+        self._records: list[FunctionRecord] = []
+        self._call: TrialCall | None = None
+        self._call_checkpoint: Mapping[str, npt.NDArray[Any]] | None = None
+        self._step = 0
+        if checkpoint is not None:
+            self._resume(checkpoint)
+
+    def _resume(self, checkpoint: Checkpoint) -> None:
+        if checkpoint.engine != self._engine.name:
+            raise ValueError(f"checkpoint.engine must be {self._engine.name!r}, but got {checkpoint.engine!r}")
+        if checkpoint.trial_ids != tuple(trial.id for trial in self._pack.trials):
+            raise ValueError(
+                f"the checkpoint of pack {checkpoint.pack_id} is of other trials than pack {self._pack.id}"
+            )
+        arrays = checkpoint.arrays
+        while (record := arrays.get(f"{_RECORD}{len(self._records)}")) is not None:
+            self._records.append(_record_of(record))
+        call = {name.removeprefix(_CALL): array for name, array in arrays.items() if name.startswith(_CALL)}
+        self._call_checkpoint = call or None
+
+    @property
+    def done(self) -> bool:
+        """Whether every trial has ended."""
+        return len(self._records) == len(self._pack.trials)
+
+    def advance(self, for_s: float) -> Progress:
+        """Go on for about that many seconds, at least one step of a trial."""
+        self._folder.activate()
+        until = perf_counter() + for_s
+        while not self.done:
+            if self._call is None:
+                self._call = self._begin(self._pack.trials[len(self._records)])
+            progress = self._call.advance(max(0.0, until - perf_counter()))
+            self._step = progress.step or 0
+            if progress.is_done:
+                self._records.append(self._call.finish())
+                self._call, self._call_checkpoint, self._step = None, None, 0
+            if perf_counter() >= until:
+                break
+        return self._progress()
+
+    def _begin(self, trial: Trial) -> TrialCall:
+        engine = self._engine
+        call = FunctionTrial(
+            seed=trial.seed,
+            values=engine.values_of(trial.cell),
+            metrics=engine.metrics,
+            iterations=trial.cell.iterations or None,
+        )
+        if self._load is not None:
+            return IsolatedTraining(self._load, call, limits=engine.limits, checkpoint=self._call_checkpoint)
+        limit_s = engine.limits.time_limit_s
+        return FunctionTraining(self._function, call, time_limit_s=limit_s, checkpoint=self._call_checkpoint)
+
+    def _progress(self) -> Progress:
+        trials = self._pack.trials
+        each = trials[0].cell.iterations + 1
+        made = each * len(self._records) + min(self._step, each - 1)
+        outcomes = [self._outcome(record) for record in self._records]
+        return Progress(
+            pack_id=self._pack.id,
+            iteration=made // len(trials),
+            iterations=each,
+            trials=len(trials),
+            solved=outcomes.count(Outcome.SOLVED),
+            diverged=outcomes.count(Outcome.DIVERGED),
+        )
+
+    def checkpoint(self) -> Checkpoint:
+        """Copy out the records of the trials that have ended, and the state of the one that runs, if it gave one."""
+        arrays = {f"{_RECORD}{i}": _array_of(record) for i, record in enumerate(self._records)}
+        call = self._call_checkpoint if self._call is None else self._call.checkpoint()
+        arrays |= {_CALL + name: array for name, array in (call or {}).items()}
+        return Checkpoint(
+            pack_id=self._pack.id,
+            trial_ids=tuple(trial.id for trial in self._pack.trials),
+            iteration=self._progress().iteration,
+            arrays=arrays,
+            training_s=math.fsum(record.training_s for record in self._records),
+            engine=self._engine.name,
+        )
+
+    def finish(self) -> tuple[list[Result], list[Curve], list[Weights]]:
+        """Collect each trial's result, and the curves of those that reported steps; weights are the function's own."""
+        if not self.done:
+            raise ValueError(f"pack {self._pack.id} must be done, but {len(self._records)} of its trials are")
+        ended = list(zip(self._pack.trials, self._records, strict=True))
+        curves = [Curve(trial.id, one.steps, one.curves) for trial, one in ended if one.reports_steps]
+        return [self._result(trial, one) for trial, one in ended], curves, []
+
+    def close(self) -> None:
+        """End the trial that runs."""
+        if self._call is not None:
+            self._call.close()
+
+    def _outcome(self, record: FunctionRecord) -> Outcome:
+        return outcome_of(record, self._engine.criterion)
+
+    def _result(self, trial: Trial, record: FunctionRecord) -> Result:
+        outcome, criterion = self._outcome(record), self._engine.criterion
+        solved_at = None
+        if outcome is Outcome.SOLVED and record.reports_steps:
+            solved_at = first_success(record.steps, record.curves, criterion)
+        return Result(
+            trial=trial,
+            outcome=outcome,
+            criterion=in_words(criterion) or None,
+            best_iteration=record.best_step if record.reports_steps else None,
+            metrics=record.metrics or {},
+            solved_at_iteration=solved_at,
+            iterations=record.last_step or 0,
+            training_s=record.training_s,
+            engine=self._engine.name,
+            device=self._device,
+            error=None
+            if record.error is None
+            else self._as_the_user_knows(f"{record.details}\n{record.error}".strip()),
+        )
+
+    def _error(self, error: str, details: str) -> str:
+        """Return traceback and message, in which the files of the copy are named as the user's own."""
+        return f"{details}\n{error}".strip().replace(f"{self._folder.path}{os.sep}", "")
+
+
+def outcome_of(record: FunctionRecord, criterion: Mapping[str, Bound]) -> Outcome:
+    """Say how a trial ended.
+
+    Args:
+        record: what came of it.
+        criterion: what the metrics of a solved trial meet; empty if nothing says what success is.
+    """
+    if record.error is not None:
+        return Outcome.FAILED
+    if record.has_diverged or record.metrics is None:
+        return Outcome.DIVERGED
+    if not criterion:
+        return Outcome.FINISHED
+    return Outcome.SOLVED if is_success(record.metrics, criterion) else Outcome.UNSOLVED
+
+
+def _array_of(record: FunctionRecord) -> npt.NDArray[np.uint8]:
+    """Write a record as bytes of JSON, which keeps every bit of its numbers, NaN and infinity among them."""
+    content = vars(record) | {
+        "steps": record.steps.tolist(),
+        "curves": {name: curve.tolist() for name, curve in record.curves.items()},
+    }
+    return np.frombuffer(json.dumps(content).encode(), np.uint8)
+
+
+def _record_of(array: npt.NDArray[np.uint8]) -> FunctionRecord:
+    content = json.loads(array.tobytes())
+    content["steps"] = np.array(content["steps"], np.int64)
+    content["curves"] = {name: np.array(curve, np.float64) for name, curve in content["curves"].items()}
+    return FunctionRecord(**content)

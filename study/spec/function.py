@@ -1,0 +1,71 @@
+"""From the name of a training function to what it declares: its code is copied, and imported from the copy."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from study.errors import InputError, nearest
+from study.source import CodeFolder, SourceCode, code_cache, parse_import_string, read_source_code, unpacked
+from study.spec.document import Path as Place
+from study.spec.function_tables import FunctionSpec
+from tasks.function_family import OWN_NAMES, FunctionFamily
+from tasks.signature import SignatureError, hyperparameters_of
+
+RESERVED = (
+    *OWN_NAMES, "trial_id", "cell_id", "seed", "task", "model", "label", "outcome", "solved", "criterion", "threshold",
+    "best_iteration", "solved_at_iteration", "trained_iterations", "stopped_early", "training_s", "engine", "device",
+    "error", "iteration", "step", "state",
+)  # fmt: skip
+"""Names that neither hyperparameters nor metrics of one's own may have: columns of results are called so."""
+
+
+def load_function(spec: FunctionSpec, folder: Path) -> tuple[FunctionFamily, SourceCode]:
+    """Read a function's code, copy it, import the function from the copy, and read what it declares.
+
+    Args:
+        spec: the study that names it.
+        folder: the folder of the study file, in which modules are looked for first.
+
+    Raises:
+        InputError: if there is no such function, its module fails, or its signature isn't that of a training function.
+    """
+    name = parse_import_string(spec.train)
+    code = read_source_code([name], folder, spec.include)
+    copy = unpacked(code.archive, code.digest, code_cache()) if code.files else None
+    with CodeFolder(copy) as opened:
+        try:
+            hyperparameters = hyperparameters_of(opened.load(name), reserved=RESERVED)
+        except SignatureError as error:
+            raise InputError(str(error).replace(f"{copy}{os.sep}", "")) from None  # as the user knows the file
+    family = FunctionFamily(
+        spec.train, hyperparameters, spec.declared_metrics, code=code.identity(spec.version), iterations=spec.iterations
+    )
+    return family, code
+
+
+def function_mistakes(spec: FunctionSpec, unread: Collection[str]) -> Iterator[tuple[Place, str]]:
+    """Yield what must hold between the parts of a study of a function, and doesn't, each with its place."""
+    names = ", ".join(spec.metrics)
+    for name in spec.metrics:
+        if name in RESERVED:
+            yield ("metrics", name), "the name means something else in a study's results; give it another one"
+        elif name in spec.family.hyperparameters:
+            yield ("metrics", name), f"{spec.train} has a hyperparameter of that name; give the metric another one"
+    for name in spec.success:
+        if name not in spec.metrics:
+            yield (
+                ("success", name),
+                f"must be one of the metrics, {names}, but got {name!r}{nearest(name, spec.metrics)}",
+            )
+    if spec.until is not None and spec.until.half_width is not None and not spec.success:
+        yield (
+            ("seeds", "until", "half_width"),
+            f"is of the rate of success, so success must say what that is: success: {{{next(iter(spec.metrics))}: "
+            "{at_least: ...}}, or below",
+        )
+    if spec.search is not None and not spec.success:
+        yield ("search",), "needs to know what success is: success: {METRIC: {at_least: ...}}, or below"
+    if spec.resources.memory_gb is not None and spec.isolation is None:
+        yield ("resources", "memory_gb"), "can be limited in a process of its own only: add isolation: process"

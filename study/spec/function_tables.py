@@ -1,0 +1,157 @@
+"""The shape of a study file that names a training function."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, PrivateAttr, create_model, model_validator
+
+from study.source import SourceCode
+from study.spec.tables import ModelTable, SeedsTable, Spec, Table, Until, optional, settings_of, table_field
+from tasks.criterion import Bound
+from tasks.declarations import Metric
+from tasks.function_family import TASK, FunctionFamily
+from tasks.values import Count, Iteration, NotNegative, Positive, choice, number
+
+_Number = Annotated[float, BeforeValidator(number)]
+
+
+class MetricTable(Table):
+    """A metric that the function reports: which direction is better, alone or with more.
+
+    Args:
+        better: ``higher`` or ``lower``.
+        title: its name for readers.
+        unit: its unit.
+        low: the least value that it can have.
+        high: the greatest value that it can have.
+    """
+
+    better: choice(("higher", "lower"))  # type: ignore[valid-type]
+    title: str = ""
+    unit: str = ""
+    low: _Number | None = optional()
+    high: _Number | None = optional()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_direction(cls, data: Any) -> Any:
+        return data if isinstance(data, Mapping) else {"better": data}
+
+    @property
+    def metric(self) -> Metric:
+        """The metric as the rest of the program knows it."""
+        return Metric(
+            higher_is_better=self.better == "higher", title=self.title, unit=self.unit, low=self.low, high=self.high
+        )
+
+
+class BoundTable(Table):
+    """What a metric must reach for success."""
+
+    at_least: _Number | None = optional()
+    below: _Number | None = optional()
+
+    @model_validator(mode="after")
+    def _check(self) -> BoundTable:
+        Bound(at_least=self.at_least, below=self.below)
+        return self
+
+
+class ResourcesTable(Table):
+    """What a trial may use.
+
+    Args:
+        cpus: cores, and threads of the libraries that it calls.
+        gpus: GPUs, or a share of one; without them, it sees none.
+        memory_gb: GiB; with ``isolation: process`` only.
+        time_limit_s: seconds after which it has failed.
+    """
+
+    cpus: Count = 1
+    gpus: NotNegative = 0.0
+    memory_gb: Positive | None = optional()
+    time_limit_s: Positive | None = optional()
+
+
+class FunctionSpec(Spec):
+    """A study of a training function.
+
+    `function_spec_class` makes the class for a function; this one takes any hyperparameters.
+
+    Args:
+        train: the function's import string.
+        metrics: what it reports, the first of which chooses the best step.
+        success: the metrics that say whether a trial is solved.
+        iterations: the greatest step that a trial may report.
+        isolation: ``process`` for a process of its own for each trial.
+        resources: what a trial may use.
+        version: stands for the code in the ids of trials, in place of its hash.
+        include: patterns of files that belong to the code.
+    """
+
+    train: str
+    metrics: Annotated[dict[str, MetricTable], Field(min_length=1)]
+    success: dict[str, BoundTable] = table_field(dict)
+    iterations: Iteration | None = optional()
+    isolation: Literal["process"] | None = optional()
+    resources: ResourcesTable = table_field(ResourcesTable)
+    version: str | int | None = optional()
+    include: tuple[str, ...] = ()
+    _source_code: SourceCode | None = PrivateAttr(None)
+
+    @property
+    def task_name(self) -> str:
+        """The task's name, which is the same for all functions."""
+        return TASK
+
+    @property
+    def model_tables(self) -> tuple[ModelTable, ...]:
+        """The function, in place of a model; it sets nothing for itself."""
+        return (ModelTable(name=self.train),)
+
+    @property
+    def has_success(self) -> bool:
+        """Whether something says what success is."""
+        return bool(self.success)
+
+    @property
+    def head(self) -> dict[str, Any]:
+        """What the file says of the function beside hyperparameters and seeds."""
+        names = ("train", "metrics", "success", "iterations", "isolation", "resources", "version", "include")
+        dumped = self.model_dump(include=set(names), exclude_unset=True)
+        return {name: list(dumped[name]) if name == "include" else dumped[name] for name in names if name in dumped}
+
+    @property
+    def criterion(self) -> dict[str, Bound]:
+        """What the metrics of a solved trial meet."""
+        return {name: Bound(at_least=one.at_least, below=one.below) for name, one in self.success.items()}
+
+    @property
+    def declared_metrics(self) -> dict[str, Metric]:
+        """The metrics by name."""
+        return {name: one.metric for name, one in self.metrics.items()}
+
+    @property
+    def source_code(self) -> SourceCode | None:
+        """The code as it was when the file was read; None for a study that was read from a store."""
+        return self._source_code
+
+
+def function_spec_class(family: FunctionFamily) -> type[FunctionSpec]:
+    """Make the class of the studies of a function: its tables have the function's hyperparameters."""
+    until = create_model("Until", __base__=Until, different_from=(choice(family.models) | None, optional()))
+    seeds = create_model("SeedsTable", __base__=SeedsTable, until=(until, optional()))
+    made = create_model("FunctionSpec", __base__=FunctionSpec, seeds=(seeds, ...), **settings_of(family))
+    made.family = family
+    return made
+
+
+class AnyFunctionSpec(FunctionSpec):
+    """The same with any hyperparameters: what can be checked before the function is known."""
+
+    fixed: Any = table_field(dict)
+    grid: Any = table_field(dict)
+    zip: Any = table_field(dict)
+    ranges: Any = table_field(dict)

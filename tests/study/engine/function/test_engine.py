@@ -1,0 +1,136 @@
+"""Laws of the engine of training functions: a trial's result is its own, whatever pack, slice or process it ran in."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from study.driver.own_engine import own_engine
+from study.engine.function import FunctionEngine
+from study.plan.plan import make_plan
+from study.records import Outcome, Pack, Result, Trial
+from tests.study.lab import lab, study_of
+
+__all__ = ["lab"]
+
+
+def engine_and_trials(folder: Path, **changed: object) -> tuple[FunctionEngine, tuple[Trial, ...]]:
+    spec = study_of(folder, **changed)
+    engine = own_engine(spec)
+    assert isinstance(engine, FunctionEngine)
+    return engine, make_plan(spec).trials
+
+
+def results(engine: FunctionEngine, trials: tuple[Trial, ...], for_s: float = 1.0) -> list[Result]:
+    """Train a pack to its end, and return its results without their seconds."""
+    training = engine.start(Pack(trials), device="cpu")
+    while not training.done:
+        training.advance(for_s)
+    training.close()
+    return [replace(result, training_s=0.0) for result in training.finish()[0]]
+
+
+def test_a_result_is_that_of_the_trial_alone(lab: Path) -> None:
+    """Neither the pack, the place in it, nor the slices change a result: global generators are seeded for each call."""
+    engine, trials = engine_and_trials(lab)
+    whole = results(engine, trials)
+    assert whole == [result for trial in trials for result in results(engine, (trial,))]
+    assert whole == results(engine, trials, for_s=0.0)
+    assert whole[::-1] == results(engine, trials[::-1])
+    assert len({result.metrics["accuracy"] for result in whole}) > 1
+
+
+def test_outcomes_and_times(lab: Path) -> None:
+    """A trial is solved if its best step meets the criterion, since the first step that did; the rest is unsolved."""
+    engine, trials = engine_and_trials(lab, grid=None, fixed={"width": 4}, seeds=20)
+    training = engine.start(Pack(trials), device="cpu")
+    while not training.done:
+        progress = training.advance(1.0)
+    ended, curves, weights = training.finish()
+    assert {result.outcome for result in ended} == {Outcome.SOLVED}
+    assert progress.solved == 20
+    assert not weights
+    for result, curve in zip(ended, curves, strict=True):
+        accuracy = curve.metrics["accuracy"]
+        assert result.solved_at_iteration == curve.iteration[np.argmax(accuracy >= 0.9)]
+        assert result.best_iteration == curve.iteration[accuracy.argmax()]
+        assert result.metrics["accuracy"] == accuracy.max()
+        assert result.iterations == 4
+        assert result.criterion == "accuracy >= 0.9"
+    engine, trials = engine_and_trials(lab, success={"accuracy": {"at_least": 2.0}})
+    assert {(result.outcome, result.solved_at_iteration) for result in results(engine, trials)} == {
+        (Outcome.UNSOLVED, None)
+    }
+
+
+def test_without_a_criterion_a_trial_is_finished(lab: Path) -> None:
+    """A function that returns a dict has no steps, and so neither curve nor times."""
+    engine, trials = engine_and_trials(lab, train="mylab.training:once", metrics={"loss": "lower"}, success=None)
+    training = engine.start(Pack(trials), device="cpu")
+    while not training.done:
+        training.advance(1.0)
+    ended, curves, _ = training.finish()
+    assert {result.outcome for result in ended} == {Outcome.FINISHED}
+    assert not curves
+    assert {(result.best_iteration, result.criterion) for result in ended} == {(None, None)}
+    assert all(0 < result.metrics["loss"] < 1 for result in ended)
+
+
+@pytest.mark.parametrize(("fail", "outcome"), [("raise", Outcome.FAILED), ("nan", Outcome.DIVERGED)])
+def test_a_trial_that_goes_wrong_touches_no_other(lab: Path, fail: str, outcome: Outcome) -> None:
+    engine, trials = engine_and_trials(lab, fixed={"fail": fail})
+    by_seed = {result.trial.seed: result for result in results(engine, trials)}
+    assert by_seed[1].outcome is outcome
+    assert {by_seed[seed].outcome for seed in (0, 2)} <= {Outcome.SOLVED, Outcome.UNSOLVED}
+    if fail == "raise":
+        assert by_seed[1].error is not None
+        assert by_seed[1].error.splitlines()[-1] == "RuntimeError: no luck (mylab/training.py:15)"
+        assert not by_seed[1].metrics
+
+
+def test_a_pack_goes_on_where_it_was(lab: Path) -> None:
+    """Trials that have ended aren't called again, and the result is that of a pack that was never interrupted."""
+    engine, trials = engine_and_trials(lab)
+    whole = results(engine, trials)
+    training = engine.start(Pack(trials), device="cpu")
+    for _ in range(8):  # a step each: the second trial has begun
+        training.advance(0.0)
+    checkpoint = training.checkpoint()
+    training.close()
+    (lab / "mylab" / "training.py").write_text("raise SystemExit  # the copy runs, never the live file\n")
+    after = engine.start(Pack(trials), device="cpu", checkpoint=checkpoint)
+    made = 0
+    while not after.done:
+        made += 1
+        after.advance(0.0)
+    assert [replace(result, training_s=0.0) for result in after.finish()[0]] == whole
+    assert made == 6 * (len(trials) - 1)
+    assert after.checkpoint().training_s >= checkpoint.training_s > 0
+    with pytest.raises(ValueError, match="other trials"):
+        engine.start(Pack(trials[:2]), device="cpu", checkpoint=checkpoint)
+
+
+def test_an_engine_is_data(lab: Path) -> None:
+    """What workers are sent trains the same, and says which cells it refuses."""
+    engine, trials = engine_and_trials(lab)
+    sent = pickle.loads(pickle.dumps(engine))  # noqa: S301
+    assert results(sent, trials) == results(engine, trials)
+    assert engine.refuses(trials[0].cell) is None
+    assert "nothing else" in str(engine.refuses(trials[0].cell.replace(model="mylab.training:once")))
+
+
+@pytest.mark.slow
+def test_a_crash_of_a_process_fails_its_trial_alone(lab: Path) -> None:
+    """A segmentation fault, in a process of its own; the others have the results that they have here."""
+    here = results(*engine_and_trials(lab))
+    engine, trials = engine_and_trials(lab, fixed={"fail": "crash"}, isolation="process", grid=None)
+    ended = results(engine, trials)
+    assert [result.outcome is Outcome.FAILED for result in ended] == [False, True, False]
+    assert "SIGSEGV" in str(ended[1].error)
+    assert ended[0].metrics == next(
+        result.metrics for result in here if (result.trial.seed, result.trial.cell.value("width")) == (0, 4)
+    )

@@ -1,0 +1,142 @@
+"""Laws of a study file that names a training function: checked against its signature, and its code is part of ids."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from study.errors import SpecError
+from study.plan.plan import cells, make_plan
+from study.source import SourceCode
+from study.spec import Spec, parse_spec
+from study.spec.function_tables import FunctionSpec
+from tasks.function_family import FunctionFamily
+from tests.study.lab import lab, study_of
+
+__all__ = ["lab"]
+
+
+def mistakes(folder: Path, **changed: Any) -> list[str]:
+    """Return the messages of the mistakes of a changed study."""
+    with pytest.raises(SpecError) as caught:
+        study_of(folder, **changed)
+    return [f"{problem.where}: {problem.message}" for problem in caught.value.problems]
+
+
+def ids(spec: Spec) -> list[str]:
+    return [cell.id for cell in cells(spec)]
+
+
+def test_the_signature_is_the_schema(lab: Path) -> None:
+    """Defaults are filled in, and what is written in another way is the same cell."""
+    spec = study_of(lab)
+    assert [cell.value("width") for cell in cells(spec)] == [1, 4]
+    assert {cell.value("rate") for cell in cells(spec)} == {0.5}
+    same = study_of(lab, grid={"width": [1.0, 4]}, fixed={"rate": 0.5, "fail": ""})
+    assert ids(same) == ids(spec)
+    assert ids(study_of(lab, fixed={"rate": 0.25})) != ids(spec)
+
+
+def test_every_mistake_is_in_one_error(lab: Path) -> None:
+    """Those of the tables, of the hyperparameters, and between the parts, each with its place and what was meant."""
+    found = mistakes(
+        lab,
+        grid={"widht": [1], "rate": [0.5, -1]},
+        seeds=0,
+        metrics={"accuracy": "hihger", "width": "lower", "outcome": "lower"},
+        success={"acuracy": {"at_least": 0.9}},
+        resources={"memory_gb": 2, "cpu": 1},
+    )
+    expected = (
+        "grid.widht: unknown key; did you mean 'width'?",
+        "grid.rate[2]: must be > 0, but got -1",
+        "seeds: must be at least 1",
+        "metrics.accuracy: must be one of higher, lower, but got 'hihger'; did you mean 'higher'?",
+        "metrics.width: mylab.training:train has a hyperparameter of that name",
+        "metrics.outcome: the name means something else",
+        "success.acuracy: must be one of the metrics, accuracy, width, outcome, but got 'acuracy'; did you mean",
+        "resources.memory_gb: can be limited in a process of its own only",
+        "resources.cpu: unknown key; did you mean 'cpus'?",
+    )
+    for text in expected:
+        assert any(message.startswith(text) for message in found), (text, found)
+    assert len(found) == len(expected)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"train": "os:system"}, "os is a module of Python itself"),
+        ({"train": "mylab.training:unmarked"}, "write @seeded above it"),
+        ({"train": "mylab.training:trian"}, "did you mean 'train'"),
+        ({"train": "mylab.trainign:train"}, "did you mean 'mylab.training'"),
+        ({"train": "mylab/training.py:train"}, "did you mean 'mylab.training:train'"),
+        ({"metrics": None}, "must be given"),
+        ({"success": {"accuracy": {}}}, "must say at_least or below"),
+        ({"success": None, "seeds": {"until": {"half_width": 0.1, "max": 9}}}, "success must say what that is"),
+        ({"seeds": {"until": {"different_from": "mylab.training:train", "max": 9}}}, "there must be a model"),
+        ({"isolation": "proces"}, "isolation"),
+    ],
+)
+def test_a_mistake_says_what_must_hold(lab: Path, changed: dict[str, Any], message: str) -> None:
+    assert any(message in found for found in mistakes(lab, **changed))
+
+
+def test_an_import_that_fails_shows_the_users_line(lab: Path) -> None:
+    """Its file and line, its text and its own words, without a traceback of ours."""
+    (lab / "mylab" / "training.py").write_text("import os\n\nos.lisdir\n")
+    [found] = mistakes(lab)
+    assert "mylab/training.py, line 3:\n    os.lisdir\nAttributeError" in found
+    assert "Traceback" not in found
+    assert "cache" not in found
+
+
+def test_a_signature_that_can_not_be_called_is_refused_whole(lab: Path) -> None:
+    text = (
+        "from tasks.seeded import seeded\n\n@seeded\ndef train(width, *, rate: float = 'a', model: int = 1, **rest): 0"
+    )
+    (lab / "mylab" / "training.py").write_text(text)
+    [found] = mistakes(lab)
+    for part in (
+        "mylab/training.py:3: train: 5 mistakes",
+        "width: it has no annotation",
+        "seed: it is missing",
+        "rate: ",
+    ):
+        assert part in found
+    assert "cache" not in found
+
+
+def test_the_code_is_part_of_the_ids(lab: Path) -> None:
+    """Another line of the package, another id; a version in its place keeps the ids."""
+    before, versioned = study_of(lab), study_of(lab, version=3)
+    (lab / "mylab" / "helpers.py").write_text("SCALE = 2\n")
+    assert set(ids(study_of(lab))).isdisjoint(ids(before))
+    assert ids(study_of(lab, version=3)) == ids(versioned) != ids(study_of(lab, version=4))
+
+
+def test_metrics_and_length_are_part_of_the_ids_and_the_criterion_is_not(lab: Path) -> None:
+    """What chooses the best step and ends a trial is; what is asked of the numbers afterwards isn't."""
+    spec = study_of(lab)
+    assert ids(study_of(lab, success={"loss": {"below": 0.1}})) == ids(study_of(lab, success=None)) == ids(spec)
+    assert ids(study_of(lab, metrics={"accuracy": "lower", "loss": "lower"})) != ids(spec)
+    assert ids(study_of(lab, iterations=3)) != ids(spec)
+
+
+def test_a_stored_study_is_planned_without_its_code(lab: Path) -> None:
+    """What was declared gives the same plan, and nothing is imported: the code may be gone."""
+    spec = study_of(lab, zip={"pair": [{"label": "a", "rate": 1}, {"label": "b", "rate": 2.0}]})
+    assert isinstance(spec, FunctionSpec)
+    assert isinstance(spec.family, FunctionFamily)
+    assert isinstance(spec.source_code, SourceCode)
+    declared = FunctionFamily.from_json(spec.family.to_json())
+    (lab / "mylab" / "training.py").unlink()
+    stored = parse_spec(spec.text, source="spec.yaml", declared=declared)
+    assert isinstance(stored, FunctionSpec)
+    assert stored.source_code is None
+    before, after = make_plan(spec), make_plan(stored)
+    assert [trial.id for trial in before.trials] == [trial.id for trial in after.trials]
+    assert before.labels == after.labels
+    assert list(after.metrics) == ["accuracy", "loss"]

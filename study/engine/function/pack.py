@@ -169,9 +169,7 @@ class FunctionPack(Training):
             training_s=record.training_s,
             engine=self._engine.name,
             device=self._device,
-            error=None
-            if record.error is None
-            else self._as_the_user_knows(f"{record.details}\n{record.error}".strip()),
+            error=None if record.error is None else self._error(record.error, record.details),
         )
 
     def _error(self, error: str, details: str) -> str:

@@ -129,8 +129,9 @@ class Run:
             InputError: if a cell has no engine, or the device isn't there.
         """
         if not self._is_trained():
-            from study.driver.resources import engines_of
+            from study.driver.resources import engines_of, fitted
 
+            self.options = fitted(self.plan, self.options)
             engines_of(self.plan, self.options)
 
     def _is_trained(self) -> bool:

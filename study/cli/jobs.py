@@ -70,7 +70,8 @@ def submit(
     url = _cluster(cluster)
     planned = planned_study(file, yes=yes)
     spec = planned.spec
-    order = make_order(spec.study, spec.text, store, tracking_uri=tracking_uri, yes=yes, **options)
+    code = getattr(spec.source_code, "files", None)
+    order = make_order(spec.study, spec.text, store, code, tracking_uri=tracking_uri, yes=yes, **options)
     console = make_console()
     console.print(f"{spec.study}: {size_of(planned)}")
     _run_there(ctx, url, order, console, without_token=without_token)

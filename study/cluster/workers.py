@@ -27,18 +27,20 @@ class WorkerGroup:
         kind: ``cpu`` or ``cuda``.
         count: number of workers.
         work: trains a pack; sent to the workers.
-        gpu_share: share of a GPU that each needs.
+        gpu_share: GPUs, or the share of one, that each needs.
+        cpus: cores that each needs.
     """
 
     kind: str
     count: int
     work: Work
     gpu_share: float = 0.0
+    cpus: int = 1
 
     @property
     def resources(self) -> dict[str, float]:
         """What Ray reserves for one worker."""
-        return {"CPU": 1, "GPU": self.gpu_share} if self.gpu_share else {"CPU": 1}
+        return {"CPU": self.cpus, "GPU": self.gpu_share} if self.gpu_share else {"CPU": self.cpus}
 
 
 class Scheduler(Protocol):

@@ -75,7 +75,8 @@ class Monitor:
             pending: the trials of the plan that have no result.
         """
         self._open.add(packs)
-        self.board.begin(packs, _done_before(self._folder, plan, pending))
+        already = _done_before(self._folder, plan, pending)
+        self.board.begin(packs, already, has_success=plan.spec.has_success)
         self._show()
 
     @contextmanager

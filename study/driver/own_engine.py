@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from study.engine import Engine
 from study.engine.function import FunctionEngine, Limits
 from study.errors import InputError
 from study.spec import Spec
 from study.spec.function_tables import FunctionSpec
 
 
-def own_engine(spec: Spec) -> Engine | None:
+def own_engine(spec: Spec) -> FunctionEngine | None:
     """Return the engine of a study of a training function; None for a study of built-in tasks.
 
     Raises:

@@ -41,14 +41,18 @@ class Board:
         self._left = 0
         self._totals: deque[tuple[float, int]] = deque([(self._began, 0)])
         self._made = 0
+        self._has_success = self._has_iterations = True
 
-    def begin(self, packs: Sequence[Pack], already: Mapping[Outcome, int]) -> None:
+    def begin(self, packs: Sequence[Pack], already: Mapping[Outcome, int], *, has_success: bool = True) -> None:
         """Expect packs, at the start or when the earlier ones are done.
 
         Args:
             packs: the packs to run now.
             already: how many trials were done before, by outcome.
+            has_success: whether something says what success is.
         """
+        self._has_success = has_success
+        self._has_iterations = any(pack.trials[0].cell.iterations for pack in packs)
         self._total = sum(already.values()) + sum(len(pack.trials) for pack in packs)
         self._ended = dict.fromkeys(Outcome, 0) | dict(already)
         self._running.clear()
@@ -130,26 +134,21 @@ class Board:
 
     def line(self) -> str:
         """Format the counts, the rate and the time left as one line."""
-        solved = self._ended[Outcome.SOLVED]
         ended = self.counts
         rate = self._rate()
-        parts = [
-            f"{ended['done']}/{self._total} trials",
-            f"{solved} solved",
-            f"{self._ended[Outcome.UNSOLVED]} unsolved",
-            f"{self._ended[Outcome.DIVERGED]} diverged",
-            f"{self._ended[Outcome.FAILED]} failed",
-        ]
+        shown = [Outcome.SOLVED, Outcome.UNSOLVED] if self._has_success else []
+        parts = [f"{ended['done']}/{self._total} trials"]
+        parts += [f"{self._ended[outcome]} {outcome}" for outcome in (*shown, Outcome.DIVERGED, Outcome.FAILED)]
         if self._running:
             trials = sum(p.trials for p in self._running.values())
-            ahead = sum(p.solved for p in self._running.values())
-            parts.append(f"training {trials} in {len(self._running)} packs ({ahead} below the threshold so far)")
+            ahead = f" ({sum(p.solved for p in self._running.values())} solved so far)" if self._has_success else ""
+            parts.append(f"training {trials} in {len(self._running)} packs{ahead}")
         if self._preparing:
             parts.append(self._preparing_words())
         elif not self._running and not self._made and self._left > 0:
             parts.append(f"workers are starting: {duration(self._clock() - self._began)}")
         if rate:
-            parts.append(f"{rate:,.0f} trial-iterations/s")
+            parts.append(f"{rate:,.0f} trial-iterations/s" if self._has_iterations else f"{rate:,.1f} trials/s")
             if self._left > 0:
                 parts.append(f"{duration(self._left / rate)} left")
         return " · ".join(parts)

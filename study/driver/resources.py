@@ -79,6 +79,43 @@ def passed_over_by(plan: Plan, options: Options) -> list[str]:
     return list(reasons)
 
 
+@dataclass(frozen=True)
+class Needs:
+    """What a worker needs of the machines.
+
+    Args:
+        cpus: cores.
+        gpus: GPUs, or the share of one, of a worker on GPUs.
+    """
+
+    cpus: int
+    gpus: float
+
+
+def needs_of(plan: Plan, options: Options) -> Needs:
+    """Return what a worker needs: what a study of one's own code says of a trial, otherwise a core."""
+    own = own_engine(plan.spec)
+    if own is None:
+        return Needs(cpus=1, gpus=1 / options.packs_per_gpu)
+    return Needs(own.limits.cpus or 1, own.limits.gpus or 0.0)
+
+
+def fitted(plan: Plan, options: Options) -> Options:
+    """Return options with the device that a study of one's own code asks for.
+
+    Raises:
+        InputError: if the options ask for the other one.
+    """
+    own = own_engine(plan.spec)
+    if own is None:
+        return options
+    device = cluster.GPU if own.limits.gpus else cluster.CPU
+    if options.device not in ("auto", device):
+        must = "resources: {gpus: 1}, or a share" if device == cluster.CPU else "no gpus under resources"
+        raise InputError(f"--device {options.device} needs a study file with {must}: it says what a trial may use")
+    return replace(options, device=device)
+
+
 Slots = Mapping[str, int]
 """How many packs, or bundles of them, run side by side on each kind of device."""
 
@@ -106,11 +143,13 @@ class Resources:
         options: where and how.
         slots: workers of each kind.
         at_once: trials of each shape that a GPU trains side by side; None where no GPU trains.
+        needs: what each worker needs.
     """
 
     options: Options
     slots: Slots
     at_once: AtOnce | None
+    needs: Needs
 
     @property
     def count(self) -> int:
@@ -170,7 +209,11 @@ class Resources:
 
         groups = [
             cluster.WorkerGroup(
-                kind, min(count, plan.most_at_once), replace(work, device=kind), gpu_share(options, kind)
+                kind,
+                min(count, plan.most_at_once),
+                replace(work, device=kind),
+                gpu_share=self.needs.gpus if kind == cluster.GPU else 0.0,
+                cpus=self.needs.cpus,
             )
             for kind, count in self.slots.items()
         ]
@@ -190,7 +233,8 @@ def workers(plan: Plan, options: Options, console: Console) -> Iterator[Resource
     with _slots(plan, options, console) as slots:
         # The GPUs are asked now because workers occupy them later.
         asks_gpus = cluster.GPU in slots and own_engine(plan.spec) is None
-        yield Resources(options, slots, at_once_on(plan, options) if asks_gpus else None)
+        at_once = at_once_on(plan, options) if asks_gpus else None
+        yield Resources(options, slots, at_once, needs_of(plan, options))
 
 
 @contextmanager
@@ -217,10 +261,11 @@ def _slots(plan: Plan, options: Options, console: Console) -> Iterator[Slots]:
             stack.enter_context(preparing(list(first_steps)))
         with waiting(console, "starting Ray"):
             stack.enter_context(cluster.connection(None, options.cpus))
-        has = cluster.capacity()
-        count = min(has.cpus, _workers_on(has.gpus, options)) if device == cluster.GPU else has.cpus
+        has, needs = cluster.capacity(), needs_of(plan, options)
+        cpus = has.cpus // needs.cpus
+        count = min(cpus, _workers_on(has.gpus, needs)) if device == cluster.GPU else cpus
         if count < 1:
-            raise ClusterError(_too_small(has, device))
+            raise ClusterError(_too_small(has, device, needs))
         yield {device: count}
 
 
@@ -241,18 +286,20 @@ def slots_of_cluster(plan: Plan, options: Options, has: cluster.Capacity) -> Slo
         ClusterError: if there is no room for a worker, and no number of workers was asked for.
         InputError: if no engine trains a cell on one of these devices.
     """
-    on_gpu = 0 if options.device == cluster.CPU else min(has.cpus, _workers_on(has.gpus, options))
+    needs = needs_of(plan, options)
+    on_gpu = 0 if options.device == cluster.CPU else min(has.cpus // needs.cpus, _workers_on(has.gpus, needs))
     if options.device == "auto" and on_gpu and not _trainable_on(cluster.GPU, plan, options):
         on_gpu = 0
     if options.device == cluster.GPU:
         on_gpu, on_cpu = options.workers or on_gpu, 0
     else:
         on_gpu = min(on_gpu, options.workers or on_gpu)
-        on_cpu = has.cpus_without_gpu if on_gpu else has.cpus
+        on_cpu = (has.cpus_without_gpu if on_gpu else has.cpus) // needs.cpus
         on_cpu = on_cpu if options.workers is None else max(0, options.workers - on_gpu)
     slots = {kind: count for kind, count in ((cluster.GPU, on_gpu), (cluster.CPU, on_cpu)) if count}
     if not slots:
-        raise ClusterError(f"{_too_small(has, options.device)}; if it grows on demand, say how far: --workers 16")
+        too_small = _too_small(has, options.device, needs)
+        raise ClusterError(f"{too_small}; if it grows on demand, say how far: --workers 16")
     own = own_engine(plan.spec)
     for kind in slots:
         for cell in plan.cells:
@@ -270,25 +317,21 @@ def _trainable_on(kind: str, plan: Plan, options: Options) -> bool:
     return True
 
 
-def _too_small(has: cluster.Capacity, device: str) -> str:
-    needs = "1 CPU and a GPU" if device == cluster.GPU else "1 CPU"
-    return f"a pack needs {needs}, but the cluster has {has.cpus} CPU and {has.gpus:g} GPU"
+def _too_small(has: cluster.Capacity, device: str, needs: Needs) -> str:
+    gpu = "a GPU" if needs.gpus <= 1 else f"{needs.gpus:g} GPUs"
+    what = f"{needs.cpus} CPU" + (f" and {gpu}" if device == cluster.GPU else "")
+    return f"a pack needs {what}, but the cluster has {has.cpus} CPU and {has.gpus:g} GPU"
 
 
-def _workers_on(gpus: float, options: Options) -> int:
-    return int(gpus * options.packs_per_gpu + 1e-9)
-
-
-def gpu_share(options: Options, kind: str) -> float:
-    """Return the part of a GPU that a worker of a kind takes."""
-    return 1 / options.packs_per_gpu if kind == cluster.GPU else 0.0
+def _workers_on(gpus: float, needs: Needs) -> int:
+    return int(gpus / needs.gpus + 1e-9)
 
 
 def at_once_on(plan: Plan, options: Options) -> AtOnce:
     """Ask a device how many trials of each shape it trains side by side."""
     cells = {shape_key(cell): cell for cell in plan.cells}
     query = partial(trials_at_once, options.engine, tuple(cells.values()))
-    answers = query() if options.local else cluster.ask(query, gpu_share(options, cluster.GPU))
+    answers = query() if options.local else cluster.ask(query, 1 / options.packs_per_gpu)
     counts = dict(zip(cells, answers, strict=True))
     least = min((count for count in answers if count is not None), default=None)
 

@@ -20,6 +20,7 @@ from study.jobs.address import parse_address, token
 from study.jobs.client import Client, TakenError, connect
 from study.jobs.rows import Job, Node
 from study.settings import check_no_secret, flag
+from study.source import digest_of
 from study.visible import uncoloured
 
 STOP_WAIT_S = 120
@@ -43,12 +44,14 @@ class Order:
         spec: its file's text.
         store: absolute path or URL.
         options: values of `JOB_OPTIONS` by name; None, or none, stands for what the cluster's own settings say.
+        code: files of the study's own code by name, which are laid beside its file.
     """
 
     study: str
     spec: str
     store: str
     options: Mapping[str, Any] = field(default_factory=dict)
+    code: Mapping[str, bytes] = field(default_factory=dict, repr=False)
 
     @property
     def entrypoint(self) -> str:
@@ -76,6 +79,7 @@ class Order:
             "store": self.store,
             "spec": self.spec,
             "options": json.dumps(dict(self.options)),
+            **({"code": digest_of(self.code)} if self.code else {}),
             "user": _user(),
             "host": socket.gethostname(),
         }
@@ -96,13 +100,14 @@ class Submission:
     same_file: bool = True
 
 
-def make_order(study: str, spec: str, store: str, **options: Any) -> Order:
+def make_order(study: str, spec: str, store: str, code: Mapping[str, bytes] | None = None, **options: Any) -> Order:
     """Make an order, and check that its addresses mean the same on a cluster as here.
 
     Args:
         study: its name.
         spec: its file's text.
         store: absolute path or URL.
+        code: files of the study's own code by name; None if it has none.
         options: as in `Order`.
 
     Raises:
@@ -127,7 +132,7 @@ def make_order(study: str, spec: str, store: str, **options: Any) -> Order:
     uri = options.get("tracking_uri")
     if uri not in (None, "off") and (re.match(r"sqlite:///(?!/)", uri) or "://" not in uri):
         raise InputError(f"--tracking-uri must be a server's URL or 'off' for a cluster, but got {uri!r}")
-    return Order(study, spec, store.rstrip("/") or store, options)
+    return Order(study, spec, store.rstrip("/") or store, options, code or {})
 
 
 def connect_to_run(text: str, notify: Callable[[str], None], *, without_token: bool = False) -> Client:
@@ -188,11 +193,14 @@ def submit(client: Client, order: Order, notify: Callable[[str], None]) -> Submi
         jobs = of_study(client.jobs(), order.study)
         running = [job for job in jobs if not job.ended and job.metadata.get("store") == order.store]
         if running:
-            return Submission(running[-1].id, running[-1], running[-1].metadata.get("spec") == order.spec)
+            return Submission(running[-1].id, running[-1], _is_same(running[-1].metadata, order.metadata))
         _check_room(order, nodes)
         job_id = f"study-{order.study}-{1 + max((_number(job) for job in jobs), default=-1)}"
         with tempfile.TemporaryDirectory(prefix="study-submit-") as folder:
             Path(folder, _FILE).write_text(order.spec, encoding="utf-8")
+            for name, content in order.code.items():
+                Path(folder, name).parent.mkdir(parents=True, exist_ok=True)
+                Path(folder, name).write_bytes(content)
             try:
                 client.submit(
                     job_id,
@@ -212,13 +220,18 @@ def order_of(job: Job) -> Order:
     """Return the order that a job was submitted with.
 
     Raises:
-        InputError: if the job's metadata don't contain it; then the study's file is needed.
+        InputError: if the job's metadata don't contain it, or not all of it; then the study's file is needed.
 
     Example:
         >>> before = Order("demo", "study: demo", "/shared", {"pack_size": 8})
         >>> order_of(Job("study-demo-0", "STOPPED", before.metadata, "", None, 0.0, None, None)) == before
         True
     """
+    if "code" in job.metadata:
+        raise InputError(
+            f"job {job.id} runs code of your own, which is where you submitted it from: submit the study's file again; "
+            "it goes on from what is stored"
+        )
     try:
         submitted = json.loads(job.metadata["options"])
         options = {name: submitted[name] for name in JOB_OPTIONS if name in submitted}
@@ -277,6 +290,11 @@ def _warnings(order: Order, nodes: Sequence[Node]) -> list[str]:
     if len(nodes) > 1 and re.match(r"https?://(localhost|127\.|\[::1\])", uri):
         warnings.append(f"{uri} is each node's own: only the driver's node will look there")
     return warnings
+
+
+def _is_same(metadata: Mapping[str, str], other: Mapping[str, str]) -> bool:
+    """Return whether two jobs were submitted with the same file and code."""
+    return all(metadata.get(name) == other.get(name) for name in ("spec", "code"))
 
 
 def _number(job: Job) -> int:

@@ -9,7 +9,7 @@ archive        the files as bytes for the store, and back, unpacked once a machi
 code_folder    the folder of a copy, and the objects in it
 """
 
-from study.source.archive import code_cache, unpacked
+from study.source.archive import code_cache, digest_of, unpacked
 from study.source.code_folder import CodeFolder, load_copied
 from study.source.import_string import ImportString, is_import_string, parse_import_string
 from study.source.plugins import GROUPS, check_distributions, find_plugin
@@ -22,6 +22,7 @@ __all__ = [
     "SourceCode",
     "check_distributions",
     "code_cache",
+    "digest_of",
     "find_plugin",
     "is_import_string",
     "load_copied",

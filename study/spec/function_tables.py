@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, PrivateAttr, create_model, model_validator
+from pydantic import BeforeValidator, Field, create_model, model_validator
 
-from study.source import SourceCode
 from study.spec.tables import ModelTable, SeedsTable, Spec, Table, Until, optional, settings_of, table_field
 from tasks.criterion import Bound
 from tasks.declarations import Metric
@@ -99,7 +98,6 @@ class FunctionSpec(Spec):
     resources: ResourcesTable = table_field(ResourcesTable)
     version: str | int | None = optional()
     include: tuple[str, ...] = ()
-    _source_code: SourceCode | None = PrivateAttr(None)
 
     @property
     def task_name(self) -> str:
@@ -132,11 +130,6 @@ class FunctionSpec(Spec):
     def declared_metrics(self) -> dict[str, Metric]:
         """The metrics by name."""
         return {name: one.metric for name, one in self.metrics.items()}
-
-    @property
-    def source_code(self) -> SourceCode | None:
-        """The code as it was when the file was read; None for a study that was read from a store."""
-        return self._source_code
 
 
 def function_spec_class(family: FunctionFamily) -> type[FunctionSpec]:

@@ -24,6 +24,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 
 from study.errors import nearest
+from study.source import SourceCode
 from tasks.declarations import Hyperparameter
 from tasks.family import Family
 from tasks.values import Count, Positive, choice, number, quoted, whole
@@ -299,6 +300,7 @@ class Spec(SettingsTable):
     seeds: SeedsTable
     search: Search | None = optional()
     _source_text: str = PrivateAttr("")
+    _source_code: SourceCode | None = PrivateAttr(None)
 
     @property
     @abstractmethod
@@ -319,6 +321,11 @@ class Spec(SettingsTable):
     @abstractmethod
     def head(self) -> dict[str, Any]:
         """What the file says of task and training beside hyperparameters, models and seeds."""
+
+    @property
+    def source_code(self) -> SourceCode | None:
+        """The study's own code as it was when the file was read; None if it has none, or was read from a store."""
+        return self._source_code
 
     @property
     def text(self) -> str:

@@ -65,7 +65,22 @@ def function_mistakes(spec: FunctionSpec, unread: Collection[str]) -> Iterator[t
             f"is of the rate of success, so success must say what that is: success: {{{next(iter(spec.metrics))}: "
             "{at_least: ...}}, or below",
         )
-    if spec.search is not None and not spec.success:
-        yield ("search",), "needs to know what success is: success: {METRIC: {at_least: ...}}, or below"
+    yield from _search_mistakes(spec)
     if spec.resources.memory_gb is not None and spec.isolation is None:
         yield ("resources", "memory_gb"), "can be limited in a process of its own only: add isolation: process"
+
+
+def _search_mistakes(spec: FunctionSpec) -> Iterator[tuple[Place, str]]:
+    if spec.search is None:
+        return
+    if not spec.success:
+        yield ("search",), "needs to know what success is: success: {METRIC: {at_least: ...}}, or below"
+    valid = ("success_rate", "solved_at", "time_to_success")
+    for name in spec.search.objective:
+        if name not in valid:
+            yield ("search", "objective"), f"must be one or several of {', '.join(valid)}, but got {name!r}"
+        elif name != "success_rate" and spec.iterations is None:
+            yield (
+                ("search", "objective"),
+                f"{name} needs to know how long an unsolved trial would have gone on: say iterations",
+            )

@@ -18,6 +18,14 @@ from tests.study.lab import lab, study_of
 __all__ = ["lab"]
 
 
+SEARCH = {
+    "grid": None,
+    "ranges": {"rate": {"low": 0.1, "high": 1.0}},
+    "search": {"objective": "success_rate", "trials": 60},
+    "seeds": 20,
+}
+
+
 def mistakes(folder: Path, **changed: Any) -> list[str]:
     """Return the messages of the mistakes of a changed study."""
     with pytest.raises(SpecError) as caught:
@@ -78,6 +86,12 @@ def test_every_mistake_is_in_one_error(lab: Path) -> None:
         ({"success": None, "seeds": {"until": {"half_width": 0.1, "max": 9}}}, "success must say what that is"),
         ({"seeds": {"until": {"different_from": "mylab.training:train", "max": 9}}}, "there must be a model"),
         ({"isolation": "proces"}, "isolation"),
+        ({**SEARCH, "success": None}, "needs to know what success is"),
+        (
+            {**SEARCH, "search": {"objective": "sparsity_error", "trials": 60}},
+            "must be one or several of success_rate, ",
+        ),
+        ({**SEARCH, "search": {"objective": "solved_at", "trials": 60}}, "say iterations"),
     ],
 )
 def test_a_mistake_says_what_must_hold(lab: Path, changed: dict[str, Any], message: str) -> None:

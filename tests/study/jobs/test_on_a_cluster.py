@@ -7,6 +7,7 @@ import os
 import re
 import secrets
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -37,6 +38,9 @@ from tests.ray_clusters import (
     undisturbed,
     until,
 )
+from tests.study.lab import lab, study_of
+
+__all__ = ["lab"]
 
 # Warnings of Ray and what it imports are theirs to mend.
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.slow]
@@ -300,3 +304,20 @@ def test_the_doctor_looks_at_every_node(two_nodes, tmp_path):
         assert checks[name]["state"] == "ok", checks[name]
     assert not store.exists()
     assert not [one.study for one in standings(two_nodes.client) if one.job.startswith("doctor")]
+
+
+def test_own_code_is_shipped(two_nodes, tmp_path, lab):
+    """A job has the code as it was when it was submitted, though the user's is gone; `resume` says that it needs it."""
+    user, store = as_user(tmp_path, two_nodes), tmp_path / "studies"
+    file = lab / "mine.yaml"
+    file.write_text(study_of(lab).text)
+    words = ["submit", str(file), "--store", str(store), "--tracking-uri", "off"]
+    submitted = study(*words, environment=user, cwd=tmp_path)
+    assert submitted.returncode == 0, submitted.stdout
+    shutil.rmtree(lab / "mylab")
+    log = study("logs", "mine", "--follow", environment=user, cwd=tmp_path)
+    assert "6/6 trials" in log.stdout
+    assert len(Store(store).study("mine").done()) == 6
+    resumed = study("resume", "mine", environment=user, cwd=tmp_path)
+    assert resumed.returncode != 0
+    assert "runs code of your own" in resumed.stdout

@@ -1,0 +1,115 @@
+"""Laws of a whole run of a study of one's own function: nothing is trained twice, and what is asked may change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from study.console import Console
+from study.driver.options import Options
+from study.plan.plan import make_plan
+from study.results.load import load_results
+from study.run import Ending, run
+from study.spec import Spec
+from study.store import Store
+from tests.study.lab import lab, study_of
+
+__all__ = ["lab"]
+
+
+def trained(spec: Spec, store: Path) -> tuple[Ending, list[str]]:
+    """Run a study in this process, and return how it ended and the packs that it has then."""
+    options = Options(store, None, local=True, pack_size=4)
+    ending = run(make_plan(spec), options, Console(file=(store.parent / "console").open("a"), width=200))
+    return ending, sorted(Store(store).study(spec.study).pack_ids())
+
+
+def outcomes(store: Path, name: str = "mine") -> dict[tuple[int, int], str]:
+    """Return the outcomes that a reader of the study sees, by seed and width."""
+    table = load_results(name, store).table
+    columns = (table[column].to_pylist() for column in ("seed", "width", "outcome"))
+    return {(seed, width): outcome for seed, width, outcome in zip(*columns, strict=True)}
+
+
+def test_a_study_runs_once(lab: Path, tmp_path: Path) -> None:
+    """All trials have a result and a report; a second run trains nothing, and no code is needed to read it."""
+    store = tmp_path / "studies"
+    ending, packs = trained(study_of(lab), store)
+    assert ending is Ending.FINISHED
+    assert len(outcomes(store)) == 6
+    page = (store / "mine" / "report" / "report.html").read_text()
+    assert "accuracy" in page
+    assert trained(study_of(lab), store) == (ending, packs)
+    (lab / "mylab" / "training.py").unlink()
+    results = load_results("mine", store)
+    assert results.counts["done"] == 6
+    assert list(results.plan.metrics) == ["accuracy", "loss"]
+
+
+def test_another_criterion_trains_nothing(lab: Path, tmp_path: Path) -> None:
+    """Trials are judged anew by their metrics, with the times of success from their curves; and back again."""
+    store = tmp_path / "studies"
+    first, packs = trained(study_of(lab), store)
+    before = outcomes(store)
+    assert set(before.values()) == {"solved", "unsolved"}
+
+    strict = study_of(lab, success={"accuracy": {"at_least": 2.0}})
+    assert trained(strict, store) == (first, packs)
+    assert set(outcomes(store).values()) == {"unsolved"}
+
+    lenient = study_of(lab, success={"loss": {"below": 0.3}})
+    assert trained(lenient, store) == (first, packs)
+    table = load_results("mine", store).table
+    assert set(table["outcome"].to_pylist()) == {"solved"}
+    assert set(table["criterion"].to_pylist()) == {"loss < 0.3"}
+    assert set(table["solved_at_iteration"].to_pylist()) == {1}  # 0.5 / 2
+
+    trained(study_of(lab, success=None), store)
+    assert set(outcomes(store).values()) == {"finished"}
+    trained(study_of(lab), store)
+    assert outcomes(store) == before
+
+
+def test_edited_code_is_another_study_of_the_same_name(lab: Path, tmp_path: Path) -> None:
+    """New code trains anew, results of before stay in the store and come back with the code of before."""
+    store, spec = tmp_path / "studies", study_of(lab)
+    trained(spec, store)
+    text = (lab / "mylab" / "training.py").read_text()
+    (lab / "mylab" / "training.py").write_text(text.replace("step * width / 16", "step * width / 8"))
+    _, packs = trained(study_of(lab), store)
+    assert len(load_results("mine", store).table) == 6
+    assert len(Store(store).study("mine").read_results()) == 12
+    (lab / "mylab" / "training.py").write_text(text)
+    assert trained(study_of(lab), store)[1] == packs
+
+
+def test_only_what_failed_runs_again(lab: Path, tmp_path: Path) -> None:
+    """An error fails its trial alone, with the user's own line; the next run calls only that trial again."""
+    store = tmp_path / "studies"
+    spec = study_of(lab, fixed={"fail": "raise"}, grid=None, version=1)
+    ending, packs = trained(spec, store)
+    assert ending is Ending.FAILURES
+    table = load_results("mine", store).table
+    failed = table.filter(pa.compute.equal(table["outcome"], "failed")).to_pylist()
+    assert [row["seed"] for row in failed] == [1]
+    assert "RuntimeError: no luck (mylab/training.py:" in failed[0]["error"]
+
+    text = (lab / "mylab" / "training.py").read_text()
+    (lab / "mylab" / "training.py").write_text(text.replace('raise RuntimeError("no luck")', "pass"))
+    ending, after = trained(study_of(lab, fixed={"fail": "raise"}, grid=None, version=1), store)
+    assert ending is Ending.FINISHED
+    assert len(after) == len(packs) + 1
+
+
+@pytest.mark.slow
+def test_workers_of_ray_run_the_copy(lab: Path, tmp_path: Path) -> None:
+    """Processes of their own give the results of this process."""
+    here, there = tmp_path / "here", tmp_path / "there"
+    trained(study_of(lab), here)
+    options = Options(there, None, cpus=2)
+    run(make_plan(study_of(lab)), options, Console(file=(tmp_path / "console").open("a"), width=200))
+    assert outcomes(here) == outcomes(there)
+    metrics = [load_results("mine", store).table.select(["trial_id", "accuracy", "loss"]) for store in (here, there)]
+    assert metrics[0].equals(metrics[1])

@@ -17,8 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from study import arrow
-from study.arrow import CURVE_SCHEMA, RESULT_SCHEMA, WEIGHTS_SCHEMA, table_curves, table_results, table_weights
+from study.arrow import EMPTY_CURVES, EMPTY_RESULTS, WEIGHTS_SCHEMA, columns, table_curves, table_results, table_weights
 from study.cli.options import extension_of
 from study.console import Console
 from study.driver.options import Options
@@ -72,7 +71,7 @@ def local(tmp_path: Path) -> Path:
 
 def test_the_last_format_is_todays() -> None:
     """Whoever changes a column adds a version: what is written is the last format, and versions have no gap."""
-    today = {"results": RESULT_SCHEMA, "curves": CURVE_SCHEMA, "weights": WEIGHTS_SCHEMA}
+    today = {"results": EMPTY_RESULTS.schema, "curves": EMPTY_CURVES.schema, "weights": WEIGHTS_SCHEMA}
     assert FORMATS[SCHEMA_VERSION].schemas == today
     assert sorted(FORMATS) == list(range(1, SCHEMA_VERSION + 1))
 
@@ -82,7 +81,8 @@ def test_the_last_format_is_todays() -> None:
 def test_every_format_leads_to_todays(version: int, kind: str) -> None:
     """From each version there is a way to the last, for each kind of file; and a store of it is kept here."""
     empty = FORMATS[version].schemas[kind].empty_table()
-    assert formats.upgraded(kind, empty, version, "a file").schema == FORMATS[SCHEMA_VERSION].schemas[kind]
+    today = formats.upgraded(kind, empty, version, "a file").schema
+    assert FORMATS[SCHEMA_VERSION].complaint(kind, today) is None
     assert (STORES / f"version-{version}").is_dir()
 
 
@@ -189,11 +189,11 @@ def with_note(results: pa.Table) -> pa.Table:
 
 
 def with_short_iterations(curves: pa.Table) -> pa.Table:
-    return curves.cast(_short())
+    return curves.cast(_short(curves.schema))
 
 
-def _short() -> pa.Schema:
-    return CURVE_SCHEMA.set(1, pa.field("iteration", pa.list_(pa.int32())))
+def _short(curves: pa.Schema) -> pa.Schema:
+    return curves.set(1, pa.field("iteration", pa.list_(pa.int32())))
 
 
 def with_more_time(members: Members) -> Members:
@@ -207,15 +207,22 @@ LAST = replace(FORMATS[SCHEMA_VERSION], upgrades=UPGRADES, upgrade_checkpoint=wi
 
 def raise_version(monkeypatch: pytest.MonkeyPatch, last: Format = LAST) -> None:
     """Make this the next version: results have a column more, curves another type, checkpoints other times."""
-    results = RESULT_SCHEMA.insert(0, pa.field("note", pa.string()))
-    schemas = {"results": results, "curves": _short(), "weights": WEIGHTS_SCHEMA}
-    monkeypatch.setattr(formats, "FORMATS", {**FORMATS, SCHEMA_VERSION: last, NEXT: Format(schemas)})
+    note = pa.field("note", pa.string())
+    now = FORMATS[SCHEMA_VERSION]
+    schemas = {
+        "results": EMPTY_RESULTS.schema.insert(0, note),
+        "curves": _short(EMPTY_CURVES.schema),
+        "weights": WEIGHTS_SCHEMA,
+    }
+    monkeypatch.setattr(formats, "FORMATS", {**FORMATS, SCHEMA_VERSION: last, NEXT: Format(schemas, more=now.more)})
     monkeypatch.setattr(formats, "SCHEMA_VERSION", NEXT)
-    for name, schema in (("RESULT_SCHEMA", results), ("CURVE_SCHEMA", _short())):
-        before = getattr(arrow, name)
+    monkeypatch.setattr(columns, "_BEFORE", columns._BEFORE.insert(0, note))
+    empty = {"EMPTY_RESULTS": schemas["results"].empty_table(), "EMPTY_CURVES": schemas["curves"].empty_table()}
+    for name, table in empty.items():
+        before = getattr(columns, name)
         for module in [m for m in sys.modules.values() if m.__name__.startswith("study.")]:
             if getattr(module, name, None) is before:
-                monkeypatch.setattr(module, name, schema)
+                monkeypatch.setattr(module, name, table)
 
 
 def version_of_file(path: Path) -> int:

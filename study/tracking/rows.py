@@ -248,7 +248,7 @@ def curve_of(tags: Mapping[str, str], values: Mapping[str, Mapping[int, float]])
     """
     steps = sorted({step for series in values.values() for step in series})
     names = _names_of(tags)
-    kind = np.float32 if names.is_built_in else np.float64
+    kind: type[np.floating[Any]] = np.float32 if names.is_built_in else np.float64
     arrays = {
         name: np.array([values.get(name, {}).get(step, math.nan) for step in steps], kind) for name in names.metrics
     }

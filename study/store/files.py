@@ -64,7 +64,7 @@ def open_parquet(where: str, data: bytes, kind: str) -> pq.ParquetFile:
     if _VERSION_KEY not in metadata or _PROVENANCE_KEY not in metadata:
         raise UnbelievableError("it isn't one of ours: its metadata has no schema version and provenance")
     version = version_of(where, metadata)
-    complaint = formats.FORMATS[version].complaint(kind, file.schema_arrow)
+    complaint = formats.FORMATS[version].complaint(kind, file.schema_arrow.remove_metadata())
     if complaint is not None:
         reason = f"it has other columns than schema version {version}, {complaint}"
         if version < formats.SCHEMA_VERSION:  # a mistake in a later version must cost no result

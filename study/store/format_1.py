@@ -52,21 +52,26 @@ _KINDS = {_TEXT: "text", _INTEGER: "whole", _NUMBER: "number"}
 
 def upgraded_results(results: pa.Table) -> pa.Table:
     """Say what each column is for, and add the column of the criterion, which was always that of the cell."""
-    names = results.column_names
-    first, last = names.index("seed") + 1, names.index("outcome")
-    fields = list(results.schema)
-    for place, field in enumerate(fields):
-        if first <= place < last and field.name not in ("task", "model"):
-            kind = "range" if field.name in _RANGES else _KINDS[field.type]
-            fields[place] = field.with_metadata({"study.role": "hyperparameter", "study.kind": kind})
-        elif field.name in _METRICS:
-            fields[place] = field.with_metadata({"study.role": "metric", "study.kind": "number"})
-    described = results.cast(pa.schema(fields))
-    criterion = pa.nulls(len(results), _TEXT)
-    return described.add_column(names.index("threshold") + 1, pa.field("criterion", _TEXT), criterion)
+    criterion = pa.chunked_array([pa.nulls(len(results), _TEXT)])
+    return pa.table([*results.columns[:_CRITERION], criterion, *results.columns[_CRITERION:]], schema=_NEXT_RESULTS)
 
 
 def upgraded_curves(curves: pa.Table) -> pa.Table:
     """Say which columns are metrics."""
-    metric = {"study.role": "metric"}
-    return curves.cast(pa.schema([f.with_metadata(metric) if f.name in _METRICS else f for f in curves.schema]))
+    return pa.table(curves.columns, schema=_NEXT_CURVES)
+
+
+def _described(field: pa.Field) -> pa.Field:
+    if field.name in _METRICS:
+        of_kind = {} if pa.types.is_list(field.type) else {"study.kind": "number"}
+        return field.with_metadata({"study.role": "metric", **of_kind})
+    if field.name not in _HYPERPARAMETERS:
+        return field
+    kind = "range" if field.name in _RANGES else _KINDS[field.type]
+    return field.with_metadata({"study.role": "hyperparameter", "study.kind": kind})
+
+
+_HYPERPARAMETERS = set(RESULTS.names[RESULTS.names.index("task") : RESULTS.names.index("outcome")]) - {"task", "model"}
+_CRITERION = RESULTS.names.index("threshold") + 1
+_NEXT_RESULTS = pa.schema(map(_described, RESULTS)).insert(_CRITERION, pa.field("criterion", _TEXT))
+_NEXT_CURVES = pa.schema(map(_described, CURVES))

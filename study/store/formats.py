@@ -11,8 +11,10 @@ files can't fill must also be listed among those that may differ between two res
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy.typing as npt
@@ -21,6 +23,7 @@ import pyarrow as pa
 from study.errors import StoreError
 from study.store import format_1
 
+_REMEMBERED = 8
 Upgrade = Callable[[pa.Table], pa.Table]
 Members = tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]
 """What a checkpoint holds: its header and the engine's arrays by name."""
@@ -47,6 +50,8 @@ class Format:
 
     def complaint(self, kind: str, schema: pa.Schema) -> str | None:
         """Return in what a file's columns aren't those of this format; None if they are."""
+        if any(schema.equals(right, check_metadata=True) for right in self._right[kind]):
+            return None
         needed, may_be = self.schemas[kind], self.more.get(kind)
         others = [field for field in schema if field.name not in needed.names]
         wrong = {field.name for field in others if may_be is None or not may_be(field)}
@@ -54,7 +59,15 @@ class Format:
         if wrong:
             return f"differing in {', '.join(sorted(wrong))}"
         is_same = pa.schema([field for field in schema if field.name in needed.names]).equals(needed)
-        return None if is_same and len(set(schema.names)) == len(schema.names) else "differing in order or type"
+        if not is_same or len(set(schema.names)) < len(schema.names):
+            return "differing in order or type"
+        self._right[kind].append(schema)
+        return None
+
+    @cached_property
+    def _right(self) -> dict[str, deque[pa.Schema]]:
+        """The last schemas, by kind, that were found right: those of a study's files are few, or all the same."""
+        return {kind: deque(maxlen=_REMEMBERED) for kind in self.schemas}
 
 
 class NoUpgradeError(Exception):

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -17,10 +17,12 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from benchmarks.measure import command, finish, parser, published_cell, tell
-from study.arrow import RESULT_SCHEMA, result_row
-from study.records import Result, Trial
+from study.arrow import results_table
+from study.records import Outcome, Result, Trial
 
-FEW, ALL = "csv, 8 columns", f"parquet, {len(RESULT_SCHEMA)} columns"
+ONE = results_table([Result(trial=Trial(published_cell("NMU", 100, 2), 0), outcome=Outcome.UNSOLVED)])
+"""A trial's row, with every column."""
+FEW, ALL = "csv, 8 columns", f"parquet, {ONE.num_columns} columns"
 """A file as anybody writes it, and one with every column of a study's results."""
 
 
@@ -47,8 +49,7 @@ def outcomes(trials: int, cells: int, seed: int = 1) -> pa.Table:
 
 def all_columns(table: pa.Table) -> pa.Table:
     """Give the same outcomes all the columns of a study's results, those that don't matter equal in every row."""
-    row: dict[str, Any] = result_row(Result(trial=Trial(published_cell("NMU", 100, 2), 0), outcome="unsolved"))  # type: ignore[arg-type]
-    given: dict[str, Any] = {name: table[name] for name in table.column_names if name in RESULT_SCHEMA.names}
+    given: dict[str, Any] = {name: table[name] for name in table.column_names if name in ONE.column_names}
     given["trial_id"] = pa.array([f"{number:032x}" for number in range(len(table))])
     given["cell_id"] = pa.array(np.char.add("cell", (np.arange(len(table)) // 100).astype(str)))
     given["outcome"] = pa.array(np.where(np.asarray(table["solved"]), "solved", "unsolved"))
@@ -56,11 +57,8 @@ def all_columns(table: pa.Table) -> pa.Table:
     given["trained_iterations"] = given["iterations"] = pa.repeat(5_000_000, len(table))
     for name in ("test_mse", "validation_mse"):
         given[name] = table["sparsity_error"]
-    columns = [
-        given[name] if name in given else pa.repeat(pa.scalar(row[name], RESULT_SCHEMA.field(name).type), len(table))
-        for name in RESULT_SCHEMA.names
-    ]
-    return pa.table(columns, names=RESULT_SCHEMA.names).cast(RESULT_SCHEMA)
+    columns = [given.get(name, pa.repeat(ONE[name][0], len(table))) for name in ONE.column_names]
+    return pa.table(columns, names=ONE.column_names).cast(ONE.schema)
 
 
 def report(file: Path, out: Path) -> tuple[float, float, float]:

@@ -23,7 +23,7 @@ from study.analysis.summary import (
     summarise,
 )
 from study.analysis.summary import columns as columns_of
-from study.arrow import CELL_COLUMNS, row_cell
+from study.arrow import METRIC_COLUMNS, table_cells, with_metrics
 from study.errors import InputError
 from study.records import Cell, Labels, Outcome
 from study.statistics import AsPublished
@@ -32,7 +32,7 @@ from study.statistics import as_published as as_published_of
 _MOST_CODES = 2**62
 """The most combinations of columns' values; beyond them, which may not fit 64 bits, the rows are renumbered first."""
 
-_NEEDED = ("trial_id", "cell_id", *CELL_COLUMNS, *COLUMNS)
+_NEEDED = ("trial_id", "cell_id", "task", "model", *COLUMNS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +74,7 @@ def aggregate(
     """Summarise each cell's trials.
 
     Args:
-        results: columns of `study.arrow.RESULT_SCHEMA`, one row a trial, in any order.
+        results: as `study.arrow.results_table` makes them, one row a trial, in any order.
         planned: the number of seeds of each planned cell, to count what is pending; None: nothing is pending.
         rates: how success rates are bounded.
         labels: the names of points on axes of the grid, which separate a question from the methods that it compares.
@@ -91,16 +91,17 @@ def aggregate(
         >>> aggregate(results_table([]))
         []
     """
+    results = with_metrics(results, METRIC_COLUMNS)
     _check(results)
     ids = results["cell_id"].combine_chunks().dictionary_encode()
     codes = np.asarray(ids.indices)
     cells = _cells(results, codes, ids.dictionary.to_pylist())
     seeds = {cell.id: count for cell, count in (planned or {}).items()}
-    order = {cell.id: cell for cell in [*(planned or {}), *cells]}
+    order = {cell.id: cell for cell in [*(planned or {}), *cells]} | {cell.id: cell for cell in planned or ()}
     until = _untils(list(order.values()), labels or {})
     untils = np.array([until[cell.id] for cell in cells])
     fields = summarise(columns_of(results), rows_by(codes, len(cells)), untils, rates)
-    summaries = {cell.id: CellSummary(cell=cell, **of) for cell, of in zip(cells, fields, strict=True)}
+    summaries = {cell.id: CellSummary(cell=order[cell.id], **of) for cell, of in zip(cells, fields, strict=True)}
     empty = {cell_id: CellSummary(cell=cell, seeds=0) for cell_id, cell in order.items()}
     return [_count_pending(summaries.get(i, empty[i]), seeds.get(i, 0)) for i in order]
 
@@ -228,7 +229,7 @@ def _check(results: pa.Table) -> None:
     if missing:
         raise InputError(
             f"results lack the column{'s' if len(missing) > 1 else ''} {', '.join(missing)}; "
-            f"a table of results must have every column of study.arrow.RESULT_SCHEMA"
+            f"a table of results must have every column of study.arrow.EMPTY_RESULTS"
         )
     outcomes = set(pc.unique(results["outcome"]).to_pylist())
     if foreign := outcomes - {str(outcome) for outcome in Outcome}:
@@ -248,8 +249,7 @@ def _check(results: pa.Table) -> None:
 def _cells(results: pa.Table, codes: npt.NDArray[np.int32], ids: list[str]) -> list[Cell]:
     """Read each cell from its first row."""
     first = np.unique(codes, return_index=True)[1]
-    rows = results.select(list(CELL_COLUMNS)).take(pa.array(first)).to_pylist()
-    cells = [row_cell(row) for row in rows]
+    cells = table_cells(results.take(pa.array(first)))
     for cell_id, cell in zip(ids, cells, strict=True):
         if cell_id != cell.id:
             raise InputError(

@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from study.arrow import metrics_of
+
 Floats = npt.NDArray[np.float64]
 
 MOST_POINTS = 200
@@ -27,7 +29,7 @@ def learning_curve(
 
     Args:
         row: the index of the row in the report.
-        curves: columns of `study.arrow.CURVE_SCHEMA`: the curves of trials of one cell.
+        curves: as `study.arrow.curves_table` makes them: the curves of trials of one cell.
         of: the number of trials that have a curve; None: these are all.
         threshold: the test MSE that solves the task; None if the trials have different ones.
         most_points: the most evaluations used, >= 2.
@@ -59,7 +61,8 @@ def learning_curve(
     by_then = np.stack([np.searchsorted(iteration[a:b], at, side="right") for a, b in zip(first, last, strict=True)])
     positions = first[:, None] + np.maximum(by_then - 1, 0)
     quantiles = {}
-    for name in (column for column in curves.column_names if column not in ("trial_id", "iteration")):
+    # curves of other trials, which were read together with these, may have had other metrics
+    for name in (name for name in metrics_of(curves) if curves[name].null_count < len(curves)):
         values, starts, counts = _flat(curves, name)
         if not np.array_equal(counts[counts > 0], length) or not np.array_equal(starts[counts > 0], first):
             raise ValueError(f"a curve must have a value of {name} at each of its evaluations, and no other")

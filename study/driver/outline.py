@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from study import words
-from study.arrow import RESULT_SCHEMA
+from study.arrow import EMPTY_RESULTS
 from study.errors import StudyError
 from study.plan.plan import Plan
 from study.records import Trial
@@ -168,7 +168,7 @@ def _results_anywhere(plan: Plan, root: str | Path) -> pa.Table:
     cell_ids = pa.array([cell.id for cell in plan.cells], pa.string())
     read = _of_each_study(plan, root, StudyStore.read_results)
     tables = [table.filter(pc.is_in(table["cell_id"], value_set=cell_ids)) for table in read]
-    return one_a_trial([RESULT_SCHEMA.empty_table(), *tables], [str(i) for i in range(len(tables) + 1)])
+    return one_a_trial([EMPTY_RESULTS, *tables], [str(i) for i in range(len(tables) + 1)])
 
 
 def _done_anywhere(plan: Plan, root: str | Path) -> set[str]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from study.arrow import CELL_COLUMNS, RESULT_SCHEMA
+from study.arrow import METRIC_COLUMNS, RESULT_COLUMNS
 
 OUTCOME_SCHEMA = pa.schema(
     [
@@ -36,7 +36,8 @@ ALIASES: Mapping[str, Sequence[str]] = {
 NUMBERS = ("solved_at_iteration", "sparsity_error", "training_s", "trained_iterations")
 
 MEASURED = {
-    *(name for name in RESULT_SCHEMA.names if name not in (*CELL_COLUMNS, "seed")),
+    *("trial_id", "cell_id", *METRIC_COLUMNS),
+    *(name for name in RESULT_COLUMNS if name != "criterion"),  # which is a hyperparameter in many files
     *("best_evaluation", "evaluations", "interpolation_mse", "extrapolation_mse", "interpolation_solved_at"),
 }
 """Columns that describe a trial's result; they distinguish groups only if the user says so."""

@@ -149,7 +149,8 @@ def _results_of(path: Path, file: pq.ParquetFile) -> pa.Table | None:
     if not is_ours(metadata):
         return None
     version = version_of(path, metadata)
-    if version == formats.SCHEMA_VERSION or not file.schema_arrow.equals(formats.FORMATS[version].schemas["results"]):
+    columns = file.schema_arrow.remove_metadata()
+    if version == formats.SCHEMA_VERSION or formats.FORMATS[version].complaint("results", columns):
         return None
     return formats.upgraded("results", file.read().replace_schema_metadata(None), version, path)
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from study.analysis.aggregate import all_differ, group_codes
-from study.arrow import CELL_COLUMNS
+from study.arrow import CELL_COLUMNS, hyperparameters_of, metrics_of
 from study.errors import InputError
 from study.outcomes.checks import MISSING, checked
 from study.outcomes.columns import ALIASES, MEASURED, OUTCOME_SCHEMA
@@ -69,9 +69,11 @@ def gather(sources: Sequence[Source], by: Sequence[str] | None = None) -> Outcom
     groups = [name for name in table.column_names if name not in OUTCOME_SCHEMA.names]
     explicit = _explicit_columns(by, groups)
     is_own = any(SOURCE in source.table.column_names for source in sources)
-    candidates = [name for name in groups if name not in MEASURED and (name != SOURCE or is_own)]
+    measured = MEASURED.union(*(metrics_of(source.table) for source in sources))
+    declared = {*CELL_COLUMNS}.union(*(hyperparameters_of(source.table) for source in sources))
+    candidates = [name for name in groups if name not in measured and (name != SOURCE or is_own)]
     counts = {name: int(pc.count_distinct(table[name]).as_py()) for name in (*candidates, *explicit)}
-    ids = [n for n in candidates if n not in CELL_COLUMNS and _is_id(counts[n], len(table))]
+    ids = [n for n in candidates if n not in declared and _is_id(counts[n], len(table))]
     candidates = [name for name in candidates if name not in ids]
     # Only columns that vary are in the key; a missing value counts as a value.
     key = list(dict.fromkeys([*candidates, *explicit]))

@@ -17,9 +17,9 @@ from study.analysis.published import SOURCE
 from study.analysis.rows import ResultRows
 from study.analysis.search import SearchFindings
 from study.analysis.summary import Summary
-from study.arrow import CELL_COLUMNS, RESULT_SCHEMA
+from study.arrow import column_names, encoded, kinds_of
 from study.outcomes.text_cells import as_text
-from study.records import Interval, Labels, Outcome, format_range
+from study.records import Cell, Interval, Labels, Outcome, format_range
 from study.report import table
 from study.report.content import DataRows, Report
 from study.report.search.names import confirmed, objectives_note
@@ -62,7 +62,7 @@ STATISTICS_COLUMNS: Mapping[str, str] = {
     "stopped_early": "trials that were ended by stop: when_decided",
     "ended_early": "trials that ended unsolved before time_to_success_until, and are censored at their end",
 }
-"""The columns of cells.csv after cell_id, the labels (label_...) and `study.arrow.CELL_COLUMNS`."""
+"""The columns of cells.csv after cell_id, the labels (label_...), task, model and hyperparameters."""
 
 AS_PUBLISHED_COLUMNS: Mapping[str, str] = {
     "as_published_solved_at_mean": "the published estimate of the mean of solved-at",
@@ -88,13 +88,22 @@ _ESCAPED = str.maketrans({character: f"\\{character}" for character in "\\|`*_<>
 def cells_rows(summaries: Sequence[CellSummary], labels: Labels) -> DataRows:
     """Make one row per cell: id, labels, every hyperparameter, every statistic; None where there is none."""
     axes = list(dict.fromkeys(axis for s in summaries for axis in labels.get(s.cell_id, {})))
+    columns = _cell_columns([summary.cell for summary in summaries])
     types = [
         ("cell_id", pa.string()),
         *((f"label_{axis}", pa.string()) for axis in axes),
-        *((name, RESULT_SCHEMA.field(name).type) for name in CELL_COLUMNS),
+        *((name, column.type) for name, column in columns.items()),
         *_statistics_types(STATISTICS_COLUMNS),
     ]
-    return DataRows(pa.schema(types), [_cell_row(summary, labels) for summary in summaries])
+    values = {name: column.to_pylist() for name, column in columns.items()}
+    rows = [
+        {"cell_id": s.cell_id}
+        | {f"label_{axis}": label for axis, label in labels.get(s.cell_id, {}).items()}
+        | {name: column[row] for name, column in values.items()}
+        | _statistics_row(s)
+        for row, s in enumerate(summaries)
+    ]
+    return DataRows(pa.schema(types), rows)
 
 
 def groups_rows(groups: Sequence[GroupSummary], by: pa.Schema) -> DataRows:
@@ -182,12 +191,15 @@ def _search_parts(search: SearchFindings, rows: ResultRows) -> list[str]:
     return parts
 
 
-def _cell_row(s: CellSummary, labels: Labels) -> dict[str, Any]:
-    row: dict[str, Any] = {"cell_id": s.cell_id}
-    row |= {f"label_{axis}": label for axis, label in labels.get(s.cell_id, {}).items()}
-    row |= {name: s.cell.value(name) for name in CELL_COLUMNS}
-    row |= {name: format_range(row[name]) for name in ("interpolation_range", "extrapolation_range")}
-    return row | _statistics_row(s)
+def _cell_columns(cells: Sequence[Cell]) -> dict[str, pa.Array]:
+    """Return task, model and each hyperparameter as a column; one that is named as a statistic says what it is."""
+    kinds = {"task": "text", "model": "text", **kinds_of(cells)}
+    return {
+        f"{name} (hyperparameter)" if name in STATISTICS_COLUMNS else name: encoded(
+            [cell.value(name) for cell in cells], kinds[name]
+        )
+        for name in column_names(cells)
+    }
 
 
 def _statistics_row(s: Summary) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from study.analysis.contrasts import contrasts
 from study.analysis.headline import headline
 from study.analysis.search import SearchFindings
 from study.analysis.summary import WILSON
-from study.arrow import RESULT_SCHEMA, trial_row
+from study.arrow import trials_table, unified
 from study.errors import InputError
 from study.outcomes import Source
 from study.plan import until
@@ -220,8 +220,8 @@ def outcomes_of(name: str, root: str | Path, *, tracking_uri: str | None = None)
     if not done.num_rows:
         raise InputError(f"study {name!r} has no results yet; `study run` makes them")
     done_ids = set(done["trial_id"].to_pylist())
-    pending = [trial_row(trial) for trial in plan.trials if trial.id not in done_ids]
-    table = pa.concat_tables([done, pa.Table.from_pylist(pending, RESULT_SCHEMA)])
+    pending = trials_table(trial for trial in plan.trials if trial.id not in done_ids)
+    table = unified([done, pending])
     notices = list(folder.notices)
     if plan.spec.search is not None:
         notices.append(f"study {name!r} is a search: its rows are also of candidates that were chosen by these trials")

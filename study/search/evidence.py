@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from study.analysis.aggregate import rows_by
 from study.analysis.search import Value
+from study.arrow import METRIC_COLUMNS, with_metrics
 from study.records import Cell, Outcome
 from study.search.objectives import Floats, Sample, value_of
 
@@ -18,11 +19,11 @@ class Evidence:
     """The results of a search's trials.
 
     Args:
-        results: columns of `study.arrow.RESULT_SCHEMA`, one row a trial; may have rows of other trials, too.
+        results: as `study.arrow.results_table` makes them, one row a trial; may have rows of other trials, too.
     """
 
     def __init__(self, results: pa.Table) -> None:
-        self._results = results
+        self._results = with_metrics(results, METRIC_COLUMNS)
         ids = results["cell_id"].combine_chunks().dictionary_encode()
         rows = rows_by(np.asarray(ids.indices), len(ids.dictionary))
         self._rows = dict(zip(ids.dictionary.to_pylist(), rows, strict=True))

@@ -9,10 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from study.arrow import unified
 from study.errors import ConflictError
 from study.records import Outcome
 
 _FREE_TO_DIFFER = ("training_s", "engine", "device", "error")
+_BY_CRITERION = ("outcome", "threshold", "criterion", "solved_at_iteration")
+"""What follows from what a trial was judged by, which isn't part of its id."""
 
 
 def one_a_trial(tables: Sequence[pa.Table], names: Sequence[str]) -> pa.Table:
@@ -25,7 +28,7 @@ def one_a_trial(tables: Sequence[pa.Table], names: Sequence[str]) -> pa.Table:
     Raises:
         ConflictError: if one engine and kind of device gave a trial two different results.
     """
-    table = pa.concat_tables(tables)
+    table = unified(tables)
     if pc.count_distinct(table["trial_id"]).as_py() == len(table):
         return table
     table = table.combine_chunks()
@@ -49,7 +52,8 @@ def _check_same(table: pa.Table, pair: tuple[np.int64, np.int64], places: Sequen
     first, second = (table.slice(row, 1).to_pylist()[0] for row in pair)
     if _made_by(first) != _made_by(second):  # another engine or device may change the last bits
         return
-    differ = [name for name in first if name not in _FREE_TO_DIFFER and first[name] != second[name]]
+    free = _FREE_TO_DIFFER if first["criterion"] == second["criterion"] else (*_FREE_TO_DIFFER, *_BY_CRITERION)
+    differ = [name for name in first if name not in free and first[name] != second[name]]
     if differ:
         raise ConflictError(
             f"trial {first['trial_id']} has two results that differ in {', '.join(differ)}: in {places[0]}, "

@@ -64,11 +64,9 @@ def open_parquet(where: str, data: bytes, kind: str) -> pq.ParquetFile:
     if _VERSION_KEY not in metadata or _PROVENANCE_KEY not in metadata:
         raise UnbelievableError("it isn't one of ours: its metadata has no schema version and provenance")
     version = version_of(where, metadata)
-    schema = formats.FORMATS[version].schemas[kind]
-    if not file.schema_arrow.equals(schema):
-        differ = set(schema.names) ^ set(file.schema_arrow.names)
-        what = f"differing in {', '.join(sorted(differ))}" if differ else "differing in order or type"
-        reason = f"it has other columns than schema version {version}, {what}"
+    complaint = formats.FORMATS[version].complaint(kind, file.schema_arrow.remove_metadata())
+    if complaint is not None:
+        reason = f"it has other columns than schema version {version}, {complaint}"
         if version < formats.SCHEMA_VERSION:  # a mistake in a later version must cost no result
             raise StoreError(
                 f"{where} can't be read, and is left where it is: {reason}. Move it away if it isn't needed"
@@ -90,7 +88,7 @@ def read_table(where: str, file: pq.ParquetFile, kind: str, columns: list[str] |
         StoreError: if an earlier version's table can't be converted to the current format.
     """
     version = version_of(where, file.metadata.metadata)
-    if version == formats.SCHEMA_VERSION:
+    if formats.is_unchanged(columns, version):
         return file.read(columns=columns, use_threads=False).replace_schema_metadata(None)
     whole = file.read(use_threads=False).replace_schema_metadata(None)
     table = formats.upgraded(kind, whole, version, where)

@@ -11,15 +11,19 @@ files can't fill must also be listed among those that may differ between two res
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy.typing as npt
 import pyarrow as pa
 
 from study.errors import StoreError
+from study.store import format_1
 
+_REMEMBERED = 8
 Upgrade = Callable[[pa.Table], pa.Table]
 Members = tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]
 """What a checkpoint holds: its header and the engine's arrays by name."""
@@ -30,15 +34,40 @@ class Format:
     """What files of one schema version hold.
 
     Args:
-        schemas: schemas of the Parquet files by kind: ``results``, ``curves``, ``weights``.
+        schemas: by kind of file (``results``, ``curves``, ``weights``), the columns that every such Parquet file has.
+        more: by kind, whether a column may be among them; without a function, none may.
         upgrades: by kind, a function from a table of this version to one of the next; other kinds stay as they are.
+        unchanged: columns that no upgrade changes, so that they can be read without the others.
         upgrade_checkpoint: function from the members of a checkpoint of this version to those of the next; None if
             training can't continue from it: its pack then starts from the beginning, with a notice.
     """
 
     schemas: Mapping[str, pa.Schema]
+    more: Mapping[str, Callable[[pa.Field], bool]] = field(default_factory=dict)
     upgrades: Mapping[str, Upgrade] = field(default_factory=dict)
+    unchanged: Collection[str] = ()
     upgrade_checkpoint: Callable[[Members], Members] | None = None
+
+    def complaint(self, kind: str, schema: pa.Schema) -> str | None:
+        """Return in what a file's columns aren't those of this format; None if they are."""
+        if any(schema.equals(right, check_metadata=True) for right in self._right[kind]):
+            return None
+        needed, may_be = self.schemas[kind], self.more.get(kind)
+        others = [field for field in schema if field.name not in needed.names]
+        wrong = {field.name for field in others if may_be is None or not may_be(field)}
+        wrong |= set(needed.names) - set(schema.names)
+        if wrong:
+            return f"differing in {', '.join(sorted(wrong))}"
+        is_same = pa.schema([field for field in schema if field.name in needed.names]).equals(needed)
+        if not is_same or len(set(schema.names)) < len(schema.names):
+            return "differing in order or type"
+        self._right[kind].append(schema)
+        return None
+
+    @cached_property
+    def _right(self) -> dict[str, deque[pa.Schema]]:
+        """The last schemas, by kind, that were found right: those of a study's files are few, or all the same."""
+        return {kind: deque(maxlen=_REMEMBERED) for kind in self.schemas}
 
 
 class NoUpgradeError(Exception):
@@ -47,50 +76,62 @@ class NoUpgradeError(Exception):
 
 _TEXT, _INTEGER, _NUMBER = pa.string(), pa.int64(), pa.float64()
 
-_RESULTS_1 = pa.schema(
+_RESULTS_2 = pa.schema(
     [
-        *[("trial_id", _TEXT), ("cell_id", _TEXT), ("seed", _INTEGER)],
-        *[("task", _TEXT), ("operation", _TEXT), ("input_size", _INTEGER)],
-        *[("subset_ratio", _NUMBER), ("overlap_ratio", _NUMBER), ("subsets", _INTEGER)],
-        *[("interpolation_range", _TEXT), ("extrapolation_range", _TEXT)],
-        *[("model", _TEXT), ("hidden_size", _INTEGER), ("init_variance", _NUMBER)],
-        *[("bounds", _TEXT), ("out_of_bounds_strength", _NUMBER), ("out_of_bounds_shape", _TEXT)],
-        *[("sparsity_strength", _NUMBER), ("sparsity_start", _INTEGER), ("sparsity_end", _INTEGER)],
-        *[("sparsity_shape", _TEXT), ("sparsity_scaling", _TEXT)],
-        *[("optimizer", _TEXT), ("learning_rate", _NUMBER), ("momentum", _NUMBER), ("batch_size", _INTEGER)],
-        *[("iterations", _INTEGER), ("evaluate_every", _INTEGER), ("best_step_window", _INTEGER)],
-        *[("evaluation_rows", _INTEGER), ("stop", _TEXT)],
-        *[("success_epsilon", _NUMBER), ("success_threshold", _NUMBER)],
-        *[("outcome", _TEXT), ("threshold", _NUMBER), ("best_iteration", _INTEGER)],
-        *[("validation_mse", _NUMBER), ("test_mse", _NUMBER), ("sparsity_error", _NUMBER)],
+        *[("trial_id", _TEXT), ("cell_id", _TEXT), ("seed", _INTEGER), ("task", _TEXT), ("model", _TEXT)],
+        *[("outcome", _TEXT), ("threshold", _NUMBER), ("criterion", _TEXT), ("best_iteration", _INTEGER)],
         *[("solved_at_iteration", _INTEGER), ("trained_iterations", _INTEGER), ("stopped_early", pa.bool_())],
         *[("training_s", _NUMBER), ("engine", _TEXT), ("device", _TEXT), ("error", _TEXT)],
     ]
 )
-_CURVES_1 = pa.schema(
-    [
-        ("trial_id", _TEXT),
-        ("iteration", pa.list_(pa.int64())),
-        ("validation_mse", pa.list_(pa.float32())),
-        ("test_mse", pa.list_(pa.float32())),
-        ("sparsity_error", pa.list_(pa.float32())),
-    ]
-)
-_WEIGHTS_1 = pa.schema(
-    [
-        ("trial_id", _TEXT),
-        ("iteration", _INTEGER),
-        ("name", pa.list_(_TEXT)),
-        ("shape", pa.list_(pa.list_(pa.int32()))),
-        ("value", pa.list_(pa.float32())),
-    ]
-)
+_CURVES_2 = pa.schema([("trial_id", _TEXT), ("iteration", pa.list_(pa.int64()))])
+_KINDS_2 = {
+    **{"whole": _INTEGER, "number": _NUMBER, "text": _TEXT, "flag": pa.bool_()},
+    **{"range": _TEXT, "json": _TEXT, "none": pa.null()},
+}
 
-FORMATS: Mapping[int, Format] = {1: Format({"results": _RESULTS_1, "curves": _CURVES_1, "weights": _WEIGHTS_1})}
+
+def _may_be_in_results(field: pa.Field) -> bool:
+    """Return whether a column holds a hyperparameter, a metric or a note, and has the type of its kind."""
+    role, kind = _described(field)
+    if role == "note":
+        return bool(field.type == pa.list_(_TEXT))
+    of_role = role == "hyperparameter" or (role == "metric" and kind == "number")
+    return of_role and bool(field.type == _KINDS_2.get(kind))
+
+
+def _may_be_in_curves(field: pa.Field) -> bool:
+    """Return whether a column holds a metric."""
+    return _described(field)[0] == "metric" and field.type in (pa.list_(pa.float32()), pa.list_(_NUMBER))
+
+
+def _described(field: pa.Field) -> tuple[str, str]:
+    metadata = field.metadata or {}
+    return metadata.get(b"study.role", b"").decode(), metadata.get(b"study.kind", b"").decode()
+
+
+FORMATS: Mapping[int, Format] = {
+    1: Format(
+        schemas={"results": format_1.RESULTS, "curves": format_1.CURVES, "weights": format_1.WEIGHTS},
+        upgrades={"results": format_1.upgraded_results, "curves": format_1.upgraded_curves},
+        unchanged=("trial_id", "cell_id", "seed", "task", "model", "outcome"),
+        upgrade_checkpoint=lambda members: members,
+    ),
+    2: Format(
+        schemas={"results": _RESULTS_2, "curves": _CURVES_2, "weights": format_1.WEIGHTS},
+        more={"results": _may_be_in_results, "curves": _may_be_in_curves},
+    ),
+}
 """All formats so far, by schema version, without gaps; the last is the one that is written."""
 
 SCHEMA_VERSION = max(FORMATS)
 """Written into every file."""
+
+
+def is_unchanged(columns: Collection[str] | None, version: int) -> bool:
+    """Return whether columns of a version are those of the current one; None stands for all columns."""
+    later = [FORMATS[step].unchanged for step in range(version, SCHEMA_VERSION)]
+    return all(columns is not None and set(columns) <= set(unchanged) for unchanged in later)
 
 
 def upgraded(kind: str, table: pa.Table, version: int, where: object) -> pa.Table:
@@ -114,8 +155,9 @@ def upgraded(kind: str, table: pa.Table, version: int, where: object) -> pa.Tabl
         for step in range(version, SCHEMA_VERSION):
             upgrade = FORMATS[step].upgrades.get(kind)
             table = table if upgrade is None else upgrade(table)
-        if not table.schema.equals(FORMATS[SCHEMA_VERSION].schemas[kind]):
-            raise ValueError(f"the columns became {', '.join(table.column_names)}")
+        complaint = FORMATS[SCHEMA_VERSION].complaint(kind, table.schema)
+        if complaint is not None:
+            raise ValueError(f"the columns became {', '.join(table.column_names)}, {complaint}")
     except MemoryError:
         raise
     except Exception as error:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from study.arrow import CURVE_SCHEMA, RESULT_SCHEMA, WEIGHTS_SCHEMA, curves_table, results_table, weights_table
+from study.arrow import EMPTY_CURVES, EMPTY_RESULTS, WEIGHTS_SCHEMA, curves_table, results_table, unified, weights_table
 from study.errors import BusyError, InputError, StoreError, StudyGoneError
 from study.records import Checkpoint, Curve, Outcome, Result, Weights
 from study.store.deduplicate import one_a_trial
@@ -186,7 +186,7 @@ class StudyStore:
         if results is None:
             raise StoreError(f"no readable results of pack {pack_id} in {self.where}: run the study again")
         curves = self._files.table(key_of("curves", pack_id)) if with_curves else None
-        return results, CURVE_SCHEMA.empty_table() if curves is None else curves
+        return results, EMPTY_CURVES if curves is None else curves
 
     def done(self) -> set[str]:
         """Return the ids of the trials that have a result other than failed."""
@@ -194,9 +194,9 @@ class StudyStore:
 
     def outcomes(self) -> pa.Table:
         """Return each trial's outcome, if it has one other than failed, as columns ``trial_id`` and ``outcome``."""
-        schema = pa.schema([RESULT_SCHEMA.field(name) for name in ("trial_id", "outcome")])
-        read = self._files.tables(self._files.keys("results"), schema.names)
-        rows = pa.concat_tables([schema.empty_table(), *(table for _, table in read if table is not None)])
+        empty = EMPTY_RESULTS.select(["trial_id", "outcome"])
+        read = self._files.tables(self._files.keys("results"), empty.column_names)
+        rows = pa.concat_tables([empty, *(table for _, table in read if table is not None)])
         rows = rows.filter(pc.not_equal(rows["outcome"], str(Outcome.FAILED)))
         if pc.count_distinct(rows["trial_id"]).as_py() == len(rows):
             return rows
@@ -215,7 +215,7 @@ class StudyStore:
         read = self._files.tables(self._files.keys("results"))
         tables = {key.partition("/")[2]: table for key, table in read if table is not None}
         if not tables:
-            return RESULT_SCHEMA.empty_table()
+            return EMPTY_RESULTS
         rows = one_a_trial(list(tables.values()), list(tables))
         return rows.sort_by([("cell_id", "ascending"), ("seed", "ascending")])
 
@@ -225,7 +225,7 @@ class StudyStore:
         Args:
             trial_ids: trials to read; None for all. Whole curves are large, so ask only for those you need.
         """
-        return self._read_rows("curves", CURVE_SCHEMA, trial_ids)
+        return self._read_rows("curves", EMPTY_CURVES, trial_ids)
 
     def read_weights(self, trial_ids: Collection[str] | None = None) -> pa.Table:
         """Return trained weights, one row a trial, ordered by trial id; trials of an earlier version have none.
@@ -233,18 +233,18 @@ class StudyStore:
         Args:
             trial_ids: trials to read; None for all. Weights are large, so ask only for those you need.
         """
-        return self._read_rows("weights", WEIGHTS_SCHEMA, trial_ids)
+        return self._read_rows("weights", WEIGHTS_SCHEMA.empty_table(), trial_ids)
 
-    def _read_rows(self, kind: str, schema: pa.Schema, trial_ids: Collection[str] | None) -> pa.Table:
+    def _read_rows(self, kind: str, empty: pa.Table, trial_ids: Collection[str] | None) -> pa.Table:
         ids = None if trial_ids is None else pa.array(sorted(trial_ids), pa.string())
-        tables = [schema.empty_table()]
+        tables = [empty]
         # A file of any other pack was left by a process that was killed before it wrote the pack's results.
         packs = self._packs_with(ids)
         keys = [key for key in self._files.keys(kind) if pack_of(key) in packs]
         for _, table in self._files.tables(keys, only=ids):
             if table is not None and len(table):
                 tables.append(table)
-        rows = pa.concat_tables(tables)
+        rows = unified(tables)
         row_ids = np.asarray(rows["trial_id"].to_pylist(), dtype=str)
         return rows.take(np.unique(row_ids, return_index=True)[1])
 
@@ -281,7 +281,7 @@ class StudyStore:
         """
         try:
             shared = other.done() & set(trial_ids)
-            rows = other.read_results() if shared else RESULT_SCHEMA.empty_table()
+            rows = other.read_results() if shared else EMPTY_RESULTS
         except (InputError, StoreError) as error:
             self._files.notice(f"nothing was adopted from study {other_name!r}: {error}")
             return set()
@@ -307,9 +307,9 @@ class StudyStore:
     def details_of(self, pack_id: str, trial_ids: pa.Array) -> tuple[pa.Table, pa.Table]:
         """Return the curves and the weights of some trials of a pack; those that can't be read are left out."""
         details = []
-        for kind, schema in (("curves", CURVE_SCHEMA), ("weights", WEIGHTS_SCHEMA)):
+        for kind, empty in (("curves", EMPTY_CURVES), ("weights", WEIGHTS_SCHEMA.empty_table())):
             ((_, table),) = self._files.tables([key_of(kind, pack_id)], only=trial_ids)
-            details.append(schema.empty_table() if table is None else table)
+            details.append(empty if table is None else table)
         return details[0], details[1]
 
     # checkpoints

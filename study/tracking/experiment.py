@@ -13,8 +13,8 @@ from study.records import Curve, Outcome, Result
 from study.tracking.address import connect, count_rows, place_of_files, user
 from study.tracking.packs import CHECKED, WRITING, empty_tags, mark_of, marks_of, marks_tags
 from study.tracking.pages import EXPERIMENT_KIND
-from study.tracking.read import row_of, runs_of
-from study.tracking.rows import KIND, PACK, TRIAL_ID, TrialRun, row_digest, trial_run, trials_of
+from study.tracking.read import runs_of
+from study.tracking.rows import KIND, PACK, TRIAL_ID, TrialRun, run_digest, trial_run, trials_of
 from study.tracking.study_run import StudyRun, metric, now_ms
 
 if TYPE_CHECKING:
@@ -254,7 +254,7 @@ def _existing_run(run: Run) -> _ExistingRun:
         start_ms=run.info.start_time,
         running=running,
         blank=blank,
-        digest=None if blank else row_digest(row_of(run)),
+        digest=None if blank else run_digest(run.data.params, run.data.metrics, run.data.tags),
         tags={name: value for name, value in run.data.tags.items() if _is_ours(name)} if running else {},
     )
 

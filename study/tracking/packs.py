@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
-from study.arrow import result_row
+from study.arrow import results_table
 from study.records import Curve, Result
 from study.tracking.rows import row_digest
 
@@ -46,7 +46,11 @@ class Packs(Protocol):
 
 def mark_of(name: str, results: Sequence[Result]) -> str:
     """Return the mark of a pack: a hash of its name and all its rows."""
-    digests = [row_digest(result_row(result)) for result in results]
+    rows = results_table(results).to_pylist()
+    for row in rows:
+        if row["criterion"] is None:  # packs that were marked before there was this column keep their marks
+            del row["criterion"]
+    digests = [row_digest(row) for row in rows]
     return base64.b64encode(hashlib.sha256("\n".join([name, *digests]).encode()).digest()).decode()[:_LENGTH]
 
 

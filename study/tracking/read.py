@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from study.addresses import without_secret
 from study.errors import TrackingError
-from study.records import Curve
+from study.records import Curve, Result
 from study.tracking.address import connect
-from study.tracking.rows import CURVES, KIND, TRIAL_ID, curve_of, rows_table, run_row
+from study.tracking.rows import KIND, TRIAL_ID, curve_keys, curve_of, run_result, runs_table
 from study.tracking.trouble import explaining_errors
 
 if TYPE_CHECKING:
@@ -56,9 +56,9 @@ def load(uri: str, study: str, *, with_curves: bool = True) -> tuple[pa.Table, l
         for run in trial_runs(client, study):
             if run.info.status != "RUNNING":
                 whole.setdefault(run.data.tags[TRIAL_ID], run)
-        rows = [row_of(run) for run in whole.values()]
+        results = [(run.data.tags, _result(run)) for run in whole.values()]
         curves = [_curve(client, whole[trial_id]) for trial_id in sorted(whole)] if with_curves else []
-    return rows_table(rows), [curve for curve in curves if len(curve.iteration)]
+    return runs_table(results), [curve for curve in curves if len(curve.iteration)]
 
 
 def trial_runs(client: MlflowClient, study: str) -> Iterator[Run]:
@@ -87,15 +87,14 @@ def runs_of(client: MlflowClient, experiment_id: str, which: str) -> Iterator[Ru
         token = page.token
 
 
-def row_of(run: Run) -> dict[str, Any]:
-    """Read a run as one row of `RESULT_SCHEMA`."""
-    return run_row(run.data.params, run.data.metrics, run.data.tags)
+def _result(run: Run) -> Result:
+    return run_result(run.data.params, run.data.metrics, run.data.tags)
 
 
 def _curve(client: MlflowClient, run: Run) -> Curve:
     values: dict[str, dict[int, float]] = {}
-    for name in CURVES:
-        if f"curve/{name}" in run.data.metrics:
-            history = client.get_metric_history(run.info.run_id, f"curve/{name}")
+    for name, key in curve_keys(run.data.tags).items():
+        if key in run.data.metrics:
+            history = client.get_metric_history(run.info.run_id, key)
             values[name] = {point.step: point.value for point in history}
-    return curve_of(run.data.tags[TRIAL_ID], values)
+    return curve_of(run.data.tags, values)

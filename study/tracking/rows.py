@@ -1,49 +1,77 @@
 """A trial's result as the parameters, metrics and tags of an MLflow run, and back without losing a bit.
 
-The trial's description becomes parameters, the numbers of its result metrics, and the rest tags. None is left out.
+The trial's description becomes parameters, the numbers of its result metrics, and the rest tags. None is left out. A
+tag lists the hyperparameters, with their kinds, and the metrics; runs of the built-in tasks, which declare both, do
+without it.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import math
+import posixpath
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from study.arrow import CELL_COLUMNS, METRIC_COLUMNS, RESULT_SCHEMA, result_row
-from study.records import Curve, Outcome, Result
+from study.arrow import (
+    CELL_COLUMNS,
+    EMPTY_RESULTS,
+    METRIC_COLUMNS,
+    RESULT_COLUMNS,
+    built_in_kinds,
+    kind_of,
+    results_table,
+)
+from study.records import Cell, Curve, Outcome, Result, Trial, format_range, parse_range
 
 CURVE_POINTS = 50
 """Points of a learning curve in MLflow; writing takes about 0.1 ms a point. The store has the whole curve."""
 
-CURVES = METRIC_COLUMNS
 TRIAL_ID = "study.trial_id"
 CELL_ID = "study.cell_id"
 KIND = "study.kind"
 PACK = "study.pack"
 
-_PARAMETERS = ("seed", *CELL_COLUMNS)
+_KINDS = "study.kinds"
+_VALUE = "study.value."  # the tags of a value that is too long for a parameter begin with this
+_OF_TRIAL = ("seed", "task", "model")
 _TAGS = {
     "trial_id": TRIAL_ID,
     "cell_id": CELL_ID,
     "outcome": "study.outcome",
+    "criterion": "study.criterion",
     "stopped_early": "study.stopped_early",
     "engine": "engine",
     "device": "device",
     "error": "error",
 }
-_METRICS = tuple(name for name in RESULT_SCHEMA.names if name not in _PARAMETERS and name not in _TAGS)
-_TO_FILTER_BY = ("model", "hidden_size", "seed")
+_NUMBERS = tuple(name for name in RESULT_COLUMNS if name not in _TAGS)
+_SOLVED = "solved"
+_CURVE = "curve/"
+# The built-in models' first hyperparameter is their size.
+_SIZE = CELL_COLUMNS[CELL_COLUMNS.index("model") + 1]
 _TAG_CHARACTERS = 5000  # MLflow allows 8000; longer text continues in error.2, error.3, ...
+_PARAMETER_CHARACTERS = 6000  # MLflow cuts off the rest without a word
+_KEY_CHARACTERS = 240  # MLflow allows 250
 # As the models' names are written in study files.
 _SPELLED = {"₊": "-add", "•": "-mul", ", ": " ", ",": "-", "λ": "lambda", "σ": "sigma", "\u0302": "", "=": " "}
 _LARGEST = sys.float_info.max  # what the database stores for infinity
+
+_WRITERS: Mapping[str, Callable[[Any], str]] = {"text": str, "range": format_range, "json": json.dumps}
+_READERS: Mapping[str, Callable[[str], Any]] = {
+    "whole": int,
+    "number": float,
+    "flag": "True".__eq__,
+    "range": parse_range,
+    "json": json.loads,
+}
 
 
 Point = tuple[str, int, float | None, float | None]
@@ -57,7 +85,7 @@ class TrialRun:
     Args:
         trial_id: the trial's id.
         name: the run's name.
-        params: every field of the cell, and the seed.
+        params: the seed, task, model, and the cell's values.
         metrics: every number of the result.
         tags: the rest, and what users may want to filter by.
         curve: (metric, iteration, value), thinned, only finite values.
@@ -77,24 +105,77 @@ class TrialRun:
     @property
     def digest(self) -> str:
         """A hash of the content, to check whether MLflow has it."""
-        return row_digest(run_row(self.params, self.metrics, self.tags))
+        return run_digest(self.params, self.metrics, self.tags)
+
+
+@dataclass(frozen=True)
+class _Names:
+    """What a run's hyperparameters and metrics are, and by which keys MLflow knows them.
+
+    Args:
+        kinds: the kind of each hyperparameter that has a value.
+        metrics: the metrics.
+    """
+
+    kinds: Mapping[str, str]
+    metrics: Sequence[str]
+
+    @property
+    def params(self) -> dict[str, str]:
+        """The parameter of each hyperparameter."""
+        return _keys(self.kinds, _OF_TRIAL)
+
+    @property
+    def numbers(self) -> dict[str, str]:
+        """The metric of MLflow for each metric."""
+        return _keys(self.metrics, (*_NUMBERS, _SOLVED))
+
+    @property
+    def is_built_in(self) -> bool:
+        """Whether they are those that the built-in tasks declare."""
+        declared = built_in_kinds()
+        return set(self.metrics) <= set(METRIC_COLUMNS) and self.kinds.items() <= declared.items()
+
+    def tag(self) -> dict[str, str]:
+        """Return the tags by which `_names_of` finds them again; none for those that are built in."""
+        if self.is_built_in:
+            return {}
+        return _pages(_KINDS, json.dumps({"hyperparameters": dict(self.kinds), "metrics": list(self.metrics)}))
+
+
+def _names_of(tags: Mapping[str, str]) -> _Names:
+    """Read from a run's tags what its hyperparameters and metrics are."""
+    if _KINDS not in tags:
+        return _Names(built_in_kinds(), METRIC_COLUMNS)
+    content = json.loads("".join(_read_pages(_KINDS, tags)))
+    return _Names(content["hyperparameters"], content["metrics"])
 
 
 def trial_run(result: Result, curve: Curve | None) -> TrialRun:
     """Convert a result into the form in which MLflow shows it."""
-    row = result_row(result)
-    cell = result.trial.cell
-    tags = {tag: _text(row[column]) for column, tag in _TAGS.items() if row[column] is not None}
-    tags |= {f"study.{name}": _text(row[name]) for name in _TO_FILTER_BY}
-    tags |= _pages("error", row["error"] or "")
-    metrics = {name: float(row[name]) for name in _METRICS if row[name] is not None}
+    trial, cell = result.trial, result.trial.cell
+    values = {name: value for name, value in cell.values.items() if value is not None}
+    of_curve = {} if curve is None else curve.metrics
+    names = _Names({n: _kind(v) for n, v in values.items()}, list(dict.fromkeys([*result.metrics, *of_curve])))
+    texts = {key: _written(values[name], names.kinds[name]) for name, key in names.params.items()}
+    fixed = {"trial_id": trial.id, "cell_id": cell.id, **{name: _of_result(result, name) for name in RESULT_COLUMNS}}
+    fixed["outcome"] = str(result.outcome)
+    tags = {tag: _text(fixed[column]) for column, tag in _TAGS.items() if fixed[column] is not None}
+    tags |= {"study.model": cell.model, "study.seed": str(trial.seed)}
+    tags |= {f"study.{name}": _text(values[name]) for name in (_SIZE,) if name in values}
+    tags |= _pages("error", result.error or "") | names.tag()
+    for key, text in texts.items():
+        tags |= _pages(f"{_VALUE}{key}", text) if len(text) > _PARAMETER_CHARACTERS else {}
+    metrics = {name: float(fixed[name]) for name in _NUMBERS if fixed[name] is not None}
+    metrics |= {key: float(result.metrics[name]) for name, key in names.numbers.items() if name in result.metrics}
+    params = {"seed": str(trial.seed), "task": cell.task, "model": cell.model, **texts}
     return TrialRun(
-        trial_id=result.trial.id,
-        name=f"{cell.model} h{row['hidden_size']} seed {result.trial.seed}",
-        params={name: _text(row[name]) for name in _PARAMETERS if row[name] is not None},
-        metrics=metrics | {"solved": float(result.outcome is Outcome.SOLVED)},
+        trial_id=trial.id,
+        name=_name(trial),
+        params={key: text[:_PARAMETER_CHARACTERS] for key, text in params.items()},
+        metrics=metrics | {_SOLVED: float(result.outcome is Outcome.SOLVED)},
         tags=tags,
-        curve=[] if curve is None else _thinned(curve, result),
+        curve=[] if curve is None else _thinned(curve, result, names.numbers),
         training_s=result.training_s,
         failed=result.outcome is Outcome.FAILED,
     )
@@ -106,16 +187,37 @@ def trials_of(results: Sequence[Result], curves: Sequence[Curve]) -> Iterator[Tr
     return (trial_run(result, by_trial.get(result.trial.id)) for result in results)
 
 
-def run_row(params: Mapping[str, str], metrics: Mapping[str, float], tags: Mapping[str, str]) -> dict[str, Any]:
-    """Read a run back as one row of `RESULT_SCHEMA`."""
-    row: dict[str, Any] = {column: tags.get(tag) for column, tag in _TAGS.items()}
-    row["stopped_early"] = row["stopped_early"] == "True"
-    row |= {"engine": row["engine"] or "", "device": row["device"] or ""}
-    if row["error"] is not None:
-        row["error"] = "".join(_read_pages("error", tags))
-    row |= {name: _typed(name, params.get(name)) for name in _PARAMETERS}
-    row |= {name: _number(name, metrics.get(name)) for name in _METRICS}
-    return {name: row[name] for name in RESULT_SCHEMA.names}
+def run_result(params: Mapping[str, str], metrics: Mapping[str, float], tags: Mapping[str, str]) -> Result:
+    """Read a run back as a result."""
+    names = _names_of(tags)
+    values = dict.fromkeys(names.kinds) | {
+        name: _read("".join(_read_pages(f"{_VALUE}{key}", tags)) or params[key], names.kinds[name])
+        for name, key in names.params.items()
+        if key in params
+    }
+    numbers = {name: _number(name, metrics.get(name)) for name in _NUMBERS}
+    numbers["iterations"] = numbers.pop("trained_iterations")
+    return Result(
+        trial=Trial(Cell(params["task"], params["model"], values), int(params["seed"])),
+        outcome=Outcome(tags[_TAGS["outcome"]]),
+        criterion=tags.get(_TAGS["criterion"]),
+        metrics={name: _float(metrics[key]) for name, key in names.numbers.items() if key in metrics},
+        stopped_early=tags.get(_TAGS["stopped_early"]) == "True",
+        engine=tags.get("engine") or "",
+        device=tags.get("device") or "",
+        error="".join(_read_pages("error", tags)) if "error" in tags else None,
+        **numbers,
+    )
+
+
+def run_digest(params: Mapping[str, str], metrics: Mapping[str, float], tags: Mapping[str, str]) -> str:
+    """Return a hash of what a run has of a result, to the last bit; what others have added to it doesn't count."""
+    names = _names_of(tags)
+    params_here = [(key, params[key]) for key in sorted((*_OF_TRIAL, *names.params.values())) if key in params]
+    numbers = [(key, _float(metrics[key])) for key in sorted((*_NUMBERS, *names.numbers.values())) if key in metrics]
+    texts = [(tag, tags.get(tag) or None) for tag in _TAGS.values()]
+    pages = [_read_pages(tag, tags) for tag in ("error", *(f"{_VALUE}{key}" for key, _ in params_here))]
+    return hashlib.sha256(repr((params_here, numbers, texts, pages)).encode()).hexdigest()
 
 
 def row_digest(row: Mapping[str, Any]) -> str:
@@ -123,24 +225,34 @@ def row_digest(row: Mapping[str, Any]) -> str:
     return hashlib.sha256(repr(sorted(row.items())).encode()).hexdigest()
 
 
-def rows_table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """Gather rows into a table ordered as the store's."""
-    table = pa.Table.from_pylist(list(rows), schema=RESULT_SCHEMA)
+def runs_table(runs: Sequence[tuple[Mapping[str, str], Result]]) -> pa.Table:
+    """Gather runs, each with its tags, into a table of results ordered as the store's."""
+    table = results_table([result for _, result in runs])
+    for name in ("trial_id", "cell_id"):  # as they were published: if somebody has changed a parameter, they differ
+        ids = pa.array([tags.get(_TAGS[name]) for tags, _ in runs], pa.string())
+        table = table.set_column(table.column_names.index(name), name, ids)
     return table.sort_by([("cell_id", "ascending"), ("seed", "ascending")])
 
 
-def curve_of(trial_id: str, values: Mapping[str, Mapping[int, float]]) -> Curve:
+def curve_keys(tags: Mapping[str, str]) -> dict[str, str]:
+    """Return by which key MLflow knows the curve of each metric of a run."""
+    return {name: f"{_CURVE}{key}" for name, key in _names_of(tags).numbers.items()}
+
+
+def curve_of(tags: Mapping[str, str], values: Mapping[str, Mapping[int, float]]) -> Curve:
     """Rebuild a thinned curve, with NaN where MLflow has no value.
 
     Args:
-        trial_id: the trial's id.
-        values: values by name of the curve, then by iteration.
+        tags: the run's tags.
+        values: values by metric, then by iteration.
     """
     steps = sorted({step for series in values.values() for step in series})
+    names = _names_of(tags)
+    kind: type[np.floating[Any]] = np.float32 if names.is_built_in else np.float64
     arrays = {
-        name: np.array([values.get(name, {}).get(step, math.nan) for step in steps], np.float32) for name in CURVES
+        name: np.array([values.get(name, {}).get(step, math.nan) for step in steps], kind) for name in names.metrics
     }
-    return Curve(trial_id=trial_id, iteration=np.array(steps, np.int64), metrics=arrays)
+    return Curve(trial_id=tags[TRIAL_ID], iteration=np.array(steps, np.int64), metrics=arrays)
 
 
 def metric_name(text: str) -> str:
@@ -155,7 +267,36 @@ def metric_name(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9_\-. /:]", "_", text)
 
 
-def _thinned(curve: Curve, result: Result) -> list[tuple[str, int, float]]:
+def _keys(names: Iterable[str], taken: Collection[str]) -> dict[str, str]:
+    """Return a key for each name that MLflow takes, and that differs from all others in more than capitals."""
+    keys: dict[str, str] = {}
+    lower = {key.casefold() for key in taken}
+    for name in names:
+        key = _key(name)
+        number = 2
+        while key.casefold() in lower:
+            key, number = f"{_key(name)}.{number}", number + 1
+        keys[name] = key
+        lower.add(key.casefold())
+    return keys
+
+
+def _key(name: str) -> str:
+    """Spell a name so that MLflow takes it as a key; a slash makes a group of charts there."""
+    key = metric_name(name)[:_KEY_CHARACTERS] or "_"
+    is_path = posixpath.normpath(key) == key and not key.startswith((".", "/", _CURVE))
+    return key if is_path else re.sub("[./]", "_", key)
+
+
+def _name(trial: Trial) -> str:
+    """Return what the dashboard calls a trial's run: model, size, if the model declares one, and seed."""
+    cell = trial.cell
+    size = cell.value(_SIZE)
+    model = cell.model.rpartition(":")[2]
+    return f"{model} seed {trial.seed}" if size is None else f"{model} {_SIZE[0]}{size} seed {trial.seed}"
+
+
+def _thinned(curve: Curve, result: Result, keys: Mapping[str, str]) -> list[tuple[str, int, float]]:
     """Return about `CURVE_POINTS` evenly spread points, always with the first, last, best step and solved-at."""
     count = len(curve.iteration)
     if not count:
@@ -164,33 +305,46 @@ def _thinned(curve: Curve, result: Result) -> list[tuple[str, int, float]]:
     spread = np.linspace(0, count - 1, min(count, CURVE_POINTS - 2)).round().astype(int)
     rows = np.union1d(spread, np.flatnonzero(np.isin(curve.iteration, marks)))
     points = []
-    for name in CURVES:
-        values = curve.metrics[name][rows].tolist()
+    for name, array in curve.metrics.items():
+        values = array[rows].tolist()
         points += [
-            (f"curve/{name}", step, value)
+            (f"{_CURVE}{keys[name]}", step, value)
             for step, value in zip(curve.iteration[rows].tolist(), values, strict=True)
             if math.isfinite(value)
         ]
     return points
 
 
+def _of_result(result: Result, column: str) -> Any:
+    return result.iterations if column == "trained_iterations" else getattr(result, column)
+
+
+def _kind(value: Any) -> str:
+    kind = kind_of([value])
+    # not every database takes an empty text, or one with control characters; JSON writes these out
+    return "json" if kind == "text" and not (value and value.isprintable()) else kind
+
+
+def _written(value: Any, kind: str) -> str:
+    return _WRITERS.get(kind, repr)(value)
+
+
+def _read(text: str, kind: str) -> Any:
+    return _READERS.get(kind, str)(text)
+
+
 def _text(value: object) -> str:
     return value if isinstance(value, str) else repr(value)
 
 
-def _typed(column: str, text: str | None) -> object:
-    kind = RESULT_SCHEMA.field(column).type
-    if text is None or pa.types.is_string(kind):
-        return text
-    return int(text) if pa.types.is_integer(kind) else float(text)
-
-
-def _number(column: str, value: float | None) -> float | int | None:
+def _number(column: str, value: float | None) -> Any:
     if value is None:
         return None
-    if pa.types.is_integer(RESULT_SCHEMA.field(column).type):
-        return int(value)
-    return math.inf if value >= _LARGEST else value
+    return int(value) if pa.types.is_integer(EMPTY_RESULTS.schema.field(column).type) else _float(value)
+
+
+def _float(value: float) -> float:
+    return math.copysign(math.inf, value) if abs(value) >= _LARGEST else float(value)
 
 
 def _pages(tag: str, text: str) -> dict[str, str]:

@@ -135,8 +135,8 @@ def test_a_trial_with_two_rows_is_refused():
 
 def test_missing_columns_are_named():
     """A table without needed columns is refused with all their names."""
-    with pytest.raises(InputError, match="columns hidden_size, outcome"):
-        aggregate(results_table(mixed()).drop_columns(["outcome", "hidden_size"]))
+    with pytest.raises(InputError, match="columns task, outcome"):
+        aggregate(results_table(mixed()).drop_columns(["outcome", "task"]))
 
 
 def test_a_foreign_outcome_is_refused():

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from study.analysis.learning import QUANTILES, learning_curve
-from study.arrow import CURVE_SCHEMA, curves_table
+from study.arrow import EMPTY_CURVES, curves_table
 from study.records import Curve
 
 MEASURES = ("validation_mse", "test_mse", "sparsity_error")
@@ -85,12 +85,12 @@ def test_trials_without_evaluations_don_t_count():
     assert learning_curve(0, table, of=9).trials == 1
     assert learning_curve(0, table, of=9).of == 9
     assert learning_curve(0, table.slice(0, 1)) is None
-    assert learning_curve(0, CURVE_SCHEMA.empty_table()) is None
+    assert learning_curve(0, EMPTY_CURVES) is None
 
 
 def test_a_curve_that_is_torn_is_refused():
     """Measures must be as many as evaluations."""
     table = curves_table([curve("a", [3.0, 2.0])])
-    torn = table.set_column(2, CURVE_SCHEMA.field("validation_mse"), pa.array([[1.0]], pa.list_(pa.float32())))
+    torn = table.set_column(2, table.schema.field("validation_mse"), pa.array([[1.0]], pa.list_(pa.float32())))
     with pytest.raises(ValueError, match="validation_mse"):
         learning_curve(0, torn)

@@ -120,7 +120,7 @@ def conflicting(here: Path) -> None:
     first = sorted(folder.glob("*.parquet"))[0]
     table = pq.read_table(first)
     place = table.column_names.index("test_mse")
-    changed = table.set_column(place, "test_mse", pa.array([0.5] * len(table), pa.float64()))
+    changed = table.set_column(place, table.field(place), pa.array([0.5] * len(table), pa.float64()))
     pq.write_table(changed.replace_schema_metadata(pq.read_schema(first).metadata), folder / "zz.parquet")
 
 

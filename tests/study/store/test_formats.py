@@ -17,8 +17,18 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from study import arrow
-from study.arrow import CURVE_SCHEMA, RESULT_SCHEMA, WEIGHTS_SCHEMA, table_curves, table_results, table_weights
+from study.arrow import (
+    EMPTY_CURVES,
+    EMPTY_RESULTS,
+    WEIGHTS_SCHEMA,
+    columns,
+    hyperparameters_of,
+    metrics_of,
+    table_cells,
+    table_curves,
+    table_results,
+    table_weights,
+)
 from study.cli.options import extension_of
 from study.console import Console
 from study.driver.options import Options
@@ -28,6 +38,9 @@ from study.errors import InputError, StoreError
 from study.outcomes.files import read_source
 from study.plan.plan import Plan, make_plan
 from study.records import Checkpoint, Notice, Outcome, Pack, Result
+from study.report import cells_rows
+from study.report.files import to_csv, to_parquet
+from study.results.load import load_results
 from study.run import Ending, run
 from study.search import read_record, record
 from study.spec import parse_spec
@@ -51,46 +64,61 @@ OUTCOMES = {
 }
 
 
-@pytest.fixture(params=["folder", "s3"])
+VERSIONS = (1, 2)
+PLACES = [*((version, "folder") for version in VERSIONS), (1, "s3")]
+
+
+@pytest.fixture(params=PLACES, ids=lambda place: f"version-{place[0]}-{place[1]}")
 def root(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Give a copy of the store of version 1, of either kind."""
-    if request.param == "folder":
-        return str(shutil.copytree(STORES / "version-1", tmp_path / "studies"))
+    """Give a copy of the store of a version, of either kind."""
+    version, kind = request.param
+    store = STORES / f"version-{version}"
+    if kind == "folder":
+        return str(shutil.copytree(store, tmp_path / "studies"))
     url = f"{request.getfixturevalue('s3').bucket()}/studies"
-    for path in (STORES / "version-1").rglob("*"):
+    for path in store.rglob("*"):
         if path.is_file():
-            study, _, key = path.relative_to(STORES / "version-1").as_posix().partition("/")
+            study, _, key = path.relative_to(store).as_posix().partition("/")
             Store(url).study(study)._folder.write(key, path.read_bytes())
     return url
 
 
+@pytest.fixture(params=VERSIONS, ids="version-{}".format)
+def version(request: pytest.FixtureRequest) -> int:
+    """Give each version of which a store is kept here."""
+    return int(request.param)
+
+
 @pytest.fixture
-def local(tmp_path: Path) -> Path:
-    """Give a copy of the store of version 1 in a folder."""
-    return shutil.copytree(STORES / "version-1", tmp_path / "studies")
+def local(version: int, tmp_path: Path) -> Path:
+    """Give a copy of the store of a version in a folder."""
+    return shutil.copytree(STORES / f"version-{version}", tmp_path / "studies")
 
 
 def test_the_last_format_is_todays() -> None:
     """Whoever changes a column adds a version: what is written is the last format, and versions have no gap."""
-    today = {"results": RESULT_SCHEMA, "curves": CURVE_SCHEMA, "weights": WEIGHTS_SCHEMA}
+    today = {"results": EMPTY_RESULTS.schema, "curves": EMPTY_CURVES.schema, "weights": WEIGHTS_SCHEMA}
     assert FORMATS[SCHEMA_VERSION].schemas == today
     assert sorted(FORMATS) == list(range(1, SCHEMA_VERSION + 1))
 
 
-@pytest.mark.parametrize("version", FORMATS)
 @pytest.mark.parametrize("kind", ["results", "curves", "weights"])
 def test_every_format_leads_to_todays(version: int, kind: str) -> None:
     """From each version there is a way to the last, for each kind of file; and a store of it is kept here."""
     empty = FORMATS[version].schemas[kind].empty_table()
-    assert formats.upgraded(kind, empty, version, "a file").schema == FORMATS[SCHEMA_VERSION].schemas[kind]
+    today = formats.upgraded(kind, empty, version, "a file").schema
+    assert FORMATS[SCHEMA_VERSION].complaint(kind, today) is None
     assert (STORES / f"version-{version}").is_dir()
 
 
-def test_the_store_of_version_1_is_read(root: str) -> None:
-    """All of it: results, curves and weights to the last bit, a pack in mid-training, a search's record."""
-    store = Store(root)
-    assert store.studies() == ["grid", "search"]
-    study = store.study("grid")
+def test_each_version_has_a_store() -> None:
+    """The tests here are of all versions so far."""
+    assert list(FORMATS) == list(VERSIONS)
+
+
+def test_a_grid_of_any_version_is_read(root: str) -> None:
+    """All of it: results, curves and weights to the last bit, and a pack in mid-training."""
+    study = Store(root).study("grid")
     results = table_results(study.read_results())
     found = {(r.trial.cell.model, r.trial.cell.value("learning_rate"), r.trial.seed): r for r in results}
     assert {key: str(result.outcome) for key, result in found.items()} == OUTCOMES
@@ -112,16 +140,43 @@ def test_the_store_of_version_1_is_read(root: str) -> None:
     kept = study.load_checkpoint(pack)
     assert kept is not None
     assert (pack, len(trials), iteration, kept.engine) == (HALF_DONE, 1, 12000, "fused")
-    assert study.attempt() == "6766bab60a6e4ea4bea9d96151f54179"
+    assert study.attempt() in {"6766bab60a6e4ea4bea9d96151f54179", "c528eb7253a04c279df6fe77c86ed04d"}
     assert study.provenances()[0]["packages"]["seeded-study"] == "0.1.0"
+    assert study.notices == []
 
-    search = store.study("search")
+
+def test_a_record_of_a_search_is_read() -> None:
+    """What a search of the first version suggested, and what it found."""
+    search = Store(STORES / "version-1", read_only=True).study("search")
     found_record = read_record(planned(search).spec, search)
     assert found_record is not None
     assert found_record.winners == (0,)
     assert len(search.done()) == 5
     assert len(search.read_weights()) == 0
-    assert study.notices == search.notices == []
+    assert search.notices == []
+
+
+def test_a_function_of_version_2_is_read() -> None:
+    """Hyperparameters of every kind come back as they were, metrics and curves to the last bit, with the criterion."""
+    study = Store(STORES / "version-2", read_only=True).study("function")
+    table = study.read_results()
+    results = table_results(table)
+    assert [result.trial.id for result in results] == table["trial_id"].to_pylist()
+    assert [result.trial.cell.id for result in results] == table["cell_id"].to_pylist()
+    assert hyperparameters_of(table) == ["width", "rate", "schedule", "layers", "is_plain", "λ", "code", "metrics"]
+    assert metrics_of(table) == ["accuracy", "loss"]
+    found = {repr(result.trial.cell.value("width")): result for result in results if result.trial.seed == 0}
+    assert sorted(found) == ["2", "2.5", "3.0", "4"]
+    assert [found[width].trial.cell.value("schedule") for width in sorted(found)] == [None, "cosine", 3, None]
+    assert found["2"].trial.cell.value("layers") == [1, 2.0]
+    assert [str(found[width].outcome) for width in sorted(found)] == ["solved", "solved", "failed", "solved"]
+    assert {result.criterion for result in results} == {"accuracy >= 0.9"}
+    curves = {curve.trial_id: curve for curve in table_curves(study.read_curves())}
+    assert sorted(curves) == sorted(study.done())
+    curve = curves[found["2"].trial.id]
+    best = curve.iteration.tolist().index(found["2"].best_iteration)
+    assert {name: float(values[best]) for name, values in curve.metrics.items()} == found["2"].metrics
+    assert study.notices == []
 
 
 def digest(*arrays: np.ndarray[Any, Any]) -> str:
@@ -173,12 +228,77 @@ def check_gone_on_with(local: Path, went_on_from: list[int]) -> None:
 
 
 @pytest.mark.slow
-def test_a_study_of_version_1_is_gone_on_with(local: Path, went_on_from: list[int]) -> None:
+def test_a_study_of_any_version_is_gone_on_with(local: Path, went_on_from: list[int]) -> None:
     """Run again, it trains what is missing, from the checkpoint on, and touches no file of before."""
     check_gone_on_with(local, went_on_from)
     before = bytes_of(local)
-    run_again(local, "search")
+    if (local / "search").is_dir():
+        run_again(local, "search")
     assert bytes_of(local) == before
+
+
+@pytest.mark.parametrize("other", VERSIONS)
+def test_studies_of_two_versions_adopt_from_each_other(local: Path, version: int, other: int) -> None:
+    """What the one has, the other takes over: the same trials, results, curves and weights, whatever the formats."""
+    shutil.copytree(STORES / f"version-{other}" / "grid", local / "other")
+    shutil.rmtree(local / "grid" / "results")
+    grid, source = (Store(local).study(name) for name in ("grid", "other"))
+    assert Store(local).adopt("grid", source.done()) == 6
+    done = pa.array(sorted(source.done()))
+    given = source.read_results()
+    assert table_results(grid.read_results()) == table_results(given.filter(pc.is_in(given["trial_id"], done)))
+    for read in (StudyStore.read_curves, StudyStore.read_weights):
+        assert repr(read(grid).to_pylist()) == repr(read(source).to_pylist())  # has NaN
+    assert list(grid.read_results()["cell_id"]) == [pa.scalar(c.id) for c in table_cells(grid.read_results())]
+    assert not list(local.glob("*/quarantine"))
+
+
+def test_a_report_does_not_depend_on_the_version_that_stored_its_results(tmp_path: Path) -> None:
+    """Of results stored in the first format, and of the same stored in today's, tables are equal to the byte."""
+    reports = []
+    for store in ("before", "today"):
+        local = shutil.copytree(STORES / "version-1", tmp_path / store / "studies")
+        if store == "today":
+            rewrite(Store(local).study("grid"))
+        results = load_results("grid", local)
+        data = cells_rows(results.summaries, results.plan.labels)
+        reports.append((to_csv(data), to_parquet(data), results.headline))
+    assert reports[0] == reports[1]
+
+
+def rewrite(study: StudyStore) -> None:
+    """Store a study's packs again, in today's format."""
+    for pack in sorted(study.pack_ids()):
+        results, curves = study.read_pack(pack)
+        weights = study.read_weights(results["trial_id"].to_pylist())
+        study.write_pack(pack, table_results(results), table_curves(curves), table_weights(weights), {})
+        assert version_of_file(Path(study.file_address(f"results/{pack}.parquet"))) == SCHEMA_VERSION
+
+
+WRONG = {
+    "no role": lambda field: field.remove_metadata(),
+    "an unknown role": lambda field: field.with_metadata({"study.role": "guess", "study.kind": "whole"}),
+    "an unknown kind": lambda field: field.with_metadata({"study.role": "hyperparameter", "study.kind": "guess"}),
+    "another type than its kind": lambda field: field.with_metadata({"study.role": "metric", "study.kind": "number"}),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_file_whose_columns_do_not_say_what_they_are_is_set_aside(tmp_path: Path, wrong: str) -> None:
+    """A column beside those that all results have needs a role, and a kind that its type fits."""
+    local = shutil.copytree(STORES / "version-2", tmp_path / "studies")
+    study = Store(local).study("function")
+    file = next(path for path in sorted((local / "function" / "results").iterdir()) if "failed" not in path.name)
+    table = pq.read_table(file)
+    place = table.column_names.index("width")
+    field = WRONG[wrong](pa.field("width", pa.int64(), metadata=table.field(place).metadata))
+    changed = table.set_column(place, field, pc.cast(table["width"], pa.int64(), safe=False))
+    file.write_bytes(parquet(changed, {}, "snappy"))
+    before = len(study.pack_ids())
+    assert len(study.read_results()) == 5
+    assert len(study.pack_ids()) == before - 1
+    (notice,) = study.notices
+    assert "it has other columns than schema version 2, differing in width" in notice
 
 
 # a version that isn't there yet
@@ -189,11 +309,11 @@ def with_note(results: pa.Table) -> pa.Table:
 
 
 def with_short_iterations(curves: pa.Table) -> pa.Table:
-    return curves.cast(_short())
+    return curves.cast(_short(curves.schema))
 
 
-def _short() -> pa.Schema:
-    return CURVE_SCHEMA.set(1, pa.field("iteration", pa.list_(pa.int32())))
+def _short(curves: pa.Schema) -> pa.Schema:
+    return curves.set(1, pa.field("iteration", pa.list_(pa.int32())))
 
 
 def with_more_time(members: Members) -> Members:
@@ -207,15 +327,22 @@ LAST = replace(FORMATS[SCHEMA_VERSION], upgrades=UPGRADES, upgrade_checkpoint=wi
 
 def raise_version(monkeypatch: pytest.MonkeyPatch, last: Format = LAST) -> None:
     """Make this the next version: results have a column more, curves another type, checkpoints other times."""
-    results = RESULT_SCHEMA.insert(0, pa.field("note", pa.string()))
-    schemas = {"results": results, "curves": _short(), "weights": WEIGHTS_SCHEMA}
-    monkeypatch.setattr(formats, "FORMATS", {**FORMATS, SCHEMA_VERSION: last, NEXT: Format(schemas)})
+    note = pa.field("note", pa.string())
+    now = FORMATS[SCHEMA_VERSION]
+    schemas = {
+        "results": EMPTY_RESULTS.schema.insert(0, note),
+        "curves": _short(EMPTY_CURVES.schema),
+        "weights": WEIGHTS_SCHEMA,
+    }
+    monkeypatch.setattr(formats, "FORMATS", {**FORMATS, SCHEMA_VERSION: last, NEXT: Format(schemas, more=now.more)})
     monkeypatch.setattr(formats, "SCHEMA_VERSION", NEXT)
-    for name, schema in (("RESULT_SCHEMA", results), ("CURVE_SCHEMA", _short())):
-        before = getattr(arrow, name)
+    monkeypatch.setattr(columns, "_BEFORE", columns._BEFORE.insert(0, note))
+    empty = {"EMPTY_RESULTS": schemas["results"].empty_table(), "EMPTY_CURVES": schemas["curves"].empty_table()}
+    for name, table in empty.items():
+        before = getattr(columns, name)
         for module in [m for m in sys.modules.values() if m.__name__.startswith("study.")]:
             if getattr(module, name, None) is before:
-                monkeypatch.setattr(module, name, schema)
+                monkeypatch.setattr(module, name, table)
 
 
 def version_of_file(path: Path) -> int:
@@ -239,14 +366,14 @@ def test_the_next_version_reads_all_of_this_one(root: str, monkeypatch: pytest.M
 
 
 def test_the_next_version_trains_nothing_again(
-    local: Path, went_on_from: list[int], monkeypatch: pytest.MonkeyPatch
+    local: Path, version: int, went_on_from: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Files of both versions side by side are one study: what is missing is trained, and nothing else or twice."""
     raise_version(monkeypatch)
     check_gone_on_with(local, went_on_from)
     study = Store(local).study("grid")
     versions = {version_of_file(path) for path in (local / "grid" / "results").iterdir()}
-    assert versions == {SCHEMA_VERSION, NEXT}
+    assert versions == {version, NEXT}
     rows = study.read_results()
     assert rows["note"].to_pylist().count("of version 1") == 6
     assert rows.num_rows == len(study.read_curves()) == 12
@@ -268,7 +395,7 @@ def test_the_next_version_adopts_from_this_one(local: Path, monkeypatch: pytest.
 
 
 def test_a_checkpoint_without_an_upgrade_is_trained_anew(
-    local: Path, went_on_from: list[int], monkeypatch: pytest.MonkeyPatch
+    local: Path, version: int, went_on_from: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where training can't go on from an earlier version's checkpoint, its pack begins anew, and a person reads so."""
     raise_version(monkeypatch, replace(LAST, upgrade_checkpoint=None))
@@ -277,7 +404,7 @@ def test_a_checkpoint_without_an_upgrade_is_trained_anew(
     work = PackWork(str(local), "grid", grid.begin_attempt(), "fused", "cpu")
     told = [event.text for event in work(pack) if isinstance(event, Notice)]
     assert len(told) == 1
-    assert f"{HALF_DONE}.npz was kept by an earlier package (schema version {SCHEMA_VERSION})" in told[0]
+    assert f"{HALF_DONE}.npz was kept by an earlier package (schema version {version})" in told[0]
     assert "trained from the beginning" in told[0]
     assert went_on_from == []
     assert grid.has_pack(HALF_DONE)
@@ -297,7 +424,7 @@ def test_an_upgrade_that_fails_moves_nothing(root: str, monkeypatch: pytest.Monk
     """Results of before aren't set aside, and so trained again, because a later version has a fault."""
     raise_version(monkeypatch, replace(LAST, upgrades=UPGRADES | {"results": upgrade}))
     study = Store(root).study("grid")
-    with pytest.raises(StoreError, match=r"results.*schema version 1.*The file is untouched"):
+    with pytest.raises(StoreError, match=r"results.*schema version [12].*The file is untouched"):
         study.done()
     assert len(study.pack_ids()) == 4
     assert study._folder.names("quarantine", "") == []
@@ -306,9 +433,10 @@ def test_an_upgrade_that_fails_moves_nothing(root: str, monkeypatch: pytest.Monk
 def test_an_earlier_file_with_other_columns_is_left_alone(local: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is ours, so a person decides: it is named, and not moved."""
     file = next((local / "grid" / "results").iterdir())
-    file.write_bytes(parquet(pq.read_table(file).drop_columns(["test_mse"]), {}, "snappy"))
+    metadata = {key: text for key, text in pq.read_metadata(file).metadata.items() if key.startswith(b"study.")}
+    pq.write_table(pq.read_table(file).drop_columns(["threshold"]).replace_schema_metadata(metadata), file)
     raise_version(monkeypatch)
-    with pytest.raises(StoreError, match=rf"{file.name}.*left where it is.*differing in test_mse"):
+    with pytest.raises(StoreError, match=rf"{file.name}.*left where it is.*differing in threshold"):
         Store(local).study("grid").done()
     assert file.exists()
 
@@ -320,10 +448,10 @@ def test_results_given_as_a_file_are_upgraded_too(local: Path, monkeypatch: pyte
     assert set(read_source(file).table["note"].to_pylist()) == {"of version 1"}
 
 
-def test_a_search_of_version_1_is_read(local: Path) -> None:
+def test_a_search_of_version_1_is_read() -> None:
     """A record of the first version is read, with values of today; one of a newer version asks for an upgrade."""
-    study = Store(local).study("search")
-    before = json.loads((local / "search" / record.NAME).read_text())
+    study = Store(STORES / "version-1", read_only=True).study("search")
+    before = json.loads((STORES / "version-1" / "search" / record.NAME).read_text())
     found = read_record(planned(study).spec, study)
     assert found is not None
     assert before["version"] == 1 < found.version == record.VERSION

@@ -418,7 +418,7 @@ def foreign_parquet() -> bytes:
 
 
 def other_columns() -> bytes:
-    return files.parquet(results_table([solved(1)]).drop_columns(["test_mse"]), SOURCE, "snappy")
+    return files.parquet(results_table([solved(1)]).drop_columns(["threshold"]), SOURCE, "snappy")
 
 
 def text() -> bytes:

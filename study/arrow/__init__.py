@@ -1,0 +1,55 @@
+"""Records as Arrow tables, and back: the columns that the store, MLflow, CSV files and the report share.
+
+- kinds: the kinds of values, and how a column holds them
+- columns: the columns of tables: what each is for
+- results: results as tables
+- curves: learning curves as tables
+- weights: trained weights as tables
+- unify: one table of several whose columns differ
+"""
+
+from study.arrow.columns import (
+    CELL_COLUMNS,
+    EMPTY_CURVES,
+    EMPTY_RESULTS,
+    METRIC_COLUMNS,
+    RESERVED_NAMES,
+    RESULT_COLUMNS,
+    built_in_kinds,
+    column_names,
+    hyperparameters_of,
+    metrics_of,
+    with_metrics,
+)
+from study.arrow.curves import curves_table, table_curves
+from study.arrow.kinds import encoded, kind_of
+from study.arrow.results import kinds_of, results_table, table_cells, table_results, trials_table
+from study.arrow.unify import unified
+from study.arrow.weights import WEIGHTS_SCHEMA, table_weights, weights_table
+
+__all__ = [
+    "CELL_COLUMNS",
+    "EMPTY_CURVES",
+    "EMPTY_RESULTS",
+    "METRIC_COLUMNS",
+    "RESERVED_NAMES",
+    "RESULT_COLUMNS",
+    "WEIGHTS_SCHEMA",
+    "built_in_kinds",
+    "column_names",
+    "curves_table",
+    "encoded",
+    "hyperparameters_of",
+    "kind_of",
+    "kinds_of",
+    "metrics_of",
+    "results_table",
+    "table_cells",
+    "table_curves",
+    "table_results",
+    "table_weights",
+    "trials_table",
+    "unified",
+    "weights_table",
+    "with_metrics",
+]

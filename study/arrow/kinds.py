@@ -1,0 +1,116 @@
+"""The kinds of hyperparameters' values, and how a column of a table holds them.
+
+| kind | values | column |
+| --- | --- | --- |
+| whole | int of 64 bits | int64 |
+| number | float; also int, if the column notes in which rows | float64 |
+| text | str | string |
+| flag | bool | bool |
+| range | tuple of pairs of floats | string, as `study.records.format_range` writes it |
+| json | lists, and values of several kinds | string, as JSON |
+| none | none at all | null |
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from study.records import format_range, parse_range
+
+WHOLE, NUMBER, TEXT, FLAG, RANGE, JSON, NONE = "whole", "number", "text", "flag", "range", "json", "none"
+
+_TYPES = {
+    WHOLE: pa.int64(),
+    NUMBER: pa.float64(),
+    TEXT: pa.string(),
+    FLAG: pa.bool_(),
+    RANGE: pa.string(),
+    JSON: pa.string(),
+    NONE: pa.null(),
+}
+_MOST_WHOLE = 2**53
+"""The greatest number up to which a float is exactly any whole number."""
+
+_WRITERS: dict[str, Callable[[Any], Any]] = {NUMBER: float, RANGE: format_range, JSON: json.dumps}
+_READERS: dict[str, Callable[[Any], Any]] = {RANGE: parse_range, JSON: json.loads}
+
+
+def kind_of(values: Iterable[Any]) -> str:
+    """Return the kind of a column that can hold some values; None among them fits every kind.
+
+    Example:
+        >>> kind_of([1, None]), kind_of([1, 0.5]), kind_of([1, "a"]), kind_of([[1, 2]]), kind_of([None])
+        ('whole', 'number', 'json', 'json', 'none')
+    """
+    present = [value for value in values if value is not None]
+    kinds = {_kind(value) for value in present}
+    if len(kinds) <= 1:
+        return kinds.pop() if kinds else NONE
+    if kinds == {WHOLE, NUMBER} and all(abs(value) <= _MOST_WHOLE for value in present if isinstance(value, int)):
+        return NUMBER
+    return JSON
+
+
+def type_of(kind: str) -> pa.DataType:
+    """Return the type of a column of a kind."""
+    return _TYPES[kind]
+
+
+def encoded(values: Sequence[Any], kind: str) -> pa.Array:
+    """Convert values to a column of a kind; None becomes null.
+
+    Example:
+        >>> encoded([1, "a", None], "json").to_pylist()
+        ['1', '"a"', None]
+    """
+    write = _WRITERS.get(kind)
+    plain = values if write is None else [None if value is None else write(value) for value in values]
+    return pa.array(plain, _TYPES[kind])
+
+
+def decoded(column: pa.Array | pa.ChunkedArray, kind: str) -> list[Any]:
+    """Convert a column of a kind back to values; null becomes None.
+
+    Example:
+        >>> decoded(encoded([((-2.0, 2.0),), None], "range"), "range")
+        [((-2.0, 2.0),), None]
+    """
+    values: list[Any] = column.to_pylist()
+    read = _READERS.get(kind)
+    if read is None:
+        return values
+    of_text = {text: None if text is None else read(text) for text in set(values)}
+    return [of_text[text] for text in values]
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return FLAG
+    if isinstance(value, int):
+        return WHOLE if -(2**63) <= value < 2**63 else JSON
+    if isinstance(value, float):
+        return NUMBER
+    if isinstance(value, str):
+        return TEXT if _is_unicode(value) else JSON
+    return RANGE if _is_range(value) else JSON
+
+
+def _is_unicode(text: str) -> bool:
+    """Return whether a text can be written as UTF-8; half a surrogate pair, which JSON escapes, can't."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _is_range(value: Any) -> bool:
+    return isinstance(value, tuple) and bool(value) and all(_is_interval(part) for part in value)
+
+
+def _is_interval(value: Any) -> bool:
+    return isinstance(value, tuple) and len(value) == 2 and all(isinstance(end, float) for end in value)

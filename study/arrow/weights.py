@@ -1,0 +1,56 @@
+"""Trained weights as tables, and back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from study.records import Weights
+
+WEIGHTS_SCHEMA = pa.schema(
+    [
+        ("trial_id", pa.string()),
+        ("iteration", pa.int64()),
+        ("name", pa.list_(pa.string())),
+        ("shape", pa.list_(pa.list_(pa.int32()))),
+        ("value", pa.list_(pa.float32())),
+    ]
+)
+"""One row a trial: its arrays' names and shapes, and all their numbers, one array after another, row by row."""
+
+
+def weights_table(weights: Iterable[Weights]) -> pa.Table:
+    """Convert trained weights into a table of `WEIGHTS_SCHEMA`, one row a trial."""
+    rows = [
+        {
+            "trial_id": one.trial_id,
+            "iteration": one.iteration,
+            "name": list(one.arrays),
+            "shape": [list(array.shape) for array in one.arrays.values()],
+            "value": np.concatenate([array.ravel() for array in one.arrays.values()]),
+        }
+        for one in weights
+    ]
+    return pa.Table.from_pylist(rows, schema=WEIGHTS_SCHEMA)
+
+
+def table_weights(table: pa.Table) -> list[Weights]:
+    """Convert a table of `WEIGHTS_SCHEMA` back into trained weights."""
+    rows = table.drop_columns(["value"]).to_pylist()
+    return [
+        Weights(row["trial_id"], row["iteration"], _arrays(row, values.values.to_numpy()))
+        for row, values in zip(rows, table["value"], strict=True)
+    ]
+
+
+def _arrays(row: Mapping[str, Any], values: npt.NDArray[np.float32]) -> dict[str, npt.NDArray[np.float32]]:
+    ends = np.cumsum([math.prod(shape) for shape in row["shape"]])
+    parts = np.split(values, ends[:-1])
+    return {
+        name: part.reshape(shape).copy() for name, shape, part in zip(row["name"], row["shape"], parts, strict=True)
+    }

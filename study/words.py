@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from study.records import Cell, Interval, Labels, format_range, value
+from tasks.declarations import Metric
 
 NONE = "–"
 
@@ -191,6 +193,78 @@ def p_value(number: float) -> str:
         ('0.037', '< 0.001')
     """
     return "< 0.001" if number < 0.001 else f"{number:.2g}"
+
+
+def measure(number: float | None) -> str:
+    """Write any number to three digits, or as many as keep it from 1 when it isn't.
+
+    Example:
+        >>> measure(0.9423), measure(0.99964), measure(-1234.5), measure(4.2056e-7), measure(2.5e7), measure(None)
+        ('0.942', '0.9996', '−1,234', '4.21e-7', '2.5e7', '–')
+    """
+    if number is None:
+        return NONE
+    size, sign = abs(number), "−" if number < 0 else ""
+    if 999.5 <= size < 1e6:
+        return f"{sign}{size:,.0f}"
+    if size != 0 and not 1e-3 <= size < 1e6:
+        mantissa, power = f"{size:.2e}".split("e")
+        return f"{sign}{float(mantissa):g}e{int(power)}"
+    digits = 3
+    while digits < 12 and size < 1 <= float(f"{size:.{digits}g}"):
+        digits += 1
+    return f"{sign}{size:.{digits}g}"
+
+
+def signed(number: float | None) -> str:
+    """Write a difference of any numbers, with its sign.
+
+    Example:
+        >>> signed(0.0423), signed(-12.0), signed(0.0)
+        ('+0.0423', '−12', '0')
+    """
+    return f"{'+' if number is not None and number > 0 else ''}{measure(number)}"
+
+
+def metric_title(name: str, metric: Metric) -> str:
+    """Return a metric's name for readers, with its unit.
+
+    Example:
+        >>> metric_title("test_loss", Metric()), metric_title("wait", Metric(title="waiting time", unit="s"))
+        ('test loss', 'waiting time (s)')
+    """
+    unit = f" ({metric.unit})" if metric.unit else ""
+    return f"{metric.title or name.replace('_', ' ')}{unit}"
+
+
+def count_of(number: int, noun: str) -> str:
+    """Write a number of things.
+
+    Example:
+        >>> count_of(1, "trial"), count_of(1200, "trial")
+        ('1 trial', '1,200 trials')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def join_and(names: Sequence[str]) -> str:
+    """Join names in a sentence.
+
+    Example:
+        >>> join_and(["a", "b", "c"]), join_and(["a"])
+        ('a, b and c', 'a')
+    """
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def spaced_interval(pair: Interval | None, write: Any = rate) -> str:
+    """Write an interval behind a number; empty without one.
+
+    Example:
+        >>> spaced_interval((0.875, 0.9722)), spaced_interval(None)
+        (' [0.88, 0.97]', '')
+    """
+    return f" {interval(pair, write)}".rstrip()
 
 
 def interval(pair: Interval | None, write: Any = rate) -> str:

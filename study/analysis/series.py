@@ -85,11 +85,11 @@ def chart_series(
 
     Returns:
         (name of the curve, hidden units, success rate, median of solved-at in iterations or None) of each
-        cell with a finished trial.
+        cell with a success rate.
     """
-    drawn = [summary for summary in summaries if summary.finished]
+    drawn = [summary for summary in summaries if summary.judged]
     return [
-        (series.name or "all", s.cell.value("hidden_size"), s.solved / s.finished, s.solved_at_median)
+        (series.name or "all", s.cell.value("hidden_size"), s.solved / s.judged, s.solved_at_median)
         for series in split(result_rows.cells(drawn, labels or {}), "hidden_size")
         for s in (drawn[row] for row in series.rows)
     ]

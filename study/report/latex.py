@@ -1,21 +1,25 @@
 r"""The table of results in LaTeX, in the layout of the published ones; it needs the package booktabs.
 
-The columns are Op, Model, Success rate ± interval, Solved at (median, mean ± interval), Sparsity error ± interval; the
-best value of each operation is bold.
+The columns are those of the rows' keys, success rate ± interval, solved at (median, mean ± interval), and metrics ±
+interval, as far as there are any; the best value of each question is bold.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 from study import words
 from study.analysis import rows as result_rows
+from study.analysis.aggregate import published_error
+from study.analysis.metrics import MetricSummary
 from study.analysis.rows import ResultRows
 from study.analysis.summary import Summary
 from study.records import Interval
+from study.report import metric_columns
 
 _NONE = "--"
 _TITLES = {
@@ -66,14 +70,15 @@ def latex(rows: ResultRows, *, command: str) -> str:
         rows: the summaries, in order. Neighbouring rows with equal first values are grouped under one rule.
         command: the command that makes the file again.
     """
-    statistics = _columns(rows)
+    groups = _groups(rows)
+    statistics = [column for group in groups for column in group.columns]
     keys = rows.keys
-    head, below, rules = _header(rows, len(keys))
+    head, below, rules = _header(rows, groups)
     body = _body(rows, statistics)
     shape = "".join("r" if number else "l" for number in rows.is_number) + "r" * len(statistics)
     lines = [
         f"% {_comment(command)}",
-        "% Needs \\usepackage{booktabs}. Intervals are at 95%; solved at and sparsity error are of the solved seeds.",
+        f"% Needs \\usepackage{{booktabs}}. {_intervals(rows)}",
         f"\\begin{{tabular}}{{{shape}}}",
         "\\toprule",
         head,
@@ -142,30 +147,77 @@ def _percent(value: float) -> str:
     return words.percent(value).replace("%", r"\%")
 
 
-def _columns(rows: ResultRows) -> list[list[str]]:
-    """Write each column of statistics."""
+@dataclass(frozen=True)
+class _Group:
+    """Columns of statistics under a common title; a single column may have no title of its own."""
+
+    title: str
+    titles: tuple[str, ...]
+    columns: tuple[list[str], ...]
+
+
+def _groups(rows: ResultRows) -> list[_Group]:
+    """Write the columns of statistics."""
     some = rows.summaries
 
-    def estimates(
-        name: str, show: Callable[[float], str], interval: str | None, of: Sequence[Any] | None = None
-    ) -> list[str]:
-        bold = set() if of else set(result_rows.best(rows, name, show))
+    def estimates(name: str, show: Callable[[float], str], interval: str | None = None) -> list[str]:
+        bold = set(result_rows.best(rows, name, show))
         return [
             _estimate(getattr(s, name), getattr(s, interval) if interval else None, show, row in bold)
-            for row, s in enumerate(of or some)
+            for row, s in enumerate(some)
         ]
 
-    rate = estimates("success_rate", _percent, "success_rate_interval")
-    solved_at = estimates("solved_at_mean", number, "solved_at_interval")
-    error = estimates("sparsity_error_mean", number, "sparsity_error_interval")
-    columns = [[text + _of(s) for text, s in zip(rate, some, strict=True)]]
-    columns += [estimates("solved_at_median", number, None), solved_at]
-    if rows.as_published:
-        columns.append(estimates("solved_at_mean", number, "solved_at_interval", rows.as_published))
-    columns.append(error)
-    if rows.as_published:
-        columns.append(estimates("sparsity_error_mean", number, "sparsity_error_interval", rows.as_published))
-    return columns
+    groups = []
+    if rows.has_rates:
+        rate = estimates("success_rate", _percent, "success_rate_interval")
+        groups.append(_Group("Success rate", ("",), ([text + _of(s) for text, s in zip(rate, some, strict=True)],)))
+    if rows.has_times:
+        median, mean = estimates("solved_at_median", number), estimates("solved_at_mean", number, "solved_at_interval")
+        groups.append(
+            _with_published(_Group("Solved at iteration", ("Median", "Mean"), (median, mean)), rows, "solved_at")
+        )
+    for name in metric_columns.shown(rows):
+        group = _metric(rows, name)
+        is_published = name == published_error(rows.metrics)
+        groups.append(_with_published(group, rows, "error") if is_published else group)
+    return groups
+
+
+def _metric(rows: ResultRows, name: str) -> _Group:
+    metric = rows.metrics[name]
+    is_mean_alone = metric.interval == "beta"
+    show = number if is_mean_alone else _measure
+    columns = metric_columns.columns(rows, name)
+    of_rows = [s.metrics.get(name, MetricSummary(metric=metric)) for s in rows.summaries]
+    fields = metric_columns.STATISTICS[:1] if is_mean_alone else metric_columns.STATISTICS
+    return _Group(
+        escape(_capital(words.metric_title(name, metric))),
+        tuple(_capital(title) for title, *_ in fields),
+        tuple(
+            [
+                _estimate(getattr(of, field), getattr(of, interval), show, row in column.best)
+                for row, of in enumerate(of_rows)
+            ]
+            for column, (_, field, interval) in zip(columns, fields, strict=True)
+        ),
+    )
+
+
+def _with_published(group: _Group, rows: ResultRows, name: str) -> _Group:
+    """Add the numbers of the published estimator, if there are any."""
+    if not rows.as_published:
+        return group
+    texts = [
+        _estimate(getattr(of, f"{name}_mean"), getattr(of, f"{name}_interval"), number, False)
+        for of in rows.as_published
+    ]
+    return _Group(group.title, (*group.titles, "As published"), (*group.columns, texts))
+
+
+def _measure(value: float) -> str:
+    text = words.measure(value).replace(",", "{,}").replace("−", "-")
+    mantissa, _, power = text.partition("e")
+    return f"{mantissa} \\cdot 10^{{{power}}}" if power else text
 
 
 def _estimate(value: float | None, interval: Interval | None, show: Callable[[float], str], is_best: bool) -> str:
@@ -184,21 +236,30 @@ def _estimate(value: float | None, interval: Interval | None, show: Callable[[fl
 
 
 def _of(s: Summary) -> str:
-    return "" if s.complete else f" (${s.finished}/{s.seeds}{_DAGGER}$)"
+    return "" if s.complete else f" (${s.ended}/{s.seeds}{_DAGGER}$)"
 
 
-def _header(rows: ResultRows, keys: int) -> tuple[str, str, str]:
+def _header(rows: ResultRows, groups: Sequence[_Group]) -> tuple[str, str, str]:
     """Write the two lines of the header, and the rules between them."""
     titles = [_TITLES.get(key) or escape(_capital(words.title(key))) for key in rows.keys]
-    published = rows.as_published is not None
-    wide = {"Solved at iteration": 3 if published else 2, "Sparsity error": 2 if published else 1}
-    spans = [f"\\multicolumn{{{n}}}{{c}}{{{title}}}" for title, n in wide.items()]
-    places = list(pairwise([keys + 2, keys + 2 + wide["Solved at iteration"], keys + 2 + sum(wide.values())]))
-    rules = "".join(f"\\cmidrule(lr){{{first}-{after - 1}}}" for first, after in places)
-    below = ["Median", "Mean", *(["As published"] if published else []), "Mean"]
-    below += ["As published"] if published else []
-    head = " & ".join([*titles, "Success rate", *spans])
-    return f"{head} \\\\", " & ".join([*[""] * (keys + 1), *below]).strip() + " \\\\", rules
+    head, below, rules, place = list(titles), [""] * len(titles), "", len(titles)
+    for group in groups:
+        count = len(group.columns)
+        if any(group.titles):
+            head.append(f"\\multicolumn{{{count}}}{{c}}{{{group.title}}}")
+            rules += f"\\cmidrule(lr){{{place + 1}-{place + count}}}"
+        else:
+            head.append(group.title)
+        below += group.titles
+        place += count
+    return " & ".join(head) + " \\\\", " & ".join(below).strip() + " \\\\", rules
+
+
+def _intervals(rows: ResultRows) -> str:
+    of_solved = ["solved at"] if rows.has_times else []
+    of_solved += [words.metric_title(n, m) for n, m in rows.metrics.items() if m.of == "solved" and rows.has_rates]
+    verb = "is" if len(of_solved) == 1 else "are"
+    return "Intervals are at 95%" + (f"; {words.join_and(of_solved)} {verb} of the solved seeds." if of_solved else ".")
 
 
 def _body(rows: ResultRows, statistics: Sequence[Sequence[str]]) -> list[str]:

@@ -10,7 +10,7 @@ from study import words
 from study.analysis.search import Candidate, Objective, SearchFindings
 from study.analysis.summary import Summary
 from study.records import Interval
-from study.report.table import estimate
+from study.report.text_table import estimate
 
 _ITERATIONS = ("sparsity_start", "sparsity_end")
 

@@ -28,8 +28,9 @@ def learning_curve(
 
     The quantile q of n trials is the least of their values that at least n q of them don't exceed: always a value that
     occurs. A trial that was stopped early keeps its last value; the NaN of a trial that diverged counts as infinite, or
-    as minus infinity where more is better. The evaluations are taken at equal steps from the trial that ran longest, the
-    first and the last among them; a trial that wasn't evaluated at one of them counts with its latest value before it.
+    as minus infinity where more is better. The evaluations are taken at equal steps from the trial that ran longest,
+    the first and the last among them; a trial that wasn't evaluated at one of them counts with its latest value before
+    it.
 
     Args:
         row: the index of the row in the report.

@@ -76,7 +76,7 @@ def of_curves(metrics: Mapping[str, Metric]) -> tuple[str, ...]:
     """
     if not metrics:
         return ()
-    name = main(metrics) or [*(name for name, metric in metrics.items() if metric.of == "none"), *metrics][-1]
+    name = main(metrics) or next(reversed([one for one in metrics if metrics[one].of == "none"] or [*metrics]))
     same = [other for other in metrics if other != name and _scale(metrics[other]) == _scale(metrics[name])]
     return (name, *same[:1])
 

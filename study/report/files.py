@@ -36,7 +36,7 @@ _COUNTS = {
     "seeds": "trials planned",
     "solved": "trials that solved the task",
     "unsolved": "trials that ran to the end without solving it",
-    "finished": "trials that ran to the end where nothing says what success is",
+    "finished": "trials that ran to the end, which nothing judges",
     "diverged": "trials whose weights became NaN or infinite",
     "failed": "trials that crashed and have no result",
     "pending": "trials that are planned and not done",
@@ -92,7 +92,7 @@ def statistics_columns(summaries: Sequence[Summary]) -> dict[str, str]:
         **(_SOLVED_AT if has_times else {}),
         **metric_columns.descriptions(metrics_of(summaries)),
         **(_TIMES if has_times else {}),
-        **_SECONDS,
+        **(_SECONDS if has_rates or any(s.training_s_mean is not None for s in summaries) else {}),
         **(_SECONDS_TO_SUCCESS if has_times else {}),
         **(_STOPPED if has_times else {}),
     }
@@ -223,7 +223,7 @@ def markdown(report: Report, figures: Sequence[Drawn]) -> str:
 def _search_parts(search: SearchFindings, rows: ResultRows) -> list[str]:
     parts = ["## Search", _cell(progress_note(search)), _cell(importance_line(search))]
     if confirmed(search):
-        parts += [_markdown_table(winners_table(search, rows)), _cell(objectives_note(search))]
+        parts += [_markdown_table(winners_table(search, rows)), _cell(objectives_note(search, rows.metrics))]
     if search.file:
         parts.append("The winner's study file, ready to run: [winner.yaml](winner.yaml)")
     return parts

@@ -237,7 +237,9 @@ def outcomes_of(name: str, root: str | Path, *, tracking_uri: str | None = None)
         notices.append(f"study {name!r} is a search: its rows are also of candidates that were chosen by these trials")
     elif plan.spec.until is not None:
         notices.append(f"study {name!r} added seeds until there were enough: intervals here don't allow for that")
-    return Source(name, table, np.arange(1, table.num_rows + 1), has_pending=True), notices
+    return Source(
+        name, table, np.arange(1, table.num_rows + 1), has_pending=True, metrics=ArithmeticTask.metrics
+    ), notices
 
 
 def _read(name: str, root: str | Path, tracking_uri: str | None) -> tuple[StudyStore, Plan, pa.Table]:

@@ -219,8 +219,8 @@ def _caption(curves: Sequence[LearningCurve], shown: _Shown) -> str:
     title = shown.title(main)
     sentences = [
         f"{title[:1].upper()}{title[1:]}{beside}, at evaluations at equal steps. Each quantile is over the trials at "
-        "that iteration, the least value that so many trials don't exceed: no one trial's curve. Trials that were stopped "
-        "early keep their last value."
+        "that iteration, the least value that so many trials don't exceed: no one trial's curve. Trials that were "
+        "stopped early keep their last value."
     ]
     if not np.isfinite(values).all():
         sentences.append("Where trials have diverged a band leaves the panel, and a line ends.")

@@ -29,7 +29,7 @@ def winners_table(search: SearchFindings, rows: ResultRows) -> TextTable:
     some = [candidate for candidate, _ in confirmed]
     summaries = [rows.summaries[row] for _, row in confirmed]
     names = dict.fromkeys(["success_rate", *(objective.name for objective in search.objectives)])
-    measured = [search_names.MEASURED[name] for name in names]
+    measured = [search_names.measured(name) for name in names]
     return TextTable(
         (
             text_column("candidate", [(f"#{c.number}", c.number) for c in some]),

@@ -68,7 +68,7 @@ def test_beta_interval_is_twice_the_published_halves():
     row = next(r for r in rows("static_summary") if (r["operation"], r["model"]) == ("add", "NAC+"))
     ours = next(r for r in published() if (r.operation, r.model) == ("add", "NAC-add"))
     doubled = (2 * float(row["sparsity_error_lower"]), 2 * float(row["sparsity_error_upper"]))
-    assert ours.error_interval == pytest.approx(doubled, rel=0.01)
+    assert ours.sparsity_error_interval == pytest.approx(doubled, rel=0.01)
 
 
 @pytest.mark.parametrize("values", [[], [0.1], [0.1] * 4, [0.0] * 9, [0.2, 0.7], [0.0] * 100 + [1e-9], [0.0, 5e-324]])

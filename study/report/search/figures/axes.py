@@ -96,7 +96,7 @@ def objective_scales(search: SearchFindings, rows: ResultRows | None = None) -> 
     for i, objective in enumerate(search.objectives):
         values = [candidate.values[i] for candidate in search.candidates]
         for summary in summaries:
-            value, interval = search_names.MEASURED[objective.name].of(summary)
+            value, interval = search_names.measured(objective.name).of(summary)
             values += [one for one in (value, *(interval or ())) if one is not None]
         scales.append(_objective_scale(objective, values))
     return scales
@@ -231,7 +231,7 @@ def fresh_place(
 
     The place is NaN if there is no estimate, such as of a time if nothing was solved.
     """
-    value, interval = search_names.MEASURED[search.objectives[i].name].of(rows.summaries[row])
+    value, interval = search_names.measured(search.objectives[i].name).of(rows.summaries[row])
     place = math.nan if value is None else scale.at(value)
     return place, None if interval is None else (scale.at(interval[0]), scale.at(interval[1]))
 
@@ -239,7 +239,7 @@ def fresh_place(
 def fresh_text(search: SearchFindings, number: int, summary: Any) -> str:
     """Describe a candidate by its fresh seeds."""
     values = ", ".join(
-        f"{search_names.MEASURED[one.name].title} {search_names.MEASURED[one.name].text(summary)}"
+        f"{search_names.measured(one.name).title} {search_names.measured(one.name).text(summary)}"
         for one in search.objectives
     )
     return f"#{number}, fresh seeds: {values}; {axes_of.count(summary)} solved"

@@ -77,6 +77,7 @@ def aggregate(
     planned: Mapping[Cell, int] | None = None,
     rates: RateIntervals = WILSON,
     labels: Labels | None = None,
+    is_judged: bool | None = None,
 ) -> list[CellSummary]:
     """Summarise each cell's trials.
 
@@ -86,6 +87,7 @@ def aggregate(
         planned: the number of seeds of each planned cell, to count what is pending; None: nothing is pending.
         rates: how success rates are bounded.
         labels: the names of points on axes of the grid, which separate a question from the methods that it compares.
+        is_judged: whether anything says what success is; None: something does unless trials finished unjudged.
 
     Returns:
         The planned cells in their order, then other cells in the order of their first rows.
@@ -108,10 +110,11 @@ def aggregate(
     until = _untils(list(order.values()), labels or {})
     untils = np.array([until[cell.id] for cell in cells])
     columns = columns_of(results, averaged(metrics))
-    fields = summarise(columns, rows_by(codes, len(cells)), untils, metrics, rates)
+    is_judged = can_be_judged(columns["outcome"]) if is_judged is None else is_judged
+    fields = summarise(columns, rows_by(codes, len(cells)), untils, metrics, rates, is_judged=is_judged)
     summaries = {cell.id: CellSummary(cell=cell, **of) for cell, of in zip(cells, fields, strict=True)}
     none: dict[str, Any] = {
-        "is_judged": can_be_judged(columns["outcome"]),
+        "is_judged": is_judged,
         "metrics": {name: MetricSummary(metric=metric) for name, metric in averaged(metrics).items()},
     }
     empty = {cell_id: CellSummary(cell=cell, seeds=0, **none) for cell_id, cell in order.items()}
@@ -161,7 +164,9 @@ def aggregate_by(
     columns = columns_of(outcomes, averaged(metrics))
     rows = rows_by(codes, count)
     of_groups = questions.questions(by, list(zip(*values, strict=True)) or [()] * count, questions.methods(by))
-    fields = summarise(columns, rows, meant_to_run(columns, rows, of_groups), metrics)
+    fields = summarise(
+        columns, rows, meant_to_run(columns, rows, of_groups), metrics, is_judged=can_be_judged(columns["outcome"])
+    )
     return [
         GroupSummary(
             values=tuple(column[code] for column in values),

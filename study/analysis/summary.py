@@ -281,6 +281,8 @@ def summarise(
     untils: Floats,
     metrics: Mapping[str, Metric],
     rates: RateIntervals = WILSON,
+    *,
+    is_judged: bool,
 ) -> list[dict[str, Any]]:
     """Compute the fields of a `Summary` for each of many groups of rows, all groups at once.
 
@@ -290,6 +292,7 @@ def summarise(
         untils: the iterations that each group's times to success are restricted to; NaN where they aren't known.
         metrics: the metrics that are averaged.
         rates: how success rates are bounded.
+        is_judged: whether anything says what success is; a group without it has a rate only if a trial was judged.
     """
     if not groups:
         return []
@@ -300,14 +303,14 @@ def summarise(
     is_of = {name: np.asarray(outcome == str(name), bool) for name in Outcome}
     is_solved, is_finished = is_of[Outcome.SOLVED], is_of[Outcome.FINISHED]
     of_success = count(is_solved | is_of[Outcome.UNSOLVED])
-    has_rate = (of_success > 0) | (can_be_judged(columns["outcome"]) & (count(is_finished) == 0))
+    has_rate = (of_success > 0) | (is_judged & (count(is_finished) == 0))
     is_ended = is_solved | is_of[Outcome.UNSOLVED] | is_of[Outcome.DIVERGED] | is_finished
-    is_judged = is_ended & ~is_finished & has_rate[trials.group]
-    solved, judged, ended, failed = count(is_solved), count(is_judged), count(is_ended), count(is_of[Outcome.FAILED])
+    in_rate = is_ended & ~is_finished & has_rate[trials.group]
+    solved, judged, ended, failed = count(is_solved), count(in_rate), count(is_ended), count(is_of[Outcome.FAILED])
     bounds = np.where(judged[:, None] > 0, rates.of(solved, judged), np.nan)
     solved_at = present("solved_at_iteration", is_solved)
     solved_at_s = present("until_s", is_solved)
-    times = _observed_times(columns, rows[is_judged], judged)
+    times = _observed_times(columns, rows[in_rate], judged)
     fields: dict[str, Sequence[Any]] = {
         "seeds": sizes.tolist(),
         "solved": solved.tolist(),
@@ -317,7 +320,7 @@ def summarise(
         "failed": failed.tolist(),
         "pending": (sizes - ended - failed).tolist(),
         "is_judged": has_rate.tolist(),
-        "success_rate": numbers(statistics.means(is_solved[is_judged], judged)),
+        "success_rate": numbers(statistics.means(is_solved[in_rate], judged)),
         "success_rate_interval": intervals(bounds),
         "success_rate_by": [rates.name] * len(groups),
         "solved_at_median": numbers(statistics.medians(*solved_at)),

@@ -70,10 +70,10 @@ def latex(rows: ResultRows, *, command: str) -> str:
         rows: the summaries, in order. Neighbouring rows with equal first values are grouped under one rule.
         command: the command that makes the file again.
     """
-    groups = _groups(rows)
-    statistics = [column for group in groups for column in group.columns]
+    columns = _columns(rows)
+    statistics = [column for one in columns for column in one.columns]
     keys = rows.keys
-    head, below, rules = _header(rows, groups)
+    head, below, rules = _header(rows, columns)
     body = _body(rows, statistics)
     shape = "".join("r" if number else "l" for number in rows.is_number) + "r" * len(statistics)
     lines = [
@@ -148,7 +148,7 @@ def _percent(value: float) -> str:
 
 
 @dataclass(frozen=True)
-class _Group:
+class _Columns:
     """Columns of statistics under a common title; a single column may have no title of its own."""
 
     title: str
@@ -156,7 +156,7 @@ class _Group:
     columns: tuple[list[str], ...]
 
 
-def _groups(rows: ResultRows) -> list[_Group]:
+def _columns(rows: ResultRows) -> list[_Columns]:
     """Write the columns of statistics."""
     some = rows.summaries
 
@@ -167,30 +167,30 @@ def _groups(rows: ResultRows) -> list[_Group]:
             for row, s in enumerate(some)
         ]
 
-    groups = []
+    columns = []
     if rows.has_rates:
         rate = estimates("success_rate", _percent, "success_rate_interval")
-        groups.append(_Group("Success rate", ("",), ([text + _of(s) for text, s in zip(rate, some, strict=True)],)))
+        columns.append(_Columns("Success rate", ("",), ([text + _of(s) for text, s in zip(rate, some, strict=True)],)))
     if rows.has_times:
         median, mean = estimates("solved_at_median", number), estimates("solved_at_mean", number, "solved_at_interval")
-        groups.append(
-            _with_published(_Group("Solved at iteration", ("Median", "Mean"), (median, mean)), rows, "solved_at")
+        columns.append(
+            _with_published(_Columns("Solved at iteration", ("Median", "Mean"), (median, mean)), rows, "solved_at")
         )
-    for name in metric_columns.shown(rows):
-        group = _metric(rows, name)
+    for name in metric_columns.names_to_show(rows):
+        one = _metric(rows, name)
         is_published = name == published_error(rows.metrics)
-        groups.append(_with_published(group, rows, "error") if is_published else group)
-    return groups
+        columns.append(_with_published(one, rows, "error") if is_published else one)
+    return columns
 
 
-def _metric(rows: ResultRows, name: str) -> _Group:
+def _metric(rows: ResultRows, name: str) -> _Columns:
     metric = rows.metrics[name]
     is_mean_alone = metric.interval == "beta"
     show = number if is_mean_alone else _measure
     columns = metric_columns.columns(rows, name)
     of_rows = [s.metrics.get(name, MetricSummary(metric=metric)) for s in rows.summaries]
     fields = metric_columns.STATISTICS[:1] if is_mean_alone else metric_columns.STATISTICS
-    return _Group(
+    return _Columns(
         escape(_capital(words.metric_title(name, metric))),
         tuple(_capital(title) for title, *_ in fields),
         tuple(
@@ -203,15 +203,15 @@ def _metric(rows: ResultRows, name: str) -> _Group:
     )
 
 
-def _with_published(group: _Group, rows: ResultRows, name: str) -> _Group:
+def _with_published(one: _Columns, rows: ResultRows, name: str) -> _Columns:
     """Add the numbers of the published estimator, if there are any."""
     if not rows.as_published:
-        return group
+        return one
     texts = [
         _estimate(getattr(of, f"{name}_mean"), getattr(of, f"{name}_interval"), number, False)
         for of in rows.as_published
     ]
-    return _Group(group.title, (*group.titles, "As published"), (*group.columns, texts))
+    return _Columns(one.title, (*one.titles, "As published"), (*one.columns, texts))
 
 
 def _measure(value: float) -> str:
@@ -239,18 +239,18 @@ def _of(s: Summary) -> str:
     return "" if s.complete else f" (${s.ended}/{s.seeds}{_DAGGER}$)"
 
 
-def _header(rows: ResultRows, groups: Sequence[_Group]) -> tuple[str, str, str]:
+def _header(rows: ResultRows, columns: Sequence[_Columns]) -> tuple[str, str, str]:
     """Write the two lines of the header, and the rules between them."""
     titles = [_TITLES.get(key) or escape(_capital(words.title(key))) for key in rows.keys]
     head, below, rules, place = list(titles), [""] * len(titles), "", len(titles)
-    for group in groups:
-        count = len(group.columns)
-        if any(group.titles):
-            head.append(f"\\multicolumn{{{count}}}{{c}}{{{group.title}}}")
+    for one in columns:
+        count = len(one.columns)
+        if any(one.titles):
+            head.append(f"\\multicolumn{{{count}}}{{c}}{{{one.title}}}")
             rules += f"\\cmidrule(lr){{{place + 1}-{place + count}}}"
         else:
-            head.append(group.title)
-        below += group.titles
+            head.append(one.title)
+        below += one.titles
         place += count
     return " & ".join(head) + " \\\\", " & ".join(below).strip() + " \\\\", rules
 

@@ -27,7 +27,7 @@ def write_of(metric: Metric) -> Callable[[float | None], str]:
     return words.error if metric.interval == "beta" else words.measure
 
 
-def shown(rows: ResultRows, *, is_narrow: bool = False) -> list[str]:
+def names_to_show(rows: ResultRows, *, is_narrow: bool = False) -> list[str]:
     """List the metrics that a table shows: those of solved trials where there are success rates, others with a value.
 
     Args:

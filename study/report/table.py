@@ -56,7 +56,7 @@ def summaries_table(rows: ResultRows, *, is_narrow: bool = False, most: int | No
         columns += as_published("solved_at_mean", words.iterations, "solved_at_interval")
     if not is_narrow and any(s.solved < s.judged for s in some):
         columns += _times_to_success(some)
-    for name in metric_columns.shown(rows, is_narrow=is_narrow):
+    for name in metric_columns.names_to_show(rows, is_narrow=is_narrow):
         columns += metric_columns.columns(rows, name, most, is_narrow=is_narrow)
         if published and name == published_error(rows.metrics):
             columns += as_published("error_mean", words.error, None if is_narrow else "error_interval")

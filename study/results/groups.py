@@ -110,14 +110,16 @@ def tabulate(
     short = [Path(name).name for name in names]
     by_option = ["--by", ",".join(outcomes.by)] if outcomes.by else []
     published = ["--as-published"] if as_published else []
-    said = [part for name in metrics for part in ("--metric", name)] + (["--success", success] if success else [])
+    columns_options = [part for name in metrics for part in ("--metric", name)] + (
+        ["--success", success] if success else []
+    )
     between_rows = contrasts(rows)
     report = Report(
         name=", ".join(short) + (f" by {', '.join(outcomes.by)}" if outcomes.by else ""),
         question="",
         rows=rows,
         data=groups_rows(summaries, pa.schema([outcomes.table.schema.field(n) for n in outcomes.by])),
-        command=shlex.join(["study", "report", *short, *by_option, *said, *published, *versus]),
+        command=shlex.join(["study", "report", *short, *by_option, *columns_options, *published, *versus]),
         headline=headline(rows, between_rows),
         contrasts=between_rows,
         against=against,

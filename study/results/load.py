@@ -38,7 +38,6 @@ from study.report import (
 )
 from study.results.stored_plan import stored_plan
 from study.store import Store, StudyStore
-from tasks import ArithmeticTask
 from tasks.declarations import Metric
 
 _NOT_TESTED = (
@@ -98,7 +97,7 @@ class StudyResults:
     @property
     def metrics(self) -> Mapping[str, Metric]:
         """The metrics that its trials report."""
-        return ArithmeticTask.metrics
+        return self.plan.metrics
 
     @cached_property
     def rows(self) -> ResultRows:
@@ -208,7 +207,8 @@ def _with_hint(against: Comparisons, *plans: Plan) -> Comparisons:
 def _summaries(plan: Plan, table: pa.Table) -> list[CellSummary]:
     rates = WILSON if plan.spec.until is None else until.rate_intervals(plan.spec.until)
     planned = {cell: len(plan.seeds(cell)) for cell in plan.cells}
-    return aggregate(table, ArithmeticTask.metrics, planned=planned, rates=rates, labels=plan.labels)
+    is_judged = plan.spec.has_success
+    return aggregate(table, plan.metrics, planned=planned, rates=rates, labels=plan.labels, is_judged=is_judged)
 
 
 def outcomes_of(name: str, root: str | Path, *, tracking_uri: str | None = None) -> tuple[Source, Sequence[str]]:
@@ -237,9 +237,7 @@ def outcomes_of(name: str, root: str | Path, *, tracking_uri: str | None = None)
         notices.append(f"study {name!r} is a search: its rows are also of candidates that were chosen by these trials")
     elif plan.spec.until is not None:
         notices.append(f"study {name!r} added seeds until there were enough: intervals here don't allow for that")
-    return Source(
-        name, table, np.arange(1, table.num_rows + 1), has_pending=True, metrics=ArithmeticTask.metrics
-    ), notices
+    return Source(name, table, np.arange(1, table.num_rows + 1), has_pending=True, metrics=plan.metrics), notices
 
 
 def _read(name: str, root: str | Path, tracking_uri: str | None) -> tuple[StudyStore, Plan, pa.Table]:

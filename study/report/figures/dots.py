@@ -18,7 +18,7 @@ from study.report.figures import axes as axes_of
 from study.report.figures.axes import Across, Units
 from study.report.figures.multiples import MOST_CURVES
 from study.report.figures.style import PAPER
-from study.report.metric_columns import shown, write_of
+from study.report.metric_columns import names_to_show, write_of
 from tasks.declarations import Metric
 
 _REFERENCE: dict[str, Any] = {
@@ -63,7 +63,7 @@ def panels_of(rows: ResultRows) -> tuple[Panel, ...]:
     """Choose the panels: success rates and times as far as there are any, and the first metrics."""
     panels = [Panel("rate", "success rate")] if rows.has_rates else []
     panels += [Panel("time", "solved at")] if rows.has_times else []
-    metrics = [(name, rows.metrics[name]) for name in shown(rows)]
+    metrics = [(name, rows.metrics[name]) for name in names_to_show(rows)]
     panels += [Panel("metric", words.metric_title(name, metric), name, metric) for name, metric in metrics]
     return tuple(panels[:_MOST_PANELS])
 

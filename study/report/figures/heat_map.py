@@ -47,7 +47,7 @@ _LACKING = "†"
 
 
 @dataclass(frozen=True)
-class _Shown:
+class _Quantity:
     """What the fields show: success rates, or the means of a metric.
 
     Args:
@@ -81,10 +81,10 @@ class _Shown:
         return np.nan if value is None else (value - low) / (high - low)
 
 
-def _shown(rows: ResultRows) -> _Shown | None:
+def _quantity_of(rows: ResultRows) -> _Quantity | None:
     """Choose what the fields show; None if there are neither success rates nor a metric of all trials."""
     if rows.has_rates:
-        return _Shown("success rate", None, (0.0, 1.0), words.rate)
+        return _Quantity("success rate", None, (0.0, 1.0), words.rate)
     name = rows.main_metric
     means = [] if name is None else [m for s in rows.summaries if (m := s.metrics[name].mean) is not None]
     if name is None or not means:
@@ -92,7 +92,7 @@ def _shown(rows: ResultRows) -> _Shown | None:
     low, high = min(means), max(means)
     ends = (low, high) if high > low else (low, low + (abs(low) or 1.0))
     metric = rows.metrics[name]
-    return _Shown(words.metric_title(name, metric), name, ends, write_of(metric))
+    return _Quantity(words.metric_title(name, metric), name, ends, write_of(metric))
 
 
 @dataclass(frozen=True)
@@ -124,8 +124,8 @@ def draw(rows: ResultRows) -> Drawn | None:
     Returns:
         None if fewer than two numbers vary, or there is nothing to show.
     """
-    plane, shown = _plane(rows), _shown(rows)
-    if plane is None or shown is None:
+    plane, quantity = _plane(rows), _quantity_of(rows)
+    if plane is None or quantity is None:
         return None
     rest = [key for key in rows.varying() if key not in (plane.x, plane.y)]
     combinations: dict[str, list[int]] = {}
@@ -134,20 +134,20 @@ def draw(rows: ResultRows) -> Drawn | None:
     first = dict(list(combinations.items())[:MOST_PANELS])
     summaries = [rows.summaries[row] for members in first.values() for row in members]
     places = len(first) * len(plane.across) * len(plane.up)
-    text_width_in = max(len(shown.text(summary)) for summary in summaries) * _LETTER_IN
+    text_width_in = max(len(quantity.text(summary)) for summary in summaries) * _LETTER_IN
     tips = Tips()
     with mpl.rc_context(STYLE):
-        figure, panels, field_in = _begin(list(first), plane, shown, text_width_in)
+        figure, panels, field_in = _begin(list(first), plane, quantity, text_width_in)
         is_written = field_in >= text_width_in
         for axes, members in zip(panels, first.values(), strict=True):
-            _fill(axes, rows, members, plane, shown, is_written=is_written)
+            _fill(axes, rows, members, plane, quantity, is_written=is_written)
             for row in members[: MOST_TIPS - len(tips.marks)]:
                 x, y = plane.place(rows, row)
-                tips.add_field(axes, x - 0.5, y - 0.5, x + 0.5, y + 0.5, _tip(rows, row, shown))
+                tips.add_field(axes, x - 0.5, y - 0.5, x + 0.5, y + 0.5, _tip(rows, row, quantity))
     return Drawn(
         "heat-map",
-        f"{shown.title[:1].upper()}{shown.title[1:]} over {words.title(plane.x)} and {words.title(plane.y)}",
-        _caption(summaries, shown, is_written=is_written, is_full=len(summaries) == places)
+        f"{quantity.title[:1].upper()}{quantity.title[1:]} over {words.title(plane.x)} and {words.title(plane.y)}",
+        _caption(summaries, quantity, is_written=is_written, is_full=len(summaries) == places)
         + left_out(len(first), len(combinations)),
         figure,
         tips,
@@ -169,7 +169,7 @@ def _is_number(level: Any) -> bool:
 
 
 def _begin(
-    titles: Sequence[str], plane: _Plane, shown: _Shown, text_width_in: float
+    titles: Sequence[str], plane: _Plane, quantity: _Quantity, text_width_in: float
 ) -> tuple[Figure, list[Axes], float]:
     """Make the panels, the names of their axes and the scale; also return about the width of a field in inches."""
     names = plane.names()
@@ -194,7 +194,7 @@ def _begin(
     every = math.ceil(_LINE_IN * len(names[1]) / height)
     panels[0].set_yticks(range(0, len(names[1]), every), list(map(plain, names[1][::every])))
     bar: Any = {"ax": panels, "pad": _GAP_IN / width / across, "aspect": down * (height + above) / _SCALE_IN}
-    colour_scale(figure, mpl.colormaps[_COLOURS], shown.ends, shown.title, **bar)
+    colour_scale(figure, mpl.colormaps[_COLOURS], quantity.ends, quantity.title, **bar)
     return figure, panels, field
 
 
@@ -209,30 +209,32 @@ def _columns(panels: int, levels: int, needed_in: float, room: float) -> tuple[i
 
 
 def _fill(
-    axes: Axes, rows: ResultRows, members: Sequence[int], plane: _Plane, shown: _Shown, *, is_written: bool
+    axes: Axes, rows: ResultRows, members: Sequence[int], plane: _Plane, quantity: _Quantity, *, is_written: bool
 ) -> None:
     colours = mpl.colormaps[_COLOURS]
     shares = np.full((len(plane.up), len(plane.across)), np.nan)
     for row in members:
         x, y = plane.place(rows, row)
         summary = rows.summaries[row]
-        shares[y, x] = share = shown.share(summary)
+        shares[y, x] = share = quantity.share(summary)
         if is_written:
             colour = INK if math.isnan(share) else text_on(colours(share))
-            write(axes, x, y, shown.text(summary), colour)
+            write(axes, x, y, quantity.text(summary), colour)
     fields(axes, shares, colours, (0.0, 1.0), edgecolor=PAPER, linewidth=0.8)
 
 
-def _tip(rows: ResultRows, row: int, shown: _Shown) -> str:
+def _tip(rows: ResultRows, row: int, quantity: _Quantity) -> str:
     summary = rows.summaries[row]
-    value = f"{shown.write(shown.value(summary))}{words.spaced_interval(shown.interval(summary), shown.write)}"
+    value = (
+        f"{quantity.write(quantity.value(summary))}{words.spaced_interval(quantity.interval(summary), quantity.write)}"
+    )
     return f"{rows.name(row)}: {value}, {count(summary)}"
 
 
-def _caption(summaries: Sequence[Summary], shown: _Shown, *, is_written: bool, is_full: bool) -> str:
+def _caption(summaries: Sequence[Summary], quantity: _Quantity, *, is_written: bool, is_full: bool) -> str:
     text = "Success rate, and how many of how many finished trials solved the task"
-    if shown.metric is not None:
-        text = f"Mean {shown.title} of the trials that ended with a number"
+    if quantity.metric is not None:
+        text = f"Mean {quantity.title} of the trials that ended with a number"
     text += "." if is_written else " (the numbers are in the table)."
     if any(not s.complete for s in summaries):
         text += f" {_LACKING} trials are missing."

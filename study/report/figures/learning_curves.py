@@ -36,7 +36,7 @@ _MOST_DECADES = 24
 
 
 @dataclass(frozen=True)
-class _Shown:
+class _Content:
     """What the panels show.
 
     Args:
@@ -91,8 +91,8 @@ def draw(rows: ResultRows, learning: Sequence[LearningCurve], metrics: Mapping[s
         None if there are no curves.
     """
     curves = learning[:MOST_PANELS]
-    shown = _choose(curves, metrics)
-    if shown is None:
+    content = _choose(curves, metrics)
+    if content is None:
         return None
     longest = max(1, *(int(curve.iteration[-1]) for curve in curves))
     unit, unit_name = axes_of.unit(longest)
@@ -100,22 +100,22 @@ def draw(rows: ResultRows, learning: Sequence[LearningCurve], metrics: Mapping[s
     with mpl.rc_context(STYLE):
         height = 2.3 if len(curves) == 1 else 1.75 if len(curves) < 4 else 1.5
         titles = [rows.name(curve.row) for curve in curves]
-        figure, panels = grid(titles, height, _handles(curves, shown), x=unit_name, y=shown.axis)
+        figure, panels = grid(titles, height, _handles(curves, content), x=unit_name, y=content.axis)
         for axes, curve in zip(panels, curves, strict=True):
-            _draw_curve(axes, curve, unit, shown)
+            _draw_curve(axes, curve, unit, content)
         panels[0].set_xlim(0, 1.04 * longest / unit)
-        if shown.is_log:
-            axes_of.logarithmic(panels[0], shown.low, shown.high)
+        if content.is_log:
+            axes_of.logarithmic(panels[0], content.low, content.high)
         else:
-            panels[0].set_ylim(shown.low, shown.high)
+            panels[0].set_ylim(content.low, content.high)
         for axes, curve in zip(panels, curves, strict=True):
-            _add_tips(axes, rows.name(curve.row), curve, unit, shown, tips, MOST_TIPS // len(curves) // 2)
-    caption = _caption(curves, shown) + part_of(rows, (curve.row for curve in curves))
+            _add_tips(axes, rows.name(curve.row), curve, unit, content, tips, MOST_TIPS // len(curves) // 2)
+    caption = _caption(curves, content) + part_of(rows, (curve.row for curve in curves))
     return Drawn("learning-curves", "Learning curves", caption, figure, tips)
 
 
-def _choose(curves: Sequence[LearningCurve], metrics: Mapping[str, Metric]) -> _Shown | None:
-    """Choose what is shown, and the y axis; None if there is nothing."""
+def _choose(curves: Sequence[LearningCurve], metrics: Mapping[str, Metric]) -> _Content | None:
+    """Choose what is content, and the y axis; None if there is nothing."""
     there = {name: metric for name, metric in metrics.items() if all(name in curve.quantiles for curve in curves)}
     names = of_curves(there)
     if not curves or not names:
@@ -126,11 +126,11 @@ def _choose(curves: Sequence[LearningCurve], metrics: Mapping[str, Metric]) -> _
     is_log = is_error or axes_of.spans_decades(first, values.tolist())
     low, high = _limits(curves, names) if is_log else _linear_limits(curves, names, first)
     ordered = {name: there[name] for name in (*names, *there)}
-    return _Shown(names, ordered, is_log, low, high)
+    return _Content(names, ordered, is_log, low, high)
 
 
 def _linear_limits(curves: Sequence[LearningCurve], names: Sequence[str], metric: Metric) -> tuple[float, float]:
-    """Choose the y axis: all finite values fit, and no more than a metric's limits is shown."""
+    """Choose the y axis: all finite values fit, and no more than a metric's limits is content."""
     thresholds = [np.array([np.nan if curve.threshold is None else curve.threshold for curve in curves])]
     values = np.concatenate([*(curve.quantiles[name].ravel() for curve in curves for name in names), *thresholds])
     finite = values[np.isfinite(values)]
@@ -160,35 +160,37 @@ def _present(parts: Sequence[Floats]) -> Floats:
     return values[np.isfinite(values) & (values > 0)]
 
 
-def _draw_curve(axes: Axes, curve: LearningCurve, unit: float, shown: _Shown) -> None:
+def _draw_curve(axes: Axes, curve: LearningCurve, unit: float, content: _Content) -> None:
     x = curve.iteration / unit
-    main, others = curve.quantiles[shown.names[0]], shown.names[1:]
+    main, others = curve.quantiles[content.names[0]], content.names[1:]
     for band, alpha in ((0, _WIDE), (1, _NARROW)):
         # Infinity and zero are beyond the axis: a band goes on to there, a line ends.
-        axes.fill_between(x, *shown.clipped(main[[band, -1 - band]]), color=_MAIN, alpha=alpha, linewidth=0)
+        axes.fill_between(x, *content.clipped(main[[band, -1 - band]]), color=_MAIN, alpha=alpha, linewidth=0)
     for name in others:
-        axes.plot(x, shown.line(curve.quantiles[name][_MEDIAN]), color=_OTHER, linewidth=0.7, zorder=2.5)
-    axes.plot(x, shown.line(main[_MEDIAN]), color=_MAIN, linewidth=1.2, zorder=3)
+        axes.plot(x, content.line(curve.quantiles[name][_MEDIAN]), color=_OTHER, linewidth=0.7, zorder=2.5)
+    axes.plot(x, content.line(main[_MEDIAN]), color=_MAIN, linewidth=1.2, zorder=3)
     if not np.isfinite(main[_MEDIAN, -1]):
         who = "all have" if not np.isfinite(main[:, -1]).any() else "half or more have"
         axes.text(0.98, 0.94, f"{who} diverged", transform=axes.transAxes, ha="right", va="top", fontsize=7)
-    if curve.threshold is not None and (curve.threshold > 0 or not shown.is_log):
+    if curve.threshold is not None and (curve.threshold > 0 or not content.is_log):
         axes.axhline(curve.threshold, zorder=2, **_THRESHOLD)
 
 
-def _add_tips(axes: Axes, name: str, curve: LearningCurve, unit: float, shown: _Shown, tips: Tips, most: int) -> None:
+def _add_tips(
+    axes: Axes, name: str, curve: LearningCurve, unit: float, content: _Content, tips: Tips, most: int
+) -> None:
     """Add the quantiles of some evaluations as texts."""
-    main, *others = shown.metrics
+    main, *others = content.metrics
     of_main = curve.quantiles[main]
     for i in np.unique(np.linspace(0, len(curve.iteration) - 1, most).round().astype(int)):
         median = float(of_main[_MEDIAN, i])
         text = (
-            f"{name}, iteration {curve.iteration[i]:,}: {shown.title(main)} {_error(median)} "
+            f"{name}, iteration {curve.iteration[i]:,}: {content.title(main)} {_error(median)} "
             f"(90% of {curve.trials:,} trials in [{_error(of_main[0, i])}, {_error(of_main[-1, i])}])"
         )
         for other in others:
-            text += f", {shown.title(other)} {_error(float(curve.quantiles[other][_MEDIAN, i]))}"
-        tips.add(axes, curve.iteration[i] / unit, float(np.clip(median, shown.low, shown.high)), text)
+            text += f", {content.title(other)} {_error(float(curve.quantiles[other][_MEDIAN, i]))}"
+        tips.add(axes, curve.iteration[i] / unit, float(np.clip(median, content.low, content.high)), text)
 
 
 def _error(value: float) -> str:
@@ -199,24 +201,24 @@ def _error(value: float) -> str:
     return words.error(value) if value < 100 else f"{value:,.0f}" if value < 1e6 else f"{value:.1e}".replace("e+0", "e")
 
 
-def _handles(curves: Sequence[LearningCurve], shown: _Shown) -> list[Artist]:
-    main, *others = shown.names
+def _handles(curves: Sequence[LearningCurve], content: _Content) -> list[Artist]:
+    main, *others = content.names
     handles: list[Artist] = [
-        Line2D([], [], color=_MAIN, linewidth=1.2, label=f"{shown.title(main)}: median"),
+        Line2D([], [], color=_MAIN, linewidth=1.2, label=f"{content.title(main)}: median"),
         Patch(color=_MAIN, alpha=1 - (1 - _WIDE) * (1 - _NARROW), linewidth=0, label="50%"),
         Patch(color=_MAIN, alpha=_WIDE, linewidth=0, label="90% of the trials"),
     ]
-    handles += [Line2D([], [], color=_OTHER, linewidth=0.7, label=f"{shown.title(name)}: median") for name in others]
+    handles += [Line2D([], [], color=_OTHER, linewidth=0.7, label=f"{content.title(name)}: median") for name in others]
     if any(curve.threshold is not None for curve in curves):
         handles.append(Line2D([], [], label="success threshold", **_THRESHOLD))
     return handles
 
 
-def _caption(curves: Sequence[LearningCurve], shown: _Shown) -> str:
-    main, *others = shown.names
+def _caption(curves: Sequence[LearningCurve], content: _Content) -> str:
+    main, *others = content.names
     values = np.concatenate([curve.quantiles[main].ravel() for curve in curves])
-    beside = "".join(f" and, its median alone, {shown.title(name)}" for name in others)
-    title = shown.title(main)
+    beside = "".join(f" and, its median alone, {content.title(name)}" for name in others)
+    title = content.title(main)
     sentences = [
         f"{title[:1].upper()}{title[1:]}{beside}, at evaluations at equal steps. Each quantile is over the trials at "
         "that iteration, the least value that so many trials don't exceed: no one trial's curve. Trials that were "
@@ -224,6 +226,6 @@ def _caption(curves: Sequence[LearningCurve], shown: _Shown) -> str:
     ]
     if not np.isfinite(values).all():
         sentences.append("Where trials have diverged a band leaves the panel, and a line ends.")
-    if shown.is_log and (values == 0).any():
+    if content.is_log and (values == 0).any():
         sentences.append(f"A {title} of exactly 0 is at the foot.")
     return " ".join(sentences) + sampled((curve.trials, curve.of) for curve in curves)

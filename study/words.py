@@ -7,39 +7,9 @@ from typing import Any
 
 from study.records import Cell, Interval, Labels, format_range, value
 from tasks.declarations import Metric
+from tasks.symbols import MODEL_NAMES, MODEL_SYMBOLS, NONES, TITLES, VALUE_SYMBOLS
 
 NONE = "–"
-
-_NAMES = {
-    "hidden_size": "hidden units",
-    "input_size": "inputs",
-    "interpolation_range": "trained on",
-    "extrapolation_range": "tested on",
-    "init_variance": "init variance",
-    "sparsity_strength": "λ̂",
-    "sparsity_start": "λ start",
-    "sparsity_end": "λ end",
-    "learning_rate": "learning rate",
-    "batch_size": "batch",
-}
-MODEL_SYMBOLS = {
-    "NAC-add": "NAC₊",
-    "NAC-mul": "NAC•",
-    "NAC-mul-sigma": "NAC•,σ",
-    "NAC-mul-NMU": "NAC•,NMU",
-    "NALU-separate": "NALU (separate)",
-    "NMU-normalized": "NMU (normalised)",
-    "gated-NAU-NMU": "Gated NAU/NMU",
-    "linear": "Linear",
-    "tanh": "Tanh",
-    "sigmoid": "Sigmoid",
-    "softsign": "Softsign",
-}
-"""The field's symbols of models, if they differ from the names in study files. They are here and not with the networks,
-since importing torch takes as long as making a table of a million trials."""
-
-_OPERATIONS = {"add": "+", "sub": "−", "mul": "×", "div": "÷", "squared": "a²", "root": "√a"}
-_DEFAULTS = {"init_variance": "default", "sparsity_strength": "off"}
 
 
 def symbol(model: str) -> str:
@@ -68,7 +38,7 @@ def model_name(model: str) -> str:
 
 def title(key: str) -> str:
     """Return a readable name of a hyperparameter or of an axis of the grid."""
-    return _NAMES.get(key, key.replace("_", " "))
+    return TITLES.get(key, key.replace("_", " "))
 
 
 def show(cell: Cell, key: str, labels: Labels) -> str:
@@ -84,11 +54,11 @@ def show_value(key: str, content: Any) -> str:
         ('×', '1,000', 'no')
     """
     if content is None:
-        return _DEFAULTS.get(key, NONE)
+        return NONES.get(key, NONE)
     if key == "model":
         return symbol(str(content))
-    if key == "operation":
-        return _OPERATIONS.get(content, str(content))
+    if key in VALUE_SYMBOLS:
+        return VALUE_SYMBOLS[key].get(content, str(content))
     if isinstance(content, tuple):
         return format_range(content)
     if isinstance(content, bool):
@@ -297,18 +267,3 @@ def duration(seconds: float) -> str:
     if s < 86400:
         return f"{s // 3600} h {s % 3600 // 60} min"
     return f"{s // 86400} d {s % 86400 // 3600} h"
-
-
-MODEL_NAMES = {
-    "NAC+": "NAC-add",
-    "NAC•": "NAC-mul",
-    "NAC•,σ": "NAC-mul-sigma",
-    "NAC•,NMU": "NAC-mul-NMU",
-    "NALU": "NALU",
-    "NAU": "NAU",
-    "NMU": "NMU",
-    "Linear": "linear",
-    "ReLU": "ReLU",
-    "ReLU6": "ReLU6",
-}
-"""The names that study files use, by the symbols that the CSV files use."""

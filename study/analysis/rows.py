@@ -16,8 +16,7 @@ from study.analysis.summary import Summary
 from study.records import Labels, value
 from study.statistics import AsPublished
 from tasks.declarations import Metric
-
-_UNNUMBERED = ("model", "operation", "interpolation_range", "extrapolation_range")
+from tasks.symbols import SELF_EXPLANATORY
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,7 @@ class ResultRows:
         text = words.show_value(key, cell_value)
         if text == words.NONE:
             return ""
-        is_named = key in _UNNUMBERED or (isinstance(cell_value, str) and not self.is_plain)
+        is_named = key in SELF_EXPLANATORY or (isinstance(cell_value, str) and not self.is_plain)
         return text if is_named else f"{words.title(key)} {text}"
 
     def questions(self) -> list[tuple[Any, ...]]:
@@ -127,7 +126,7 @@ def cells(summaries: Sequence[CellSummary], labels: Labels) -> ResultRows:
         values=tuple(zip(*values, strict=True)),
         summaries=summaries,
         is_number=tuple(key not in axes and _are_numbers(column) for key, column in zip(keys, values, strict=True)),
-        methods=questions.methods(keys, axes),
+        methods=questions.methods_of_cells(all_cells, keys, axes),
     )
 
 

@@ -20,29 +20,9 @@ from study.analysis.rows import ResultRows
 from study.analysis.summary import Summary
 from study.records import Interval
 from study.report import metric_columns
+from tasks.symbols import LATEX_SYMBOLS, LATEX_TITLES
 
 _NONE = "--"
-_TITLES = {
-    "operation": "Op",
-    "model": "Model",
-    "sparsity_strength": r"$\hat{\lambda}$",
-    "sparsity_start": r"$\lambda$ start",
-    "sparsity_end": r"$\lambda$ end",
-}
-_OPERATIONS = {
-    "add": "$+$",
-    "sub": "$-$",
-    "mul": r"$\times$",
-    "div": r"$\div$",
-    "squared": "$a^2$",
-    "root": r"$\sqrt{a}$",
-}
-_MODELS = {
-    "NAC-add": r"$\mathrm{NAC}_{+}$",
-    "NAC-mul": r"$\mathrm{NAC}_{\bullet}$",
-    "NAC-mul-sigma": r"$\mathrm{NAC}_{\bullet,\sigma}$",
-    "NAC-mul-NMU": r"$\mathrm{NAC}_{\bullet,\mathrm{NMU}}$",
-}
 _SPECIAL = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -114,9 +94,9 @@ def show_value(key: str, value: Any) -> str:
     """
     if value is not None and key == "model":
         name = words.model_name(str(value))
-        return _MODELS.get(name) or escape(words.symbol(name))
-    if value in _OPERATIONS and key == "operation":
-        return _OPERATIONS[value]
+        return LATEX_SYMBOLS["model"].get(name) or escape(words.symbol(name))
+    if isinstance(value, str) and value in LATEX_SYMBOLS.get(key, {}):
+        return LATEX_SYMBOLS[key][value]
     text = words.show_value(key, value)
     if key.endswith("_range") and re.fullmatch(r"[-\d.,e+\[\]|]+", text):
         return "$" + text.replace("|", r" \cup ") + "$"
@@ -241,7 +221,7 @@ def _of(s: Summary) -> str:
 
 def _header(rows: ResultRows, columns: Sequence[_Columns]) -> tuple[str, str, str]:
     """Write the two lines of the header, and the rules between them."""
-    titles = [_TITLES.get(key) or escape(_capital(words.title(key))) for key in rows.keys]
+    titles = [LATEX_TITLES.get(key) or escape(_capital(words.title(key))) for key in rows.keys]
     head, below, rules, place = list(titles), [""] * len(titles), "", len(titles)
     for one in columns:
         count = len(one.columns)

@@ -20,12 +20,12 @@ from study.analysis.summary import Summary
 from study.report.figures import texts
 from study.report.figures.style import INK, MARKERS, PALETTE, PAPER
 from tasks.declarations import Metric
+from tasks.symbols import TO_SCALE
 
 Units = tuple[tuple[float, str], ...]
 """From large to small: the number of iterations or seconds in a unit, and the unit's name."""
 ITERATIONS: Units = ((1e6, "10⁶ iterations"), (1e3, "10³ iterations"), (1.0, "iterations"))
 
-_TO_SCALE = ("hidden_size", "input_size")
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _DECADES = 100.0
 """The factor between values of a metric from which an axis is logarithmic."""
@@ -69,7 +69,7 @@ def across(rows: ResultRows) -> Across:
     x = series.x_axis(rows)
     levels = series.levels(rows, x)
     is_numeric = all(level is None or isinstance(level, int | float) for level in levels) and len(levels) > 1
-    to_scale = x in _TO_SCALE and None not in levels
+    to_scale = x in TO_SCALE and None not in levels
     places = levels if is_numeric else levels[:_MOST_NAMES]
     at = {level: float(level) if to_scale else float(rank) for rank, level in enumerate(places)}
     positions = tuple(at.get(rows.value(row, x), math.nan) for row in range(len(rows.summaries)))

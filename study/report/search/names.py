@@ -12,8 +12,7 @@ from study.analysis.summary import Summary
 from study.records import Interval
 from study.report.text_table import estimate
 from tasks.declarations import Metric
-
-_ITERATIONS = ("sparsity_start", "sparsity_end")
+from tasks.symbols import UNITS
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ def title(parameter: str) -> str:
 
 def unit(parameter: str) -> str:
     """Return a parameter's unit; empty for a plain number."""
-    return "iterations" if parameter.rpartition(".")[2] in _ITERATIONS else ""
+    return UNITS.get(parameter.rpartition(".")[2], "")
 
 
 def value(parameter: str, choice: Any) -> str:

@@ -22,8 +22,8 @@ from study.report import Report, groups, groups_rows, latex, write_report
 from study.report import summaries_table as terminal_table
 from study.report.files import as_published_columns, statistics_columns
 from study.report.table import summaries_table
-from study.words import MODEL_NAMES
 from tasks import MODELS, ArithmeticTask
+from tasks.symbols import MODEL_NAMES
 from tests.study.builders import error_of
 
 BY = pa.schema([("operation", pa.string()), ("model", pa.string())])

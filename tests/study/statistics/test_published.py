@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from study import statistics
 from study.analysis.published import rows
-from study.words import MODEL_NAMES
+from tasks.symbols import MODEL_NAMES
 
 PRINTED = {(row["operation"], row["model"]): row for row in rows("static_summary")}
 ENOUGH = [key for key, row in PRINTED.items() if float(row["success_rate_mean"]) >= 0.1]

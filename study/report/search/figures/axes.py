@@ -39,6 +39,8 @@ _FAINT, _DENSE = 0.32, 0.85
 _LEAST_PT2, _MOST_PT2 = 7.0, 42.0
 _ROOM = 0.05
 _TICKS = 4
+_TIMES = ("solved_at", "time_to_success")
+"""Objectives in iterations; others but the success rate are metrics."""
 _TITLE_LINES = 3
 
 
@@ -107,7 +109,9 @@ def _objective_scale(objective: Objective, values: Sequence[float]) -> Scale:
     if objective.name == "success_rate":
         ticks = {tick: f"{tick:g}" for tick in (0.0, 0.25, 0.5, 0.75, 1.0)}
         return Scale(objective.title, -0.04, 1.04, ticks)
-    if objective.name == "sparsity_error":
+    if objective.name not in _TIMES and (objective.is_higher_better or min(finite, default=0.0) < 0):
+        return _scale(objective.title, min(finite, default=0.0), max(finite, default=1.0))
+    if objective.name not in _TIMES:
         powers = [math.log10(value) for value in finite if value > 0] or [0.0]
         return _scale(objective.title, min(powers), max(powers), is_log=True)
     unit, name = axes_of.unit(max(finite, default=1.0))

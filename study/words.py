@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import cache
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from study.records import Cell, Interval, Labels, format_range, value
-from tasks.declarations import Metric
-from tasks.symbols import MODEL_NAMES, MODEL_SYMBOLS, NONES, TITLES, VALUE_SYMBOLS
+
+if TYPE_CHECKING:
+    from tasks.declarations import Metric
 
 NONE = "–"
+
+
+@cache
+def _symbols() -> ModuleType:
+    from tasks import symbols  # only here: it brings numpy, and commands that say how long something took need none
+
+    return symbols
 
 
 def symbol(model: str) -> str:
@@ -23,7 +33,7 @@ def symbol(model: str) -> str:
         ('NAC₊', 'NAC₊', 'mine')
     """
     name = model_name(model)
-    return MODEL_SYMBOLS.get(name, name)
+    return str(_symbols().MODEL_SYMBOLS.get(name, name))
 
 
 def model_name(model: str) -> str:
@@ -33,12 +43,12 @@ def model_name(model: str) -> str:
         >>> model_name("NAC•,NMU"), model_name("mine")
         ('NAC-mul-NMU', 'mine')
     """
-    return MODEL_NAMES.get(model, model)
+    return str(_symbols().MODEL_NAMES.get(model, model))
 
 
 def title(key: str) -> str:
     """Return a readable name of a hyperparameter or of an axis of the grid."""
-    return TITLES.get(key, key.replace("_", " "))
+    return str(_symbols().TITLES.get(key, key.replace("_", " ")))
 
 
 def show(cell: Cell, key: str, labels: Labels) -> str:
@@ -54,11 +64,12 @@ def show_value(key: str, content: Any) -> str:
         ('×', '1,000', 'no')
     """
     if content is None:
-        return NONES.get(key, NONE)
+        return str(_symbols().NONES.get(key, NONE))
     if key == "model":
         return symbol(str(content))
-    if key in VALUE_SYMBOLS:
-        return VALUE_SYMBOLS[key].get(content, str(content))
+    of_values = _symbols().VALUE_SYMBOLS.get(key)
+    if of_values is not None:
+        return str(of_values.get(content, str(content)))
     if isinstance(content, tuple):
         return format_range(content)
     if isinstance(content, bool):

@@ -1,4 +1,4 @@
-"""How reports name what the arithmetic family declares: titles, symbols, their LaTeX, and what is swept or compared.
+"""How reports name the parts of the arithmetic family: titles, symbols and their LaTeX.
 
 Names and texts only: reports of files need them, and importing the declarations themselves, or torch, takes longer than
 making a table of a million trials. Tests compare this with the declarations.

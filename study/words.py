@@ -2,42 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from functools import cache
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from study.records import Cell, Interval, Labels, format_range, value
 
+if TYPE_CHECKING:
+    from tasks.declarations import Metric
+
 NONE = "–"
 
-_NAMES = {
-    "hidden_size": "hidden units",
-    "input_size": "inputs",
-    "interpolation_range": "trained on",
-    "extrapolation_range": "tested on",
-    "init_variance": "init variance",
-    "sparsity_strength": "λ̂",
-    "sparsity_start": "λ start",
-    "sparsity_end": "λ end",
-    "learning_rate": "learning rate",
-    "batch_size": "batch",
-}
-MODEL_SYMBOLS = {
-    "NAC-add": "NAC₊",
-    "NAC-mul": "NAC•",
-    "NAC-mul-sigma": "NAC•,σ",
-    "NAC-mul-NMU": "NAC•,NMU",
-    "NALU-separate": "NALU (separate)",
-    "NMU-normalized": "NMU (normalised)",
-    "gated-NAU-NMU": "Gated NAU/NMU",
-    "linear": "Linear",
-    "tanh": "Tanh",
-    "sigmoid": "Sigmoid",
-    "softsign": "Softsign",
-}
-"""The field's symbols of models, if they differ from the names in study files. They are here and not with the networks,
-since importing torch takes as long as making a table of a million trials."""
 
-_OPERATIONS = {"add": "+", "sub": "−", "mul": "×", "div": "÷", "squared": "a²", "root": "√a"}
-_DEFAULTS = {"init_variance": "default", "sparsity_strength": "off"}
+@cache
+def _symbols() -> ModuleType:
+    from tasks import symbols  # only here: it brings numpy, and commands that say how long something took need none
+
+    return symbols
 
 
 def symbol(model: str) -> str:
@@ -51,7 +33,7 @@ def symbol(model: str) -> str:
         ('NAC₊', 'NAC₊', 'mine')
     """
     name = model_name(model)
-    return MODEL_SYMBOLS.get(name, name)
+    return str(_symbols().MODEL_SYMBOLS.get(name, name))
 
 
 def model_name(model: str) -> str:
@@ -61,12 +43,12 @@ def model_name(model: str) -> str:
         >>> model_name("NAC•,NMU"), model_name("mine")
         ('NAC-mul-NMU', 'mine')
     """
-    return MODEL_NAMES.get(model, model)
+    return str(_symbols().MODEL_NAMES.get(model, model))
 
 
 def title(key: str) -> str:
     """Return a readable name of a hyperparameter or of an axis of the grid."""
-    return _NAMES.get(key, key.replace("_", " "))
+    return str(_symbols().TITLES.get(key, key.replace("_", " ")))
 
 
 def show(cell: Cell, key: str, labels: Labels) -> str:
@@ -82,11 +64,12 @@ def show_value(key: str, content: Any) -> str:
         ('×', '1,000', 'no')
     """
     if content is None:
-        return _DEFAULTS.get(key, NONE)
+        return str(_symbols().NONES.get(key, NONE))
     if key == "model":
         return symbol(str(content))
-    if key == "operation":
-        return _OPERATIONS.get(content, str(content))
+    of_values = _symbols().VALUE_SYMBOLS.get(key)
+    if of_values is not None:
+        return str(of_values.get(content, str(content)))
     if isinstance(content, tuple):
         return format_range(content)
     if isinstance(content, bool):
@@ -193,6 +176,78 @@ def p_value(number: float) -> str:
     return "< 0.001" if number < 0.001 else f"{number:.2g}"
 
 
+def measure(number: float | None) -> str:
+    """Write any number to three digits, or as many as keep it from 1 when it isn't.
+
+    Example:
+        >>> measure(0.9423), measure(0.99964), measure(-1234.5), measure(4.2056e-7), measure(2.5e7), measure(None)
+        ('0.942', '0.9996', '−1,234', '4.21e-7', '2.5e7', '–')
+    """
+    if number is None:
+        return NONE
+    size, sign = abs(number), "−" if number < 0 else ""
+    if 999.5 <= size < 1e6:
+        return f"{sign}{size:,.0f}"
+    if size != 0 and not 1e-3 <= size < 1e6:
+        mantissa, power = f"{size:.2e}".split("e")
+        return f"{sign}{float(mantissa):g}e{int(power)}"
+    digits = 3
+    while digits < 12 and size < 1 <= float(f"{size:.{digits}g}"):
+        digits += 1
+    return f"{sign}{size:.{digits}g}"
+
+
+def signed(number: float | None) -> str:
+    """Write a difference of any numbers, with its sign.
+
+    Example:
+        >>> signed(0.0423), signed(-12.0), signed(0.0)
+        ('+0.0423', '−12', '0')
+    """
+    return f"{'+' if number is not None and number > 0 else ''}{measure(number)}"
+
+
+def metric_title(name: str, metric: Metric) -> str:
+    """Return a metric's name for readers, with its unit.
+
+    Example:
+        >>> metric_title("test_loss", Metric()), metric_title("wait", Metric(title="waiting time", unit="s"))
+        ('test loss', 'waiting time (s)')
+    """
+    unit = f" ({metric.unit})" if metric.unit else ""
+    return f"{metric.title or name.replace('_', ' ')}{unit}"
+
+
+def count_of(number: int, noun: str) -> str:
+    """Write a number of things.
+
+    Example:
+        >>> count_of(1, "trial"), count_of(1200, "trial")
+        ('1 trial', '1,200 trials')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def join_and(names: Sequence[str]) -> str:
+    """Join names in a sentence.
+
+    Example:
+        >>> join_and(["a", "b", "c"]), join_and(["a"])
+        ('a, b and c', 'a')
+    """
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def spaced_interval(pair: Interval | None, write: Any = rate) -> str:
+    """Write an interval behind a number; empty without one.
+
+    Example:
+        >>> spaced_interval((0.875, 0.9722)), spaced_interval(None)
+        (' [0.88, 0.97]', '')
+    """
+    return f" {interval(pair, write)}".rstrip()
+
+
 def interval(pair: Interval | None, write: Any = rate) -> str:
     """Write an interval, with `write` for each end.
 
@@ -223,18 +278,3 @@ def duration(seconds: float) -> str:
     if s < 86400:
         return f"{s // 3600} h {s % 3600 // 60} min"
     return f"{s // 86400} d {s % 86400 // 3600} h"
-
-
-MODEL_NAMES = {
-    "NAC+": "NAC-add",
-    "NAC•": "NAC-mul",
-    "NAC•,σ": "NAC-mul-sigma",
-    "NAC•,NMU": "NAC-mul-NMU",
-    "NALU": "NALU",
-    "NAU": "NAU",
-    "NMU": "NMU",
-    "Linear": "linear",
-    "ReLU": "ReLU",
-    "ReLU6": "ReLU6",
-}
-"""The names that study files use, by the symbols that the CSV files use."""

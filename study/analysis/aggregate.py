@@ -12,27 +12,33 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from study.analysis import questions
+from study.analysis.metrics import MetricSummary, averaged
 from study.analysis.summary import (
     COLUMNS,
     WILSON,
     Columns,
     RateIntervals,
     Summary,
+    can_be_judged,
     meant_to_run,
     solved_values,
     summarise,
 )
 from study.analysis.summary import columns as columns_of
-from study.arrow import METRIC_COLUMNS, table_cells, with_metrics
+from study.arrow import table_cells, with_metrics
 from study.errors import InputError
 from study.records import Cell, Labels, Outcome
 from study.statistics import AsPublished
 from study.statistics import as_published as as_published_of
+from tasks.declarations import Metric
 
 _MOST_CODES = 2**62
 """The most combinations of columns' values; beyond them, which may not fit 64 bits, the rows are renumbered first."""
 
 _NEEDED = ("trial_id", "cell_id", "task", "model", *COLUMNS)
+
+
+_NO_METRICS: Mapping[str, Metric] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,18 +72,22 @@ class GroupSummary(Summary):
 
 def aggregate(
     results: pa.Table,
+    metrics: Mapping[str, Metric] = _NO_METRICS,
     *,
     planned: Mapping[Cell, int] | None = None,
     rates: RateIntervals = WILSON,
     labels: Labels | None = None,
+    is_judged: bool | None = None,
 ) -> list[CellSummary]:
     """Summarise each cell's trials.
 
     Args:
         results: as `study.arrow.results_table` makes them, one row a trial, in any order.
+        metrics: the metrics that the trials report; those that are declared to be averaged are summarised.
         planned: the number of seeds of each planned cell, to count what is pending; None: nothing is pending.
         rates: how success rates are bounded.
         labels: the names of points on axes of the grid, which separate a question from the methods that it compares.
+        is_judged: whether anything says what success is; None: something does unless trials finished unjudged.
 
     Returns:
         The planned cells in their order, then other cells in the order of their first rows.
@@ -91,7 +101,7 @@ def aggregate(
         >>> aggregate(results_table([]))
         []
     """
-    results = with_metrics(results, METRIC_COLUMNS)
+    results = with_metrics(results, averaged(metrics))
     _check(results)
     ids = results["cell_id"].combine_chunks().dictionary_encode()
     codes = np.asarray(ids.indices)
@@ -100,9 +110,15 @@ def aggregate(
     order = {cell.id: cell for cell in [*(planned or {}), *cells]} | {cell.id: cell for cell in planned or ()}
     until = _untils(list(order.values()), labels or {})
     untils = np.array([until[cell.id] for cell in cells])
-    fields = summarise(columns_of(results), rows_by(codes, len(cells)), untils, rates)
+    columns = columns_of(results, averaged(metrics))
+    is_judged = can_be_judged(columns["outcome"]) if is_judged is None else is_judged
+    fields = summarise(columns, rows_by(codes, len(cells)), untils, metrics, rates, is_judged=is_judged)
     summaries = {cell.id: CellSummary(cell=order[cell.id], **of) for cell, of in zip(cells, fields, strict=True)}
-    empty = {cell_id: CellSummary(cell=cell, seeds=0) for cell_id, cell in order.items()}
+    none: dict[str, Any] = {
+        "is_judged": is_judged,
+        "metrics": {name: MetricSummary(metric=metric) for name, metric in averaged(metrics).items()},
+    }
+    empty = {cell_id: CellSummary(cell=cell, seeds=0, **none) for cell_id, cell in order.items()}
     return [_count_pending(summaries.get(i, empty[i]), seeds.get(i, 0)) for i in order]
 
 
@@ -117,25 +133,28 @@ def _untils(cells: Sequence[Cell], labels: Labels) -> dict[str, float]:
     return {cell.id: least[question] for cell, question in zip(cells, of_cells, strict=True)}
 
 
-def aggregate_by(outcomes: pa.Table, by: Sequence[str], *, as_published: bool = False) -> list[GroupSummary]:
+def aggregate_by(
+    outcomes: pa.Table, by: Sequence[str], metrics: Mapping[str, Metric] = _NO_METRICS, *, as_published: bool = False
+) -> list[GroupSummary]:
     """Summarise the trials of each group: those with equal values in the columns `by`.
 
     Args:
-        outcomes: columns of `study.outcomes.OUTCOME_SCHEMA` and those of `by`, one row a trial, in any order;
+        outcomes: columns of `study.outcomes.OUTCOME_SCHEMA`, of metrics and of `by`, one row a trial, in any order;
             an outcome of null is a pending trial.
         by: columns; without any, all trials are one group.
+        metrics: the metrics that the trials report; those that are declared to be averaged are summarised.
         as_published: whether to apply the published estimators, too.
 
     Returns:
         The groups in the order of their columns' values: numbers ascending, all else in the order of the first rows.
 
     Raises:
-        InputError: if the published estimators lack a solved trial's solved-at or sparsity error.
+        InputError: if the published estimators lack a solved trial's solved-at or error.
 
     Example:
         >>> table = pa.table({"model": ["NMU", "NMU", "NAU"], "outcome": ["solved", "unsolved", "solved"],
-        ...     "solved_at_iteration": [7000, None, 9000], "sparsity_error": [1e-6, None, 2e-6],
-        ...     "training_s": [None] * 3, "trained_iterations": [None] * 3, "stopped_early": [None] * 3})
+        ...     "solved_at_iteration": [7000, None, 9000], "training_s": [None] * 3, "trained_iterations": [None] * 3,
+        ...     "stopped_early": [None] * 3})
         >>> [(group.values, group.solved, group.seeds) for group in aggregate_by(table, ["model"])]
         [(('NMU',), 1, 2), (('NAU',), 1, 1)]
     """
@@ -143,14 +162,16 @@ def aggregate_by(outcomes: pa.Table, by: Sequence[str], *, as_published: bool = 
     count = int(codes.max()) + 1 if codes.size else 0
     first = np.unique(codes, return_index=True)[1]
     values = [outcomes[name].take(pa.array(first)).to_pylist() for name in by]
-    columns = columns_of(outcomes)
+    columns = columns_of(outcomes, averaged(metrics))
     rows = rows_by(codes, count)
     of_groups = questions.questions(by, list(zip(*values, strict=True)) or [()] * count, questions.methods(by))
-    fields = summarise(columns, rows, meant_to_run(columns, rows, of_groups))
+    fields = summarise(
+        columns, rows, meant_to_run(columns, rows, of_groups), metrics, is_judged=can_be_judged(columns["outcome"])
+    )
     return [
         GroupSummary(
             values=tuple(column[code] for column in values),
-            as_published=_published(columns, rows[code]) if as_published else None,
+            as_published=_published(columns, rows[code], metrics) if as_published else None,
             **fields[code],
         )
         for code in _order(values, count)
@@ -212,16 +233,21 @@ def _renumber(codes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return np.asarray(pa.array(codes).dictionary_encode().indices).astype(np.int64)
 
 
-def _published(columns: Columns, rows: npt.NDArray[np.int64]) -> AsPublished:
-    outcome = columns["outcome"][rows]
-    solved_at, sparsity_error = solved_values(columns, rows)
-    if not len(solved_at) == len(sparsity_error) == np.count_nonzero(outcome == str(Outcome.SOLVED)):
+def published_error(metrics: Mapping[str, Metric]) -> str | None:
+    """Return the metric of solved trials that the published estimators are applied to; None if there is none."""
+    return next((name for name, metric in metrics.items() if (metric.of, metric.interval) == ("solved", "beta")), None)
+
+
+def _published(columns: Columns, rows: npt.NDArray[np.int64], metrics: Mapping[str, Metric]) -> AsPublished:
+    outcome, error = columns["outcome"][rows], published_error(metrics)
+    solved_at, errors = solved_values(columns, rows, "solved_at_iteration", error) if error else (np.empty(0),) * 2
+    if error is None or not len(solved_at) == len(errors) == np.count_nonzero(outcome == str(Outcome.SOLVED)):
         raise InputError(
-            "the published estimators need the solved_at and the sparsity_error of every solved trial, but some "
+            f"the published estimators need the solved_at and the {error or 'error'} of every solved trial, but some "
             "have none: leave out --as-published"
         )
-    finished = np.count_nonzero((outcome != str(Outcome.FAILED)) & (outcome != ""))
-    return as_published_of(solved_at, sparsity_error, int(finished))
+    ended = np.count_nonzero((outcome != str(Outcome.FAILED)) & (outcome != ""))
+    return as_published_of(solved_at, errors, int(ended))
 
 
 def _check(results: pa.Table) -> None:
@@ -229,7 +255,7 @@ def _check(results: pa.Table) -> None:
     if missing:
         raise InputError(
             f"results lack the column{'s' if len(missing) > 1 else ''} {', '.join(missing)}; "
-            f"a table of results must have every column of study.arrow.EMPTY_RESULTS"
+            "a table of results must have every column of study.arrow.EMPTY_RESULTS"
         )
     outcomes = set(pc.unique(results["outcome"]).to_pylist())
     if foreign := outcomes - {str(outcome) for outcome in Outcome}:

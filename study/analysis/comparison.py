@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from study import statistics, words
 from study.analysis import rows as result_rows
 from study.analysis.aggregate import CellSummary
+from study.analysis.metrics import MetricSummary, difference, main
 from study.analysis.published import SOURCE, Published, choose
 from study.analysis.questions import varying
 from study.analysis.rows import ResultRows
@@ -28,28 +29,28 @@ class Reference:
 
     Args:
         source: the published table, or the study or file.
+        ended: the number of trials that ran to a result.
         solved: the number of trials that solved the task.
-        finished: the number of trials that finished.
-        success_rate: solved / finished.
+        judged: the number of trials of which it is known whether they did.
+        success_rate: solved / judged.
         success_rate_interval: Wilson, 95%.
-        solved_at_median: iterations; of the solved trials, as are the next four.
+        solved_at_median: iterations; of the solved trials, as are the next two.
         solved_at_mean: iterations.
         solved_at_interval: of the mean, 95%.
-        sparsity_error_mean: of the solved trials.
-        sparsity_error_interval: of the mean, 95%.
+        metrics: those that are averaged, by name.
         complete: whether none of its trials is failed or pending.
     """
 
     source: str
-    solved: int
-    finished: int
-    success_rate: float
-    success_rate_interval: Interval
+    ended: int
+    solved: int = 0
+    judged: int = 0
+    success_rate: float | None = None
+    success_rate_interval: Interval | None = None
     solved_at_median: float | None = None
     solved_at_mean: float | None = None
     solved_at_interval: Interval | None = None
-    sparsity_error_mean: float | None = None
-    sparsity_error_interval: Interval | None = None
+    metrics: Mapping[str, MetricSummary] = field(default_factory=dict)
     complete: bool = True
 
 
@@ -61,11 +62,13 @@ class Comparison:
         row: the index of the row in the report.
         summary: the results of its trials.
         beside: the numbers of the other row.
-        difference: of the success rates, this row's minus the other's.
-        difference_interval: Newcombe, 95%.
-        p_value: Fisher's exact test of equal success rates, two-sided.
+        difference: of the success rates, or of a metric's means, this row's minus the other's.
+        difference_interval: 95%; Newcombe's, or Welch's of means.
+        p_value: of equal rates by Fisher's exact test, or of equal means by Welch's test, two-sided; None where means
+            can't be tested, since a row has too few values, or only equal ones.
         p_adjusted: `p_value` after Holm's correction over all rows compared.
-        verdict: ``differs`` if `p_adjusted` is below `LEVEL`, else ``agrees``: no difference was detected.
+        verdict: ``differs`` if `p_adjusted` is below `LEVEL`, else ``agrees``: no difference was detected; ``not
+            tested`` without a p-value.
         log_rank_p: of the log-rank test of equal times to success, after Holm's correction; None where the times of
             either aren't known.
     """
@@ -74,9 +77,9 @@ class Comparison:
     summary: Summary
     beside: Reference
     difference: float
-    difference_interval: Interval
-    p_value: float
-    p_adjusted: float
+    difference_interval: Interval | None
+    p_value: float | None
+    p_adjusted: float | None
     verdict: str
     log_rank_p: float | None = None
 
@@ -90,12 +93,14 @@ class Comparisons:
         source: where the other rows come from, for people to read.
         comparisons: one for each row that has a counterpart; may be empty.
         notes: sentences that the reader must know.
+        metric: the metric whose means are compared; None if success rates are.
     """
 
     name: str
     source: str
     comparisons: tuple[Comparison, ...]
     notes: tuple[str, ...] = ()
+    metric: str | None = None
 
     @property
     def is_published(self) -> bool:
@@ -104,25 +109,26 @@ class Comparisons:
 
 
 def with_published(summaries: Sequence[CellSummary]) -> Comparisons:
-    """Compare each cell that repeats a published cell and has a finished trial with that published cell.
+    """Compare each cell that repeats a published cell and has a success rate with that published cell.
 
     Where several published cells have the same protocol, a study that sweeps the hidden size is compared with the
     published sweeps (the NMU with the ablation's, of 50 seeds), and any other study with the published seeds.
     """
     cells = [summary.cell for summary in summaries]
     pairs = [
-        (row, summary, _reference(published_cell.table, published_cell, published_cell.seeds))
+        (row, summary, _published(published_cell, summary))
         for row, summary in enumerate(summaries)
-        if summary.finished and (published_cell := choose(summary.cell, cells)) is not None
+        if summary.judged and (published_cell := choose(summary.cell, cells)) is not None
     ]
-    return Comparisons(name=PUBLISHED, source=SOURCE, comparisons=_compare(pairs))
+    return Comparisons(name=PUBLISHED, source=SOURCE, comparisons=_compare_rates(pairs))
 
 
 def with_study(summaries: Sequence[CellSummary], others: Sequence[CellSummary], name: str) -> Comparisons:
     """Compare each cell with the cell of another study that has equal values in all that either study sweeps.
 
     Raises:
-        InputError: if no cell of the other study has a counterpart here, or one has several.
+        InputError: if no cell of the other study has a counterpart here, or one has several, or there is nothing that
+            both studies measure.
     """
     cells, their_cells = [s.cell for s in summaries], [s.cell for s in others]
     swept = dict.fromkeys([*varying(cells), *varying(their_cells)])
@@ -148,7 +154,7 @@ def with_groups(rows: ResultRows, others: ResultRows, name: str) -> Comparisons:
     """Compare each group with the group of another file or study that has equal values in the same columns.
 
     Raises:
-        InputError: if no group has a counterpart.
+        InputError: if no group has a counterpart, or there is nothing that both files or studies measure.
     """
     return _with_rows(rows, others, name, [])
 
@@ -172,20 +178,41 @@ def _with_rows(rows: ResultRows, others: ResultRows, name: str, notes: Sequence[
     ]
     if not matched:
         raise InputError(f"--compare {name}: none of its cells has the values of a cell here in {', '.join(rows.keys)}")
-    pairs = [(row, s, other) for row, s, other in matched if s.finished and other.finished]
+    metric = _compared(rows, others, name)
+    pairs = [(row, s, other) for row, s, other in matched if _has(s, metric) and _has(other, metric)]
     alone = len(rows.summaries) - len(pairs)
     missing = (
         [f"{alone} of {len(rows.summaries)} {rows.noun}s have nothing finished to be compared with"] if alone else []
     )
-    compared = _compare(
-        [(row, s, _reference(name, other, other.finished, complete=other.complete)) for row, s, other in pairs]
-    )
+    beside = [(row, s, _reference(name, other)) for row, s, other in pairs]
+    if metric is not None:
+        compared = _compare_means(beside, metric)
+        return Comparisons(name=name, source=name, comparisons=compared, notes=(*notes, *missing), metric=metric)
+    compared = _compare_rates(beside)
     p_values = [_log_rank(s, other) for _, s, other in pairs]
     adjusted = iter(statistics.holm([p for p in p_values if p is not None]))
     timed = tuple(
         replace(c, log_rank_p=None if p is None else next(adjusted)) for c, p in zip(compared, p_values, strict=True)
     )
     return Comparisons(name=name, source=name, comparisons=timed, notes=(*notes, *missing))
+
+
+def _compared(rows: ResultRows, others: ResultRows, name: str) -> str | None:
+    """Return the metric by which rows are compared; None for success rates."""
+    if rows.has_rates and others.has_rates:
+        return None
+    metric = main({name: metric for name, metric in rows.metrics.items() if name in others.metrics})
+    if metric is None:
+        raise InputError(
+            f"--compare {name}: there are no success rates on both sides, and no metric that both average over their "
+            "trials; compare results that measure the same"
+        )
+    return metric
+
+
+def _has(summary: Summary, metric: str | None) -> bool:
+    """Return whether a row has what is compared."""
+    return bool(summary.judged if metric is None else summary.metrics[metric].count)
 
 
 def _log_rank(here: Summary, there: Summary) -> float | None:
@@ -196,16 +223,41 @@ def _log_rank(here: Summary, there: Summary) -> float | None:
     return None if test is None else test.p_value
 
 
-def _compare(pairs: Sequence[tuple[int, Summary, Reference]]) -> tuple[Comparison, ...]:
-    p_values = [statistics.fisher_exact(s.solved, s.finished, b.solved, b.finished) for _, s, b in pairs]
+_Pairs = Sequence[tuple[int, Summary, Reference]]
+
+
+def _compare_means(pairs: _Pairs, metric: str) -> tuple[Comparison, ...]:
+    means = [(s.metrics[metric], b.metrics[metric]) for _, s, b in pairs]
+    tests = [difference(*both) for both in means]
+    adjusted = iter(statistics.holm([test.p_value for test in tests if test is not None]))
+    compared = []
+    for (row, summary, beside), (here, there), test in zip(pairs, means, tests, strict=True):
+        p_adjusted = None if test is None else next(adjusted)
+        compared.append(
+            Comparison(
+                row=row,
+                summary=summary,
+                beside=beside,
+                difference=(here.mean or 0.0) - (there.mean or 0.0),
+                difference_interval=None if test is None else test.interval,
+                p_value=None if test is None else test.p_value,
+                p_adjusted=p_adjusted,
+                verdict="not tested" if p_adjusted is None else "differs" if p_adjusted < LEVEL else "agrees",
+            )
+        )
+    return tuple(compared)
+
+
+def _compare_rates(pairs: _Pairs) -> tuple[Comparison, ...]:
+    p_values = [statistics.fisher_exact(s.solved, s.judged, b.solved, b.judged) for _, s, b in pairs]
     adjusted = statistics.holm(p_values)
     return tuple(
         Comparison(
             row=row,
             summary=summary,
             beside=beside,
-            difference=summary.solved / summary.finished - beside.success_rate,
-            difference_interval=statistics.newcombe(summary.solved, summary.finished, beside.solved, beside.finished),
+            difference=summary.solved / summary.judged - beside.solved / beside.judged,
+            difference_interval=statistics.newcombe(summary.solved, summary.judged, beside.solved, beside.judged),
             p_value=p_value,
             p_adjusted=p_adjusted,
             verdict="differs" if p_adjusted < LEVEL else "agrees",
@@ -214,17 +266,32 @@ def _compare(pairs: Sequence[tuple[int, Summary, Reference]]) -> tuple[Compariso
     )
 
 
-def _reference(source: str, of: Summary | Published, finished: int, *, complete: bool = True) -> Reference:
-    return Reference(
-        source=source,
-        solved=of.solved,
-        finished=finished,
-        success_rate=of.solved / finished,
-        success_rate_interval=statistics.wilson(of.solved, finished),
-        solved_at_median=of.solved_at_median,
-        solved_at_mean=of.solved_at_mean,
-        solved_at_interval=of.solved_at_interval,
-        sparsity_error_mean=of.sparsity_error_mean,
-        sparsity_error_interval=of.sparsity_error_interval,
-        complete=complete,
-    )
+def _reference(source: str, of: Summary) -> Reference:
+    return Reference(source=source, ended=of.ended, metrics=of.metrics, complete=of.complete, **_success(of, of.judged))
+
+
+def _published(of: Published, beside: Summary) -> Reference:
+    """Return a published cell's numbers, with those metrics of a row that were published."""
+    metrics = {
+        name: MetricSummary(
+            metric=summary.metric,
+            mean=getattr(of, f"{name}_mean", None),
+            mean_interval=getattr(of, f"{name}_interval", None),
+        )
+        for name, summary in beside.metrics.items()
+    }
+    return Reference(source=of.table, ended=of.seeds, metrics=metrics, **_success(of, of.seeds))
+
+
+def _success(of: Summary | Published, judged: int) -> dict[str, Any]:
+    if not judged:
+        return {}
+    return {
+        "solved": of.solved,
+        "judged": judged,
+        "success_rate": of.solved / judged,
+        "success_rate_interval": statistics.wilson(of.solved, judged),
+        "solved_at_median": of.solved_at_median,
+        "solved_at_mean": of.solved_at_mean,
+        "solved_at_interval": of.solved_at_interval,
+    }

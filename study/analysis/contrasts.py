@@ -16,6 +16,7 @@ import numpy as np
 
 from study import statistics
 from study.analysis import series
+from study.analysis.metrics import difference
 from study.analysis.rows import ResultRows
 from study.analysis.summary import Summary
 from study.records import Interval
@@ -80,9 +81,9 @@ class Pair:
         question: the question that both answer; empty if there is only one.
         first: the name of the first method.
         second: the name of the second method.
-        difference: of success rates, first minus second.
-        interval: Newcombe, 95%.
-        p_value: of Fisher's exact test.
+        difference: of success rates, or of a metric's means, first minus second.
+        interval: 95%; Newcombe's, or Welch's of means.
+        p_value: of Fisher's exact test, or Welch's of means.
         p_adjusted: after Holm's correction over all pairs.
     """
 
@@ -126,6 +127,7 @@ class Contrasts:
         pairs: methods two by two, at each question.
         speeds: log-rank tests at each question.
         notes: what was left out, and why.
+        metric: the metric whose means the pairs differ in; None if success rates are tested.
     """
 
     trends: tuple[TrendTest, ...] = ()
@@ -133,6 +135,7 @@ class Contrasts:
     pairs: tuple[Pair, ...] = ()
     speeds: tuple[Speed, ...] = ()
     notes: tuple[str, ...] = ()
+    metric: str | None = None
 
     @property
     def has_any(self) -> bool:
@@ -141,7 +144,10 @@ class Contrasts:
 
 
 def contrasts(rows: ResultRows) -> Contrasts:
-    """Compute every statement that the rows allow."""
+    """Compute every statement that the rows allow: without success rates, differences of the main metric's means."""
+    if not rows.has_rates:
+        pairs, notes = _pairs(rows, rows.main_metric) if rows.main_metric else ((), ())
+        return Contrasts(pairs=pairs, notes=notes, metric=rows.main_metric)
     (pairs, pair_notes), (speeds, speed_notes) = _pairs(rows), _speeds(rows)
     return Contrasts(
         trends=_trends(rows), slopes=_slopes(rows), pairs=pairs, speeds=speeds, notes=(*pair_notes, *speed_notes)
@@ -175,14 +181,14 @@ def _trends_over(rows: ResultRows, key: str) -> list[TrendTest]:
     """Test each method's trend; the p-values are not adjusted yet."""
     rest = [other for other in rows.varying() if other != key]
     tests = []
-    for members in rows.alike(rest, rows.finished()).values():
+    for members in rows.alike(rest, rows.judged()).values():
         members.sort(key=lambda row: rows.value(row, key))
         summaries = [rows.summaries[row] for row in members]
         if len(members) < 3:  # for two values, the test of the pair says more
             continue
         # The scores are ranks 0, 1, 2, ..., so that one distant value doesn't decide: only the order is tested.
         trend = statistics.cochran_armitage(
-            range(len(members)), [s.solved for s in summaries], [s.finished for s in summaries]
+            range(len(members)), [s.solved for s in summaries], [s.judged for s in summaries]
         )
         if trend is not None:
             low, high = ((float(rows.value(row, key)), _rate(rows.summaries[row])) for row in (members[0], members[-1]))
@@ -192,7 +198,7 @@ def _trends_over(rows: ResultRows, key: str) -> list[TrendTest]:
 
 
 def _rate(summary: Summary) -> float:
-    return summary.solved / summary.finished
+    return summary.solved / summary.judged
 
 
 def _slopes(rows: ResultRows) -> tuple[Slope, ...]:
@@ -203,7 +209,7 @@ def _slopes(rows: ResultRows) -> tuple[Slope, ...]:
     rest = [key for key in rows.varying() if key not in keys]
     by_factors = {key: _by_factors(series.levels(rows, key)) for key in keys}
     everything, regressions = keys, []
-    for members in rows.alike(rest, rows.finished()).values():
+    for members in rows.alike(rest, rows.judged()).values():
         # a key that is constant among these rows has no slope, and would make the others' slopes undetermined
         keys = [key for key in everything if len({rows.value(row, key) for row in members}) > 1]
         if len(keys) < 2:
@@ -217,7 +223,7 @@ def _slopes(rows: ResultRows) -> tuple[Slope, ...]:
             for row in members
         ]
         summaries = [rows.summaries[row] for row in members]
-        fit = statistics.logistic_regression(points, [s.solved for s in summaries], [s.finished for s in summaries])
+        fit = statistics.logistic_regression(points, [s.solved for s in summaries], [s.judged for s in summaries])
         if fit is None:
             continue
         name = rows.name(members[0], rest)
@@ -254,7 +260,8 @@ def _questions(rows: ResultRows) -> list[tuple[str, list[int]]]:
     """List the rows of each question that two or more methods answer."""
     rows_of: dict[tuple[Any, ...], list[int]] = {}
     for row, question in enumerate(rows.questions()):
-        if rows.summaries[row].finished:
+        summary = rows.summaries[row]
+        if summary.judged if rows.has_rates else summary.ended:
             rows_of.setdefault(question, []).append(row)
     keys = [key for key in rows.varying() if key not in rows.methods]
     return [(rows.name(members[0], keys), members) for members in rows_of.values() if len(members) > 1]
@@ -264,28 +271,37 @@ def _method(rows: ResultRows, row: int) -> str:
     return rows.name(row, [key for key in rows.varying() if key in rows.methods])
 
 
-def _pairs(rows: ResultRows) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
+def _pairs(rows: ResultRows, metric: str | None = None) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
     questions = _questions(rows)
     count = sum(math.comb(len(members), 2) for _, members in questions)
     if count > MOST_PAIRS:
         return (), (f"{count:,} pairs of rows are too many to be tested two by two.",)
-    pairs = [_pair(rows, question, *pair) for question, members in questions for pair in combinations(members, 2)]
-    return _adjusted(pairs), ()
+    every = [(question, *pair) for question, members in questions for pair in combinations(members, 2)]
+    tests = [_difference(rows.summaries[a], rows.summaries[b], metric) for _, a, b in every]
+    pairs = [_pair(rows, *pair, test) for pair, test in zip(every, tests, strict=True) if test is not None]
+    lacking = len(every) - len(pairs)
+    notes = (f"{lacking:,} pairs of rows have too few values, or only equal ones, to be tested.",) if lacking else ()
+    return _adjusted(pairs), notes
 
 
-def _pair(rows: ResultRows, question: str, a: int, b: int) -> Pair:
+def _difference(first: Summary, second: Summary, metric: str | None) -> statistics.Contrast | None:
+    if metric is not None:
+        return difference(first.metrics.get(metric), second.metrics.get(metric))
+    counts = first.solved, first.judged, second.solved, second.judged
+    p_value = statistics.fisher_exact(*counts)
+    return statistics.Contrast(_rate(first) - _rate(second), statistics.newcombe(*counts), p_value)
+
+
+def _pair(rows: ResultRows, question: str, a: int, b: int, test: statistics.Contrast) -> Pair:
     """Compare two methods; the p-value is not adjusted yet."""
-    first, second = rows.summaries[a], rows.summaries[b]
-    counts = first.solved, first.finished, second.solved, second.finished
-    p = statistics.fisher_exact(*counts)
     return Pair(
         question=question,
         first=_method(rows, a),
         second=_method(rows, b),
-        difference=_rate(first) - _rate(second),
-        interval=statistics.newcombe(*counts),
-        p_value=p,
-        p_adjusted=p,
+        difference=test.estimate,
+        interval=test.interval,
+        p_value=test.p_value,
+        p_adjusted=test.p_value,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,20 +18,28 @@ MOST_POINTS = 200
 
 
 def learning_curve(
-    row: int, curves: pa.Table, *, of: int | None = None, threshold: float | None = None, most_points: int = MOST_POINTS
+    row: int,
+    curves: pa.Table,
+    *,
+    of: int | None = None,
+    threshold: float | None = None,
+    higher: Collection[str] = (),
+    most_points: int = MOST_POINTS,
 ) -> LearningCurve | None:
     """Compute quantiles over trials at each of some evaluations.
 
     The quantile q of n trials is the least of their values that at least n q of them don't exceed: always a value that
-    occurs. A trial that was stopped early keeps its last value; the NaN of a trial that diverged counts as infinite.
-    The evaluations are taken at equal steps from the trial that ran longest, the first and the last among them; a trial
-    that wasn't evaluated at one of them counts with its latest value before it.
+    occurs. A trial that was stopped early keeps its last value; the NaN of a trial that diverged counts as infinite, or
+    as minus infinity where more is better. The evaluations are taken at equal steps from the trial that ran longest,
+    the first and the last among them; a trial that wasn't evaluated at one of them counts with its latest value before
+    it.
 
     Args:
         row: the index of the row in the report.
         curves: as `study.arrow.curves_table` makes them: the curves of trials of one cell.
         of: the number of trials that have a curve; None: these are all.
-        threshold: the test MSE that solves the task; None if the trials have different ones.
+        threshold: the value that solves the task; None if the trials have different ones.
+        higher: the metrics of which more is better.
         most_points: the most evaluations used, >= 2.
 
     Returns:
@@ -66,7 +74,7 @@ def learning_curve(
         values, starts, counts = _flat(curves, name)
         if not np.array_equal(counts[counts > 0], length) or not np.array_equal(starts[counts > 0], first):
             raise ValueError(f"a curve must have a value of {name} at each of its evaluations, and no other")
-        quantiles[name] = _quantiles(values[positions].astype(np.float64))
+        quantiles[name] = _quantiles(values[positions].astype(np.float64), -np.inf if name in higher else np.inf)
     trials = len(first)
     return LearningCurve(
         row=row, trials=trials, of=trials if of is None else of, iteration=at, quantiles=quantiles, threshold=threshold
@@ -86,9 +94,9 @@ def _thin(count: int, most: int) -> npt.NDArray[np.int64]:
     return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.int64))
 
 
-def _quantiles(values: Floats) -> Floats:
-    """Compute the `QUANTILES` of each column of an array [trials, points]."""
-    ascending = np.sort(np.where(np.isnan(values), np.inf, values), axis=0)
+def _quantiles(values: Floats, worst: float) -> Floats:
+    """Compute the `QUANTILES` of each column of an array [trials, points], with NaN as the worst value."""
+    ascending = np.sort(np.where(np.isnan(values), worst, values), axis=0)
     ranks = [max(0, int(np.ceil(q * len(values) - 1e-9)) - 1) for q in QUANTILES]
     return ascending[ranks]
 
@@ -107,7 +115,7 @@ class LearningCurve:
         of: the number of trials that have a curve.
         iteration: shape [evaluations].
         quantiles: by metric, shape [`QUANTILES`, evaluations]; infinite where the trials above have diverged.
-        threshold: the test MSE that solves the task; None if the trials have different ones.
+        threshold: the value that solves the task; None if the trials have different ones.
     """
 
     row: int

@@ -13,9 +13,9 @@ from typing import Any
 from study import statistics
 from study.records import Cell, Interval
 from study.statistics.samples import intervals, numbers
-from study.words import MODEL_NAMES
 from tasks import MODELS
 from tasks.arithmetic_cell import ArithmeticCell, typed_cell
+from tasks.symbols import MODEL_NAMES
 
 SOURCE = "Madsen & Johansen, Neural Arithmetic Units, ICLR 2020"
 

@@ -6,13 +6,8 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from study.records import Cell, Labels, names_of, value
-
-METHODS = (
-    "model", "init_variance", "bounds", "out_of_bounds_strength", "out_of_bounds_shape", "sparsity_strength",
-    "sparsity_start", "sparsity_end", "sparsity_shape", "sparsity_scaling", "optimizer", "learning_rate",
-    "momentum", "batch_size",
-)  # fmt: skip
-"""The hyperparameters that say how a question is answered; all others belong to the question."""
+from tasks import TASKS
+from tasks.symbols import METHODS, NAMED_FIRST
 
 
 def varying(cells: Sequence[Cell], labels: Labels | None = None) -> list[str]:
@@ -27,7 +22,7 @@ def varying(cells: Sequence[Cell], labels: Labels | None = None) -> list[str]:
     """
     labels = labels or {}
     axes = list(dict.fromkeys(axis for cell in cells for axis in labels.get(cell.id, {})))
-    first = ["model", *axes, "hidden_size", "operation"]
+    first = ["model", *axes, *NAMED_FIRST]
     names: list[str] = []
     for key in dict.fromkeys([*first, *names_of(cells)]):
         without_key = {tuple(value(cell, k, labels) for k in names) for cell in cells}
@@ -59,6 +54,17 @@ def methods(some: Sequence[str], axes: Sequence[str] = ()) -> frozenset[str]:
     return frozenset(compared or some[-1:])
 
 
+def methods_of_cells(cells: Sequence[Cell], some: Sequence[str], axes: Sequence[str]) -> frozenset[str]:
+    """Select the keys that are compared in a table of cells: all of them, unless the cells' family says what they are.
+
+    Example:
+        >>> cells = [Cell("function", "lab:train", {"width": width}) for width in (2, 4)]
+        >>> sorted(methods_of_cells(cells, ["model", "width"], []))
+        ['model', 'width']
+    """
+    return methods(some, axes) if all(cell.task in TASKS for cell in cells) else frozenset(some)
+
+
 def questions(
     some: Sequence[str], values: Sequence[Sequence[Any]], compared: frozenset[str]
 ) -> list[tuple[Hashable, ...]]:
@@ -77,4 +83,4 @@ def of_cells(cells: Sequence[Cell], labels: Labels) -> list[tuple[Hashable, ...]
     """Return the question that each cell answers in a table of these cells."""
     some = keys(cells, labels)
     values = [[value(cell, key, labels) for key in some] for cell in cells]
-    return questions(some, values, methods(some, axes(some, labels)))
+    return questions(some, values, methods_of_cells(cells, some, axes(some, labels)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,11 +11,12 @@ from typing import Any
 from study import words
 from study.analysis import questions
 from study.analysis.aggregate import CellSummary, GroupSummary
+from study.analysis.metrics import main, metrics_of
 from study.analysis.summary import Summary
 from study.records import Labels, value
 from study.statistics import AsPublished
-
-_UNNUMBERED = ("model", "operation", "interpolation_range", "extrapolation_range")
+from tasks.declarations import Metric
+from tasks.symbols import SELF_EXPLANATORY
 
 
 @dataclass(frozen=True)
@@ -59,9 +61,33 @@ class ResultRows:
             grouped.setdefault(tuple(self.value(row, key) for key in keys), []).append(row)
         return grouped
 
-    def finished(self) -> list[int]:
-        """List the rows that have a finished trial."""
-        return [row for row, summary in enumerate(self.summaries) if summary.finished]
+    def ended(self) -> list[int]:
+        """List the rows that have a trial that ended."""
+        return [row for row, summary in enumerate(self.summaries) if summary.ended]
+
+    def judged(self) -> list[int]:
+        """List the rows that have a success rate."""
+        return [row for row, summary in enumerate(self.summaries) if summary.judged]
+
+    @cached_property
+    def has_rates(self) -> bool:
+        """Whether anything says what success is, of any row."""
+        return have_rates(self.summaries)
+
+    @cached_property
+    def has_times(self) -> bool:
+        """Whether it is known, of any row, when trials were solved, or until when they were not."""
+        return have_times(self.summaries)
+
+    @cached_property
+    def metrics(self) -> dict[str, Metric]:
+        """The declarations of the metrics that the rows average, by name."""
+        return metrics_of(self.summaries)
+
+    @property
+    def main_metric(self) -> str | None:
+        """The metric by which rows without success rates are compared; None if there is none."""
+        return main(self.metrics)
 
     def varying(self) -> Sequence[str]:
         """List the keys that take more than one value."""
@@ -81,7 +107,7 @@ class ResultRows:
         text = words.show_value(key, cell_value)
         if text == words.NONE:
             return ""
-        is_named = key in _UNNUMBERED or (isinstance(cell_value, str) and not self.is_plain)
+        is_named = key in SELF_EXPLANATORY or (isinstance(cell_value, str) and not self.is_plain)
         return text if is_named else f"{words.title(key)} {text}"
 
     def questions(self) -> list[tuple[Any, ...]]:
@@ -100,7 +126,7 @@ def cells(summaries: Sequence[CellSummary], labels: Labels) -> ResultRows:
         values=tuple(zip(*values, strict=True)),
         summaries=summaries,
         is_number=tuple(key not in axes and _are_numbers(column) for key, column in zip(keys, values, strict=True)),
-        methods=questions.methods(keys, axes),
+        methods=questions.methods_of_cells(all_cells, keys, axes),
     )
 
 
@@ -118,29 +144,67 @@ def groups(summaries: Sequence[GroupSummary], by: Sequence[str]) -> ResultRows:
     )
 
 
-def best(rows: ResultRows, name: str, show: Callable[[Any], str]) -> list[int]:
-    """List the best rows of each question: those whose text of a statistic is that of the best row.
+def have_rates(summaries: Iterable[Summary]) -> bool:
+    """Return whether anything says what success is, of any of some rows."""
+    return any(summary.is_judged for summary in summaries)
 
-    The best success rate is the greatest, if it isn't zero; of every other statistic, the least is the best. A question
-    with only one row has no best.
+
+def have_times(summaries: Iterable[Summary]) -> bool:
+    """Return whether it is known, of any of some rows, when trials were solved, or until when they were not."""
+    return any(summary.is_judged and _has_times(summary) for summary in summaries)
+
+
+def _has_times(summary: Summary) -> bool:
+    if summary.solved:
+        return summary.solved_at_mean is not None
+    return summary.times is None or bool((summary.times.iterations > 0).any())
+
+
+def best(rows: ResultRows, name: str, show: Callable[[Any], str]) -> list[int]:
+    """List the best rows of each question by a statistic.
+
+    The best success rate is the greatest, if it isn't zero; of every other statistic, the least is the best.
 
     Args:
         rows: the summaries.
         name: the statistic.
         show: writes its values.
     """
-    value = [getattr(s, name) for s in rows.summaries]
+    is_rate = name == "success_rate"
+    values = [getattr(s, name) for s in rows.summaries]
+    return best_of(rows, values, show, is_higher_better=is_rate, above=0.0 if is_rate else -math.inf)
+
+
+def best_of(
+    rows: ResultRows,
+    value: Sequence[float | None],
+    show: Callable[[Any], str],
+    *,
+    is_higher_better: bool,
+    above: float = -math.inf,
+) -> list[int]:
+    """List the best rows of each question: those whose text is that of the best value.
+
+    A question with only one row has no best.
+
+    Args:
+        rows: the summaries.
+        value: the value of each row; None where there is none.
+        show: writes a value.
+        is_higher_better: whether the greatest value is the best.
+        above: what a best value must exceed.
+    """
     rows_of: dict[tuple[Any, ...], list[int]] = {}
     for row, question in enumerate(rows.questions()):
         rows_of.setdefault(question, []).append(row)
-    choose = max if name == "success_rate" else min
+    choose = max if is_higher_better else min
     best_rows: list[int] = []
     for members in rows_of.values():
         measured = [row for row in members if value[row] is not None]
         if len(members) < 2 or not measured:
             continue
-        chosen = choose(value[row] for row in measured)
-        if name != "success_rate" or chosen > 0:
+        chosen = choose(v for row in measured if (v := value[row]) is not None)
+        if chosen > above:
             best_rows += [row for row in measured if show(value[row]) == show(chosen)]
     return best_rows
 

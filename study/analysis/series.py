@@ -9,7 +9,8 @@ from typing import Any
 from study.analysis import rows as result_rows
 from study.analysis.aggregate import CellSummary
 from study.analysis.rows import ResultRows
-from study.records import Labels
+from study.records import Labels, names_of
+from tasks.symbols import SWEPT_FIRST
 
 MOST_CURVES = 8
 """The most curves of one panel; more are split into facets."""
@@ -31,10 +32,11 @@ class Series:
 
 
 def x_axis(rows: ResultRows) -> str:
-    """Choose the key of the x axis: the hidden size, else the key with the most values, numeric keys first."""
+    """Choose the key of the x axis: one that is always swept, else the key with the most values, numeric keys first."""
     keys = rows.varying()
-    if "hidden_size" in keys:
-        return "hidden_size"
+    for key in SWEPT_FIRST:
+        if key in keys:
+            return key
     swept = [key for key in keys if key != "model"]
     return max(swept, key=lambda k: (rows.is_number[rows.keys.index(k)], len(levels(rows, k))), default="model")
 
@@ -81,15 +83,22 @@ def split(rows: ResultRows, x: str, most: int = MOST_CURVES) -> list[Series]:
 def chart_series(
     summaries: Sequence[CellSummary], labels: Labels | None = None
 ) -> list[tuple[str, int, float, float | None]]:
-    """List the points of success rate and solved-at against hidden units, for a chart that is drawn elsewhere.
+    """List the points of success rate and solved-at against what is swept, for a chart that is drawn elsewhere.
 
     Returns:
-        (name of the curve, hidden units, success rate, median of solved-at in iterations or None) of each
-        cell with a finished trial.
+        (name of the curve, value on the x axis, success rate, median of solved-at in iterations or None) of each cell
+        with a success rate; values that aren't whole numbers are counted from 0, in their order.
     """
-    drawn = [summary for summary in summaries if summary.finished]
+    drawn = [summary for summary in summaries if summary.judged]
+    if not drawn:
+        return []
+    rows = result_rows.cells(drawn, labels or {})
+    x = next((key for key in SWEPT_FIRST if key in names_of(s.cell for s in drawn)), None) or x_axis(rows)
+    values = [s.cell.value(x) if x in s.cell.names else rows.value(row, x) for row, s in enumerate(drawn)]
+    rank = {value: place for place, value in enumerate(levels(rows, x))}
+    are_whole = all(isinstance(value, int) and not isinstance(value, bool) for value in values)
     return [
-        (series.name or "all", s.cell.value("hidden_size"), s.solved / s.finished, s.solved_at_median)
-        for series in split(result_rows.cells(drawn, labels or {}), "hidden_size")
-        for s in (drawn[row] for row in series.rows)
+        (one.name or "all", values[row] if are_whole else rank[values[row]], s.solved / s.judged, s.solved_at_median)
+        for one in split(rows, x)
+        for row, s in ((row, drawn[row]) for row in one.rows)
     ]

@@ -1,9 +1,13 @@
 """What a set of trials came to: the counts and statistics of one row of a table.
 
-Which trials are included: the success rate is of those that finished (solved, unsolved, diverged). Medians and means
-of solved-at, and the sparsity error, are of the solved ones. Times to success are of all that finished: a trial that
-was not solved was observed until its last iteration, and one that diverged, which will never be solved, until the last
-iteration that its cell's trials run to; where a file doesn't state that, until that of the file's longest trial.
+Which trials are included: the success rate is of those that were judged (solved, unsolved, diverged). Medians and
+means of solved-at are of the solved ones; those of a metric are of all that ended with a number, or of the solved ones,
+as it is declared. Times to success are of all that were judged: a trial that was not solved was observed until its last
+iteration, and one that diverged, which will never be solved, until the last iteration that its cell's trials run to;
+where a file doesn't state that, until that of the file's longest trial.
+
+Where nothing says what success is, trials end as finished, and nothing is judged: there is no rate and no time to
+success, and one that diverged has ended, too.
 
 The mean is restricted to the iterations that the rows of a question were planned to run, so that it can be compared
 between them. A trial that ended earlier is censored at its end, and doesn't affect the others.
@@ -11,7 +15,7 @@ between them. A trial that ended earlier is censored at its end, and doesn't aff
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,25 +25,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from study import statistics
+from study.analysis.metrics import MetricSummary, Samples, averaged, summaries_of
 from study.records import Interval, Outcome
 from study.statistics.samples import intervals, numbers, sums
+from tasks.declarations import Metric
 
 Floats = npt.NDArray[np.float64]
 Columns = Mapping[str, npt.NDArray[Any]]
 """The data of summaries, an array a column, as `columns` returns it."""
 
-COLUMNS = (
-    "outcome", "solved_at_iteration", "sparsity_error", "training_s", "trained_iterations", "stopped_early",
-)  # fmt: skip
-_NUMBERS = ("solved_at_iteration", "sparsity_error", "training_s", "trained_iterations")
-
-Samples = tuple[Floats, npt.NDArray[np.int64]]
-"""The values of many groups, one group after the other, and how many there are of each."""
+COLUMNS = ("outcome", "solved_at_iteration", "training_s", "trained_iterations", "stopped_early")
+_NUMBERS = ("solved_at_iteration", "training_s", "trained_iterations")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Times:
-    """When trials were solved, or until when they were observed; all arrays have shape [finished trials].
+    """When trials were solved, or until when they were observed; all arrays have shape [judged trials].
 
     Args:
         iterations: the iteration at which the trial was solved, or its last; NaN where it isn't known.
@@ -63,7 +64,7 @@ class RateIntervals:
 
     Args:
         name: the method's name, as an adjective.
-        of: computes intervals, shape [rates, 2], from the numbers of solved and of finished trials.
+        of: computes intervals, shape [rates, 2], from the numbers of solved and of judged trials.
     """
 
     name: str
@@ -81,24 +82,25 @@ class Summary:
         seeds: trials planned; if more have a result, the number of those.
         solved: trials that solved the task.
         unsolved: trials that ran to the end without solving it.
-        diverged: trials whose weights became NaN or infinite.
+        finished: trials that ran to the end where nothing says what success is.
+        diverged: trials whose weights or metrics became NaN or infinite.
         failed: trials that crashed and have no result.
         pending: trials that are planned and not done.
-        success_rate: solved / finished.
+        is_judged: whether anything says what success is; if not, there are no rate and no times to success.
+        success_rate: solved / judged.
         success_rate_interval: 95%.
         success_rate_by: the interval's name: Wilson, unless seeds were added until there were enough.
         solved_at_median: iterations; of the solved trials, as are the next five.
         solved_at_median_interval: of the distribution's median, at least 95%, for any distribution.
         solved_at_mean: iterations; the sample mean, which is the estimate for a gamma distribution.
         solved_at_interval: of a gamma distribution's mean, 95%, by profile likelihood.
-        sparsity_error_mean: the sample mean.
-        sparsity_error_interval: of the mean of a beta distribution on [0, 1/2], 95%, by profile likelihood.
+        metrics: those that are averaged, by name, in the order of their declaration.
         time_to_success_mean: iterations; the restricted mean: of min(time to success, `time_to_success_until`), of all
-            that finished.
+            that were judged.
         time_to_success_interval: 95%, for any distribution.
         time_to_success_until: the iterations that the rows of its question were planned to run. The mean is None where
             this is known and the row's trials weren't observed that long, and aren't all solved.
-        training_s_mean: the mean seconds of training of the finished trials.
+        training_s_mean: the mean seconds of training of the trials that ended.
         solved_at_s_median: seconds of training until solved; of the solved trials, as are the next two.
         solved_at_s_mean: the sample mean.
         solved_at_s_interval: of a gamma distribution's mean, 95%, by profile likelihood.
@@ -110,9 +112,11 @@ class Summary:
     seeds: int
     solved: int = 0
     unsolved: int = 0
+    finished: int = 0
     diverged: int = 0
     failed: int = 0
     pending: int = 0
+    is_judged: bool = True
     success_rate: float | None = None
     success_rate_interval: Interval | None = None
     success_rate_by: str = "Wilson"
@@ -120,8 +124,7 @@ class Summary:
     solved_at_median_interval: Interval | None = None
     solved_at_mean: float | None = None
     solved_at_interval: Interval | None = None
-    sparsity_error_mean: float | None = None
-    sparsity_error_interval: Interval | None = None
+    metrics: Mapping[str, MetricSummary] = field(default_factory=dict)
     time_to_success_mean: float | None = None
     time_to_success_interval: Interval | None = None
     time_to_success_until: float | None = None
@@ -134,18 +137,23 @@ class Summary:
     times: Times | None = field(default=None, compare=False, repr=False)
 
     @property
-    def finished(self) -> int:
-        """The number of trials that ran to a result: the denominator of the success rate."""
-        return self.solved + self.unsolved + self.diverged
+    def ended(self) -> int:
+        """The number of trials that ran to a result, whatever it is."""
+        return self.solved + self.unsolved + self.finished + self.diverged
+
+    @property
+    def judged(self) -> int:
+        """The number of trials of which it is known whether they solved the task: the denominator of the rate."""
+        return self.solved + self.unsolved + self.diverged if self.is_judged else 0
 
     @property
     def complete(self) -> bool:
-        """Whether every planned trial is in the denominator."""
+        """Whether every planned trial has ended."""
         return self.failed == 0 and self.pending == 0
 
 
-def columns(results: pa.Table) -> Columns:
-    """Return the columns of `COLUMNS` as arrays: numbers with NaN for null, an outcome that is null as ''.
+def columns(results: pa.Table, metrics: Iterable[str] = ()) -> Columns:
+    """Return `COLUMNS` and those of metrics as arrays: numbers with NaN for null, an outcome that is null as ''.
 
     Three are added. `planned_iterations` is how many the cell's trials run, NaN where the table doesn't state it.
     `last_iteration` is the one until which an unsolved trial was observed: its own last, or if it diverged or was
@@ -157,7 +165,7 @@ def columns(results: pa.Table) -> Columns:
     arrays = {
         "outcome": names[np.asarray(pc.fill_null(outcome.indices, len(names) - 1))],
         "stopped_early": np.asarray(pc.fill_null(pc.cast(results["stopped_early"], pa.bool_()), False)),
-        **{n: np.asarray(pc.fill_null(pc.cast(results[n], pa.float64()), np.nan)) for n in _NUMBERS},
+        **{n: np.asarray(pc.fill_null(pc.cast(results[n], pa.float64()), np.nan)) for n in (*_NUMBERS, *metrics)},
     }
     return arrays | _observed(arrays, results)
 
@@ -188,10 +196,21 @@ def _is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
-def solved_values(columns: Columns, rows: npt.NDArray[np.int64]) -> tuple[Floats, ...]:
-    """Return the solved trials' solved-at and sparsity error, without missing values."""
+def solved_values(columns: Columns, rows: npt.NDArray[np.int64], *names: str) -> tuple[Floats, ...]:
+    """Return some columns of the solved trials, each without missing values."""
     solved = rows[columns["outcome"][rows] == str(Outcome.SOLVED)]
-    return tuple(_present(columns[name][solved]) for name in ("solved_at_iteration", "sparsity_error"))
+    return tuple(_present(columns[name][solved]) for name in names)
+
+
+def can_be_judged(outcome: npt.NDArray[Any]) -> bool:
+    """Return whether anything says what success is: without that, trials end as finished, and none is solved or not.
+
+    Example:
+        >>> can_be_judged(np.array(["finished", "diverged"])), can_be_judged(np.array(["unsolved", "finished"]))
+        (False, True)
+    """
+    of_success = np.isin(outcome, [str(Outcome.SOLVED), str(Outcome.UNSOLVED)])
+    return bool(of_success.any() or not np.any(outcome == str(Outcome.FINISHED)))
 
 
 def meant_to_run(columns: Columns, groups: Sequence[npt.NDArray[np.int64]], questions: Sequence[Hashable]) -> Floats:
@@ -229,8 +248,41 @@ def meant_to_run(columns: Columns, groups: Sequence[npt.NDArray[np.int64]], ques
     return np.where(iterations > 0, iterations, np.nan)
 
 
+@dataclass(frozen=True, eq=False)
+class _Trials:
+    """The trials of many groups, one group after another.
+
+    Args:
+        columns: the data, as `columns` returns it.
+        rows: their rows, as indices into the columns.
+        group: the number of each one's group.
+        groups: the number of groups.
+    """
+
+    columns: Columns
+    rows: npt.NDArray[np.int64]
+    group: npt.NDArray[np.int64]
+    groups: int
+
+    def count(self, which: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+        """Count the trials of each group for which something holds."""
+        return np.bincount(self.group[which], minlength=self.groups)
+
+    def present(self, name: str, which: npt.NDArray[np.bool_]) -> Samples:
+        """Return the finite values of some of the trials."""
+        values = self.columns[name][self.rows]
+        which = which & np.isfinite(values)
+        return values[which], self.count(which)
+
+
 def summarise(
-    columns: Columns, groups: Sequence[npt.NDArray[np.int64]], untils: Floats, rates: RateIntervals = WILSON
+    columns: Columns,
+    groups: Sequence[npt.NDArray[np.int64]],
+    untils: Floats,
+    metrics: Mapping[str, Metric],
+    rates: RateIntervals = WILSON,
+    *,
+    is_judged: bool,
 ) -> list[dict[str, Any]]:
     """Compute the fields of a `Summary` for each of many groups of rows, all groups at once.
 
@@ -238,49 +290,52 @@ def summarise(
         columns: the data, as `columns` returns it.
         groups: the rows of each group, as indices into the columns; an outcome of '' is a pending trial.
         untils: the iterations that each group's times to success are restricted to; NaN where they aren't known.
+        metrics: the metrics that are averaged.
         rates: how success rates are bounded.
+        is_judged: whether anything says what success is; a group without it has a rate only if a trial was judged.
     """
     if not groups:
         return []
     sizes = np.array([len(rows) for rows in groups], dtype=np.int64)
-    rows = np.concatenate(groups)
-    group = np.repeat(np.arange(len(groups)), sizes)
+    trials = _Trials(columns, np.concatenate(groups), np.repeat(np.arange(len(groups)), sizes), len(groups))
+    rows, count, present = trials.rows, trials.count, trials.present
     outcome = columns["outcome"][rows]
-    is_solved, is_unsolved, is_diverged, is_failed, _ = (outcome == str(name) for name in Outcome)
-    is_finished = is_solved | is_unsolved | is_diverged
-
-    def count(which: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-        return np.bincount(group[which], minlength=len(groups))
-
-    def present(name: str, which: npt.NDArray[np.bool_]) -> Samples:
-        values = columns[name][rows]
-        which = which & np.isfinite(values)
-        return values[which], count(which)
-
-    solved, finished, failed = count(is_solved), count(is_finished), count(is_failed)
-    bounds = np.where(finished[:, None] > 0, rates.of(solved, finished), np.nan)
+    is_of = {name: np.asarray(outcome == str(name), bool) for name in Outcome}
+    is_solved, is_finished = is_of[Outcome.SOLVED], is_of[Outcome.FINISHED]
+    of_success = count(is_solved | is_of[Outcome.UNSOLVED])
+    has_rate = (of_success > 0) | (is_judged & (count(is_finished) == 0))
+    is_ended = is_solved | is_of[Outcome.UNSOLVED] | is_of[Outcome.DIVERGED] | is_finished
+    in_rate = is_ended & ~is_finished & has_rate[trials.group]
+    solved, judged, ended, failed = count(is_solved), count(in_rate), count(is_ended), count(is_of[Outcome.FAILED])
+    bounds = np.where(judged[:, None] > 0, rates.of(solved, judged), np.nan)
     solved_at = present("solved_at_iteration", is_solved)
     solved_at_s = present("until_s", is_solved)
-    error = present("sparsity_error", is_solved)
-    times = _observed_times(columns, rows[is_finished], finished)
-    fields: dict[str, list[Any]] = {
+    times = _observed_times(columns, rows[in_rate], judged)
+    fields: dict[str, Sequence[Any]] = {
         "seeds": sizes.tolist(),
         "solved": solved.tolist(),
-        "unsolved": count(is_unsolved).tolist(),
-        "diverged": count(is_diverged).tolist(),
+        "unsolved": count(is_of[Outcome.UNSOLVED]).tolist(),
+        "finished": count(is_finished).tolist(),
+        "diverged": count(is_of[Outcome.DIVERGED]).tolist(),
         "failed": failed.tolist(),
-        "pending": (sizes - finished - failed).tolist(),
-        "success_rate": numbers(statistics.means(is_solved[is_finished], finished)),
+        "pending": (sizes - ended - failed).tolist(),
+        "is_judged": has_rate.tolist(),
+        "success_rate": numbers(statistics.means(is_solved[in_rate], judged)),
         "success_rate_interval": intervals(bounds),
         "success_rate_by": [rates.name] * len(groups),
         "solved_at_median": numbers(statistics.medians(*solved_at)),
         "solved_at_median_interval": intervals(statistics.median_intervals(*solved_at)),
         "solved_at_mean": numbers(statistics.means(*solved_at)),
         "solved_at_interval": intervals(statistics.gamma_mean_intervals(*solved_at)),
-        "sparsity_error_mean": numbers(statistics.means(*error)),
-        "sparsity_error_interval": intervals(statistics.beta_mean_intervals(*error)),
+        "metrics": summaries_of(
+            {
+                name: (metric, present(name, is_solved if metric.of == "solved" else is_ended))
+                for name, metric in averaged(metrics).items()
+            },
+            len(groups),
+        ),
         **_time_to_success(times, untils),
-        "training_s_mean": numbers(statistics.means(*present("training_s", is_finished))),
+        "training_s_mean": numbers(statistics.means(*present("training_s", is_ended))),
         "solved_at_s_median": numbers(statistics.medians(*solved_at_s)),
         "solved_at_s_mean": numbers(statistics.means(*solved_at_s)),
         "solved_at_s_interval": intervals(statistics.gamma_mean_intervals(*solved_at_s)),
@@ -290,12 +345,12 @@ def summarise(
     return [dict(zip(fields, row, strict=True)) for row in zip(*fields.values(), strict=True)]
 
 
-def _observed_times(columns: Columns, finished: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]) -> list[Times]:
+def _observed_times(columns: Columns, judged: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]) -> list[Times]:
     """Return each group's times to success; those of trials that were not solved are censored."""
-    solved = np.asarray(columns["outcome"][finished] == str(Outcome.SOLVED), bool)
-    at = np.where(solved, columns["solved_at_iteration"][finished], columns["last_iteration"][finished])
+    solved = np.asarray(columns["outcome"][judged] == str(Outcome.SOLVED), bool)
+    at = np.where(solved, columns["solved_at_iteration"][judged], columns["last_iteration"][judged])
     ends = np.cumsum(sizes)[:-1]
-    parts = (np.split(values, ends) for values in (at, columns["until_s"][finished], solved))
+    parts = (np.split(values, ends) for values in (at, columns["until_s"][judged], solved))
     return [Times(iterations=i, seconds=s, solved=f) for i, s, f in zip(*parts, strict=True)]
 
 

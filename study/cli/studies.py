@@ -171,6 +171,16 @@ def show(name: str, store: str) -> None:
     metavar="published|NAME|FILE",
     help="What to compare the rows with. Default: the published numbers, where a study's cells repeat them.",
 )
+@click.option(
+    "--success", metavar="'COLUMN < NUMBER'", help="What a solved trial is, of FILE: a column, < <= > or >=, a number."
+)
+@click.option(
+    "--metric",
+    "metrics",
+    metavar="COLUMN[:higher]",
+    multiple=True,
+    help="A column of FILE that is averaged over trials; may be given again. Lower is better without :higher.",
+)
 @click.option("--trial", metavar="ID", help="Whose weights to draw, of one study. Default: a typical solved trial's.")
 @click.option("--as-published", is_flag=True, help="Add the published estimators, with their faults.")
 @click.option(
@@ -193,6 +203,8 @@ def report(
     source: str,
     by: str | None,
     compare: str | None,
+    success: str | None,
+    metrics: tuple[str, ...],
     trial: str | None,
     as_published: bool,
     out: Path | None,
@@ -217,6 +229,8 @@ def report(
             tracking_uri=read_from,
             as_published=as_published,
             compare=compare,
+            metrics=metrics,
+            success=success,
             out=out,
             formats=formats,
         )
@@ -224,6 +238,8 @@ def report(
         results_of_groups.write(results)
         console.print(f"report:    {results.folder}", soft_wrap=True, highlight=False)
         return
+    if metrics or success is not None:
+        raise InputError("--metric and --success say what the columns of a FILE are; a study's file says it of a study")
     from study.report import PUBLISHED, USUAL
     from study.results import load
     from study.results import study as study_results

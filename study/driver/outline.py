@@ -156,9 +156,9 @@ def _until_sure(plan: Plan, root: str | Path) -> tuple[Plan, Table]:
     for title in ("cell", "seeds so far", "solved", "expected"):
         table.add_column(title, justify="left" if title == "cell" else "right")
     for row, summary in enumerate(rows.summaries[:MOST_ROWS]):
-        solved = f"{summary.solved:,}" if summary.finished else ""
+        solved = f"{summary.solved:,}" if summary.judged else ""
         name = rows.name(row) or plan.cells[row].model
-        table.add_row(name, f"{summary.finished:,}", solved, f"{counts[plan.cells[row].id]:,}")
+        table.add_row(name, f"{summary.ended:,}", solved, f"{counts[plan.cells[row].id]:,}")
     own = {cell.id: range(counts[cell.id]) for cell in plan.cells}
     return replace(plan, own_seeds=own), table
 

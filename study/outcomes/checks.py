@@ -11,9 +11,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from study.outcomes.columns import NUMBERS, OUTCOME_SCHEMA, missing, own_name
+from study.analysis.metrics import averaged
+from study.outcomes.columns import ALIASES, NUMBERS, OUTCOME_SCHEMA, own_name
 from study.outcomes.files import Source
+from study.outcomes.wanted import Success, Wanted
 from study.records import Outcome
+from tasks.declarations import Metric
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.bool_]
@@ -24,32 +27,83 @@ _SOLVED |= {"1.0": Outcome.SOLVED, "0.0": Outcome.UNSOLVED}
 _MOST_LISTED = 10
 
 
-def checked(source: Source, mistakes: list[str]) -> pa.Table | None:
+def checked(source: Source, mistakes: list[str], wanted: Wanted) -> pa.Table | None:
     """Check a source's outcomes, and return them.
 
     Args:
         source: the source as it was read.
+        wanted: what the user says of its columns.
         mistakes: list to append a line to for each mistake; of many mistakes of one kind, only the first ones.
 
     Returns:
-        The columns of `OUTCOME_SCHEMA`; None if there are mistakes.
+        The columns of `OUTCOME_SCHEMA`, then those of its metrics; None if there are mistakes.
     """
-    absent = missing(source.table.column_names)
-    if absent:
-        names = ", ".join(source.table.column_names)
-        mistakes.append(f"  no column {', '.join(absent)} (it may have no values, but must be there); there is {names}")
+    names = source.table.column_names
+    if lacking := _lacking(source, wanted):
+        mistakes += lacking
         return None
+    declared: dict[str, Metric] = {**wanted.known, **source.metrics, **wanted.metrics}
+    metrics = averaged({name: metric for name, metric in declared.items() if name in names})
     reading = _Reading(source, mistakes)
     before = len(mistakes)
     seed = reading.seed()
-    numbers = {name: reading.numbers(name) for name in NUMBERS}
-    outcome = reading.outcome()
-    reading.check_solved(outcome, numbers)
+    numbers = {name: reading.numbers(name, own_name(name, names)) for name in NUMBERS}
+    values = {name: reading.metric(name, metric) for name, metric in metrics.items()}
+    outcome = reading.outcome(wanted)
+    of_solved = {name: values[name] for name, metric in metrics.items() if metric.of == "solved"}
+    reading.check_solved(outcome, numbers, of_solved)
     if len(mistakes) > before:
         return None
     content: dict[str, Any] = {name: pa.array(values, from_pandas=True) for name, values in numbers.items()}
     content |= {"seed": seed, "outcome": outcome, "stopped_early": reading.stopped_early()}
-    return pa.table([pc.cast(content[field.name], field.type) for field in OUTCOME_SCHEMA], schema=OUTCOME_SCHEMA)
+    table = pa.table([pc.cast(content[field.name], field.type) for field in OUTCOME_SCHEMA], schema=OUTCOME_SCHEMA)
+    for name, of_metric in values.items():
+        table = table.append_column(name, pa.array(of_metric, pa.float64(), from_pandas=True))
+    return table
+
+
+def _lacking(source: Source, wanted: Wanted) -> list[str]:
+    """Describe the columns that a source must have and has not."""
+    names = source.table.column_names
+    there = f"; there is {', '.join(names)}"
+    lacking = [f"  no column seed{there}"] if "seed" not in names else []
+    for name in wanted.columns:
+        if name not in names:
+            near = difflib.get_close_matches(name, names, n=1)
+            lacking.append(f"  no column {name}{f'; did you mean {near[0]}?' if near else there}")
+    if not wanted.says_outcome and "solved" not in names and "outcome" not in names:
+        candidates = _candidates(source.table)
+        example = candidates[0] if candidates else "COLUMN"
+        numbers = f"; its columns of numbers are {', '.join(candidates)}" if candidates else ""
+        lacking.append(
+            f"  no column solved or outcome: say what success is, as in --success '{example} < 0.01', or what is "
+            f"averaged, as in --metric {example}{numbers}"
+        )
+    return lacking
+
+
+def _candidates(table: pa.Table) -> list[str]:
+    """List the columns of numbers that may be metrics: those that vary, and first those that vary most."""
+    others = {alias for aliases in ALIASES.values() for alias in aliases}
+    counts = {
+        name: len(pc.unique(table[name]))
+        for name in table.column_names
+        if name not in others and _are_numbers(table[name])
+    }
+    varying = [name for name, count in counts.items() if count > 1]
+    return sorted(varying, key=lambda name: -counts[name])
+
+
+def _are_numbers(column: pa.ChunkedArray) -> bool:
+    kind = column.type
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return True
+    if not _is_text(kind):
+        return False
+    different = pc.drop_null(pc.unique(column))
+    different = different.dictionary_decode() if pa.types.is_dictionary(different.type) else different
+    text = pa.chunked_array([_text(different)])
+    return bool(len(text)) and not np.any(np.asarray(pc.is_null(_parse(text))) & ~_is_missing(text))
 
 
 class _Reading:
@@ -72,9 +126,21 @@ class _Reading:
         self.refuse(np.asarray(wrong), "seed", "isn't a whole number >= 0")
         return seeds
 
-    def numbers(self, name: str) -> Floats:
-        """Read a column of finite numbers >= 0, with NaN where there is none."""
-        own = own_name(name, self._source.table.column_names)
+    def metric(self, name: str, metric: Metric) -> Floats:
+        """Read a metric: of solved trials, finite and within its lower limit; else any number."""
+        if metric.of == "solved":
+            return self.numbers(name, name, -np.inf if metric.low is None else metric.low)
+        return self.numbers(name, name, -np.inf, is_finite=False)
+
+    def numbers(self, name: str, own: str | None, least: float = 0.0, *, is_finite: bool = True) -> Floats:
+        """Read a column of numbers, with NaN where there is none.
+
+        Args:
+            name: the column's name here.
+            own: its name in the source; None if it isn't there.
+            least: the least number that is right.
+            is_finite: whether infinity is wrong.
+        """
         if own is None:
             return np.full(self._source.table.num_rows, np.nan)
         column = self._source.table[own]
@@ -89,11 +155,35 @@ class _Reading:
             parsed = _parse(text)
             self.refuse(np.asarray(pc.is_null(parsed)) & ~_is_missing(text), own, "isn't a number")
         values = np.asarray(pc.fill_null(parsed, np.nan))
-        self.refuse(np.isinf(values), own, "isn't a finite number")
-        self.refuse(values < 0, own, "is below 0")
+        if is_finite:
+            self.refuse(np.isinf(values), own, "isn't a finite number")
+        self.refuse(values < least, own, f"is below {least:g}")
         return values
 
-    def outcome(self) -> pa.ChunkedArray:
+    def outcome(self, wanted: Wanted) -> pa.ChunkedArray:
+        """Read the outcome from what the user says is success, else the source's columns, else whether it is finite."""
+        names = self._source.table.column_names
+        if wanted.success is not None:
+            return self._judged(wanted.success)
+        if "outcome" in names or "solved" in names:
+            return self._stated()
+        first = self.numbers(next(iter(wanted.metrics)), next(iter(wanted.metrics)), -np.inf, is_finite=False)
+        ended = np.where(np.isfinite(first), str(Outcome.FINISHED), str(Outcome.DIVERGED))
+        return pa.chunked_array([pa.array(ended.tolist(), pa.string())])
+
+    def _judged(self, success: Success) -> pa.ChunkedArray:
+        """Judge a column: what is no finite number has diverged; trials that failed or are pending stay that."""
+        values = self.numbers(success.column, success.column, -np.inf, is_finite=False)
+        judged = np.where(success.holds(values), str(Outcome.SOLVED), str(Outcome.UNSOLVED))
+        outcome = np.where(np.isfinite(values), judged, str(Outcome.DIVERGED)).astype(object)
+        if "outcome" in self._source.table.column_names:
+            own = _by_value(self._source.table["outcome"], lambda texts: pc.utf8_lower(_text(texts)))
+            outcome[np.asarray(pc.fill_null(pc.equal(own, str(Outcome.FAILED)), False))] = str(Outcome.FAILED)
+            if self._source.has_pending:
+                outcome[np.asarray(pc.is_null(own))] = None
+        return pa.chunked_array([pa.array(outcome.tolist(), pa.string())])
+
+    def _stated(self) -> pa.ChunkedArray:
         """Read the outcome from the column outcome, solved or both, which must agree."""
         outcome, solved = self._words("outcome"), self._words("solved")
         if outcome is None:
@@ -131,18 +221,16 @@ class _Reading:
         )
         return pc.fill_null(is_stopped, False)
 
-    def check_solved(self, outcome: pa.ChunkedArray, numbers: dict[str, Floats]) -> None:
+    def check_solved(self, outcome: pa.ChunkedArray, numbers: dict[str, Floats], of_solved: dict[str, Floats]) -> None:
         """Check that all solved trials have the values of solved trials, if any trial in the file has them."""
         solved = np.asarray(pc.fill_null(pc.equal(outcome, str(Outcome.SOLVED)), False))
-        for name in ("solved_at_iteration", "sparsity_error"):
-            values = numbers[name]
-            own = own_name(name, self._source.table.column_names) or name
+        own = own_name("solved_at_iteration", self._source.table.column_names) or "solved_at_iteration"
+        for own_column, values in {own: numbers["solved_at_iteration"], **of_solved}.items():
             if np.any(np.isfinite(values)):
-                self.refuse(solved & ~np.isfinite(values), own, "is no number, but the trial is solved")
+                self.refuse(solved & ~np.isfinite(values), own_column, "is no number, but the trial is solved")
         last = numbers["trained_iterations"]
         with np.errstate(invalid="ignore"):
             late = solved & (numbers["solved_at_iteration"] > last)
-        own = own_name("solved_at_iteration", self._source.table.column_names) or ""
         self.refuse(late, own, "is after the trial's last iteration")
 
     def refuse(self, wrong: Rows, column: str, must: str, valid: list[str] | None = None) -> None:

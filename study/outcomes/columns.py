@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -13,27 +13,25 @@ OUTCOME_SCHEMA = pa.schema(
         ("seed", pa.int64()),
         ("outcome", pa.string()),
         ("solved_at_iteration", pa.float64()),
-        ("sparsity_error", pa.float64()),
         ("training_s", pa.float64()),
         ("trained_iterations", pa.float64()),
         ("stopped_early", pa.bool_()),
     ]
 )
-"""The columns of checked outcomes, which precede the columns that distinguish groups."""
+"""The columns of checked outcomes, which precede those of metrics and those that distinguish groups."""
 
 ALIASES: Mapping[str, Sequence[str]] = {
     "seed": ("seed",),
     "outcome": ("outcome",),
     "solved": ("solved",),
     "solved_at_iteration": ("solved_at_iteration", "solved_at"),
-    "sparsity_error": ("sparsity_error",),
     "training_s": ("training_s",),
     "trained_iterations": ("trained_iterations", "iterations"),
     "stopped_early": ("stopped_early",),
 }
 """Names that a file may use for each column, the preferred one first."""
 
-NUMBERS = ("solved_at_iteration", "sparsity_error", "training_s", "trained_iterations")
+NUMBERS = ("solved_at_iteration", "training_s", "trained_iterations")
 
 MEASURED = {
     *("trial_id", "cell_id", *METRIC_COLUMNS),
@@ -47,8 +45,12 @@ _METRICS = {*MEASURED, *(alias for aliases in ALIASES.values() for alias in alia
 _MLFLOW_TAGS = ("outcome", "trial_id", "cell_id", "stopped_early", "engine", "device", "error")
 
 
-def from_mlflow(names: Sequence[str]) -> dict[str, str]:
+def from_mlflow(names: Sequence[str], metrics: Collection[str] = ()) -> dict[str, str]:
     """Return our names of the columns of an export of MLflow's runs; of several with one name, the first counts.
+
+    Args:
+        names: the export's columns.
+        metrics: the metrics that are needed.
 
     Returns:
         Our names by theirs; empty if the columns aren't those of such an export.
@@ -63,7 +65,9 @@ def from_mlflow(names: Sequence[str]) -> dict[str, str]:
     for prefix in _MLFLOW:
         for name in names:
             ours = name.removeprefix(prefix)
-            is_known = prefix == "params." or ours in (_MLFLOW_TAGS if prefix.startswith("tags.") else _METRICS)
+            is_known = prefix == "params." or ours in (
+                _MLFLOW_TAGS if prefix.startswith("tags.") else _METRICS.union(metrics)
+            )
             if name.startswith(prefix) and is_known and ours not in our_names.values():
                 our_names[name] = ours
     return our_names
@@ -72,10 +76,3 @@ def from_mlflow(names: Sequence[str]) -> dict[str, str]:
 def own_name(name: str, names: Sequence[str]) -> str | None:
     """Return the name of `ALIASES` that a file uses for a column; None if it has no such column."""
     return next((alias for alias in ALIASES[name] if alias in names), None)
-
-
-def missing(names: Sequence[str]) -> list[str]:
-    """Return the columns that a file lacks, each with the names that it may have."""
-    absent = [name for name in ("seed", "solved_at_iteration", "sparsity_error") if own_name(name, names) is None]
-    aliases = [" or ".join(reversed(ALIASES[name])) for name in absent]
-    return aliases if "solved" in names or "outcome" in names else ["solved or outcome", *aliases]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 import difflib
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +20,7 @@ from study.outcomes.columns import MEASURED, NUMBERS, from_mlflow, own_name
 from study.outcomes.text_cells import MARKED, from_text
 from study.store import formats
 from study.store.files import UNREADABLE, UnbelievableError, is_ours, version_of
+from tasks.declarations import Metric
 
 SUFFIXES = (".csv", ".parquet")
 _KIND = "tags.study.kind"
@@ -35,27 +36,31 @@ class Source:
         table: the columns as they are; those of a CSV file are text.
         rows: the position of each row in the file, starting with 1 right below the header.
         has_pending: whether an outcome may be null because the trial is planned but not done.
+        metrics: the declarations of its metrics, by name; empty for a file, which declares none.
     """
 
     name: str
     table: pa.Table
     rows: npt.NDArray[np.int64]
     has_pending: bool = False
+    metrics: Mapping[str, Metric] = field(default_factory=dict)
 
 
-def read_source(path: Path, *, also: Collection[str] = ()) -> Source:
+def read_source(path: Path, *, also: Collection[str] = (), metrics: Collection[str] = ()) -> Source:
     """Read a file of outcomes.
 
     Args:
         path: a path that ends in one of `SUFFIXES`.
         also: columns to read although they don't usually distinguish groups.
+        metrics: the metrics to read, if they are there.
 
     Raises:
         InputError: if the file isn't there, can't be read, has no rows, or was written by a newer package.
     """
     _check_there(path)
     try:
-        table = _read_csv(path) if path.suffix.lower() == ".csv" else _read_parquet(path, also)
+        is_csv = path.suffix.lower() == ".csv"
+        table = _read_csv(path, metrics) if is_csv else _read_parquet(path, {*also, *metrics})
     except UnbelievableError as error:
         raise InputError(f"{path}: {error}") from error
     except UNREADABLE as error:
@@ -63,7 +68,7 @@ def read_source(path: Path, *, also: Collection[str] = ()) -> Source:
         raise InputError(f"{path} can't be read as a {kind} file: {_sentence(error)}") from error
     if not table.num_rows:
         raise InputError(f"{path} has no rows: one row a trial is needed below the header")
-    return _from_mlflow_export(Source(str(path), table, np.arange(1, table.num_rows + 1)))
+    return _from_mlflow_export(Source(str(path), table, np.arange(1, table.num_rows + 1)), metrics)
 
 
 def _check_there(path: Path) -> None:
@@ -77,12 +82,12 @@ def _check_there(path: Path) -> None:
     raise InputError(f"there is no file {path}{hint}")
 
 
-def _read_csv(path: Path) -> pa.Table:
+def _read_csv(path: Path, metrics: Collection[str]) -> pa.Table:
     """Read every column as text; all but numbers and measurements become dictionaries."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         header = next(csv.reader(file), [])
     _check_names(path, header)
-    plain = {own_name(name, header) for name in NUMBERS} | MEASURED
+    plain = {own_name(name, header) for name in NUMBERS} | MEASURED | {*metrics}
     text = pa.dictionary(pa.int32(), pa.string())
     invalid: list[pacsv.InvalidRow] = []
 
@@ -162,20 +167,16 @@ def _check_names(path: Path, names: Sequence[str]) -> None:
         raise InputError(f"{path} has more than one column {', '.join(map(repr, repeats))}: names must differ")
 
 
-def _from_mlflow_export(source: Source) -> Source:
+def _from_mlflow_export(source: Source, metrics: Collection[str]) -> Source:
     """Rename the columns of an export of MLflow's runs to ours, and leave out the run of the study as a whole."""
-    ours = from_mlflow(source.table.column_names)
+    ours = from_mlflow(source.table.column_names, metrics)
     if not ours:
         return source
     table, rows = source.table, source.rows
     if _KIND in table.column_names:
         is_trial = np.asarray(pc.fill_null(pc.equal(pc.cast(table[_KIND], pa.string()), "trial"), False))
         table, rows = table.filter(pa.array(is_trial)), rows[is_trial]
-    table = table.select(list(ours)).rename_columns(list(ours.values()))
-    for name in ("solved_at_iteration", "sparsity_error"):  # a metric that no run has is no column there
-        if name not in table.column_names:
-            table = table.append_column(name, pa.nulls(len(table), pa.float64()))
-    return Source(source.name, table, rows)
+    return Source(source.name, table.select(list(ours)).rename_columns(list(ours.values())), rows)
 
 
 def _sentence(error: Exception) -> str:

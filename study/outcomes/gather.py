@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import PurePath
 
 import numpy as np
@@ -18,6 +18,8 @@ from study.errors import InputError
 from study.outcomes.checks import MISSING, checked
 from study.outcomes.columns import ALIASES, MEASURED, OUTCOME_SCHEMA
 from study.outcomes.files import Source
+from study.outcomes.wanted import Wanted
+from tasks.declarations import Metric
 
 SOURCE = "source"
 """Name of the column that says which file or study a row comes from."""
@@ -33,14 +35,19 @@ class Outcomes:
         table: the columns of `OUTCOME_SCHEMA`, then those that may distinguish groups.
         by: the columns that distinguish groups.
         notices: sentences that the reader must know.
+        metrics: the declarations of the metrics that are averaged, by name.
     """
 
     table: pa.Table
     by: tuple[str, ...]
     notices: tuple[str, ...]
+    metrics: Mapping[str, Metric] = field(default_factory=dict)
 
 
-def gather(sources: Sequence[Source], by: Sequence[str] | None = None) -> Outcomes:
+_NOTHING = Wanted()
+
+
+def gather(sources: Sequence[Source], by: Sequence[str] | None = None, wanted: Wanted = _NOTHING) -> Outcomes:
     """Put sources together, and check every row.
 
     A column distinguishes groups if it varies, describes no result, and has at most half as many different values
@@ -50,6 +57,7 @@ def gather(sources: Sequence[Source], by: Sequence[str] | None = None) -> Outcom
     Args:
         sources: at least one source.
         by: the columns to group by instead.
+        wanted: what the user says of the columns.
 
     Returns:
         The outcomes in the order of the sources, each trial once.
@@ -59,38 +67,42 @@ def gather(sources: Sequence[Source], by: Sequence[str] | None = None) -> Outcom
             one message says everything.
 
     Example:
-        >>> table = pa.table({"model": ["NMU", "NMU"], "seed": [0, 1], "solved": [True, False],
-        ...     "solved_at": [7000, None], "sparsity_error": [1e-6, None]})
+        >>> table = pa.table({"model": ["NMU", "NMU"], "seed": [0, 1], "solved": [True, False]})
         >>> gather([Source("a.csv", table, np.array([1, 2]))], ["model"]).table["outcome"].to_pylist()
         ['solved', 'unsolved']
     """
-    parts = _check_all(sources)
-    table = _join(sources, parts)
-    groups = [name for name in table.column_names if name not in OUTCOME_SCHEMA.names]
+    declared: dict[str, Metric] = dict(wanted.known)
+    for some in (*(source.metrics for source in sources), wanted.metrics):
+        declared |= some
+    parts = _check_all(sources, wanted)
+    metrics = {name: metric for name, metric in declared.items() if any(name in part.column_names for part in parts)}
+    table = _join(sources, parts, metrics)
+    groups = [name for name in table.column_names if name not in (*OUTCOME_SCHEMA.names, *metrics)]
     explicit = _explicit_columns(by, groups)
     is_own = any(SOURCE in source.table.column_names for source in sources)
-    measured = MEASURED.union(*(metrics_of(source.table) for source in sources))
-    declared = {*CELL_COLUMNS}.union(*(hyperparameters_of(source.table) for source in sources))
+    measured = {*MEASURED, *declared, *wanted.columns}.union(*(metrics_of(source.table) for source in sources))
+    hyperparameters = {*CELL_COLUMNS}.union(*(hyperparameters_of(source.table) for source in sources))
     candidates = [name for name in groups if name not in measured and (name != SOURCE or is_own)]
     counts = {name: int(pc.count_distinct(table[name]).as_py()) for name in (*candidates, *explicit)}
-    ids = [n for n in candidates if n not in declared and _is_id(counts[n], len(table))]
+    ids = [n for n in candidates if n not in hyperparameters and _is_id(counts[n], len(table))]
     candidates = [name for name in candidates if name not in ids]
     # Only columns that vary are in the key; a missing value counts as a value.
     key = list(dict.fromkeys([*candidates, *explicit]))
     key = [name for name in key if counts[name] + (table[name].null_count > 0) > 1]
-    trials, notices = _unique_trials(sources, table, key, [name for name in ids if name not in explicit])
+    of_trial = ("outcome", "solved_at_iteration", *metrics)
+    trials, notices = _unique_trials(sources, table, key, [name for name in ids if name not in explicit], of_trial)
     fewest = _fewest_columns(trials, key)
     chosen = explicit if by is not None else _with_model(fewest, candidates)
     pooled = [name for name in fewest if name not in chosen]
-    return Outcomes(trials, tuple(chosen), (*notices, *_grouping_notices(chosen, pooled, ids)))
+    return Outcomes(trials, tuple(chosen), (*notices, *_grouping_notices(chosen, pooled, ids)), metrics)
 
 
-def _check_all(sources: Sequence[Source]) -> list[pa.Table]:
+def _check_all(sources: Sequence[Source], wanted: Wanted) -> list[pa.Table]:
     messages: list[str] = []
     parts = []
     for source in sources:
         mistakes: list[str] = []
-        part = checked(source, mistakes)
+        part = checked(source, mistakes, wanted)
         if part is None:
             messages.append("\n".join([f"{source.name} can't be used, nothing was written", *mistakes]))
         else:
@@ -100,12 +112,16 @@ def _check_all(sources: Sequence[Source]) -> list[pa.Table]:
     return parts
 
 
-def _join(sources: Sequence[Source], parts: Sequence[pa.Table]) -> pa.Table:
+def _join(sources: Sequence[Source], parts: Sequence[pa.Table], metrics: Collection[str]) -> pa.Table:
     """Add each source's other columns to its checked ones, each with one type in all sources."""
-    others = [_others(source) for source in sources]
+    others = [_others(source, metrics) for source in sources]
     names = list(dict.fromkeys(name for other in others for name in other.column_names))
     tables = []
     for source, part, other in zip(sources, parts, others, strict=True):
+        for name in metrics:
+            if name not in part.column_names:
+                part = part.append_column(name, pa.nulls(len(part), pa.float64()))
+        part = part.select([*OUTCOME_SCHEMA.names, *metrics])
         for name in names:
             kind = _common([o[name].type for o in others if name in o.column_names])
             empty = pa.nulls(len(part), kind)
@@ -126,10 +142,10 @@ def _with_model(chosen: list[str], candidates: Sequence[str]) -> list[str]:
     return chosen if "model" in chosen or "model" not in candidates else ["model", *chosen]
 
 
-def _others(source: Source) -> pa.Table:
+def _others(source: Source, metrics: Collection[str]) -> pa.Table:
     """Return the columns that aren't outcomes with their types, except lists and the like, which can't form groups."""
     names = source.table.column_names
-    used = {alias for aliases in ALIASES.values() for alias in aliases}
+    used = {alias for aliases in ALIASES.values() for alias in aliases} | {*metrics}
     if "trained_iterations" in names:
         used.remove("iterations")  # here it is the protocol's number of iterations
     columns = {name: source.table[name] for name in names if name not in used}
@@ -192,20 +208,20 @@ def _fewest_columns(table: pa.Table, names: Sequence[str]) -> list[str]:
 
 
 def _unique_trials(
-    sources: Sequence[Source], table: pa.Table, key: Sequence[str], ids: Sequence[str]
+    sources: Sequence[Source], table: pa.Table, key: Sequence[str], ids: Sequence[str], of_trial: Sequence[str]
 ) -> tuple[pa.Table, list[str]]:
-    """Return one row for each trial; several rows of one trial must agree."""
+    """Return one row for each trial; several rows of one trial must agree in the columns `of_trial`."""
     if all_differ(table, [*key, "seed"]):
         return table, []
     codes = group_codes(table, [*key, "seed"])
     first = np.unique(codes, return_index=True)[1]
     original = first[codes]
     differs = np.zeros(len(codes), bool)
-    for name in ("outcome", "solved_at_iteration", "sparsity_error"):
+    for name in of_trial:
         values = group_codes(table, [name])
         differs |= values != values[original]
     if differs.any():
-        raise InputError(_conflicts(sources, table, (np.flatnonzero(differs), original), (key, ids)))
+        raise InputError(_conflicts(sources, table, (np.flatnonzero(differs), original), (key, ids, of_trial)))
     count = len(codes) - len(first)
     varying = [name for name in ids if np.any((of := group_codes(table, [name])) != of[original])]
     if varying:
@@ -222,10 +238,10 @@ def _conflicts(
     sources: Sequence[Source],
     table: pa.Table,
     rows: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]],
-    names: tuple[Sequence[str], Sequence[str]],
+    names: tuple[Sequence[str], Sequence[str], Sequence[str]],
 ) -> str:
     """Return the message that names both rows of each trial that has two outcomes."""
-    (places, original), (key, ids) = rows, names
+    (places, original), (key, ids, of_trial) = rows, names
     offsets = np.cumsum([0, *(len(source.rows) for source in sources)])
 
     def place(row: int) -> str:
@@ -238,17 +254,20 @@ def _conflicts(
         trial = table.slice(int(row), 1).to_pylist()[0]
         other = table.slice(int(original[row]), 1).to_pylist()[0]
         group = ", ".join(f"{name} {trial[name]}" for name in [*columns, "seed"])
-        lines.append(f"  {place(int(original[row]))} and {place(int(row))}: {group}: {_brief(other)} / {_brief(trial)}")
+        lines.append(
+            f"  {place(int(original[row]))} and {place(int(row))}: {group}: {_brief(other, of_trial)} / "
+            f"{_brief(trial, of_trial)}"
+        )
     more = [f"  ... and {len(places) - _MOST_LISTED:,} more"] if len(places) > _MOST_LISTED else []
     hint = f"if one of {', '.join([*ids, SOURCE])} tells them apart, name it in --by; else keep the right row"
     count = f"{len(places):,} trial{'s' if len(places) > 1 else ''}"
     return "\n".join([f"{count} twice with different outcomes, nothing was written", *lines, *more, f"  {hint}"])
 
 
-def _brief(trial: dict[str, object]) -> str:
+def _brief(trial: dict[str, object], of_trial: Sequence[str]) -> str:
     at = f" at {trial['solved_at_iteration']:g}" if trial["solved_at_iteration"] is not None else ""
-    error = f", sparsity error {trial['sparsity_error']:g}" if trial["sparsity_error"] is not None else ""
-    return f"{trial['outcome']}{at}{error}"
+    metrics = [name for name in of_trial[2:] if trial[name] is not None]
+    return f"{trial['outcome']}{at}" + "".join(f", {name.replace('_', ' ')} {trial[name]:g}" for name in metrics)
 
 
 def _grouping_notices(chosen: Sequence[str], pooled: Sequence[str], ids: Sequence[str]) -> list[str]:

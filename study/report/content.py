@@ -14,6 +14,7 @@ from study.analysis.learning import LearningCurve
 from study.analysis.rows import ResultRows
 from study.analysis.search import SearchFindings
 from study.analysis.trial_details import Gates, TrialWeights
+from tasks.declarations import Metric
 
 if TYPE_CHECKING:
     from study.plan.until import Verdict  # its imports take long, and tables of files don't need them
@@ -61,8 +62,9 @@ class Report:
         protocol: what all trials share, by hyperparameter; empty if it isn't known.
         spec: the study's file; empty if there is none.
         provenance: the provenance of the results: one mapping for each different one.
-        trials: columns `row` (of `rows`), trial_id, seed, outcome, solved_at_iteration, sparsity_error, test_mse,
-            training_s and error; None if they are too many to list.
+        trials: columns `row` (of `rows`), trial_id, seed, outcome, solved_at_iteration, metrics, training_s and error;
+            None if they are too many to list.
+        metrics: the declarations of the trials' metrics, by name.
         links: addresses of trials and cells in a dashboard; None if there is none.
         learning: learning curves of some rows.
         gates: the gates of gated units.
@@ -84,6 +86,7 @@ class Report:
     spec: str = ""
     provenance: Sequence[Mapping[str, Any]] = ()
     trials: pa.Table | None = None
+    metrics: Mapping[str, Metric] = field(default_factory=dict)
     links: PageLinks | None = None
     learning: Sequence[LearningCurve] = ()
     gates: Sequence[Gates] = ()

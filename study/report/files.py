@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from study.analysis.aggregate import CellSummary, GroupSummary
-from study.analysis.comparison import Comparison, Comparisons
+from study.analysis import rows as result_rows
+from study.analysis.aggregate import CellSummary, GroupSummary, published_error
+from study.analysis.comparison import Comparison, Comparisons, Reference
 from study.analysis.contrasts import Contrasts
+from study.analysis.metrics import metrics_of
 from study.analysis.published import SOURCE
 from study.analysis.rows import ResultRows
 from study.analysis.search import SearchFindings
@@ -20,67 +22,105 @@ from study.analysis.summary import Summary
 from study.arrow import column_names, encoded, kinds_of
 from study.outcomes.text_cells import as_text
 from study.records import Cell, Interval, Labels, Outcome, format_range
-from study.report import table
+from study.report import metric_columns, table
 from study.report.content import DataRows, Report
 from study.report.search.names import confirmed, objectives_note
 from study.report.search.tables import importance_line, progress_note, winners_table
-from study.report.table import TextTable
+from study.report.text_table import TextTable
 from study.visible import visible
 
 if TYPE_CHECKING:
     from study.report.figures.style import Drawn
 
-STATISTICS_COLUMNS: Mapping[str, str] = {
+_COUNTS = {
     "seeds": "trials planned",
     "solved": "trials that solved the task",
     "unsolved": "trials that ran to the end without solving it",
+    "finished": "trials that ran to the end, which nothing judges",
     "diverged": "trials whose weights became NaN or infinite",
     "failed": "trials that crashed and have no result",
     "pending": "trials that are planned and not done",
     "complete": "true if no trial is failed or pending",
+}
+_RATES = {
     "success_rate": "solved / (solved + unsolved + diverged)",
     "success_rate_lower": "95%; Wilson, or one that allows for it where seeds were added until there were enough",
     "success_rate_upper": "95%; Wilson, or one that allows for it where seeds were added until there were enough",
+}
+_SOLVED_AT = {
     "solved_at_median": "iterations; median over the solved trials",
     "solved_at_median_lower": "of the distribution's median, by order statistics, at least 95%",
     "solved_at_median_upper": "of the distribution's median, by order statistics, at least 95%",
     "solved_at_mean": "iterations; mean over the solved trials",
     "solved_at_lower": "of a gamma distribution's mean, by profile likelihood, 95%",
     "solved_at_upper": "of a gamma distribution's mean, by profile likelihood, 95%",
-    "sparsity_error_mean": "mean over the solved trials",
-    "sparsity_error_lower": "of the mean of a beta distribution on [0, 1/2], by profile likelihood, 95%",
-    "sparsity_error_upper": "of the mean of a beta distribution on [0, 1/2], by profile likelihood, 95%",
+}
+_TIMES = {
     "time_to_success_mean": "iterations; mean of min(time to success, time_to_success_until) of all that finished",
     "time_to_success_lower": "its interval, at least 95%, for any distribution",
     "time_to_success_upper": "its interval, at least 95%, for any distribution",
     "time_to_success_until": "the iterations that it is restricted to: those planned for the rows of its question",
-    "training_s_mean": "mean seconds of training of the finished trials",
+}
+_SECONDS = {"training_s_mean": "mean seconds of training of the trials that ended"}
+_SECONDS_TO_SUCCESS = {
     "solved_at_s_median": "seconds of training until solved; median over the solved trials",
     "solved_at_s_mean": "seconds of training until solved; mean over the solved trials",
     "solved_at_s_lower": "of a gamma distribution's mean, by profile likelihood, 95%",
     "solved_at_s_upper": "of a gamma distribution's mean, by profile likelihood, 95%",
+}
+_STOPPED = {
     "stopped_early": "trials that were ended by stop: when_decided",
     "ended_early": "trials that ended unsolved before time_to_success_until, and are censored at their end",
 }
-"""The columns of cells.csv after cell_id, the labels (label_...), task, model and hyperparameters."""
 
-AS_PUBLISHED_COLUMNS: Mapping[str, str] = {
-    "as_published_solved_at_mean": "the published estimate of the mean of solved-at",
-    "as_published_solved_at_lower": "its interval",
-    "as_published_solved_at_upper": "its interval",
-    "as_published_sparsity_error_mean": "the published estimate of the mean of the sparsity error",
-    "as_published_sparsity_error_lower": "its interval",
-    "as_published_sparsity_error_upper": "its interval",
-}
-"""The columns that follow with `--as-published`. The published success rates and medians are right."""
 
-_WITH_INTERVALS = (
-    "success_rate", "solved_at_median", "solved_at", "time_to_success", "solved_at_s", "sparsity_error",
-)  # fmt: skip
+def statistics_columns(summaries: Sequence[Summary]) -> dict[str, str]:
+    """Describe the columns of cells.csv after cell_id, the labels (label_...) and the hyperparameters.
+
+    There are only those that the rows can have: no success rates where nothing says what success is, and no times where
+    none is known.
+    """
+    counts = dict(_COUNTS)
+    has_rates, has_times = result_rows.have_rates(summaries), result_rows.have_times(summaries)
+    if not has_rates:
+        counts = {name: text for name, text in counts.items() if name not in ("solved", "unsolved")}
+    elif not any(s.finished for s in summaries):
+        del counts["finished"]
+    return {
+        **counts,
+        **(_RATES if has_rates else {}),
+        **(_SOLVED_AT if has_times else {}),
+        **metric_columns.descriptions(metrics_of(summaries)),
+        **(_TIMES if has_times else {}),
+        **(_SECONDS if has_rates or any(s.training_s_mean is not None for s in summaries) else {}),
+        **(_SECONDS_TO_SUCCESS if has_times else {}),
+        **(_STOPPED if has_times else {}),
+    }
+
+
+def as_published_columns(error: str) -> dict[str, str]:
+    """Describe the columns that follow with `--as-published`. The published success rates and medians are right.
+
+    Args:
+        error: the metric of solved trials that the published estimators are applied to.
+    """
+    name = f"as_published_{error}"
+    return {
+        "as_published_solved_at_mean": "the published estimate of the mean of solved-at",
+        "as_published_solved_at_lower": "its interval",
+        "as_published_solved_at_upper": "its interval",
+        f"{name}_mean": f"the published estimate of the mean of the {error.replace('_', ' ')}",
+        f"{name}_lower": "its interval",
+        f"{name}_upper": "its interval",
+    }
+
+
+_WITH_INTERVALS = ("success_rate", "solved_at_median", "solved_at", "time_to_success", "solved_at_s")
 _TYPES = {
     **dict.fromkeys(("seeds", *Outcome, "pending", "stopped_early", "ended_early"), pa.int64()),
     "complete": pa.bool_(),
 }
+_STATISTICS = (*_COUNTS, *_RATES, *_SOLVED_AT, *_TIMES, *_SECONDS, *_SECONDS_TO_SUCCESS, *_STOPPED)
 
 _ESCAPED = str.maketrans({character: f"\\{character}" for character in "\\|`*_<>#[]!"})
 
@@ -88,12 +128,13 @@ _ESCAPED = str.maketrans({character: f"\\{character}" for character in "\\|`*_<>
 def cells_rows(summaries: Sequence[CellSummary], labels: Labels) -> DataRows:
     """Make one row per cell: id, labels, every hyperparameter, every statistic; None where there is none."""
     axes = list(dict.fromkeys(axis for s in summaries for axis in labels.get(s.cell_id, {})))
-    columns = _cell_columns([summary.cell for summary in summaries])
+    statistics = statistics_columns(summaries)
+    columns = _cell_columns([summary.cell for summary in summaries], statistics)
     types = [
         ("cell_id", pa.string()),
         *((f"label_{axis}", pa.string()) for axis in axes),
         *((name, column.type) for name, column in columns.items()),
-        *_statistics_types(STATISTICS_COLUMNS),
+        *_statistics_types(statistics),
     ]
     values = {name: column.to_pylist() for name, column in columns.items()}
     rows = [
@@ -108,10 +149,11 @@ def cells_rows(summaries: Sequence[CellSummary], labels: Labels) -> DataRows:
 
 def groups_rows(groups: Sequence[GroupSummary], by: pa.Schema) -> DataRows:
     """Make one row per group: its columns as they are, every statistic, the published estimators' numbers."""
-    columns = [*STATISTICS_COLUMNS, *(AS_PUBLISHED_COLUMNS if any(group.as_published for group in groups) else ())]
+    error = published_error(metrics_of(groups)) if any(group.as_published for group in groups) else None
+    columns = [*statistics_columns(groups), *(as_published_columns(error) if error else ())]
     return DataRows(
         pa.schema([*by, *_statistics_types([name for name in columns if name not in by.names])]),
-        [_statistics_row(g) | _published_row(g) | dict(zip(by.names, g.values, strict=True)) for g in groups],
+        [_statistics_row(g) | _published_row(g, error) | dict(zip(by.names, g.values, strict=True)) for g in groups],
     )
 
 
@@ -141,7 +183,7 @@ _TESTS_COLUMNS = (
 
 
 def tests_csv(contrasts: Contrasts) -> str:
-    """Write one row per test: the estimates are differences of rates, or odds ratios of the regression."""
+    """Write one row per test: the estimates are differences of rates or means, or odds ratios of the regression."""
     rows: list[dict[str, Any]] = [
         {"test": "Cochran-Armitage", "rows": t.name, "key": t.key, "statistic": t.z, "p_value": t.p_value}
         | {"p_adjusted": t.p_adjusted}
@@ -153,7 +195,13 @@ def tests_csv(contrasts: Contrasts) -> str:
         for s in contrasts.slopes
     ]
     rows += [
-        {"test": "Fisher", "at": p.question, "first": p.first, "second": p.second, "estimate": p.difference}
+        {
+            "test": "Welch" if contrasts.metric else "Fisher",
+            "at": p.question,
+            "first": p.first,
+            "second": p.second,
+            "estimate": p.difference,
+        }
         | {**_ends("", p.interval), "p_value": p.p_value, "p_adjusted": p.p_adjusted}
         for p in contrasts.pairs
     ]
@@ -185,17 +233,17 @@ def markdown(report: Report, figures: Sequence[Drawn]) -> str:
 def _search_parts(search: SearchFindings, rows: ResultRows) -> list[str]:
     parts = ["## Search", _cell(progress_note(search)), _cell(importance_line(search))]
     if confirmed(search):
-        parts += [_markdown_table(winners_table(search, rows)), _cell(objectives_note(search))]
+        parts += [_markdown_table(winners_table(search, rows)), _cell(objectives_note(search, rows.metrics))]
     if search.file:
         parts.append("The winner's study file, ready to run: [winner.yaml](winner.yaml)")
     return parts
 
 
-def _cell_columns(cells: Sequence[Cell]) -> dict[str, pa.Array]:
+def _cell_columns(cells: Sequence[Cell], statistics: Collection[str]) -> dict[str, pa.Array]:
     """Return task, model and each hyperparameter as a column; one that is named as a statistic says what it is."""
     kinds = {"task": "text", "model": "text", **kinds_of(cells)}
     return {
-        f"{name} (hyperparameter)" if name in STATISTICS_COLUMNS else name: encoded(
+        f"{name} (hyperparameter)" if name in statistics else name: encoded(
             [cell.value(name) for cell in cells], kinds[name]
         )
         for name in column_names(cells)
@@ -203,26 +251,26 @@ def _cell_columns(cells: Sequence[Cell]) -> dict[str, pa.Array]:
 
 
 def _statistics_row(s: Summary) -> dict[str, Any]:
-    row: dict[str, Any] = {name: getattr(s, name) for name in STATISTICS_COLUMNS if hasattr(s, name)}
+    row: dict[str, Any] = {name: getattr(s, name) for name in _STATISTICS if hasattr(s, name)}
     for name in _WITH_INTERVALS:
         row |= _ends(f"{name}_", getattr(s, f"{name}_interval"))
-    return row
+    return row | metric_columns.numbers(s.metrics)
 
 
-def _published_row(group: GroupSummary) -> dict[str, Any]:
+def _published_row(group: GroupSummary, error: str | None) -> dict[str, Any]:
     published = group.as_published
-    if published is None:
+    if published is None or error is None:
         return {}
     return {
         "as_published_solved_at_mean": published.solved_at_mean,
         **_ends("as_published_solved_at_", published.solved_at_interval),
-        "as_published_sparsity_error_mean": published.sparsity_error_mean,
-        **_ends("as_published_sparsity_error_", published.sparsity_error_interval),
+        f"as_published_{error}_mean": published.error_mean,
+        **_ends(f"as_published_{error}_", published.error_interval),
     }
 
 
 def _statistics_types(names: Iterable[str]) -> list[tuple[str, pa.DataType]]:
-    return [(name, _TYPES.get(name, pa.float64())) for name in names]
+    return [(name, pa.int64() if name.endswith("_trials") else _TYPES.get(name, pa.float64())) for name in names]
 
 
 def _comparison_row(rows: ResultRows, c: Comparison, against: Comparisons) -> dict[str, Any]:
@@ -230,29 +278,42 @@ def _comparison_row(rows: ResultRows, c: Comparison, against: Comparisons) -> di
     row: dict[str, Any] = {"cell_id": s.cell_id} if isinstance(s, CellSummary) else {}
     row |= {key: _as_plain(rows.value(c.row, key)) for key in rows.keys}
     numbers = {
-        "solved": s.solved,
-        "trials": s.finished,
-        "success_rate": s.success_rate,
-        **_ends("success_rate_", s.success_rate_interval),
-        "other_solved": other.solved,
-        "other_trials": other.finished,
-        "other_success_rate": other.success_rate,
-        **_ends("other_success_rate_", other.success_rate_interval),
+        **_compared(s, against.metric, ""),
+        **_compared(other, against.metric, "other_"),
         "difference": c.difference,
         **_ends("difference_", c.difference_interval),
         "p_value": c.p_value,
         "p_adjusted": c.p_adjusted,
         "verdict": c.verdict,
-        "solved_at_median": s.solved_at_median,
-        "solved_at_mean": s.solved_at_mean,
-        "other_solved_at_median": other.solved_at_median,
-        "other_solved_at_mean": other.solved_at_mean,
-        "log_rank_p": c.log_rank_p,
+        **({} if against.metric else _times_compared(c)),
         "complete": s.complete,
         "other_complete": other.complete,
         "source": f"{SOURCE}: {other.source}" if against.is_published else other.source,
     }
     return row | {f"compared_{name}" if name in rows.keys else name: n for name, n in numbers.items()}
+
+
+def _compared(of: Summary | Reference, metric: str | None, prefix: str) -> dict[str, Any]:
+    if metric is not None:
+        summary = of.metrics[metric]
+        name = f"{prefix}{metric}_"
+        return {f"{prefix}trials": summary.count, f"{name}mean": summary.mean, **_ends(name, summary.mean_interval)}
+    return {
+        f"{prefix}solved": of.solved,
+        f"{prefix}trials": of.judged,
+        f"{prefix}success_rate": of.success_rate,
+        **_ends(f"{prefix}success_rate_", of.success_rate_interval),
+    }
+
+
+def _times_compared(c: Comparison) -> dict[str, Any]:
+    return {
+        "solved_at_median": c.summary.solved_at_median,
+        "solved_at_mean": c.summary.solved_at_mean,
+        "other_solved_at_median": c.beside.solved_at_median,
+        "other_solved_at_mean": c.beside.solved_at_mean,
+        "log_rank_p": c.log_rank_p,
+    }
 
 
 def _as_plain(value: Any) -> Any:

@@ -1,44 +1,28 @@
 r"""The table of results in LaTeX, in the layout of the published ones; it needs the package booktabs.
 
-The columns are Op, Model, Success rate ± interval, Solved at (median, mean ± interval), Sparsity error ± interval; the
-best value of each operation is bold.
+The columns are those of the rows' keys, success rate ± interval, solved at (median, mean ± interval), and metrics ±
+interval, as far as there are any; the best value of each question is bold.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 from study import words
 from study.analysis import rows as result_rows
+from study.analysis.aggregate import published_error
+from study.analysis.metrics import MetricSummary
 from study.analysis.rows import ResultRows
 from study.analysis.summary import Summary
 from study.records import Interval
+from study.report import metric_columns
+from tasks.symbols import LATEX_SYMBOLS, LATEX_TITLES
 
 _NONE = "--"
-_TITLES = {
-    "operation": "Op",
-    "model": "Model",
-    "sparsity_strength": r"$\hat{\lambda}$",
-    "sparsity_start": r"$\lambda$ start",
-    "sparsity_end": r"$\lambda$ end",
-}
-_OPERATIONS = {
-    "add": "$+$",
-    "sub": "$-$",
-    "mul": r"$\times$",
-    "div": r"$\div$",
-    "squared": "$a^2$",
-    "root": r"$\sqrt{a}$",
-}
-_MODELS = {
-    "NAC-add": r"$\mathrm{NAC}_{+}$",
-    "NAC-mul": r"$\mathrm{NAC}_{\bullet}$",
-    "NAC-mul-sigma": r"$\mathrm{NAC}_{\bullet,\sigma}$",
-    "NAC-mul-NMU": r"$\mathrm{NAC}_{\bullet,\mathrm{NMU}}$",
-}
 _SPECIAL = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -66,14 +50,15 @@ def latex(rows: ResultRows, *, command: str) -> str:
         rows: the summaries, in order. Neighbouring rows with equal first values are grouped under one rule.
         command: the command that makes the file again.
     """
-    statistics = _columns(rows)
+    columns = _columns(rows)
+    statistics = [column for one in columns for column in one.columns]
     keys = rows.keys
-    head, below, rules = _header(rows, len(keys))
+    head, below, rules = _header(rows, columns)
     body = _body(rows, statistics)
     shape = "".join("r" if number else "l" for number in rows.is_number) + "r" * len(statistics)
     lines = [
         f"% {_comment(command)}",
-        "% Needs \\usepackage{booktabs}. Intervals are at 95%; solved at and sparsity error are of the solved seeds.",
+        f"% Needs \\usepackage{{booktabs}}. {_intervals(rows)}",
         f"\\begin{{tabular}}{{{shape}}}",
         "\\toprule",
         head,
@@ -109,9 +94,9 @@ def show_value(key: str, value: Any) -> str:
     """
     if value is not None and key == "model":
         name = words.model_name(str(value))
-        return _MODELS.get(name) or escape(words.symbol(name))
-    if value in _OPERATIONS and key == "operation":
-        return _OPERATIONS[value]
+        return LATEX_SYMBOLS["model"].get(name) or escape(words.symbol(name))
+    if isinstance(value, str) and value in LATEX_SYMBOLS.get(key, {}):
+        return LATEX_SYMBOLS[key][value]
     text = words.show_value(key, value)
     if key.endswith("_range") and re.fullmatch(r"[-\d.,e+\[\]|]+", text):
         return "$" + text.replace("|", r" \cup ") + "$"
@@ -142,30 +127,77 @@ def _percent(value: float) -> str:
     return words.percent(value).replace("%", r"\%")
 
 
-def _columns(rows: ResultRows) -> list[list[str]]:
-    """Write each column of statistics."""
+@dataclass(frozen=True)
+class _Columns:
+    """Columns of statistics under a common title; a single column may have no title of its own."""
+
+    title: str
+    titles: tuple[str, ...]
+    columns: tuple[list[str], ...]
+
+
+def _columns(rows: ResultRows) -> list[_Columns]:
+    """Write the columns of statistics."""
     some = rows.summaries
 
-    def estimates(
-        name: str, show: Callable[[float], str], interval: str | None, of: Sequence[Any] | None = None
-    ) -> list[str]:
-        bold = set() if of else set(result_rows.best(rows, name, show))
+    def estimates(name: str, show: Callable[[float], str], interval: str | None = None) -> list[str]:
+        bold = set(result_rows.best(rows, name, show))
         return [
             _estimate(getattr(s, name), getattr(s, interval) if interval else None, show, row in bold)
-            for row, s in enumerate(of or some)
+            for row, s in enumerate(some)
         ]
 
-    rate = estimates("success_rate", _percent, "success_rate_interval")
-    solved_at = estimates("solved_at_mean", number, "solved_at_interval")
-    error = estimates("sparsity_error_mean", number, "sparsity_error_interval")
-    columns = [[text + _of(s) for text, s in zip(rate, some, strict=True)]]
-    columns += [estimates("solved_at_median", number, None), solved_at]
-    if rows.as_published:
-        columns.append(estimates("solved_at_mean", number, "solved_at_interval", rows.as_published))
-    columns.append(error)
-    if rows.as_published:
-        columns.append(estimates("sparsity_error_mean", number, "sparsity_error_interval", rows.as_published))
+    columns = []
+    if rows.has_rates:
+        rate = estimates("success_rate", _percent, "success_rate_interval")
+        columns.append(_Columns("Success rate", ("",), ([text + _of(s) for text, s in zip(rate, some, strict=True)],)))
+    if rows.has_times:
+        median, mean = estimates("solved_at_median", number), estimates("solved_at_mean", number, "solved_at_interval")
+        columns.append(
+            _with_published(_Columns("Solved at iteration", ("Median", "Mean"), (median, mean)), rows, "solved_at")
+        )
+    for name in metric_columns.names_to_show(rows):
+        one = _metric(rows, name)
+        is_published = name == published_error(rows.metrics)
+        columns.append(_with_published(one, rows, "error") if is_published else one)
     return columns
+
+
+def _metric(rows: ResultRows, name: str) -> _Columns:
+    metric = rows.metrics[name]
+    is_mean_alone = metric.interval == "beta"
+    show = number if is_mean_alone else _measure
+    columns = metric_columns.columns(rows, name)
+    of_rows = [s.metrics.get(name, MetricSummary(metric=metric)) for s in rows.summaries]
+    fields = metric_columns.STATISTICS[:1] if is_mean_alone else metric_columns.STATISTICS
+    return _Columns(
+        escape(_capital(words.metric_title(name, metric))),
+        tuple(_capital(title) for title, *_ in fields),
+        tuple(
+            [
+                _estimate(getattr(of, field), getattr(of, interval), show, row in column.best)
+                for row, of in enumerate(of_rows)
+            ]
+            for column, (_, field, interval) in zip(columns, fields, strict=True)
+        ),
+    )
+
+
+def _with_published(one: _Columns, rows: ResultRows, name: str) -> _Columns:
+    """Add the numbers of the published estimator, if there are any."""
+    if not rows.as_published:
+        return one
+    texts = [
+        _estimate(getattr(of, f"{name}_mean"), getattr(of, f"{name}_interval"), number, False)
+        for of in rows.as_published
+    ]
+    return _Columns(one.title, (*one.titles, "As published"), (*one.columns, texts))
+
+
+def _measure(value: float) -> str:
+    text = words.measure(value).replace(",", "{,}").replace("−", "-")
+    mantissa, _, power = text.partition("e")
+    return f"{mantissa} \\cdot 10^{{{power}}}" if power else text
 
 
 def _estimate(value: float | None, interval: Interval | None, show: Callable[[float], str], is_best: bool) -> str:
@@ -184,21 +216,30 @@ def _estimate(value: float | None, interval: Interval | None, show: Callable[[fl
 
 
 def _of(s: Summary) -> str:
-    return "" if s.complete else f" (${s.finished}/{s.seeds}{_DAGGER}$)"
+    return "" if s.complete else f" (${s.ended}/{s.seeds}{_DAGGER}$)"
 
 
-def _header(rows: ResultRows, keys: int) -> tuple[str, str, str]:
+def _header(rows: ResultRows, columns: Sequence[_Columns]) -> tuple[str, str, str]:
     """Write the two lines of the header, and the rules between them."""
-    titles = [_TITLES.get(key) or escape(_capital(words.title(key))) for key in rows.keys]
-    published = rows.as_published is not None
-    wide = {"Solved at iteration": 3 if published else 2, "Sparsity error": 2 if published else 1}
-    spans = [f"\\multicolumn{{{n}}}{{c}}{{{title}}}" for title, n in wide.items()]
-    places = list(pairwise([keys + 2, keys + 2 + wide["Solved at iteration"], keys + 2 + sum(wide.values())]))
-    rules = "".join(f"\\cmidrule(lr){{{first}-{after - 1}}}" for first, after in places)
-    below = ["Median", "Mean", *(["As published"] if published else []), "Mean"]
-    below += ["As published"] if published else []
-    head = " & ".join([*titles, "Success rate", *spans])
-    return f"{head} \\\\", " & ".join([*[""] * (keys + 1), *below]).strip() + " \\\\", rules
+    titles = [LATEX_TITLES.get(key) or escape(_capital(words.title(key))) for key in rows.keys]
+    head, below, rules, place = list(titles), [""] * len(titles), "", len(titles)
+    for one in columns:
+        count = len(one.columns)
+        if any(one.titles):
+            head.append(f"\\multicolumn{{{count}}}{{c}}{{{one.title}}}")
+            rules += f"\\cmidrule(lr){{{place + 1}-{place + count}}}"
+        else:
+            head.append(one.title)
+        below += one.titles
+        place += count
+    return " & ".join(head) + " \\\\", " & ".join(below).strip() + " \\\\", rules
+
+
+def _intervals(rows: ResultRows) -> str:
+    of_solved = ["solved at"] if rows.has_times else []
+    of_solved += [words.metric_title(n, m) for n, m in rows.metrics.items() if m.of == "solved" and rows.has_rates]
+    verb = "is" if len(of_solved) == 1 else "are"
+    return "Intervals are at 95%" + (f"; {words.join_and(of_solved)} {verb} of the solved seeds." if of_solved else ".")
 
 
 def _body(rows: ResultRows, statistics: Sequence[Sequence[str]]) -> list[str]:

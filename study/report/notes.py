@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from study import words
 from study.analysis.rows import ResultRows
 
 _MOST_NAMES = 8
@@ -16,7 +17,7 @@ def times_notes(rows: ResultRows) -> list[str]:
         return []
     trials = sum(s.ended_early for _, s in early)
     plural = "s" if trials > 1 else ""
-    counts = [f"{rows.name(row) or 'all'} ({s.ended_early:,} of {s.finished:,})" for row, s in early]
+    counts = [f"{rows.name(row) or 'all'} ({s.ended_early:,} of {s.judged:,})" for row, s in early]
     notes = [
         f"{trials:,} trial{plural} ended unsolved before the iterations up to which times to success are averaged, and "
         f"count{'' if plural else 's'} as censored there: {_join(counts)}"
@@ -24,6 +25,22 @@ def times_notes(rows: ResultRows) -> list[str]:
     without = [rows.name(row) or "all" for row, s in early if s.time_to_success_mean is None]
     if without:
         notes.append(f"no mean time to success, since no trial was observed that long: {_join(without)}")
+    return notes
+
+
+def metric_notes(rows: ResultRows) -> list[str]:
+    """Name the rows with trials that ended without a finite value of a metric, which its means leave out."""
+    notes = []
+    for name, metric in rows.metrics.items():
+        counts = [(row, s.metrics[name].count, s.ended) for row, s in enumerate(rows.summaries) if name in s.metrics]
+        if metric.of != "ended" or not any(count for _, count, _ in counts):
+            continue
+        lacking = [(row, ended - count, ended) for row, count, ended in counts if count < ended]
+        if lacking:
+            trials = words.count_of(sum(count for _, count, _ in lacking), "trial")
+            names = [f"{rows.name(row) or 'all'} ({count:,} of {ended:,})" for row, count, ended in lacking]
+            title = words.metric_title(name, metric)
+            notes.append(f"{trials} ended without a finite {title}, and its averages leave them out: {_join(names)}")
     return notes
 
 

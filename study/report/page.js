@@ -64,19 +64,19 @@
     table.closest(".scroll").before(make("p", { class: "filter screen" }, input, " ", count));
   };
 
-  const OUTCOMES = { s: "solved", u: "unsolved", d: "diverged", f: "failed" };
+  const OUTCOMES = { s: "solved", u: "unsolved", d: "diverged", f: "failed", e: "finished" };
   const linked = (text, address) =>
     address && /^https?:/.test(address) ? make("a", { href: address, target: "_blank", rel: "noopener" }, text) : text;
   const shown = (value) => (value === null ? "–" : Math.abs(value) >= 1e4 && Number.isInteger(value) ? value.toLocaleString("en") : String(value));
 
   const trialsOf = (data, row) => {
-    const head = ["seed", "outcome", "solved at", "sparsity error", "test MSE", "seconds", "id", ""];
+    const head = ["seed", "outcome", ...data.numbers.map(([title]) => title), "id", ""];
     const table = make("table", {}, make("thead", {}, make("tr", {}, ...head.map((title) => make("th", { scope: "col" }, title)))));
     const body = make("tbody");
     data.row.forEach((of, i) => {
       if (of !== row) return;
       const address = data.link && data.link.replace(data.place, data.trial_id[i]);
-      const numbers = ["solved_at_iteration", "sparsity_error", "test_mse", "training_s"].map((name) => make("td", { class: "n" }, shown(data[name][i])));
+      const numbers = data.numbers.map(([, values]) => make("td", { class: "n" }, shown(values[i])));
       const more = data.errors[i] ? data.errors[i] : linked(address ? "MLflow" : "", address);
       body.append(make("tr", {}, make("td", { class: "n" }, String(data.seed[i])), make("td", {}, OUTCOMES[data.outcome[i]] || "?"), ...numbers, make("td", {}, make("code", {}, data.trial_id[i].slice(0, 8))), make("td", {}, more)));
     });

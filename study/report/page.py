@@ -19,26 +19,25 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from study import words
 from study.analysis.aggregate import CellSummary
-from study.analysis.comparison import LEVEL, Comparison, Comparisons
-from study.analysis.headline import count_of
+from study.analysis.comparison import LEVEL, Comparison, Comparisons, Reference
 from study.analysis.rows import ResultRows
 from study.analysis.summary import Summary
-from study.report import table
-from study.report.content import PageLinks, Report
+from study.report import metric_columns, table
+from study.report.content import Report
 from study.report.figures.inline import inline
 from study.report.figures.style import Drawn
-from study.report.files import STATISTICS_COLUMNS
+from study.report.files import statistics_columns
 from study.report.search.names import confirmed, objectives_note
 from study.report.search.tables import CAUTION, candidates_table, progress_note, winners_table
-from study.report.table import TextTable
+from study.report.text_table import TextTable
 
 MOST_SENTENCES = 12
 """The most rows that the comparison describes one by one; of more, only those that differ."""
 
 _PLACE = "0000TRIAL0000"
 """A placeholder for a trial's id in the address that the page's script completes."""
-_CODES = {"solved": "s", "unsolved": "u", "diverged": "d", "failed": "f"}
-_OUTCOMES = ("solved", "unsolved", "diverged", "failed", "pending")
+_CODES = {"solved": "s", "unsolved": "u", "finished": "e", "diverged": "d", "failed": "f"}
+_OUTCOMES = ("solved", "unsolved", "finished", "diverged", "failed", "pending")
 
 
 def page(report: Report, figures: Sequence[Drawn]) -> str:
@@ -55,8 +54,11 @@ def page(report: Report, figures: Sequence[Drawn]) -> str:
         tables=_tables(report),
         planned=sum(s.seeds for s in rows.summaries),
         counts={name: sum(getattr(s, name) for s in rows.summaries) for name in _OUTCOMES},
-        notes=[*report.notes, *_stop_note(rows.summaries)],
-        trials=None if trials is None else _trials(trials, len(rows.summaries), report.links),
+        columns=statistics_columns(rows.summaries),
+        intervals_note=_intervals_note(rows),
+        pairs_note=_pairs_note(report),
+        notes=[*report.notes, *_stop_note(rows)],
+        trials=None if trials is None else _trials(trials, report),
         row_names=[rows.name(row) for row in range(len(rows.summaries))],
     )
 
@@ -76,7 +78,7 @@ def _template() -> Template:
         "anchor": lambda title: re.sub(r"[^a-z]+", "-", title.lower()).strip("-"),
         "comparison_note": _comparison_note,
         "comparison_sentences": _comparison_sentences,
-        "count_of": count_of,
+        "count_of": words.count_of,
         "inline": inline,
         "objectives_note": objectives_note,
         "progress_note": progress_note,
@@ -85,7 +87,6 @@ def _template() -> Template:
     script = _asset("page.js")
     environment.globals |= {
         "caution": CAUTION,
-        "columns": STATISTICS_COLUMNS,
         "importance": "search-importance",
         "none_shown": words.NONE,
         "script": script,
@@ -115,14 +116,35 @@ def _tables(report: Report) -> dict[str, TextTable | None]:
     }
 
 
-def _stop_note(summaries: Sequence[Summary]) -> list[str]:
+def _intervals_note(rows: ResultRows) -> str:
+    """Say which trials the table's numbers are of."""
+    of_solved = ["solved at"] if rows.has_times else []
+    of_solved += [words.metric_title(n, m) for n, m in rows.metrics.items() if m.of == "solved" and rows.has_rates]
+    solved = f"; {words.join_and(of_solved)} are of the solved trials" if of_solved else ""
+    of_all = [words.metric_title(name, rows.metrics[name]) for name in metric_columns.with_values(rows)]
+    of_all = [title for title in of_all if title not in of_solved]
+    ended = f"; {words.join_and(of_all)} of all trials that ended with a number" if of_all else ""
+    return f"Intervals are at 95%{solved}{ended}. The best value of a question is bold."
+
+
+def _pairs_note(report: Report) -> str:
+    """Say what the tests of pairs are."""
+    if report.contrasts.metric is None:
+        return "Newcombe's interval of the difference, Fisher's exact test"
+    return "Welch's interval of the difference of means, and his test"
+
+
+def _stop_note(rows: ResultRows) -> list[str]:
+    summaries = rows.summaries
     early = sum(s.stopped_early for s in summaries)
-    if not early and all(s.cell.value("stop") == "never" for s in summaries if isinstance(s, CellSummary)):
+    stops = {s.cell.value("stop") for s in summaries if isinstance(s, CellSummary)}
+    if not early and stops <= {"never", None}:
         return []
+    of_solved = [words.metric_title(name, metric) for name, metric in rows.metrics.items() if metric.of == "solved"]
+    metrics = f", and the {words.join_and(of_solved)} is that of the best step so far" if of_solved else ""
     return [
-        f"stop: when_decided was on: {count_of(early, 'trial')} ended once the outcome could no longer change. "
-        "Outcomes and solved-at are those of full runs; seconds of training are not, and the sparsity error "
-        "is that of the best step so far."
+        f"stop: when_decided was on: {words.count_of(early, 'trial')} ended once the outcome could no longer change. "
+        f"Outcomes and solved-at are those of full runs; seconds of training are not{metrics}."
     ]
 
 
@@ -130,10 +152,14 @@ def _comparison_note(against: Comparisons, rows: ResultRows) -> str:
     count = len(against.comparisons)
     repeats = f"{'repeats' if count == 1 else 'repeat'} the protocol of"
     differing = sum(c.verdict == "differs" for c in against.comparisons)
+    what, test = "Success rates differ", "Fisher's exact test"
+    if against.metric is not None:
+        title = words.metric_title(against.metric, rows.metrics[against.metric])
+        what, test = f"Means of {title} differ", "Welch's test"
     return (
-        f"{count_of(count, rows.noun)} {repeats if against.is_published else 'set beside'} {against.source}. "
-        f"Success rates differ in {count_of(differing, rows.noun) if differing else 'none'} "
-        f"(Fisher's exact test, two-sided, at {LEVEL:g} with Holm's correction). To agree means that no difference "
+        f"{words.count_of(count, rows.noun)} {repeats if against.is_published else 'set beside'} {against.source}. "
+        f"{what} in {words.count_of(differing, rows.noun) if differing else 'none'} "
+        f"({test}, two-sided, at {LEVEL:g} with Holm's correction). To agree means that no difference "
         "was detected with these seeds."
     )
 
@@ -145,34 +171,45 @@ def _comparison_sentences(against: Comparisons, rows: ResultRows) -> list[str]:
 
 
 def _sentence(c: Comparison, against: Comparisons, rows: ResultRows) -> str:
-    verb = "differs from" if c.verdict == "differs" else "agrees with"
+    verb = {"differs": "differs from", "agrees": "agrees with"}.get(c.verdict, "can't be tested against")
     others = "the published" if against.is_published else f"{against.source}'s"
     source = f"; {c.beside.source}" if against.is_published else ""
     lacking = "" if c.summary.complete and c.beside.complete else f", over an incomplete {rows.noun}"
-    return (
-        f"{rows.name(c.row)}: {c.summary.solved}/{c.summary.finished} {verb} {others} {c.beside.solved}/"
-        f"{c.beside.finished} (p {_equals(c.p_value)}, after Holm {_equals(c.p_adjusted)}{source}{lacking})."
-    )
+    here, there = (_compared(of, against.metric) for of in (c.summary, c.beside))
+    test = f"p {_equals(c.p_value)}, after Holm {_equals(c.p_adjusted)}"
+    return f"{rows.name(c.row)}: {here} {verb} {others} {there} ({test}{source}{lacking})."
 
 
-def _equals(p: float) -> str:
+def _compared(of: Summary | Reference, metric: str | None) -> str:
+    if metric is None:
+        return f"{of.solved}/{of.judged}"
+    mean = of.metrics[metric]
+    return f"{words.measure(mean.mean)} ({words.count_of(mean.count, 'trial')})"
+
+
+def _equals(p: float | None) -> str:
+    if p is None:
+        return words.NONE
     text = words.p_value(p)
     return text if text.startswith("<") else f"= {text}"
 
 
-def _trials(trials: pa.Table, rows: int, links: PageLinks | None) -> dict[str, Any]:
+def _trials(trials: pa.Table, report: Report) -> dict[str, Any]:
     """List what the page's script shows of the rows' trials, one list per column."""
-    columns = trials.to_pydict()
+    columns, rows, links = trials.to_pydict(), len(report.rows.summaries), report.links
     cell_ids = dict(zip(columns["row"], columns["cell_id"], strict=True))
-    numbers = ("solved_at_iteration", "sparsity_error", "test_mse", "training_s")
+    numbers = {"solved_at_iteration": "solved at"} if report.rows.has_times else {}
+    numbers |= {name: words.metric_title(name, m) for name, m in report.metrics.items() if name in columns}
+    order = sorted(numbers, key=trials.column_names.index)
+    titles = {name: numbers[name] for name in order} | {"training_s": "seconds"}
     return {
+        "numbers": [[title, [_short(value) for value in columns[name]]] for name, title in titles.items()],
         "outcome": "".join(_CODES.get(str(outcome), "?") for outcome in columns["outcome"]),
         "errors": {str(i): error for i, error in enumerate(columns["error"]) if error},
         "link": links and links.trial(_PLACE),
         "place": _PLACE,
         "cells": links and [links.cell(cell_ids[row]) if row in cell_ids else None for row in range(rows)],
         **{name: columns[name] for name in ("row", "seed", "trial_id")},
-        **{name: [_short(value) for value in columns[name]] for name in numbers},
     }
 
 

@@ -3,86 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from study import words
 from study.analysis import rows as result_rows
-from study.analysis.aggregate import CellSummary
-from study.analysis.comparison import Comparisons
+from study.analysis.aggregate import CellSummary, published_error
+from study.analysis.comparison import Comparisons, Reference
 from study.analysis.contrasts import Contrasts
 from study.analysis.rows import ResultRows
 from study.analysis.summary import Summary
 from study.records import Cell, Interval
+from study.report import metric_columns
+from study.report.text_table import Column, TextTable, estimate, estimates_column, places, text_column
 
 if TYPE_CHECKING:
     from study.plan.until import Verdict  # its imports take long, and tables of files don't need them
 
 
-@dataclass(frozen=True)
-class Column:
-    """A column of a table.
-
-    Args:
-        title: its title.
-        texts: one a row.
-        values: one a row, to sort by; None where there is none.
-        is_number: whether it is aligned to the right.
-        best: the rows that have the best values of their groups.
-    """
-
-    title: str
-    texts: tuple[str, ...]
-    values: tuple[Any, ...]
-    is_number: bool = True
-    best: frozenset[int] = frozenset()
-
-    @property
-    def cells(self) -> list[tuple[str, str, bool, bool]]:
-        """By row: the text, the number behind it ("" if the text is that), `is_number`, and whether it is best."""
-        return [
-            (text, _hidden_number(value, text), self.is_number, row in self.best)
-            for row, (text, value) in enumerate(zip(self.texts, self.values, strict=True))
-        ]
-
-
-@dataclass(frozen=True)
-class TextTable:
-    """A table of texts.
-
-    Args:
-        columns: from left to right.
-        marked: rows to set off.
-    """
-
-    columns: tuple[Column, ...]
-    marked: frozenset[int] = frozenset()
-
-    @property
-    def header(self) -> tuple[str, ...]:
-        """The columns' titles."""
-        return tuple(column.title for column in self.columns)
-
-    @property
-    def rows(self) -> list[tuple[str, ...]]:
-        """The texts of each row."""
-        return list(zip(*(column.texts for column in self.columns), strict=True))
-
-    @property
-    def cells(self) -> list[tuple[tuple[str, str, bool, bool], ...]]:
-        """The columns' cells by row."""
-        return list(zip(*(column.cells for column in self.columns), strict=True))
+_BEST = ("success_rate", "solved_at_median", "solved_at_mean")
 
 
 def summaries_table(rows: ResultRows, *, is_narrow: bool = False, most: int | None = None) -> TextTable:
     """Lay out one row a summary: its keys, then the statistics, each with the number of the published estimator.
 
-    Rows that lack trials are marked. A column of counts (diverged, failed) that are all zero, or of seconds that
-    weren't measured, is left out.
+    Rows that lack trials are marked. A column of counts (diverged, failed) that are all zero, of seconds that weren't
+    measured, or of anything that can't be known, such as success rates where nothing says what success is, is left out.
 
     Args:
         rows: the summaries, in order.
-        is_narrow: whether to leave out the interval of the sparsity error and the restricted mean, for a terminal.
+        is_narrow: whether to leave out, for a terminal, the restricted mean, the intervals of metrics of solved trials,
+            and of other metrics all but the first ones' means.
         most: the number of rows to lay out; None for all.
     """
     some = rows.summaries[:most]
@@ -90,26 +41,26 @@ def summaries_table(rows: ResultRows, *, is_narrow: bool = False, most: int | No
 
     def estimates(title: str, name: str, show: Callable[[Any], str], interval: str | None = None) -> Column:
         best = result_rows.best(rows, name, show) if name in _BEST else ()
-        return _estimates(some, title, name, show, interval, best)
+        return estimates_column(some, title, name, show, interval, best)
 
     def as_published(name: str, show: Callable[[Any], str], interval: str | None) -> list[Column]:
-        return [_estimates(published, "as published", name, show, interval)] if published else []
+        return [estimates_column(published, "as published", name, show, interval)] if published else []
 
-    of_errors = None if is_narrow else "sparsity_error_interval"
-    columns = [
-        *_keys(rows, range(len(some))),
-        seeds_column("seeds", some),
-        text_column("solved", [(str(s.solved), s.solved) for s in some]),
-        estimates("success rate", "success_rate", words.rate, "success_rate_interval"),
-        estimates("solved at, median", "solved_at_median", words.iterations),
-        estimates("solved at, mean", "solved_at_mean", words.iterations, "solved_at_interval"),
-        *as_published("solved_at_mean", words.iterations, "solved_at_interval"),
-    ]
-    if not is_narrow and any(s.solved < s.finished for s in some):
+    columns = [*_keys(rows, range(len(some))), seeds_column("seeds", some)]
+    if rows.has_rates:
+        columns.append(text_column("solved", [(str(s.solved), s.solved) for s in some]))
+        columns.append(estimates("success rate", "success_rate", words.rate, "success_rate_interval"))
+    if rows.has_times:
+        columns.append(estimates("solved at, median", "solved_at_median", words.iterations))
+        columns.append(estimates("solved at, mean", "solved_at_mean", words.iterations, "solved_at_interval"))
+        columns += as_published("solved_at_mean", words.iterations, "solved_at_interval")
+    if not is_narrow and any(s.solved < s.judged for s in some):
         columns += _times_to_success(some)
-    columns.append(estimates("sparsity error", "sparsity_error_mean", words.error, of_errors))
-    columns += as_published("sparsity_error_mean", words.error, of_errors)
-    for name in ("diverged", "failed"):
+    for name in metric_columns.names_to_show(rows, is_narrow=is_narrow):
+        columns += metric_columns.columns(rows, name, most, is_narrow=is_narrow)
+        if published and name == published_error(rows.metrics):
+            columns += as_published("error_mean", words.error, None if is_narrow else "error_interval")
+    for name in (*(["finished"] if rows.has_rates else []), "diverged", "failed"):
         counts = [getattr(s, name) for s in some]
         columns += [text_column(name, [(str(count), count) for count in counts])] if any(counts) else []
     for title, name in (("s/trial", "training_s_mean"), ("s to success", "solved_at_s_mean")):
@@ -131,23 +82,6 @@ def _keys(rows: ResultRows, some: Iterable[int], keys: Sequence[str] | None = No
     ]
 
 
-_BEST = ("success_rate", "solved_at_median", "solved_at_mean", "sparsity_error_mean")
-
-
-def _estimates(
-    some: Sequence[Any],
-    title: str,
-    name: str,
-    show: Callable[[Any], str],
-    interval: str | None = None,
-    best: Iterable[int] = (),
-) -> Column:
-    values = tuple(getattr(s, name) for s in some)
-    intervals = [getattr(s, interval) if interval else None for s in some]
-    texts = tuple(estimate(v, i, show) for v, i in zip(values, intervals, strict=True))
-    return Column(title, texts, values, best=frozenset(best))
-
-
 def _times_to_success(some: Sequence[Summary]) -> list[Column]:
     """Lay out restricted means; their limit is in the title, or in each cell if there are several limits."""
     untils = [s.time_to_success_until for s in some]
@@ -156,7 +90,7 @@ def _times_to_success(some: Sequence[Summary]) -> list[Column]:
         return []
     up_to = f" up to {words.iterations(*distinct)}" if len(distinct) == 1 else ""
     title, mean = f"time to success, mean{up_to}", "time_to_success_mean"
-    column = _estimates(some, title, mean, words.iterations, "time_to_success_interval")
+    column = estimates_column(some, title, mean, words.iterations, "time_to_success_interval")
     if up_to:
         return [column]
     texts = zip(column.texts, column.values, untils, strict=True)
@@ -170,22 +104,41 @@ def comparison_table(rows: ResultRows, against: Comparisons) -> TextTable:
     at = [c.row for c in compared]
     keys = [key for key in rows.keys if key == "model" or len({rows.value(row, key) for row in at}) > 1]
     there = "published" if against.is_published else "there"
+    change = words.change if against.metric is None else words.signed
     columns = [
         *_keys(rows, at, keys),
-        text_column("here", [(_of(c.summary.solved, c.summary), c.summary.solved) for c in compared]),
-        text_column("success rate here", [_rate(c.summary) for c in compared]),
-        text_column(there, [(_of(c.beside.solved, c.beside), c.beside.solved) for c in compared]),
-        text_column(f"success rate {there}", [_rate(c.beside) for c in compared]),
-        text_column("difference", [_change(c.difference, c.difference_interval) for c in compared]),
-        text_column("p", [(words.p_value(c.p_value), c.p_value) for c in compared]),
-        text_column("p, Holm", [(words.p_value(c.p_adjusted), c.p_adjusted) for c in compared]),
+        *_measured("here", [c.summary for c in compared], rows, against.metric),
+        *_measured(there, [c.beside for c in compared], rows, against.metric),
+        text_column("difference", [_change(c.difference, c.difference_interval, change) for c in compared]),
+        text_column("p", [_p(c.p_value) for c in compared]),
+        text_column("p, Holm", [_p(c.p_adjusted) for c in compared]),
         text_column("verdict", [(c.verdict, c.verdict) for c in compared], is_number=False),
-        text_column("solved at here: median, mean", [_both(c.summary) for c in compared]),
-        text_column(f"solved at {there}: median, mean", [_both(c.beside) for c in compared]),
     ]
+    if against.metric is None and any(c.summary.solved_at_mean or c.beside.solved_at_mean for c in compared):
+        columns.append(text_column("solved at here: median, mean", [_both(c.summary) for c in compared]))
+        columns.append(text_column(f"solved at {there}: median, mean", [_both(c.beside) for c in compared]))
     if any(c.log_rank_p is not None for c in compared):
         columns.append(text_column("p, log-rank, Holm", [_p(c.log_rank_p) for c in compared]))
     return TextTable(tuple(columns), marked=places(c.verdict == "differs" for c in compared))
+
+
+def _measured(
+    where: str, some: Sequence[Summary | Reference], rows: ResultRows, metric: str | None
+) -> tuple[Column, Column]:
+    """Lay out what is compared: the success rate, or a metric's mean, each with the number of its trials."""
+    if metric is None:
+        return (
+            text_column(where, [(_of(of.solved, of), of.solved) for of in some]),
+            text_column(f"success rate {where}", [_rate(of) for of in some]),
+        )
+    title, write = words.metric_title(metric, rows.metrics[metric]), metric_columns.write_of(rows.metrics[metric])
+    means = [of.metrics[metric] for of in some]
+    incomplete = ["" if of.complete else ", incomplete" for of in some]
+    counts = [(f"{mean.count}{text}", mean.count) for mean, text in zip(means, incomplete, strict=True)]
+    return (
+        text_column(f"trials {where}", counts),
+        text_column(f"{title} {where}", [(estimate(m.mean, m.mean_interval, write), m.mean) for m in means]),
+    )
 
 
 def trends_table(contrasts: Contrasts) -> TextTable:
@@ -226,13 +179,14 @@ def slopes_table(contrasts: Contrasts) -> TextTable:
 
 def pairs_table(contrasts: Contrasts) -> TextTable:
     """Lay out one row for each pair of methods."""
-    some = contrasts.pairs
+    some, name = contrasts.pairs, contrasts.metric
+    what, change = ("success rates", words.change) if name is None else (f"mean {words.title(name)}", words.signed)
     return TextTable(
         (
             *_named("at", [p.question for p in some]),
             text_column("first", [(p.first, p.first) for p in some], is_number=False),
             text_column("second", [(p.second, p.second) for p in some], is_number=False),
-            text_column("difference of success rates", [_change(p.difference, p.interval) for p in some]),
+            text_column(f"difference of {what}", [_change(p.difference, p.interval, change) for p in some]),
             text_column("p", [_p(p.p_value) for p in some]),
             text_column("p, Holm", [_p(p.p_adjusted) for p in some]),
         )
@@ -297,41 +251,10 @@ def speeds_table(contrasts: Contrasts) -> TextTable:
     )
 
 
-def text_column(title: str, pairs: Sequence[tuple[str, Any]], *, is_number: bool = True) -> Column:
-    """Make a column of texts, each with the value that it is sorted by."""
-    return Column(title, tuple(text for text, _ in pairs), tuple(value for _, value in pairs), is_number)
-
-
 def seeds_column(title: str, summaries: Sequence[Summary]) -> Column:
-    """Make a column of the numbers of finished trials; with the numbers planned where some are missing."""
-    texts = (str(s.finished) if s.complete else f"{s.finished}/{s.seeds}" for s in summaries)
-    return text_column(title, [(text, s.finished) for text, s in zip(texts, summaries, strict=True)])
-
-
-def estimate(value: float | None, interval: Interval | None, write: Callable[[float | None], str]) -> str:
-    """Write an estimate with its 95% interval, if it has one.
-
-    Example:
-        >>> estimate(0.9, (0.826, 0.945), words.rate), estimate(0.9, None, words.rate)
-        ('0.90 [0.83, 0.94]', '0.90')
-    """
-    return f"{write(value)} {words.interval(interval, write)}".rstrip()
-
-
-def places(are_marked: Iterable[bool]) -> frozenset[int]:
-    """Return the indices of the rows that are marked.
-
-    Example:
-        >>> sorted(places([True, False, True]))
-        [0, 2]
-    """
-    return frozenset(row for row, is_marked in enumerate(are_marked) if is_marked)
-
-
-def _hidden_number(value: Any, text: str) -> str:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or str(value) == text:
-        return ""
-    return f"{value:.17g}"
+    """Make a column of the numbers of trials that ended; with the numbers planned where some are missing."""
+    texts = (str(s.ended) if s.complete else f"{s.ended}/{s.seeds}" for s in summaries)
+    return text_column(title, [(text, s.ended) for text, s in zip(texts, summaries, strict=True)])
 
 
 def _named(title: str, names: Sequence[str]) -> list[Column]:
@@ -352,12 +275,14 @@ def _rate(s: Any) -> tuple[str, float | None]:
     return estimate(s.success_rate, s.success_rate_interval, words.rate), s.success_rate
 
 
-def _change(value: float, interval: Interval) -> tuple[str, float]:
-    return estimate(value, interval, words.change), value
+def _change(
+    value: float, interval: Interval | None, write: Callable[[float | None], str] = words.change
+) -> tuple[str, float]:
+    return estimate(value, interval, write), value
 
 
 def _of(solved: int, of: Any) -> str:
-    return f"{solved}/{of.finished}" if of.complete else f"{solved}/{of.finished}, incomplete"
+    return f"{solved}/{of.judged}" if of.complete else f"{solved}/{of.judged}, incomplete"
 
 
 def _both(s: Any) -> tuple[str, float | None]:

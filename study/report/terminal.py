@@ -15,7 +15,7 @@ from study.console import Console
 from study.report import table
 from study.report.search import names as search_names
 from study.report.search import tables as search_tables
-from study.report.table import TextTable
+from study.report.text_table import TextTable
 
 if TYPE_CHECKING:
     from study.plan.until import Verdict  # its imports take long, and tables of files don't need them

@@ -17,7 +17,7 @@ from study.analysis.contrasts import contrasts
 from study.analysis.headline import headline
 from study.console import Console
 from study.errors import InputError, StudyError
-from study.outcomes import SUFFIXES, Outcomes, Source, gather, read_source
+from study.outcomes import SUFFIXES, Outcomes, Source, Wanted, gather, read_source, wanted
 from study.report import (
     FORMATS,
     PUBLISHED,
@@ -26,12 +26,14 @@ from study.report import (
     comparisons_table,
     groups,
     groups_rows,
+    metric_notes,
     show_summaries,
     times_notes,
     with_groups,
     write_report,
 )
 from study.store import Store
+from tasks import ArithmeticTask
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,8 @@ def tabulate(
     tracking_uri: str | None = None,
     as_published: bool = False,
     compare: str | None = None,
+    metrics: Sequence[str] = (),
+    success: str | None = None,
     out: Path | None = None,
     formats: Collection[str] = (),
 ) -> GroupReport:
@@ -76,6 +80,8 @@ def tabulate(
         tracking_uri: read the results of studies from this MLflow server instead of the store.
         as_published: apply the published estimators, too.
         compare: a file or study to compare the groups with; None for no comparison.
+        metrics: columns that are averaged, each perhaps with ``:higher`` or ``:lower`` behind it.
+        success: what a solved trial is: a column, an operator and a number; None if the columns solved or outcome say.
         out: the report's folder; None for a folder next to the first file, or in the study's folder, or in the working
             folder if the study is in an object store.
         formats: names of formats in `study.report.FORMATS`; empty for the usual ones.
@@ -90,44 +96,48 @@ def tabulate(
         )
     folder = out or _folder(names, root)
     _check_folder(folder, [Path(name) for name in [*names, *([compare] if compare else [])] if is_file(name)])
-    outcomes, notices = _outcomes(names, root, by, tracking_uri)
-    summaries = aggregate_by(outcomes.table, outcomes.by, as_published=as_published)
+    columns = wanted(metrics, success, ArithmeticTask.metrics)
+    outcomes, notices = _outcomes(names, root, by, tracking_uri, columns)
+    summaries = aggregate_by(outcomes.table, outcomes.by, outcomes.metrics, as_published=as_published)
     rows = groups(summaries, outcomes.by)
     against, versus = None, []
     if compare is not None:
-        others, other_notices = _outcomes([compare], root, outcomes.by, tracking_uri)
+        others, other_notices = _outcomes([compare], root, outcomes.by, tracking_uri, columns)
         notices += [f"{Path(compare).name}: {notice}" for notice in [*other_notices, *others.notices]]
-        other_rows = groups(aggregate_by(others.table, outcomes.by), outcomes.by)
+        other_rows = groups(aggregate_by(others.table, outcomes.by, others.metrics), outcomes.by)
         against = with_groups(rows, other_rows, Path(compare).name)
         versus = ["--compare", Path(compare).name]
     short = [Path(name).name for name in names]
     by_option = ["--by", ",".join(outcomes.by)] if outcomes.by else []
     published = ["--as-published"] if as_published else []
+    columns_options = [part for name in metrics for part in ("--metric", name)] + (
+        ["--success", success] if success else []
+    )
     between_rows = contrasts(rows)
     report = Report(
         name=", ".join(short) + (f" by {', '.join(outcomes.by)}" if outcomes.by else ""),
         question="",
         rows=rows,
         data=groups_rows(summaries, pa.schema([outcomes.table.schema.field(n) for n in outcomes.by])),
-        command=shlex.join(["study", "report", *short, *by_option, *published, *versus]),
+        command=shlex.join(["study", "report", *short, *by_option, *columns_options, *published, *versus]),
         headline=headline(rows, between_rows),
         contrasts=between_rows,
         against=against,
-        notes=[*notices, *outcomes.notices, *times_notes(rows)],
+        notes=[*notices, *outcomes.notices, *times_notes(rows), *metric_notes(rows)],
     )
     is_ours = out is None and not any(map(is_file, names)) and Store(root).study(names[0]).path is not None
     return GroupReport(report, folder, formats or USUAL, is_ours)
 
 
 def _outcomes(
-    names: Sequence[str], root: str | Path, by: Sequence[str] | None, tracking_uri: str | None
+    names: Sequence[str], root: str | Path, by: Sequence[str] | None, tracking_uri: str | None, columns: Wanted
 ) -> tuple[Outcomes, list[str]]:
     """Read files and studies, and return their outcomes and the notices about them."""
     sources: list[Source] = []
     notices: list[str] = []
     for name in names:
         if is_file(name):
-            sources.append(read_source(Path(name), also=by or ()))
+            sources.append(read_source(Path(name), also=by or (), metrics=[*columns.known, *columns.columns]))
         else:
             # imported late: MLflow takes seconds to import
             from study.results import load
@@ -135,7 +145,7 @@ def _outcomes(
             source, of_study = load.outcomes_of(name, root, tracking_uri=tracking_uri)
             sources.append(source)
             notices += of_study
-    return gather(sources, by), notices
+    return gather(sources, by, columns), notices
 
 
 def show(result: GroupReport, console: Console) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -30,6 +30,7 @@ from study.report import (
     ResultRows,
     cells,
     chart_series,
+    metric_notes,
     search_headline,
     times_notes,
     with_published,
@@ -37,6 +38,7 @@ from study.report import (
 )
 from study.results.stored_plan import stored_plan
 from study.store import Store, StudyStore
+from tasks.declarations import Metric
 
 _NOT_TESTED = (
     "Trends and tests between rows take the number of seeds as fixed in advance. Here it depends on the results, "
@@ -92,6 +94,11 @@ class StudyResults:
         """The study's name."""
         return self.plan.spec.study
 
+    @property
+    def metrics(self) -> Mapping[str, Metric]:
+        """The metrics that its trials report."""
+        return self.plan.metrics
+
     @cached_property
     def rows(self) -> ResultRows:
         """The cells' summaries, with what distinguishes them."""
@@ -114,7 +121,7 @@ class StudyResults:
     @cached_property
     def notes(self) -> Sequence[str]:
         """Sentences that the reader must know: on files that couldn't be trusted, and on trials that ended early."""
-        return [*self.notices, *times_notes(self.rows)]
+        return [*self.notices, *times_notes(self.rows), *metric_notes(self.rows)]
 
     @property
     def headline(self) -> str:
@@ -126,9 +133,11 @@ class StudyResults:
     @property
     def counts(self) -> dict[str, int]:
         """Numbers of trials by state."""
-        names = ("solved", "unsolved", "diverged", "failed", "pending")
+        names = ("solved", "unsolved", "finished", "diverged", "failed", "pending")
         summaries = self.summaries if self.planned_cells is None else self.planned_cells.summaries
         by_state = {name: sum(getattr(s, name) for s in summaries) for name in names}
+        if not by_state["finished"]:
+            del by_state["finished"]
         trials = sum(s.seeds for s in summaries)
         return {"trials": trials, "done": trials - by_state["pending"], **by_state}
 
@@ -198,7 +207,8 @@ def _with_hint(against: Comparisons, *plans: Plan) -> Comparisons:
 def _summaries(plan: Plan, table: pa.Table) -> list[CellSummary]:
     rates = WILSON if plan.spec.until is None else until.rate_intervals(plan.spec.until)
     planned = {cell: len(plan.seeds(cell)) for cell in plan.cells}
-    return aggregate(table, planned=planned, rates=rates, labels=plan.labels)
+    is_judged = plan.spec.has_success
+    return aggregate(table, plan.metrics, planned=planned, rates=rates, labels=plan.labels, is_judged=is_judged)
 
 
 def outcomes_of(name: str, root: str | Path, *, tracking_uri: str | None = None) -> tuple[Source, Sequence[str]]:
@@ -227,7 +237,7 @@ def outcomes_of(name: str, root: str | Path, *, tracking_uri: str | None = None)
         notices.append(f"study {name!r} is a search: its rows are also of candidates that were chosen by these trials")
     elif plan.spec.until is not None:
         notices.append(f"study {name!r} added seeds until there were enough: intervals here don't allow for that")
-    return Source(name, table, np.arange(1, table.num_rows + 1), has_pending=True), notices
+    return Source(name, table, np.arange(1, table.num_rows + 1), has_pending=True, metrics=plan.metrics), notices
 
 
 def _read(name: str, root: str | Path, tracking_uri: str | None) -> tuple[StudyStore, Plan, pa.Table]:

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from study import tracking, words
 from study.analysis.aggregate import CellSummary
+from study.analysis.metrics import of_trials
 from study.console import Console
 from study.errors import StudyError
 from study.records import names_of
@@ -161,7 +162,7 @@ def report(
     versus = [] if results.against.is_published else ["--compare", results.against.name]
     of_trial = [] if trial is None else ["--trial", trial]
     parts = (
-        exhibits(results.folder, results.summaries, results.rows, results.table, trial)
+        exhibits(results.folder, results.summaries, results.rows, results.table, results.metrics, trial)
         if with_trials
         else Exhibits((), (), None)
     )
@@ -181,6 +182,7 @@ def report(
         spec=spec.text,
         provenance=_merge(results.folder.provenances()),
         trials=_trial_list(results),
+        metrics=results.metrics,
         links=links,
         learning=parts.learning,
         gates=parts.gates,
@@ -205,8 +207,8 @@ def _trial_list(results: StudyResults) -> pa.Table | None:
         return None
     rows = {s.cell_id: row for row, s in enumerate(results.summaries)}
     of = pa.array([rows[cell_id] for cell_id in table["cell_id"].to_pylist()], pa.int64())
-    names = ("cell_id", "trial_id", "seed", "outcome", "solved_at_iteration", "sparsity_error", "test_mse")
-    trials = table.select([*names, "training_s", "error"])
+    names = ("cell_id", "trial_id", "seed", "outcome", "solved_at_iteration")
+    trials = table.select([*names, *of_trials(results.metrics), "training_s", "error"])
     return trials.append_column("row", of).sort_by([("row", "ascending"), ("seed", "ascending")])
 
 

@@ -20,6 +20,7 @@ from study.errors import InputError
 from study.records import Outcome
 from study.report import Gates, LearningCurve, ResultRows, TrialWeights
 from study.store import StudyStore
+from tasks.declarations import Metric
 
 MOST_ROWS = 12
 """The most rows whose learning curves and gates are shown."""
@@ -45,7 +46,12 @@ class Exhibits:
 
 
 def exhibits(
-    folder: StudyStore, summaries: Sequence[CellSummary], rows: ResultRows, table: pa.Table, trial_id: str | None = None
+    folder: StudyStore,
+    summaries: Sequence[CellSummary],
+    rows: ResultRows,
+    table: pa.Table,
+    metrics: Mapping[str, Metric],
+    trial_id: str | None = None,
 ) -> Exhibits:
     """Choose what to show, and read it from the store.
 
@@ -54,6 +60,7 @@ def exhibits(
         summaries: the cells' summaries.
         rows: the same summaries, with what distinguishes them.
         table: the trials' results.
+        metrics: the metrics that the trials report.
         trial_id: the trial whose weights to show, or the first letters of its id; None for a typical solved trial,
             which is the one with the median solved-at in the cell that succeeds most often.
 
@@ -72,19 +79,19 @@ def exhibits(
             f"--trial {trial_id}: its weights aren't in the store; those trained by an earlier version are gone"
         )
     return Exhibits(
-        learning=[c for row, of in trials.items() if (c := _learning(row, rows, of, curves)) is not None],
+        learning=[c for row, of in trials.items() if (c := _learning(row, rows, of, curves, metrics)) is not None],
         gates=[g for row, of in trials.items() for g in _gates(row, summaries[row], of, weights)],
         weights=_weights(summaries, table, weights, example_id),
     )
 
 
 def _choose_rows(rows: ResultRows) -> list[int]:
-    """Return all finished rows if they are few, otherwise the ends of each curve, or an even selection of them."""
-    finished = rows.finished()
-    if len(finished) <= MOST_ROWS:
-        return finished
+    """Return all rows with a trial that ended if they are few, otherwise the ends of each curve, or some of them."""
+    ended = rows.ended()
+    if len(ended) <= MOST_ROWS:
+        return ended
     curves = series.split(rows, series.x_axis(rows))
-    ends = sorted({end for curve in curves for end in (curve.rows[0], curve.rows[-1])} & set(finished))
+    ends = sorted({end for curve in curves for end in (curve.rows[0], curve.rows[-1])} & set(ended))
     places = np.unique(np.linspace(0, len(ends) - 1, min(len(ends), MOST_ROWS)).round().astype(int))
     return [ends[i] for i in places]
 
@@ -101,13 +108,16 @@ def _only(table: pa.Table, trials: pa.Table) -> pa.Table:
     return table.filter(pc.is_in(table["trial_id"], trials["trial_id"].combine_chunks()))
 
 
-def _learning(row: int, rows: ResultRows, trials: pa.Table, curves: pa.Table) -> LearningCurve | None:
+def _learning(
+    row: int, rows: ResultRows, trials: pa.Table, curves: pa.Table, metrics: Mapping[str, Metric]
+) -> LearningCurve | None:
     thresholds = set(trials["threshold"].to_pylist())
     return learning_curve(
         row,
         _only(curves, trials),
-        of=rows.summaries[row].finished,
+        of=rows.summaries[row].ended,
         threshold=thresholds.pop() if len(thresholds) == 1 else None,
+        higher=[name for name, metric in metrics.items() if metric.higher_is_better],
     )
 
 
@@ -126,7 +136,7 @@ def _gates(row: int, summary: CellSummary, trials: pa.Table, weights: pa.Table) 
             row=row,
             layer=layer,
             trials=len(own),
-            of=summary.finished,
+            of=summary.ended,
             validation_rows=_GATE_ROWS,
             values=values.astype(np.float64).ravel(),
             solved=np.repeat(is_solved, values.shape[1]),

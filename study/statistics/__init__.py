@@ -8,6 +8,7 @@
     survival          the same, with unsolved trials counted as censored
     restricted_mean   mean time to success up to a given time, with unsolved trials counted as censored
     bootstrap         mean and interquartile mean of any number, whatever its distribution
+    welch             means of any numbers, compared
     sparsity_error    mean of numbers in [0, 1/2]
     upper_mean        upper bound of a mean cost, where failed trials cost the most
     published         the published estimators, including their faults, to repeat published numbers
@@ -29,10 +30,12 @@ from study.statistics.sparsity_error import beta_mean_intervals
 from study.statistics.survival import LogRank, SurvivalCurve, kaplan_meier, log_rank
 from study.statistics.trends import Coefficient, LogisticFit, Trend, cochran_armitage, logistic_regression
 from study.statistics.upper_mean import upper_mean
+from study.statistics.welch import Contrast, contrast, deviations
 
 __all__ = [
     "AsPublished",
     "Coefficient",
+    "Contrast",
     "FixedWidth",
     "LogRank",
     "LogisticFit",
@@ -44,6 +47,8 @@ __all__ = [
     "as_published",
     "beta_mean_intervals",
     "cochran_armitage",
+    "contrast",
+    "deviations",
     "fisher_exact",
     "gamma_mean_intervals",
     "holm",

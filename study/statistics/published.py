@@ -46,8 +46,8 @@ class AsPublished:
         solved_at_median: of the solved seeds.
         solved_at_mean: of a gamma distribution with the sample's variance, near its greatest likelihood.
         solved_at_interval: where the likelihood, at that variance, is not much below that at the mean.
-        sparsity_error_mean: half the mean of a beta distribution on [0, 1], or the sample mean.
-        sparsity_error_interval: likewise.
+        error_mean: half the mean of a beta distribution on [0, 1], or the sample mean.
+        error_interval: likewise.
     """
 
     success_rate: float | None
@@ -55,8 +55,8 @@ class AsPublished:
     solved_at_median: float | None
     solved_at_mean: float | None
     solved_at_interval: Interval | None
-    sparsity_error_mean: float | None
-    sparsity_error_interval: Interval | None
+    error_mean: float | None
+    error_interval: Interval | None
 
 
 def as_published(solved_at: Values, sparsity_error: Values, seeds: int) -> AsPublished:
@@ -74,22 +74,22 @@ def as_published(solved_at: Values, sparsity_error: Values, seeds: int) -> AsPub
         >>> row = as_published([12000, 14000, 19000], [1e-7, 2e-7, 0.0], 10)
         >>> row.success_rate, row.solved_at_median, round(row.solved_at_mean, -1)
         (0.3, 14000.0, 15000.0)
-        >>> round(row.sparsity_error_mean, 9)
+        >>> round(row.error_mean, 9)
         1e-07
     """
     x, error = not_negative(solved_at, "gamma"), not_negative(sparsity_error, "beta")
     if x.size != error.size:
         raise ValueError(f"one sparsity error a solved seed must be given, but got {error.size} of {x.size}")
     solved_at_mean, solved_at_interval = _gamma(x)
-    sparsity_error_mean, sparsity_error_interval = _beta(error)
+    error_mean, error_interval = _beta(error)
     return AsPublished(
         success_rate=x.size / seeds if seeds else None,
         success_rate_interval=wilson(x.size, seeds),
         solved_at_median=numbers(medians(x))[0],
         solved_at_mean=solved_at_mean,
         solved_at_interval=solved_at_interval,
-        sparsity_error_mean=sparsity_error_mean,
-        sparsity_error_interval=sparsity_error_interval,
+        error_mean=error_mean,
+        error_interval=error_interval,
     )
 
 

@@ -11,13 +11,15 @@ import pyarrow as pa
 from study.analysis.aggregate import CellSummary, aggregate
 from study.analysis.contrasts import contrasts
 from study.analysis.headline import headline
+from study.analysis.metrics import MetricSummary
 from study.analysis.search import Candidate, Parameter, SearchFindings
 from study.arrow import METRIC_COLUMNS, results_table
+from study.outcomes import OUTCOME_SCHEMA
 from study.records import Cell, Outcome, Pack, Result, Trial
 from study.report import Report, ResultRows, cells, cells_rows, with_published
 from study.search.objectives import OBJECTIVES
 from study.spec import canonical_cell
-from tasks import MODELS
+from tasks import MODELS, ArithmeticTask
 
 
 def published_cell(model: str = "NMU", **changes: Any) -> Cell:
@@ -94,7 +96,19 @@ def summaries_of(*cells: tuple[Cell, dict[str, int]]) -> list[CellSummary]:
         for cell, counts in cells
         for result in results_of(cell, **{k: v for k, v in counts.items() if k != "pending"})
     ]
-    return aggregate(results_table(results), planned=planned)
+    return aggregate(results_table(results), ArithmeticTask.metrics, planned=planned)
+
+
+def outcomes_table(**columns: Any) -> pa.Table:
+    """Build checked outcomes from some columns; the others have no values."""
+    content = {field.name: pa.nulls(len(columns["outcome"]), field.type) for field in OUTCOME_SCHEMA}
+    return pa.table(content | columns)
+
+
+def error_of(mean: float) -> dict[str, MetricSummary]:
+    """Build the metrics of a row whose sparsity error has a mean."""
+    metric = ArithmeticTask.metrics["sparsity_error"]
+    return {"sparsity_error": MetricSummary(metric=metric, count=1, mean=mean)}
 
 
 def report_of(

@@ -8,14 +8,14 @@ import pytest
 
 from study import words
 from study.report import latex
-from study.words import MODEL_NAMES
 from tasks import MODELS
+from tasks.symbols import MODEL_NAMES, MODEL_SYMBOLS
 from tests.study.builders import published_cell
 
 
 def test_models_carry_the_fields_symbols():
     """No two models look alike, in figures or in LaTeX; a model that isn't known keeps its name."""
-    assert set(words.MODEL_SYMBOLS) <= set(MODELS)
+    assert set(MODEL_SYMBOLS) <= set(MODELS)
     for write in (words.symbol, partial(latex.show_value, "model")):
         assert len({write(model) for model in MODELS}) == len(MODELS)
         assert write("somebody's own") == "somebody's own"

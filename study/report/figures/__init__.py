@@ -2,7 +2,7 @@
 
 names             what figures there are, and their formats
 all               every figure that a report has something for
-panels            success rate, solved at and sparsity error against what is swept, in iterations and in seconds
+panels            success rates, times to success and metrics against what is swept
 survival          time to success
 heat_map          success rate over two numbers
 learning_curves   errors over the iterations

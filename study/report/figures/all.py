@@ -23,14 +23,14 @@ def draw(report: Report) -> list[Drawn]:
         contour.draw(search),
     ]
     if search is None or search.is_over:
-        has_seconds = any(s.solved_at_s_mean is not None for s in rows.summaries)
+        has_seconds = rows.has_times and any(s.solved_at_s_mean is not None for s in rows.summaries)
         figures = [
             *figures,
             panels.draw(rows, report.against),
             panels.draw(rows, report.against, SECONDS) if has_seconds else None,
             survival.draw(rows),
             None if search is not None else heat_map.draw(rows),  # candidates fill no grid
-            learning_curves.draw(rows, report.learning),
+            learning_curves.draw(rows, report.learning, report.metrics),
             gates.draw(rows, report.gates),
             weights.draw(rows, report.weights),
         ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -19,13 +19,16 @@ from study.analysis.rows import ResultRows
 from study.analysis.summary import Summary
 from study.report.figures import texts
 from study.report.figures.style import INK, MARKERS, PALETTE, PAPER
+from tasks.declarations import Metric
+from tasks.symbols import TO_SCALE
 
 Units = tuple[tuple[float, str], ...]
 """From large to small: the number of iterations or seconds in a unit, and the unit's name."""
 ITERATIONS: Units = ((1e6, "10⁶ iterations"), (1e3, "10³ iterations"), (1.0, "iterations"))
 
-_TO_SCALE = ("hidden_size", "input_size")
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_DECADES = 100.0
+"""The factor between values of a metric from which an axis is logarithmic."""
 _MOST_NAMES = 20
 """The most names on the x axis of a panel."""
 
@@ -66,7 +69,7 @@ def across(rows: ResultRows) -> Across:
     x = series.x_axis(rows)
     levels = series.levels(rows, x)
     is_numeric = all(level is None or isinstance(level, int | float) for level in levels) and len(levels) > 1
-    to_scale = x in _TO_SCALE and None not in levels
+    to_scale = x in TO_SCALE and None not in levels
     places = levels if is_numeric else levels[:_MOST_NAMES]
     at = {level: float(level) if to_scale else float(rank) for rank, level in enumerate(places)}
     positions = tuple(at.get(rows.value(row, x), math.nan) for row in range(len(rows.summaries)))
@@ -125,6 +128,16 @@ def logarithmic(axes: Axes, low: float, high: float) -> None:
     axes.yaxis.set_minor_locator(NullLocator())
 
 
+def spans_decades(metric: Metric, values: Sequence[float]) -> bool:
+    """Return whether values of a metric that isn't negative, and has no greatest value, differ by a great factor."""
+    finite = [value for value in values if math.isfinite(value)]
+    positive = [value for value in finite if value > 0]
+    can_be_negative = metric.low != 0 and any(value <= 0 for value in finite)
+    if can_be_negative or metric.high is not None or metric.higher_is_better or not positive:
+        return False
+    return max(positive) >= _DECADES * min(positive)
+
+
 def power_of_ten(power: int) -> str:
     """Write a power of ten without mathematics.
 
@@ -136,8 +149,8 @@ def power_of_ten(power: int) -> str:
 
 
 def count(of: Summary | Reference) -> str:
-    """Describe how many of the finished trials were solved, and, if trials are missing, how many are planned."""
-    text = f"{of.solved} of {of.finished}"
+    """Describe how many trials ended, or how many were solved of them, and, if trials are missing, of how many."""
+    text = f"{of.solved} of {of.judged}" if of.judged else words.count_of(of.ended, "trial")
     if of.complete:
         return text
     return f"{text} so far; {of.seeds} planned" if isinstance(of, Summary) else f"{text} so far"

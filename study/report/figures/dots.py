@@ -1,11 +1,12 @@
-"""Rows as dots and lines of the three panels: where each stands, and the values that it shows."""
+"""Rows as dots and lines of the panels: where each stands, and the values that it shows."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, Literal
 
 from study import words
 from study.analysis import series
@@ -17,6 +18,8 @@ from study.report.figures import axes as axes_of
 from study.report.figures.axes import Across, Units
 from study.report.figures.multiples import MOST_CURVES
 from study.report.figures.style import PAPER
+from study.report.metric_columns import names_to_show, write_of
+from tasks.declarations import Metric
 
 _REFERENCE: dict[str, Any] = {
     "linestyle": (0, (3, 2)),
@@ -29,9 +32,46 @@ _REFERENCE: dict[str, Any] = {
 }
 
 Point = tuple[float | None, Interval | None]
-Panels = tuple[Point, Point, Point]
+Points = tuple[Point, ...]
 """A row's value and interval in each panel."""
-SOLVED_AT_PANEL, ERROR_PANEL = 1, 2
+
+_MOST_PANELS = 3
+
+
+@dataclass(frozen=True)
+class Panel:
+    """What a panel shows.
+
+    Args:
+        kind: success rates, the times at which trials were solved, or the means of a metric.
+        title: its name for readers.
+        name: the metric's name.
+        metric: the metric's declaration.
+    """
+
+    kind: Literal["rate", "time", "metric"]
+    title: str
+    name: str = ""
+    metric: Metric | None = None
+
+    def write(self, value: float) -> str:
+        """Write a value of a rate or of a metric."""
+        return words.rate(value) if self.metric is None else write_of(self.metric)(value)
+
+
+def panels_of(rows: ResultRows) -> tuple[Panel, ...]:
+    """Choose the panels: success rates and times as far as there are any, and the first metrics."""
+    panels = [Panel("rate", "success rate")] if rows.has_rates else []
+    panels += [Panel("time", "solved at")] if rows.has_times else []
+    metrics = [(name, rows.metrics[name]) for name in names_to_show(rows)]
+    panels += [Panel("metric", words.metric_title(name, metric), name, metric) for name, metric in metrics]
+    return tuple(panels[:_MOST_PANELS])
+
+
+def is_logarithmic(panel: Panel, values: Sequence[float]) -> bool:
+    """Return whether a panel's axis is logarithmic."""
+    metric = panel.metric
+    return metric is not None and (metric.interval == "beta" or axes_of.spans_decades(metric, values))
 
 
 @dataclass(frozen=True)
@@ -40,7 +80,7 @@ class Clock:
 
     Args:
         name: name of the figure's files.
-        title: the figure's title.
+        title: the figure's title; empty for the names of its panels.
         statistic: the summary's fields are this, with _mean and _interval.
         units: units for the axis.
         noun: the unit of numbers in texts.
@@ -63,14 +103,7 @@ class Clock:
 MOST_FACETS = 6
 """The most rows of panels on a page of paper."""
 
-ITERATIONS = Clock(
-    "figure",
-    "Success rate, solved at and sparsity error",
-    "solved_at",
-    axes_of.ITERATIONS,
-    "iterations",
-    "{:,.0f}".format,
-)
+ITERATIONS = Clock("figure", "", "solved_at", axes_of.ITERATIONS, "iterations", "{:,.0f}".format)
 SECONDS = Clock(
     "training-time",
     "The same in seconds of training",
@@ -88,7 +121,7 @@ class Dot:
     x: float
     name: str
     of: Summary | Reference
-    points: Panels
+    points: Points
 
 
 @dataclass(frozen=True)
@@ -105,6 +138,7 @@ class Lines:
     """The content of the panels.
 
     Args:
+        panels: the panels.
         x: the x axis.
         unit: the unit of times, as in `Units`.
         source: the source of the references; empty if there are none.
@@ -114,6 +148,7 @@ class Lines:
         rows: the number of rows that are shown.
     """
 
+    panels: tuple[Panel, ...]
     x: Across
     unit: tuple[float, str]
     source: str
@@ -126,10 +161,22 @@ class Lines:
         """Iterate over all dots."""
         return (dot for line in self.lines for dot in line.dots)
 
+    def values(self, panel: int) -> list[Point]:
+        """Return the values and intervals of all dots in a panel."""
+        return [dot.points[panel] for dot in self.dots()]
+
+    @cached_property
+    def logarithmic(self) -> tuple[bool, ...]:
+        """Whether the axis of each panel is logarithmic."""
+        return tuple(
+            is_logarithmic(panel, [value for value, _ in self.values(place) if value is not None])
+            for place, panel in enumerate(self.panels)
+        )
+
 
 def lines(rows: ResultRows, against: Comparisons | None, clock: Clock) -> Lines:
     """Lay out each curve and, slightly to its right, its references: as many curves as one can read."""
-    x = axes_of.across(rows)
+    x, panels = axes_of.across(rows), panels_of(rows)
     beside = {c.row: c.beside for c in against.comparisons} if against else {}
     source = against.source if against and beside else ""
     everything: list[Summary | Reference] = [*rows.summaries, *beside.values()]
@@ -148,9 +195,9 @@ def lines(rows: ResultRows, against: Comparisons | None, clock: Clock) -> Lines:
         style = axes_of.curve_style(slot, is_line=x.is_numeric)
         shift = (slot - (len(names) - 1) / 2) * step * each
         at = [(x.positions[row] + shift, row) for row in curve.rows if math.isfinite(x.positions[row])]
-        here = [Dot(to, rows.name(row), s := rows.summaries[row], _panels(s, clock, unit[0])) for to, row in at]
+        here = [Dot(to, rows.name(row), s := rows.summaries[row], _points(s, panels, clock, unit[0])) for to, row in at]
         there = [
-            Dot(to + step, f"{source}: {rows.name(row)}", o := beside[row], _panels(o, clock, unit[0]))
+            Dot(to + step, f"{source}: {rows.name(row)}", o := beside[row], _points(o, panels, clock, unit[0]))
             for to, row in at
             if row in beside
         ]
@@ -158,7 +205,7 @@ def lines(rows: ResultRows, against: Comparisons | None, clock: Clock) -> Lines:
         if there:
             result.append(Line(curve.facet, style | beside_style(x), tuple(there)))
     count = sum(isinstance(dot.of, Summary) for line in result for dot in line.dots)
-    return Lines(x, unit, source, names, facets, tuple(result), count)
+    return Lines(panels, x, unit, source, names, facets, tuple(result), count)
 
 
 def beside_style(x: Across) -> dict[str, Any]:
@@ -166,7 +213,15 @@ def beside_style(x: Across) -> dict[str, Any]:
     return _REFERENCE if x.is_numeric else _REFERENCE | {"linestyle": "none"}
 
 
-def _panels(of: Summary | Reference, clock: Clock, unit: float) -> Panels:
+def _points(of: Summary | Reference, panels: Sequence[Panel], clock: Clock, unit: float) -> Points:
+    return tuple(_point(of, panel, clock, unit) for panel in panels)
+
+
+def _point(of: Summary | Reference, panel: Panel, clock: Clock, unit: float) -> Point:
+    if panel.kind == "rate":
+        return of.success_rate, of.success_rate_interval
+    if panel.kind == "metric":
+        summary = of.metrics.get(panel.name)
+        return (None, None) if summary is None else (summary.mean, summary.mean_interval)
     mean, interval = clock.time(of)
-    time = None if mean is None else mean / unit, None if interval is None else (interval[0] / unit, interval[1] / unit)
-    return (of.success_rate, of.success_rate_interval), time, (of.sparsity_error_mean, of.sparsity_error_interval)
+    return None if mean is None else mean / unit, None if interval is None else (interval[0] / unit, interval[1] / unit)

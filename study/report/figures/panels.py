@@ -1,4 +1,4 @@
-"""The three panels: success rate, solved at and sparsity error, against hidden units or whatever is swept."""
+"""The panels: success rates, times to success and metrics, against what is swept."""
 
 from __future__ import annotations
 
@@ -18,68 +18,96 @@ from study.analysis.rows import ResultRows
 from study.analysis.summary import Summary
 from study.records import Interval
 from study.report.figures import axes as axes_of
+from study.report.figures import texts
 from study.report.figures.dots import (
-    ERROR_PANEL,
     ITERATIONS,
     MOST_FACETS,
     SECONDS,
-    SOLVED_AT_PANEL,
     Clock,
     Line,
     Lines,
-    Panels,
+    Panel,
+    Point,
     beside_style,
     lines,
 )
-from study.report.figures.multiples import MOST_TIPS, grid, left_out
+from study.report.figures.multiples import MOST_TIPS, grid, left_out, panel_in
 from study.report.figures.style import INK, STYLE, Drawn, Tips
+from tasks.declarations import Metric
 
 _HEIGHTS_IN = ((2, 2.0), (4, 1.6), (MOST_FACETS, 1.3))
 """The largest number of facets, and the height of each."""
 _PANEL_IN = 1.85
-"""About the width of a panel."""
+"""About the width of a panel of three."""
 _FOOT = 0.02
-"""Where an error of zero is marked, as a share of the axis."""
+"""Where zero is marked on a logarithmic axis, as a share of it."""
 _ZERO: dict[str, Any] = {"marker": "v", "markersize": 4, "markeredgewidth": 0.7, "linestyle": "none"}
 
 
-def draw(rows: ResultRows, against: Comparisons | None = None, clock: Clock = ITERATIONS) -> Drawn:
+def draw(rows: ResultRows, against: Comparisons | None = None, clock: Clock = ITERATIONS) -> Drawn | None:
     """Draw a curve a model and swept hyperparameter, with 95% intervals; references, such as published, are dashed.
 
     Args:
         rows: the rows, at least one.
         against: the references.
         clock: `ITERATIONS`, or `SECONDS` of training.
+
+    Returns:
+        None if the rows have neither success rates nor metrics.
     """
     curves = lines(rows, against, clock)
+    if not curves.panels:
+        return None
+    across = len(curves.panels)
     each = next(inches for most, inches in _HEIGHTS_IN if len(curves.facets) <= most)
     tips = Tips()
     with mpl.rc_context(STYLE):
-        titles = [title for facet in curves.facets for title in (facet, "", "")]
-        figure, every = grid(titles, each, _handles(curves), across=3, sharey=False)
-        facets = {facet: every[3 * row : 3 * row + 3] for row, facet in enumerate(curves.facets)}
+        titles = [title for facet in curves.facets for title in (facet, *[""] * (across - 1))]
+        figure, every = grid(titles, each, _handles(curves), across=across, sharey=False)
+        facets = {facet: every[across * row : across * (row + 1)] for row, facet in enumerate(curves.facets)}
         for line in curves.lines:
-            _draw_line(facets[line.facet], line)
-        between = " " if each > 1.5 else "\n"
-        names = ("success rate", f"solved at{between}({curves.unit[1]})", "sparsity error")
+            _draw_line(facets[line.facet], line, curves.logarithmic)
+        names = [_axis_name(panel, curves, each) for panel in curves.panels]
         for axes, name in zip(every, names * len(facets), strict=True):
             axes.set_ylabel(name)
-        is_cut = _limit(list(facets.values()), [dot.points for dot in curves.dots()])
+        is_cut = _limit(list(facets.values()), curves)
         _add_tips(facets, curves, clock, tips)
-        upright_in = max(curves.x.label(axes, _PANEL_IN) for axes in every[-3:])
+        width_in = _PANEL_IN if across == 3 else panel_in(across)
+        upright_in = max(curves.x.label(axes, width_in) for axes in every[-across:])
         figure.set_figheight(figure.get_figheight() + upright_in)
     caption = _caption(curves, clock, is_cut=is_cut) + left_out(curves.rows, len(rows.summaries), "rows")
-    return Drawn(clock.name, clock.title, caption, figure, tips)
+    title = words.join_and([panel.title for panel in curves.panels])
+    return Drawn(clock.name, clock.title or title[:1].upper() + title[1:], caption, figure, tips)
+
+
+def _axis_name(panel: Panel, curves: Lines, height_in: float) -> str:
+    if panel.kind == "time":
+        between = " " if height_in > 1.5 else "\n"
+        return f"solved at{between}({curves.unit[1]})"
+    return panel.title if panel.metric is None else texts.fit(panel.title, height_in)
 
 
 def _caption(curves: Lines, clock: Clock, *, is_cut: bool) -> str:
     by = next((dot.of.success_rate_by for dot in curves.dots() if isinstance(dot.of, Summary)), "Wilson")
     what = "iteration" if clock is ITERATIONS else "seconds of training"
-    sentences = [
-        f"Success rate with {by} intervals; mean {what} at which trials were solved and mean sparsity error of "
-        "the solved trials, with profile-likelihood intervals of a gamma and a beta distribution. All intervals are "
-        "95%. A row that nothing solved has a rate of 0 and no point in the other panels."
-    ]
+    kinds = [panel.kind for panel in curves.panels]
+    metrics = [(panel.title, panel.metric) for panel in curves.panels if panel.metric is not None]
+    by_beta = [f"mean {title}{_of(metric)}" for title, metric in metrics if metric.interval == "beta"]
+    by_bootstrap = [f"mean {title}{_of(metric)}" for title, metric in metrics if metric.interval == "bootstrap"]
+    by_likelihood = [f"mean {what} at which trials were solved"] * kinds.count("time") + by_beta
+    distributions = ["a gamma"] * kinds.count("time") + ["a beta"] * bool(by_beta)
+    parts = [f"success rate with {by} intervals"] * kinds.count("rate")
+    if by_likelihood:
+        likelihood = f"profile-likelihood intervals of {words.join_and(distributions)} distribution"
+        parts.append(f"{words.join_and(by_likelihood)}, with {likelihood}")
+    if by_bootstrap:
+        parts.append(f"{words.join_and(by_bootstrap)}, with intervals by the studentised bootstrap")
+    text = "; ".join(parts)
+    sentences = [f"{text[:1].upper()}{text[1:]}. All intervals are 95%."]
+    of_solved = ["time"] * kinds.count("time") + [title for title, metric in metrics if metric.of == "solved"]
+    if "rate" in kinds and of_solved:
+        others = "the other panels" if len(of_solved) == len(kinds) - 1 else "panels of solved trials"
+        sentences.append(f"A row that nothing solved has a rate of 0 and no point in {others}.")
     if is_cut:
         sentences.append("An interval that reaches the edge of its panel goes on beyond it.")
     if not all(dot.of.complete for dot in curves.dots()):
@@ -93,16 +121,17 @@ def _caption(curves: Lines, clock: Clock, *, is_cut: bool) -> str:
     return " ".join(sentences)
 
 
-def _draw_line(panels: Sequence[Axes], line: Line) -> None:
-    for panel, axes in enumerate(panels):
-        is_error = panel == ERROR_PANEL
-        if is_error:
+def _of(metric: Metric) -> str:
+    return " of the solved trials" if metric.of == "solved" else " of the trials that ended with a number"
+
+
+def _draw_line(panels: Sequence[Axes], line: Line, logarithmic: Sequence[bool]) -> None:
+    for panel, (axes, is_log) in enumerate(zip(panels, logarithmic, strict=True)):
+        if is_log:
             _draw_zeros(axes, [dot.x for dot in line.dots if dot.points[panel][0] == 0], line.style)
         # NaN where there is no value, so that the line is broken there.
         points = [
-            (dot.x, math.nan, (math.nan, math.nan))
-            if y is None or (is_error and y == 0)
-            else (dot.x, y, ends or (y, y))
+            (dot.x, math.nan, (math.nan, math.nan)) if y is None or (is_log and y == 0) else (dot.x, y, ends or (y, y))
             for dot in line.dots
             for y, ends in [dot.points[panel]]
         ]
@@ -116,38 +145,69 @@ def _draw_line(panels: Sequence[Axes], line: Line) -> None:
 
 
 def _draw_zeros(axes: Axes, xs: Sequence[float], style: Mapping[str, Any]) -> None:
-    """Mark errors of exactly zero, for which a logarithmic axis has no place, at the foot of the axis."""
+    """Mark values of exactly zero, for which a logarithmic axis has no place, at the foot of the axis."""
     if xs:
         look = {name: style[name] for name in ("color", "zorder", "markerfacecolor", "alpha") if name in style}
         foot = axes.get_xaxis_transform()
         axes.plot(xs, [_FOOT] * len(xs), transform=foot, clip_on=False, **(look | _ZERO))
 
 
-def _limit(facets: Sequence[Sequence[Axes]], dots: Sequence[Panels]) -> bool:
+def _limit(facets: Sequence[Sequence[Axes]], curves: Lines) -> bool:
     """Set the same y axes for all facets, so that all values fit and no wide interval flattens the rest.
 
     Returns:
         Whether an interval is cut.
     """
-    times = [points[SOLVED_AT_PANEL] for points in dots]
+    is_cut = False
+    for place, (panel, is_log) in enumerate(zip(curves.panels, curves.logarithmic, strict=True)):
+        points, some = curves.values(place), [facet[place] for facet in facets]
+        if panel.kind == "rate":
+            for axes in some:
+                axes.set_ylim(-0.04, 1.04)
+                axes.set_yticks([0, 0.25, 0.5, 0.75, 1])
+        elif is_log:
+            _limit_logarithmic(some, points)
+        else:
+            is_cut |= _limit_times(some, points) if panel.kind == "time" else _limit_metric(some, points)
+    return is_cut
+
+
+def _limit_times(some: Sequence[Axes], times: Sequence[Point]) -> bool:
     longest = max((y for y, _ in times if y is not None), default=1.0) or 1.0
     highest = max([longest, *(interval[1] for _, interval in times if interval is not None)])
-    errors = [y for points in dots for y in (points[ERROR_PANEL][0], *(points[ERROR_PANEL][1] or ())) if y]
-    lowest = math.floor(math.log10(min(errors, default=1e-3)) + 0.05)
-    top = 10 ** (math.log10(max(errors)) + 0.3) if errors else 1.0
-    for rate, solved_at, error in facets:
-        rate.set_ylim(-0.04, 1.04)
-        rate.set_yticks([0, 0.25, 0.5, 0.75, 1])
-        solved_at.set_ylim(0, 1.05 * min(highest, 1.6 * longest))
-        axes_of.logarithmic(error, 10.0 ** (lowest - 0.3), max(top, 10.0 ** (lowest + 1)))
+    for axes in some:
+        axes.set_ylim(0, 1.05 * min(highest, 1.6 * longest))
     return highest > 1.05 * 1.6 * longest
+
+
+def _limit_logarithmic(some: Sequence[Axes], points: Sequence[Point]) -> None:
+    values = [y for value, interval in points for y in (value, *(interval or ())) if y and y > 0]
+    lowest = math.floor(math.log10(min(values, default=1e-3)) + 0.05)
+    top = 10 ** (math.log10(max(values)) + 0.3) if values else 1.0
+    for axes in some:
+        axes_of.logarithmic(axes, 10.0 ** (lowest - 0.3), max(top, 10.0 ** (lowest + 1)))
+
+
+def _limit_metric(some: Sequence[Axes], points: Sequence[Point]) -> bool:
+    """Choose a linear axis: all means fit, and intervals as far as the means are apart, or the narrowest is wide."""
+    means = [y for y, _ in points if y is not None]
+    ends = [interval for _, interval in points if interval is not None]
+    low, high = min(means, default=0.0), max(means, default=1.0)
+    widths = [above - below for below, above in ends]
+    room = max(high - low, min(widths, default=0.0)) or 0.05 * abs(high) or 1.0
+    lowest = max(min([low, *(below for below, _ in ends)]), low - room)
+    highest = min(max([high, *(above for _, above in ends)]), high + room)
+    margin = 0.06 * (highest - lowest) or 0.5 * room
+    for axes in some:
+        axes.set_ylim(lowest - margin, highest + margin)
+    return any(below < lowest - margin or above > highest + margin for below, above in ends)
 
 
 def _add_tips(facets: Mapping[str, Sequence[Axes]], curves: Lines, clock: Clock, tips: Tips) -> None:
     """Add texts to points: the row, the value with its interval, and the number of trials."""
     marks = [
         (panel, line, dot)
-        for panel in range(3)
+        for panel in range(len(curves.panels))
         for line in curves.lines
         for dot in line.dots
         if dot.points[panel][0] is not None
@@ -155,18 +215,18 @@ def _add_tips(facets: Mapping[str, Sequence[Axes]], curves: Lines, clock: Clock,
     for panel, line, dot in marks[:MOST_TIPS]:
         axes = facets[line.facet][panel]
         value, interval = dot.points[panel]
-        y = value or (_foot(axes) if panel == ERROR_PANEL else 0.0)
-        text = f"{dot.name}: {_value(panel, value or 0.0, interval, clock, curves.unit[0])}"
+        y = value or (_foot(axes) if curves.logarithmic[panel] else 0.0)
+        text = f"{dot.name}: {_value(curves.panels[panel], value or 0.0, interval, clock, curves.unit[0])}"
         tips.add(axes, dot.x, y, f"{text}, {axes_of.count(dot.of)}")
 
 
-def _value(panel: int, y: float, interval: Interval | None, clock: Clock, unit: float) -> str:
-    if panel == SOLVED_AT_PANEL:
+def _value(panel: Panel, y: float, interval: Interval | None, clock: Clock, unit: float) -> str:
+    if panel.kind == "time":
         write = clock.write
         scaled = None if interval is None else (interval[0] * unit, interval[1] * unit)
         return f"{write(y * unit)} {words.interval(scaled, write)}".rstrip() + f" {clock.noun}"
-    name, write = ("sparsity error ", words.error) if panel == ERROR_PANEL else ("", words.rate)
-    return f"{name}{write(y)} {words.interval(interval, write)}".rstrip()
+    name = "" if panel.metric is None else f"{panel.title} "
+    return f"{name}{panel.write(y)} {words.interval(interval, panel.write)}".rstrip()
 
 
 def _foot(axes: Axes) -> float:
@@ -185,6 +245,11 @@ def _handles(curves: Lines) -> list[Artist]:
         handles.append(axes_of.handle(curves.source, axes_of.neutral() | beside_style(curves.x)))
     if not all(dot.of.complete for dot in curves.dots()):
         handles.append(Line2D([], [], label="lacks trials", **axes_of.half_filled(axes_of.neutral())))
-    if any(dot.points[ERROR_PANEL][0] == 0 for dot in curves.dots()):
-        handles.append(Line2D([], [], label="sparsity error exactly 0", color=INK, **_ZERO))
+    zeros = [
+        panel.title
+        for place, (panel, is_log) in enumerate(zip(curves.panels, curves.logarithmic, strict=True))
+        if is_log and any(value == 0 for value, _ in curves.values(place))
+    ]
+    if zeros:
+        handles.append(Line2D([], [], label=f"{words.join_and(zeros)} exactly 0", color=INK, **_ZERO))
     return handles

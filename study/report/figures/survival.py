@@ -63,7 +63,7 @@ def draw(rows: ResultRows) -> Drawn | None:
         None if no trial is solved, or no unsolved trial's last iteration is known.
     """
     curves = {row: curve for row, s in enumerate(rows.summaries) if (curve := _curve(s)) is not None}
-    unknown = [row for row, s in enumerate(rows.summaries) if s.finished and row not in curves]
+    unknown = [row for row, s in enumerate(rows.summaries) if s.judged and row not in curves]
     # If times are known only of rows whose trials were all solved, the failures would be missing.
     is_lopsided = bool(unknown) and not any(curve.censored.any() for curve in curves.values())
     if is_lopsided or not any(curve.solved.any() for curve in curves.values()):
@@ -177,7 +177,7 @@ def _marks(curve: _Curve, name: str, summary: Summary, most: int) -> Iterator[tu
     for i in events[some] if most > 0 else []:
         interval = (curve.low[i], curve.high[i]) if np.isfinite(curve.low[i]) else None
         share = f"{words.rate(curve.share[i])} {words.interval(interval)}".rstrip()
-        text = f"{name}, by iteration {curve.time[i]:,.0f}: {share}, {curve.solved[i]:.0f} of {summary.finished}"
+        text = f"{name}, by iteration {curve.time[i]:,.0f}: {share}, {curve.solved[i]:.0f} of {summary.judged}"
         yield curve.time[i], curve.share[i], text + planned
 
 

@@ -18,6 +18,7 @@ from study.analysis.rows import ResultRows
 from study.analysis.trial_details import TrialWeights
 from study.report.figures.multiples import MOST_TIPS, colour_scale, fields, heading, write
 from study.report.figures.style import RULE, STYLE, WIDTH_IN, Drawn, Tips, text_on
+from tasks.symbols import SWEPT_FIRST
 
 Matrix = npt.NDArray[np.float32]
 
@@ -103,13 +104,14 @@ def _scale(name: str) -> str:
 
 
 def _name(rows: ResultRows, row: int) -> str:
-    """Name the trial's cell, its model and hidden units among what is named."""
+    """Name the trial's cell, its model and what is always swept among what is named."""
     summary = rows.summaries[row]
     if not isinstance(summary, CellSummary):
         return rows.name(row)
-    hidden_size = words.show_value("hidden_size", summary.cell.value("hidden_size"))
-    first = [words.symbol(summary.cell.model), f"{words.title('hidden_size')} {hidden_size}"]
-    others = [key for key in rows.varying() if key not in ("model", "hidden_size")]
+    swept = [key for key in SWEPT_FIRST if key in summary.cell.names]
+    first = [f"{words.title(key)} {words.show_value(key, summary.cell.value(key))}" for key in swept]
+    first = [words.symbol(summary.cell.model), *first]
+    others = [key for key in rows.varying() if key not in ("model", *swept)]
     return ", ".join([*first, *([rows.name(row, others)] if others else [])])
 
 

@@ -10,9 +10,9 @@ from study import words
 from study.analysis.search import Candidate, Objective, SearchFindings
 from study.analysis.summary import Summary
 from study.records import Interval
-from study.report.table import estimate
-
-_ITERATIONS = ("sparsity_start", "sparsity_end")
+from study.report.text_table import estimate
+from tasks.declarations import Metric
+from tasks.symbols import UNITS
 
 
 @dataclass(frozen=True)
@@ -21,37 +21,45 @@ class Measured:
 
     Args:
         title: its name for people.
-        estimate: the summary's field of the estimate.
-        interval: the summary's field of its 95% interval.
         write: formats a value.
+        estimate: the summary's field of the estimate, or a metric's name.
+        interval: the summary's field of its 95% interval; None for a metric.
     """
 
     title: str
-    estimate: str
-    interval: str
     write: Callable[[float | None], str]
+    estimate: str
+    interval: str | None = None
 
     def of(self, summary: Summary) -> tuple[float | None, Interval | None]:
         """Return the estimate and its 95% interval; None where there is none."""
-        return getattr(summary, self.estimate), getattr(summary, self.interval)
+        if self.interval is not None:
+            return getattr(summary, self.estimate), getattr(summary, self.interval)
+        metric = summary.metrics.get(self.estimate)
+        return (None, None) if metric is None else (metric.mean, metric.mean_interval)
 
     def text(self, summary: Summary) -> str:
         """Format the estimate with its interval."""
         return estimate(*self.of(summary), self.write)
 
 
-MEASURED: Mapping[str, Measured] = {
-    "success_rate": Measured("success rate", "success_rate", "success_rate_interval", words.rate),
-    "solved_at": Measured("solved at, median", "solved_at_median", "solved_at_median_interval", words.iterations),
+_MEASURED: Mapping[str, Measured] = {
+    "success_rate": Measured("success rate", words.rate, "success_rate", "success_rate_interval"),
+    "solved_at": Measured("solved at, median", words.iterations, "solved_at_median", "solved_at_median_interval"),
     "time_to_success": Measured(
-        "time to success, mean", "time_to_success_mean", "time_to_success_interval", words.iterations
+        "time to success, mean", words.iterations, "time_to_success_mean", "time_to_success_interval"
     ),
-    "sparsity_error": Measured("sparsity error", "sparsity_error_mean", "sparsity_error_interval", words.error),
 }
-"""The estimate in the report's tables that belongs to each objective."""
 
-_OF_SOLVED = ("solved_at", "sparsity_error")
-"""Objectives over all trials in the search, but over the solved ones in the report's tables."""
+
+def measured(objective: str) -> Measured:
+    """Return the estimate in the report's tables that belongs to an objective; those that aren't listed are metrics."""
+    return _MEASURED.get(objective) or Measured(words.title(objective), _metric, objective)
+
+
+def _metric(number: float | None) -> str:
+    """Write a metric's value to two digits, or a great one to three."""
+    return words.error(number) if number is None or 0 <= number < 100 else words.measure(number)
 
 
 def title(parameter: str) -> str:
@@ -67,7 +75,7 @@ def title(parameter: str) -> str:
 
 def unit(parameter: str) -> str:
     """Return a parameter's unit; empty for a plain number."""
-    return "iterations" if parameter.rpartition(".")[2] in _ITERATIONS else ""
+    return UNITS.get(parameter.rpartition(".")[2], "")
 
 
 def value(parameter: str, choice: Any) -> str:
@@ -86,9 +94,10 @@ def value(parameter: str, choice: Any) -> str:
     return words.show_value(parameter.rpartition(".")[2], choice)
 
 
-def objectives_note(search: SearchFindings) -> str:
+def objectives_note(search: SearchFindings, metrics: Mapping[str, Metric]) -> str:
     """Name the objectives for which the search counts other trials than fresh seeds do; empty if there are none."""
-    names = [words.title(objective.name) for objective in search.objectives if objective.name in _OF_SOLVED]
+    of_solved = {name for name, metric in metrics.items() if metric.of == "solved"} | {"solved_at"}
+    names = [words.title(objective.name) for objective in search.objectives if objective.name in of_solved]
     if not names:
         return ""
     return (
@@ -112,7 +121,7 @@ def worth(objective: Objective, number: float) -> str:
         >>> worth(Objective(name="success_rate", title="success rate, lower end", is_higher_better=True), 0.7701)
         '0.77'
     """
-    return MEASURED[objective.name].write(number)
+    return measured(objective.name).write(number)
 
 
 def described(search: SearchFindings, candidate: Candidate) -> str:

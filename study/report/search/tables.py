@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from study import words
-from study.analysis.headline import count_of
 from study.analysis.rows import ResultRows
 from study.analysis.search import Candidate, Parameter, SearchFindings
 from study.report.content import DataRows
 from study.report.search import names as search_names
-from study.report.table import Column, TextTable, places, seeds_column, text_column
+from study.report.table import seeds_column
+from study.report.text_table import Column, TextTable, places, text_column
 
 MOST_CANDIDATES = 500
 """The most rows of the table of candidates: more make the page slow, and candidates.csv has all."""
@@ -29,7 +29,7 @@ def winners_table(search: SearchFindings, rows: ResultRows) -> TextTable:
     some = [candidate for candidate, _ in confirmed]
     summaries = [rows.summaries[row] for _, row in confirmed]
     names = dict.fromkeys(["success_rate", *(objective.name for objective in search.objectives)])
-    measured = [search_names.MEASURED[name] for name in names]
+    measured = [search_names.measured(name) for name in names]
     return TextTable(
         (
             text_column("candidate", [(f"#{c.number}", c.number) for c in some]),
@@ -90,13 +90,13 @@ def progress_note(search: SearchFindings) -> str:
     seeds = [candidate.seeds for candidate in search.candidates]
     rounds = len({candidate.round for candidate in search.candidates})
     parts = [
-        f"{search.sampler} suggested {count_of(len(seeds), 'candidate')} in {count_of(rounds, 'round')}"
-        + (f", and {count_of(search.impossible, 'setting')} that can't be." if search.impossible else ".")
+        f"{search.sampler} suggested {words.count_of(len(seeds), 'candidate')} in {words.count_of(rounds, 'round')}"
+        + (f", and {words.count_of(search.impossible, 'setting')} that can't be." if search.impossible else ".")
     ]
     if seeds:
         each = f"{min(seeds)}" if min(seeds) == max(seeds) else f"{min(seeds)} to {max(seeds)}"
         parts.append(f"They took {search.trials:,} of {search.budget:,} trials, {each} seeds each.")
-    fresh = count_of(search.fresh, "fresh seed")
+    fresh = words.count_of(search.fresh, "fresh seed")
     if search.is_over:
         count = len(search_names.confirmed(search))
         who = "1 of them was" if count == 1 else f"{count} of them were"
@@ -148,7 +148,7 @@ def _values_with_seeds(search: SearchFindings, some: Sequence[Candidate]) -> lis
     return [
         Column(
             f"in the search: {column.title}",
-            tuple(f"{text}, {count_of(c.seeds, 'seed')}" for text, c in zip(column.texts, some, strict=True)),
+            tuple(f"{text}, {words.count_of(c.seeds, 'seed')}" for text, c in zip(column.texts, some, strict=True)),
             column.values,
         )
         for column in _values(search, some)

@@ -22,7 +22,7 @@ def test_the_simple_study_is_compared_with_table_1():
     counts = {"NMU": 94, "NAC-mul": 13, "NALU": 26}
     cells = [(published_cell(model), {"solved": k, "unsolved": 100 - k}) for model, k in counts.items()]
     compared = compared_cells(summaries_of(*cells))
-    assert [(c.summary.cell.model, c.beside.solved, c.beside.finished) for c in compared] == [
+    assert [(c.summary.cell.model, c.beside.solved, c.beside.judged) for c in compared] == [
         (model, k, 100) for model, k in counts.items()
     ]
     assert {c.p_value for c in compared} == {1.0}
@@ -91,7 +91,7 @@ def test_the_nmu_is_compared_with_the_ablation_when_hidden_size_is_swept():
         for h in (2, 6)
     ]
     compared = compared_cells(summaries_of(*cells))
-    assert [(c.beside.source, c.beside.solved, c.beside.finished) for c in compared] == [
+    assert [(c.beside.source, c.beside.solved, c.beside.judged) for c in compared] == [
         ("hidden_size_ablation", 50, 50),
         ("hidden_size_ablation", 37, 50),
         ("hidden_size", 34, 38),
@@ -103,7 +103,7 @@ def test_one_hidden_size_is_compared_with_the_published_seeds():
     """At hidden size 2 alone the published seeds are the reference, for + and for x."""
     cells = [(arithmetic_cell("NAU", operation="add"), {"solved": 5}), (arithmetic_cell("NMU"), {"solved": 5})]
     compared = compared_cells(summaries_of(*cells))
-    assert [(c.beside.source, c.beside.solved, c.beside.finished) for c in compared] == [
+    assert [(c.beside.source, c.beside.solved, c.beside.judged) for c in compared] == [
         ("static_seeds", 100, 100),
         ("static_seeds", 98, 100),
     ]

@@ -15,7 +15,6 @@ def outcomes(**columns: list[object]) -> pa.Table:
     n = len(columns["outcome"])
     content: dict[str, list[object]] = {
         "solved_at_iteration": [None] * n,
-        "sparsity_error": [None] * n,
         "training_s": [None] * n,
         "trained_iterations": [None] * n,
         "stopped_early": [False] * n,
@@ -32,7 +31,6 @@ def summary(**columns: list[object]):
 MIXED = {
     "outcome": ["solved", "solved", "unsolved", "diverged", "failed", None],
     "solved_at_iteration": [10.0, 30.0, None, None, None, None],
-    "sparsity_error": [0.1, 0.1, None, None, None, None],
     "trained_iterations": [100.0, 100.0, 100.0, 20.0, None, None],
     "training_s": [50.0, 60.0, 50.0, 4.0, None, None],
 }

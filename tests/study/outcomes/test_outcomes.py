@@ -6,7 +6,9 @@ import csv
 import io
 import itertools
 import math
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,11 +22,12 @@ from study import reference
 from study.analysis.aggregate import aggregate, aggregate_by
 from study.arrow import EMPTY_RESULTS, METRIC_COLUMNS, results_table
 from study.errors import InputError
-from study.outcomes import OUTCOME_SCHEMA, Outcomes, gather, read_source
+from study.outcomes import OUTCOME_SCHEMA, Outcomes, gather, read_source, wanted
 from study.outcomes.columns import MEASURED, from_mlflow
 from study.records import Outcome, Result, Trial
 from study.report.content import DataRows
 from study.report.files import to_csv
+from tasks import ArithmeticTask
 from tests.study.builders import published_cell
 
 SEEDS = Path(reference.__file__).with_name("static_seeds.csv")
@@ -39,15 +42,18 @@ def file(folder: Path, text: str, name: str = "a.csv") -> Path:
     return path
 
 
-def read(*paths: Path, by: list[str] | None = None) -> Outcomes:
+def read(
+    *paths: Path, by: list[str] | None = None, metrics: Sequence[str] = (), success: str | None = None
+) -> Outcomes:
     """Read files as the command line does."""
-    return gather([read_source(path, also=by or ()) for path in paths], by)
+    say = wanted(metrics, success, ArithmeticTask.metrics)
+    return gather([read_source(path, also=by or (), metrics=[*say.known, *say.columns]) for path in paths], by, say)
 
 
-def refusal(*paths: Path, by: list[str] | None = None) -> str:
+def refusal(*paths: Path, by: list[str] | None = None, **said: Any) -> str:
     """Give the message with which files are refused."""
     with pytest.raises(InputError) as caught:
-        read(*paths, by=by)
+        read(*paths, by=by, **said)
     assert caught.value.exit_code == 2
     return str(caught.value)
 
@@ -74,7 +80,7 @@ def test_the_published_seeds_work_as_they_are():
     found = read(SEEDS)
     assert found.by == ("operation", "model")
     assert found.notices == ()
-    counts = {group.values: (group.solved, group.seeds) for group in aggregate_by(found.table, found.by)}
+    counts = {group.values: (group.solved, group.seeds) for group in aggregate_by(found.table, found.by, found.metrics)}
     assert len(counts) == 20
     assert counts["mul", "NMU"] == (98, 100)
     assert counts["add", "NALU"] == (14, 100)
@@ -88,11 +94,13 @@ def test_a_studys_own_columns_give_its_own_cells(tmp_path, kind):
     (pq.write_table if kind == "parquet" else pacsv.write_csv)(table, path)
     found = read(path)
     assert found.by == ("model",)  # the hidden size follows from it
-    for cell, group in zip(aggregate(table), aggregate_by(found.table, found.by), strict=True):
+    for cell, group in zip(
+        aggregate(table, ArithmeticTask.metrics), aggregate_by(found.table, found.by, found.metrics), strict=True
+    ):
         assert group.values == (cell.cell.model,)
         for name in ("seeds", "solved", "unsolved", "diverged", "failed", "solved_at_interval", "training_s_mean"):
             assert getattr(group, name) == getattr(cell, name), name
-        assert group.sparsity_error_interval == cell.sparsity_error_interval
+        assert group.metrics == cell.metrics
 
 
 def test_an_export_of_mlflows_runs_works_as_it_is(tmp_path):
@@ -139,7 +147,7 @@ def test_the_fewest_columns_that_vary_tell_groups_apart(tmp_path):
 def test_by_takes_any_column_and_says_what_is_pooled(tmp_path):
     """Grouping by less than what varies counts different cells together, and says so."""
     found = read(file(tmp_path, GOOD), by=["hidden_size"])
-    (group,) = aggregate_by(found.table, found.by)
+    (group,) = aggregate_by(found.table, found.by, found.metrics)
     assert (group.values, group.solved, group.seeds) == ((2,), 3, 4)
     assert "rows of different model are counted together" in found.notices[0]
     assert "there is model" in refusal(file(tmp_path, GOOD), by=["modle"])
@@ -155,7 +163,7 @@ def test_several_files_are_one_table(tmp_path):
     assert found.table.num_rows == 4
     assert found.notices == ("4 rows that repeat others exactly were counted once",)
     apart = read(first, same, by=["source", "model"])
-    groups = aggregate_by(apart.table, apart.by)
+    groups = aggregate_by(apart.table, apart.by, apart.metrics)
     assert [group.values for group in groups] == [("a", "NMU"), ("a", "NAU"), ("c", "NMU"), ("c", "NAU")]
 
 
@@ -200,7 +208,7 @@ def test_infinite_numbers_are_refused(tmp_path):
     [
         ("", "is empty"),
         (HEAD, "has no rows"),
-        ("model,seed\nNMU,1\n", "no column solved or outcome, solved_at or solved_at_iteration, sparsity_error"),
+        ("model,seed\nNMU,1\n", "no column solved or outcome: say what success is, as in --success"),
         ("seed,seed,solved\n1,1,True\n", "more than one column 'seed'"),
         (HEAD + "NMU,2,0,True,7000\nNMU,2,1,False,,,,\n", "row 2: 8 values in 6 columns"),
         (HEAD.replace("solved,", "outcome,", 1) + "NMU,2,0,sloved,7000,0.1\n", "did you mean solved?"),
@@ -255,7 +263,7 @@ def test_parquet_columns_of_any_type_are_read(tmp_path):
     pq.write_table(pa.table(content), tmp_path / "a.parquet", row_group_size=1)
     found = read(tmp_path / "a.parquet")
     assert found.by == ("model",)
-    table = found.table.select([*OUTCOME_SCHEMA.names, "model", "note"]).to_pydict()
+    table = found.table.select([*OUTCOME_SCHEMA.names, "sparsity_error", "model", "note"]).to_pydict()
     assert table == {
         "seed": [0, 2**63 - 1, 2, 3],
         "outcome": ["solved", "unsolved", "solved", "unsolved"],
@@ -295,7 +303,7 @@ def test_groups_are_in_order(tmp_path):
     """Whatever the order of the rows, numbers ascend; words keep the order first seen."""
     rows = [f"{m},{h},{s},True,5,0.1" for h in (10, 2) for m in ("NMU", "NAC") for s in (0, 1)]
     found = read(file(tmp_path, HEAD + "\n".join(rows)))
-    values = [group.values for group in aggregate_by(found.table, found.by)]
+    values = [group.values for group in aggregate_by(found.table, found.by, found.metrics)]
     assert values == [("NMU", 2), ("NMU", 10), ("NAC", 2), ("NAC", 10)]
 
 
@@ -308,7 +316,6 @@ def test_groups_partition_the_rows():
             "b": pa.array(random.choice(["x", "y", ""], 500), mask=random.random(500) < 0.2),
             "outcome": pa.array(random.choice([str(o) for o in Outcome], 500), mask=random.random(500) < 0.1),
             "solved_at_iteration": random.integers(1, 9, 500) * 1000,
-            "sparsity_error": random.random(500) / 2,
             "training_s": random.random(500),
             "trained_iterations": random.integers(9000, 12000, 500),
             "stopped_early": random.random(500) < 0.5,
@@ -317,7 +324,7 @@ def test_groups_partition_the_rows():
     groups = aggregate_by(table, ["a", "b"])
     assert len({group.values for group in groups}) == len(groups) == 12
     assert sum(group.seeds for group in groups) == 500
-    assert sum(g.solved + g.unsolved + g.diverged + g.failed + g.pending for g in groups) == 500
+    assert sum(g.ended + g.failed + g.pending for g in groups) == 500
     (whole,) = aggregate_by(table, [])
     assert (whole.seeds, whole.pending) == (500, table["outcome"].null_count)
     assert not whole.complete

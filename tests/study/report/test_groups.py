@@ -17,13 +17,14 @@ from study import reference
 from study.analysis import rows as result_rows
 from study.analysis.aggregate import GroupSummary, aggregate_by
 from study.console import Console
-from study.outcomes import gather, read_source
+from study.outcomes import gather, read_source, wanted
 from study.report import Report, groups, groups_rows, latex, write_report
 from study.report import summaries_table as terminal_table
-from study.report.files import AS_PUBLISHED_COLUMNS, STATISTICS_COLUMNS
+from study.report.files import as_published_columns, statistics_columns
 from study.report.table import summaries_table
-from study.words import MODEL_NAMES
-from tasks import MODELS
+from tasks import MODELS, ArithmeticTask
+from tasks.symbols import MODEL_NAMES
+from tests.study.builders import error_of
 
 BY = pa.schema([("operation", pa.string()), ("model", pa.string())])
 HOSTILE = '50% of_a & b$ {x} ~^\\ "#|*'
@@ -31,8 +32,12 @@ HOSTILE = '50% of_a & b$ {x} ~^\\ "#|*'
 
 def published(as_published: bool = True) -> list[GroupSummary]:
     """Summarise the published seeds."""
-    gathered = gather([read_source(Path(reference.__file__).with_name("static_seeds.csv"))])
-    return aggregate_by(gathered.table, gathered.by, as_published=as_published)
+    gathered = gather(
+        [read_source(Path(reference.__file__).with_name("static_seeds.csv"))],
+        None,
+        wanted(known=ArithmeticTask.metrics),
+    )
+    return aggregate_by(gathered.table, gathered.by, gathered.metrics, as_published=as_published)
 
 
 def write(
@@ -83,7 +88,8 @@ def test_csv_and_parquet_say_the_same_in_full(tmp_path):
     files = write(tmp_path, summaries)
     table = pq.read_table(files["cells.parquet"])
     rows = list(csv.DictReader(io.StringIO(files["cells.csv"].read_text(encoding="utf-8"))))
-    assert table.column_names == list(rows[0]) == [*BY.names, *STATISTICS_COLUMNS, *AS_PUBLISHED_COLUMNS]
+    columns = [*statistics_columns(summaries), *as_published_columns("sparsity_error")]
+    assert table.column_names == list(rows[0]) == [*BY.names, *columns]
     assert table.schema.field("solved").type == pa.int64()
     assert table.schema.field("complete").type == pa.bool_()
     for row, typed, group in zip(rows, table.to_pylist(), summaries, strict=True):
@@ -196,7 +202,7 @@ def test_incomplete_groups_are_marked_everywhere(tmp_path):
 def test_names_cannot_become_markup(tmp_path):
     """Whatever a name holds is text in LaTeX and Markdown, and symbols are those of the model."""
     values = [(HOSTILE, name) for name in (*MODELS, *MODEL_NAMES, HOSTILE)]
-    summaries = [GroupSummary(seeds=1, values=value) for value in values]
+    summaries = [GroupSummary(seeds=1, values=value, metrics=error_of(0.0)) for value in values]
     files = write(tmp_path, summaries, pa.schema([("a_b", pa.string()), ("model", pa.string())]), name=HOSTILE)
     text = files["cells.tex"].read_text(encoding="utf-8")
     assert latex.escape(HOSTILE) in text

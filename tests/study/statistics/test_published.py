@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from study import statistics
 from study.analysis.published import rows
-from study.words import MODEL_NAMES
+from tasks.symbols import MODEL_NAMES
 
 PRINTED = {(row["operation"], row["model"]): row for row in rows("static_summary")}
 ENOUGH = [key for key, row in PRINTED.items() if float(row["success_rate_mean"]) >= 0.1]
@@ -31,8 +31,8 @@ def repeated(operation: str, model: str) -> dict[str, float | None]:
     row["success_rate_lower"], row["success_rate_upper"] = estimates.success_rate_interval
     row["solved_at_median"], row["solved_at_mean"] = estimates.solved_at_median, estimates.solved_at_mean
     row["solved_at_lower"], row["solved_at_upper"] = estimates.solved_at_interval or (None, None)
-    row["sparsity_error_mean"] = estimates.sparsity_error_mean
-    row["sparsity_error_lower"], row["sparsity_error_upper"] = estimates.sparsity_error_interval or (None, None)
+    row["sparsity_error_mean"] = estimates.error_mean
+    row["sparsity_error_lower"], row["sparsity_error_upper"] = estimates.error_interval or (None, None)
     return row
 
 
@@ -82,7 +82,7 @@ def test_nine_rows_have_ten_or_more_solved_seeds():
 def test_degenerate_rows_have_no_published_intervals(solved_at, error):
     """No, one, equal or zero values have the sample mean, if any, and no interval."""
     estimates = statistics.as_published(solved_at, error, 10)
-    assert (estimates.solved_at_interval, estimates.sparsity_error_interval) == (None, None)
+    assert (estimates.solved_at_interval, estimates.error_interval) == (None, None)
     assert estimates.solved_at_mean == (sum(solved_at) / len(solved_at) if solved_at else None)
     assert estimates.success_rate_interval == statistics.wilson(len(solved_at), 10)
 
@@ -93,7 +93,7 @@ def test_every_row_has_a_published_answer(seeds):
     estimates = statistics.as_published([1000 * at for at, _ in seeds], [error for _, error in seeds], 20)
     for middle, interval in (
         (estimates.solved_at_mean, estimates.solved_at_interval),
-        (estimates.sparsity_error_mean, estimates.sparsity_error_interval),
+        (estimates.error_mean, estimates.error_interval),
     ):
         assert (middle is None) == (not seeds)
         if interval is not None:

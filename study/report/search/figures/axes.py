@@ -39,6 +39,8 @@ _FAINT, _DENSE = 0.32, 0.85
 _LEAST_PT2, _MOST_PT2 = 7.0, 42.0
 _ROOM = 0.05
 _TICKS = 4
+_TIMES = ("solved_at", "time_to_success")
+"""Objectives in iterations; others but the success rate are metrics."""
 _TITLE_LINES = 3
 
 
@@ -96,7 +98,7 @@ def objective_scales(search: SearchFindings, rows: ResultRows | None = None) -> 
     for i, objective in enumerate(search.objectives):
         values = [candidate.values[i] for candidate in search.candidates]
         for summary in summaries:
-            value, interval = search_names.MEASURED[objective.name].of(summary)
+            value, interval = search_names.measured(objective.name).of(summary)
             values += [one for one in (value, *(interval or ())) if one is not None]
         scales.append(_objective_scale(objective, values))
     return scales
@@ -107,7 +109,9 @@ def _objective_scale(objective: Objective, values: Sequence[float]) -> Scale:
     if objective.name == "success_rate":
         ticks = {tick: f"{tick:g}" for tick in (0.0, 0.25, 0.5, 0.75, 1.0)}
         return Scale(objective.title, -0.04, 1.04, ticks)
-    if objective.name == "sparsity_error":
+    if objective.name not in _TIMES and (objective.is_higher_better or min(finite, default=0.0) < 0):
+        return _scale(objective.title, min(finite, default=0.0), max(finite, default=1.0))
+    if objective.name not in _TIMES:
         powers = [math.log10(value) for value in finite if value > 0] or [0.0]
         return _scale(objective.title, min(powers), max(powers), is_log=True)
     unit, name = axes_of.unit(max(finite, default=1.0))
@@ -231,7 +235,7 @@ def fresh_place(
 
     The place is NaN if there is no estimate, such as of a time if nothing was solved.
     """
-    value, interval = search_names.MEASURED[search.objectives[i].name].of(rows.summaries[row])
+    value, interval = search_names.measured(search.objectives[i].name).of(rows.summaries[row])
     place = math.nan if value is None else scale.at(value)
     return place, None if interval is None else (scale.at(interval[0]), scale.at(interval[1]))
 
@@ -239,7 +243,7 @@ def fresh_place(
 def fresh_text(search: SearchFindings, number: int, summary: Any) -> str:
     """Describe a candidate by its fresh seeds."""
     values = ", ".join(
-        f"{search_names.MEASURED[one.name].title} {search_names.MEASURED[one.name].text(summary)}"
+        f"{search_names.measured(one.name).title} {search_names.measured(one.name).text(summary)}"
         for one in search.objectives
     )
     return f"#{number}, fresh seeds: {values}; {axes_of.count(summary)} solved"

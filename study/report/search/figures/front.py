@@ -51,7 +51,7 @@ def draw(search: SearchFindings | None, rows: ResultRows) -> Drawn | None:
         y_scale.up(axes, _HEIGHT_IN)
         for x, y, text in _texts(search, rows, some, scales)[:MOST_TIPS]:
             tips.add(axes, x, y, text)
-    return Drawn("search-front", "What can be had together", _caption(search, len(some)), figure, tips)
+    return Drawn("search-front", "What can be had together", _caption(search, rows, len(some)), figure, tips)
 
 
 def _front(search: SearchFindings) -> list[Candidate]:
@@ -96,7 +96,7 @@ def _texts(
     return marks + [(x, y, search_names.described(search, candidate)) for candidate, x, y in at]
 
 
-def _caption(search: SearchFindings, count: int) -> str:
+def _caption(search: SearchFindings, rows: ResultRows, count: int) -> str:
     sentences = [
         "Candidates by what they were worth in the search; none is better in all respects than one of the front."
     ]
@@ -109,7 +109,7 @@ def _caption(search: SearchFindings, count: int) -> str:
             "Dashes lead from a confirmed candidate to what fresh seeds say of it, an estimate with its 95% intervals: "
             "as an estimate it may look better than the end of an interval did."
         )
-        sentences += filter(None, [search_names.objectives_note(search)])
+        sentences += filter(None, [search_names.objectives_note(search, rows.metrics)])
     else:
         sentences.append("No candidate has been confirmed yet.")
     return " ".join(sentences + search_axes.part_of(search, count))

@@ -55,7 +55,7 @@ def draw(search: SearchFindings | None, rows: ResultRows) -> Drawn | None:
             for x, y, text in _texts(search, rows, some, i, scale)[: MOST_TIPS // count]:
                 tips.add(axes, x, y, text)
         axes.set_xlim(-1, search.candidates[-1].number + 1)
-    return Drawn("search-history", "How the search went", _caption(search, len(some)), figure, tips)
+    return Drawn("search-history", "How the search went", _caption(search, rows, len(some)), figure, tips)
 
 
 def best_so_far(objective: Objective, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -103,7 +103,7 @@ def _texts(
     return marks + [(c.number, scale.at(c.values[i]), search_names.described(search, c)) for c in some]
 
 
-def _caption(search: SearchFindings, count: int) -> str:
+def _caption(search: SearchFindings, rows: ResultRows, count: int) -> str:
     sentences = [
         "Candidates in the order in which they were suggested; dashed lines part the rounds, within which they were "
         "compared.",
@@ -114,7 +114,7 @@ def _caption(search: SearchFindings, count: int) -> str:
             "What fresh seeds say is an estimate with its 95% interval, and is what a candidate is worth; it isn't the "
             "end of an interval, so that it may well look better than what the search saw."
         )
-        sentences += filter(None, [search_names.objectives_note(search)])
+        sentences += filter(None, [search_names.objectives_note(search, rows.metrics)])
     else:
         sentences.append("No candidate has been confirmed yet.")
     numbers = search.candidates[-1].number + 1

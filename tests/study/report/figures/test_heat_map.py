@@ -49,7 +49,7 @@ def test_fields_are_the_rows():
         rate = by_values[places[place]].success_rate
         assert np.allclose(colour, mpl.colormaps["viridis"](rate), atol=0.03)
     assert texts(axes) == {
-        place: f"{g.solved}/{g.finished}" for place, values in places.items() if (g := by_values.get(values))
+        place: f"{g.solved}/{g.judged}" for place, values in places.items() if (g := by_values.get(values))
     }
 
 

@@ -16,7 +16,7 @@ from study.report.figures.dots import SECONDS
 from study.report.figures.names import KINDS
 from study.report.figures.style import render
 from tasks import MODELS
-from tests.study.builders import published_cell, summaries_of
+from tests.study.builders import error_of, published_cell, summaries_of
 
 
 def drawn(axes):
@@ -132,7 +132,7 @@ def test_whatever_is_swept_can_be_drawn(changes):
 def test_an_error_of_exactly_zero_is_shown():
     """A logarithmic axis has no zero: errors of exactly zero are marked at its foot, with a legend and a tip."""
     (summary,) = summaries_of((published_cell("NMU"), {"solved": 3}))
-    rows = cells([replace(summary, sparsity_error_mean=0.0, sparsity_error_interval=None)], {})
+    rows = cells([replace(summary, metrics=error_of(0.0))], {})
     drawing = panels.draw(rows)
     axes = drawing.figure.axes[2]
     assert [line.get_marker() for line in axes.lines] == ["v"]
@@ -145,7 +145,9 @@ def test_an_error_of_exactly_zero_is_shown():
 def test_errors_that_are_all_equal_are_drawn(errors):
     """Errors that are equal, or but for the last bit of a mean, are drawn in silence, with room on both sides."""
     summaries = [
-        GroupSummary(values=("NMU", h), seeds=4, solved=4, success_rate=1.0, sparsity_error_mean=error)
+        GroupSummary(
+            values=("NMU", h), seeds=4, solved=4, success_rate=1.0, solved_at_mean=9.0, metrics=error_of(error)
+        )
         for h, error in enumerate(errors, start=2)
     ]
     axes = panels.draw(groups(summaries, ["model", "hidden_size"])).figure.axes[2]

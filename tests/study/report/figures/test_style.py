@@ -27,6 +27,8 @@ from study.report.figures import panels
 from study.report.figures.multiples import heading
 from study.report.figures.names import KINDS
 from study.report.figures.style import INK, PALETTE, PAPER, RULE, Drawn, Tips, plain, render
+from tasks import ArithmeticTask
+from tests.study.builders import error_of
 
 NAMES = ("$x^2$", "_hidden", "<b>&", "a" * 300, "ünï 统", "bell\x07", "one, two, three, four, five, six", "")
 
@@ -35,7 +37,7 @@ def row(name, size):
     """Make a row of four trials, half of which were solved."""
     until = np.array([5e3, 7e3, 9e3, 9e3])
     times = Times(iterations=until, seconds=until / 1e3, solved=np.array([True, True, False, False]))
-    solved_at = {"solved_at_mean": 6e3, "solved_at_s_mean": 6.0, "sparsity_error_mean": 1e-5}
+    solved_at = {"solved_at_mean": 6e3, "solved_at_s_mean": 6.0, "metrics": error_of(1e-5)}
     counts = {"seeds": 4, "solved": 2, "unsolved": 2, "success_rate": 0.5}
     return GroupSummary(values=(name, size), times=times, **counts, **solved_at)
 
@@ -51,6 +53,7 @@ def report():
         rows=rows,
         data=DataRows(pa.schema([]), []),
         command="c",
+        metrics=ArithmeticTask.metrics,
         learning=[LearningCurve(row=0, trials=4, of=4, iteration=iteration, quantiles=errors, threshold=1e-3)],
         gates=[
             Gates(

@@ -17,6 +17,7 @@ from study.report.figures.names import SEARCH
 from study.report.search import names as search_names
 from study.report.search import tables as search_tables
 from study.report.search.tables import MOST_CANDIDATES
+from tasks import ArithmeticTask
 from tests.study.builders import report_of, search_of
 
 
@@ -72,9 +73,10 @@ def test_fresh_rates_are_told_whatever_was_sought():
 def test_where_search_and_fresh_seeds_are_of_different_trials_it_is_said(write):
     """Solved at counts unsolved trials in the search, and not in tables: page, Markdown and captions say so."""
     objectives = ["success_rate", "solved_at", "sparsity_error"]
-    text = search_names.objectives_note(search_of(objectives)[0])
+    text = search_names.objectives_note(search_of(objectives)[0], ArithmeticTask.metrics)
     assert text.startswith("For solved at and sparsity error the search takes the geometric mean of all trials")
-    assert search_names.objectives_note(search_of(["success_rate", "time_to_success"])[0]) == ""
+    others = search_of(["success_rate", "time_to_success"])[0]
+    assert search_names.objectives_note(others, ArithmeticTask.metrics) == ""
     files = write(objectives=objectives, formats=("html", "md"))
     assert files["report.html"].read_text().count(text) == 3  # the section and two captions
     assert text in files["report.md"].read_text()

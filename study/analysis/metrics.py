@@ -1,0 +1,159 @@
+"""Metrics averaged over the trials of a row: means, medians and interquartile means, with their intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from study import statistics
+from study.records import Interval
+from study.statistics.samples import intervals, numbers
+from tasks.declarations import Metric
+
+Floats = npt.NDArray[np.float64]
+
+
+class Summarised(Protocol):
+    """What has metrics: a row, or what it is compared with."""
+
+    @property
+    def metrics(self) -> Mapping[str, MetricSummary]:
+        """The metrics that are averaged, by name."""
+
+
+Samples = tuple[Floats, npt.NDArray[np.int64]]
+"""The values of many groups, one group after the other, and how many there are of each."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricSummary:
+    """A metric of some trials: those that its declaration names and that have a finite number.
+
+    Where its mean is bounded by a beta distribution, there is only the mean. None means that there is no such number.
+
+    Args:
+        metric: its declaration.
+        count: the number of these trials.
+        mean: the sample mean.
+        mean_interval: of the mean, 95%: by the studentised bootstrap for any distribution, or of a beta distribution.
+        deviation: the sample's standard deviation.
+        median: the sample median.
+        median_interval: of the distribution's median, at least 95%, by order statistics, for any distribution.
+        interquartile_mean: the mean of the middle half.
+        interquartile_mean_interval: 95%, by the expanded percentile bootstrap, for any distribution.
+    """
+
+    metric: Metric
+    count: int = 0
+    mean: float | None = None
+    mean_interval: Interval | None = None
+    deviation: float | None = None
+    median: float | None = None
+    median_interval: Interval | None = None
+    interquartile_mean: float | None = None
+    interquartile_mean_interval: Interval | None = None
+
+
+def of_trials(metrics: Mapping[str, Metric]) -> list[str]:
+    """List the metrics that a list of trials shows: the averaged ones, and of the others the last.
+
+    Of metrics that aren't averaged the first is the one that the best step is chosen by, and the last what counts.
+    """
+    others = [name for name, metric in metrics.items() if metric.of == "none"]
+    return [*averaged(metrics), *others[-1:]]
+
+
+def of_curves(metrics: Mapping[str, Metric]) -> tuple[str, ...]:
+    """Choose the metrics of learning curves: the one that counts, and another on the same scale, if there is one.
+
+    Example:
+        >>> of_curves({"validation_loss": Metric(of="none"), "test_loss": Metric(), "test_accuracy": Metric(high=1.0)})
+        ('test_loss', 'validation_loss')
+    """
+    if not metrics:
+        return ()
+    name = main(metrics) or next(reversed([one for one in metrics if metrics[one].of == "none"] or [*metrics]))
+    same = [other for other in metrics if other != name and _scale(metrics[other]) == _scale(metrics[name])]
+    return (name, *same[:1])
+
+
+def _scale(metric: Metric) -> tuple[object, ...]:
+    return metric.higher_is_better, metric.unit, metric.low, metric.high
+
+
+def metrics_of(summaries: Iterable[Summarised]) -> dict[str, Metric]:
+    """Return the declarations of the metrics that any of some rows averages, by name."""
+    return {name: of.metric for summary in summaries for name, of in summary.metrics.items()}
+
+
+def main(metrics: Mapping[str, Metric]) -> str | None:
+    """Return the metric by which rows without success rates are compared: the first that is of all that ended.
+
+    Example:
+        >>> main({"error": Metric(of="solved"), "loss": Metric(), "accuracy": Metric(higher_is_better=True)})
+        'loss'
+    """
+    return next((name for name, metric in metrics.items() if metric.of == "ended"), None)
+
+
+def difference(first: MetricSummary | None, second: MetricSummary | None) -> statistics.Contrast | None:
+    """Compare two means by Welch's test; None where either has fewer than two values, or none of them vary."""
+    return mean_of([1.0, -1.0], [first, second])
+
+
+def mean_of(weights: Sequence[float], some: Sequence[MetricSummary | None]) -> statistics.Contrast | None:
+    """Estimate a weighted sum of means; None where one has fewer than two values, or none of them vary."""
+    means = [one.mean for one in some if one is not None and one.mean is not None]
+    deviations = [one.deviation for one in some if one is not None and one.deviation is not None]
+    if not len(means) == len(deviations) == len(some):
+        return None
+    return statistics.contrast(weights, means, deviations, [one.count for one in some if one is not None])
+
+
+def averaged(metrics: Mapping[str, Metric]) -> dict[str, Metric]:
+    """Select the metrics that reports average over trials.
+
+    Example:
+        >>> list(averaged({"loss": Metric(), "validation_loss": Metric(of="none")}))
+        ['loss']
+    """
+    return {name: metric for name, metric in metrics.items() if metric.of != "none"}
+
+
+def summaries_of(samples: Mapping[str, tuple[Metric, Samples]], groups: int) -> list[dict[str, MetricSummary]]:
+    """Summarise each metric of each group."""
+    by_name = {name: _metric(metric, *sample) for name, (metric, sample) in samples.items()}
+    return [{name: of_groups[group] for name, of_groups in by_name.items()} for group in range(groups)]
+
+
+def _metric(metric: Metric, values: Floats, sizes: npt.NDArray[np.int64]) -> list[MetricSummary]:
+    fields: dict[str, Sequence[Any]] = {
+        "count": sizes.tolist(),
+        "mean": numbers(statistics.means(values, sizes)),
+        "deviation": numbers(statistics.deviations(values, sizes)),
+    }
+    if metric.interval == "beta":
+        fields["mean_interval"] = intervals(_beta_intervals(metric, values, sizes))
+    else:
+        fields |= {
+            "mean_interval": intervals(statistics.mean_intervals(values, sizes)),
+            "median": numbers(statistics.medians(values, sizes)),
+            "median_interval": intervals(statistics.median_intervals(values, sizes)),
+            "interquartile_mean": numbers(statistics.interquartile_means(values, sizes)),
+            "interquartile_mean_interval": intervals(statistics.interquartile_mean_intervals(values, sizes)),
+        }
+    rows = zip(*fields.values(), strict=True)
+    return [MetricSummary(metric=metric, **dict(zip(fields, row, strict=True))) for row in rows]
+
+
+def _beta_intervals(metric: Metric, values: Floats, sizes: npt.NDArray[np.int64]) -> Floats:
+    """Bound the means of a beta distribution on the metric's limits; NaN for a sample with a value beyond them."""
+    if metric.low is None or metric.high is None:  # which its declaration refuses
+        return np.full((sizes.size, 2), np.nan)
+    width = metric.high - metric.low
+    inside = np.where(values < metric.low, width + 1, values - metric.low)  # above the upper limit there is no fit
+    return metric.low + statistics.beta_mean_intervals(inside, sizes, upper=width)

@@ -1,0 +1,115 @@
+"""What a user says of the columns of a file: which are metrics, and what success is."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from study.errors import InputError
+from tasks.declarations import Metric
+
+_SUCCESS = re.compile(r"\s*(?P<column>.*?\S)\s*(?P<operator><=|>=|<|>)\s*(?P<threshold>\S+)\s*")
+_OPERATORS: Mapping[str, Callable[[npt.NDArray[np.float64], float], npt.NDArray[np.bool_]]] = {
+    "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal,
+}  # fmt: skip
+_DIRECTIONS = {"lower": False, "higher": True}
+
+
+@dataclass(frozen=True)
+class Success:
+    """What a solved trial is.
+
+    Args:
+        column: the column that decides.
+        operator: ``<``, ``<=``, ``>`` or ``>=``.
+        threshold: the number that its values are compared with.
+    """
+
+    column: str
+    operator: str
+    threshold: float
+
+    def holds(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+        """Return which values are those of solved trials."""
+        return _OPERATORS[self.operator](values, self.threshold)
+
+    @property
+    def is_higher_better(self) -> bool:
+        """Whether great values are those of solved trials."""
+        return self.operator.startswith(">")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a user says of the columns of all files.
+
+    Args:
+        metrics: the columns that are averaged over trials.
+        success: what a solved trial is; None if a file's own columns say it, or nothing does.
+        known: metrics that are taken for such wherever a file or a study has a column of their name.
+    """
+
+    metrics: Mapping[str, Metric] = field(default_factory=dict)
+    success: Success | None = None
+    known: Mapping[str, Metric] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that every file must have."""
+        return list(dict.fromkeys([*self.metrics, *([self.success.column] if self.success else [])]))
+
+    @property
+    def says_outcome(self) -> bool:
+        """Whether outcomes follow from what the user says, where a file has no column of them."""
+        return self.success is not None or bool(self.metrics)
+
+
+def wanted(
+    metrics: Sequence[str] = (), success: str | None = None, known: Mapping[str, Metric] | None = None
+) -> Wanted:
+    """Read what the command line says of columns.
+
+    Args:
+        metrics: names of columns, each perhaps with ``:higher`` or ``:lower`` behind it, for which values are better;
+            without it, as success says, or else lower ones.
+        success: a column, an operator and a number.
+        known: metrics that need no mention.
+
+    Raises:
+        InputError: if one of them can't be read.
+
+    Example:
+        >>> say = wanted(["val_acc", "wait:lower"], "val_acc >= 0.95")
+        >>> say.success, {name: metric.higher_is_better for name, metric in say.metrics.items()}
+        (Success(column='val_acc', operator='>=', threshold=0.95), {'val_acc': True, 'wait': False})
+    """
+    criterion = None if success is None else _success(success)
+    return Wanted(dict(_metric(text, criterion) for text in metrics), criterion, known or {})
+
+
+def _metric(text: str, success: Success | None) -> tuple[str, Metric]:
+    name, _, direction = (part.strip() for part in text.rpartition(":"))
+    if direction in _DIRECTIONS and name:
+        return name, Metric(higher_is_better=_DIRECTIONS[direction])
+    name = text.strip()
+    if not name:
+        raise InputError("--metric needs the name of a column, as in --metric val_acc:higher")
+    return name, Metric(higher_is_better=success is not None and success.column == name and success.is_higher_better)
+
+
+def _success(text: str) -> Success:
+    match = _SUCCESS.fullmatch(text)
+    try:
+        threshold = float(match["threshold"]) if match else math.nan
+    except ValueError:
+        threshold = math.nan
+    if match is None or not math.isfinite(threshold):
+        raise InputError(
+            f"--success {text!r} must be a column, one of < <= > >=, and a number, as in --success 'val_mse < 2e-3'"
+        )
+    return Success(match["column"], match["operator"], threshold)

@@ -1,0 +1,98 @@
+"""Headlines where nothing says what success is: the best mean, and whether that may be chance."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from study.analysis.aggregate import aggregate_by
+from study.report import contrasts, groups, headline
+from tasks.declarations import Metric
+from tests.study.builders import outcomes_table
+
+ACCURACY = Metric(higher_is_better=True, title="test accuracy", low=0.0, high=1.0)
+
+
+def headline_of(means, metric=ACCURACY, *, spread=0.01, by=("model",), outcome="finished"):
+    """Say the finding of groups of ten trials, whose values lie evenly around their means; NaN has none."""
+    values = [mean + spread * step for mean in means.values() for step in np.linspace(-1, 1, 10)]
+    keys = {name: [group[i] for group in means for _ in range(10)] for i, name in enumerate(by)}
+    table = outcomes_table(outcome=[outcome] * len(values), accuracy=pa.array(values), **keys)
+    rows = groups(aggregate_by(table, by, {"accuracy": metric}), by)
+    return headline(rows, contrasts(rows))
+
+
+def test_the_best_mean_is_named_with_its_interval():
+    """The best by the metric's direction, with the others behind it."""
+    means = {("A",): 0.94, ("B",): 0.91, ("C",): 0.8, ("D",): 0.7}
+    text = headline_of(means)
+    assert text.startswith("A has the highest test accuracy, 0.94 [0.93")
+    assert text.endswith("on average, B 0.91, C 0.8 and 1 other lower.")
+    lower = headline_of(means, Metric(title="waiting time", unit="s"))
+    assert lower.startswith("D has the lowest waiting time (s), 0.7 [")
+    assert lower.endswith("C 0.8, B 0.91 and 1 other higher.")
+
+
+@pytest.mark.parametrize(("second", "is_chance"), [(0.939, True), (0.90, False)])
+def test_a_small_lead_may_be_chance(second, is_chance):
+    """A lead whose interval has zero inside is said to be perhaps chance."""
+    assert ("(which may be chance)" in headline_of({("A",): 0.94, ("B",): second})) == is_chance
+
+
+def test_equal_means_have_no_winner():
+    """Two methods with one mean are named together."""
+    assert headline_of({("A",): 0.5, ("B",): 0.5}) == "A and B both have a test accuracy of 0.5 on average."
+
+
+def test_methods_are_compared_where_all_were_tried():
+    """A method that was also tried where it is easy has no advantage from that."""
+    means = {("A", 2): 0.6, ("A", 4): 0.9, ("B", 2): 0.7}
+    text = headline_of(means, by=("model", "hidden_size"))
+    assert text.startswith("B has the highest test accuracy, 0.7 [")
+    assert "A 0.6" in text
+
+
+def test_a_mean_over_several_rows_counts_each_as_much():
+    """The mean of a method over what is swept is that of its rows' means, with an interval."""
+    means = {("A", 2): 0.6, ("A", 4): 0.8, ("B", 2): 0.5, ("B", 4): 0.6}
+    assert headline_of(means, by=("model", "hidden_size")).startswith("A has the highest test accuracy, 0.7 [0.69")
+
+
+def test_one_method_is_described_at_both_ends():
+    """Alone, its mean is given at the first and the last value of what is swept."""
+    text = headline_of({(2,): 0.6, (4,): 0.7, (8,): 0.9}, by=("hidden_size",))
+    assert text.startswith("The test accuracy is 0.733 [")
+    assert "on average it is 0.6 [" in text
+    assert "at hidden units 2 and 0.9 [" in text
+
+
+def test_questions_are_answered_one_by_one():
+    """Rows that ask different things are no competitors."""
+    means = {("add", "A"): 0.9, ("add", "B"): 0.5, ("mul", "A"): 0.2, ("mul", "B"): 0.4}
+    text = headline_of(means, by=("operation", "model"))
+    assert text.startswith("At +, A has the highest test accuracy")
+    assert "; at ×, B has the highest test accuracy" in text
+
+
+def test_without_numbers_it_is_said():
+    """Where all values are missing, or no metric is averaged, no one is best."""
+    diverged = {("A",): float("nan"), ("B",): float("nan")}
+    assert headline_of(diverged) == "No trial has a finite test accuracy."
+    nothing = headline_of({("A",): 0.5}, Metric(of="none"))
+    assert nothing == "10 trials ended; nothing says what success is, and no metric is averaged."
+
+
+def test_pairs_are_tested_by_their_means():
+    """Without rates, methods are compared two by two by Welch's test; rates and times are not."""
+    table = outcomes_table(
+        outcome=["finished"] * 6, model=list("aabbcc"), loss=pa.array([1.0, 2.0, 3.0, 5.0, 7.0, 7.0])
+    )
+    tests = contrasts(groups(aggregate_by(table, ["model"], {"loss": Metric()}), ["model"]))
+    assert tests.metric == "loss"
+    assert [(pair.first, pair.second, pair.difference) for pair in tests.pairs] == [
+        ("a", "b", -2.5),
+        ("a", "c", -5.5),
+        ("b", "c", -3.0),
+    ]
+    assert (tests.trends, tests.slopes, tests.speeds) == ((), (), ())

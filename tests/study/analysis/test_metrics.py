@@ -1,0 +1,149 @@
+"""Metrics of rows: whom they are of, what is computed of them, and that unjudged trials make no rate."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from study import statistics
+from study.analysis.aggregate import aggregate_by
+from study.analysis.metrics import MetricSummary, difference, main, of_curves, of_trials
+from study.records import Outcome
+from tasks.declarations import Metric
+from tests.study.builders import outcomes_table
+
+LOSS, ACCURACY = Metric(), Metric(higher_is_better=True, low=0.0, high=1.0)
+OUTCOMES = st.sampled_from([*map(str, Outcome), None])
+NUMBERS = st.one_of(st.none(), st.floats(-1e6, 1e6), st.sampled_from([math.inf, -math.inf, math.nan]))
+TRIALS = st.lists(st.tuples(st.sampled_from("ab"), OUTCOMES, NUMBERS), min_size=1, max_size=30)
+
+
+def groups_of(trials, metric=LOSS):
+    """Summarise trials by model, and return the groups by the model's name."""
+    models, ends, values = zip(*trials, strict=True)
+    table = outcomes_table(model=models, outcome=ends, loss=pa.array(values, pa.float64()))
+    return {group.values[0]: group for group in aggregate_by(table, ["model"], {"loss": metric})}
+
+
+def finite(trials, model, outcomes):
+    """Select the finite values of a model's trials with some outcomes."""
+    values = [value for of, outcome, value in trials if of == model and outcome in outcomes and value is not None]
+    return np.array([value for value in values if math.isfinite(value)])
+
+
+@given(trials=TRIALS)
+def test_a_metric_is_of_all_that_ended_with_a_number(trials):
+    """Mean, median, interquartile mean and intervals are those of the finite values of the trials that ended."""
+    for model, group in groups_of(trials).items():
+        values = finite(trials, model, {"solved", "unsolved", "diverged", "finished"})
+        of = group.metrics["loss"]
+        assert of.count == values.size
+        if not values.size:
+            assert of == MetricSummary(metric=LOSS)
+            continue
+        assert of.mean == pytest.approx(np.mean(values), rel=1e-9, abs=1e-6)
+        assert of.median == np.median(values)
+        assert of.interquartile_mean == statistics.interquartile_means(values)[0]
+        for interval, bound in (
+            (of.mean_interval, statistics.mean_intervals),
+            (of.median_interval, statistics.median_intervals),
+            (of.interquartile_mean_interval, statistics.interquartile_mean_intervals),
+        ):
+            (expected,) = bound(values)
+            assert (interval is None) == bool(np.isnan(expected[0]))
+            assert interval is None or interval == tuple(expected)
+
+
+@given(trials=TRIALS)
+def test_a_metric_of_solved_trials_ignores_all_others(trials):
+    """With `of: solved`, the values of trials that were not solved don't count."""
+    for model, group in groups_of(trials, Metric(of="solved")).items():
+        assert group.metrics["loss"].count == finite(trials, model, {"solved"}).size
+
+
+@given(trials=TRIALS, random=st.randoms(use_true_random=False))
+def test_the_order_of_rows_changes_nothing(trials, random):
+    """A group's counts and metrics don't depend on the order of its rows, but for a sum's last bits."""
+    shuffled = random.sample(trials, len(trials))
+    here, there = groups_of(trials), groups_of(shuffled)
+    assert set(here) == set(there)
+    for model, group in here.items():
+        one, other = group.metrics["loss"], there[model].metrics["loss"]
+        assert (group.ended, group.judged, group.is_judged) == (
+            there[model].ended,
+            there[model].judged,
+            there[model].is_judged,
+        )
+        assert (one.count, one.median, one.interquartile_mean) == (other.count, other.median, other.interquartile_mean)
+        assert (one.mean is None) == (other.mean is None)
+        assert (one.mean or 0.0) == pytest.approx(other.mean or 0.0, rel=1e-9, abs=1e-6)
+
+
+@given(trials=TRIALS)
+def test_trials_that_finished_never_make_a_rate(trials):
+    """They have ended and are in no denominator; without a solved or unsolved trial a row of them has no rate."""
+    judged_outcomes = {"solved", "unsolved"}
+    for model, group in groups_of(trials).items():
+        ends = [outcome for of, outcome, _ in trials if of == model]
+        assert group.finished == ends.count("finished")
+        assert group.ended == sum(outcome not in (None, "failed") for outcome in ends)
+        if not judged_outcomes & set(ends) and "finished" in ends:
+            assert (group.is_judged, group.judged, group.success_rate) == (False, 0, None)
+            assert group.time_to_success_mean is None
+        elif group.judged:
+            assert group.judged == sum(outcome in (*judged_outcomes, "diverged") for outcome in ends)
+            assert group.success_rate == pytest.approx(ends.count("solved") / group.judged)
+
+
+def test_rows_where_all_diverged_have_no_rate_beside_unjudged_rows():
+    """Where other rows finished unjudged, one whose trials all diverged isn't a row that nothing solved."""
+    groups = groups_of([("a", "finished", 1.0), ("b", "diverged", None)])
+    assert [groups[name].success_rate for name in "ab"] == [None, None]
+    assert groups_of([("b", "diverged", None)])["b"].success_rate == 0.0
+    assert groups_of([("a", "unsolved", 1.0), ("b", "diverged", None)])["b"].success_rate == 0.0
+
+
+def test_a_beta_interval_is_on_the_declared_limits():
+    """Its ends are those on [0, 1/2], moved and stretched with the limits; a value beyond a limit has none."""
+    values = np.array([0.1, 0.2, 0.2, 0.3, 0.1])
+    (expected,) = statistics.beta_mean_intervals(values)
+    moved = Metric(low=-1.0, high=0.0, interval="beta")
+    of = groups_of([("a", "finished", value) for value in 2 * values - 1], moved)["a"].metrics["loss"]
+    assert of.mean_interval == pytest.approx(2 * expected - 1)
+    assert of.median is None
+    for beyond in (-1.5, 0.5):
+        trials = [("a", "finished", value) for value in (*(2 * values - 1), beyond)]
+        assert groups_of(trials, moved)["a"].metrics["loss"].mean_interval is None
+
+
+def test_metrics_that_are_not_averaged_are_not_read():
+    """With `of: none` a metric has no summary, and its column needn't be there."""
+    table = outcomes_table(model=["a"], outcome=["solved"])
+    (group,) = aggregate_by(table, ["model"], {"absent": Metric(of="none")})
+    assert group.metrics == {}
+
+
+def test_what_is_chosen_follows_from_the_declarations():
+    """The main metric is the first of all trials; curves take one on its scale; lists of trials what counts."""
+    metrics = {"validation_loss": Metric(of="none"), "train_loss": Metric(of="none"), "error": Metric(of="solved")}
+    assert main(metrics) is None
+    assert of_curves(metrics) == ("train_loss", "validation_loss")
+    assert of_trials(metrics) == ["error", "train_loss"]
+    more = {**metrics, "accuracy": ACCURACY, "loss": LOSS}
+    assert main(more) == "accuracy"
+    assert of_curves(more) == ("accuracy",)
+    assert of_curves({}) == ()
+
+
+def test_a_difference_needs_values_that_vary():
+    """Two values on each side are enough, if any differ."""
+    one, two = ([("a", "finished", value) for value in values] for values in ((1.0, 3.0), (2.0, 2.0)))
+    first, second = (groups_of(trials)["a"].metrics["loss"] for trials in (one, two))
+    assert difference(first, second).estimate == 0.0
+    assert difference(second, second) is None
+    assert difference(first, None) is None

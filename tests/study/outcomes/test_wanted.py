@@ -1,0 +1,126 @@
+"""What a user says of the columns of a file: metrics and success."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from study.analysis.aggregate import aggregate_by
+from study.errors import InputError
+from study.outcomes import Outcomes, gather, read_source, wanted
+
+RUNS = "width,seed,val_mse,note\n8,0,0.1,x\n8,1,0.3,y\n16,0,,z\n16,1,inf,v\n16,2,-0.2,w\n"
+
+
+def read(path, text=RUNS, metrics=(), success=None, by=None) -> Outcomes:
+    """Read a file of this text, with what the user says of it."""
+    path.write_text(text, encoding="utf-8")
+    say = wanted(metrics, success)
+    return gather([read_source(path, metrics=say.columns)], by, say)
+
+
+@pytest.mark.parametrize(
+    ("success", "outcomes"),
+    [
+        ("val_mse < 0.3", ["solved", "unsolved", "diverged", "diverged", "solved"]),
+        ("val_mse<=0.3", ["solved", "solved", "diverged", "diverged", "solved"]),
+        ("val_mse > 1e-1", ["unsolved", "solved", "diverged", "diverged", "unsolved"]),
+        (" val_mse >= 1e-1 ", ["solved", "solved", "diverged", "diverged", "unsolved"]),
+    ],
+)
+def test_success_is_judged_by_a_column(tmp_path, success, outcomes):
+    """A finite number solves the task or doesn't; anything else has diverged."""
+    found = read(tmp_path / "a.csv", success=success)
+    assert found.table["outcome"].to_pylist() == outcomes
+    assert found.by == ("width",)
+    assert found.metrics == {}
+
+
+def test_a_metric_alone_says_that_trials_ended(tmp_path):
+    """Without success, trials with a finite number have finished, and others diverged; there is no rate."""
+    found = read(tmp_path / "a.csv", metrics=["val_mse"])
+    assert found.table["outcome"].to_pylist() == ["finished", "finished", "diverged", "diverged", "finished"]
+    first, second = aggregate_by(found.table, found.by, found.metrics)
+    assert (first.metrics["val_mse"].mean, first.metrics["val_mse"].count) == (0.2, 2)
+    assert (second.metrics["val_mse"].count, second.ended, second.success_rate) == (1, 3, None)
+
+
+def test_trials_that_failed_stay_failed(tmp_path):
+    """What a column says is judged, but a trial that the file calls failed has no result."""
+    text = "seed,outcome,loss\n0,failed,0.1\n1,unsolved,0.1\n2,FAILED,\n"
+    found = read(tmp_path / "a.csv", text, success="loss < 1")
+    assert found.table["outcome"].to_pylist() == ["failed", "solved", "failed"]
+
+
+def test_own_outcomes_count_where_success_is_not_given(tmp_path):
+    """With a column of outcomes, a metric is averaged beside the success rate."""
+    found = read(tmp_path / "a.csv", "seed,solved,wait\n0,true,3\n1,false,5\n", metrics=["wait"])
+    (group,) = aggregate_by(found.table, found.by, found.metrics)
+    assert (group.success_rate, group.metrics["wait"].mean) == (0.5, 4.0)
+
+
+@pytest.mark.parametrize(
+    ("metric", "success", "is_higher_better"),
+    [
+        ("acc", None, False),
+        ("acc:higher", None, True),
+        ("acc:lower", "acc > 0.9", False),
+        ("acc", "acc > 0.9", True),
+        ("acc", "acc <= 0.9", False),
+        ("acc", "loss > 0.9", False),
+    ],
+)
+def test_the_direction_is_given_or_follows_from_success(metric, success, is_higher_better):
+    """A suffix decides, else success by the same column, else lower is better."""
+    assert wanted([metric], success).metrics["acc"].higher_is_better == is_higher_better
+
+
+@given(
+    column=st.text("abc xyz_:.-", min_size=1).filter(lambda name: name.strip() == name),
+    operator=st.sampled_from(["<", "<=", ">", ">="]),
+    threshold=st.floats(allow_nan=False, allow_infinity=False),
+    spaces=st.sampled_from(["", " ", "  "]),
+)
+def test_success_reads_back(column, operator, threshold, spaces):
+    """Column, operator and number come back, whatever the spaces."""
+    success = wanted(success=f"{spaces}{column}{spaces}{operator}{spaces}{threshold!r}{spaces}").success
+    assert (success.column, success.operator, success.threshold) == (column, operator, threshold)
+
+
+@pytest.mark.parametrize("text", ["", "val_mse", "val_mse < ", "< 3", "val_mse = 3", "val_mse < nan", "val_mse < low"])
+def test_success_that_cannot_be_read_is_refused(text):
+    """One message says how it is written."""
+    with pytest.raises(InputError, match="must be a column, one of < <= > >=, and a number"):
+        wanted(success=text)
+
+
+def test_what_could_be_a_metric_is_named(tmp_path):
+    """A file that says nothing of outcomes is refused once, with its columns of numbers."""
+    with pytest.raises(InputError) as caught:
+        read(tmp_path / "a.csv")
+    assert "--success 'val_mse < 0.01'" in str(caught.value)
+    assert "its columns of numbers are val_mse, width" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"metrics": ["val_mes"]}, "no column val_mes; did you mean val_mse?"),
+        ({"success": "qqq < 3"}, "no column qqq; there is width, seed, val_mse, note"),
+        ({"metrics": ["note"]}, "row 1: note: 'x' isn't a number"),
+        ({"success": "note < 3"}, "row 2: note: 'y' isn't a number"),
+    ],
+)
+def test_columns_that_cannot_be_metrics_are_refused(tmp_path, said, words):
+    """A column that isn't there, or holds no numbers, is named with what is near or wrong."""
+    with pytest.raises(InputError) as caught:
+        read(tmp_path / "a.csv", **said)
+    assert words in str(caught.value)
+
+
+def test_an_export_of_mlflow_has_its_metrics(tmp_path):
+    """A metric is found under MLflow's name of it."""
+    text = "run_id,params.seed,params.width,metrics.val_acc\nr1,0,8,0.5\nr2,1,8,0.75\n"
+    found = read(tmp_path / "a.csv", text, metrics=["val_acc:higher"])
+    assert found.table["val_acc"].to_pylist() == [0.5, 0.75]

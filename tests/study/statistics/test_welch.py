@@ -1,0 +1,59 @@
+"""Welch's method against scipy's own, and against a sum that is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from study import statistics
+
+SAMPLES = st.lists(st.integers(-1000, 1000), min_size=2, max_size=12).filter(lambda values: len(set(values)) > 1)
+
+
+def contrast(*samples, weights=(1, -1), **more):
+    """Compare samples by their means, deviations and sizes."""
+    numbers = [(np.mean(values), np.std(values, ddof=1), len(values)) for values in samples]
+    return statistics.contrast(weights, *zip(*numbers, strict=True), **more)
+
+
+@given(first=SAMPLES, second=SAMPLES)
+def test_the_difference_of_two_means_is_welchs(first, second):
+    """Difference, interval and p-value are those of scipy's t-test without equal variances."""
+    ours, theirs = contrast(first, second), stats.ttest_ind(first, second, equal_var=False)
+    interval = theirs.confidence_interval()
+    assert ours.estimate == pytest.approx(np.mean(first) - np.mean(second), abs=1e-9)
+    assert ours.interval == pytest.approx((interval.low, interval.high), abs=1e-6)
+    assert ours.p_value == pytest.approx(theirs.pvalue, abs=1e-9)
+
+
+def test_one_sample_is_students_interval():
+    """A weight of 1 alone gives Student's interval of a mean."""
+    values = [1.0, 2.0, 4.0, 9.0]
+    ours = contrast(values, weights=[1], confidence=0.9)
+    expected = stats.ttest_1samp(values, 0).confidence_interval(0.9)
+    assert ours.interval == pytest.approx((expected.low, expected.high))
+
+
+@pytest.mark.parametrize("samples", [([1.0, 1.0], [2.0, 2.0]), ([1.0], [2.0, 3.0]), ([1e-300, 1e-300], [1.0, 1.0])])
+def test_what_does_not_vary_is_not_tested(samples):
+    """Without a variance, or with one value, there is no test."""
+    numbers = [(np.mean(v), np.std(v, ddof=1) if len(v) > 1 else 0.0, len(v)) for v in samples]
+    assert statistics.contrast([1, -1], *zip(*numbers, strict=True)) is None
+
+
+def test_the_unit_makes_no_difference():
+    """Values of any size give the same p-value: squares of tiny variances don't vanish."""
+    first, second = np.array([1.0, 2.0, 4.0]), np.array([2.0, 5.0, 5.0])
+    p_values = [contrast(unit * first, unit * second).p_value for unit in (1.0, 1e-90, 1e90)]
+    assert p_values == pytest.approx([p_values[0]] * 3)
+
+
+def test_deviations_are_numpys():
+    """Standard deviations have n - 1 in the denominator; one value has none."""
+    first, second, third = [1.0, 5.0, 2.0], [4.0], [7.0, 7.0]
+    ours = statistics.deviations([*first, *second, *third], [3, 1, 2])
+    assert ours[[0, 2]] == pytest.approx([np.std(first, ddof=1), 0.0])
+    assert np.isnan(ours[1])

@@ -25,6 +25,7 @@ from pydantic.json_schema import JsonSchemaValue
 
 from study.errors import nearest
 from study.source import SourceCode
+from tasks.criterion import Bound
 from tasks.declarations import Hyperparameter
 from tasks.family import Family
 from tasks.values import Count, Positive, choice, number, quoted, whole
@@ -316,6 +317,11 @@ class Spec(SettingsTable):
     @abstractmethod
     def has_success(self) -> bool:
         """Whether something says what success is."""
+
+    @property
+    def criterion(self) -> dict[str, Bound] | None:
+        """What the metrics of a solved trial meet; None where the trials' cells say it."""
+        return None
 
     @property
     @abstractmethod

@@ -20,7 +20,9 @@ from study.records import Checkpoint, Curve, Outcome, Result, Weights
 from study.store.deduplicate import one_a_trial
 from study.store.files import npz, parquet, provenance_of
 from study.store.folder import Folder, StudyLock
+from study.store.judge import judged
 from study.store.validated import ValidatedFiles, key_of, pack_of
+from tasks.criterion import Bound
 
 _SPEC, _REPORT, _PAGE = "spec.yaml", "report", "report/report.html"
 # A weight seldom equals another, and resembles it in its first byte only. The 12.1 KB of a trained NALU (100 inputs, 10
@@ -35,11 +37,20 @@ class StudyStore:
         folder: the folder.
         read_only: leave every file where it is, even bad ones.
         attempt: the attempt of the driver or worker that writes (see `of_attempt`); None without one.
+        criterion: what the trials that are read are judged by (see `judged_by`); None to leave them as they are.
     """
 
-    def __init__(self, folder: Folder, read_only: bool = False, attempt: str | None = None) -> None:
+    def __init__(
+        self,
+        folder: Folder,
+        read_only: bool = False,
+        attempt: str | None = None,
+        criterion: Mapping[str, Bound] | None = None,
+    ) -> None:
         self._folder = folder
+        self._read_only = read_only
         self._attempt = attempt
+        self._criterion = criterion
         self._files = ValidatedFiles(folder, read_only)
 
     @property
@@ -185,15 +196,22 @@ class StudyStore:
         results = self._files.table(key_of("results", pack_id))
         if results is None:
             raise StoreError(f"no readable results of pack {pack_id} in {self.where}: run the study again")
+        results = self._judged(results)
         curves = self._files.table(key_of("curves", pack_id)) if with_curves else None
         return results, EMPTY_CURVES if curves is None else curves
 
     def done(self) -> set[str]:
         """Return the ids of the trials that have a result other than failed."""
-        return set(self.outcomes()["trial_id"].to_pylist())
+        return set(self._outcomes()["trial_id"].to_pylist())
 
     def outcomes(self) -> pa.Table:
         """Return each trial's outcome, if it has one other than failed, as columns ``trial_id`` and ``outcome``."""
+        if self._criterion is None:
+            return self._outcomes()
+        rows = self.read_results().select(["trial_id", "outcome"])
+        return rows.filter(pc.not_equal(rows["outcome"], str(Outcome.FAILED)))
+
+    def _outcomes(self) -> pa.Table:
         empty = EMPTY_RESULTS.select(["trial_id", "outcome"])
         read = self._files.tables(self._files.keys("results"), empty.column_names)
         rows = pa.concat_tables([empty, *(table for _, table in read if table is not None)])
@@ -217,7 +235,10 @@ class StudyStore:
         if not tables:
             return EMPTY_RESULTS
         rows = one_a_trial(list(tables.values()), list(tables))
-        return rows.sort_by([("cell_id", "ascending"), ("seed", "ascending")])
+        return self._judged(rows.sort_by([("cell_id", "ascending"), ("seed", "ascending")]))
+
+    def _judged(self, results: pa.Table) -> pa.Table:
+        return results if self._criterion is None else judged(results, self._criterion, self.read_curves)
 
     def read_curves(self, trial_ids: Collection[str] | None = None) -> pa.Table:
         """Return the learning curves, one row a trial, ordered by trial id.
@@ -380,7 +401,15 @@ class StudyStore:
         Args:
             attempt: the id that `begin_attempt` returned.
         """
-        return StudyStore(self._folder.as_it_is(), attempt=attempt)
+        return StudyStore(self._folder.as_it_is(), attempt=attempt, criterion=self._criterion)
+
+    def judged_by(self, criterion: Mapping[str, Bound] | None) -> StudyStore:
+        """Return the study's store for a reader who knows what success is: what is read has the outcomes of that.
+
+        Args:
+            criterion: what the metrics of a solved trial meet; None where the trials' cells say it.
+        """
+        return StudyStore(self._folder, self._read_only, self._attempt, criterion)
 
     def check(self) -> None:
         """Check that the study is in the store, and still this attempt's; without an attempt, check nothing.

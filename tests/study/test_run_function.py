@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import StringIO
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,7 +23,7 @@ __all__ = ["lab"]
 def trained(spec: Spec, store: Path) -> tuple[Ending, list[str]]:
     """Run a study in this process, and return how it ended and the packs that it has then."""
     options = Options(store, None, local=True, pack_size=4)
-    ending = run(make_plan(spec), options, Console(file=(store.parent / "console").open("a"), width=200))
+    ending = run(make_plan(spec), options, Console(file=StringIO()))
     return ending, sorted(Store(store).study(spec.study).pack_ids())
 
 
@@ -109,7 +110,7 @@ def test_workers_of_ray_run_the_copy(lab: Path, tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
     trained(study_of(lab), here)
     options = Options(there, None, cpus=2)
-    run(make_plan(study_of(lab)), options, Console(file=(tmp_path / "console").open("a"), width=200))
+    run(make_plan(study_of(lab)), options, Console(file=StringIO()))
     assert outcomes(here) == outcomes(there)
     metrics = [load_results("mine", store).table.select(["trial_id", "accuracy", "loss"]) for store in (here, there)]
     assert metrics[0].equals(metrics[1])

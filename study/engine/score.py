@@ -1,103 +1,125 @@
 """Best step, solved-at and outcome of each trial of a pack, updated while it trains: what all engines share.
 
-Definitions (`docs/glossary.md`): the best step is the evaluation of lowest validation MSE among the last
+Definitions (`docs/glossary.md`): the best step is the evaluation at which the first metric is best, among the last
 `best_step_window` evaluations of a full run (ties: the first; what isn't finite is skipped). A trial is solved if its
-test MSE there is below the threshold, else diverged if its last validation MSE isn't a finite number, else unsolved.
+metrics there meet the criterion, else diverged if a metric of the last evaluation isn't a finite number, else unsolved,
+or finished where there is no criterion.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from study.records import Curve, Outcome, Result, Trial
-from tasks import ArithmeticTask
-from tasks.arithmetic_cell import ArithmeticCell
+from tasks.declarations import Metric
 
-_METRICS = tuple(ArithmeticTask.metrics)
-_NONE = -1
+NO_STEP = -1
+"""Stands for an evaluation that there is not."""
 
 
-class Scores:
+class Evaluations(Protocol):
+    """How long trials train, and when they are evaluated."""
+
+    @property
+    def iterations(self) -> int: ...
+
+    @property
+    def evaluate_every(self) -> int: ...
+
+    @property
+    def best_step_window(self) -> int: ...
+
+
+class Scores(ABC):
     """The running scores of a pack's trials; every array's first axis is the trial.
 
     Args:
-        cell: a cell of the pack; what is read of it is equal in all of them.
-        thresholds: success threshold of each trial, float64 [trials].
+        protocol: the same for all of them.
+        trials: their number.
+        metrics: what each evaluation has; the best step is chosen by the first.
+        finite: the metrics without whose finite values there is no best step, and by which a trial has diverged.
+        dtype: of the metrics.
     """
 
-    def __init__(self, cell: ArithmeticCell, thresholds: npt.NDArray[np.float64]) -> None:
-        self._cell = cell
-        self._thresholds = thresholds
-        self._window_start = max(0, cell.evaluations - cell.best_step_window)
-        trials = len(thresholds)
+    def __init__(
+        self,
+        protocol: Evaluations,
+        trials: int,
+        metrics: Mapping[str, Metric],
+        finite: Sequence[str],
+        dtype: npt.DTypeLike = np.float32,
+    ) -> None:
+        self.protocol = protocol
+        self._metrics = tuple(metrics)
+        self._finite = tuple(finite)
+        self._first, first = next(iter(metrics.items()))
+        self._is_better = np.greater if first.higher_is_better else np.less
+        self._worst = -np.inf if first.higher_is_better else np.inf
+        evaluations = protocol.iterations // protocol.evaluate_every + 1
+        self._window_start = max(0, evaluations - protocol.best_step_window)
         self._made = 0
-        self._curves = {name: np.full((trials, 64), np.nan, np.float32) for name in _METRICS}
-        self._best = np.full(trials, _NONE, np.int64)
-        self._solved_at = np.full(trials, _NONE, np.int64)
-        self._ended_at = np.full(trials, _NONE, np.int64)
+        self._curves = {name: np.full((trials, 64), np.nan, dtype) for name in self._metrics}
+        self._best = np.full(trials, NO_STEP, np.int64)
+        self._solved_at = np.full(trials, NO_STEP, np.int64)
+        self._ended_at = np.full(trials, NO_STEP, np.int64)
+
+    @abstractmethod
+    def _meets(self, metrics: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.bool_]:
+        """Tell of each trial whether metrics, each [trials], meet its criterion; NaN does not."""
+
+    @abstractmethod
+    def _judged_by(self, trial: int) -> dict[str, Any]:
+        """Return the fields of a trial's result that say what it is judged by."""
+
+    @property
+    def _has_criterion(self) -> bool:
+        return True
 
     @property
     def solved(self) -> int:
-        """Count the trials whose test MSE has been below the threshold."""
-        return int((self._solved_at != _NONE).sum())
+        """Count the trials whose metrics have met the criterion."""
+        return int((self._solved_at != NO_STEP).sum())
 
     @property
     def diverged(self) -> int:
-        """Count the trials whose latest validation MSE isn't finite."""
-        if not self._made:
-            return 0
-        return int((~np.isfinite(self._at("validation_mse", self._last()))).sum())
+        """Count the trials whose latest evaluation isn't finite."""
+        return int((~self._is_finite(self._last())).sum()) if self._made else 0
 
     @property
     def active(self) -> npt.NDArray[np.bool_]:
         """Of each trial whether it still trains, bool [trials]."""
-        return np.equal(self._ended_at, _NONE)
+        return np.equal(self._ended_at, NO_STEP)
 
-    def record(self, **metrics: npt.NDArray[np.float32]) -> None:
+    def record(self, **metrics: npt.NDArray[Any]) -> None:
         """Record one evaluation of the trials that still train.
 
         Args:
-            metrics: validation_mse, test_mse and sparsity_error, each float32 [trials still training].
+            metrics: by name, each [trials still training].
         """
         active, index = self.active, self._made
-        if index == self._curves["test_mse"].shape[1]:
+        if index == self._curves[self._first].shape[1]:
             self._curves = {
                 name: np.concatenate([a, np.full_like(a, np.nan)], axis=1) for name, a in self._curves.items()
             }
-        for name in _METRICS:
+        for name in self._metrics:
             self._curves[name][active, index] = metrics[name]
         self._made += 1
 
-        below = self._curves["test_mse"][:, index] < self._thresholds  # NaN is not below
-        self._solved_at[active & below & (self._solved_at == _NONE)] = index
+        now = {name: curve[:, index] for name, curve in self._curves.items()}
+        self._solved_at[active & self._meets(now) & (self._solved_at == NO_STEP)] = index
         if index >= self._window_start:
-            validation = self._curves["validation_mse"][:, index]
-            lowest = np.where(self._best == _NONE, np.inf, self._at("validation_mse", self._best))
-            self._best[active & (validation < lowest)] = index
-
-    def end_decided(self, has_nan: npt.NDArray[np.bool_]) -> None:
-        """End each trial whose outcome no further training can change.
-
-        There are two such cases. A weight that is NaN stays NaN under every update and makes every later MSE
-        NaN, which is skipped: the best step stays. And a validation MSE of exactly 0 inside the window can't be
-        undercut, ties going to the first: if the test MSE there is below the threshold, the trial stays solved.
-
-        Args:
-            has_nan: whether a weight is NaN, bool [trials still training].
-        """
-        active = self.active
-        not_a_number = np.zeros_like(active)
-        not_a_number[active] = has_nan
-        perfect = (self._best != _NONE) & (self._at("validation_mse", self._best) == 0) & self._solves()
-        self._ended_at[active & (not_a_number | perfect)] = self._made - 1
+            best = np.where(self._best == NO_STEP, self._worst, self._at(self._first, self._best))
+            finite = np.logical_and.reduce([np.isfinite(now[name]) for name in self._finite])
+            self._best[active & finite & self._is_better(now[self._first], best)] = index
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Copy everything out, for a checkpoint."""
-        arrays = {f"curve/{name}": self._curves[name][:, : self._made].copy() for name in _METRICS}
+        arrays = {f"curve/{name}": self._curves[name][:, : self._made].copy() for name in self._metrics}
         return arrays | {
             "score/best": self._best.copy(),
             "score/solved_at": self._solved_at.copy(),
@@ -106,10 +128,10 @@ class Scores:
 
     def restore(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         """Go on from what `state` copied out."""
-        self._made = arrays["curve/test_mse"].shape[1]
+        self._made = arrays[f"curve/{self._first}"].shape[1]
         room = max(64, 2 * self._made)
-        for name in _METRICS:
-            curves = np.full((len(self._thresholds), room), np.nan, np.float32)
+        for name in self._metrics:
+            curves = np.full((len(self._best), room), np.nan, self._curves[name].dtype)
             curves[:, : self._made] = arrays[f"curve/{name}"]
             self._curves[name] = curves
         self._best = arrays["score/best"].copy()
@@ -125,24 +147,24 @@ class Scores:
             engine: name of the engine.
             device: on what it trained.
         """
-        every, solves = self._cell.evaluate_every, self._solves()
-        metrics = {name: self._at(name, self._best) for name in _METRICS}
+        every, solves, finite = self.protocol.evaluate_every, self._solves(), self._is_finite(self._last())
+        metrics = {name: self._at(name, self._best) for name in self._metrics}
         results = []
         for i, trial in enumerate(trials):
             best, at, ended = int(self._best[i]), int(self._solved_at[i]), int(self._ended_at[i])
             results.append(
                 Result(
                     trial=trial,
-                    outcome=self._outcome(i, solved=bool(solves[i])),
-                    threshold=float(self._thresholds[i]),
-                    best_iteration=None if best == _NONE else best * every,
+                    outcome=self._outcome(solved=bool(solves[i]), finite=bool(finite[i])),
+                    best_iteration=None if best == NO_STEP else best * every,
                     metrics={name: float(of[i]) for name, of in metrics.items() if not np.isnan(of[i])},
-                    solved_at_iteration=None if at == _NONE else at * every,
-                    iterations=trial.cell.iterations if ended == _NONE else ended * every,
-                    stopped_early=ended != _NONE and ended * every < trial.cell.iterations,
+                    solved_at_iteration=None if at == NO_STEP else at * every,
+                    iterations=trial.cell.iterations if ended == NO_STEP else ended * every,
+                    stopped_early=ended != NO_STEP and ended * every < trial.cell.iterations,
                     training_s=training_s / len(trials),
                     engine=engine,
                     device=device,
+                    **self._judged_by(i),
                 )
             )
         return results
@@ -150,29 +172,37 @@ class Scores:
     def curves(self, trials: Sequence[Trial]) -> list[Curve]:
         """Collect each trial's evaluations."""
         last = self._last()
-        steps = np.arange(self._made, dtype=np.int64) * self._cell.evaluate_every
+        steps = np.arange(self._made, dtype=np.int64) * self.protocol.evaluate_every
         return [
-            Curve(trial.id, steps[: n + 1], {name: self._curves[name][i, : n + 1].copy() for name in _METRICS})
+            Curve(trial.id, steps[: n + 1], {name: self._curves[name][i, : n + 1].copy() for name in self._metrics})
             for i, (trial, n) in enumerate(zip(trials, last, strict=True))
         ]
 
     def updates(self) -> npt.NDArray[np.int64]:
         """Count the updates that each trial has made by its end, int64 [trials]; one that still trains makes all."""
-        ended = self._ended_at * self._cell.evaluate_every
-        return np.where(self.active, self._cell.iterations + 1, ended)
+        ended = self._ended_at * self.protocol.evaluate_every
+        return np.where(self.active, self.protocol.iterations + 1, ended)
 
     def _last(self) -> npt.NDArray[np.int64]:
         return np.where(self.active, self._made - 1, self._ended_at)
 
-    def _at(self, name: str, index: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
-        values = self._curves[name][np.arange(len(index)), np.maximum(index, 0)]
-        return np.where(index == _NONE, np.float32(np.nan), values)
+    def _at(self, name: str, index: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+        curve = self._curves[name]
+        values = curve[np.arange(len(index)), np.maximum(index, 0)]
+        return np.where(index == NO_STEP, curve.dtype.type(np.nan), values)
 
     def _solves(self) -> npt.NDArray[np.bool_]:
-        return np.less(self._at("test_mse", self._best), self._thresholds)
+        return self._meets({name: self._at(name, self._best) for name in self._metrics})
 
-    def _outcome(self, i: int, *, solved: bool) -> Outcome:
+    def _is_finite(self, index: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        finite: npt.NDArray[np.bool_] = np.logical_and.reduce(
+            [np.isfinite(self._at(name, index)) for name in self._finite]
+        )
+        return finite
+
+    def _outcome(self, *, solved: bool, finite: bool) -> Outcome:
         if solved:
             return Outcome.SOLVED
-        last = self._curves["validation_mse"][i, self._last()[i]]
-        return Outcome.UNSOLVED if np.isfinite(last) else Outcome.DIVERGED
+        if not finite:
+            return Outcome.DIVERGED
+        return Outcome.UNSOLVED if self._has_criterion else Outcome.FINISHED

@@ -11,18 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from study.engine.base import Training
-from study.engine.initial_weights import PREFIX
 from study.engine.score import Scores
-from study.engine.task import threshold_of
 from study.records import Checkpoint, Curve, Pack, Progress, Result, Weights
-from tasks.arithmetic_cell import typed_cell
 
 Arrays = Mapping[str, npt.NDArray[Any]]
-PendingEvaluation = Callable[[], dict[str, npt.NDArray[np.float32]]]
-"""Waits for an evaluation and gives the trials' validation MSE, test MSE and sparsity error, each [trials]."""
-
-_WEIGHT = PREFIX + "weight/"
-_LAYERS = {"first": "layer_1", "second": "layer_2"}
+PendingEvaluation = Callable[[], Mapping[str, npt.NDArray[np.floating[Any]]]]
+"""Waits for an evaluation and gives the trials' metrics, each [trials]."""
 
 
 class SlicedTraining(Training):
@@ -33,18 +27,17 @@ class SlicedTraining(Training):
         pack: what to train.
         device: ``cpu`` or ``cuda``.
         checkpoint: to go on from, or None.
+        scores: of the pack's trials, without an evaluation.
 
     Raises:
         ValueError: if the checkpoint is of other trials or of another engine.
     """
 
-    def __init__(self, engine: str, pack: Pack, device: str, checkpoint: Checkpoint | None) -> None:
+    def __init__(self, engine: str, pack: Pack, device: str, checkpoint: Checkpoint | None, scores: Scores) -> None:
         self._engine = engine
         self._pack = pack
         self._device = device
-        self._cell = typed_cell(pack.trials[0].cell)
-        thresholds = {cell: threshold_of(typed_cell(cell)) for cell in {trial.cell for trial in pack.trials}}
-        self._scores = Scores(self._cell, np.array([thresholds[trial.cell] for trial in pack.trials]))
+        self._scores = scores
         self._iteration = 0
         self._training_s = 0.0
         self._pending: PendingEvaluation | None = None
@@ -69,21 +62,15 @@ class SlicedTraining(Training):
         """Evaluate the trials that still train as they are now; the device may still be working on it."""
 
     @abstractmethod
-    def _has_nan(self) -> npt.NDArray[np.bool_]:
-        """Tell of each trial that still trains whether a weight was NaN at the last evaluation, bool [trials]."""
+    def _state(self) -> dict[str, npt.NDArray[Any]]:
+        """Copy out every trial's weights and optimiser state; an ended trial's as they were at its end."""
 
     @abstractmethod
-    def _state(self) -> dict[str, npt.NDArray[Any]]:
-        """Copy out every trial's weights and optimiser state; an ended trial's as they were at its end.
-
-        Weights are called ``part/weight/LAYER.PARAMETER``, the layers ``first`` and ``second``.
-        """
+    def _weights(self) -> list[Weights]:
+        """Collect each trial's weights."""
 
     def _synchronise(self) -> None:  # most engines have nothing under way
         """Wait until the device has done everything that was started: a slice of time ends."""
-
-    def _drop_ended(self) -> None:  # an engine may go on with all of them
-        """Stop training the trials that have just ended; others still train."""
 
     def _resume(self, checkpoint: Checkpoint) -> None:
         if checkpoint.engine != self._engine:
@@ -99,17 +86,18 @@ class SlicedTraining(Training):
     @property
     def done(self) -> bool:
         """Whether every update has been made, or every trial has been decided."""
-        return self._iteration > self._cell.iterations or not self._scores.active.any()
+        return self._iteration > self._scores.protocol.iterations or not self._scores.active.any()
 
     def advance(self, for_s: float) -> Progress:
         """Train for about that many seconds, at least one update."""
-        every, began = self._cell.evaluate_every, time.perf_counter()
+        protocol, began = self._scores.protocol, time.perf_counter()
+        every, updates = protocol.evaluate_every, protocol.iterations + 1
         while not self.done:
             if self._iteration % every == 0:
                 self._evaluate()
             if self.done:
                 break
-            most = min(every - self._iteration % every, self._cell.iterations + 1 - self._iteration)
+            most = min(every - self._iteration % every, updates - self._iteration)
             self._iteration += self._update(most, for_s - (time.perf_counter() - began))
             if time.perf_counter() - began >= for_s:
                 break
@@ -119,7 +107,7 @@ class SlicedTraining(Training):
         return Progress(
             pack_id=self._pack.id,
             iteration=self._iteration,
-            iterations=self._cell.iterations + 1,
+            iterations=updates,
             trials=len(self._pack.trials),
             solved=self._scores.solved,
             diverged=self._scores.diverged,
@@ -128,13 +116,6 @@ class SlicedTraining(Training):
     def _evaluate(self) -> None:
         self._record()
         self._pending = self._start_evaluation()
-        if self._cell.stop != "when_decided":
-            return  # its result is recorded later: meanwhile, a device goes on
-        self._record()
-        before = int(self._scores.active.sum())
-        self._scores.end_decided(self._has_nan())
-        if 0 < int(self._scores.active.sum()) < before:
-            self._drop_ended()
 
     def _record(self) -> None:
         """Record the last evaluation, unless it has been recorded."""
@@ -162,14 +143,9 @@ class SlicedTraining(Training):
         )
         return results, self._scores.curves(self._pack.trials), self._weights()
 
-    def _weights(self) -> list[Weights]:
-        arrays = {_public(name): array for name, array in self._state().items() if name.startswith(_WEIGHT)}
+    def _of_each_trial(self, arrays: Arrays) -> list[Weights]:
+        """Divide weights, each [trials, ...], among the trials."""
         return [
             Weights(trial.id, int(updates), {name: array[i].copy() for name, array in arrays.items()})
             for i, (trial, updates) in enumerate(zip(self._pack.trials, self._scores.updates(), strict=True))
         ]
-
-
-def _public(name: str) -> str:
-    layer, parameter = name.removeprefix(_WEIGHT).split(".")
-    return f"{_LAYERS[layer]}.{parameter}"

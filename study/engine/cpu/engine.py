@@ -14,11 +14,12 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from study.engine.arithmetic_training import ArithmeticTraining
 from study.engine.base import Engine, Training
 from study.engine.compiled.codes import no_gradient
 from study.engine.cpu.arrays import CpuArrays
 from study.engine.cpu.loop import train
-from study.engine.training import Arrays, PendingEvaluation, SlicedTraining
+from study.engine.training import Arrays, PendingEvaluation
 from study.errors import DeviceError
 from study.records import Cell, Checkpoint, Pack
 from tasks import ArithmeticTask
@@ -69,7 +70,7 @@ class FusedEngine(Engine):
         return FusedTraining(pack, checkpoint, self._threads)
 
 
-class FusedTraining(SlicedTraining):
+class FusedTraining(ArithmeticTraining):
     """One pack being trained by compiled code."""
 
     def __init__(self, pack: Pack, checkpoint: Checkpoint | None, threads: int = 1) -> None:

@@ -15,12 +15,13 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from study.engine.arithmetic_training import ArithmeticTraining
 from study.engine.base import Engine, Training
 from study.engine.compiled.codes import CODES, no_gradient
 from study.engine.device import check_device, room_for
 from study.engine.gpu.arrays import Devices, GpuArrays
 from study.engine.gpu.layout import Layout, Shape, new_layout, refusal
-from study.engine.training import Arrays, PendingEvaluation, SlicedTraining
+from study.engine.training import Arrays, PendingEvaluation
 from study.errors import DeviceError
 from study.records import Cell, Checkpoint, Pack, Trial
 from tasks import MODELS, ArithmeticTask
@@ -123,7 +124,7 @@ def _layout(cell: Cell) -> Layout:
     return new_layout(_shape(cell))
 
 
-class GpuTraining(SlicedTraining):
+class GpuTraining(ArithmeticTraining):
     """One pack being trained on a device."""
 
     def __init__(

@@ -15,12 +15,13 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from study.engine.arithmetic_training import ArithmeticTraining
 from study.engine.base import Engine, Training
 from study.engine.device import check_device, room_for, trials_that_fit
 from study.engine.initial_weights import PREFIX
 from study.engine.torch.step import compiled_step
 from study.engine.torch.tensors import TorchTensors
-from study.engine.training import Arrays, PendingEvaluation, SlicedTraining
+from study.engine.training import Arrays, PendingEvaluation
 from study.records import Cell, Checkpoint, Pack, Progress, Trial
 from tasks.arithmetic_cell import typed_cell
 from tasks.compile import is_on_disk
@@ -68,7 +69,7 @@ class TorchEngine(Engine):
             return TorchTraining(self.name, pack, device, checkpoint, self.memory_mb(pack))
 
 
-class TorchTraining(SlicedTraining):
+class TorchTraining(ArithmeticTraining):
     """One pack being trained by torch."""
 
     def __init__(self, engine: str, pack: Pack, device: str, checkpoint: Checkpoint | None, memory_mb: float) -> None:

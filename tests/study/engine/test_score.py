@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from study.engine.score import Scores
+from study.engine.arithmetic_training import ArithmeticScores
 from study.records import Outcome, Trial
 from tasks.arithmetic_cell import typed_cell
 from tests.study.builders import small_cell
@@ -15,7 +15,7 @@ NAN, INF = float("nan"), float("inf")
 
 def scored(cell, *evaluations, threshold=1.0, nan_at=None):
     """Score one trial through (validation, test) evaluations; from evaluation `nan_at` on, a weight is NaN."""
-    scores = Scores(typed_cell(cell), np.array([threshold]))
+    scores = ArithmeticScores(typed_cell(cell), np.array([threshold]))
     for index, (validation, test) in enumerate(evaluations):
         if not scores.active.any():
             break
@@ -84,7 +84,7 @@ def test_state_survives():
     """Scores restored from a copied state go on as the original does."""
     rng = np.random.default_rng(0)
     cell = typed_cell(small_cell(iterations=2000))
-    whole, half = (Scores(cell, np.full(7, 0.5)) for _ in range(2))
+    whole, half = (ArithmeticScores(cell, np.full(7, 0.5)) for _ in range(2))
     evaluations = [
         {name: rng.random(7).astype(np.float32) for name in ("validation_mse", "test_mse", "sparsity_error")}
         for _ in range(201)
@@ -94,7 +94,7 @@ def test_state_survives():
         half.record(**numbers)
         if index == 100:
             state = half.state()
-            half = Scores(cell, np.full(7, 0.5))
+            half = ArithmeticScores(cell, np.full(7, 0.5))
             half.restore(state)
     expected, found = whole.state(), half.state()
     assert all(np.array_equal(expected[name], found[name]) for name in expected)

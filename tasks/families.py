@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from tasks import function_family
+import json
+
 from tasks.arithmetic_family import ARITHMETIC
 from tasks.family import Content, Family
+from tasks.function_family import TASK, FunctionFamily
+from tasks.packed_family import PackedFamily
 
-# Packs are the same for all functions, so nothing needs to be known of the function here.
-_FUNCTIONS = function_family.FunctionFamily("", {}, {}, code="")
+OwnFamily = FunctionFamily | PackedFamily
+"""What the code of a study declared."""
+
+# Packs are made by a cell's values alone, so nothing needs to be known of the code here.
+_FUNCTIONS = FunctionFamily("", {}, {}, code="")
+_PACKED = PackedFamily("", {}, {}, {}, code="")
 
 
 def family_of(cell: Content) -> Family:
@@ -18,6 +25,19 @@ def family_of(cell: Content) -> Family:
     """
     if cell.task in ARITHMETIC.tasks:
         return ARITHMETIC
-    if cell.task == function_family.TASK:
+    if cell.task == TASK:
         return _FUNCTIONS
+    if ":" in cell.task:
+        return _PACKED
     raise ValueError(f"no family of tasks has a task called {cell.task!r}")
+
+
+def declared_family(text: str | bytes) -> OwnFamily:
+    """Read what `to_json` of a family wrote.
+
+    Raises:
+        ValueError: if it isn't that.
+    """
+    content = json.loads(text)
+    is_packed = isinstance(content, dict) and "task" in content
+    return PackedFamily.from_json(text) if is_packed else FunctionFamily.from_json(text)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
-
-from pydantic import BeforeValidator, TypeAdapter
+from typing import Any
 
 from tasks.declarations import REQUIRED, Hyperparameter, Metric
+from tasks.declared_json import as_json, from_json
 from tasks.family import Check, Content, Family, Mistake, Values
 from tasks.signature import canonical
-from tasks.values import quoted
 
 TASK = "function"
 """The name of the task of all cells of training functions."""
@@ -115,7 +113,7 @@ class FunctionFamily(Family):
             "function": self.function,
             "code": self.code,
             "iterations": self.iterations,
-            "hyperparameters": {name: _declared(one) for name, one in self.hyperparameters.items()},
+            "hyperparameters": {name: as_json(one) for name, one in self.hyperparameters.items()},
             "metrics": {name: vars(one) for name, one in self.metrics.items()},
         }
         return json.dumps(content, indent=1, ensure_ascii=False)
@@ -129,64 +127,10 @@ class FunctionFamily(Family):
         """
         try:
             content = json.loads(text)
-            hyperparameters = {name: _hyperparameter(one) for name, one in content["hyperparameters"].items()}
+            hyperparameters = {name: from_json(one) for name, one in content["hyperparameters"].items()}
             metrics = {name: Metric(**one) for name, one in content["metrics"].items()}
             return cls(
                 content["function"], hyperparameters, metrics, code=content["code"], iterations=content["iterations"]
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"these aren't the declarations of a training function: {error!r}") from None
-
-
-def _declared(hyperparameter: Hyperparameter) -> dict[str, Any]:
-    declared: dict[str, Any] = {"schema": TypeAdapter(hyperparameter.type).json_schema()}
-    if hyperparameter.default is not REQUIRED:
-        declared["default"] = hyperparameter.default
-    return declared | {name: text for name in ("title", "unit") if (text := getattr(hyperparameter, name))}
-
-
-def _hyperparameter(declared: Mapping[str, Any]) -> Hyperparameter:
-    schema = declared["schema"]
-    return Hyperparameter(
-        type=Annotated[Any, BeforeValidator(lambda value: _by_schema(schema, value)), _Schema(schema)],
-        default=declared.get("default", REQUIRED),
-        title=declared.get("title", ""),
-        unit=declared.get("unit", ""),
-        is_searchable=True,
-    )
-
-
-class _Schema:
-    """The JSON schema of a type that is known by it alone."""
-
-    def __init__(self, schema: Mapping[str, Any]) -> None:
-        self._schema = schema
-
-    def __get_pydantic_json_schema__(self, core: Any, handler: Any) -> Mapping[str, Any]:
-        return self._schema
-
-
-def _by_schema(schema: Mapping[str, Any], value: Any) -> Any:
-    """Return a value as a type with that schema would: whole numbers as int, other numbers as float, lists of these."""
-    for option in schema.get("anyOf", [schema]):
-        match option.get("type"):
-            case "array" if isinstance(value, list | tuple):
-                items = [*option.get("prefixItems", ()), *[option.get("items", {})] * len(value)]
-                return [_by_schema(item, one) for item, one in zip(items, value, strict=False)]
-            case "integer" if _is_number(value) and value == int(value) and "enum" not in option:
-                return int(value)
-            case "number" if _is_number(value):
-                return float(value)
-            case "string" if isinstance(value, str):
-                return value
-            case "boolean" if isinstance(value, bool):
-                return value
-            case "null" if value is None:
-                return None
-            case _ if value in option.get("enum", [option.get("const", object())]):
-                return value
-    raise ValueError(f"must be as the function's signature has it, {json.dumps(schema)}, but got {quoted(value)}")
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

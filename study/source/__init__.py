@@ -12,7 +12,7 @@ code_folder    the folder of a copy, and the objects in it
 from study.source.archive import code_cache, digest_of, unpacked
 from study.source.code_folder import CodeFolder, load_copied
 from study.source.import_string import ImportString, is_import_string, parse_import_string
-from study.source.plugins import GROUPS, check_distributions, find_plugin
+from study.source.plugins import GROUPS, check_distributions, find_plugin, is_offered
 from study.source.source_code import SourceCode, read_source_code
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "digest_of",
     "find_plugin",
     "is_import_string",
+    "is_offered",
     "load_copied",
     "parse_import_string",
     "read_source_code",

@@ -49,6 +49,16 @@ def find_plugin(kind: str, name: str, known: Collection[str] = ()) -> ImportStri
     return ImportString(offer.module, offer.attr)
 
 
+def is_offered(kind: str, name: str) -> bool:
+    """Tell whether an installed package offers a plug-in under a name; nothing is imported.
+
+    Args:
+        kind: what it is, a key of `GROUPS`.
+        name: its name in the study file.
+    """
+    return name in entry_points(group=GROUPS[kind]).names
+
+
 def distribution_of(import_string: ImportString) -> str:
     """Return the name and the version of the installed package that a module belongs to, as ``name==1.2``.
 

@@ -6,19 +6,13 @@ import os
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from study.errors import InputError, nearest
+from study.errors import InputError
 from study.source import CodeFolder, SourceCode, code_cache, parse_import_string, read_source_code, unpacked
 from study.spec.document import Path as Place
 from study.spec.function_tables import FunctionSpec
-from tasks.function_family import OWN_NAMES, FunctionFamily
+from study.spec.own_code import RESERVED, TIMES, success_mistakes
+from tasks.function_family import FunctionFamily
 from tasks.signature import SignatureError, hyperparameters_of
-
-RESERVED = (
-    *OWN_NAMES, "trial_id", "cell_id", "seed", "task", "model", "label", "outcome", "solved", "criterion", "threshold",
-    "best_iteration", "solved_at_iteration", "trained_iterations", "stopped_early", "training_s", "engine", "device",
-    "error", "iteration", "step", "state",
-)  # fmt: skip
-"""Names that neither hyperparameters nor metrics of one's own may have: columns of results are called so."""
 
 
 def load_function(spec: FunctionSpec, folder: Path) -> tuple[FunctionFamily, SourceCode]:
@@ -47,40 +41,17 @@ def load_function(spec: FunctionSpec, folder: Path) -> tuple[FunctionFamily, Sou
 
 def function_mistakes(spec: FunctionSpec, unread: Collection[str]) -> Iterator[tuple[Place, str]]:
     """Yield what must hold between the parts of a study of a function, and doesn't, each with its place."""
-    names = ", ".join(spec.metrics)
     for name in spec.metrics:
         if name in RESERVED:
             yield ("metrics", name), "the name means something else in a study's results; give it another one"
         elif name in spec.family.hyperparameters:
             yield ("metrics", name), f"{spec.train} has a hyperparameter of that name; give the metric another one"
-    for name in spec.success:
-        if name not in spec.metrics:
-            yield (
-                ("success", name),
-                f"must be one of the metrics, {names}, but got {name!r}{nearest(name, spec.metrics)}",
-            )
-    if spec.until is not None and spec.until.half_width is not None and not spec.success:
-        yield (
-            ("seeds", "until", "half_width"),
-            f"is of the rate of success, so success must say what that is: success: {{{next(iter(spec.metrics))}: "
-            "{at_least: ...}}, or below",
-        )
-    yield from _search_mistakes(spec)
-    if spec.resources.memory_gb is not None and spec.isolation is None:
-        yield ("resources", "memory_gb"), "can be limited in a process of its own only: add isolation: process"
-
-
-def _search_mistakes(spec: FunctionSpec) -> Iterator[tuple[Place, str]]:
-    if spec.search is None:
-        return
-    if not spec.success:
-        yield ("search",), "needs to know what success is: success: {METRIC: {at_least: ...}}, or below"
-    valid = ("success_rate", "solved_at", "time_to_success")
-    for name in spec.search.objective:
-        if name not in valid:
-            yield ("search", "objective"), f"must be one or several of {', '.join(valid)}, but got {name!r}"
-        elif name != "success_rate" and spec.iterations is None:
+    yield from success_mistakes(spec, spec.metrics)
+    for name in spec.search.objective if spec.search is not None else ():
+        if name in TIMES and spec.iterations is None:
             yield (
                 ("search", "objective"),
                 f"{name} needs to know how long an unsolved trial would have gone on: say iterations",
             )
+    if spec.resources.memory_gb is not None and spec.isolation is None:
+        yield ("resources", "memory_gb"), "can be limited in a process of its own only: add isolation: process"

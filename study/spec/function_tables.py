@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, create_model, model_validator
 
-from study.spec.tables import ModelTable, SeedsTable, Spec, Table, Until, optional, settings_of, table_field
-from tasks.criterion import Bound
+from study.spec.own_code import OwnCodeSpec
+from study.spec.tables import ModelTable, SeedsTable, Table, Until, optional, settings_of, table_field
 from tasks.declarations import Metric
 from tasks.function_family import TASK, FunctionFamily
 from tasks.values import Count, Iteration, NotNegative, Positive, choice, number
@@ -46,18 +46,6 @@ class MetricTable(Table):
         )
 
 
-class BoundTable(Table):
-    """What a metric must reach for success."""
-
-    at_least: _Number | None = optional()
-    below: _Number | None = optional()
-
-    @model_validator(mode="after")
-    def _check(self) -> BoundTable:
-        Bound(at_least=self.at_least, below=self.below)
-        return self
-
-
 class ResourcesTable(Table):
     """What a trial may use.
 
@@ -74,7 +62,7 @@ class ResourcesTable(Table):
     time_limit_s: Positive | None = optional()
 
 
-class FunctionSpec(Spec):
+class FunctionSpec(OwnCodeSpec):
     """A study of a training function.
 
     `function_spec_class` makes the class for a function; this one takes any hyperparameters.
@@ -82,22 +70,16 @@ class FunctionSpec(Spec):
     Args:
         train: the function's import string.
         metrics: what it reports, the first of which chooses the best step.
-        success: the metrics that say whether a trial is solved.
         iterations: the greatest step that a trial may report.
         isolation: ``process`` for a process of its own for each trial.
         resources: what a trial may use.
-        version: stands for the code in the ids of trials, in place of its hash.
-        include: patterns of files that belong to the code.
     """
 
     train: str
     metrics: Annotated[dict[str, MetricTable], Field(min_length=1)]
-    success: dict[str, BoundTable] = table_field(dict)
     iterations: Iteration | None = optional()
     isolation: Literal["process"] | None = optional()
     resources: ResourcesTable = table_field(ResourcesTable)
-    version: str | int | None = optional()
-    include: tuple[str, ...] = ()
 
     @property
     def task_name(self) -> str:
@@ -110,21 +92,11 @@ class FunctionSpec(Spec):
         return (ModelTable(name=self.train),)
 
     @property
-    def has_success(self) -> bool:
-        """Whether something says what success is."""
-        return bool(self.success)
-
-    @property
     def head(self) -> dict[str, Any]:
         """What the file says of the function beside hyperparameters and seeds."""
         names = ("train", "metrics", "success", "iterations", "isolation", "resources", "version", "include")
         dumped = self.model_dump(include=set(names), exclude_unset=True)
         return {name: list(dumped[name]) if name == "include" else dumped[name] for name in names if name in dumped}
-
-    @property
-    def criterion(self) -> dict[str, Bound]:
-        """What the metrics of a solved trial meet."""
-        return {name: Bound(at_least=one.at_least, below=one.below) for name, one in self.success.items()}
 
     @property
     def declared_metrics(self) -> dict[str, Metric]:

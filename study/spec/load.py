@@ -16,7 +16,7 @@ from study.spec.checks import check
 from study.spec.document import Document, Path, read
 from study.spec.tables import Spec, names_at, spec_class
 from tasks.arithmetic_family import ARITHMETIC
-from tasks.function_family import FunctionFamily
+from tasks.families import OwnFamily
 from tasks.values import ChoiceError, quoted
 
 _LIMITS = {"greater_than": (">", "gt"), "greater_than_equal": (">=", "ge"), "less_than": ("<", "lt")}
@@ -30,17 +30,18 @@ def schema() -> dict[str, Any]:
 
     Example:
         >>> len(schema()["anyOf"])
-        2
+        3
     """
     from study.spec.function_tables import AnyFunctionSpec
+    from study.spec.packed_tables import AnyPackedSpec
 
-    of_tasks, of_functions = spec_class(ARITHMETIC), AnyFunctionSpec
-    schemas, shared = models_json_schema([(of_tasks, "validation"), (of_functions, "validation")])
+    shapes = (spec_class(ARITHMETIC), AnyFunctionSpec, AnyPackedSpec)
+    schemas, shared = models_json_schema([(shape, "validation") for shape in shapes])
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A study",
         "description": "A study of seeded training trials: of models that learn a task, or of a training function.",
-        "anyOf": [schemas[of_tasks, "validation"], schemas[of_functions, "validation"]],
+        "anyOf": [schemas[shape, "validation"] for shape in shapes],
         "$defs": shared["$defs"],
     }
 
@@ -75,15 +76,15 @@ def load_spec(file: str | pathlib.Path) -> Spec:
 
 
 def parse_spec(
-    text: str | bytes, *, source: str, folder: pathlib.Path | None = None, declared: FunctionFamily | None = None
+    text: str | bytes, *, source: str, folder: pathlib.Path | None = None, declared: OwnFamily | None = None
 ) -> Spec:
     """Parse a study file.
 
     Args:
         text: the file's content.
         source: what to call the file in an error.
-        folder: the folder in which a training function's module is looked for first; None for the working folder.
-        declared: what the function declared when the study was started, if it isn't to be imported: a study of a store.
+        folder: the folder in which modules of one's own are looked for first; None for the working folder.
+        declared: what its code declared when the study was started, if it isn't to be imported: a study of a store.
 
     Raises:
         SpecError: if it has mistakes.
@@ -105,30 +106,61 @@ def parse_spec(
     return spec
 
 
-def _spec_of(document: Document, folder: pathlib.Path, declared: FunctionFamily | None) -> Spec | None:
-    """Validate the file's values, against what the family or the function declares."""
+def _spec_of(document: Document, folder: pathlib.Path, declared: OwnFamily | None) -> Spec | None:
+    """Validate the file's values, against what the family or the user's own code declares."""
     if not isinstance(document.data, dict):
         if not document.problems:
             message = f"must be a table (`key: value` lines), but is {_kind(document.data)}"
             document.problems.append(document.problem((), message))
         return None
-    if "train" not in document.data:
-        spec, unread = _validate(document, spec_class(ARITHMETIC))
-        if spec is not None:
-            document.problems += check(spec, document, unread)
-        return spec
-    return _function_spec_of(document, folder, declared)
+    if "train" in document.data:
+        return _function_spec_of(document, folder, declared)
+    # imported late: studies of built-in tasks need nothing of this
+    if isinstance(document.data.get("task"), dict) and document.data["task"].get("name") not in ARITHMETIC.tasks:
+        from study.spec.packed import names_own_task
+
+        if declared is not None or names_own_task(document.data):
+            return _packed_spec_of(document, folder, declared)
+    spec, unread = _validate(document, spec_class(ARITHMETIC))
+    if spec is not None:
+        document.problems += check(spec, document, unread)
+    return spec
 
 
-def _function_spec_of(document: Document, folder: pathlib.Path, declared: FunctionFamily | None) -> Spec | None:
+def _packed_spec_of(document: Document, folder: pathlib.Path, declared: OwnFamily | None) -> Spec | None:
+    from study.spec import packed, packed_tables
+    from tasks.packed_family import PackedFamily
+
+    head, _ = _validate(document, packed_tables.AnyPackedSpec)
+    in_names = any(one.where.startswith(("task", "models")) for one in document.problems)
+    if not isinstance(head, packed_tables.AnyPackedSpec) or in_names:
+        return None
+    code = None
+    if not isinstance(declared, PackedFamily):
+        try:
+            declared, code = packed.load_packed(head, folder)
+        except packed.PackedError as error:
+            document.problems += [document.problem(path, message) for path, message in error.mistakes]
+            return None
+    packed.with_import_strings(document.data, declared.aliases)
+    spec, unread = _validate(document, spec_class(declared, packed_tables.PackedSpec))
+    if isinstance(spec, packed_tables.PackedSpec):
+        spec._source_code = code
+        document.problems += check(spec, document, unread)
+        document.problems += [document.problem(path, message) for path, message in packed.packed_mistakes(spec)]
+    return spec
+
+
+def _function_spec_of(document: Document, folder: pathlib.Path, declared: OwnFamily | None) -> Spec | None:
     # imported late: studies of built-in tasks need nothing of this
     from study.spec import function, function_tables
+    from tasks.function_family import FunctionFamily
 
     head, _ = _validate(document, function_tables.AnyFunctionSpec)
     if not isinstance(head, function_tables.FunctionSpec) or "train" in {one.where for one in document.problems}:
         return None
     code = None
-    if declared is None:
+    if not isinstance(declared, FunctionFamily):
         try:
             declared, code = function.load_function(head, folder)
         except InputError as error:

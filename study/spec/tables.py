@@ -369,12 +369,17 @@ class TaskSpec(Spec):
 
     `spec_class` makes the class for a family of tasks.
 
+    Attributes:
+        prefixes: of each table beside fixed, grid, zip and ranges, what its names begin with elsewhere.
+
     Example:
         >>> data = {"study": "mine", "task": {"name": "simple"}, "models": ["NMU"], "seeds": 3}
         >>> spec = spec_class(ARITHMETIC).model_validate(data)
         >>> spec.task_name, spec.models[0].name, list(spec.first_seeds)
         ('simple', 'NMU', [0, 1, 2])
     """
+
+    prefixes: ClassVar[Mapping[str, str]] = {"task": "", "protocol": "", "success": "success_"}
 
     task: Table
     models: Annotated[tuple[ModelTable, ...], Field(min_length=1)]
@@ -400,22 +405,23 @@ class TaskSpec(Spec):
         return {"task": {"name": self.task_name}}
 
 
-_PREFIXES = {"task": "", "protocol": "", "success": "success_"}
-
-
 @cache
-def spec_class(family: Family) -> type[TaskSpec]:
+def spec_class(family: Family, base: type[TaskSpec] = TaskSpec) -> type[TaskSpec]:
     """Make the class of the studies of a family: its tables have the family's hyperparameters.
+
+    Args:
+        family: what declares them.
+        base: the class that it is derived from.
 
     Example:
         >>> list(spec_class(ARITHMETIC).model_fields)[:6]
         ['fixed', 'grid', 'zip', 'ranges', 'study', 'question']
     """
     settings = settings_of(family)
-    types: dict[str, dict[str, Any]] = {name: {} for name in _PREFIXES}
+    types: dict[str, dict[str, Any]] = {name: {} for name in base.prefixes}
     for name, declared in family.hyperparameters.items():
         if declared.table:
-            types[declared.table][name.removeprefix(_PREFIXES[declared.table])] = declared.type
+            types[declared.table][name.removeprefix(base.prefixes[declared.table])] = declared.type
     task = create_model("Task", __base__=_table("_Task", types.pop("task")), name=(choice(family.tasks), ...))
     model = create_model("ModelTable", __base__=ModelTable, name=(choice(family.models), ...), **settings)
     until = create_model("Until", __base__=Until, different_from=(choice(family.models) | None, optional()))
@@ -427,8 +433,8 @@ def spec_class(family: Family) -> type[TaskSpec]:
     }
     for name, of_table in types.items():
         fields[name] = (table := _table(name.capitalize(), of_table), table_field(table))
-    made = create_model("Spec", __base__=TaskSpec, **fields)
-    made.family, made.tables = family, tuple(_PREFIXES.items())
+    made = create_model("Spec", __base__=base, **fields)
+    made.family, made.tables = family, tuple(base.prefixes.items())
     return made
 
 

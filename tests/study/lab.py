@@ -67,3 +67,134 @@ def study_of(lab: Path, **changed: object) -> Spec:
     """Parse the study of a folder's code; None takes a key out."""
     content = {name: value for name, value in (STUDY | changed).items() if value is not None}
     return parse_spec(yaml.safe_dump(content, sort_keys=False), source="mine.yaml", folder=lab)
+
+
+TASKS = '''
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field
+from torch import nn
+
+from tasks.declarations import Metric
+from tasks.seeded import seeded
+from tasks.task import Task
+
+
+@dataclass(frozen=True)
+class Spirals(Task):
+    """Tell apart two spirals."""
+
+    turns: float = 2.0
+    batch_size: Annotated[int, Field(ge=1)] = 16
+    metrics: ClassVar[Mapping[str, Metric]] = {
+        "validation_loss": Metric(),
+        "test_accuracy": Metric(higher_is_better=True, low=0, high=1),
+    }
+
+    def draw(self, stream):
+        label, radius = stream.integers(2, self.batch_size), stream.uniform(self.batch_size)
+        angle = torch.pi * (2 * self.turns * radius + label)
+        return torch.stack([radius * angle.cos(), radius * angle.sin()], -1), label
+
+    def loss(self, outputs, batch):
+        return nn.functional.cross_entropy(outputs, batch[1])
+
+    def measure(self, outputs, batch):
+        accuracy = (outputs.argmax(-1) == batch[1]).float().mean()
+        return {"loss": self.loss(outputs, batch), "accuracy": accuracy}
+
+
+class Thawed(Spirals):
+    pass
+
+
+def helper():
+    pass
+
+
+@seeded
+def marked(turns: int = 1):
+    pass
+'''
+
+MODELS = """
+from typing import Literal
+
+from torch import nn
+
+from tasks.seeded import seeded
+
+
+def net(hidden, *middle):
+    return nn.Sequential(nn.Linear(2, hidden), nn.Tanh(), *middle, nn.Linear(hidden, 2))
+
+
+@seeded
+def mlp(hidden: int = 4, activation: Literal["tanh"] = "tanh"):
+    return net(hidden)
+
+
+@seeded
+def wide(*, width: int):
+    return net(width)
+
+
+@seeded
+def dropping(hidden: int = 4, p: float = 0.5):
+    return net(hidden, nn.Dropout(p))
+
+
+@seeded
+def clash(turns: int = 3):
+    return net(turns)
+
+
+@seeded
+def rated(learning_rate: float = 0.1):
+    return net(3)
+
+
+@seeded
+def other(hidden: str = "four"):
+    return net(4)
+
+
+def unmarked(hidden: int = 4):
+    return net(hidden)
+
+
+class Net(nn.Module):
+    def __init__(self, size: int = 3):
+        super().__init__()
+        self.layers = net(size)
+
+    def forward(self, x):
+        return self.layers(x)
+"""
+
+PACKED_STUDY = {
+    "study": "spirals",
+    "task": {"name": "mylab.tasks:Spirals", "turns": 2},
+    "models": ["mylab.models:mlp", {"name": "mylab.models:wide", "grid": {"width": [8, 32]}}],
+    "fixed": {"learning_rate": 0.01},
+    "protocol": {"iterations": 20, "evaluate_every": 10, "best_step_window": 3},
+    "success": {"test_accuracy": {"at_least": 0.6}},
+    "seeds": 3,
+}
+
+
+@pytest.fixture
+def packed_lab(lab: Path) -> Path:
+    """Return a folder whose package `mylab` has tasks and models."""
+    (lab / "mylab" / "tasks.py").write_text(TASKS)
+    (lab / "mylab" / "models.py").write_text(MODELS)
+    return lab
+
+
+def packed_study(folder: Path, **changed: object) -> Spec:
+    """Parse the study of a folder's task and models; None takes a key out."""
+    content = {name: value for name, value in (PACKED_STUDY | changed).items() if value is not None}
+    return parse_spec(yaml.safe_dump(content, sort_keys=False), source="spirals.yaml", folder=folder)

@@ -1,0 +1,85 @@
+"""What the shapes of study files that name code of one's own share: success, version, included files."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Annotated
+
+from pydantic import BeforeValidator, model_validator
+
+from study.errors import nearest
+from study.spec.document import Path
+from study.spec.tables import Spec, Table, optional, table_field
+from tasks.criterion import Bound
+from tasks.values import number
+
+RESERVED = (
+    "code", "metrics", "iterations", "trial_id", "cell_id", "seed", "task", "model", "label", "outcome", "solved",
+    "criterion", "threshold", "best_iteration", "solved_at_iteration", "trained_iterations", "stopped_early",
+    "training_s", "engine", "device", "error", "iteration", "step", "state",
+)  # fmt: skip
+"""Names that neither hyperparameters nor metrics of one's own may have: columns of results are called so."""
+
+TIMES = ("solved_at", "time_to_success")
+"""The objectives of a search that need to know how long a trial goes on."""
+
+_Number = Annotated[float, BeforeValidator(number)]
+
+
+class BoundTable(Table):
+    """What a metric must reach for success."""
+
+    at_least: _Number | None = optional()
+    below: _Number | None = optional()
+
+    @model_validator(mode="after")
+    def _check(self) -> BoundTable:
+        Bound(at_least=self.at_least, below=self.below)
+        return self
+
+
+class OwnCodeSpec(Spec):
+    """A study of code of one's own.
+
+    Args:
+        success: the metrics that say whether a trial is solved.
+        version: stands for the code in the ids of trials, in place of its hash.
+        include: patterns of files that belong to the code.
+    """
+
+    success: dict[str, BoundTable] = table_field(dict)
+    version: str | int | None = optional()
+    include: tuple[str, ...] = ()
+
+    @property
+    def has_success(self) -> bool:
+        """Whether something says what success is."""
+        return bool(self.success)
+
+    @property
+    def criterion(self) -> dict[str, Bound]:
+        """What the metrics of a solved trial meet."""
+        return {name: Bound(at_least=one.at_least, below=one.below) for name, one in self.success.items()}
+
+
+def success_mistakes(spec: OwnCodeSpec, metrics: Collection[str]) -> Iterator[tuple[Path, str]]:
+    """Yield what is wrong with what success is, and where it is needed and isn't given, each with its place."""
+    names = ", ".join(metrics)
+    for name in spec.success:
+        if name not in metrics:
+            message = f"must be one of the metrics, {names}, but got {name!r}{nearest(name, metrics)}"
+            yield ("success", name), message
+    if spec.until is not None and spec.until.half_width is not None and not spec.success:
+        yield (
+            ("seeds", "until", "half_width"),
+            f"is of the rate of success, so success must say what that is: success: {{{next(iter(metrics))}: "
+            "{at_least: ...}}, or below",
+        )
+    if spec.search is None:
+        return
+    if not spec.success:
+        yield ("search",), "needs to know what success is: success: {METRIC: {at_least: ...}}, or below"
+    valid = ("success_rate", *TIMES)
+    for name in spec.search.objective:
+        if name not in valid:
+            yield ("search", "objective"), f"must be one or several of {', '.join(valid)}, but got {name!r}"

@@ -1,0 +1,75 @@
+"""The shape of a study file that names a task and models of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
+
+from pydantic import ConfigDict, Field, GetJsonSchemaHandler, PrivateAttr
+from pydantic.json_schema import JsonSchemaValue
+
+from study.spec.own_code import OwnCodeSpec
+from study.spec.tables import ModelTable, Table, TaskSpec, table_field
+from tasks.packed_family import PackedFamily
+
+
+class PackedSpec(OwnCodeSpec, TaskSpec):
+    """A study of models and a task of one's own, which train in packs.
+
+    `spec_class` makes the class for what they declare.
+    """
+
+    prefixes: ClassVar[Mapping[str, str]] = {"task": "", "protocol": ""}
+    _layouts: dict[str, str] = PrivateAttr(default_factory=dict)
+
+    @property
+    def declared(self) -> PackedFamily:
+        """What the task and the models declare."""
+        assert isinstance(self.family, PackedFamily)
+        return self.family
+
+    @property
+    def layouts(self) -> dict[str, str]:
+        """How the trials of each recipe train, as the proof of it says; it is filled before a study starts."""
+        return self._layouts
+
+    @property
+    def head(self) -> dict[str, Any]:
+        """What the file says of the task beside hyperparameters, models and seeds."""
+        dumped = self.model_dump(include={"success", "version", "include"}, exclude_unset=True)
+        if "include" in dumped:
+            dumped["include"] = list(dumped["include"])
+        return {"task": {"name": self.task_name}, **dumped}
+
+
+class AnyTask(Table):
+    """A task with any fields."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    name: str
+
+
+class AnyModel(ModelTable):
+    """A model with any arguments."""
+
+    fixed: Any = table_field(dict)
+    grid: Any = table_field(dict)
+    zip: Any = table_field(dict)
+    ranges: Any = table_field(dict)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: Any, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"anyOf": [{"type": "string"}, handler.resolve_ref_schema(handler(core))]}
+
+
+class AnyPackedSpec(PackedSpec):
+    """The same with any hyperparameters: what can be checked before task and models are known."""
+
+    task: AnyTask
+    models: Annotated[tuple[AnyModel, ...], Field(min_length=1)]
+    fixed: Any = table_field(dict)
+    grid: Any = table_field(dict)
+    zip: Any = table_field(dict)
+    ranges: Any = table_field(dict)
+    protocol: Any = table_field(dict)

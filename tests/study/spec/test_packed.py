@@ -1,0 +1,152 @@
+"""Laws of a study file that names a task and models: checked against what they declare; their code is part of ids."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from study.errors import SpecError
+from study.plan.plan import cells, make_plan
+from study.source import SourceCode
+from study.spec import Spec, parse_spec
+from study.spec.packed_tables import PackedSpec
+from tasks.families import declared_family, family_of
+from tests.study.lab import lab, packed_lab, packed_study
+
+__all__ = ["lab", "packed_lab"]
+
+TASK = {"name": "mylab.tasks:Spirals"}
+
+
+def mistakes(folder: Path, **changed: Any) -> list[str]:
+    """Return the messages of the mistakes of a changed study."""
+    with pytest.raises(SpecError) as caught:
+        packed_study(folder, **changed)
+    return [f"{problem.where}: {problem.message}" for problem in caught.value.problems]
+
+
+def ids(spec: Spec) -> list[str]:
+    return [cell.id for cell in cells(spec)]
+
+
+def test_a_model_has_only_its_own_arguments(packed_lab: Path) -> None:
+    """Defaults are filled in, a model's own are its own, and what is written in another way is the same cell."""
+    spec = packed_study(packed_lab)
+    first, *wide = cells(spec)
+    assert (first.model, first.value("width"), first.value("hidden")) == ("mylab.models:mlp", None, 4)
+    assert [(cell.model, cell.value("width")) for cell in wide] == [("mylab.models:wide", 8), ("mylab.models:wide", 32)]
+    assert {cell.value("turns") for cell in cells(spec)} == {2.0}
+    assert {cell.value("momentum") for cell in cells(spec)} == {None}
+    assert {cell.value("best_step_window") for cell in cells(spec)} == {3}
+    task = {"name": "mylab.tasks:Spirals"}
+    other = packed_study(packed_lab, task=task, fixed={"turns": 2, "learning_rate": 0.01, "optimizer": "adam"})
+    assert ids(other) == ids(spec)
+    assert ids(packed_study(packed_lab, success=None)) == ids(spec)
+    assert ids(packed_study(packed_lab, protocol={"iterations": 20, "evaluate_every": 10})) == ids(spec)
+    assert ids(packed_study(packed_lab, fixed={"learning_rate": 0.02})) != ids(spec)
+
+
+def test_trials_of_other_rates_share_a_pack(packed_lab: Path) -> None:
+    """What a pack trains for each member may differ in it; what changes its program may not."""
+    grid = {"learning_rate": [0.1, 0.2], "warmup": [0, 3], "schedule": ["constant", "cosine"]}
+    shapes = {family_of(cell).shape(cell) for cell in cells(packed_study(packed_lab, grid=grid, fixed=None))}
+    assert len(shapes) == 3
+    for name, values in {"hidden": [2, 3], "optimizer": ["sgd", "adam"], "batch_size": [8, 9]}.items():
+        of = cells(packed_study(packed_lab, grid={name: values}, models=["mylab.models:mlp"], fixed=None))
+        assert len({family_of(cell).shape(cell) for cell in of}) == 2, name
+
+
+def test_every_mistake_is_in_one_error(packed_lab: Path) -> None:
+    """Those of the tables, of the hyperparameters, and between the parts, each with its place and what was meant."""
+    found = mistakes(
+        packed_lab,
+        task={"name": "mylab.tasks:Spirals", "trns": 2},
+        fixed={"optimzer": "adam", "momentum": 0.5, "learning_rate": -1},
+        grid={"batch_size": [8, "x"]},
+        protocol={"iterations": 5, "evaluate_every": 10, "window": 2},
+        success={"test_acuracy": {"at_least": 0.9}},
+        seeds=0,
+    )
+    expected = (
+        "task.trns: unknown key; did you mean 'turns'?",
+        "fixed.optimzer: unknown key; did you mean 'optimizer'?",
+        "fixed.momentum: momentum has no effect on any model of the study: optimizer must be momentum for that",
+        "fixed.learning_rate: must be > 0, but got -1",
+        "grid.batch_size[2]: must be a number, but got 'x'",
+        "protocol.evaluate_every: evaluate_every <= iterations must hold",
+        "protocol.window: unknown key; the keys here are iterations, evaluate_every, best_step_window",
+        "success.test_acuracy: must be one of the metrics, validation_loss, test_accuracy, but got 'test_acuracy'",
+        "seeds: must be at least 1",
+    )
+    for text in expected:
+        assert any(message.startswith(text) for message in found), (text, found)
+    assert len(found) == len(expected), found
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"task": {"name": "os:system"}}, "task.name: os:system: os is a module of Python itself"),
+        ({"task": {"name": "mylab.tasks:helper"}}, "isn't marked as what a study may call"),
+        ({"task": {"name": "mylab.tasks:marked"}}, "must be a class derived from tasks.task.Task"),
+        ({"task": {"name": "mylab.tasks:Thawed"}}, "must be a frozen dataclass"),
+        ({"task": {"name": "mylab.tasks:Spiral"}}, "did you mean 'Spirals'"),
+        ({"task": {"name": "Spirals"}}, "must be one of arithmetic, simple, but got 'Spirals'"),
+        ({"models": ["mylab.models:unmarked"]}, "models[1]: mylab.models:unmarked isn't marked"),
+        ({"models": ["mylab.models:mpl"]}, "did you mean 'mlp'"),
+        ({"models": ["mylab.models:clash"]}, "has an argument turns, and mylab.tasks:Spirals a field of that name"),
+        ({"models": ["mylab.models:rated"]}, "learning_rate: the name means something else"),
+        ({"models": ["mylab.models:mlp", "mylab.models:other"]}, "have an argument hidden of different types"),
+        ({"models": ["NAU"]}, "NAU is a model of the built-in tasks"),
+        ({"models": ["nothing"]}, "'nothing' is no name of models that are built in or offered"),
+        ({"protocol": None}, "iterations must be given, under protocol"),
+        (
+            {"models": [{"name": "mylab.models:mlp", "fixed": {"width": 3}}, "mylab.models:wide"]},
+            "mylab.models:mlp has no argument width",
+        ),
+        ({"success": None, "seeds": {"until": {"half_width": 0.1, "max": 9}}}, "success must say what that is"),
+    ],
+)
+def test_a_mistake_says_what_must_hold(packed_lab: Path, changed: dict[str, Any], message: str) -> None:
+    found = mistakes(packed_lab, **({"models": ["mylab.models:mlp"]} | changed))
+    assert any(message in one for one in found), found
+    assert not any("cache" in one for one in found)
+
+
+def test_mistakes_of_several_names_are_in_one_error(packed_lab: Path) -> None:
+    found = mistakes(packed_lab, task={"name": "mylab.tasks:Thawed"}, models=["mylab.models:mpl", "mylab.models:mlp"])
+    assert [message.partition(":")[0] for message in found] == ["task.name", "models[1]"]
+    found = mistakes(packed_lab, task={"name": "mylab.task:Spirals"}, models=["nothing"])
+    assert [message.partition(":")[0] for message in found] == ["task.name", "models[1]"]
+
+
+def test_a_module_class_is_a_model(packed_lab: Path) -> None:
+    """It needs no mark, since its base says what it is."""
+    (cell,) = cells(packed_study(packed_lab, models=["mylab.models:Net"]))
+    assert cell.value("size") == 3
+
+
+def test_the_code_is_part_of_the_ids(packed_lab: Path) -> None:
+    """Another line of the package, another id; a version in its place keeps the ids."""
+    before, versioned = packed_study(packed_lab), packed_study(packed_lab, version=3)
+    (packed_lab / "mylab" / "helpers.py").write_text("SCALE = 2\n")
+    assert set(ids(packed_study(packed_lab))).isdisjoint(ids(before))
+    assert ids(packed_study(packed_lab, version=3)) == ids(versioned) != ids(packed_study(packed_lab, version=4))
+
+
+def test_a_stored_study_is_planned_without_its_code(packed_lab: Path) -> None:
+    """What was declared gives the same plan, and nothing is imported: the code may be gone."""
+    spec = packed_study(packed_lab, zip={"pair": [{"label": "a", "turns": 1}, {"label": "b", "turns": 2.0}]}, task=TASK)
+    assert isinstance(spec, PackedSpec)
+    assert isinstance(spec.source_code, SourceCode)
+    declared = declared_family(spec.declared.to_json())
+    (packed_lab / "mylab" / "tasks.py").unlink()
+    stored = parse_spec(spec.text, source="spec.yaml", declared=declared)
+    assert isinstance(stored, PackedSpec)
+    assert stored.source_code is None
+    before, after = make_plan(spec), make_plan(stored)
+    assert [trial.id for trial in before.trials] == [trial.id for trial in after.trials]
+    assert before.labels == after.labels
+    assert list(after.metrics) == ["validation_loss", "test_accuracy"]

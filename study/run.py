@@ -129,10 +129,12 @@ class Run:
             InputError: if a cell has no engine, or the device isn't there.
         """
         if not self._is_trained():
+            from study.driver.own_engine import prove_packs
             from study.driver.resources import engines_of, fitted
 
             self.options = fitted(self.plan, self.options)
             engines_of(self.plan, self.options)
+            prove_packs(self.plan, self.options.root)
 
     def _is_trained(self) -> bool:
         """Return whether all trials are done already, as far as can be known without writing anything.

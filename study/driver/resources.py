@@ -14,7 +14,7 @@ import torch
 from study import cluster
 from study.console import Console
 from study.driver.options import Options
-from study.driver.own_engine import own_engine
+from study.driver.own_engine import own_engine, trained_one_by_one
 from study.driver.progress import preparation_text, waiting
 from study.engine import Engine, check_device, engine_for, passed_over, trials_at_once
 from study.errors import ClusterError, InputError
@@ -58,7 +58,7 @@ def engines_of(plan: Plan, options: Options) -> Engines:
 
 def could_be_faster(plan: Plan, options: Options) -> list[str]:
     """Return sentences that say what could train faster than it will, and why it doesn't."""
-    reasons = passed_over_by(plan, options)
+    reasons = [*passed_over_by(plan, options), *trained_one_by_one(plan)]
     if options.device == "auto" and device_of(options) == "cpu" and _GPU_DRIVER.exists():
         reasons.append(
             "there is an NVIDIA GPU here that torch can't use, so the CPU trains: "

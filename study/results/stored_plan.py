@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
+
 from study.errors import StoreError
 from study.plan.plan import Plan, make_plan
 from study.spec import Spec, parse_spec
-from study.spec.function_tables import FunctionSpec
+from study.spec.packed_tables import PackedSpec
 from study.store import StudyStore
+from tasks.families import declared_family
 from tasks.function_family import FunctionFamily
+from tasks.packed_family import PackedFamily
 
 DECLARED = "declared.json"
-"""What the training function of a study declared when it was started."""
+"""What the code of a study declared when it was started."""
+
+LAYOUTS = "layouts.json"
+"""How the trials of each recipe of a study train."""
 
 
 def stored_plan(folder: StudyStore) -> Plan:
@@ -22,7 +29,7 @@ def stored_plan(folder: StudyStore) -> Plan:
     """
     content = folder.read_file(DECLARED)
     try:
-        declared = None if content is None else FunctionFamily.from_json(content)
+        declared = None if content is None else declared_family(content)
     except ValueError as error:
         raise StoreError(
             f"{folder.file_address(DECLARED)} can't be read: {error}; `study run` with the study's file writes it anew"
@@ -31,10 +38,14 @@ def stored_plan(folder: StudyStore) -> Plan:
 
 
 def keep_code(spec: Spec, folder: StudyStore) -> None:
-    """Store what a study of a training function declares, and a copy of its code, each version of it once."""
-    if not isinstance(spec, FunctionSpec) or not isinstance(spec.family, FunctionFamily):
+    """Store what the code of a study declares, a copy of it, each version once, and how its trials train."""
+    if not isinstance(spec.family, FunctionFamily | PackedFamily):
         return
     code = spec.source_code
     if code is not None and code.files and folder.read_file(name := f"code/{code.digest}.zip") is None:
         folder.write_file(name, code.archive)
     folder.write_file(DECLARED, spec.family.to_json().encode())
+    if isinstance(spec, PackedSpec) and spec.layouts:
+        earlier = folder.read_file(LAYOUTS)
+        layouts = ({} if earlier is None else json.loads(earlier)) | spec.layouts
+        folder.write_file(LAYOUTS, json.dumps(layouts, indent=1).encode())

@@ -140,10 +140,10 @@ class CodeFolder:
                     f"{import_string}: there is no module {error.name} in the copy of the study's code, nor among the "
                     "installed ones"
                 ) from None
-            raise InputError(f"{import_string} can't be imported: {self._reason(error)}") from None
+            raise InputError(f"{import_string} can't be imported: {self.reason(error)}") from None
 
-    def _reason(self, error: BaseException) -> str:
-        """Return the line at which an import failed, the user's own if there is one, and the error's own words."""
+    def reason(self, error: BaseException) -> str:
+        """Return the line at which something failed, the user's own if there is one, and the error's own words."""
         places = [(frame.filename, frame.lineno or 0) for frame in traceback.extract_tb(error.__traceback__)]
         words = traceback.format_exception_only(error)
         if isinstance(error, SyntaxError):

@@ -6,14 +6,14 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from study.engine.base import Engine, Training
 from study.engine.function.isolated import Limits
 from study.engine.function.pack import FunctionPack
+from study.engine.own_code import OwnCode
 from study.records import Cell, Checkpoint, Pack
-from study.source import CodeFolder, check_distributions, code_cache, load_copied, parse_import_string, unpacked
+from study.source import CodeFolder, load_copied, parse_import_string
 from tasks.criterion import Bound
 from tasks.declarations import Metric
 from tasks.function_family import OWN_NAMES, TASK
@@ -30,9 +30,7 @@ class FunctionEngine(Engine):
 
     Args:
         function: the function's import string.
-        archive: the code, as `study.source.SourceCode.archive` returns it; empty if the function is installed.
-        digest: the digest that the files in the archive must have.
-        distributions: installed packages that must be there, as ``name==1.2``.
+        code: the function's code.
         metrics: what the function reports.
         criterion: what the metrics of a solved trial meet; empty if nothing says what success is.
         is_isolated: whether each trial has a process of its own.
@@ -40,9 +38,7 @@ class FunctionEngine(Engine):
     """
 
     function: str
-    archive: bytes = field(repr=False)
-    digest: str
-    distributions: tuple[str, ...] = ()
+    code: OwnCode
     metrics: Mapping[str, Metric]
     criterion: Mapping[str, Bound] = field(default_factory=dict)
     is_isolated: bool = False
@@ -79,18 +75,8 @@ class FunctionEngine(Engine):
         return {name: value for name, value in cell.values.items() if name not in OWN_NAMES}
 
     def _load(self) -> tuple[CodeFolder, Callable[..., Any]]:
-        check_distributions(self.distributions)
-        path = unpacked(self.archive, self.digest, code_cache()) if self.archive else None
-        folder = _folder(path)
+        folder = self.code.folder()
         function: Callable[..., Any] = folder.load(parse_import_string(self.function))
         if "torch" in sys.modules:
             sys.modules["torch"].set_num_threads(self.limits.cpus or 1)  # sums depend on the number of threads
         return folder, function
-
-
-_folders: dict[Path | None, CodeFolder] = {}
-
-
-def _folder(path: Path | None) -> CodeFolder:
-    """Return the one `CodeFolder` of a path in this process, since it holds the modules that were imported from it."""
-    return _folders.setdefault(path, CodeFolder(path))

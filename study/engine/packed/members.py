@@ -110,9 +110,9 @@ class Members(ABC):
         self._check_metrics(metrics)
         return {name: metrics[name] for name in self.task.metrics}
 
-    def has_nan(self) -> npt.NDArray[np.bool_]:
-        """Return of each trial whether a weight is NaN, bool [trials]."""
-        return self._flat.arrays["weight"][: self._count].isnan().any(1).numpy()
+    def is_finite(self) -> npt.NDArray[np.bool_]:
+        """Tell of each trial whether all its weights are finite numbers, bool [trials]."""
+        return self._flat.arrays["weight"][: self._count].isfinite().all(1).numpy()
 
     def weights(self) -> dict[str, npt.NDArray[Any]]:
         """Copy the trained parameters and the buffers out by their names in the module, each [trials, ...]."""

@@ -18,6 +18,7 @@ from tests.study.lab import lab, packed_lab, packed_study
 __all__ = ["lab", "packed_lab"]
 
 TASK = {"name": "mylab.tasks:Spirals"}
+MLP, WIDE = "mylab.models:mlp", "mylab.models:wide"
 
 
 def mistakes(folder: Path, **changed: Any) -> list[str]:

@@ -1,0 +1,171 @@
+"""The engine that trains a task and models of one's own, trials side by side."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import nn
+
+from study.engine.base import Engine, Training
+from study.engine.device import check_device
+from study.engine.function.isolated import Limits
+from study.engine.own_code import OwnCode
+from study.engine.packed.flat import FlatWeights
+from study.engine.packed.members import PackLayout
+from study.engine.packed.optimizers import MOMENTS, Optimizer, Schedule
+from study.engine.packed.proof import Proof, prove
+from study.engine.packed.recipe import Member, Recipe, build
+from study.engine.packed.training import CriterionScores, PackedTraining
+from study.errors import InputError
+from study.records import Cell, Checkpoint, Pack
+from study.source import CodeFolder, parse_import_string
+from tasks.criterion import Bound
+from tasks.declarations import Metric
+from tasks.packed_family import recipe_text
+from tasks.signature import arguments_of
+from tasks.task import Task
+
+_MIB = 2**20
+_PACK_SIZE = 64
+
+
+@dataclass(frozen=True)
+class _Protocol:
+    iterations: int
+    evaluate_every: int
+    best_step_window: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackedEngine(Engine):
+    """Trains a task and models of one's own; it is data, so that it can be sent to workers with the code in it.
+
+    Args:
+        task: the task's import string.
+        fields: the names of the task's hyperparameters.
+        models: of each model, by its import string, the names of its arguments.
+        code: the code of them all.
+        metrics: what the task measures.
+        criterion: what the metrics of a solved trial meet; empty if nothing says what success is.
+        layouts: how the trials of each recipe train, as `as_layout` writes it; recipes that aren't among them are
+            proven where they train.
+        limits: what a trial may use.
+    """
+
+    task: str
+    fields: Sequence[str]
+    models: Mapping[str, Sequence[str]]
+    code: OwnCode
+    metrics: Mapping[str, Metric]
+    criterion: Mapping[str, Bound] = field(default_factory=dict)
+    layouts: Mapping[str, str] = field(default_factory=dict)
+    limits: Limits = field(default_factory=Limits)
+
+    name = "packed"
+    devices = ("cpu",)
+    tasks = None
+
+    def prepare(self, cell: Cell) -> None:
+        """Unpack the code, and build a module once, so that what is missing here is said before a trial begins."""
+        folder, recipe = self._recipe(cell)
+        with folder:
+            build(recipe, 0)
+
+    def refuses(self, cell: Cell) -> str | None:
+        """Say why this engine can't train the cell, or None if it can."""
+        if cell.task == self.task and cell.model in self.models:
+            return None
+        return f"it trains {', '.join(self.models)} on {self.task}, and nothing else"
+
+    def memory_mb(self, pack: Pack) -> float:
+        """Estimate the memory of weights, gradients and the optimiser's state, in MiB; activations aren't known."""
+        cell = pack.trials[0].cell
+        _, recipe = self._recipe(cell)
+        arrays = FlatWeights(build(recipe, 0), 1, []).arrays
+        one = sum(array.numel() * array.element_size() for array in arrays.values()) / len(arrays)
+        return len(pack.trials) * (2 + MOMENTS[recipe.optimizer.name]) * one / _MIB
+
+    def prove(self, cell: Cell) -> Proof:
+        """Find out how the trials of a cell train.
+
+        Raises:
+            InputError: if they can't be trained at all, or not so that a trial repeats itself.
+        """
+        folder, recipe = self._recipe(cell)
+        try:
+            return prove(recipe, sizes=(2, 5, 8, _PACK_SIZE))
+        except Exception as error:  # whatever the user's code raises
+            raise InputError(f"{cell.model} can't be trained on {cell.task}: {folder.reason(error)}") from None
+
+    def start(self, pack: Pack, *, device: str, checkpoint: Checkpoint | None = None) -> Training:
+        """Begin a pack, or go on from a checkpoint of these very trials."""
+        check_device(device)
+        cell = pack.trials[0].cell
+        folder, recipe = self._recipe(cell)
+        layout = self.layouts.get(recipe_text(cell))
+        return PackedTraining(
+            self.name,
+            pack,
+            device,
+            checkpoint,
+            CriterionScores(_protocol_of(cell), len(pack.trials), self.metrics, self.criterion),
+            folder=folder,
+            recipe=recipe,
+            members=[_member(trial.cell, trial.seed) for trial in pack.trials],
+            proof=self.prove(cell) if layout is None else proof_of(layout),
+        )
+
+    def _recipe(self, cell: Cell) -> tuple[CodeFolder, Recipe]:
+        folder = self.code.folder()
+        task: type[Task] = folder.load(parse_import_string(cell.task), (Task,))
+        model: Callable[..., nn.Module] = folder.load(parse_import_string(cell.model), (nn.Module,))
+        try:
+            made = task(**arguments_of(task, _some(cell, self.fields)))
+        except Exception as error:  # such as fields that don't fit each other
+            raise InputError(f"{cell.task} can't be made: {folder.reason(error)}") from None
+        optimizer = {name: value for name in ("momentum", "weight_decay") if (value := cell.value(name)) is not None}
+        return folder, Recipe(
+            task=made,
+            model=model,
+            hyperparameters=arguments_of(model, _some(cell, self.models[cell.model])),
+            optimizer=Optimizer(name=cell.value("optimizer"), **optimizer),
+        )
+
+
+def as_layout(proof: Proof) -> str:
+    """Write a proof as text.
+
+    Example:
+        >>> as_layout(Proof(layout=PackLayout())), as_layout(Proof(layout=None, reason="no"))
+        ('{"multiple": 1, "is_aligned": false}', '{"reason": "no"}')
+    """
+    return json.dumps({"reason": proof.reason} if proof.layout is None else vars(proof.layout))
+
+
+def proof_of(layout: str) -> Proof:
+    """Read what `as_layout` wrote."""
+    content = json.loads(layout)
+    if "reason" in content:
+        return Proof(layout=None, reason=content["reason"])
+    return Proof(layout=PackLayout(**content))
+
+
+def _some(cell: Cell, names: Sequence[str]) -> dict[str, Any]:
+    return {name: cell.value(name) for name in names}
+
+
+def _member(cell: Cell, seed: int) -> Member:
+    schedule = Schedule(
+        learning_rate=cell.value("learning_rate"),
+        warmup=cell.value("warmup"),
+        decay=cell.value("schedule"),
+        iterations=cell.iterations + 1,
+    )
+    return Member(seed=seed, schedule=schedule)
+
+
+def _protocol_of(cell: Cell) -> _Protocol:
+    return _Protocol(cell.iterations, cell.value("evaluate_every"), cell.value("best_step_window"))

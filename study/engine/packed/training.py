@@ -1,0 +1,108 @@
+"""A pack of trials of a task and a model of one's own, in slices of time, with evaluations and checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from study.engine.packed.proof import Proof, start
+from study.engine.packed.recipe import Member, Recipe
+from study.engine.score import Evaluations, Scores
+from study.engine.training import Arrays, PendingEvaluation, SlicedTraining
+from study.records import Checkpoint, Pack, Progress, Weights
+from study.source import CodeFolder
+from tasks.criterion import Bound, in_words
+from tasks.declarations import Metric
+
+
+class CriterionScores(Scores):
+    """The scores of trials that are solved if their metrics are within bounds.
+
+    Args:
+        protocol: the same for all of them.
+        trials: their number.
+        metrics: what each evaluation has; the best step is chosen by the first.
+        criterion: what the metrics of a solved trial meet; empty if nothing says what success is.
+    """
+
+    def __init__(
+        self, protocol: Evaluations, trials: int, metrics: Mapping[str, Metric], criterion: Mapping[str, Bound]
+    ) -> None:
+        super().__init__(protocol, trials, metrics, finite=list(metrics), dtype=np.float64)
+        self._criterion = criterion
+
+    def _meets(self, metrics: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.bool_]:
+        meets = np.full(len(self._best), bool(self._criterion))
+        for name, bound in self._criterion.items():
+            meets &= bound.holds(metrics[name])
+        return meets
+
+    def _judged_by(self, trial: int) -> dict[str, Any]:
+        return {"criterion": in_words(self._criterion) or None}
+
+    @property
+    def _has_criterion(self) -> bool:
+        return bool(self._criterion)
+
+
+class PackedTraining(SlicedTraining):
+    """One pack being trained.
+
+    Args:
+        engine: name of the engine.
+        pack: what to train.
+        device: ``cpu``.
+        checkpoint: to go on from, or None.
+        scores: of the pack's trials, without an evaluation.
+        folder: the copy of the user's code, whose modules Python imports while it runs.
+        recipe: what the trials have in common.
+        members: what each has of its own.
+        proof: how they train.
+
+    Raises:
+        ValueError: if the checkpoint is of other trials or of another engine.
+    """
+
+    def __init__(
+        self,
+        engine: str,
+        pack: Pack,
+        device: str,
+        checkpoint: Checkpoint | None,
+        scores: Scores,
+        *,
+        folder: CodeFolder,
+        recipe: Recipe,
+        members: Sequence[Member],
+        proof: Proof,
+    ) -> None:
+        self._folder, self._recipe, self._each, self._proof = folder, recipe, members, proof
+        super().__init__(engine, pack, device, checkpoint, scores)
+
+    def advance(self, for_s: float) -> Progress:
+        """Train for about that many seconds, at least one update."""
+        self._folder.activate()
+        return super().advance(for_s)
+
+    def _begin(self, arrays: Arrays | None) -> None:
+        self._members = start(self._recipe, self._each, self._proof, state=arrays)
+
+    def _update(self, most: int, for_s: float) -> int:
+        self._members.update()
+        return 1
+
+    def _start_evaluation(self) -> PendingEvaluation:
+        # A classifier whose outputs are NaN has an accuracy all the same, which says nothing.
+        is_finite = self._members.is_finite()
+        metrics = {name: np.where(is_finite, values, np.nan) for name, values in self._members.evaluate().items()}
+        return lambda: metrics
+
+    def _state(self) -> dict[str, npt.NDArray[Any]]:
+        return self._members.state()
+
+    def _weights(self) -> list[Weights]:
+        floats = {name: array for name, array in self._members.weights().items() if array.dtype.kind == "f"}
+        return self._of_each_trial({name: array.astype(np.float32) for name, array in floats.items()})

@@ -99,7 +99,8 @@ def test_a_pack_goes_on_where_it_was(packed_lab: Path, tmp_path: Path, optimizer
 def test_nan_touches_no_other_trial(packed_lab: Path, tmp_path: Path) -> None:
     """A rate that blows trials up makes them diverged, accuracy and all, and leaves their neighbours' bits alone."""
     grid = {"learning_rate": [0.01, 1e38]}
-    engine, plan = planned(packed_lab, tmp_path, grid=grid, fixed={"optimizer": "sgd"})
+    protocol = {"iterations": 40, "evaluate_every": 10}
+    engine, plan = planned(packed_lab, tmp_path, grid=grid, fixed={"optimizer": "momentum"}, protocol=protocol)
     whole = trained(engine, plan.trials)
     wild = [trial.cell.value("learning_rate") > 1 for trial in plan.trials]
     assert [row[0].outcome is Outcome.DIVERGED for row in whole] == wild

@@ -13,7 +13,7 @@ from study.engine.initial_weights import PREFIX
 from study.engine.score import NO_STEP, Scores
 from study.engine.task import threshold_of
 from study.engine.training import SlicedTraining
-from study.records import Checkpoint, Pack, Weights
+from study.records import Checkpoint, Outcome, Pack, Weights
 from tasks import ArithmeticTask
 from tasks.arithmetic_cell import ArithmeticCell, typed_cell
 
@@ -23,6 +23,8 @@ _LAYERS = {"first": "layer_1", "second": "layer_2"}
 
 class ArithmeticScores(Scores):
     """The scores of arithmetic trials, which are solved if their test MSE is below a threshold.
+
+    The others have diverged if the validation MSE of the last evaluation isn't finite.
 
     Args:
         cell: a cell of the pack; what is read of it is equal in all of them.
@@ -39,6 +41,11 @@ class ArithmeticScores(Scores):
 
     def _judged_by(self, trial: int) -> dict[str, Any]:
         return {"threshold": float(self._thresholds[trial])}
+
+    def _outcome(self, *, solved: bool, finite: bool) -> Outcome:
+        if solved:
+            return Outcome.SOLVED
+        return Outcome.UNSOLVED if finite else Outcome.DIVERGED
 
     def end_decided(self, has_nan: npt.NDArray[np.bool_]) -> None:
         """End each trial whose outcome no further training can change.

@@ -2,8 +2,7 @@
 
 Definitions (`docs/glossary.md`): the best step is the evaluation at which the first metric is best, among the last
 `best_step_window` evaluations of a full run (ties: the first; what isn't finite is skipped). A trial is solved if its
-metrics there meet the criterion, else diverged if a metric of the last evaluation isn't a finite number, else unsolved,
-or finished where there is no criterion.
+metrics there meet the criterion.
 """
 
 from __future__ import annotations
@@ -76,9 +75,14 @@ class Scores(ABC):
     def _judged_by(self, trial: int) -> dict[str, Any]:
         """Return the fields of a trial's result that say what it is judged by."""
 
-    @property
-    def _has_criterion(self) -> bool:
-        return True
+    @abstractmethod
+    def _outcome(self, *, solved: bool, finite: bool) -> Outcome:
+        """Say how a trial ended.
+
+        Args:
+            solved: whether its metrics at the best step meet the criterion.
+            finite: whether those of its last evaluation are finite.
+        """
 
     @property
     def solved(self) -> int:
@@ -199,10 +203,3 @@ class Scores(ABC):
             [np.isfinite(self._at(name, index)) for name in self._finite]
         )
         return finite
-
-    def _outcome(self, *, solved: bool, finite: bool) -> Outcome:
-        if solved:
-            return Outcome.SOLVED
-        if not finite:
-            return Outcome.DIVERGED
-        return Outcome.UNSOLVED if self._has_criterion else Outcome.FINISHED

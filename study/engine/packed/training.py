@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,16 @@ from study.engine.packed.proof import Proof, start
 from study.engine.packed.recipe import Member, Recipe
 from study.engine.score import Evaluations, Scores
 from study.engine.training import Arrays, PendingEvaluation, SlicedTraining
-from study.records import Checkpoint, Pack, Progress, Weights
+from study.records import Checkpoint, Outcome, Pack, Progress, Result, Trial, Weights
 from study.source import CodeFolder
 from tasks.criterion import Bound, in_words
 from tasks.declarations import Metric
 
 
 class CriterionScores(Scores):
-    """The scores of trials that are solved if their metrics are within bounds.
+    """The scores of trials that are solved if their metrics are within bounds, as `study.store.judge` judges them anew.
+
+    A trial whose last evaluation has a metric that isn't finite has diverged.
 
     Args:
         protocol: the same for all of them.
@@ -43,9 +46,20 @@ class CriterionScores(Scores):
     def _judged_by(self, trial: int) -> dict[str, Any]:
         return {"criterion": in_words(self._criterion) or None}
 
-    @property
-    def _has_criterion(self) -> bool:
-        return bool(self._criterion)
+    def _outcome(self, *, solved: bool, finite: bool) -> Outcome:
+        if not finite:
+            return Outcome.DIVERGED
+        if not self._criterion:
+            return Outcome.FINISHED
+        return Outcome.SOLVED if solved else Outcome.UNSOLVED
+
+    def results(self, trials: Sequence[Trial], *, training_s: float, engine: str, device: str) -> list[Result]:
+        """Compute each trial's result; only of a solved one it is said when it was solved."""
+        results = super().results(trials, training_s=training_s, engine=engine, device=device)
+        return [
+            result if result.outcome is Outcome.SOLVED else replace(result, solved_at_iteration=None)
+            for result in results
+        ]
 
 
 class PackedTraining(SlicedTraining):

@@ -33,10 +33,10 @@ def scored(evaluations: Sequence[tuple[float, float]], criterion: dict[str, Boun
     ("evaluations", "best", "solved_at", "outcome"),
     [
         ([(0.9, 1), (0.9, 1), (0.5, 1), (0.8, 1), (0.6, 1)], 30, 0, SOLVED),  # the greatest in the window
-        ([(0.9, 1), (0.9, 1), (0.5, 1), (0.7, 1), (0.7, 1)], 30, 0, UNSOLVED),  # solved once, before it; ties: first
-        ([(0.1, 1), (0.1, 1), (0.8, 3), (0.9, 2), (0.8, 1)], 30, 40, UNSOLVED),  # both bounds must hold at once
+        ([(0.9, 1), (0.9, 1), (0.5, 1), (0.7, 1), (0.7, 1)], 30, None, UNSOLVED),  # solved once, before it; ties: first
+        ([(0.1, 1), (0.1, 1), (0.8, 3), (0.9, 2), (0.8, 1)], 30, None, UNSOLVED),  # both bounds must hold at once
         ([(0.1, 1), (0.1, 1), (0.8, 1), (0.9, NAN), (0.7, 1)], 20, 20, SOLVED),  # what isn't finite is skipped
-        ([(0.1, 1), (0.1, 1), (0.8, 1), (0.9, 1), (0.9, INF)], 30, 20, SOLVED),
+        ([(0.1, 1), (0.1, 1), (0.8, 1), (0.9, 1), (0.9, INF)], 30, None, DIVERGED),
         ([(0.1, 1), (0.1, 1), (0.7, 1), (0.7, 1), (0.9, INF)], 20, None, DIVERGED),
         ([(NAN, NAN)] * 5, None, None, DIVERGED),
     ],

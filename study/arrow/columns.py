@@ -63,7 +63,7 @@ _OF_TASK = CELL_COLUMNS[: CELL_COLUMNS.index("model")]
 
 
 @dataclass(frozen=True)
-class Column:
+class Meaning:
     """What a column holds.
 
     Args:
@@ -89,14 +89,14 @@ class Column:
         return pa.field(name, type_of(self.kind) if type_ is None else type_, metadata=metadata)
 
 
-def column_of(field: pa.Field) -> Column | None:
+def column_of(field: pa.Field) -> Meaning | None:
     """Return what a column holds; None for one that all tables have."""
     metadata = field.metadata or {}
     if _ROLE not in metadata:
         return None
     texts = (metadata.get(key, b"").decode() for key in (_ROLE, _NAME, _KIND))
     role, name, kind = texts
-    return Column(role, name or field.name, kind)
+    return Meaning(role, name or field.name, kind)
 
 
 def hyperparameters_of(table: pa.Table | pa.Schema) -> list[str]:
@@ -122,7 +122,7 @@ def with_metrics(results: pa.Table, names: Iterable[str]) -> pa.Table:
     """Return results with a column for each metric; one that no trial has is null."""
     for name in names:
         if name not in results.column_names:
-            field = Column(METRIC, name, NUMBER).field(())
+            field = Meaning(METRIC, name, NUMBER).field(())
             results = results.append_column(field, pa.nulls(len(results), field.type))
     return results
 

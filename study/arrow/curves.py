@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from study.arrow.columns import EMPTY_CURVES, METRIC, Column, column_of
+from study.arrow.columns import EMPTY_CURVES, METRIC, Meaning, column_of
 from study.records import Curve
 
 
@@ -24,7 +24,7 @@ def curves_table(curves: Iterable[Curve]) -> pa.Table:
     rows = list(curves)
     fixed = EMPTY_CURVES.schema
     names = list(dict.fromkeys(name for curve in rows for name in curve.metrics))
-    fields = [Column(METRIC, name).field(fixed.names, pa.list_(_type(rows, name))) for name in names]
+    fields = [Meaning(METRIC, name).field(fixed.names, pa.list_(_type(rows, name))) for name in names]
     arrays = [
         pa.array([curve.trial_id for curve in rows], pa.string()),
         pa.array([curve.iteration for curve in rows], fixed.field("iteration").type),

@@ -13,7 +13,7 @@ from study.arrow.columns import (
     METRIC,
     RESULT_COLUMNS,
     WHOLE_NUMBERS,
-    Column,
+    Meaning,
     column_names,
     column_of,
     declared_kinds,
@@ -82,7 +82,7 @@ def table_cells(table: pa.Table) -> list[Cell]:
     ]
 
 
-def values_of(table: pa.Table, columns: Mapping[str, Column]) -> dict[str, list[Any]]:
+def values_of(table: pa.Table, columns: Mapping[str, Meaning]) -> dict[str, list[Any]]:
     """Return the values of hyperparameters, row by row, each of the kind that it had in its cell.
 
     Args:
@@ -130,7 +130,7 @@ def _table(
     columns |= {"cell_id": [trial.cell.id for trial in trials], "task": [trial.cell.task for trial in trials]}
     columns |= {"model": [trial.cell.model for trial in trials], **content}
     arrays = {name: pa.array(values, fixed.field(name).type) for name, values in columns.items()}
-    of_metrics = [Column(METRIC, name, NUMBER).field(fixed.names) for name in metrics]
+    of_metrics = [Meaning(METRIC, name, NUMBER).field(fixed.names) for name in metrics]
     for field, values in zip(of_metrics, metrics.values(), strict=True):
         arrays[field.name] = pa.array(values, field.type)
     kinds = kinds_of(cells)
@@ -138,7 +138,7 @@ def _table(
     fields = {}
     for name, kind in kinds.items():
         own = [trial.cell.values.get(name) for trial in trials]
-        fields[name] = Column(HYPERPARAMETER, name, kind).field({*fixed.names, *metrics})
+        fields[name] = Meaning(HYPERPARAMETER, name, kind).field({*fixed.names, *metrics})
         arrays[fields[name].name] = encoded(own, kind)
         if kind == NUMBER:
             numbers[name] = own
@@ -154,6 +154,6 @@ def _cells(trials: Iterable[Trial]) -> list[Cell]:
     return list({trial.cell.id: trial.cell for trial in trials}.values())
 
 
-def _columns(table: pa.Table) -> dict[str, Column]:
+def _columns(table: pa.Table) -> dict[str, Meaning]:
     columns = {field.name: column_of(field) for field in table.schema}
     return {name: column for name, column in columns.items() if column is not None}

@@ -15,7 +15,7 @@ from study.arrow.columns import (
     HYPERPARAMETER,
     METRIC,
     WHOLE_NUMBERS,
-    Column,
+    Meaning,
     column_of,
     results_schema,
 )
@@ -84,12 +84,12 @@ class _Part:
     table: pa.Table
 
     @cached_property
-    def hyperparameters(self) -> Mapping[str, tuple[str, Column]]:
+    def hyperparameters(self) -> Mapping[str, tuple[str, Meaning]]:
         """The columns of hyperparameters, by these."""
         return self._of_role(HYPERPARAMETER)
 
     @cached_property
-    def metrics(self) -> Mapping[str, tuple[str, Column]]:
+    def metrics(self) -> Mapping[str, tuple[str, Meaning]]:
         """The columns of metrics, by these."""
         return self._of_role(METRIC)
 
@@ -117,11 +117,11 @@ class _Part:
         column, held = self.hyperparameters[name]
         return values_of(self.table, {column: held})[column]
 
-    def column(self, name: str, type_: pa.DataType, of: Mapping[str, tuple[str, Column]]) -> Any:
+    def column(self, name: str, type_: pa.DataType, of: Mapping[str, tuple[str, Meaning]]) -> Any:
         """Return a column of a type, null if there is none."""
         return self.table[of[name][0]].cast(type_) if name in of else pa.nulls(len(self.table), type_)
 
-    def _of_role(self, role: str) -> dict[str, tuple[str, Column]]:
+    def _of_role(self, role: str) -> dict[str, tuple[str, Meaning]]:
         held = {field.name: column_of(field) for field in self.table.schema}
         return {column.name: (name, column) for name, column in held.items() if column and column.role == role}
 
@@ -131,10 +131,10 @@ def _results(tables: Sequence[pa.Table]) -> list[pa.Table]:
     parts = [_Part(table) for table in tables]
     fixed = EMPTY_RESULTS.schema
     names = dict.fromkeys(name for part in parts for name in part.hyperparameters)
-    metrics = {name: Column(METRIC, name, NUMBER).field(fixed.names) for name in _all_metrics(parts)}
+    metrics = {name: Meaning(METRIC, name, NUMBER).field(fixed.names) for name in _all_metrics(parts)}
     taken = {*fixed.names, *(field.name for field in metrics.values())}
     kinds = {name: _joint_kind(name, parts) for name in names}
-    fields = {name: Column(HYPERPARAMETER, name, kind).field(taken) for name, kind in kinds.items()}
+    fields = {name: Meaning(HYPERPARAMETER, name, kind).field(taken) for name, kind in kinds.items()}
     notes = [_notes(part, kinds) for part in parts]
     head = [fields[n] if n in fields else fixed.field(n) for n in dict.fromkeys(n for part in parts for n in part.head)]
     schema = results_schema(head, metrics.values(), has_whole_numbers=any(note is not None for note in notes))
@@ -176,7 +176,7 @@ def _curves(tables: Sequence[pa.Table]) -> list[pa.Table]:
     parts = [_Part(table) for table in tables]
     fixed = EMPTY_CURVES.schema
     types = {name: _joint_type(name, parts) for name in _all_metrics(parts)}
-    fields = {name: Column(METRIC, name).field(fixed.names, type_) for name, type_ in types.items()}
+    fields = {name: Meaning(METRIC, name).field(fixed.names, type_) for name, type_ in types.items()}
     schema = pa.schema([*fixed, *fields.values()])
     return [
         pa.table(

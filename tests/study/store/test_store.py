@@ -24,7 +24,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from study.arrow import METRIC_COLUMNS, results_table, table_curves, table_results, table_weights
-from study.errors import BusyError, InputError, StoreAwayError, StoreError, StudyGoneError, UnknownStudyError
+from study.errors import (
+    BusyError,
+    ConflictError,
+    InputError,
+    StoreAwayError,
+    StoreError,
+    StudyGoneError,
+    UnknownStudyError,
+)
 from study.records import Checkpoint, Curve, Outcome, Result, Trial, Weights
 from study.store import SCHEMA_VERSION, Store, StudyStore, files, formats, is_url
 from study.store.folder import Folder
@@ -768,3 +776,15 @@ def test_a_bad_neighbour_is_left_alone(root: str) -> None:
     assert store.adopt("demo", [Trial(CELL, 1).id]) == 0
     assert [("test_mse" in notice, "skipped" in notice) for notice in store.notices] == [(False, True), (True, False)]
     assert place(torn).exists(key_of("results", PACK))
+
+
+def test_a_trial_judged_by_two_criteria_has_one_result(local: StudyStore) -> None:
+    """The criterion isn't part of a trial's id: by another one the outcome may differ, and nothing else."""
+    by_one = solved(1, criterion="test_mse < 1")
+    by_two = solved(1, criterion="test_mse < 0", outcome=Outcome.UNSOLVED, threshold=0.0, solved_at_iteration=None)
+    local.write_pack(PACK, [by_one], [], [], SOURCE)
+    local.write_pack(OTHER_PACK, [by_two], [], [], SOURCE)
+    assert table_results(local.read_results()) == [by_one]
+    local.write_pack(OTHER_PACK, [replace(by_two, metrics={"test_mse": 0.5})], [], [], SOURCE)
+    with pytest.raises(ConflictError, match="test_mse"):
+        local.read_results()

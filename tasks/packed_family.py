@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
@@ -217,7 +217,7 @@ class PackedFamily(Family):
             content = json.loads(text)
             return cls(
                 content["task"],
-                {name: from_json(one) for name, one in content["fields"].items()},
+                {name: task_field(name, from_json(one)) for name, one in content["fields"].items()},
                 {model: {name: from_json(one) for name, one in of.items()} for model, of in content["models"].items()},
                 {name: Metric(**one) for name, one in content["metrics"].items()},
                 content["code"],
@@ -225,6 +225,15 @@ class PackedFamily(Family):
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"these aren't the declarations of a task and its models: {error!r}") from None
+
+
+def task_field(name: str, declared: Hyperparameter) -> Hyperparameter:
+    """Return a field of a task as a hyperparameter, which a study file sets in its table `task`.
+
+    The fields say what is asked, and so aren't searched, but for the size of a batch, which says how it is trained.
+    """
+    is_batch = name == "batch_size"
+    return replace(declared, table="task", is_searchable=is_batch, is_method=is_batch)
 
 
 def recipe_text(cell: Content) -> str:

@@ -13,6 +13,8 @@ from study.engine.evaluation_rows import draw_rows
 from study.records import Cell, Weights
 from tasks import MODELS
 from tasks.arithmetic_cell import typed_cell
+from tasks.arithmetic_family import ARITHMETIC
+from tasks.families import family_of
 from tasks.networks import Network
 from tasks.stream import Purpose
 from units.kernels import one_thread
@@ -24,6 +26,8 @@ Arrays = Mapping[str, npt.NDArray[np.float32]]
 # caches: gated units take 3 times as long, while NALU takes 0.7 times. Chunks far smaller take twice as long and more.
 _ROWS = 400
 _HIDDEN_VALUES = 64 * 1024
+# A larger matrix of a module of one's own has fields that nobody can tell apart in a figure.
+_LARGEST = 10_000
 
 
 def stacked(weights: Sequence[Weights]) -> dict[str, npt.NDArray[np.float32]]:
@@ -49,7 +53,8 @@ def effective_weights(cell: Cell, arrays: Arrays) -> dict[str, npt.NDArray[np.fl
 
     Returns:
         Named for people, ``layer 1, W``, float32 [..., out, in]. A unit of two paths has one of each, such as
-        ``layer 1, NAU`` and ``layer 1, NMU``; that of a gate is ``layer 1, G``.
+        ``layer 1, NAU`` and ``layer 1, NMU``; that of a gate is ``layer 1, G``. Of a module of one's own, whose layers
+        aren't known, the parameters of one trial that are matrices of at most 10,000 numbers, under their own names.
 
     Raises:
         ValueError: if the arrays aren't those of the cell's network.
@@ -63,6 +68,8 @@ def effective_weights(cell: Cell, arrays: Arrays) -> dict[str, npt.NDArray[np.fl
         >>> {name: matrix.shape for name, matrix in matrices.items()}
         {'layer 1, W': (2, 4), 'layer 1, G': (2, 4), 'layer 2, W': (1, 2), 'layer 2, G': (1, 2)}
     """
+    if family_of(cell) is not ARITHMETIC:
+        return {name: array for name, array in arrays.items() if array.ndim == 2 and array.size <= _LARGEST}
     network, _ = _network(cell, arrays)
     matrices: dict[str, Tensor] = {}
     for number, layer in enumerate(network.layers, start=1):
@@ -85,7 +92,8 @@ def mean_gates(cell: Cell, arrays: Arrays, rows: int | None = None) -> dict[str,
         rows: how many of the rows, from the first on; None for all.
 
     Returns:
-        ``layer 1`` and ``layer 2``, as far as they have gates: float32 [..., out], NaN where weights are.
+        ``layer 1`` and ``layer 2``, as far as they have gates: float32 [..., out], NaN where weights are. A module of
+        one's own has none.
 
     Raises:
         ValueError: if the arrays aren't those of the cell's network.
@@ -98,6 +106,8 @@ def mean_gates(cell: Cell, arrays: Arrays, rows: int | None = None) -> dict[str,
         >>> mean_gates(canonical_cell("simple", "NALU", {}), zeros)
         {'layer 1': array([0.5, 0.5], dtype=float32), 'layer 2': array([0.5], dtype=float32)}
     """
+    if family_of(cell) is not ARITHMETIC:
+        return {}
     network, many = _network(cell, arrays)
     typed = typed_cell(cell)
     if not many:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +28,10 @@ from study.spec.own_code import RESERVED, success_mistakes
 from study.spec.packed_tables import AnyPackedSpec, PackedSpec
 from tasks import MODELS, TASKS
 from tasks.declarations import Hyperparameter, Metric
-from tasks.packed_family import TRAINING, PackedFamily
+from tasks.packed_family import TRAINING, PackedFamily, task_field
 from tasks.signature import SignatureError, hyperparameters_of
 
 _TASK: Place = ("task", "name")
-_BATCH = "batch_size"
 _RESERVED = (*RESERVED, *TRAINING)
 
 
@@ -157,11 +156,7 @@ def _declared(objects: Mapping[Place, ImportString], copy: Path | None) -> _Decl
 
 def _fields(task: type[Any]) -> dict[str, Hyperparameter]:
     declared = hyperparameters_of(task, given=(), optional=(), reserved=_RESERVED)
-    # Its own fields say what is asked; the size of its batches says how it is trained, wherever it stands.
-    return {
-        name: replace(one, table="task", is_searchable=name == _BATCH, is_method=name == _BATCH)
-        for name, one in declared.items()
-    }
+    return {name: task_field(name, one) for name, one in declared.items()}
 
 
 def _clashes(objects: Mapping[Place, ImportString], declared: _Declared) -> Iterator[tuple[Place, str]]:

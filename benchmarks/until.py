@@ -66,13 +66,13 @@ def narrow_row(name: str, fixed: CellSummary, verdict: Verdict, solved: int) -> 
     They agree if the intervals overlap and the rate of all seeds is in that of the seeds used.
     """
     assert fixed.success_rate is not None
-    low, high = statistics.wilson(fixed.solved, fixed.finished)
+    low, high = statistics.wilson(fixed.solved, fixed.ended)
     assert verdict.interval is not None
     ours = verdict.interval
     agree = ours[0] <= high and low <= ours[1] and ours[0] <= fixed.success_rate <= ours[1]
     return {
         "cell": name,
-        "fixed_seeds": f"{fixed.finished}",
+        "fixed_seeds": f"{fixed.ended}",
         "fixed_solved": f"{fixed.solved}",
         **_interval("fixed", fixed.success_rate, (low, high)),
         "seeds": f"{verdict.seeds}",
@@ -98,14 +98,14 @@ def apart_row(name: str, one: CellSummary, other: CellSummary, verdict: Verdict)
 
     They agree if both say that the cells differ, in the same direction, or neither does.
     """
-    p_value = statistics.fisher_exact(one.solved, one.finished, other.solved, other.finished)
+    p_value = statistics.fisher_exact(one.solved, one.ended, other.solved, other.ended)
     signs = (
-        _sign(p_value, one.solved / one.finished - other.solved / other.finished),
+        _sign(p_value, one.solved / one.ended - other.solved / other.ended),
         _sign(verdict.p_value or 0.0, verdict.wins - verdict.losses),
     )
     return {
         "pair": name,
-        "fixed_seeds": f"{one.finished}",
+        "fixed_seeds": f"{one.ended}",
         "fixed_solved": f"{one.solved}",
         "fixed_solved_other": f"{other.solved}",
         "fixed_p": f"{p_value:.2g}",

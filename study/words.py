@@ -211,6 +211,7 @@ def metric_title(name: str, metric: Metric) -> str:
     """Return a metric's name for readers, with its unit.
 
     Example:
+        >>> from tasks.declarations import Metric
         >>> metric_title("test_loss", Metric()), metric_title("wait", Metric(title="waiting time", unit="s"))
         ('test loss', 'waiting time (s)')
     """

@@ -43,11 +43,12 @@ _AFTER = pa.schema(
     ]
 )
 
-EMPTY_RESULTS = pa.schema([*_BEFORE, *_OF_CELL, *_JUDGED, *_AFTER]).empty_table()
+# Schema.empty_table() would import pandas.
+EMPTY_RESULTS = pa.Table.from_batches([], pa.schema([*_BEFORE, *_OF_CELL, *_JUDGED, *_AFTER]))
 """No results: the columns that every table of results has."""
 RESULT_COLUMNS: tuple[str, ...] = (*_JUDGED.names, *_AFTER.names)
 """The columns of a trial's result that every table of results has."""
-EMPTY_CURVES = pa.schema([("trial_id", pa.string()), ("iteration", pa.list_(pa.int64()))]).empty_table()
+EMPTY_CURVES = pa.Table.from_batches([], pa.schema([("trial_id", pa.string()), ("iteration", pa.list_(pa.int64()))]))
 """No learning curves: the columns that every table of curves has."""
 
 CELL_COLUMNS: tuple[str, ...] = tuple(field.name for field in fields(ArithmeticCell))

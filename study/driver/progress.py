@@ -136,9 +136,9 @@ class Board:
         """Format the counts, the rate and the time left as one line."""
         ended = self.counts
         rate = self._rate()
-        shown = [Outcome.SOLVED, Outcome.UNSOLVED] if self._has_success else []
+        judged = [Outcome.SOLVED, Outcome.UNSOLVED] if self._has_success else []
         parts = [f"{ended['done']}/{self._total} trials"]
-        parts += [f"{self._ended[outcome]} {outcome}" for outcome in (*shown, Outcome.DIVERGED, Outcome.FAILED)]
+        parts += [f"{self._ended[outcome]} {outcome}" for outcome in (*judged, Outcome.DIVERGED, Outcome.FAILED)]
         if self._running:
             trials = sum(p.trials for p in self._running.values())
             ahead = f" ({sum(p.solved for p in self._running.values())} solved so far)" if self._has_success else ""

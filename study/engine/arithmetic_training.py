@@ -1,4 +1,4 @@
-"""What the trainings of the arithmetic family's engines share: thresholds, trials that end early, weights of layers."""
+"""What the trainings of the arithmetic engines share: thresholds, trials that end early, weights of layers."""
 
 from __future__ import annotations
 

@@ -94,8 +94,8 @@ def parse_spec(
         Traceback (most recent call last):
         ...
         study.errors.SpecError: a.yaml: 2 mistakes, nothing was started
-          line 1: models[1]: must be one of NMU, ..., but got 'NMUU'; did you mean 'NMU'?
           line 1: seeds: must be at least 1 and below 2**63, but got 0
+          line 1: models[1]: must be one of NMU, ..., but got 'NMUU'; did you mean 'NMU'?
     """
     document = read(text)
     spec = _spec_of(document, folder or pathlib.Path(), declared)

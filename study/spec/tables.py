@@ -373,6 +373,7 @@ class TaskSpec(Spec):
         prefixes: of each table beside fixed, grid, zip and ranges, what its names begin with elsewhere.
 
     Example:
+        >>> from tasks.arithmetic_family import ARITHMETIC
         >>> data = {"study": "mine", "task": {"name": "simple"}, "models": ["NMU"], "seeds": 3}
         >>> spec = spec_class(ARITHMETIC).model_validate(data)
         >>> spec.task_name, spec.models[0].name, list(spec.first_seeds)
@@ -414,6 +415,7 @@ def spec_class(family: Family, base: type[TaskSpec] = TaskSpec) -> type[TaskSpec
         base: the class that it is derived from.
 
     Example:
+        >>> from tasks.arithmetic_family import ARITHMETIC
         >>> list(spec_class(ARITHMETIC).model_fields)[:6]
         ['fixed', 'grid', 'zip', 'ranges', 'study', 'question']
     """
@@ -459,6 +461,7 @@ def names_at(table: type[Table], path: Sequence[str | int]) -> list[str]:
     """Return the keys that the table at a place can have; none where any key is allowed.
 
     Example:
+        >>> from tasks.arithmetic_family import ARITHMETIC
         >>> names_at(spec_class(ARITHMETIC), ["models", 0, "ranges", "learning_rate"])
         ['low', 'high', 'scale', 'step', 'choices']
     """

@@ -215,7 +215,7 @@ def test_packs_that_crash_end_the_run(tmp_path, undisturbed, monkeypatch):
     assert ending == Ending.FAILURES
     assert "no NMU today" in told
     found = load_results("sure", tmp_path)
-    assert (found.summaries[0].failed, found.summaries[0].finished) == (24, 0)
+    assert (found.summaries[0].failed, found.summaries[0].ended) == (24, 0)
     assert found.summaries[1].complete
     assert not found.verdicts[0].is_sure
 

@@ -12,7 +12,9 @@ import pytest
 
 from study.analysis.aggregate import aggregate_by
 from study.analysis.learning import LearningCurve, learning_curve
+from study.arrow import curves_table
 from study.console import Console
+from study.records import Curve
 from study.report import (
     FORMATS,
     Report,
@@ -193,9 +195,8 @@ def test_a_terminal_has_room_for_the_table():
 
 def curves(values):
     """Make curves of one metric, one row a trial."""
-    iterations = [list(range(0, 1000 * len(one), 1000)) for one in values]
-    return pa.table(
-        {"trial_id": [str(i) for i in range(len(values))], "iteration": iterations, "test_accuracy": values}
+    return curves_table(
+        Curve(str(i), np.arange(len(one)) * 1000, {"test_accuracy": np.array(one)}) for i, one in enumerate(values)
     )
 
 

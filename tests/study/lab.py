@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 
 from study.spec import Spec, parse_spec
+from tests.study.source.builders import deactivate
 
 TRAIN = '''
 import random
@@ -53,14 +55,15 @@ STUDY = {
 
 
 @pytest.fixture
-def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a folder with a package `mylab`; copies of code are unpacked beside it."""
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Return a folder with a package `mylab`; copies of code are unpacked beside it, and none stays active."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     package = tmp_path / "lab" / "mylab"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("")
     (package / "training.py").write_text(TRAIN)
-    return package.parent
+    yield package.parent
+    deactivate()
 
 
 def study_of(lab: Path, **changed: object) -> Spec:

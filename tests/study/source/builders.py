@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from textwrap import dedent
 
-from study.source import CodeFolder, ImportString, parse_import_string, read_source_code, unpacked
+from study.source import CodeFolder, ImportString, code_folder, parse_import_string, read_source_code, unpacked
 
 MARKED = """
 from tasks.seeded import seeded
@@ -46,6 +46,12 @@ def installed(site: Path, version: str = "1.2", entry_points: str = "", name: st
     files = [path.relative_to(site).as_posix() for path in site.rglob("*") if path.is_file()]
     (info / "RECORD").write_text("".join(f"{file},,\n" for file in [*files, f"{info.name}/RECORD"]))
     return site
+
+
+def deactivate() -> None:
+    """Put away the modules of the folder that is active in this process, if one is."""
+    if code_folder._active is not None:
+        code_folder._active.deactivate()
 
 
 def train(code: CodeFolder, import_string: str = "mylab.spirals:train") -> object:

@@ -11,8 +11,7 @@ import pytest
 
 from study.errors import InputError
 from study.source import CodeFolder, parse_import_string
-from study.source import code_folder as module_of_folders
-from tests.study.source.builders import copied, installed, marked, train, write
+from tests.study.source.builders import copied, deactivate, installed, marked, train, write
 
 TRAIN = "mylab.spirals:train"
 
@@ -20,10 +19,10 @@ TRAIN = "mylab.spirals:train"
 @pytest.fixture(autouse=True)
 def _nothing_stays(monkeypatch):
     """Leave modules and the search path as they were."""
+    deactivate()
     modules, path = set(sys.modules), list(sys.path)
     yield
-    if module_of_folders._active is not None:
-        module_of_folders._active.deactivate()
+    deactivate()
     monkeypatch.undo()
     assert sys.path == path
     for name in sys.modules.keys() - modules:

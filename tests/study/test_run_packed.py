@@ -1,0 +1,108 @@
+"""Laws of a whole run of a study of one's own task and models."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from study.console import Console
+from study.driver.options import Options
+from study.plan.plan import make_plan
+from study.results.load import load_results
+from study.results.stored_plan import LAYOUTS
+from study.run import Ending, run
+from study.spec import Spec
+from study.store import Store
+from tests.study.lab import lab, packed_lab, packed_study
+
+__all__ = ["lab", "packed_lab"]
+
+EASY = {"success": {"test_accuracy": {"at_least": 0.0}}}
+
+
+def trained(spec: Spec, store: Path) -> tuple[Ending, str, list[str]]:
+    """Run a study in this process, and return how it ended, what the user read, and the packs that it has then."""
+    console = Console(file=StringIO(), width=200)
+    ending = run(make_plan(spec), Options(store, None, local=True, pack_size=4), console)
+    return ending, console.file.getvalue(), sorted(Store(store).study(spec.study).pack_ids())
+
+
+def test_a_study_runs_once(packed_lab: Path, tmp_path: Path) -> None:
+    """All trials have a result; a second run trains nothing; the report needs no code, and shows the task's metrics."""
+    store = tmp_path / "studies"
+    ending, _, packs = trained(packed_study(packed_lab, **EASY), store)
+    assert ending is Ending.FINISHED
+    results = load_results("spirals", store)
+    assert results.counts["done"] == len(results.table) == 9
+    assert set(results.table["outcome"].to_pylist()) == {"solved"}
+    report = store / "spirals" / "report"
+    page = (report / "report.html").read_text()
+    assert "test accuracy" in page
+    assert "0.weight" in page  # the matrices of a solved trial, under their own names
+    assert trained(packed_study(packed_lab, **EASY), store)[::2] == (ending, packs)
+    (packed_lab / "mylab" / "tasks.py").unlink()
+    assert load_results("spirals", store).counts["done"] == 9
+
+
+def test_the_user_reads_why_trials_train_one_by_one(packed_lab: Path, tmp_path: Path) -> None:
+    """The proof is made once, kept in the study's folder, and its reason is told with every run that trains."""
+    store, models = tmp_path / "studies", ["mylab.models:mlp", "mylab.models:dropping"]
+    _, text, _ = trained(packed_study(packed_lab, models=models), store)
+    reason = "trials of mylab.models:dropping train one after another: they can't be one array program: Dropout"
+    assert reason in " ".join(text.split())
+    assert "mylab.models:mlp train" not in text
+    folder = Store(store).study("spirals")
+    layouts = json.loads(folder.read_file(LAYOUTS) or b"{}")
+    assert sorted("reason" in json.loads(layout) for layout in layouts.values()) == [False, True]
+
+    doctored = dict.fromkeys(layouts, '{"reason": "it was said so before"}')
+    folder.write_file(LAYOUTS, json.dumps(doctored).encode())
+    _, text, _ = trained(packed_study(packed_lab, models=models, seeds=4), store)
+    assert text.count("it was said so before") == 2
+
+
+def test_another_criterion_trains_nothing(packed_lab: Path, tmp_path: Path) -> None:
+    """What solves a trial may be changed afterwards; bits of metrics stay."""
+    store = tmp_path / "studies"
+    _, _, packs = trained(packed_study(packed_lab, **EASY), store)
+    before = load_results("spirals", store).table
+    _, _, after = trained(packed_study(packed_lab, success={"validation_loss": {"below": 0.0}}), store)
+    assert after == packs
+    table = load_results("spirals", store).table
+    assert set(table["outcome"].to_pylist()) == {"unsolved"}
+    assert table["test_accuracy"].equals(before["test_accuracy"])
+
+
+def test_more_seeds_train_only_those(packed_lab: Path, tmp_path: Path) -> None:
+    """Results of before keep their bits, though the new packs are of another size."""
+    store = tmp_path / "studies"
+    trained(packed_study(packed_lab), store)
+    before = {row["trial_id"]: row for row in load_results("spirals", store).table.to_pylist()}
+    trained(packed_study(packed_lab, seeds=5), store)
+    after = {row["trial_id"]: row for row in load_results("spirals", store).table.to_pylist()}
+    assert len(after) == 15
+    assert {trial: after[trial] for trial in before} == before
+    fresh = tmp_path / "fresh"
+    trained(packed_study(packed_lab, seeds=5), fresh)
+    numbers = [
+        {row["trial_id"]: (row["validation_loss"], row["test_accuracy"]) for row in load.to_pylist()}
+        for load in (load_results("spirals", store).table, load_results("spirals", fresh).table)
+    ]
+    assert numbers[0] == numbers[1]
+
+
+@pytest.mark.slow
+def test_workers_of_ray_run_the_copy(packed_lab: Path, tmp_path: Path) -> None:
+    """Processes of their own give the numbers of this process, from the copy: the user's files are gone by then."""
+    here, there = tmp_path / "here", tmp_path / "there"
+    trained(packed_study(packed_lab), here)
+    plan = make_plan(packed_study(packed_lab))
+    for file in (packed_lab / "mylab").glob("*.py"):
+        file.unlink()
+    run(plan, Options(there, None, cpus=2), Console(file=StringIO()))
+    columns = ["trial_id", "outcome", "validation_loss", "test_accuracy"]
+    tables = [load_results("spirals", store).table.select(columns).sort_by("trial_id") for store in (here, there)]
+    assert tables[0].equals(tables[1])

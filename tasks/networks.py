@@ -1,11 +1,11 @@
-"""The networks of the arithmetic task, input -> hidden -> 1, made of a model's two units."""
+"""The networks of units, input -> hidden -> output: of the arithmetic task, and of tasks of one's own."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
 
-from tasks.models import Model
+from tasks.models import MODELS, Model
 from units import UNITS, Unit
 from units.unit import Bounds
 
@@ -72,3 +72,30 @@ class Network(nn.Module):
         hidden: Tensor = self.first(x)
         output: Tensor = self.second(hidden)
         return output
+
+
+def network_of_units(
+    first: type[Unit], second: type[Unit], input_size: int, output_size: int, *, hidden_size: int = 2
+) -> nn.Sequential:
+    """Build second(first(x)) for a task of one's own: bounded weights are clipped, and nothing is regularised.
+
+    Args:
+        first: unit of the first layer.
+        second: unit of the second layer.
+        input_size: numbers in one row of the input, >= 1.
+        output_size: numbers in one row of the output, >= 1.
+        hidden_size: hidden units, >= 1.
+
+    Raises:
+        ValueError: if a size is below 1.
+
+    Example:
+        >>> network_of_units(*units_of("NMU"), 4, 3)(torch.ones(128, 4)).shape
+        torch.Size([128, 3])
+    """
+    return nn.Sequential(first(input_size, hidden_size), second(hidden_size, output_size))
+
+
+def units_of(model: str) -> tuple[type[Unit], type[Unit]]:
+    """Return the classes of a model's units, first and second layer."""
+    return UNITS[MODELS[model].first], UNITS[MODELS[model].second]

@@ -87,6 +87,23 @@ class Task(ABC):
         """Compute metrics on an evaluation set: scalars by name, without the set's; by default the loss."""
         return {"loss": self.loss(outputs, batch)}
 
+    def sizes(self) -> tuple[int, int]:
+        """Return how many numbers a row of the model's input and of its output has, for networks made of units.
+
+        By default those of the first two tensors of a batch, [rows, numbers].
+
+        Raises:
+            TypeError: if these say nothing of it.
+        """
+        batch = self.draw(Stream([0], 0, Purpose.TRAIN))
+        tensors = list(batch.values() if isinstance(batch, Mapping) else batch)[:2]
+        if isinstance(batch, Tensor) or len(tensors) < 2 or any(tensor.dim() != 2 for tensor in tensors):
+            raise TypeError(
+                f"task {type(self).__name__} must say by sizes(self) how many numbers a row of the input and of the "
+                "output has, to be learned by a network of units: its batches aren't two tensors [rows, numbers]"
+            )
+        return tensors[0].shape[1], tensors[1].shape[1]
+
     @classmethod
     def hyperparameters(cls) -> dict[str, Hyperparameter]:
         """List the fields as hyperparameters, with types, limits and defaults.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -90,6 +90,8 @@ def load_packed(spec: AnyPackedSpec, folder: Path) -> tuple[PackedFamily, Source
         PackedError: if something isn't there, fails, or doesn't fit together; it has every mistake.
     """
     names = {_TASK: spec.task_name} | {("models", i): model.name for i, model in enumerate(spec.model_tables)}
+    built_in = {place: name for place, name in names.items() if place != _TASK and name in MODELS}
+    names = {place: name for place, name in names.items() if place not in built_in}
     objects, mistakes = {}, list[tuple[Place, str]]()
     for place, name in names.items():
         try:
@@ -104,7 +106,7 @@ def load_packed(spec: AnyPackedSpec, folder: Path) -> tuple[PackedFamily, Source
         copy = unpacked(code.archive, code.digest, code_cache()) if code.files else None
     except InputError as error:
         raise PackedError([(_TASK, str(error))]) from None
-    declared = _declared(objects, copy)
+    declared = _declared(objects, copy, built_in)
     aliases = {name: str(objects[place]) for place, name in names.items() if not is_import_string(name)}
     family = PackedFamily(
         str(objects[_TASK]), declared.fields, declared.arguments, declared.metrics, code.identity(spec.version), aliases
@@ -115,24 +117,29 @@ def load_packed(spec: AnyPackedSpec, folder: Path) -> tuple[PackedFamily, Source
 def _import_string(place: Place, name: str) -> ImportString:
     if is_import_string(name):
         return parse_import_string(name)
-    if place != _TASK and name in MODELS:
-        raise InputError(
-            f"{name} is a model of the built-in tasks, {', '.join(TASKS)}, whose bounds and regularisers other tasks "
-            "don't have; of a unit as a plain layer, build a model of your own: units.UNITS has them"
-        )
-    return find_plugin("tasks" if place == _TASK else "models", name)
+    if place != _TASK and is_offered("units", name):
+        return find_plugin("units", name)
+    kind, known = ("tasks", TASKS) if place == _TASK else ("models", MODELS)
+    return find_plugin(kind, name, known)
 
 
-def _declared(objects: Mapping[Place, ImportString], copy: Path | None) -> _Declared:
-    """Import a task and models from a copy of their code, and read what they declare."""
+def _declared(objects: Mapping[Place, ImportString], copy: Path | None, built_in: Mapping[Place, str]) -> _Declared:
+    """Import a task and models from a copy of their code, and read what they and built-in models declare."""
     from torch import nn  # only here: a file that names none of one's own is read without torch
 
+    from tasks.networks import network_of_units
     from tasks.task import Task, check_task_class
+    from units import Unit
+
+    def arguments_of(builder: Callable[..., nn.Module]) -> dict[str, Hyperparameter]:
+        given = ("first", "second", "input_size", "output_size") if builder is network_of_units else ()
+        return hyperparameters_of(builder, given=given, optional=(), reserved=_RESERVED)
 
     mistakes: list[tuple[Place, str]] = []
     fields: dict[str, Hyperparameter] = {}
     metrics: Mapping[str, Metric] = {}
-    arguments: dict[str, dict[str, Hyperparameter]] = {}
+    of_units = arguments_of(network_of_units)
+    arguments: dict[str, dict[str, Hyperparameter]] = dict.fromkeys(built_in.values(), of_units)
     with CodeFolder(copy) as opened:
         for place, name in objects.items():
             try:
@@ -144,11 +151,14 @@ def _declared(objects: Mapping[Place, ImportString], copy: Path | None) -> _Decl
                     fields, metrics = _fields(task), task.metrics
                 else:
                     model = opened.load(name, (nn.Module,))
-                    arguments[str(name)] = hyperparameters_of(model, given=(), optional=(), reserved=_RESERVED)
+                    is_unit = isinstance(model, type) and issubclass(model, Unit)
+                    arguments[str(name)] = of_units if is_unit else arguments_of(model)
             except (InputError, SignatureError, TypeError) as error:
                 mistakes.append((place, str(error).replace(f"{copy}{os.sep}", "")))  # as the user knows the file
     if not mistakes:
-        mistakes += _clashes(objects, _Declared(fields, metrics, arguments))
+        own = {place: str(name) for place, name in objects.items() if place != _TASK}
+        models = {**own, **built_in}
+        mistakes += _clashes(str(objects[_TASK]), models, _Declared(fields, metrics, arguments))
     if mistakes:
         raise PackedError(mistakes)
     return _Declared(fields, metrics, arguments)
@@ -159,16 +169,15 @@ def _fields(task: type[Any]) -> dict[str, Hyperparameter]:
     return {name: task_field(name, one) for name, one in declared.items()}
 
 
-def _clashes(objects: Mapping[Place, ImportString], declared: _Declared) -> Iterator[tuple[Place, str]]:
+def _clashes(task: str, models: Mapping[Place, str], declared: _Declared) -> Iterator[tuple[Place, str]]:
     """Yield the names that mean two things."""
-    task = objects[_TASK]
     first: dict[str, tuple[str, Any]] = {}
-    for place, model in objects.items():
-        for name, one in declared.arguments.get(str(model), {}).items() if place != _TASK else ():
+    for place, model in sorted(models.items()):
+        for name, one in declared.arguments[model].items():
             if name in declared.fields:
                 yield place, f"{model} has an argument {name}, and {task} a field of that name; give one another name"
             schema = TypeAdapter(one.type).json_schema()
-            other, others = first.setdefault(name, (str(model), schema))
+            other, others = first.setdefault(name, (model, schema))
             if schema != others:
                 yield place, f"{model} and {other} have an argument {name} of different types; give one another name"
     of_models = {name for arguments in declared.arguments.values() for name in arguments}

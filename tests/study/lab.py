@@ -114,6 +114,21 @@ class Thawed(Spirals):
     pass
 
 
+@dataclass(frozen=True)
+class Products(Task):
+    """Multiply the inputs."""
+
+    size: Annotated[int, Field(ge=1)] = 2
+    metrics: ClassVar[Mapping[str, Metric]] = {"validation_loss": Metric(), "test_loss": Metric()}
+
+    def draw(self, stream):
+        x = stream.uniform(32, self.size) + 1
+        return x, x.prod(-1, keepdim=True)
+
+    def loss(self, outputs, batch):
+        return nn.functional.mse_loss(outputs, batch[1])
+
+
 def helper():
     pass
 
@@ -129,6 +144,7 @@ from typing import Literal
 from torch import nn
 
 from tasks.seeded import seeded
+from units import UNITS
 
 
 def net(hidden, *middle):
@@ -165,8 +181,23 @@ def other(hidden: str = "four"):
     return net(4)
 
 
+@seeded
+def named(hidden_size: str = "four"):
+    return net(4)
+
+
 def unmarked(hidden: int = 4):
     return net(hidden)
+
+
+class Shifted(UNITS["NMU"]):
+    def forward(self, x):
+        return super().forward(x) + 0.125
+
+
+@seeded
+def mixed(hidden: int = 3):
+    return nn.Sequential(nn.Linear(2, hidden), nn.Tanh(), UNITS["NAU"](hidden, 2), UNITS["NMU"](2, 1))
 
 
 class Net(nn.Module):

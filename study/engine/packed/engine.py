@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from torch import nn
@@ -22,11 +23,14 @@ from study.engine.packed.training import CriterionScores, PackedTraining
 from study.errors import InputError
 from study.records import Cell, Checkpoint, Pack
 from study.source import CodeFolder, parse_import_string
+from tasks import MODELS
 from tasks.criterion import Bound
 from tasks.declarations import Metric
+from tasks.networks import network_of_units, units_of
 from tasks.packed_family import recipe_text
 from tasks.signature import arguments_of
 from tasks.task import Task
+from units import Unit
 
 _MIB = 2**20
 _PACK_SIZE = 64
@@ -121,11 +125,14 @@ class PackedEngine(Engine):
     def _recipe(self, cell: Cell) -> tuple[CodeFolder, Recipe]:
         folder = self.code.folder()
         task: type[Task] = folder.load(parse_import_string(cell.task), (Task,))
-        model: Callable[..., nn.Module] = folder.load(parse_import_string(cell.model), (nn.Module,))
         try:
             made = task(**arguments_of(task, _some(cell, self.fields)))
         except Exception as error:  # such as fields that don't fit each other
             raise InputError(f"{cell.task} can't be made: {folder.reason(error)}") from None
+        try:
+            model = _builder(folder, cell, made)
+        except TypeError as error:
+            raise InputError(f"{cell.model} can't be trained on {cell.task}: {error}") from None
         optimizer = {name: value for name in ("momentum", "weight_decay") if (value := cell.value(name)) is not None}
         return folder, Recipe(
             task=made,
@@ -133,6 +140,17 @@ class PackedEngine(Engine):
             hyperparameters=arguments_of(model, _some(cell, self.models[cell.model])),
             optimizer=Optimizer(name=cell.value("optimizer"), **optimizer),
         )
+
+
+def _builder(folder: CodeFolder, cell: Cell, task: Task) -> Callable[..., nn.Module]:
+    """Return what builds a trial's module, given the values of the model's hyperparameters."""
+    if cell.model in MODELS:
+        return partial(network_of_units, *units_of(cell.model), *task.sizes())
+    model = folder.load(parse_import_string(cell.model), (nn.Module,))
+    if isinstance(model, type) and issubclass(model, Unit):
+        return partial(network_of_units, model, model, *task.sizes())
+    builder: Callable[..., nn.Module] = model
+    return builder
 
 
 def as_layout(proof: Proof) -> str:

@@ -21,6 +21,7 @@ from torch.utils._pytree import tree_map
 
 from study.engine.packed.aligned import AlignedProducts
 from study.engine.packed.flat import FlatWeights
+from study.engine.packed.native import limits_of, side_by_side
 from study.engine.packed.optimizers import MOMENTS, Rates
 from study.engine.packed.recipe import Member, Recipe, build, seed_of, seeded_generators, untrained
 from tasks.stream import Purpose
@@ -60,6 +61,8 @@ class Members(ABC):
         self._flat = FlatWeights(self._modules[0], size, moments)
         for name, part in self._flat.parts("weight").items():
             part.copy_(torch.stack([self._modules[row].get_parameter(name).detach() for row in self._rows]))
+        weights = self._flat.parts("weight")
+        self._limits = [(weights[name], *limits) for name, limits in limits_of(self._modules[0]).items()]
         self.iteration = 0
         if state is not None:
             self.iteration = int(state["iteration"][0])
@@ -83,6 +86,8 @@ class Members(ABC):
             for _ in range(updates):
                 self._differentiate()
                 self._optimizer.step(weight, gradient, moments, self._rates.at(self.iteration), self.iteration)
+                for part, low, high in self._limits:
+                    part.clamp_(low, high)
                 self.iteration += 1
 
     def gradients(self) -> dict[str, npt.NDArray[Any]]:
@@ -250,6 +255,7 @@ class SideBySide(Members):
             for name in untrained(self._modules[0])
         }
         self._modules = self._modules[:1]
+        side_by_side(self._modules[0])
         self._places = torch.arange(size)
 
     def _stream(self, purpose: Purpose, place: Tensor) -> Stream:

@@ -100,8 +100,10 @@ def test_every_mistake_is_in_one_error(packed_lab: Path) -> None:
         ({"models": ["mylab.models:clash"]}, "has an argument turns, and mylab.tasks:Spirals a field of that name"),
         ({"models": ["mylab.models:rated"]}, "learning_rate: the name means something else"),
         ({"models": ["mylab.models:mlp", "mylab.models:other"]}, "have an argument hidden of different types"),
-        ({"models": ["NAU"]}, "NAU is a model of the built-in tasks"),
+        ({"models": ["NAUU"]}, "'NAUU' is no name of models that are built in or offered by installed packages"),
+        ({"models": ["NAUU"]}, "did you mean 'NAU'?"),
         ({"models": ["nothing"]}, "'nothing' is no name of models that are built in or offered"),
+        ({"models": ["NAU", "mylab.models:named"]}, "have an argument hidden_size of different types"),
         ({"protocol": None}, "iterations must be given, under protocol"),
         (
             {"models": [{"name": "mylab.models:mlp", "fixed": {"width": 3}}, "mylab.models:wide"]},

@@ -1,0 +1,93 @@
+"""Units inside of a user's module: side by side they compute with their own axis of trials, and keep their bounds.
+
+A unit's arithmetic rounds a trial alike in any pack (`units/kernels.py`), which `torch.func.vmap` of its operations
+would not keep, and its gradients have formulas of their own, which vmap can't transform.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from units import Unit
+
+
+class _Plain(nn.Module):
+    """A unit as its class computes, whatever stands in for the method of the instance."""
+
+    def __init__(self, unit: Unit) -> None:
+        super().__init__()
+        self.unit = unit
+
+    def forward(self, x: Tensor) -> Tensor:
+        output: Tensor = type(self.unit).forward(self.unit, x)
+        return output
+
+
+class _Packed(torch.autograd.Function):
+    @staticmethod
+    def forward(plain: _Plain, x: Tensor, *tensors: Tensor) -> Tensor:
+        raise NotImplementedError("outside of vmap, a unit computes by itself")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        """Keep nothing: what `vmap` computes is differentiated as it stands."""
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], plain: _Plain, x: Tensor, *tensors: Tensor) -> tuple[Tensor, int]:
+        many = [
+            tensor.expand(info.batch_size, *tensor.shape) if axis is None else tensor.movedim(axis, 0)
+            for tensor, axis in zip((x, *tensors), in_dims[1:], strict=True)
+        ]
+        parameters = dict(zip(_names(plain), many[1:], strict=True))
+        output: Tensor = functional_call(plain, parameters, (many[0],))
+        return output, 0
+
+
+def side_by_side(module: nn.Module) -> None:
+    """Make the units in a module compute with their own axis of trials; it then works within `torch.func.vmap` only.
+
+    Example:
+        >>> from torch.func import vmap
+        >>> from units import UNITS
+        >>> module = nn.Sequential(UNITS["NMU"](2, 1))
+        >>> side_by_side(module)
+        >>> weight, x = torch.tensor([[[1.0, 0.0]], [[1.0, 1.0]]]), torch.tensor([[3.0, 7.0]])
+        >>> vmap(lambda weight: functional_call(module, {"0.weight": weight}, (x,)))(weight).flatten().tolist()
+        [3.0, 21.0]
+    """
+    for unit in _units(module).values():
+        plain = _Plain(unit)
+
+        def forward(x: Tensor, plain: _Plain = plain) -> Tensor:
+            output: Tensor = _Packed.apply(plain, x, *dict(plain.named_parameters()).values())  # type: ignore[no-untyped-call]
+            return output
+
+        unit.forward = forward  # type: ignore[method-assign]
+
+
+def limits_of(module: nn.Module) -> Mapping[str, tuple[float, float]]:
+    """Return the parameters that are clamped after each optimiser step, by their names in the module, with bounds.
+
+    Example:
+        >>> from units import UNITS
+        >>> limits_of(nn.Sequential(UNITS["NAU"](2, 3), nn.Linear(3, 1)))
+        {'0.weight': (-1.0, 1.0)}
+    """
+    return {
+        f"{path}.{name}".lstrip("."): limits
+        for path, unit in _units(module).items()
+        for name, limits in unit.limits.items()
+    }
+
+
+def _units(module: nn.Module) -> dict[str, Unit]:
+    return {path: part for path, part in module.named_modules() if isinstance(part, Unit)}
+
+
+def _names(plain: _Plain) -> list[str]:
+    return [name for name, _ in plain.named_parameters()]

@@ -1,15 +1,17 @@
-"""The engines by name, the preferred first."""
+"""The engines by name, the preferred first; those of installed plug-ins only if they are named."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 from study.engine.base import Engine
 from study.engine.cpu.engine import FusedEngine
 from study.engine.gpu.engine import GpuEngine
 from study.engine.torch.engine import TorchEngine
-from study.errors import InputError
+from study.errors import InputError, nearest
 from study.records import Cell
+from study.source import CodeFolder, find_plugin, is_offered
 
 ENGINES: dict[str, Engine] = {engine.name: engine for engine in (FusedEngine(), GpuEngine(), TorchEngine())}
 
@@ -18,7 +20,8 @@ def engine_for(name: str, cell: Cell, device: str, own: Engine | None = None) ->
     """Choose the engine that trains a cell.
 
     Args:
-        name: in `ENGINES`, or ``auto`` for the first that has the device and doesn't refuse the cell.
+        name: in `ENGINES`, that of a plug-in, or ``auto`` for the first of `ENGINES` that has the device and doesn't
+            refuse the cell.
         cell: what is to be trained.
         device: ``cpu`` or ``cuda``.
         own: the engine of a study that brings its own, which is the only one that can train it.
@@ -28,7 +31,12 @@ def engine_for(name: str, cell: Cell, device: str, own: Engine | None = None) ->
     """
     engines = ENGINES if own is None else {own.name: own}
     if name != "auto" and name not in engines:
-        raise InputError(f"--engine must be auto or one of {', '.join(engines)}, but got {name!r}")
+        if not is_offered("engines", name):
+            raise InputError(
+                f"--engine must be auto, one of {', '.join(engines)}, or an engine that an installed package offers, "
+                f"but got {name!r}{nearest(name, engines)}"
+            )
+        engines = {name: _installed(name)}
     passed: dict[str, str] = {}
     for engine in engines.values() if name == "auto" else [engines[name]]:
         reason = _against(engine, cell, device)
@@ -55,6 +63,20 @@ def passed_over(engine: Engine, cell: Cell, device: str) -> dict[str, str]:
 def trials_at_once(name: str, cells: Sequence[Cell]) -> list[int | None]:
     """Count, for each cell, the trials that the GPU of this machine trains side by side; see `Engine`."""
     return [engine_for(name, cell, "cuda").trials_at_once(cell) for cell in cells]
+
+
+@cache
+def _installed(name: str) -> Engine:
+    """Import the engine that an installed package offers under a name."""
+    import_string = find_plugin("engines", name)
+    with CodeFolder(None) as folder:
+        class_ = folder.load(import_string, (Engine,))
+    if not (isinstance(class_, type) and issubclass(class_, Engine)):
+        raise InputError(f"{import_string} must be a class derived from study.engine.base.Engine, but is {class_!r}")
+    engine: Engine = class_()
+    if engine.name != name:
+        raise InputError(f"{import_string} calls itself {engine.name!r}, but is offered under the name {name!r}")
+    return engine
 
 
 def _against(engine: Engine, cell: Cell, device: str) -> str | None:

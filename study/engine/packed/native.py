@@ -1,4 +1,4 @@
-"""Units inside of a module of one's own: side by side they use their own axis of trials, and keep their bounds.
+"""Units inside of a user's module: side by side they use their own axis of trials, and keep bounds.
 
 A unit's arithmetic rounds a trial alike in any pack (`units/kernels.py`), which `torch.func.vmap` of its operations
 would not keep, and its gradients have formulas of their own, which vmap can't transform.

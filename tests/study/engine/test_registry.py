@@ -36,7 +36,7 @@ def test_auto_passes_over_engines_that_do_not_know_the_task(monkeypatch):
 
 def test_a_wrong_engine_is_told():
     """An engine that isn't one, or can't train the cell there, is an error that says why."""
-    with pytest.raises(InputError, match="auto or one of fused, fused-gpu, torch"):
+    with pytest.raises(InputError, match="auto, one of fused, fused-gpu, torch, or an engine"):
         engine_for("fast", small_cell(), "cpu")
     with pytest.raises(InputError, match="doesn't run on cuda"):
         engine_for("fused", small_cell(), "cuda")

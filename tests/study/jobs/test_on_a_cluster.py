@@ -38,9 +38,9 @@ from tests.ray_clusters import (
     undisturbed,
     until,
 )
-from tests.study.lab import lab, study_of
+from tests.study.lab import lab, packed_lab, packed_study, study_of
 
-__all__ = ["lab"]
+__all__ = ["lab", "packed_lab"]
 
 # Warnings of Ray and what it imports are theirs to mend.
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.slow]
@@ -306,18 +306,20 @@ def test_the_doctor_looks_at_every_node(two_nodes, tmp_path):
     assert not [one.study for one in standings(two_nodes.client) if one.job.startswith("doctor")]
 
 
-def test_own_code_is_shipped(two_nodes, tmp_path, lab):
+@pytest.mark.parametrize(("study_in", "trials"), [(study_of, 6), (packed_study, 9)])
+def test_own_code_is_shipped(two_nodes, struck, tmp_path, packed_lab, study_in, trials):
     """A job has the code as it was when it was submitted, though the user's is gone; `resume` says that it needs it."""
+    struck.touch()  # no driver stops itself any more, in whatever order tests run
     user, store = as_user(tmp_path, two_nodes), tmp_path / "studies"
-    file = lab / "mine.yaml"
-    file.write_text(study_of(lab).text)
+    spec, file = study_in(packed_lab), packed_lab / "own.yaml"
+    file.write_text(spec.text)
     words = ["submit", str(file), "--store", str(store), "--tracking-uri", "off"]
     submitted = study(*words, environment=user, cwd=tmp_path)
     assert submitted.returncode == 0, submitted.stdout
-    shutil.rmtree(lab / "mylab")
-    log = study("logs", "mine", "--follow", environment=user, cwd=tmp_path)
-    assert "6/6 trials" in log.stdout
-    assert len(Store(store).study("mine").done()) == 6
-    resumed = study("resume", "mine", environment=user, cwd=tmp_path)
+    shutil.rmtree(packed_lab / "mylab")
+    log = study("logs", spec.study, "--follow", environment=user, cwd=tmp_path)
+    assert f"{trials}/{trials} trials" in log.stdout, log.stdout
+    assert len(Store(store).study(spec.study).done()) == trials
+    resumed = study("resume", spec.study, environment=user, cwd=tmp_path)
     assert resumed.returncode != 0
     assert "runs code of your own" in resumed.stdout

@@ -5,20 +5,34 @@ python -m benchmarks.function [--trials N] [--isolated N] [--rounds N] [--out FI
 
 from __future__ import annotations
 
+import json
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 
 from benchmarks.measure import finish, in_turns, parser, tell
 from benchmarks.nothing import load, once, steps
 from study.engine.function import FunctionTraining, FunctionTrial, IsolatedTraining
 from tasks.declarations import Metric
 
+_MODULE = """
+from tasks.seeded import seeded
+
+@seeded
+def once(seed, *, width: int = 32):
+    return {"accuracy": 1.0}
+"""
+# What a run takes whatever its trials do, such as the start of Ray, is in both of two runs.
+_FEWER = 100
+
 METRICS = {"loss": Metric(), "accuracy": Metric(higher_is_better=True)}
 BY_HAND, HERE, STEP = "the call itself", "a trial in the worker's process", "a step of a generator there"
+RUN = "a trial of `study run`, on Ray, from the file to the report"
 EMPTY, ARRAYS, ISOLATED = "an empty process", "import numpy, in a process", "a trial in a process of its own"
 
 
@@ -55,10 +69,29 @@ def process(code: str, number: int) -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def study_s(trials: int) -> float:
+    """Give the seconds that `study run` takes, from the file to the report, if no trial does anything."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "nothing.py").write_text(_MODULE)
+        study = {"study": "nothing", "train": "nothing:once", "metrics": {"accuracy": "higher"}, "seeds": trials}
+        (folder / "nothing.yaml").write_text(json.dumps(study))
+        words = [sys.executable, "-m", "study", "run", "nothing.yaml", "--store", "studies", "--tracking-uri", "off"]
+        began = time.perf_counter()
+        subprocess.run(words, cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return time.perf_counter() - began
+
+
+def ms_of_a_run(trials: int, few: int, seconds: float) -> float:
+    """Give the milliseconds by which each further trial makes `study run` longer."""
+    return (study_s(trials) - study_s(few)) / (trials - few) * 1e3
+
+
 def main(words: Sequence[str] | None = None) -> None:
     """Measure."""
     options = parser(__doc__, rounds=5, seconds=0)
     options.add_argument("--trials", type=int, default=5000, help="in this process; and steps of a generator")
+    options.add_argument("--run", type=int, default=20_000, help="of a whole `study run`")
     options.add_argument("--isolated", type=int, default=20, help="trials in processes of their own")
     arguments = options.parse_args(words)
     values = {"width": 32}
@@ -73,9 +106,11 @@ def main(words: Sequence[str] | None = None) -> None:
         name: partial(ms_each, act, times) for name, (act, times) in acts.items()
     }
     measures[STEP] = partial(ms_a_step, arguments.trials)
+    measures[RUN] = partial(ms_of_a_run, arguments.run, max(1, arguments.run // _FEWER))
+    counts = {STEP: arguments.trials, RUN: arguments.run} | {name: times for name, (_, times) in acts.items()}
     rows = []
     for name, rounds in in_turns(measures, rounds=arguments.rounds, seconds=0).items():
-        ms, times = statistics.median(rounds), acts[name][1] if name in acts else arguments.trials
+        ms, times = statistics.median(rounds), counts[name]
         tell(f"{name}: {ms:.4f} ms")
         rows.append({"what": name, "times": str(times), "ms": f"{ms:.4f}", "least_ms": f"{min(rounds):.4f}"})
     finish(rows, arguments)

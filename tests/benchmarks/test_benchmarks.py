@@ -162,7 +162,15 @@ def test_commands_are_measured(tmp_path, monkeypatch):
 def test_trials_of_functions_are_measured(tmp_path):
     """A call, a trial of it here and in a process, and a step, each in milliseconds."""
     rows = measured(function.main, tmp_path, *["--trials", "3", "--isolated", "1", "--rounds", "1"])
-    names = [function.BY_HAND, function.HERE, function.EMPTY, function.ARRAYS, function.ISOLATED, function.STEP]
+    names = [
+        function.BY_HAND,
+        function.HERE,
+        function.EMPTY,
+        function.ARRAYS,
+        function.ISOLATED,
+        function.STEP,
+        function.RUN,
+    ]
     assert [row["what"] for row in rows] == names
     assert tables.function_table(rows).count("\n") == len(rows) + 1
 

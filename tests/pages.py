@@ -86,7 +86,7 @@ def estimates(text: str) -> dict[tuple[str, ...], Estimate]:
     r"""Return the first estimate of each row of a printed table, a rate or a mean, by what stands before the seeds.
 
     Example:
-        >>> estimates("model  width  seeds  solved       success rate  ...\na:b        4     20      10  0.50 [0.30, 0.70]  ...")
+        >>> estimates("model  width  seeds       success rate  ...\na:b        4     20  0.50 [0.30, 0.70]  ...")
         {('a:b', '4'): Estimate(value=0.5, low=0.3, high=0.7)}
     """
     rows: dict[tuple[str, ...], Estimate] = {}

@@ -148,6 +148,7 @@ class Progress:
         trials: number of its trials.
         solved: number of trials whose test MSE has been below the threshold.
         diverged: number of trials whose weights are no longer numbers.
+        begun_at: number of updates with which this worker began: those of the checkpoint that it goes on from.
     """
 
     pack_id: str
@@ -156,6 +157,7 @@ class Progress:
     trials: int
     solved: int
     diverged: int
+    begun_at: int = 0
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 from study.analysis import rows as result_rows
 from study.analysis.aggregate import CellSummary
 from study.analysis.rows import ResultRows
-from study.records import Labels, names_of
+from study.records import Labels
 from tasks.symbols import SWEPT_FIRST
 
 MOST_CURVES = 8
@@ -93,7 +93,7 @@ def chart_series(
     if not drawn:
         return []
     rows = result_rows.cells(drawn, labels or {})
-    x = next((key for key in SWEPT_FIRST if key in names_of(s.cell for s in drawn)), None) or x_axis(rows)
+    x = next((key for key in SWEPT_FIRST if all(isinstance(s.cell.value(key), int) for s in drawn)), x_axis(rows))
     values = [s.cell.value(x) if x in s.cell.names else rows.value(row, x) for row, s in enumerate(drawn)]
     rank = {value: place for place, value in enumerate(levels(rows, x))}
     are_whole = all(isinstance(value, int) and not isinstance(value, bool) for value in values)

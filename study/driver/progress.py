@@ -83,16 +83,16 @@ class Board:
         self._preparing.pop(progress.pack_id, None)
         if progress.pack_id not in self._work:
             return
-        if not self._made and not self._running:
-            # The time that Ray takes to start and engines to compile says nothing about the rate.
-            self._totals = deque([(self._clock(), 0)])
+        is_first = not self._made and not self._running
         before = self._running.get(progress.pack_id)
-        start = progress.iteration if before is None else before.iteration
+        start = progress.begun_at if before is None else before.iteration
         self._running[progress.pack_id] = progress
-        if before is None:  # resumed from a checkpoint: its earlier iterations were not made now
-            self._left -= progress.iteration * progress.trials
-        else:
-            self._count((progress.iteration - start) * progress.trials)
+        if before is None:  # the updates of its checkpoint were not made now
+            self._left -= start * progress.trials
+        self._count((progress.iteration - start) * progress.trials)
+        if is_first:
+            # The time that Ray takes to start and engines to compile says nothing about the rate.
+            self._totals = deque([(self._clock(), self._made)])
 
     def preparing(self, step: Preparing) -> None:
         """Record a step that has to end before a pack can train."""

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 
 from study.engine.task import task_of
 from study.records import Cell, Checkpoint, Curve, Pack, Progress, Result, Trial, Weights
+from tasks import TASKS
 from tasks.arithmetic_cell import typed_cell
 
 
@@ -67,6 +68,8 @@ class Engine(ABC):
 
     def refuses(self, cell: Cell) -> str | None:
         """Say why this engine can't train the cell, or None if it can; here, whether it knows the task's class."""
+        if cell.task not in TASKS:
+            return f"it trains built-in tasks only, {', '.join(TASKS)}, but not {cell.task}"
         if self.tasks is None or (task_class := type(task_of(typed_cell(cell)))) in self.tasks:
             return None
         known = ", ".join(task.__name__ for task in self.tasks)

@@ -106,14 +106,16 @@ class PackWork:
     def _patiently(self, act: Callable[[], T]) -> Generator[Event, None, T]:
         return patiently(act, self.patience_s)
 
-    def _start(self, pack: Pack, checkpoint: Checkpoint | None) -> Generator[Event, None, Training]:
+    def _start(self, pack: Pack, checkpoint: Checkpoint | None) -> Generator[Event, None, tuple[Training, int]]:
+        """Begin a pack, or go on from a checkpoint; also return the number of updates that this saves."""
         cell = pack.trials[0].cell
         engine = engine_for(self.engine, cell, self.device, self.own)
         for step in prepared(engine, cell):
             yield replace(step, pack_id=pack.id)
         if checkpoint is not None and checkpoint.engine != engine.name:
             checkpoint = None
-        return engine.start(pack, device=self.device, checkpoint=checkpoint)
+        begun_at = checkpoint.iteration if checkpoint is not None else 0
+        return engine.start(pack, device=self.device, checkpoint=checkpoint), begun_at
 
     def _train(
         self, folder: StudyStore, pack: Pack, checkpoint: Checkpoint | None
@@ -122,7 +124,7 @@ class PackWork:
 
         Also return whether the store was away at the last attempt to store a checkpoint.
         """
-        training = yield from self._start(pack, checkpoint)
+        training, begun_at = yield from self._start(pack, checkpoint)
         stored_at, is_away = time.monotonic(), False
         try:
             while not training.done:
@@ -139,7 +141,7 @@ class PackWork:
                     if is_away != was_away:
                         yield Notice(notice)
                     stored_at = time.monotonic()
-                yield progress
+                yield replace(progress, begun_at=begun_at)
         except GeneratorExit:
             with suppress(BusyError):  # another driver's workers store their own
                 if not folder.has_pack(pack.id):  # another worker may have been quicker

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from study.analysis import series
+from study.records import Cell
 from study.report import cells, chart_series
 from study.report.figures import panels
 from tests.study.builders import published_cell, summaries_of
@@ -35,3 +36,16 @@ def test_chart_series_are_the_rates_against_hidden_units(demo):
     assert ("NMU, off", 2, 0.8, 13_500.0) in points
     assert ("NAC•", 10, 0.0, None) in points
     assert chart_series([], {}) == []
+
+
+def test_a_chart_of_models_of_which_some_have_hidden_units_is_against_what_is_swept():
+    """Where only some cells have hidden units, as with a unit beside a model of one's own, these are no axis."""
+    counts = [
+        (Cell("means:Means", model, {"subset": subset} | sizes), {"solved": 3, "unsolved": 1})
+        for model, sizes in (("means:linear", {}), ("NAU", {"hidden_size": 2}))
+        for subset in (2, 8)
+    ]
+    points = chart_series(summaries_of(*counts), {})
+    assert sorted((name, place, rate) for name, place, rate, _ in points) == [
+        ("NAU", 2, 0.75), ("NAU", 8, 0.75), ("means:linear", 2, 0.75), ("means:linear", 8, 0.75)
+    ]  # fmt: skip

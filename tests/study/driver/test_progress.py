@@ -58,6 +58,22 @@ def test_the_rate_is_of_training_alone():
     assert board.line().endswith("100 trial-iterations/s · 10 s left")
 
 
+def test_packs_that_end_at_their_first_report_are_in_the_rate():
+    """Work counts however few reports a pack makes; what a checkpoint saves does not count, and isn't left either."""
+    now = [0.0]
+    packs = [small_pack(seed, iterations=99) for seed in range(6)]
+    board = Board(clock=lambda: now[0])
+    board.begin(packs, {})
+    for pack in packs[:4]:
+        now[0] += 1.0
+        board.progress(Progress(pack.id, 100, 100, trials=1, solved=0, diverged=0))
+        board.done(pack.id, [Result(trial=pack.trials[0], outcome=Outcome.SOLVED)])
+    assert board.line().endswith("100 trial-iterations/s · 2 s left")
+    now[0] += 1.0
+    board.progress(Progress(packs[4].id, 90, 100, trials=1, solved=0, diverged=0, begun_at=40))
+    assert board.left_s == 110 / (350 / 4)
+
+
 def test_a_study_that_grows_counts_what_was_added():
     """More packs add to the trials and to the work that is left, and what was done stays done."""
     now = [0.0]

@@ -6,6 +6,7 @@ import pytest
 
 from study.engine import ENGINES, engine_for, passed_over
 from study.errors import InputError
+from study.records import Cell
 from tasks import TASKS, ArithmeticTask
 from tests.study.builders import small_cell
 
@@ -32,6 +33,16 @@ def test_auto_passes_over_engines_that_do_not_know_the_task(monkeypatch):
     assert passed_over(ENGINES["torch"], cell, "cuda") == {"fused-gpu": reason}
     with pytest.raises(InputError, match="fused: it doesn't know the task other"):
         engine_for("fused", cell, "cpu")
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_built_in_engines_refuse_tasks_of_ones_own(name):
+    """A task that an import string names is refused by every engine of `ENGINES`, and nothing is read of its cell."""
+    cell = Cell("means:Means", "means:mlp", {"subset": 4, "iterations": 10})
+    reason = "it trains built-in tasks only, arithmetic, simple, but not means:Means"
+    assert ENGINES[name].refuses(cell) == reason
+    with pytest.raises(InputError, match=reason):
+        engine_for(name, cell, ENGINES[name].devices[0])
 
 
 def test_a_wrong_engine_is_told():

@@ -213,6 +213,18 @@ def test_what_another_worker_has_stored_stays(tmp_path):
     assert not folder.checkpoints()
 
 
+def test_progress_says_where_a_worker_began(tmp_path):
+    """A worker that goes on from a checkpoint reports the updates that it was spared; the first one begins at 0."""
+    pack, folder = small_pack(0, iterations=40, evaluate_every=10), Store(tmp_path).study("s")
+    work = PackWork(str(tmp_path), "s", folder.begin_attempt(), "torch", "cpu", checkpoint_every_s=0.0)
+    training = ENGINES["torch"].start(pack, device="cpu")
+    training.advance(0.0)
+    folder.save_checkpoint(training.checkpoint())
+    again = next(step for step in work(pack) if isinstance(step, Progress))
+    assert again.begun_at == training.checkpoint().iteration > 0
+    assert next(step for step in work(small_pack(1)) if isinstance(step, Progress)).begun_at == 0
+
+
 def test_halves_that_are_stored_are_not_trained_again(tmp_path, monkeypatch):
     """A worker that died with one half done leaves the other half to do, whatever device takes the pack next."""
     monkeypatch.setattr(environment, "_device_name", str)

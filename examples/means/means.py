@@ -1,0 +1,64 @@
+"""The task means, and three models that might learn it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field
+from torch import Tensor, nn
+
+from tasks.declarations import Metric
+from tasks.seeded import seeded
+from tasks.stream import Purpose
+from tasks.task import Task
+from tasks.trial_stream import Stream
+from units import UNITS
+
+INPUTS = 8
+
+
+@dataclass(frozen=True)
+class Means(Task):
+    """Learn the mean of the first numbers of a row, and ignore the others."""
+
+    subset: Annotated[int, Field(ge=1, le=INPUTS)] = 4
+    batch_size: Annotated[int, Field(ge=1)] = 64
+    metrics: ClassVar[Mapping[str, Metric]] = {"validation_mse": Metric(low=0), "test_mse": Metric(low=0)}
+
+    def draw(self, stream: Stream) -> tuple[Tensor, Tensor]:
+        """Draw rows from [1, 2)."""
+        return self._with_targets(1 + stream.uniform(self.batch_size, INPUTS))
+
+    def evaluation(self, stream: Stream, purpose: Purpose) -> tuple[Tensor, Tensor]:
+        """Draw rows to test on from [2, 6), where no model has been trained, and those to validate on as above."""
+        uniform = stream.uniform(1000, INPUTS)
+        return self._with_targets(2 + 4 * uniform if purpose == Purpose.TEST else 1 + uniform)
+
+    def _with_targets(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        return x, x[:, : self.subset].mean(1, keepdim=True)
+
+    def loss(self, outputs: Tensor, batch: Any) -> Tensor:
+        """Compute the mean squared error."""
+        return (outputs - batch[1]).square().mean()
+
+    def measure(self, outputs: Tensor, batch: Any) -> dict[str, Tensor]:
+        """Compute the mean squared error on an evaluation set."""
+        return {"mse": self.loss(outputs, batch)}
+
+
+@seeded
+def linear() -> nn.Module:
+    """Build a linear model with a bias."""
+    return nn.Linear(INPUTS, 1)
+
+
+@seeded
+def nau() -> nn.Module:
+    """Build a neural addition unit, whose weights are kept in [-1, 1] where they are used."""
+    return UNITS["NAU"](INPUTS, 1, bounds="regularized")
+
+
+@seeded
+def mlp(hidden: int = 16) -> nn.Module:
+    """Build a network with one hidden layer."""
+    return nn.Sequential(nn.Linear(INPUTS, hidden), nn.ReLU(), nn.Linear(hidden, 1))

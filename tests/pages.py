@@ -1,0 +1,101 @@
+"""What a page shows: files, commands with what they print, and tables of results."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.commands import DEADLINE_S
+
+SCRIPT = Path(sys.executable).with_name("study")
+
+_FILE = re.compile(r"`([\w./-]+\.(?:py|yaml|csv))`:\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_COMMAND = re.compile(r"^\$ (.*)$\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
+_ESTIMATE = re.compile(r"(\S+) \[(\S+), (\S+)\]")
+
+
+def files_shown(text: str) -> dict[str, str]:
+    r"""Return the files that a page shows, each in a block below its name, by their names.
+
+    Example:
+        >>> files_shown('and `a.yaml`:\n\n```yaml\nstudy: a\n```\n')
+        {'a.yaml': 'study: a\n'}
+    """
+    return dict(_FILE.findall(text))
+
+
+def sessions(text: str) -> list[tuple[str, str]]:
+    r"""Return the commands of a page's console blocks, each with what it prints.
+
+    Example:
+        >>> sessions('```console\n$ study show a\nsolved\n$ study list\n```\n')
+        [('study show a', 'solved\n'), ('study list', '')]
+    """
+    return [command for block in _CONSOLE.findall(text) for command in _COMMAND.findall(block)]
+
+
+def trains(command: str) -> bool:
+    """Tell whether a command starts Ray."""
+    return shlex.split(command)[1] in ("run", "search")
+
+
+def lay_out(page: Path, folder: Path) -> Path:
+    """Write the files that a page shows into a folder, beside those of the page's own if it is an example's."""
+    if page.parents[1].name == "examples":
+        shutil.copytree(page.parent, folder, dirs_exist_ok=True)
+    for name, content in files_shown(page.read_text(encoding="utf-8")).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(content, encoding="utf-8")
+    return folder
+
+
+def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command of a page, as a user does who stands in a folder of their own; copies of code lie beside it."""
+    name, *words = shlex.split(command)
+    assert name == "study"
+    inherited = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONSAFEPATH")}
+    return subprocess.run(
+        [SCRIPT, *words],
+        cwd=folder,
+        env=inherited | {"XDG_CACHE_HOME": str(folder.parent / "cache")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number of a table, with its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def estimates(text: str) -> dict[tuple[str, ...], Estimate]:
+    r"""Return the first estimate of each row of a printed table, a rate or a mean, by what stands before the seeds.
+
+    Example:
+        >>> estimates("model  width  seeds       success rate  ...\na:b        4     20  0.50 [0.30, 0.70]  ...")
+        {('a:b', '4'): Estimate(value=0.5, low=0.3, high=0.7)}
+    """
+    rows: dict[tuple[str, ...], Estimate] = {}
+    names: list[str] = []
+    for line in text.splitlines():
+        cells = re.split(r"\s{2,}", line.rstrip())
+        if cells[0] == "model":
+            names = cells
+        elif names and len(cells) > names.index("seeds") + 1 and (match := _ESTIMATE.search(line)):
+            value, low, high = (float(number.replace("−", "-")) for number in match.groups())
+            rows[tuple(cells[: names.index("seeds")])] = Estimate(value, low, high)
+    return rows

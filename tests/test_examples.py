@@ -1,0 +1,152 @@
+"""The examples, and the studies that pages show whole, are what their pages say, and run as these say."""
+
+from __future__ import annotations
+
+import doctest
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+
+from study.driver.own_engine import own_engine
+from study.engine import ENGINES
+from study.engine.packed.engine import PackedEngine, as_layout
+from study.plan.plan import Plan, make_plan
+from study.records import Pack, Trial
+from study.source import parse_import_string
+from study.spec import load_spec, parse_spec
+from tasks.packed_family import recipe_text
+from tasks.stream import Purpose
+from tasks.task import Task
+from tasks.trial_stream import Stream, evaluation_stream
+from tests.pages import estimates, files_shown, lay_out, run, sessions, trains
+
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLES = sorted(path.parent for path in (ROOT / "examples").glob("*/README.md"))
+PAGES = [*(folder / "README.md" for folder in EXAMPLES), ROOT / "README.md", ROOT / "docs" / "own-code.md"]
+every_example = pytest.mark.parametrize("example", EXAMPLES, ids=lambda folder: folder.name)
+every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+LARGEST_PICTURE = 150_000
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder of a user's, outside of the project; copies of code are unpacked beside it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "mine").mkdir()
+    return tmp_path / "mine"
+
+
+def as_shown(expected: str, printed: str) -> bool:
+    """Tell whether a command printed what a page shows, in which dots stand for anything."""
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    return doctest.OutputChecker().check_output(expected, printed, flags)
+
+
+@every_example
+def test_an_example_is_whole(example: Path) -> None:
+    """Its page shows its study file and a picture of moderate size, and the page on all examples has a row for it."""
+    page = (example / "README.md").read_text(encoding="utf-8")
+    assert files_shown(page)["study.yaml"] == (example / "study.yaml").read_text(encoding="utf-8")
+    assert "(figure.png)" in page
+    assert (example / "figure.png").stat().st_size < LARGEST_PICTURE
+    assert f"| [{example.name}]({example.name}/README.md) |" in (ROOT / "examples" / "README.md").read_text("utf-8")
+
+
+@every_example
+def test_an_example_asks_for_what_its_page_says(example: Path, folder: Path) -> None:
+    """Its file is read where it was copied to, and has as many trials and cells as `study run` says there."""
+    planned = make_plan(load_spec(lay_out(example / "README.md", folder) / "study.yaml"))
+    ((_, shown),) = sessions((example / "README.md").read_text(encoding="utf-8"))
+    size = f"{planned.trials_count} trials in {len(planned.cells)} cells"
+    assert shown.splitlines()[0] == f"{planned.spec.study}: {size}"
+    assert len(estimates(shown)) == len(planned.cells)
+
+
+@every_page
+def test_commands_that_train_nothing_print_what_pages_show(page: Path, folder: Path) -> None:
+    """Plans, reports and mistakes come out as shown."""
+    lay_out(page, folder)
+    for command, shown in sessions(page.read_text(encoding="utf-8")):
+        if not trains(command):
+            printed = run(command, folder).stdout
+            assert as_shown(shown, printed), f"{command}\n{printed}"
+
+
+@pytest.mark.slow
+@every_page
+def test_studies_run_on_ray_as_pages_show(page: Path, folder: Path) -> None:
+    """The very commands of a page train all trials, and every rate or mean lies within the interval that is shown."""
+    lay_out(page, folder)
+    shown_by_command = {
+        command: shown for command, shown in sessions(page.read_text(encoding="utf-8")) if trains(command)
+    }
+    assert shown_by_command
+    for command, shown in shown_by_command.items():
+        done = run(command, folder)
+        assert done.returncode == 0, done.stdout
+        assert done.stdout.splitlines()[0] == shown.splitlines()[0]
+        expected, now = estimates(shown), estimates(done.stdout)
+        assert expected
+        assert now.keys() == expected.keys(), done.stdout
+        assert {key: one for key, one in now.items() if not expected[key].low <= one.value <= expected[key].high} == {}
+
+
+def means(folder: Path) -> tuple[PackedEngine, Plan]:
+    """Plan the study of means, with few updates."""
+    file = lay_out(ROOT / "examples" / "means" / "README.md", folder) / "study.yaml"
+    content = yaml.safe_load(file.read_text(encoding="utf-8"))
+    content |= {"grid": {}, "protocol": {"iterations": 20, "evaluate_every": 10}, "seeds": 5}
+    planned = make_plan(parse_spec(yaml.safe_dump(content), source="study.yaml", folder=folder))
+    engine = own_engine(planned.spec)
+    assert isinstance(engine, PackedEngine)
+    return engine, planned
+
+
+def test_built_in_engines_refuse_means(folder: Path) -> None:
+    """No engine that is written for built-in tasks trains a task of one's own on another one's target."""
+    for cell in means(folder)[1].cells:
+        reasons = [engine.refuses(cell) for engine in ENGINES.values()]
+        assert all(reason is not None and "but not means:Means" in reason for reason in reasons)
+
+
+def test_means_are_means(folder: Path) -> None:
+    """Targets are means of the first numbers of each row; tests are on other numbers than training."""
+    class_ = means(folder)[0].code.folder().load(parse_import_string("means:Means"), (Task,))
+    task = class_(subset=3)
+    x, target = task.draw(Stream([7], 0, Purpose.TRAIN))
+    torch.testing.assert_close(target[:, 0], (x[:, 0] + x[:, 1] + x[:, 2]) / 3)
+    assert 1 <= x.min() < x.max() < 2
+    x, _ = task.evaluation(evaluation_stream(Purpose.TEST), Purpose.TEST)
+    assert 2 <= x.min() < x.max() < 6
+    assert x.max() > 5.9
+
+
+def test_means_have_the_same_bits_in_packs_and_alone(folder: Path) -> None:
+    """Trials of each model train side by side, and have the metrics, curves and weights of packs of one trial each."""
+    engine, planned = means(folder)
+    for cell in planned.cells:
+        proof = engine.prove(cell)
+        assert proof.packs, proof.reason
+        proven = replace(engine, layouts={recipe_text(cell): as_layout(proof)})
+        trials = tuple(Trial(cell, seed) for seed in range(5))
+        together = bits(proven, Pack(trials))
+        assert [one for trial in trials for one in bits(proven, Pack((trial,)))] == together
+        assert len(set(together)) == len(trials)
+
+
+def bits(engine: PackedEngine, pack: Pack) -> list[tuple[object, ...]]:
+    """Train a pack, and return what came of each trial."""
+    training = engine.start(pack, device="cpu")
+    while not training.done:
+        training.advance(1e9)
+    return [
+        (
+            str(result.metrics),
+            *(values.tobytes() for values in curve.metrics.values()),
+            *(array.tobytes() for array in weights.arrays.values()),
+        )
+        for result, curve, weights in zip(*training.finish(), strict=True)
+    ]

@@ -36,7 +36,7 @@ from benchmarks.measure import (
     training,
 )
 from study.engine import ENGINES
-from study.engine.task import task_of
+from study.engine.arithmetic.task import task_of
 from study.records import Cell
 from tasks.arithmetic_cell import typed_cell
 from tasks.stream import Purpose

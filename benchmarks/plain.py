@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from benchmarks.measure import BATCH, Measure
-from study.engine.task import task_of
+from study.engine.arithmetic.task import task_of
 from study.records import Cell
 from tasks import MODELS
 from tasks.arithmetic_cell import typed_cell

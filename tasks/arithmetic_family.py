@@ -170,6 +170,11 @@ class ArithmeticFamily(Family):
         return content
 
     @property
+    def plainest_model(self) -> str:
+        """A model without a regulariser."""
+        return "linear"
+
+    @property
     def checks(self) -> Sequence[Check]:
         """What `mistakes` checks."""
         return tuple(_CHECKS)

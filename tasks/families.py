@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from typing import Any, get_type_hints
 
+from tasks.arithmetic import ArithmeticTask
+from tasks.arithmetic_cell import ArithmeticCell
 from tasks.arithmetic_family import ARITHMETIC
+from tasks.declarations import Metric
 from tasks.family import Content, Family
 from tasks.function_family import TASK, FunctionFamily
 from tasks.packed_family import PackedFamily
+
+BUILT_IN: Family = ARITHMETIC
+"""The family of the tasks that come along."""
+
+BUILT_IN_METRICS: Mapping[str, Metric] = ArithmeticTask.metrics
+"""The metrics of the tasks that come along."""
+
+BUILT_IN_TYPES: Mapping[str, Any] = get_type_hints(ArithmeticCell)
+"""Task, model, and each hyperparameter of the tasks that come along, with its type, in the order of columns."""
 
 OwnFamily = FunctionFamily | PackedFamily
 """What the code of a study declared."""

@@ -73,6 +73,11 @@ class Family(ABC):
         """
 
     @property
+    def plainest_model(self) -> str:
+        """The model with the fewest hyperparameters: it stands for a wrong one while the rest of a file is checked."""
+        return self.models[0]
+
+    @property
     def checks(self) -> Sequence[Check]:
         """What `mistakes` checks."""
         return ()

@@ -9,6 +9,9 @@ from tasks.models import MODELS, Model
 from units import UNITS, Unit
 from units.unit import Bounds
 
+GIVEN = ("first", "second", "input_size", "output_size")
+"""What a study gives `network_of_units` besides hyperparameters."""
+
 
 class Network(nn.Module):
     """Compute second(first(x)), input -> hidden -> 1.

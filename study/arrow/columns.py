@@ -7,16 +7,16 @@ and, where a column of another role has its name already, the name that it stand
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from types import UnionType
-from typing import get_args, get_type_hints
+from typing import get_args
 
 import pyarrow as pa
 
 from study.arrow.kinds import NUMBER, RANGE, TEXT, WHOLE, type_of
 from study.records import Cell
-from tasks import TASKS, ArithmeticTask
-from tasks.arithmetic_cell import ArithmeticCell
+from tasks import TASKS
+from tasks.families import BUILT_IN_METRICS, BUILT_IN_TYPES
 from tasks.threshold import Range
 
 HYPERPARAMETER, METRIC, NOTE = "hyperparameter", "metric", "note"
@@ -51,9 +51,9 @@ RESULT_COLUMNS: tuple[str, ...] = (*_JUDGED.names, *_AFTER.names)
 EMPTY_CURVES = pa.Table.from_batches([], pa.schema([("trial_id", pa.string()), ("iteration", pa.list_(pa.int64()))]))
 """No learning curves: the columns that every table of curves has."""
 
-CELL_COLUMNS: tuple[str, ...] = tuple(field.name for field in fields(ArithmeticCell))
+CELL_COLUMNS: tuple[str, ...] = tuple(BUILT_IN_TYPES)
 """Task, model and the hyperparameters that the built-in tasks and models declare, in order."""
-METRIC_COLUMNS: tuple[str, ...] = tuple(ArithmeticTask.metrics)
+METRIC_COLUMNS: tuple[str, ...] = tuple(BUILT_IN_METRICS)
 """The metrics that the built-in tasks declare, in order."""
 
 RESERVED_NAMES = frozenset((*EMPTY_RESULTS.column_names, *EMPTY_CURVES.column_names, WHOLE_NUMBERS.name))
@@ -179,8 +179,10 @@ def _of_role(table: pa.Table | pa.Schema, role: str) -> list[str]:
 
 def _declared() -> dict[str, str]:
     """Return the kinds of the built-in hyperparameters, by the annotations of their fields."""
-    hints = get_type_hints(ArithmeticCell)
-    kinds = {n: _BY_TYPE[get_args(hint)[0] if isinstance(hint, UnionType) else hint] for n, hint in hints.items()}
+    types = {
+        name: get_args(type_)[0] if isinstance(type_, UnionType) else type_ for name, type_ in BUILT_IN_TYPES.items()
+    }
+    kinds = {name: _BY_TYPE[type_] for name, type_ in types.items()}
     return {name: kind for name, kind in kinds.items() if name not in _OF_CELL.names}
 
 

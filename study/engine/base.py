@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from study.engine.task import task_of
 from study.records import Cell, Checkpoint, Curve, Pack, Progress, Result, Trial, Weights
-from tasks import TASKS
-from tasks.arithmetic_cell import typed_cell
 
 
 class Training(ABC):
@@ -50,13 +47,10 @@ class Engine(ABC):
     Attributes:
         name: in `ENGINES`.
         devices: of ``cpu`` and ``cuda``, those it trains on.
-        tasks: classes of the tasks it trains, exactly these: a subclass may have another target. None for an engine
-            that asks the task itself for masks and targets, and so trains any.
     """
 
     name: str
     devices: tuple[str, ...]
-    tasks: tuple[type, ...] | None
 
     def prepare(self, cell: Cell) -> None:
         """Do what is done once on a machine, such as compiling, by training a trial of the cell for a moment."""
@@ -66,14 +60,9 @@ class Engine(ABC):
         """Tell whether `prepare` finds on disk what it would compile; None if that isn't known. Here, it does."""
         return True
 
+    @abstractmethod
     def refuses(self, cell: Cell) -> str | None:
-        """Say why this engine can't train the cell, or None if it can; here, whether it knows the task's class."""
-        if cell.task not in TASKS:
-            return f"it trains built-in tasks only, {', '.join(TASKS)}, but not {cell.task}"
-        if self.tasks is None or (task_class := type(task_of(typed_cell(cell)))) in self.tasks:
-            return None
-        known = ", ".join(task.__name__ for task in self.tasks)
-        return f"it doesn't know the task {cell.task} (class {task_class.__name__}), but {known} only"
+        """Say why this engine can't train the cell, or None if it can."""
 
     @abstractmethod
     def memory_mb(self, pack: Pack) -> float:

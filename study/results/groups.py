@@ -33,7 +33,7 @@ from study.report import (
     write_report,
 )
 from study.store import Store
-from tasks import ArithmeticTask
+from tasks.families import BUILT_IN_METRICS
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def tabulate(
         )
     folder = out or _folder(names, root)
     _check_folder(folder, [Path(name) for name in [*names, *([compare] if compare else [])] if is_file(name)])
-    columns = wanted(metrics, success, ArithmeticTask.metrics)
+    columns = wanted(metrics, success, BUILT_IN_METRICS)
     outcomes, notices = _outcomes(names, root, by, tracking_uri, columns)
     summaries = aggregate_by(outcomes.table, outcomes.by, outcomes.metrics, as_published=as_published)
     rows = groups(summaries, outcomes.by)

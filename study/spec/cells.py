@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from study.records import Cell
-from tasks.arithmetic_family import ARITHMETIC
+from tasks.families import BUILT_IN
 from tasks.family import Family
 
 
-def canonical_cell(task: str, model: str, values: Mapping[str, Any], family: Family = ARITHMETIC) -> Cell:
+def canonical_cell(task: str, model: str, values: Mapping[str, Any], family: Family = BUILT_IN) -> Cell:
     """Make the cell of a point.
 
     Args:

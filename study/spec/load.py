@@ -15,13 +15,14 @@ from study.presets import preset_names, preset_text
 from study.spec.checks import check
 from study.spec.document import Document, Path, read
 from study.spec.tables import Spec, names_at, spec_class
-from tasks.arithmetic_family import ARITHMETIC
-from tasks.families import OwnFamily
+from tasks.families import BUILT_IN, OwnFamily
 from tasks.values import ChoiceError, quoted
 
 _LIMITS = {"greater_than": (">", "gt"), "greater_than_equal": (">=", "ge"), "less_than": ("<", "lt")}
 _LIMITS["less_than_equal"] = ("<=", "le")
-_STAND_INS: dict[str, Any] = {"study": "unnamed", "task": {"name": "arithmetic"}, "models": ["linear"], "seeds": 1}
+_STAND_INS: dict[str, Any] = {
+    "study": "unnamed", "task": {"name": BUILT_IN.tasks[0]}, "models": [BUILT_IN.plainest_model], "seeds": 1
+}  # fmt: skip
 _MANY_SEEDS = 10**9
 
 
@@ -35,7 +36,7 @@ def schema() -> dict[str, Any]:
     from study.spec.function_tables import AnyFunctionSpec
     from study.spec.packed_tables import AnyPackedSpec
 
-    shapes = (spec_class(ARITHMETIC), AnyFunctionSpec, AnyPackedSpec)
+    shapes = (spec_class(BUILT_IN), AnyFunctionSpec, AnyPackedSpec)
     schemas, shared = models_json_schema([(shape, "validation") for shape in shapes])
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -116,12 +117,12 @@ def _spec_of(document: Document, folder: pathlib.Path, declared: OwnFamily | Non
     if "train" in document.data:
         return _function_spec_of(document, folder, declared)
     # imported late: studies of built-in tasks need nothing of this
-    if isinstance(document.data.get("task"), dict) and document.data["task"].get("name") not in ARITHMETIC.tasks:
+    if isinstance(document.data.get("task"), dict) and document.data["task"].get("name") not in BUILT_IN.tasks:
         from study.spec.packed import names_own_task
 
         if declared is not None or names_own_task(document.data):
             return _packed_spec_of(document, folder, declared)
-    spec, unread = _validate(document, spec_class(ARITHMETIC))
+    spec, unread = _validate(document, spec_class(BUILT_IN))
     if spec is not None:
         document.problems += check(spec, document, unread)
     return spec

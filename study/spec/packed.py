@@ -127,12 +127,12 @@ def _declared(objects: Mapping[Place, ImportString], copy: Path | None, built_in
     """Import a task and models from a copy of their code, and read what they and built-in models declare."""
     from torch import nn  # only here: a file that names none of one's own is read without torch
 
-    from tasks.networks import network_of_units
+    from tasks.networks import GIVEN, network_of_units
     from tasks.task import Task, check_task_class
     from units import Unit
 
     def arguments_of(builder: Callable[..., nn.Module]) -> dict[str, Hyperparameter]:
-        given = ("first", "second", "input_size", "output_size") if builder is network_of_units else ()
+        given = GIVEN if builder is network_of_units else ()
         return hyperparameters_of(builder, given=given, optional=(), reserved=_RESERVED)
 
     mistakes: list[tuple[Place, str]] = []

@@ -20,16 +20,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from study.arrow import (
-    CELL_COLUMNS,
-    EMPTY_RESULTS,
-    METRIC_COLUMNS,
-    RESULT_COLUMNS,
-    built_in_kinds,
-    kind_of,
-    results_table,
-)
+from study.arrow import EMPTY_RESULTS, METRIC_COLUMNS, RESULT_COLUMNS, built_in_kinds, kind_of, results_table
 from study.records import Cell, Curve, Outcome, Result, Trial, format_range, parse_range
+from tasks.symbols import SWEPT_FIRST
 
 CURVE_POINTS = 50
 """Points of a learning curve in MLflow; writing takes about 0.1 ms a point. The store has the whole curve."""
@@ -55,8 +48,7 @@ _TAGS = {
 _NUMBERS = tuple(name for name in RESULT_COLUMNS if name not in _TAGS)
 _SOLVED = "solved"
 _CURVE = "curve/"
-# The built-in models' first hyperparameter is their size.
-_SIZE = CELL_COLUMNS[CELL_COLUMNS.index("model") + 1]
+_SIZE = SWEPT_FIRST[0]
 _TAG_CHARACTERS = 5000  # MLflow allows 8000; longer text continues in error.2, error.3, ...
 _PARAMETER_CHARACTERS = 6000  # MLflow cuts off the rest without a word
 _KEY_CHARACTERS = 240  # MLflow allows 250

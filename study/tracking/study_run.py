@@ -86,15 +86,15 @@ class StudyRun:
         self._client.log_batch(self.run_id, metrics=metrics)
 
     def series(self, points: Sequence[Point]) -> None:
-        """Write the charts against hidden size.
+        """Write the charts against what is swept.
 
         MLflow can't delete a metric's value, so charts that differ from those there get the next number.
         """
         charts: dict[tuple[str, str], dict[int, float]] = {}
-        for line, hidden_size, success_rate, solved_at_median in points:
+        for line, x, success_rate, solved_at_median in points:
             for chart, value in (("success_rate", success_rate), ("solved_at_median", solved_at_median)):
                 if value is not None:
-                    charts.setdefault((chart, line), {})[hidden_size] = float(value)
+                    charts.setdefault((chart, line), {})[x] = float(value)
         edition = 1
         while (missing := self._missing(charts, edition)) is None:
             edition += 1

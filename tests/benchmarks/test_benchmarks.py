@@ -161,7 +161,7 @@ def test_commands_are_measured(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_trials_of_functions_are_measured(tmp_path):
     """A call, a trial of it here and in a process, and a step, each in milliseconds."""
-    rows = measured(function.main, tmp_path, *["--trials", "3", "--isolated", "1", "--rounds", "1"])
+    rows = measured(function.main, tmp_path, *["--trials", "3", "--isolated", "1", "--run", "4", "--rounds", "1"])
     names = [
         function.BY_HAND,
         function.HERE,

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from study.engine.arithmetic.evaluation_rows import range_arrays
+from study.engine.arithmetic.initial_weights import KINDS, PREFIX, initial_state
+from study.engine.arithmetic.task import masks_of, task_of
+from study.engine.arithmetic.update_rule import new_update_rule
 from study.engine.compiled.codes import CODES, Code, InputStream, Network, Target
 from study.engine.compiled.formulas import SETTLED, bias_corrections
-from study.engine.evaluation_rows import range_arrays
-from study.engine.initial_weights import KINDS, PREFIX, initial_state
-from study.engine.task import masks_of, task_of
-from study.engine.update_rule import new_update_rule
 from study.records import Trial
 from tasks import MODELS, OPERATIONS
 from tasks.arithmetic_cell import typed_cell

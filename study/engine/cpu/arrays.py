@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from study.engine.arithmetic.evaluation_rows import draw_rows
 from study.engine.compiled.pack import Arrays, PackArrays
 from study.engine.cpu import loop
-from study.engine.evaluation_rows import draw_rows
 from study.records import Range, Trial
 from tasks.arithmetic_cell import ArithmeticCell
 from tasks.stream import Purpose

@@ -14,8 +14,9 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from study.engine.arithmetic_training import ArithmeticTraining
-from study.engine.base import Engine, Training
+from study.engine.arithmetic.engine import ArithmeticEngine
+from study.engine.arithmetic.training import ArithmeticTraining
+from study.engine.base import Training
 from study.engine.compiled.codes import no_gradient
 from study.engine.cpu.arrays import CpuArrays
 from study.engine.cpu.loop import train
@@ -32,7 +33,7 @@ _Result = TypeVar("_Result")
 _CALL_S = 0.5
 
 
-class FusedEngine(Engine):
+class FusedEngine(ArithmeticEngine):
     """Trains the arithmetic task on the CPU.
 
     Args:

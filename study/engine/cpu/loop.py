@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from study.engine.arithmetic.update_rule import ADAM, MOMENTUM
 from study.engine.compiled.cache import entry, inlined, internal
 from study.engine.compiled.codes import Network
 from study.engine.compiled.formulas import (
@@ -40,7 +41,6 @@ from study.engine.cpu.layers import (
     sparsity_error,
 )
 from study.engine.cpu.simd import add_squares, multiply
-from study.engine.update_rule import ADAM, MOMENTUM
 from tasks import stream_simd
 
 # --- inputs and targets ---------------------------------------------------------------------------------------

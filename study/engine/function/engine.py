@@ -46,7 +46,6 @@ class FunctionEngine(Engine):
 
     name = "function"
     devices = ("cpu", "cuda")
-    tasks = None
 
     def prepare(self, cell: Cell) -> None:
         """Unpack the code, and import the function once, so that what is missing here is said before a trial begins."""

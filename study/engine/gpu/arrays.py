@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from study.engine.arithmetic.evaluation_rows import range_arrays
 from study.engine.compiled.cache import entry
 from study.engine.compiled.codes import NALU
 from study.engine.compiled.formulas import logarithm
 from study.engine.compiled.pack import Arrays, PackArrays
-from study.engine.evaluation_rows import range_arrays
 from study.engine.gpu.layout import EVALUATED_ROWS, Shape, new_shape
 from study.records import Range, Trial
 from tasks.stream import EVALUATION_SEED, ROUNDS, WEYL, Purpose

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from study.engine.arithmetic.update_rule import ADAM
 from study.engine.compiled.cache import SOURCES
 from study.engine.compiled.formulas import sparsity_strength_in_float32
 from study.engine.gpu.arrays import (
@@ -36,7 +37,6 @@ from study.engine.gpu.layout import EVALUATED_ROWS, Layout, Shape, new_layout
 from study.engine.gpu.phases import new_phases
 from study.engine.gpu.row_math import ZERO
 from study.engine.gpu.weight_update import Step
-from study.engine.update_rule import ADAM
 from tasks.compile import cached, digest
 from tasks.stream import ROUNDS
 

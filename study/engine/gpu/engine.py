@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from study.engine.arithmetic_training import ArithmeticTraining
-from study.engine.base import Engine, Training
+from study.engine.arithmetic.engine import ArithmeticEngine
+from study.engine.arithmetic.training import ArithmeticTraining
+from study.engine.base import Training
 from study.engine.compiled.codes import CODES, no_gradient
 from study.engine.device import check_device, room_for
 from study.engine.gpu.arrays import Devices, GpuArrays
@@ -34,7 +35,7 @@ _PACKAGES = ("numba_cuda", "cuda.core")
 _CAPABILITY = (7, 0)
 
 
-class GpuEngine(Engine):
+class GpuEngine(ArithmeticEngine):
     """Trains the arithmetic task on a CUDA device.
 
     Args:

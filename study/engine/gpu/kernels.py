@@ -16,6 +16,7 @@ from numba import cuda, float32, float64, int64, types, uint32, uint64
 from numba.cuda import compiler as cuda_compiler
 from numba.cuda.cudadrv import nvvm
 
+from study.engine.arithmetic.update_rule import ADAM
 from study.engine.compiled.formulas import sparsity_strength_in_float32
 from study.engine.gpu.arrays import (
     INTERVAL,
@@ -33,7 +34,6 @@ from study.engine.gpu.layout import EVALUATED_ROWS, Layout
 from study.engine.gpu.phases import new_phases
 from study.engine.gpu.row_math import ZERO
 from study.engine.gpu.weight_update import Step
-from study.engine.update_rule import ADAM
 from tasks.stream import ROUNDS
 
 # mypy takes numba's own, older module for this one.

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
+from study.engine.arithmetic.update_rule import UpdateRule
 from study.engine.compiled.codes import AFFINE, GATED, NAC, NALU, SQUASHED, Code, Network
 from study.engine.compiled.formulas import PLAIN
-from study.engine.update_rule import UpdateRule
 from tasks.stream_simd import padded
 
 # Four warps a block, so that many blocks share a multiprocessor and hide each other's barriers.

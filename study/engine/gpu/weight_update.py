@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from study.engine.arithmetic.update_rule import ADAM, MOMENTUM
 from study.engine.compiled.codes import GATED, NAC, NALU, SQUASHED, Code
 from study.engine.compiled.formulas import (
     adam,
@@ -28,7 +29,6 @@ from study.engine.compiled.formulas import (
 from study.engine.gpu.compile import inline
 from study.engine.gpu.layout import ParameterRule, Shape, factors, has_bias, parameters
 from study.engine.gpu.row_math import ONE, ZERO
-from study.engine.update_rule import ADAM, MOMENTUM
 
 _MINUS_ONE = np.float32(-1)
 

@@ -70,7 +70,6 @@ class PackedEngine(Engine):
 
     name = "packed"
     devices = ("cpu",)
-    tasks = None
 
     def prepare(self, cell: Cell) -> None:
         """Unpack the code, and build a module once, so that what is missing here is said before a trial begins."""

@@ -15,10 +15,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from study.engine.arithmetic_training import ArithmeticTraining
-from study.engine.base import Engine, Training
+from study.engine.arithmetic.engine import ArithmeticEngine
+from study.engine.arithmetic.initial_weights import PREFIX
+from study.engine.arithmetic.training import ArithmeticTraining
+from study.engine.base import Training
 from study.engine.device import check_device, room_for, trials_that_fit
-from study.engine.initial_weights import PREFIX
 from study.engine.torch.step import compiled_step
 from study.engine.torch.tensors import TorchTensors
 from study.engine.training import Arrays, PendingEvaluation
@@ -28,7 +29,7 @@ from tasks.compile import is_on_disk
 from units.kernels import one_thread
 
 
-class TorchEngine(Engine):
+class TorchEngine(ArithmeticEngine):
     """Trains any model on any task, on the CPU or one GPU."""
 
     name = "torch"

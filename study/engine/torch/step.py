@@ -18,6 +18,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from study.engine.arithmetic.update_rule import ADAM, MOMENTUM, UpdateRule
 from study.engine.compiled.cache import SOURCES
 from study.engine.compiled.formulas import (
     BETA_1,
@@ -31,7 +32,6 @@ from study.engine.compiled.formulas import (
     sparsity_slope,
     sparsity_strength,
 )
-from study.engine.update_rule import ADAM, MOMENTUM, UpdateRule
 from tasks.compile import cached, digest
 
 _compiled = cached(digest((*SOURCES, Path(__file__))), error_model="numpy", nogil=True, _nrt=False)

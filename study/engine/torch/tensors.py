@@ -14,11 +14,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from study.engine.evaluation_rows import CHUNK_ROWS, EvaluationRows, range_arrays
-from study.engine.initial_weights import KINDS, PREFIX, initial_state
-from study.engine.task import masks_of, task_of
+from study.engine.arithmetic.evaluation_rows import CHUNK_ROWS, EvaluationRows, range_arrays
+from study.engine.arithmetic.initial_weights import KINDS, PREFIX, initial_state
+from study.engine.arithmetic.task import masks_of, task_of
+from study.engine.arithmetic.update_rule import UpdateRule, new_update_rule
 from study.engine.torch.step import Flat, sparsity_strengths, step_compiled, step_torch
-from study.engine.update_rule import UpdateRule, new_update_rule
 from study.records import Trial
 from tasks import MODELS
 from tasks.arithmetic_cell import typed_cell

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from study.engine import ENGINES, Engine
-from study.engine.evaluation_rows import EvaluationRows
+from study.engine.arithmetic.evaluation_rows import EvaluationRows
+from study.engine.arithmetic.task import task_of
 from study.engine.gpu.engine import GpuEngine
-from study.engine.task import task_of
 from study.errors import DeviceError
 from study.records import Cell, Checkpoint, Outcome, Pack, Result, Trial
 from tasks import MODELS, TASKS, ArithmeticTask

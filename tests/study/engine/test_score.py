@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from study.engine.arithmetic_training import ArithmeticScores
+from study.engine.arithmetic.training import ArithmeticScores
 from study.records import Outcome, Trial
 from tasks.arithmetic_cell import typed_cell
 from tests.study.builders import small_cell

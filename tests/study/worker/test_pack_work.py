@@ -43,7 +43,9 @@ class Full(Engine):
 
     name = "full"
     devices = ("cuda",)
-    tasks = None
+
+    def refuses(self, cell: Cell) -> None:
+        """Take any cell."""
 
     def prepare(self, cell: Cell) -> None:
         """Compile nothing."""

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from study.engine.arithmetic.update_rule import new_update_rule
 from study.engine.compiled.formulas import sparsity_strength_in_float32
 from study.engine.cpu.arrays import CpuArrays
 from study.engine.gpu.arrays import GpuArrays, round_keys
@@ -17,7 +18,6 @@ from study.engine.gpu.draw import TrialStream, new_draw
 from study.engine.gpu.emulated import EmulatedBlocks
 from study.engine.gpu.layout import Layout, Shape, new_layout
 from study.engine.torch.step import sparsity_strengths
-from study.engine.update_rule import new_update_rule
 from study.records import Cell, Trial
 from tasks.arithmetic_cell import typed_cell
 from tasks.stream import Purpose, inputs

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from study.engine.arithmetic.update_rule import ADAM, MOMENTUM, SGD, UpdateRule, new_update_rule
 from study.engine.torch.step import Flat, sparsity_strengths, step_compiled, step_torch
-from study.engine.update_rule import ADAM, MOMENTUM, SGD, UpdateRule, new_update_rule
 from tasks.arithmetic_cell import typed_cell
 from tests.study.builders import small_cell
 from units.regularize import sparsity

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from study.engine.evaluation_rows import draw_rows
+from study.engine.arithmetic.evaluation_rows import draw_rows
 from study.records import Cell, Weights
 from tasks import MODELS
 from tasks.arithmetic_cell import typed_cell

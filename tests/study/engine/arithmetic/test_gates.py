@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from study.engine import ENGINES, effective_weights, mean_gates, stacked
-from study.engine.gates import Arrays
+from study.engine.arithmetic.gates import Arrays
 from study.records import Cell, Pack, Trial, Weights
 from tasks import MODELS
 from tasks.arithmetic_cell import typed_cell

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from study.engine.initial_weights import PREFIX
+from study.engine.arithmetic.initial_weights import PREFIX
+from study.engine.arithmetic.task import threshold_of
 from study.engine.score import NO_STEP, Scores
-from study.engine.task import threshold_of
 from study.engine.training import SlicedTraining
 from study.records import Checkpoint, Outcome, Pack, Weights
 from tasks import ArithmeticTask

@@ -1,4 +1,4 @@
-"""The tables of hyperparameters in docs/study-file.md, as the arithmetic family declares them.
+"""The tables of hyperparameters in docs/study-file.md, as built-in tasks and the training of one's own declare them.
 
 python -m docs.hyperparameters
 """
@@ -9,18 +9,22 @@ import re
 
 from docs.map import ROOT
 from tasks.arithmetic_family import HYPERPARAMETERS
+from tasks.packed_family import TRAINING
 
 PAGE = ROOT / "docs" / "study-file.md"
 _TABLE = re.compile(r"(<!-- hyperparameters: (\w+) -->\n).*?(<!-- end -->\n)", re.DOTALL)
 
 
 def table(name: str) -> str:
-    """Write the rows of those hyperparameters that stand in a table of the file, or, for ``training``, in none."""
-    rows = [
-        f"| `{key}`{_short(key, name)} | {one.meaning} | {one.otherwise} |\n"
-        for key, one in HYPERPARAMETERS.items()
-        if (one.table or "training") == name
-    ]
+    """Write the rows of a table's hyperparameters.
+
+    Args:
+        name: the table of the file that they stand in; ``training`` for those of built-in tasks that stand in none;
+            ``own`` for those of tasks of one's own.
+    """
+    tables = {key: one.table or "training" for key, one in HYPERPARAMETERS.items()}
+    declared = TRAINING if name == "own" else {key: one for key, one in HYPERPARAMETERS.items() if tables[key] == name}
+    rows = [f"| `{key}`{_short(key, name)} | {one.meaning} | {one.otherwise} |\n" for key, one in declared.items()]
     return "| name | value | if it isn't given |\n| --- | --- | --- |\n" + "".join(rows)
 
 

@@ -25,24 +25,37 @@ _MOST_IN_PACK = 64
 _Momentum = Annotated[float, Field(ge=0, lt=1), BeforeValidator(number)]
 
 
-def _of_training(type_: Any, default: Any, **more: Any) -> Hyperparameter:
-    return Hyperparameter(type=type_, default=default, is_method=True, is_searchable=True, **more)
+def _of_training(type_: Any, default: Any, meaning: str, otherwise: str) -> Hyperparameter:
+    return Hyperparameter(
+        type=type_, default=default, meaning=meaning, otherwise=otherwise, is_method=True, is_searchable=True
+    )
 
 
-def _of_protocol(type_: Any, default: Any, **more: Any) -> Hyperparameter:
-    return Hyperparameter(type=type_, default=default, table="protocol", **more)
+def _of_protocol(type_: Any, default: Any, meaning: str, otherwise: str) -> Hyperparameter:
+    return Hyperparameter(type=type_, default=default, meaning=meaning, otherwise=otherwise, table="protocol")
 
 
 TRAINING: Mapping[str, Hyperparameter] = {
-    "optimizer": _of_training(choice(("adam", "adamw", "sgd", "momentum")), "adam"),
-    "learning_rate": _of_training(Positive, 1e-3),
-    "schedule": _of_training(choice(("constant", "linear", "cosine")), "constant"),
-    "warmup": _of_training(Iteration, 0),
-    "momentum": _of_training(_Momentum, 0.9),
-    "weight_decay": _of_training(NotNegative, 0.01),
-    "iterations": _of_protocol(Iteration, REQUIRED),
-    "evaluate_every": _of_protocol(Count, 100),
-    "best_step_window": _of_protocol(Count, None),
+    "optimizer": _of_training(
+        choice(("adam", "adamw", "sgd", "momentum")), "adam", "`adam`, `adamw`, `sgd`, `momentum`", "`adam`"
+    ),
+    "learning_rate": _of_training(Positive, 1e-3, "> 0", "1e-3"),
+    "schedule": _of_training(
+        choice(("constant", "linear", "cosine")),
+        "constant",
+        "how the learning rate falls to 0 at the last iteration: `linear` or `cosine`; or `constant`",
+        "`constant`",
+    ),
+    "warmup": _of_training(Iteration, 0, "iterations over which the learning rate grows from 0 at first", "0"),
+    "momentum": _of_training(_Momentum, 0.9, "in [0, 1), if the optimiser is `momentum`", "0.9"),
+    "weight_decay": _of_training(NotNegative, 0.01, ">= 0, if the optimiser is `adamw`", "0.01"),
+    "iterations": _of_protocol(
+        Iteration, REQUIRED, "the last iteration; updates are 0, 1, ..., `iterations`", "must be given"
+    ),
+    "evaluate_every": _of_protocol(Count, 100, "iterations between evaluations", "100"),
+    "best_step_window": _of_protocol(
+        Count, None, "the best step is sought among that many last evaluations", "all evaluations"
+    ),
 }
 """What every task of one's own is trained by. Without a window, the best step is sought among all evaluations."""
 

@@ -12,8 +12,10 @@ import pytest
 from study.cli import main
 from study.errors import SpecError
 from study.plan.plan import make_plan
-from study.spec import parse_spec
+from study.spec import parse_spec, schema
 from tasks.arithmetic_family import HYPERPARAMETERS
+from tasks.packed_family import TRAINING
+from tests.pages import lay_out
 from tests.words import RETIRED
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -54,8 +56,8 @@ def options(command: click.Command) -> set[str]:
     return {option for param in command.params for option in param.opts} | {"--help"}
 
 
-def yaml_blocks() -> dict[str, tuple[str, str | None]]:
-    """Return the study files and fragments in documents, by their place, each with the error that is shown below it."""
+def yaml_blocks() -> dict[str, tuple[Path, str, str | None]]:
+    """Return the study files and fragments in documents, by their place, with their page and the error shown below."""
     blocks = {}
     for path, name in zip(DOCUMENTS, NAMES, strict=True):
         text = path.read_text(encoding="utf-8")
@@ -63,7 +65,7 @@ def yaml_blocks() -> dict[str, tuple[str, str | None]]:
             if block[1] == "yaml":
                 below = _FENCE.match(text[block.end() :].lstrip("\n"))
                 error = below[2] if below and below[1] == "text" else None
-                blocks[f"{name}:{text[: block.start()].count(chr(10)) + 1}"] = (block[2], error)
+                blocks[f"{name}:{text[: block.start()].count(chr(10)) + 1}"] = (path, block[2], error)
     return blocks
 
 
@@ -166,22 +168,31 @@ def test_no_law_has_slow_tests_only(is_only_slow) -> None:
     assert [name for name in sorted(named) if is_only_slow(name) and "/faults/" not in name] == []
 
 
-@pytest.mark.parametrize(("text", "error"), YAML_BLOCKS.values(), ids=YAML_BLOCKS)
-def test_study_files_in_documents_are_what_they_seem(text: str, error: str | None) -> None:
+@pytest.mark.parametrize(("page", "text", "error"), YAML_BLOCKS.values(), ids=YAML_BLOCKS)
+def test_study_files_in_documents_are_what_they_seem(
+    page: Path, text: str, error: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A study file in a document loads and has trials, or has exactly the mistakes that are shown below it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = lay_out(page, tmp_path)
     keys = set(re.findall(r"^(\w+):", text, re.MULTILINE))
+    keys |= {"task", "models"} if "train" in keys else set()
     rest = "".join(f"{key}: {value}\n" for key, value in _MINIMAL.items() if key not in keys)
     if error is None:
-        planned = make_plan(parse_spec(text + rest, source="study.yaml"))
+        planned = make_plan(parse_spec(text + rest, source="study.yaml", folder=folder))
         assert planned.trials_count > 0 or planned.spec.search is not None
         return
     with pytest.raises(SpecError) as caught:
-        parse_spec(text, source="study.yaml")
+        parse_spec(text, source="study.yaml", folder=folder)
     same = doctest.OutputChecker().check_output(error, f"{caught.value}\n", doctest.ELLIPSIS)
     assert same, str(caught.value)
 
 
 def test_every_hyperparameter_is_explained() -> None:
-    """docs/study-file.md has a row for every hyperparameter that a file can set."""
+    """docs/study-file.md has a row for every hyperparameter that a file can set, and for every key."""
     text = (ROOT / "docs" / "study-file.md").read_text(encoding="utf-8")
-    assert set(re.findall(r"^\| `(\w+)`", text, re.MULTILINE)) >= set(HYPERPARAMETERS)
+    shapes = [shape["properties"] for shape in schema()["$defs"].values() if "study" in shape.get("properties", ())]
+    keys = {key for shape in shapes for key in shape}
+    rows = set(re.findall(r"`(\w+)`", "\n".join(re.findall(r"^\| (`[^|]*) \|", text, re.MULTILINE))))
+    assert keys > {"train", "task", "isolation"}
+    assert rows >= {*HYPERPARAMETERS, *TRAINING, *keys}

@@ -54,8 +54,8 @@ def linear() -> nn.Module:
 
 @seeded
 def nau() -> nn.Module:
-    """Build a neural addition unit, whose weights are kept in [-1, 1] where they are used."""
-    return UNITS["NAU"](INPUTS, 1, bounds="regularized")
+    """Build one neural addition unit, whose weights are clipped to [-1, 1] after each update."""
+    return UNITS["NAU"](INPUTS, 1)
 
 
 @seeded

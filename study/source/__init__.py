@@ -1,4 +1,4 @@
-"""The code that a study names: read, hashed, copied, and imported from the copy (docs/own-code.md).
+"""The code that a study names: read, hashed, copied, and imported from the copy (docs/code-copies.md).
 
 import_string  `package.module:object`
 plugins        installed plug-ins by name; the versions of what is installed

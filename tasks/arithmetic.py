@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 OPERATIONS = ("add", "sub", "mul", "div", "squared", "root")
 
 _SUBSETS = {"sub": (2, 2), "div": (2, 2), "squared": (1, 2), "root": (1, 2)}
+_FLOAT32_SPACING = 2.0**-24
+"""The distance from 1 to the float32 below it: weights nearer to 1 than this can't be told from 1."""
+
 _SIMPLE_MASKS = ((1, 1, 0, 0), (1, 1, 1, 1))
 
 
@@ -63,7 +66,7 @@ class ArithmeticTask:
     metrics: ClassVar[Mapping[str, Metric]] = {
         "validation_mse": Metric(title="validation MSE", low=0.0, of="none"),
         "test_mse": Metric(title="test MSE", low=0.0, of="none"),
-        "sparsity_error": Metric(low=0.0, high=0.5, of="solved", interval="beta"),
+        "sparsity_error": Metric(low=0.0, high=0.5, of="solved", interval="beta", resolution=_FLOAT32_SPACING),
     }
     """Errors of the best step; the sparsity error is the maximum over all layers' effective weights W of
     min(abs W, abs(1 - abs W))."""

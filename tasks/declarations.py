@@ -80,9 +80,12 @@ class Metric:
         of: the trials over which reports average it: all that ended with a number, the solved ones, or none.
         interval: how the mean's interval is computed: by a bootstrap, or, as this field has published it, from a beta
             distribution on `low` to `high`.
+        resolution: the least distance from `low` that can be told from none, if values differ by factors rather than by
+            differences; None if by differences.
 
     Raises:
-        ValueError: if a beta distribution is asked for without both limits.
+        ValueError: if a beta distribution or a resolution is given without both limits, if higher values of a metric
+            with a resolution are better, or if 0 < resolution < high - low doesn't hold.
     """
 
     higher_is_better: bool = False
@@ -92,7 +95,19 @@ class Metric:
     high: float | None = None
     of: Literal["ended", "solved", "none"] = "ended"
     interval: Literal["bootstrap", "beta"] = "bootstrap"
+    resolution: float | None = None
 
     def __post_init__(self) -> None:
-        if self.interval == "beta" and (self.low is None or self.high is None):
+        if self.interval == "beta" and self.limits is None:
             raise ValueError("a beta distribution needs both limits, low and high")
+        if self.resolution is None:
+            return
+        if self.limits is None or self.higher_is_better:
+            raise ValueError("a resolution needs both limits, low and high, and a metric of which less is better")
+        if not 0 < self.resolution < self.limits[1] - self.limits[0]:
+            raise ValueError(f"0 < resolution < high - low must hold, but got {self.resolution}")
+
+    @property
+    def limits(self) -> tuple[float, float] | None:
+        """Its least and its greatest value; None if either isn't known."""
+        return None if self.low is None or self.high is None else (self.low, self.high)

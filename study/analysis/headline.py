@@ -74,16 +74,28 @@ def search_headline(search: SearchFindings, rows: Sequence[Summary]) -> str:
     if not search.is_over:
         return f"The search goes on: {effort} so far, of {search.budget:,}."
     best = rows[0]
-    if best.success_rate is None or best.success_rate_interval is None:
+    finding = _of_best(search, best)
+    if not finding:
         return f"The best of {effort} is yet to be confirmed with fresh seeds."
-    low, high = best.success_rate_interval
-    parts = [
-        f"The best of {effort} solves {best.solved} of {best.judged} ({words.rate(best.success_rate)}, {low:.2f} to "
-        f"{high:.2f}) with fresh seeds"
-    ]
+    parts = [f"The best of {effort} {finding} with fresh seeds"]
     parts += [] if best.complete else [f"incomplete: {best.seeds - best.ended} of them are missing"]
     parts += [f"{len(rows)} candidates of its front were confirmed"] if len(rows) > 1 else []
     return "; ".join(parts) + "."
+
+
+def _of_best(search: SearchFindings, best: Summary) -> str:
+    """Say how good the best candidate is: how often it succeeds or, without a criterion, its first metric."""
+    if best.success_rate is not None and best.success_rate_interval is not None:
+        low, high = best.success_rate_interval
+        return f"solves {best.solved} of {best.judged} ({words.rate(best.success_rate)}, {low:.2f} to {high:.2f})"
+    for objective in search.objectives:
+        summary = best.metrics.get(objective.name)
+        value = None if summary is None else getattr(summary, objective.statistic)
+        if summary is not None and value is not None:
+            interval = words.spaced_interval(getattr(summary, f"{objective.statistic}_interval"), words.measure)
+            title = words.metric_title(objective.name, summary.metric)
+            return f"has a {objective.statistic} {title} of {words.measure(value)}{interval}"
+    return ""
 
 
 def _most(rows: ResultRows, methods: Sequence[Method]) -> str:

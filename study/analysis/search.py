@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
+
+NO_NUMBER = 1e30
+"""The least loss of a candidate without a number, such as one whose trials diverged: greater than any that has one.
+
+Samplers, databases and files take finite numbers only, and candidates without a number have an order, too.
+"""
 
 Value = tuple[float, ...]
 """A candidate's values, one for each objective."""
@@ -18,11 +24,17 @@ class Objective:
         name: its name in study files.
         title: a description of its values, for people.
         is_higher_better: whether more is better.
+        statistic: what of the trials it bounds: what fresh seeds estimate.
     """
 
     name: str
     title: str
     is_higher_better: bool
+    statistic: Literal["rate", "time", "mean", "median"] = "mean"
+
+    def has_number(self, value: float) -> bool:
+        """Return whether a value is a number of the objective, and no stand-in for one."""
+        return abs(value) < NO_NUMBER
 
     def loss(self, value: float) -> float:
         """Return a value with the sign for which less is better."""

@@ -27,7 +27,7 @@ def plan_so_far(plan: Plan, folder: StudyStore, results: pa.Table) -> Plan:
     record = read_record(plan.spec, folder)
     if record is None:
         return replace(plan, cells=(), own_seeds={})
-    return plan_of(plan.spec, record, Evidence(results))
+    return plan_of(plan.spec, record, Evidence(results, plan.metrics))
 
 
 def reported_plan(plan: Plan, record: Record) -> Plan:

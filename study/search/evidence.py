@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -10,9 +10,10 @@ import pyarrow.compute as pc
 
 from study.analysis.aggregate import rows_by
 from study.analysis.search import Value
-from study.arrow import METRIC_COLUMNS, with_metrics
+from study.arrow import with_metrics
 from study.records import Cell, Outcome
 from study.search.objectives import Floats, Sample, value_of
+from tasks.declarations import Metric
 
 
 class Evidence:
@@ -20,10 +21,12 @@ class Evidence:
 
     Args:
         results: as `study.arrow.results_table` makes them, one row a trial; may have rows of other trials, too.
+        metrics: the metrics of these trials, by name.
     """
 
-    def __init__(self, results: pa.Table) -> None:
-        self._results = with_metrics(results, METRIC_COLUMNS)
+    def __init__(self, results: pa.Table, metrics: Mapping[str, Metric]) -> None:
+        self._metrics = metrics
+        self._results = with_metrics(results, metrics)
         ids = results["cell_id"].combine_chunks().dictionary_encode()
         rows = rows_by(np.asarray(ids.indices), len(ids.dictionary))
         self._rows = dict(zip(ids.dictionary.to_pylist(), rows, strict=True))
@@ -42,20 +45,28 @@ class Evidence:
         if key not in self._samples:
             self._samples[key] = self._sample(cell, seeds)
         sample = self._samples[key]
-        return None if sample is None else value_of(sample, names, most_iterations)
+        return None if sample is None else value_of(sample, names, self._metrics, most_iterations)
 
     def _sample(self, cell: Cell, seeds: Sequence[int]) -> Sample | None:
-        """Collect what values depend on; a failed trial has no result and is left out."""
+        """Collect what values depend on."""
         rows = self._results.take(pa.array(self._rows.get(cell.id, []), pa.int64()))
         table = rows.filter(pc.is_in(rows["seed"], pa.array(list(seeds), pa.int64())))
         if table.num_rows < len(seeds):
             return None
         outcomes = table["outcome"].to_pylist()
-        solved = table.filter(pa.array([outcome == Outcome.SOLVED for outcome in outcomes], pa.bool_()))
+        solved, ended = (
+            table.filter(pa.array([outcome in some for outcome in outcomes], pa.bool_()))
+            for some in ((Outcome.SOLVED,), (Outcome.SOLVED, Outcome.UNSOLVED, Outcome.FINISHED))
+        )
+        failed = outcomes.count(Outcome.FAILED)
         return Sample(
-            finished=sum(outcome != Outcome.FAILED for outcome in outcomes),
+            finished=len(outcomes) - failed,
             solved_at=_floats(solved["solved_at_iteration"]),
-            sparsity_error=_floats(solved["sparsity_error"]),
+            metrics={
+                name: _floats((solved if metric.of == "solved" else ended)[name])
+                for name, metric in self._metrics.items()
+            },
+            failed=failed,
         )
 
 

@@ -11,7 +11,7 @@ from study.analysis.aggregate import CellSummary
 from study.analysis.search import Candidate, SearchFindings
 from study.records import Cell
 from study.search.importance import importance
-from study.search.objectives import OBJECTIVES, front
+from study.search.objectives import front, objectives_of
 from study.search.record import Record
 from study.search.searching import planned_seeds
 from study.search.space import Space
@@ -29,9 +29,10 @@ def search_findings(spec: Spec, record: Record, rows: Sequence[CellSummary] = ()
     assert spec.search is not None
     candidates, is_over = record.valued, record.winners is not None
     row_of = {summary.cell_id: row for row, summary in enumerate(rows)} if is_over else {}
-    best = front([candidate.values for candidate in candidates], spec.search.objective)
+    objectives = objectives_of(spec.search.objective, spec.family.metrics)
+    best = front([candidate.values for candidate in candidates], objectives)
     return SearchFindings(
-        objectives=tuple(OBJECTIVES[name] for name in spec.search.objective),
+        objectives=objectives,
         parameters=tuple(Space(spec).parameters.values()),
         candidates=tuple(candidates),
         front=tuple(candidates[i].number for i in best),

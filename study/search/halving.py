@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from study.analysis.search import Value
+from study.analysis.search import Objective, Value
 from study.records import Cell
 from study.search.objectives import ranked
 from study.spec.tables import Search
@@ -70,11 +70,14 @@ def affordable(search: Search, most_seeds: int, trials: int) -> int:
     return next(fitting, 0)
 
 
-def compare(search: Search, most_seeds: int, cells: Sequence[Cell], value_at: ValueAt) -> Round:
+def compare(
+    search: Search, objectives: Sequence[Objective], most_seeds: int, cells: Sequence[Cell], value_at: ValueAt
+) -> Round:
     """Compute how many seeds each candidate has earned.
 
     Args:
         search: how they are compared.
+        objectives: by what.
         most_seeds: the most seeds that a candidate can have.
         cells: the candidates, in the order in which they were suggested.
         value_at: their values.
@@ -90,6 +93,6 @@ def compare(search: Search, most_seeds: int, cells: Sequence[Cell], value_at: Va
         if len(results) < len(alive):
             return Round(tuple(earned), None)
         if step + 1 < len(steps):
-            best = ranked(results, search.objective)[: survivors(search, len(alive))]
+            best = ranked(results, objectives)[: survivors(search, len(alive))]
             alive = sorted(alive[place] for place in best)
     return Round(tuple(earned), tuple(value for value in values if value is not None))

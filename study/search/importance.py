@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import optuna
 
 from study.analysis.search import Candidate, Objective
-from study.search.objectives import OBJECTIVES
+from study.search.objectives import objectives_of
 from study.search.space import Space
 from study.search.suggest import directions, distribution, frozen, quietly
 from study.spec import Spec
@@ -29,11 +29,12 @@ def importance(spec: Spec, candidates: Sequence[Candidate]) -> dict[str, dict[st
     assert spec.search is not None
     if len(candidates) < _FEWEST:
         return {}
+    objectives = objectives_of(spec.search.objective, spec.family.metrics)
     distributions = {key: distribution(p) for key, p in Space(spec).parameters.items()}
     with quietly():
-        study = optuna.create_study(directions=directions(spec.search))
+        study = optuna.create_study(directions=directions(objectives))
         study.add_trials([frozen(candidate, distributions) for candidate in candidates])
-        shares = {name: _shares(study, i, OBJECTIVES[name]) for i, name in enumerate(spec.search.objective)}
+        shares = {objective.name: _shares(study, i, objective) for i, objective in enumerate(objectives)}
     return {name: of_parameters for name, of_parameters in shares.items() if of_parameters}
 
 

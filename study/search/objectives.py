@@ -1,26 +1,26 @@
 """The value of a candidate by its trials so far: the worse end of an interval, not the raw estimate.
 
-Each objective is the end of an interval at which the candidate looks worst. All are based on Wilson's interval of the
-share of trials that were solved by some time, or with at most some error. So few seeds count for little, more seeds
-with equal results count for more, and values based on different numbers of seeds can be compared.
+Each objective is the end of an interval at which the candidate looks worst. Those of success, of times and of metrics
+with two limits are based on Wilson's interval of the share of trials that were solved by some time, or that are at
+least so good; those of metrics without limits are ends of intervals of the median. So few seeds count for little, more
+seeds with equal results count for more, and values based on different numbers of seeds can be compared.
 
-A trial that was not solved counts in all objectives as the worst possible. Otherwise a candidate that solves one more
-trial, but late, would be worth less.
+A trial that was not solved has the worst possible time, and one that diverged or failed the worst possible metric.
+Otherwise a candidate that solves one more trial, but late, would be worth less.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from study import statistics
-from study.analysis.search import Objective, Value
-from study.statistics.sparsity_error import FLOAT32_SPACING
+from study import statistics, words
+from study.analysis.search import NO_NUMBER, Objective, Value
+from tasks.declarations import Metric
 
-WORST_SPARSITY_ERROR = 0.5
 Floats = npt.NDArray[np.float64]
 
 
@@ -31,30 +31,118 @@ class Sample:
     Args:
         finished: the number of trials with a result, including those that were not solved or diverged; >= 0.
         solved_at: iterations; of the solved trials, NaN where it isn't known.
-        sparsity_error: of the solved trials, likewise.
+        metrics: the values of each metric, NaN where it isn't known: of the solved trials if the metric is of those,
+            else of all trials that neither diverged nor failed.
+        failed: the number of trials without a result, because of an error.
     """
 
     finished: int
     solved_at: Floats
-    sparsity_error: Floats
+    metrics: Mapping[str, Floats]
+    failed: int = 0
 
 
-def _success_rate(sample: Sample, most_iterations: int) -> float:
-    return statistics.wilson(sample.solved_at.size, sample.finished)[0]
+_OF_SUCCESS: Mapping[str, Objective] = {
+    one.name: one
+    for one in (
+        Objective(name="success_rate", title="success rate, lower end", is_higher_better=True, statistic="rate"),
+        Objective(
+            name="solved_at",
+            title="solved at, geometric mean of all trials, upper end",
+            is_higher_better=False,
+            statistic="time",
+        ),
+        Objective(
+            name="time_to_success",
+            title="time to success, restricted mean, upper end",
+            is_higher_better=False,
+            statistic="time",
+        ),
+    )
+}
 
 
-def _solved_at(sample: Sample, most_iterations: int) -> float:
-    return _geometric(sample.solved_at, sample.finished, 1.0, most_iterations)
+def objectives_of(names: Sequence[str], metrics: Mapping[str, Metric]) -> tuple[Objective, ...]:
+    """Describe objectives: those of success, and any metrics.
+
+    Example:
+        >>> for one in objectives_of(["val_mse", "accuracy"], {"val_mse": Metric(), "accuracy": Metric(
+        ...     low=0.0, high=1.0, higher_is_better=True)}):
+        ...     print(one.title)
+        val mse, median of all trials, upper end
+        accuracy, mean of all trials, lower end
+    """
+    return tuple(_OF_SUCCESS.get(name) or _of_metric(name, metrics[name]) for name in names)
 
 
-def _time_to_success(sample: Sample, most_iterations: int) -> float:
-    times = _or_worst(sample.solved_at, most_iterations)
-    return statistics.upper_mean(times, sample.finished, most_iterations)
+def _of_metric(name: str, metric: Metric) -> Objective:
+    what = "median" if _limits(metric) is None else "mean" if metric.resolution is None else "geometric mean"
+    end = "lower" if metric.higher_is_better else "upper"
+    return Objective(
+        name=name,
+        title=f"{words.metric_title(name, metric)}, {what} of all trials, {end} end",
+        is_higher_better=metric.higher_is_better,
+        statistic="median" if what == "median" else "mean",
+    )
 
 
-def _sparsity_error(sample: Sample, most_iterations: int) -> float:
-    # smaller errors can't be distinguished with weights of 32 bits
-    return _geometric(sample.sparsity_error, sample.finished, FLOAT32_SPACING, WORST_SPARSITY_ERROR)
+def value_of(sample: Sample, names: Sequence[str], metrics: Mapping[str, Metric], most_iterations: int) -> Value:
+    """Compute a candidate's values.
+
+    Each has a value for every sample: with no finished trial, the worst. A sample's value doesn't get worse when a
+    trial is added that is as good as all others, when a trial gets better, or when every trial is repeated:
+    `statistics.upper_mean`, `statistics.upper_median`.
+
+    Args:
+        sample: its trials so far.
+        names: the names of the objectives.
+        metrics: the declarations of those that are metrics.
+        most_iterations: the most iterations that any cell of the search has. A trial that was not solved counts as
+            solved after these, whatever its own cell has, so that the values of one search can be compared.
+
+    Example:
+        >>> perfect = Sample(5, np.full(5, 1000.0), {"accuracy": np.full(5, 0.9), "loss": np.array([1, 2, 3, 4, 5.0])})
+        >>> metrics = {"accuracy": Metric(higher_is_better=True, low=0.0, high=1.0), "loss": Metric()}
+        >>> names = ["success_rate", "solved_at", "time_to_success", "accuracy", "loss"]
+        >>> [f"{value:.3g}" for value in value_of(perfect, names, metrics, 20_000)]
+        ['0.566', '3.68e+03', '9.26e+03', '0.509', '5']
+    """
+    return tuple(float(_value(sample, name, metrics, most_iterations)) for name in names)
+
+
+def _value(sample: Sample, name: str, metrics: Mapping[str, Metric], most_iterations: int) -> float:
+    match name:
+        case "success_rate":
+            return statistics.wilson(sample.solved_at.size, sample.finished)[0]
+        case "solved_at":
+            return _geometric(sample.solved_at, sample.finished, 1.0, most_iterations)
+        case "time_to_success":
+            times = _or_worst(sample.solved_at, most_iterations)
+            return statistics.upper_mean(times, sample.finished, most_iterations)
+    metric, values = metrics[name], sample.metrics[name]
+    # What a failed trial would have been is unknown where solved trials count, as it is for the success rate. Where all
+    # do, a setting with which training breaks must gain nothing by it.
+    n = sample.finished if metric.of == "solved" else sample.finished + sample.failed
+    if (limits := _limits(metric)) is None:
+        return _median(values, n, metric)
+    low, high = limits
+    if metric.resolution is not None:
+        return low + _geometric(values - low, n, metric.resolution, high - low)
+    costs = np.clip(high - values if metric.higher_is_better else values - low, 0.0, high - low)
+    bound = statistics.upper_mean(_or_worst(costs, high - low), n, high - low)
+    return high - bound if metric.higher_is_better else low + bound
+
+
+def _limits(metric: Metric) -> tuple[float, float] | None:
+    return metric.limits if metric.limits is not None and metric.limits[0] < metric.limits[1] else None
+
+
+def _median(values: Floats, n: int, metric: Metric) -> float:
+    """Bound the median by an order statistic; where that trial has no number, by the share of trials that have one."""
+    sign = -1.0 if metric.higher_is_better else 1.0
+    losses = sign * values[np.abs(values) < NO_NUMBER]
+    bound = statistics.upper_median(losses, n)
+    return sign * (bound if np.isfinite(bound) else NO_NUMBER * (2 - statistics.wilson(losses.size, n)[0]))
 
 
 def _geometric(values: Floats, n: int, least: float, worst: float) -> float:
@@ -67,54 +155,17 @@ def _or_worst(values: Floats, worst: float) -> Floats:
     return np.where(np.isfinite(values), values, worst)
 
 
-_DEFINITIONS: Mapping[str, tuple[str, bool, Callable[[Sample, int], float]]] = {
-    "success_rate": ("success rate, lower end", True, _success_rate),
-    "solved_at": ("solved at, geometric mean of all trials, upper end", False, _solved_at),
-    "time_to_success": ("time to success, restricted mean, upper end", False, _time_to_success),
-    "sparsity_error": ("sparsity error, geometric mean of all trials, upper end", False, _sparsity_error),
-}
-"""Each objective's title, whether more is better, and its value for a sample, given the search's most iterations.
-
-Each has a value for every sample: with no finished trial, the worst. A sample's value doesn't get worse when a solved
-trial is added, when a trial is solved earlier or with less error, or when every trial is repeated:
-`statistics.upper_mean`.
-"""
-
-OBJECTIVES: Mapping[str, Objective] = {
-    name: Objective(name=name, title=title, is_higher_better=is_higher_better)
-    for name, (title, is_higher_better, _) in _DEFINITIONS.items()
-}
-"""The objectives by name."""
-
-
-def value_of(sample: Sample, names: Sequence[str], most_iterations: int) -> Value:
-    """Compute a candidate's values.
-
-    Args:
-        sample: its trials so far.
-        names: the names of the objectives.
-        most_iterations: the most iterations that any cell of the search has. A trial that was not solved counts as
-            solved after these, whatever its own cell has, so that the values of one search can be compared.
-
-    Example:
-        >>> perfect = Sample(5, np.full(5, 1000.0), np.full(5, 1e-6))
-        >>> [f"{value:.3g}" for value in value_of(perfect, list(OBJECTIVES), 20_000)]
-        ['0.566', '3.68e+03', '9.26e+03', '0.000299']
-    """
-    return tuple(float(_DEFINITIONS[name][2](sample, most_iterations)) for name in names)
-
-
-def ranked(values: Sequence[Value], names: Sequence[str]) -> list[int]:
+def ranked(values: Sequence[Value], objectives: Sequence[Objective]) -> list[int]:
     """Return the indices of candidates, the best first; of equal candidates, the earlier one first.
 
     With several objectives, candidates are sorted by how many fronts must be removed until none is better in all
     respects, then by the objectives in order.
 
     Example:
-        >>> ranked([(0.2,), (0.9,), (0.5,)], ["success_rate"])
+        >>> ranked([(0.2,), (0.9,), (0.5,)], objectives_of(["success_rate"], {}))
         [1, 2, 0]
     """
-    losses = [tuple(OBJECTIVES[n].loss(v) for n, v in zip(names, value, strict=True)) for value in values]
+    losses = [tuple(one.loss(v) for one, v in zip(objectives, value, strict=True)) for value in values]
     left, order = list(range(len(values))), []
     while left:
         front = [i for i in left if not any(_dominates(losses[j], losses[i]) for j in left)]
@@ -123,14 +174,14 @@ def ranked(values: Sequence[Value], names: Sequence[str]) -> list[int]:
     return order
 
 
-def front(values: Sequence[Value], names: Sequence[str]) -> list[int]:
+def front(values: Sequence[Value], objectives: Sequence[Objective]) -> list[int]:
     """Return the candidates that no other is better than in all respects, sorted by the first objective.
 
     Example:
-        >>> front([(0.9, 50.0), (0.5, 10.0), (0.4, 20.0)], ["success_rate", "solved_at"])
+        >>> front([(0.9, 50.0), (0.5, 10.0), (0.4, 20.0)], objectives_of(["success_rate", "solved_at"], {}))
         [0, 1]
     """
-    losses = [tuple(OBJECTIVES[n].loss(v) for n, v in zip(names, value, strict=True)) for value in values]
+    losses = [tuple(one.loss(v) for one, v in zip(objectives, value, strict=True)) for value in values]
     best = [i for i, loss in enumerate(losses) if not any(_dominates(other, loss) for other in losses)]
     return sorted(best, key=lambda i: (losses[i], i))
 

@@ -6,20 +6,22 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from study.analysis.search import Candidate, Value
+from study.analysis.search import Candidate, Objective, Value
 from study.errors import InputError
 from study.plan.plan import Plan
 from study.records import Cell
 from study.search.evidence import Evidence
 from study.search.halving import Round, ValueAt, affordable, compare
-from study.search.objectives import OBJECTIVES, front, ranked, spread
+from study.search.objectives import front, objectives_of, ranked, spread
 from study.search.record import NAME, VERSION, Record, SearchFolder, from_json, to_json
 from study.search.space import Space
 from study.search.storage import write_storage
 from study.search.suggest import Suggestions, resume, sampler_name
 from study.spec import Spec
 from study.spec.tables import Search
+from tasks.families import OwnFamily
 
 Notify = Callable[[str], None]
 
@@ -74,7 +76,7 @@ def plan_of(spec: Spec, record: Record, evidence: Evidence) -> Plan:
 
 
 def _compare(spec: Spec, cells: Sequence[Cell], evidence: Evidence) -> Round:
-    return compare(_search(spec), len(planned_seeds(spec).search), cells, _values(spec, evidence))
+    return compare(_search(spec), _objectives(spec), len(planned_seeds(spec).search), cells, _values(spec, evidence))
 
 
 def _values(spec: Spec, evidence: Evidence) -> ValueAt:
@@ -95,11 +97,13 @@ def read_record(spec: Spec, folder: SearchFolder) -> Record | None:
     record = from_json(data, folder.file_address(NAME))
     if record.search_id != search_id(spec):
         raise InputError(
-            f"study {spec.study!r} was begun with other ranges or other settings of the search: only its trials, "
-            f"confirm_seeds and confirm_candidates can change; rename the study, or move {folder.file_address(NAME)} "
-            "away: trials that are stored aren't trained again"
+            f"study {spec.study!r} was begun with other ranges, other code or other settings of the search: only "
+            "its trials, confirm_seeds and confirm_candidates can change; rename the study, or move "
+            f"{folder.file_address(NAME)} away: trials that are stored aren't trained again"
         )
-    return record if record.version == VERSION else _revalued(spec, record, Evidence(folder.read_results()))
+    if record.version == VERSION:
+        return record
+    return _revalued(spec, record, Evidence(folder.read_results(), spec.family.metrics))
 
 
 def _revalued(spec: Spec, record: Record, evidence: Evidence) -> Record:
@@ -124,13 +128,32 @@ def search_id(spec: Spec) -> str:
         "fixed": repr(space.fixed),
         "task": spec.task_name,
         "seeds": repr(spec.first_seeds),
-    }
+    } | _own(spec)
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _own(spec: Spec) -> dict[str, Any]:
+    """Return what the results of one's own code depend on besides hyperparameters: the code, and how it is judged."""
+    if not isinstance(spec.family, OwnFamily):
+        return {}
+    names, metrics = _search(spec).objective, spec.family.metrics
+    values = {
+        name: [metric.higher_is_better, metric.low, metric.high, metric.resolution]
+        for name, metric in metrics.items()
+        if name in names
+    }
+    is_judged = any(name not in metrics for name in names)
+    criterion = {name: vars(bound) for name, bound in (spec.criterion or {}).items()} if is_judged else {}
+    return {"code": spec.family.code, "metrics": values, "success": criterion}
 
 
 def _search(spec: Spec) -> Search:
     assert spec.search is not None
     return spec.search
+
+
+def _objectives(spec: Spec) -> tuple[Objective, ...]:
+    return objectives_of(_search(spec).objective, spec.family.metrics)
 
 
 class Searching:
@@ -151,7 +174,7 @@ class Searching:
         before = read_record(spec, folder)
         record = before or Record(sampler_name(_search(spec)), search_id(spec))
         suggestions = self._resume(spec, record, notify)
-        evidence = Evidence(folder.read_results())
+        evidence = Evidence(folder.read_results(), spec.family.metrics)
         try:
             record = _onward(spec, record, evidence, suggestions)
             if record != before:
@@ -192,7 +215,7 @@ def _onward(spec: Spec, record: Record, evidence: Evidence, suggestions: Suggest
         spent = sum(candidate.seeds for candidate in record.valued)
         count = affordable(search, len(spec.first_seeds), search.trials - spent)
         if count == 0 or record.is_exhausted:
-            return replace(record, winners=_winners(search, record))
+            return replace(record, winners=_winners(spec, record))
         record = _begin_round(spec, record, suggestions, count)
 
 
@@ -230,15 +253,15 @@ def _end_round(record: Record, compared: Sequence[Candidate], standings: Round, 
     return record.updated(candidates)
 
 
-def _winners(search: Search, record: Record) -> tuple[int, ...]:
+def _winners(spec: Spec, record: Record) -> tuple[int, ...]:
     candidates = record.valued
     if not candidates:
         raise InputError(
             f"none of {len(record.candidates)} suggestions can be trained, the first because "
             f"{record.candidates[0].impossible}: change the ranges"
         )
-    best = front([candidate.values for candidate in candidates], search.objective)
-    return tuple(candidates[i].number for i in spread(best, search.confirm_candidates))
+    best = front([candidate.values for candidate in candidates], _objectives(spec))
+    return tuple(candidates[i].number for i in spread(best, _search(spec).confirm_candidates))
 
 
 def _progress(spec: Spec, record: Record) -> str:
@@ -246,11 +269,16 @@ def _progress(spec: Spec, record: Record) -> str:
     spent = sum(candidate.seeds for candidate in candidates)
     parts = [f"{len(candidates)} candidates in {spent:,} of {search.trials:,} trials"]
     if candidates:
-        best = candidates[ranked([c.values for c in candidates], search.objective)[0]]
-        values = zip(search.objective, best.values, strict=True)
-        parts.append("best: " + ", ".join(f"{OBJECTIVES[name].title} {value:.4g}" for name, value in values))
+        objectives = _objectives(spec)
+        best = candidates[ranked([c.values for c in candidates], objectives)[0]]
+        values = zip(objectives, best.values, strict=True)
+        parts.append("best: " + ", ".join(f"{one.title} {_number(one, value)}" for one, value in values))
     if record.winners is not None:
         parts.append(f"{len(record.winners)} confirmed with fresh seeds")
     else:
         parts.append(f"round {record.rounds}: {len(record.compared)} more are being compared")
     return "; ".join(parts)
+
+
+def _number(objective: Objective, value: float) -> str:
+    return f"{value:.4g}" if objective.has_number(value) else "unknown: too many trials diverged or failed"

@@ -16,7 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from study.addresses import safe_message
 from study.analysis.search import Candidate
 from study.errors import last_line
-from study.search.objectives import OBJECTIVES
+from study.search.objectives import objectives_of
 from study.search.record import Record
 from study.search.space import Space
 from study.search.suggest import attributes, directions, distribution, frozen, quietly
@@ -44,13 +44,13 @@ def write_storage(uri: str, spec: Spec, record: Record, notify: Callable[[str], 
 
 def _write(uri: str, spec: Spec, record: Record) -> None:
     assert spec.search is not None
-    search = spec.search
+    objectives = objectives_of(spec.search.objective, spec.family.metrics)
     storage = optuna.storages.RDBStorage(_driver(uri))
     try:
         study = optuna.create_study(
-            study_name=spec.study, storage=storage, directions=directions(search), load_if_exists=True
+            study_name=spec.study, storage=storage, directions=directions(objectives), load_if_exists=True
         )
-        study.set_metric_names([OBJECTIVES[objective].title for objective in search.objective])
+        study.set_metric_names([objective.title for objective in objectives])
         trials = {trial.number: trial for trial in study.get_trials(deepcopy=False)}
         distributions = {key: distribution(parameter) for key, parameter in Space(spec).parameters.items()}
         for candidate in record.candidates:

@@ -8,7 +8,7 @@ unpickled, as Optuna's own storage of CMA-ES would require, and a killed search 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,8 +17,8 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from study.analysis.search import Candidate, Parameter, Value
-from study.search.objectives import OBJECTIVES
+from study.analysis.search import Candidate, Objective, Parameter, Value
+from study.search.objectives import objectives_of
 from study.search.record import Record
 from study.search.space import Space
 from study.spec.tables import Search
@@ -43,10 +43,10 @@ def sampler_name(search: Search) -> str:
     return f"{search.sampler}, Optuna {optuna.__version__}"
 
 
-def directions(search: Search) -> list[StudyDirection]:
+def directions(objectives: Sequence[Objective]) -> list[StudyDirection]:
     """Return Optuna's direction of each objective."""
     up, down = StudyDirection.MAXIMIZE, StudyDirection.MINIMIZE
-    return [up if OBJECTIVES[name].is_higher_better else down for name in search.objective]
+    return [up if objective.is_higher_better else down for objective in objectives]
 
 
 class Suggestions:
@@ -60,8 +60,9 @@ class Suggestions:
     def __init__(self, space: Space, search: Search) -> None:
         self._space = space
         self._distributions = {name: distribution(p) for name, p in space.parameters.items()}
+        objectives = objectives_of(search.objective, space.spec.family.metrics)
         with quietly():
-            self._study = optuna.create_study(directions=directions(search), sampler=_sampler(search))
+            self._study = optuna.create_study(directions=directions(objectives), sampler=_sampler(search))
 
     def ask(self) -> dict[str, Any]:
         """Return the choices of the next suggestion, by the parameters' names."""

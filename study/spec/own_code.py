@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, model_validator
 
 from study.errors import nearest
 from study.spec.document import Path
-from study.spec.tables import Spec, Table, optional, table_field
+from study.spec.tables import OBJECTIVES_OF_SUCCESS, Spec, Table, optional, table_field
 from tasks.criterion import Bound
 from tasks.values import number
 
@@ -75,11 +75,10 @@ def success_mistakes(spec: OwnCodeSpec, metrics: Collection[str]) -> Iterator[tu
             f"is of the rate of success, so success must say what that is: success: {{{next(iter(metrics))}: "
             "{at_least: ...}}, or below",
         )
-    if spec.search is None:
-        return
-    if not spec.success:
-        yield ("search",), "needs to know what success is: success: {METRIC: {at_least: ...}}, or below"
-    valid = ("success_rate", *TIMES)
-    for name in spec.search.objective:
-        if name not in valid:
-            yield ("search", "objective"), f"must be one or several of {', '.join(valid)}, but got {name!r}"
+    needing = [name for name in OBJECTIVES_OF_SUCCESS if spec.search is not None and name in spec.search.objective]
+    if needing and not spec.success:
+        yield (
+            ("search", "objective"),
+            f"{needing[0]} needs to know what success is: success: {{{next(iter(metrics))}: {{at_least: ...}}}}, or "
+            "below; or seek a metric",
+        )

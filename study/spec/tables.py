@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Annotated, Any, ClassVar, Self, get_args
 
 from pydantic import (
@@ -228,29 +228,27 @@ _SEEDS_SCHEMA: tuple[dict[str, Any], ...] = (
 _Seed = Annotated[int, Field(ge=0, le=2**32 - 1), BeforeValidator(whole)]
 _Keep = Annotated[float, Field(gt=0, lt=1), BeforeValidator(number)]
 
-OBJECTIVES = ("success_rate", "solved_at", "time_to_success", "sparsity_error")
+OBJECTIVES_OF_SUCCESS = ("success_rate", "solved_at", "time_to_success")
+"""The objectives of a search that need to know which trials are solved; the others are metrics."""
 SAMPLERS = ("TPE", "NSGA-II", "CMA-ES", "random")
 
 
-def _objectives(value: object) -> tuple[str, ...]:
-    names = value if isinstance(value, list) else [value]
+def _objectives(value: object, choices: Sequence[str] | None = None) -> tuple[str, ...]:
+    names = value if isinstance(value, list | tuple) else [value]
+    of = "the names of metrics" if choices is None else ", ".join(choices)
     if not names:
-        raise ValueError(f"must be one or several of {', '.join(OBJECTIVES)}, but the list is empty")
+        raise ValueError(f"must be one or several of {of}, but the list is empty")
     for name in names:
-        if name not in OBJECTIVES:
-            must = f"must be one or several of {', '.join(OBJECTIVES)}, but got {quoted(name)}"
-            raise ValueError(must + nearest(name, OBJECTIVES))
+        if not isinstance(name, str) or (choices is not None and name not in choices):
+            must = f"must be one or several of {of}, but got {quoted(name)}"
+            raise ValueError(must + nearest(name, choices or ()))
     if len(set(names)) < len(names):
         raise ValueError("each objective may be given once")
-    return tuple(str(name) for name in names)
+    return tuple(names)
 
 
-_OBJECTIVES_SCHEMA = {
-    "anyOf": [
-        {"enum": list(OBJECTIVES)},
-        {"type": "array", "items": {"enum": list(OBJECTIVES)}, "minItems": 1, "uniqueItems": True},
-    ]
-}
+def _objectives_schema(name: dict[str, Any]) -> WithJsonSchema:
+    return WithJsonSchema({"anyOf": [name, {"type": "array", "items": name, "minItems": 1, "uniqueItems": True}]})
 
 
 class Search(Table):
@@ -268,7 +266,7 @@ class Search(Table):
         confirm_candidates: the most candidates of the front that are confirmed.
     """
 
-    objective: Annotated[Any, BeforeValidator(_objectives), WithJsonSchema(_OBJECTIVES_SCHEMA)]
+    objective: Annotated[Any, BeforeValidator(_objectives), _objectives_schema({"type": "string"})]
     trials: Count
     sampler: choice(SAMPLERS) = "TPE"  # type: ignore[valid-type]
     seed: _Seed = 0
@@ -277,6 +275,19 @@ class Search(Table):
     keep: _Keep = 1 / 3
     confirm_seeds: Count = 100
     confirm_candidates: Count = 5
+
+
+def search_table(family: Family) -> type[Search]:
+    """Make the class of the searches in a family: its objectives are those of success, and metrics that are averaged.
+
+    Example:
+        >>> search_table(ARITHMETIC)(objective="sparsity_error", trials=60).objective
+        ('sparsity_error',)
+    """
+    names = (*OBJECTIVES_OF_SUCCESS, *(name for name, metric in family.metrics.items() if metric.of != "none"))
+    schema = _objectives_schema({"enum": list(names)})
+    objective = Annotated[Any, BeforeValidator(partial(_objectives, choices=names)), schema]
+    return create_model("Search", __base__=Search, objective=(objective, ...))
 
 
 _StudyName = Annotated[
@@ -432,6 +443,7 @@ def spec_class(family: Family, base: type[TaskSpec] = TaskSpec) -> type[TaskSpec
         "models": (Annotated[tuple[model, ...], Field(min_length=1)], ...),  # type: ignore[valid-type]
         **settings,
         "seeds": (create_model("SeedsTable", __base__=SeedsTable, until=(until, optional())), ...),
+        "search": (search_table(family) | None, optional()),
     }
     for name, of_table in types.items():
         fields[name] = (table := _table(name.capitalize(), of_table), table_field(table))

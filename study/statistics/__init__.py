@@ -11,6 +11,7 @@
     welch             means of any numbers, compared
     sparsity_error    mean of numbers in [0, 1/2]
     upper_mean        upper bound of a mean cost, where failed trials cost the most
+    upper_median      upper bound of a median cost, where there is no greatest cost
     published         the published estimators, including their faults, to repeat published numbers
     samples           what the functions that take many samples at once have in common: their names are plurals
 
@@ -30,6 +31,7 @@ from study.statistics.sparsity_error import beta_mean_intervals
 from study.statistics.survival import LogRank, SurvivalCurve, kaplan_meier, log_rank
 from study.statistics.trends import Coefficient, LogisticFit, Trend, cochran_armitage, logistic_regression
 from study.statistics.upper_mean import upper_mean
+from study.statistics.upper_median import upper_median
 from study.statistics.welch import Contrast, contrast, deviations
 
 __all__ = [
@@ -65,6 +67,7 @@ __all__ = [
     "newcombe",
     "restricted_means",
     "upper_mean",
+    "upper_median",
     "wilson",
     "wilsons",
 ]

@@ -67,7 +67,7 @@ def median_intervals(values: Values, sizes: Sizes | None = None, confidence: flo
     x = finite(values)
     n = samples.checked_sizes(x, sizes)
     bounds = np.full((n.size, 2), math.nan)
-    ranks = {int(size): _rank(int(size), confidence) for size in np.unique(n)}
+    ranks = {int(size): median_rank(int(size), confidence) for size in np.unique(n)}
     for places, rows in samples.padded(x, n, math.inf):
         rows.sort(axis=1)
         rank = np.array([ranks[int(size)] for size in n[places]])
@@ -77,8 +77,11 @@ def median_intervals(values: Values, sizes: Sizes | None = None, confidence: flo
     return bounds
 
 
-def _rank(n: int, confidence: float) -> int:
-    """Find the greatest r with P(B < r) <= (1 - confidence)/2: the least with P(B <= r) at or above it."""
+def median_rank(n: int, confidence: float) -> int:
+    """Find the greatest r with P(B < r) <= (1 - confidence)/2, B binomial with n and 1/2; 0 if even r = 1 is too much.
+
+    It is the least r with P(B <= r) at or above that.
+    """
     below = special.bdtr(np.arange(n + 1), n, 0.5)
     return int(np.searchsorted(below, (1 - confidence) / 2))
 

@@ -17,7 +17,7 @@ from study.arrow import METRIC_COLUMNS, results_table
 from study.outcomes import OUTCOME_SCHEMA
 from study.records import Cell, Outcome, Pack, Result, Trial
 from study.report import Report, ResultRows, cells, cells_rows, with_published
-from study.search.objectives import OBJECTIVES
+from study.search.objectives import objectives_of
 from study.spec import canonical_cell
 from tasks import MODELS, ArithmeticTask
 
@@ -172,7 +172,7 @@ def search_of(
     labels = {c.id: {"candidate": f"#{number}"} for c, number in zip(cells_of, winners, strict=False)}
     shares = {"learning_rate": 0.5, "sparsity_end": 0.3, "NMU.sparsity_strength": 0.15, "model": 0.05}
     content: dict[str, Any] = {
-        "objectives": tuple(OBJECTIVES[name] for name in objectives),
+        "objectives": objectives_of(objectives, ArithmeticTask.metrics),
         "parameters": PARAMETERS,
         "candidates": candidates,
         "front": tuple(winners),

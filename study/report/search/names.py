@@ -14,6 +14,9 @@ from study.report.text_table import estimate
 from tasks.declarations import Metric
 from tasks.symbols import UNITS
 
+UNKNOWN = "unknown"
+"""The value of a candidate of which too many trials have no number."""
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -24,27 +27,32 @@ class Measured:
         write: formats a value.
         estimate: the summary's field of the estimate, or a metric's name.
         interval: the summary's field of its 95% interval; None for a metric.
+        statistic: of a metric: ``mean`` or ``median``.
     """
 
     title: str
     write: Callable[[float | None], str]
     estimate: str
     interval: str | None = None
+    statistic: str = "mean"
 
     def of(self, summary: Summary) -> tuple[float | None, Interval | None]:
         """Return the estimate and its 95% interval; None where there is none."""
         if self.interval is not None:
             return getattr(summary, self.estimate), getattr(summary, self.interval)
         metric = summary.metrics.get(self.estimate)
-        return (None, None) if metric is None else (metric.mean, metric.mean_interval)
+        if metric is None:
+            return None, None
+        return getattr(metric, self.statistic), getattr(metric, f"{self.statistic}_interval")
 
     def text(self, summary: Summary) -> str:
         """Format the estimate with its interval."""
         return estimate(*self.of(summary), self.write)
 
 
+SUCCESS_RATE = Measured("success rate", words.rate, "success_rate", "success_rate_interval")
 _MEASURED: Mapping[str, Measured] = {
-    "success_rate": Measured("success rate", words.rate, "success_rate", "success_rate_interval"),
+    "success_rate": SUCCESS_RATE,
     "solved_at": Measured("solved at, median", words.iterations, "solved_at_median", "solved_at_median_interval"),
     "time_to_success": Measured(
         "time to success, mean", words.iterations, "time_to_success_mean", "time_to_success_interval"
@@ -52,9 +60,12 @@ _MEASURED: Mapping[str, Measured] = {
 }
 
 
-def measured(objective: str) -> Measured:
-    """Return the estimate in the report's tables that belongs to an objective; those that aren't listed are metrics."""
-    return _MEASURED.get(objective) or Measured(words.title(objective), _metric, objective)
+def measured(objective: Objective) -> Measured:
+    """Return the estimate in the report's tables that belongs to an objective."""
+    if objective.statistic in ("rate", "time"):
+        return _MEASURED[objective.name]
+    name = objective.title.partition(",")[0]
+    return Measured(f"{name}, {objective.statistic}", _metric, objective.name, statistic=objective.statistic)
 
 
 def _metric(number: float | None) -> str:
@@ -95,15 +106,21 @@ def value(parameter: str, choice: Any) -> str:
 
 
 def objectives_note(search: SearchFindings, metrics: Mapping[str, Metric]) -> str:
-    """Name the objectives for which the search counts other trials than fresh seeds do; empty if there are none."""
+    """Say which objectives count other trials than fresh seeds do, and what unknown means; empty if neither occurs."""
     of_solved = {name for name, metric in metrics.items() if metric.of == "solved"} | {"solved_at"}
-    names = [words.title(objective.name) for objective in search.objectives if objective.name in of_solved]
-    if not names:
-        return ""
-    return (
-        f"For {' and '.join(names)} the search takes the geometric mean of all trials, those that were not solved at "
-        "the worst; what fresh seeds say is of the solved trials alone."
-    )
+    names = [objective.title.partition(",")[0] for objective in search.objectives if objective.name in of_solved]
+    sentences = []
+    if any(not one.has_number(c.values[i]) for c in search.candidates for i, one in enumerate(search.objectives)):
+        sentences.append(
+            "A candidate is unknown where so many of its trials diverged or failed that the end of the interval of the "
+            "median is no number; such candidates rank last, by the share of trials that have a number."
+        )
+    if names:
+        sentences.append(
+            f"For {' and '.join(names)} the search takes the geometric mean of all trials, those that were not solved "
+            "at the worst; what fresh seeds say is of the solved trials alone."
+        )
+    return " ".join(sentences)
 
 
 def choices(params: Mapping[str, Any]) -> str:
@@ -118,10 +135,11 @@ def worth(objective: Objective, number: float) -> str:
     """Format a candidate's value in the search.
 
     Example:
-        >>> worth(Objective(name="success_rate", title="success rate, lower end", is_higher_better=True), 0.7701)
-        '0.77'
+        >>> rate = Objective(name="success_rate", title="success rate", is_higher_better=True, statistic="rate")
+        >>> worth(rate, 0.7701), worth(rate, 2e30)
+        ('0.77', 'unknown')
     """
-    return measured(objective.name).write(number)
+    return measured(objective).write(number) if objective.has_number(number) else UNKNOWN
 
 
 def described(search: SearchFindings, candidate: Candidate) -> str:

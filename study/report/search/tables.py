@@ -28,8 +28,8 @@ def winners_table(search: SearchFindings, rows: ResultRows) -> TextTable:
     confirmed = search_names.confirmed(search)
     some = [candidate for candidate, _ in confirmed]
     summaries = [rows.summaries[row] for _, row in confirmed]
-    names = dict.fromkeys(["success_rate", *(objective.name for objective in search.objectives)])
-    measured = [search_names.measured(name) for name in names]
+    rates = [search_names.SUCCESS_RATE] if rows.has_rates else []
+    measured = dict.fromkeys([*rates, *map(search_names.measured, search.objectives)])
     return TextTable(
         (
             text_column("candidate", [(f"#{c.number}", c.number) for c in some]),

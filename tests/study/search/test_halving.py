@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from study.search.halving import affordable, compare, cost, rungs, survivors
+from study.search.objectives import objectives_of
 from study.spec.tables import Search
 from tests.study.builders import small_cell
 
+RATE = objectives_of(["success_rate"], {})
 CELLS = [small_cell(learning_rate=0.001 * (i + 1)) for i in range(12)]
 
 
@@ -42,7 +44,7 @@ def test_what_is_affordable_costs_no_more_than_there_is(trials, most):
 def test_the_trials_of_a_round_are_its_cost():
     """Comparing costs what was computed in advance, whatever comes of it."""
     search = table()
-    comparison = compare(search, 40, CELLS, lambda cell, n: (cell.value("learning_rate") * n,))
+    comparison = compare(search, RATE, 40, CELLS, lambda cell, n: (cell.value("learning_rate") * n,))
     assert sum(comparison.seeds) == cost(search, 40, 12)
     assert sorted(comparison.seeds) == [5] * 8 + [15] * 2 + [40] * 2
     assert comparison.values is not None
@@ -50,16 +52,16 @@ def test_the_trials_of_a_round_are_its_cost():
 
 def test_pending_candidates_are_waited_for():
     """While a result is pending no candidate goes on, and only the first seeds of all are planned."""
-    comparison = compare(table(), 40, CELLS, lambda cell, n: None if cell is CELLS[3] else (0.5,))
+    comparison = compare(table(), RATE, 40, CELLS, lambda cell, n: None if cell is CELLS[3] else (0.5,))
     assert comparison.values is None
     assert comparison.seeds == (5,) * 12
 
 
 def test_the_best_go_on():
     """Those that go on are the best, and of equals those suggested first."""
-    comparison = compare(table(), 40, CELLS, lambda cell, n: (cell.value("learning_rate"),))
+    comparison = compare(table(), RATE, 40, CELLS, lambda cell, n: (cell.value("learning_rate"),))
     assert [i for i, n in enumerate(comparison.seeds) if n > 5] == [8, 9, 10, 11]
-    equal = compare(table(), 40, CELLS, lambda cell, n: (0.5,))
+    equal = compare(table(), RATE, 40, CELLS, lambda cell, n: (0.5,))
     assert [i for i, n in enumerate(equal.seeds) if n > 5] == [0, 1, 2, 3]
 
 

@@ -10,13 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from study.analysis.aggregate import aggregate
+from study.analysis.search import NO_NUMBER
 from study.arrow import results_table
 from study.records import Outcome, Result, Trial
 from study.search import Evidence
-from study.search.objectives import OBJECTIVES, Sample, front, ranked, spread, value_of
+from study.search.objectives import Sample, front, objectives_of, ranked, spread, value_of
+from tasks.arithmetic_family import ARITHMETIC
+from tasks.declarations import Metric
 from tests.study.builders import small_cell
 
-NAMES = list(OBJECTIVES)
+METRICS = ARITHMETIC.metrics
+NAMES = ["success_rate", "solved_at", "time_to_success", "sparsity_error"]
+OBJECTIVES = dict(zip(NAMES, objectives_of(NAMES, METRICS), strict=True))
 MOST = 20_000
 CELL = small_cell(iterations=MOST)
 MEASURED = ("solved_at_iteration", "sparsity_error")
@@ -41,14 +46,17 @@ def results(trials, cell=CELL):
 def worth(trials):
     """Compute the value of trials by each objective."""
     solved_trials = [trial for trial in trials if trial["outcome"] is Outcome.SOLVED]
-    columns = ([trial[name] for trial in solved_trials] for name in MEASURED)
-    sample = Sample(len(trials), *(np.array(column, dtype=float) for column in columns))
-    return dict(zip(NAMES, value_of(sample, NAMES, MOST), strict=True))
+    at, error = (np.array([trial[name] for trial in solved_trials], dtype=float) for name in MEASURED)
+    return dict(zip(NAMES, values(Sample(len(trials), at, {"sparsity_error": error})), strict=True))
+
+
+def values(sample):
+    return value_of(sample, NAMES, METRICS, MOST)
 
 
 def worth_in_a_search(trials, cell=CELL):
     """Compute it as a search does, from a table of results."""
-    value = Evidence(results(trials, cell)).value(cell, range(len(trials)), NAMES, MOST)
+    value = Evidence(results(trials, cell), METRICS).value(cell, range(len(trials)), NAMES, MOST)
     return dict(zip(NAMES, value, strict=True))
 
 
@@ -67,8 +75,7 @@ TRIALS = st.lists(st.one_of(SOLVED, st.sampled_from([NEVER, {"outcome": Outcome.
 @given(TRIALS)
 def test_every_sample_has_values(trials):
     """Of one seed or many, whatever came of them: values are finite, and no worse than of nothing solved."""
-    values = worth(trials)
-    assert all(np.isfinite(value) for value in values.values())
+    assert all(np.isfinite(value) for value in worth(trials).values())
     assert no_worse(trials, [NEVER] * len(trials)) == EACH
 
 
@@ -136,12 +143,12 @@ def test_the_success_rate_is_wilsons_lower_end(successes, failures):
 
 def test_values_are_the_worse_ends_of_intervals():
     """Times and errors are upper ends: above the estimates themselves, with what was not solved at the worst."""
-    values = worth([solved(1000 * (i + 1), 1e-5 * (i + 1)) for i in range(10)] + [NEVER] * 2)
+    ends = worth([solved(1000 * (i + 1), 1e-5 * (i + 1)) for i in range(10)] + [NEVER] * 2)
     times = np.array([1000 * (i + 1) for i in range(10)] + [MOST] * 2)
     errors = np.array([1e-5 * (i + 1) for i in range(10)] + [0.5] * 2)
-    assert np.exp(np.log(times).mean()) < values["solved_at"] < values["time_to_success"] < MOST
-    assert times.mean() < values["time_to_success"]
-    assert np.exp(np.log(errors).mean()) < values["sparsity_error"] < 0.5
+    assert np.exp(np.log(times).mean()) < ends["solved_at"] < ends["time_to_success"] < MOST
+    assert times.mean() < ends["time_to_success"]
+    assert np.exp(np.log(errors).mean()) < ends["sparsity_error"] < 0.5
 
 
 @pytest.mark.parametrize("outcome", [Outcome.UNSOLVED, Outcome.DIVERGED, Outcome.FAILED, None])
@@ -164,9 +171,9 @@ def test_a_search_judges_by_the_results_it_has():
 
 def test_what_is_not_known_of_a_solved_trial_counts_as_the_worst():
     """A solved trial without its sparsity error, as of weights that became infinite, is no gap."""
-    gone = Sample(2, np.array([5000.0, 6000.0]), np.array([1e-6, np.nan]))
-    there = replace(gone, sparsity_error=np.array([1e-6, 0.5]))
-    assert value_of(gone, NAMES, MOST) == value_of(there, NAMES, MOST)
+    gone = Sample(2, np.array([5000.0, 6000.0]), {"sparsity_error": np.array([1e-6, np.nan])})
+    there = replace(gone, metrics={"sparsity_error": np.array([1e-6, 0.5])})
+    assert values(gone) == values(there)
 
 
 def test_cells_of_other_lengths_are_judged_by_one_measure():
@@ -177,14 +184,14 @@ def test_cells_of_other_lengths_are_judged_by_one_measure():
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=20))
 def test_the_front_is_what_nothing_beats(pairs):
     """A candidate is on the front if and only if no other is as good in all and better in one."""
-    names = ["success_rate", "solved_at"]
-    values = [(float(a), float(b)) for a, b in pairs]
+    of = objectives_of(["success_rate", "solved_at"], {})
+    of_each = [(float(a), float(b)) for a, b in pairs]
     expected = {
-        i for i, (a, b) in enumerate(values) if not any(x >= a and y <= b and (x, y) != (a, b) for x, y in values)
+        i for i, (a, b) in enumerate(of_each) if not any(x >= a and y <= b and (x, y) != (a, b) for x, y in of_each)
     }
-    assert set(front(values, names)) == expected
-    order = ranked(values, names)
-    assert sorted(order) == list(range(len(values)))
+    assert set(front(of_each, of)) == expected
+    order = ranked(of_each, of)
+    assert sorted(order) == list(range(len(of_each)))
     assert set(order[: len(expected)]) == expected
 
 
@@ -195,3 +202,86 @@ def test_a_spread_keeps_the_ends(some, most):
     assert len(selection) == min(len(some), most)
     assert selection[0] == some[0]
     assert most == 1 or selection[-1] == some[-1]
+
+
+# --- any metric -------------------------------------------------------------------------------------------------
+
+ANY = {
+    "accuracy": Metric(higher_is_better=True, low=-1.0, high=1.0),
+    "ratio": Metric(low=0.5, high=2.0, resolution=1e-3),
+    "loss": Metric(),
+    "score": Metric(higher_is_better=True, low=0.0),
+}
+NUMBER = st.one_of(st.none(), st.floats(-3, 3), st.integers(-3, 3).map(float))
+
+
+def losses(numbers):
+    """Compute the loss of a candidate by each metric, from the numbers of its trials; None for one that diverged."""
+    known = np.array([one for one in numbers if one is not None], dtype=float)
+    sample = Sample(len(numbers), np.array([]), dict.fromkeys(ANY, known))
+    of = objectives_of(list(ANY), ANY)
+    return {one.name: one.loss(v) for one, v in zip(of, value_of(sample, list(ANY), ANY, 0), strict=True)}
+
+
+def as_loss(name, one):
+    return np.inf if one is None else -one if ANY[name].higher_is_better else one
+
+
+def not_above(some, others):
+    return {name: loss <= others[name] + 1e-12 * abs(others[name]) for name, loss in some.items()}
+
+
+@given(st.lists(NUMBER, min_size=1, max_size=40), st.integers(2, 5))
+def test_a_metrics_value_does_not_get_worse_by_more_of_the_same(numbers, times):
+    """Every sample has a finite value for each metric, and is worth no less if each trial is there several times."""
+    once, often = losses(numbers), losses(numbers * times)
+    assert all(np.isfinite(loss) for loss in once.values())
+    assert all(not_above(often, once).values())
+    assert all(not_above(once, losses([None] * len(numbers))).values())
+
+
+@given(st.lists(NUMBER, min_size=1, max_size=40), st.data())
+def test_a_metrics_value_does_not_get_worse_by_better_trials(numbers, data):
+    """A trial that gets better, or one more that is as good as any, never makes the value worse."""
+    place, other = data.draw(st.integers(0, len(numbers) - 1)), data.draw(NUMBER)
+    before = losses(numbers)
+    replaced = losses([*numbers[:place], other, *numbers[place + 1 :]])
+    for name in ANY:
+        if as_loss(name, other) <= as_loss(name, numbers[place]):
+            assert not_above(replaced, before)[name]
+        best = min(numbers, key=lambda one: as_loss(name, one))
+        assert not_above(losses([*numbers, best]), before)[name]
+
+
+def test_candidates_without_a_number_are_ordered():
+    """Where the bound of the median is no number, the share of trials that have one decides; any number is better."""
+    numbers = [[1e29] * 5, [1.0] * 4 + [None], [1.0] * 2 + [None] * 3, [None] * 5, [None] * 3]
+    in_order = [losses(trials)["loss"] for trials in numbers]
+    assert in_order == sorted(in_order)
+    assert len(set(in_order)) == 4
+    assert in_order[0] < NO_NUMBER <= in_order[1]
+    assert losses([1e31] * 5) == losses([None] * 5) | {n: losses([1e31] * 5)[n] for n in ("accuracy", "ratio")}
+
+
+def test_trials_that_failed_count_as_the_worst():
+    """An error costs a candidate as much as divergence does, so that no search prefers what breaks; not in its rate."""
+    names = ["success_rate", *ANY]
+    sample = Sample(4, np.array([1.0]), dict.fromkeys(ANY, np.array([0.6, 0.7, 0.8, 0.9])))
+    value, broken, diverged = (
+        dict(zip(names, value_of(one, names, ANY, 10), strict=True))
+        for one in (sample, replace(sample, failed=4), replace(sample, finished=8))
+    )
+    assert broken["success_rate"] == value["success_rate"] > diverged["success_rate"]
+    assert [broken[name] for name in ANY] == [diverged[name] for name in ANY]
+    assert broken["loss"] > value["loss"]
+
+
+def test_values_of_before_are_the_same_bits():
+    """What records hold was computed by the same definitions, to the last bit."""
+    sample = Sample(7, np.array([3000.0, 5000.0, 9000.0]), {"sparsity_error": np.array([0, 1e-5, 0.3])})
+    assert [value.hex() for value in values(sample)] == [
+        "0x1.4408c57f10366p-3",
+        "0x1.02ff72113b3d6p+14",
+        "0x1.175d62f791d20p+14",
+        "0x1.62c8e93e9ece5p-3",
+    ]

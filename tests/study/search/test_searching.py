@@ -13,11 +13,11 @@ from study.plan.plan import make_plan
 from study.records import Outcome, Result, Trial
 from study.results.search import reported_plan
 from study.search import Evidence, Searching, plan_of, planned_seeds, read_record, search_findings
-from study.search.objectives import OBJECTIVES
 from study.search.record import NAME
 from study.search.searching import _MOST_SUGGESTIONS, search_id
 from study.search.space import Space
 from study.spec import parse_spec
+from study.spec.tables import OBJECTIVES_OF_SUCCESS
 from tests.study.search.made import SPEC, MemoryFolder, search, spec_of, true_rate
 
 
@@ -66,7 +66,7 @@ def test_candidates_earn_seeds_by_their_success(folder):
     """Of the candidates of a round a third go on with more seeds, and none that is left behind was worth more."""
     spec = spec_of()
     search(spec, folder)
-    record, evidence = read_record(spec, folder), Evidence(folder.read_results())
+    record, evidence = read_record(spec, folder), Evidence(folder.read_results(), spec.family.metrics)
     seeds = planned_seeds(spec).search
     for number in range(record.rounds):
         candidates = [c for c in record.of_round(number) if c.values]
@@ -99,7 +99,7 @@ def test_it_finds_what_is_there(folder):
     assert true_rate(Trial(winner.cell, 0)) > 0.85
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("objective", [*OBJECTIVES_OF_SUCCESS, "sparsity_error"])
 def test_each_objective_is_met_with_few_seeds_at_first(folder, objective):
     """Where reliable candidates are better in every respect, a search for any of these finds one."""
     spec = spec_of(objective=objective, sampler="random", confirm_candidates=1)
@@ -317,6 +317,6 @@ def test_evidence_waits_for_every_seed():
     plan = search(spec_of(), folder, most_steps=1)
     cell = plan.cells[0]
     rows = results_table([r for r in folder.results.values() if r.trial.cell == cell and r.trial.seed != 1])
-    evidence = Evidence(rows)
+    evidence = Evidence(rows, plan.metrics)
     assert evidence.value(cell, [0, 1, 2], ["success_rate"], 20_000) is None
     assert evidence.value(cell, [0, 2], ["success_rate"], 20_000) is not None

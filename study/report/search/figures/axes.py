@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from study.analysis.rows import ResultRows
-from study.analysis.search import Candidate, Objective, Parameter, SearchFindings
+from study.analysis.search import NO_NUMBER, Candidate, Objective, Parameter, SearchFindings
 from study.records import Interval
 from study.report.figures import axes as axes_of
 from study.report.figures import texts
@@ -39,7 +39,6 @@ _FAINT, _DENSE = 0.32, 0.85
 _LEAST_PT2, _MOST_PT2 = 7.0, 42.0
 _ROOM = 0.05
 _TICKS = 4
-_TIMES = ("solved_at", "time_to_success")
 """Objectives in iterations; others but the success rate are metrics."""
 _TITLE_LINES = 3
 
@@ -67,9 +66,11 @@ class Scale:
     names: tuple[Any, ...] = ()
 
     def at(self, value: Any) -> float:
-        """Return the place of a number or name; a number without a logarithm is at the foot of the axis."""
+        """Return the place of a number or name; what has none, as infinity or the logarithm of 0, is at an end."""
         if self.names:
             return float(self.names.index(value))
+        if abs(value) >= NO_NUMBER:
+            return self.high if value > 0 else self.low
         if self.is_log:
             return math.log10(value) if value > 0 else self.low
         return float(value) / self.unit
@@ -96,9 +97,9 @@ def objective_scales(search: SearchFindings, rows: ResultRows | None = None) -> 
     scales = []
     summaries = [] if rows is None else [rows.summaries[row] for _, row in search_names.confirmed(search)]
     for i, objective in enumerate(search.objectives):
-        values = [candidate.values[i] for candidate in search.candidates]
+        values = [c.values[i] for c in search.candidates if objective.has_number(c.values[i])]
         for summary in summaries:
-            value, interval = search_names.measured(objective.name).of(summary)
+            value, interval = search_names.measured(objective).of(summary)
             values += [one for one in (value, *(interval or ())) if one is not None]
         scales.append(_objective_scale(objective, values))
     return scales
@@ -106,12 +107,12 @@ def objective_scales(search: SearchFindings, rows: ResultRows | None = None) -> 
 
 def _objective_scale(objective: Objective, values: Sequence[float]) -> Scale:
     finite = [value for value in values if math.isfinite(value)]
-    if objective.name == "success_rate":
+    if objective.statistic == "rate":
         ticks = {tick: f"{tick:g}" for tick in (0.0, 0.25, 0.5, 0.75, 1.0)}
         return Scale(objective.title, -0.04, 1.04, ticks)
-    if objective.name not in _TIMES and (objective.is_higher_better or min(finite, default=0.0) < 0):
+    if objective.statistic != "time" and (objective.is_higher_better or min(finite, default=0.0) < 0):
         return _scale(objective.title, min(finite, default=0.0), max(finite, default=1.0))
-    if objective.name not in _TIMES:
+    if objective.statistic != "time":
         powers = [math.log10(value) for value in finite if value > 0] or [0.0]
         return _scale(objective.title, min(powers), max(powers), is_log=True)
     unit, name = axes_of.unit(max(finite, default=1.0))
@@ -235,7 +236,7 @@ def fresh_place(
 
     The place is NaN if there is no estimate, such as of a time if nothing was solved.
     """
-    value, interval = search_names.measured(search.objectives[i].name).of(rows.summaries[row])
+    value, interval = search_names.measured(search.objectives[i]).of(rows.summaries[row])
     place = math.nan if value is None else scale.at(value)
     return place, None if interval is None else (scale.at(interval[0]), scale.at(interval[1]))
 
@@ -243,10 +244,9 @@ def fresh_place(
 def fresh_text(search: SearchFindings, number: int, summary: Any) -> str:
     """Describe a candidate by its fresh seeds."""
     values = ", ".join(
-        f"{search_names.measured(one.name).title} {search_names.measured(one.name).text(summary)}"
-        for one in search.objectives
+        f"{search_names.measured(one).title} {search_names.measured(one).text(summary)}" for one in search.objectives
     )
-    return f"#{number}, fresh seeds: {values}; {axes_of.count(summary)} solved"
+    return f"#{number}, fresh seeds: {values}" + (f"; {axes_of.count(summary)} solved" if summary.judged else "")
 
 
 def part_of(search: SearchFindings, count: int) -> list[str]:

@@ -32,7 +32,7 @@ def draw(search: SearchFindings | None) -> Drawn | None:
     objectives = [objective for objective in search.objectives if objective.name in search.importance]
     each = _BAR_IN * len(objectives) + _GAP_IN
     handles: list[Artist] = [
-        Patch(color=_COLOURS[slot % len(_COLOURS)], linewidth=0, label=search_names.measured(objective.name).title)
+        Patch(color=_COLOURS[slot % len(_COLOURS)], linewidth=0, label=search_names.measured(objective).title)
         for slot, objective in enumerate(objectives)
         if len(objectives) > 1
     ]

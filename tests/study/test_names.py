@@ -17,7 +17,7 @@ from units import UNITS
 STUDY = Path(__file__).parents[2] / "study"
 
 OF_THE_FAMILY = (
-    "engine/arithmetic/", "engine/compiled/", "engine/cpu/", "engine/gpu/", "engine/torch/",
+    "engine/__init__.py", "engine/arithmetic/", "engine/compiled/", "engine/cpu/", "engine/gpu/", "engine/torch/",
     "presets/", "reference/", "analysis/published.py", "statistics/published.py", "store/format_1.py",
 )  # fmt: skip
 """Engines that are written for the family, published studies and figures of it, and files that held nothing else."""

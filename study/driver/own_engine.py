@@ -17,8 +17,10 @@ from study.spec.packed_tables import PackedSpec
 from study.store import Store
 from tasks.packed_family import recipe_text
 
+OwnEngine = FunctionEngine | PackedEngine
 
-def own_engine(spec: Spec) -> FunctionEngine | PackedEngine | None:
+
+def own_engine(spec: Spec) -> OwnEngine | None:
     """Return the engine of a study of one's own code; None for a study of built-in tasks.
 
     Raises:

@@ -14,7 +14,7 @@ import torch
 from study import cluster
 from study.console import Console
 from study.driver.options import Options
-from study.driver.own_engine import own_engine, trained_one_by_one
+from study.driver.own_engine import OwnEngine, own_engine, trained_one_by_one
 from study.driver.progress import preparation_text, waiting
 from study.engine import Engine, check_device, engine_for, passed_over, trials_at_once
 from study.errors import ClusterError, InputError
@@ -92,9 +92,8 @@ class Needs:
     gpus: float
 
 
-def needs_of(plan: Plan, options: Options) -> Needs:
-    """Return what a worker needs: what a study of one's own code says of a trial, otherwise a core."""
-    own = own_engine(plan.spec)
+def needs_of(own: OwnEngine | None, options: Options) -> Needs:
+    """Return what a worker needs: what the engine of a study's own code says of a trial, otherwise a core."""
     if own is None:
         return Needs(cpus=1, gpus=1 / options.packs_per_gpu)
     return Needs(own.limits.cpus or 1, own.limits.gpus or 0.0)
@@ -144,12 +143,14 @@ class Resources:
         slots: workers of each kind.
         at_once: trials of each shape that a GPU trains side by side; None where no GPU trains.
         needs: what each worker needs.
+        own: the engine that the study brings; None for one of built-in tasks.
     """
 
     options: Options
     slots: Slots
     at_once: AtOnce | None
     needs: Needs
+    own: OwnEngine | None
 
     @property
     def count(self) -> int:
@@ -198,7 +199,7 @@ class Resources:
             attempt=attempt,
             engine=options.engine,
             device=cluster.CPU,
-            own=own_engine(plan.spec),
+            own=self.own,
             checkpoint_every_s=options.checkpoint_every_s,
             patience_s=options.patience_s,
         )
@@ -230,15 +231,16 @@ def workers(plan: Plan, options: Options, console: Console) -> Iterator[Resource
     """
     for reason in could_be_faster(plan, options):
         console.print(reason, style="yellow")
-    with _slots(plan, options, console) as slots:
+    own = own_engine(plan.spec)
+    with _slots(plan, options, own, console) as slots:
         # The GPUs are asked now because workers occupy them later.
-        asks_gpus = cluster.GPU in slots and own_engine(plan.spec) is None
+        asks_gpus = cluster.GPU in slots and own is None
         at_once = at_once_on(plan, options) if asks_gpus else None
-        yield Resources(options, slots, at_once, needs_of(plan, options))
+        yield Resources(options, slots, at_once, needs_of(own, options), own)
 
 
 @contextmanager
-def _slots(plan: Plan, options: Options, console: Console) -> Iterator[Slots]:
+def _slots(plan: Plan, options: Options, own: OwnEngine | None, console: Console) -> Iterator[Slots]:
     device, engines = device_of(options), engines_of(plan, options)
     if options.local:
         for engine, cell in engines:
@@ -251,7 +253,7 @@ def _slots(plan: Plan, options: Options, console: Console) -> Iterator[Slots]:
                 stack.enter_context(cluster.connection(options.address, None))
                 stack.enter_context(cluster.watching_head(partial(console.print, style="yellow")))
                 cluster.check_versions()
-            yield slots_of_cluster(plan, options, cluster.capacity())
+            yield slots_of_cluster(plan, options, own, cluster.capacity())
         return
     with ExitStack() as stack:
         first_steps = {one: step for one in engines if (step := first_step(*one)) is not None}
@@ -261,7 +263,7 @@ def _slots(plan: Plan, options: Options, console: Console) -> Iterator[Slots]:
             stack.enter_context(preparing(list(first_steps)))
         with waiting(console, "starting Ray"):
             stack.enter_context(cluster.connection(None, options.cpus))
-        has, needs = cluster.capacity(), needs_of(plan, options)
+        has, needs = cluster.capacity(), needs_of(own, options)
         cpus = has.cpus // needs.cpus
         count = min(cpus, _workers_on(has.gpus, needs)) if device == cluster.GPU else cpus
         if count < 1:
@@ -279,16 +281,16 @@ def _prepare_here(engine: Engine, cell: Cell, console: Console) -> None:
                 status.enter_context(waiting(console, f"{step.doing} the {engine.name} engine"))
 
 
-def slots_of_cluster(plan: Plan, options: Options, has: cluster.Capacity) -> Slots:
+def slots_of_cluster(plan: Plan, options: Options, own: OwnEngine | None, has: cluster.Capacity) -> Slots:
     """Return the number of workers of each kind: on the GPUs, if any, and on the cores of machines without one.
 
     Raises:
         ClusterError: if there is no room for a worker, and no number of workers was asked for.
         InputError: if no engine trains a cell on one of these devices.
     """
-    needs = needs_of(plan, options)
+    needs = needs_of(own, options)
     on_gpu = 0 if options.device == cluster.CPU else min(has.cpus // needs.cpus, _workers_on(has.gpus, needs))
-    if options.device == "auto" and on_gpu and not _trainable_on(cluster.GPU, plan, options):
+    if options.device == "auto" and on_gpu and not _trainable_on(cluster.GPU, plan, options, own):
         on_gpu = 0
     if options.device == cluster.GPU:
         on_gpu, on_cpu = options.workers or on_gpu, 0
@@ -300,15 +302,13 @@ def slots_of_cluster(plan: Plan, options: Options, has: cluster.Capacity) -> Slo
     if not slots:
         too_small = _too_small(has, options.device, needs)
         raise ClusterError(f"{too_small}; if it grows on demand, say how far: --workers 16")
-    own = own_engine(plan.spec)
     for kind in slots:
         for cell in plan.cells:
             engine_for(options.engine, cell, kind, own)
     return slots
 
 
-def _trainable_on(kind: str, plan: Plan, options: Options) -> bool:
-    own = own_engine(plan.spec)
+def _trainable_on(kind: str, plan: Plan, options: Options, own: OwnEngine | None) -> bool:
     try:
         for cell in plan.cells:
             engine_for(options.engine, cell, kind, own)

@@ -180,7 +180,7 @@ def test_a_model_that_a_slower_engine_trains_is_told_of(tmp_path):
 
 
 def slots(has: Capacity, **options: object) -> Slots:
-    return slots_of_cluster(planned(), Options(Path("nowhere"), None, **options), has)  # type: ignore[arg-type]
+    return slots_of_cluster(planned(), Options(Path("nowhere"), None, **options), None, has)  # type: ignore[arg-type]
 
 
 def test_lanes_of_a_cluster():

@@ -3,46 +3,37 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from study.engine.base import Engine, Training
-from study.engine.function.isolated import Limits
-from study.engine.function.pack import FunctionPack
+from study.engine.function.pack import Calls, FunctionPack
 from study.engine.own_code import OwnCode
 from study.records import Cell, Checkpoint, Pack
 from study.source import CodeFolder, load_copied, parse_import_string
-from tasks.criterion import Bound
-from tasks.declarations import Metric
-from tasks.function_family import OWN_NAMES, TASK
+from tasks.function_family import TASK
 
 _MIB_PER_GIB = 1024
 
 
 @dataclass(frozen=True, kw_only=True)
-class FunctionEngine(Engine):
+class FunctionEngine(Calls, Engine):
     """Calls a training function; it is data, so that it can be sent to workers, which run the copy of the code in it.
 
     Trials of a pack run one after another and never in threads beside each other, since all draw from the process's
     global generators. A trial that raises an error fails alone.
 
     Args:
-        function: the function's import string.
         code: the function's code.
-        metrics: what the function reports.
-        criterion: what the metrics of a solved trial meet; empty if nothing says what success is.
         is_isolated: whether each trial has a process of its own.
-        limits: what a trial may use.
+
+    The others are those of `Calls`.
     """
 
-    function: str
     code: OwnCode
-    metrics: Mapping[str, Metric]
-    criterion: Mapping[str, Bound] = field(default_factory=dict)
     is_isolated: bool = False
-    limits: Limits = field(default_factory=Limits)
 
     name = "function"
     devices = ("cpu", "cuda")
@@ -68,10 +59,6 @@ class FunctionEngine(Engine):
         if self.is_isolated:
             load = partial(load_copied, str(folder.path or ""), self.function)
         return FunctionPack(self, pack, device, function, folder, load, checkpoint)
-
-    def values_of(self, cell: Cell) -> dict[str, Any]:
-        """Return a cell's values that are arguments of the function."""
-        return {name: value for name, value in cell.values.items() if name not in OWN_NAMES}
 
     def _load(self) -> tuple[CodeFolder, Callable[..., Any]]:
         folder = self.code.folder()

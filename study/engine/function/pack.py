@@ -6,32 +6,55 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from study.engine.base import Training
 from study.engine.function.base import TrialCall
-from study.engine.function.isolated import IsolatedTraining
+from study.engine.function.isolated import IsolatedTraining, Limits
 from study.engine.function.training import FunctionTraining
 from study.engine.function.trial import FunctionRecord, FunctionTrial
-from study.records import Checkpoint, Curve, Outcome, Pack, Progress, Result, Trial, Weights
+from study.records import Cell, Checkpoint, Curve, Outcome, Pack, Progress, Result, Trial, Weights
 from study.source import CodeFolder
 from tasks.criterion import Bound, first_success, in_words, is_success
-
-if TYPE_CHECKING:
-    from study.engine.function.engine import FunctionEngine
+from tasks.declarations import Metric
+from tasks.function_family import OWN_NAMES
 
 _RECORD, _CALL = "record/", "call/"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calls:
+    """What the calls of a study have in common.
+
+    Args:
+        function: the function's import string.
+        metrics: what the function reports.
+        criterion: what the metrics of a solved trial meet; empty if nothing says what success is.
+        limits: what a trial may use.
+    """
+
+    function: str
+    metrics: Mapping[str, Metric]
+    criterion: Mapping[str, Bound] = field(default_factory=dict)
+    limits: Limits = field(default_factory=Limits)
+
+    name = "function"
+
+    def values_of(self, cell: Cell) -> dict[str, Any]:
+        """Return a cell's values that are arguments of the function."""
+        return {name: value for name, value in cell.values.items() if name not in OWN_NAMES}
 
 
 class FunctionPack(Training):
     """Trials of a function, called one after another.
 
     Args:
-        engine: what the calls have in common.
+        calls: what the calls have in common.
         pack: the trials.
         device: ``cpu`` or ``cuda``.
         function: what is called.
@@ -45,7 +68,7 @@ class FunctionPack(Training):
 
     def __init__(
         self,
-        engine: FunctionEngine,
+        calls: Calls,
         pack: Pack,
         device: str,
         function: Callable[..., Any],
@@ -53,7 +76,7 @@ class FunctionPack(Training):
         load: Callable[..., Any] | None,
         checkpoint: Checkpoint | None,
     ) -> None:
-        self._engine, self._pack, self._device = engine, pack, device
+        self._calls, self._pack, self._device = calls, pack, device
         self._function, self._folder, self._load = function, folder, load
         self._records: list[FunctionRecord] = []
         self._call: TrialCall | None = None
@@ -63,8 +86,8 @@ class FunctionPack(Training):
             self._resume(checkpoint)
 
     def _resume(self, checkpoint: Checkpoint) -> None:
-        if checkpoint.engine != self._engine.name:
-            raise ValueError(f"checkpoint.engine must be {self._engine.name!r}, but got {checkpoint.engine!r}")
+        if checkpoint.engine != self._calls.name:
+            raise ValueError(f"checkpoint.engine must be {self._calls.name!r}, but got {checkpoint.engine!r}")
         if checkpoint.trial_ids != tuple(trial.id for trial in self._pack.trials):
             raise ValueError(
                 f"the checkpoint of pack {checkpoint.pack_id} is of other trials than pack {self._pack.id}"
@@ -97,16 +120,16 @@ class FunctionPack(Training):
         return self._progress()
 
     def _begin(self, trial: Trial) -> TrialCall:
-        engine = self._engine
+        calls = self._calls
         call = FunctionTrial(
             seed=trial.seed,
-            values=engine.values_of(trial.cell),
-            metrics=engine.metrics,
+            values=calls.values_of(trial.cell),
+            metrics=calls.metrics,
             iterations=trial.cell.iterations or None,
         )
         if self._load is not None:
-            return IsolatedTraining(self._load, call, limits=engine.limits, checkpoint=self._call_checkpoint)
-        limit_s = engine.limits.time_limit_s
+            return IsolatedTraining(self._load, call, limits=calls.limits, checkpoint=self._call_checkpoint)
+        limit_s = calls.limits.time_limit_s
         return FunctionTraining(self._function, call, time_limit_s=limit_s, checkpoint=self._call_checkpoint)
 
     def _progress(self) -> Progress:
@@ -134,7 +157,7 @@ class FunctionPack(Training):
             iteration=self._progress().iteration,
             arrays=arrays,
             training_s=math.fsum(record.training_s for record in self._records),
-            engine=self._engine.name,
+            engine=self._calls.name,
         )
 
     def finish(self) -> tuple[list[Result], list[Curve], list[Weights]]:
@@ -151,10 +174,10 @@ class FunctionPack(Training):
             self._call.close()
 
     def _outcome(self, record: FunctionRecord) -> Outcome:
-        return outcome_of(record, self._engine.criterion)
+        return outcome_of(record, self._calls.criterion)
 
     def _result(self, trial: Trial, record: FunctionRecord) -> Result:
-        outcome, criterion = self._outcome(record), self._engine.criterion
+        outcome, criterion = self._outcome(record), self._calls.criterion
         solved_at = None
         if outcome is Outcome.SOLVED and record.reports_steps:
             solved_at = first_success(record.steps, record.curves, criterion)
@@ -167,7 +190,7 @@ class FunctionPack(Training):
             solved_at_iteration=solved_at,
             iterations=record.last_step or 0,
             training_s=record.training_s,
-            engine=self._engine.name,
+            engine=self._calls.name,
             device=self._device,
             error=None if record.error is None else self._error(record.error, record.details),
         )

@@ -67,8 +67,8 @@ def _until_mistakes(spec: Spec, *, every_model_read: bool) -> Iterator[tuple[Pat
     if every_model_read and until.different_from is not None and names <= {until.different_from}:
         yield (
             ("seeds", "until", "different_from"),
-            f"there must be a model that can differ from {until.different_from}, but the study has no other; half_width is "
-            "of each cell alone",
+            f"there must be a model that can differ from {until.different_from}, but models has no other; "
+            "half_width is of each cell alone",
         )
     if every_model_read and until.different_from is not None and until.different_from not in names:
         yield (

@@ -188,6 +188,15 @@ class Until(Table):
     max: Count
     batch: Count | None = optional()
 
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: Any, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        table = handler.resolve_ref_schema(handler(core))
+        properties = dict(table["properties"])
+        by_metric = table | {"required": [*table["required"], "metric"]}
+        del properties["metric"]
+        rate = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 0.5, "title": "Half Width"}
+        return {"anyOf": [table | {"properties": properties | {"half_width": rate}}, by_metric]}
+
     @property
     def step(self) -> int:
         """Number of seeds that are added between evaluations of the rule."""

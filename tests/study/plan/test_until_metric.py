@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 
@@ -93,7 +94,7 @@ def test_plans_only_grow_and_end(until: str, seed: int, failing: float, divergin
     plan = planned(until)
     truth = drawn(plan, seed, failing=failing, diverging=diverging)
     plans = stages(plan, truth)
-    for before, after in zip(plans, plans[1:], strict=False):
+    for before, after in itertools.pairwise(plans):
         assert asked(before) < asked(after)
         half = dict(list({key: truth[key] for key in asked(after)}.items())[: len(asked(before))])
         assert asked(extended(plan, table(plan, half))) <= asked(after)
@@ -104,7 +105,13 @@ def test_plans_only_grow_and_end(until: str, seed: int, failing: float, divergin
 def test_a_mean_stops_where_it_is_known() -> None:
     """Each cell stops at the first look at which Student's interval is narrow; the verdict has mean and interval."""
     plan = planned(NARROW)
-    truth = drawn(plan, 3)
+    first, second, third = plan.cells
+    rng = np.random.default_rng(3)
+    truth = {
+        (cell.id, n): float(rng.normal(0, s))
+        for cell, s in ((first, 0.1), (second, 1.3), (third, 9.0))
+        for n in range(MOST)
+    }
     end = stages(plan, truth)[-1]
     until = end.spec.until
     assert until is not None

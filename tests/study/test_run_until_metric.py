@@ -22,9 +22,7 @@ UNTIL = {"half_width": 0.05, "metric": "loss", "max": 100}
 
 def test_a_functions_mean_is_learned(lab: Path, tmp_path: Path) -> None:
     """Without a criterion, each cell gets seeds until the mean of its loss is known; page and plan say it."""
-    spec = study_of(
-        lab, train="mylab.training:once", metrics={"loss": "lower"}, success=None, seeds={"until": UNTIL}
-    )
+    spec = study_of(lab, train="mylab.training:once", metrics={"loss": "lower"}, success=None, seeds={"until": UNTIL})
     (lab / "mylab" / "training.py").write_text((lab / "mylab" / "training.py").read_text())
     store = tmp_path / "studies"
     options = Options(store, None, local=True, pack_size=20)

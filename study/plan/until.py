@@ -66,7 +66,7 @@ class Numbers:
 
     def losses(self) -> Floats:
         """Return what is less where a trial is better: infinity without a number."""
-        return np.where(self.outcomes == 1, self.sign * self.values, np.inf)
+        return np.asarray(np.where(self.outcomes == 1, self.sign * self.values, np.inf))
 
 
 @dataclass(frozen=True)

@@ -357,7 +357,7 @@ def test_the_score_interval_is_wilsons_where_a_success_saves_all(solved):
 
 
 def test_precision_follows_the_rule_of_studies(tmp_path):
-    """The sequential rule stops where `statistics.MeanPrecision` does, with its interval; the same seed, the same file."""
+    """The sequential rule is that of `statistics.MeanPrecision`; the same seed gives the same file."""
     draws = np.random.default_rng(3).lognormal(size=(20, precision.MOST))
     sampling = statistics.MeanPrecision(0.3, precision.BATCH, precision.MOST)
     n, reach = precision.sequential(precision.Studies(draws, 1.0), 0.3, 40)

@@ -57,7 +57,8 @@ class Numbers:
     @property
     def known(self) -> Floats:
         """The numbers."""
-        return self.values[self.outcomes == 1]
+        numbers: Floats = self.values[self.outcomes == 1]
+        return numbers
 
     @property
     def without(self) -> int:

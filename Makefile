@@ -67,6 +67,7 @@ benchmark: install-dev  ## measure speed and coverage, and put the figures into 
 	$(BIN)/python -m benchmarks.restricted --out benchmarks/results/restricted.csv
 	$(BIN)/python -m benchmarks.centres --studies 2000 --out benchmarks/results/centres.csv
 	$(BIN)/python -m benchmarks.looks --out benchmarks/results/looks.csv
+	$(BIN)/python -m benchmarks.precision --out benchmarks/results/precision.csv
 	$(BIN)/python -m benchmarks.aggregate --out benchmarks/results/aggregate.csv
 	$(BIN)/python -m benchmarks.commands --out benchmarks/results/commands.csv
 	$(BIN)/python -m benchmarks.function --out benchmarks/results/function.csv

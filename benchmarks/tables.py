@@ -228,6 +228,11 @@ def looks_table(rows: Sequence[Row]) -> str:
     )
 
 
+def precision_table(rows: Sequence[Row]) -> str:
+    """Give a line a distribution and half-width, with the coverage and the seeds used by each rule."""
+    return _ways("distribution, half-width", rows, "coverage, %")
+
+
 def _ways(title: str, rows: Sequence[Row], measure: str) -> str:
     ways = list(dict.fromkeys(row["way"] for row in rows))
     found = {(row["of"], row["way"]): row for row in rows}
@@ -296,6 +301,7 @@ TABLES = {
     "engine": engine_table, "compiling": compiling_table, "floor": floor_table, "scaling": scaling_table,
     "packed": packed_table,
     "coverage": coverage_table, "restricted": restricted_table, "centres": restricted_table, "looks": looks_table,
+    "precision": precision_table,
     "aggregate": aggregate_table,
     "commands": commands_table,
     "function": function_table,

@@ -150,13 +150,19 @@ def _until_sure(plan: Plan, root: str | Path) -> tuple[Plan, Table]:
 
     results = _results_anywhere(plan, root)
     counts = until.expected(plan, results)
-    summaries = aggregate(results, planned=dict.fromkeys(plan.cells, 0))
+    summaries = aggregate(results, plan.metrics, planned=dict.fromkeys(plan.cells, 0))
     rows = cells(summaries[: len(plan.cells)], plan.labels)
     table = Table(title="Seeds that each cell can be expected to need", title_justify="left")
-    for title in ("cell", "seeds so far", "solved", "expected"):
+    metric = plan.spec.until.metric if plan.spec.until is not None else None
+    known = "solved" if metric is None else f"{words.metric_title(metric, plan.metrics[metric])}, mean"
+    for title in ("cell", "seeds so far", known, "expected"):
         table.add_column(title, justify="left" if title == "cell" else "right")
     for row, summary in enumerate(rows.summaries[:MOST_ROWS]):
         solved = f"{summary.solved:,}" if summary.judged else ""
+        if metric is not None:
+            of = summary.metrics.get(metric)
+            solved = "" if of is None or of.mean is None else words.measure(of.mean)
+            solved += "" if of is None else words.spaced_interval(of.mean_interval, words.measure)
         name = rows.name(row) or plan.cells[row].model
         table.add_row(name, f"{summary.ended:,}", solved, f"{counts[plan.cells[row].id]:,}")
     own = {cell.id: range(counts[cell.id]) for cell in plan.cells}

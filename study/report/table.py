@@ -16,6 +16,7 @@ from study.analysis.summary import Summary
 from study.records import Cell, Interval
 from study.report import metric_columns
 from study.report.text_table import Column, TextTable, estimate, estimates_column, places, text_column
+from tasks.declarations import Metric
 
 if TYPE_CHECKING:
     from study.plan.until import Verdict  # its imports take long, and tables of files don't need them
@@ -209,22 +210,52 @@ def verdicts_table(rows: ResultRows, verdicts: Sequence[Verdict]) -> TextTable:
         *_named("compared with", [name(v.versus)[0] for v in verdicts]),
         text_column("seeds", [(str(v.seeds), v.seeds) for v in verdicts]),
     ]
-    if any(v.p_value is not None for v in verdicts):
-        measured = [
-            text_column("it alone solved", [(str(v.wins), v.wins) for v in verdicts]),
-            text_column("the other alone", [(str(v.losses), v.losses) for v in verdicts]),
-            text_column("p, at any time", [_p(v.p_value) for v in verdicts]),
-        ]
-    else:
-        widths = [(v.interval[1] - v.interval[0]) / 2 for v in verdicts if v.interval is not None]
-        measured = [text_column("half-width", [(f"{width:.3f}", width) for width in widths])]
+    measured = [] if all(v.p_value is None for v in verdicts) else _of_pairs(verdicts)
+    measured += [] if all(v.p_value is not None for v in verdicts) else _of_cells(rows, verdicts)
     sure = text_column("enough?", [(word := "yes" if v.is_sure else "no", word) for v in verdicts], is_number=False)
     return TextTable((*common, *measured, sure), marked=places(not v.is_sure for v in verdicts))
+
+
+def _of_pairs(verdicts: Sequence[Verdict]) -> list[Column]:
+    """Lay out wins, losses and the p-value; blank for a cell alone."""
+    is_metric = any(v.metric for v in verdicts)
+    titles = ("it is better", "the other is better") if is_metric else ("it alone solved", "the other alone")
+
+    def count(title: str, counts: Sequence[int]) -> Column:
+        pairs = zip(verdicts, counts, strict=True)
+        return text_column(title, [("", None) if v.p_value is None else (str(n), n) for v, n in pairs])
+
+    return [
+        count(titles[0], [v.wins for v in verdicts]),
+        count(titles[1], [v.losses for v in verdicts]),
+        text_column("p, at any time", [_p(v.p_value) for v in verdicts]),
+    ]
+
+
+def _of_cells(rows: ResultRows, verdicts: Sequence[Verdict]) -> list[Column]:
+    """Lay out how precisely a rate, or a metric's mean, is known; blank for a pair, and where there is no interval."""
+
+    def width(v: Verdict) -> tuple[str, float | None]:
+        half = None if v.interval is None else (v.interval[1] - v.interval[0]) / 2
+        return ("" if half is None else (words.measure(half) if v.metric else f"{half:.3f}"), half)
+
+    widths = text_column("half-width", [width(v) for v in verdicts])
+    name = next((v.metric for v in verdicts if v.metric), "")
+    if not name:
+        return [widths]
+    title = words.metric_title(name, rows.metrics.get(name, Metric()))
+    means = [
+        (f"none: {v.without:,} without a number", None) if v.without else (words.measure(v.mean), v.mean)
+        for v in verdicts
+    ]
+    return [text_column(f"{title}, mean", means), widths]
 
 
 def verdicts_note(verdicts: Sequence[Verdict]) -> str:
     """Write a sentence on how many are sure, and by which method."""
     sure = sum(v.is_sure for v in verdicts)
+    if any(v.metric for v in verdicts):
+        return _note_of_metric(verdicts, sure)
     if any(v.p_value is not None for v in verdicts):
         return (
             f"{sure} of {len(verdicts)} pairs differ by a sign test of their seeds, which stays valid however "
@@ -233,6 +264,27 @@ def verdicts_note(verdicts: Sequence[Verdict]) -> str:
     return (
         f"{sure} of {len(verdicts)} cells have an interval as narrow as asked for. Intervals are Clopper and "
         "Pearson's, widened so that their coverage is at least 95% although they are evaluated after every batch."
+    )
+
+
+def _note_of_metric(verdicts: Sequence[Verdict], sure: int) -> str:
+    if any(v.p_value is not None for v in verdicts):
+        return (
+            f"{sure} of {len(verdicts)} pairs differ by a sign test of which is better at each seed, ties left out and "
+            "a trial without a number worse than any that has one. It stays valid however often it is evaluated, at a "
+            "level of 5% each."
+        )
+    without = sum(v.without > 0 for v in verdicts)
+    note = (
+        f"{sure} of {len(verdicts)} cells have a mean known as precisely as asked for, by Student's interval, which is "
+        "evaluated after every batch from 40 seeds on: of skewed values it holds the mean less often than in 95% of "
+        "studies."
+    )
+    if not without:
+        return note
+    return (
+        f"{note} {words.count_of(without, 'cell')} had trials that ended without a number, so that there is no mean: "
+        "these cells get the most seeds, and aren't sure."
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from itertools import islice
 from typing import Any
 
-from study.errors import Problem
+from study.errors import Problem, nearest
 from study.spec.document import Document, Path
 from study.spec.grid import GridValues, Level, model_level, places, points, setting_tables
 from study.spec.search_checks import search_mistakes
@@ -52,13 +52,23 @@ def _until_mistakes(spec: Spec, *, every_model_read: bool) -> Iterator[tuple[Pat
     if (until.half_width is None) == (until.different_from is None):
         which = "neither" if until.half_width is None else "both"
         yield ("seeds", "until"), f"must say half_width or different_from, but has {which}"
+    if until.metric is None and until.half_width is not None and until.half_width >= 0.5:
+        yield ("seeds", "until", "half_width"), f"must be < 0.5, but got {until.half_width:g}"
+    metrics = spec.family.metrics
+    if until.metric is not None and until.metric not in metrics:
+        yield (
+            ("seeds", "until", "metric"),
+            f"must be one of the metrics, {', '.join(metrics)}, but got {until.metric!r}"
+            f"{nearest(until.metric, metrics)}",
+        )
     if until.batch is not None and until.batch > until.max:
         yield (("seeds", "until", "batch"), f"batch <= max must hold, but got {until.batch} and max {until.max}")
     names = {model.name for model in spec.model_tables}
     if every_model_read and until.different_from is not None and names <= {until.different_from}:
         yield (
             ("seeds", "until", "different_from"),
-            f"there must be a model that can differ from {until.different_from}, but models has no other",
+            f"there must be a model that can differ from {until.different_from}, but models has no other; "
+            "half_width is of each cell alone",
         )
     if every_model_read and until.different_from is not None and until.different_from not in names:
         yield (

@@ -69,11 +69,13 @@ def success_mistakes(spec: OwnCodeSpec, metrics: Collection[str]) -> Iterator[tu
         if name not in metrics:
             message = f"must be one of the metrics, {names}, but got {name!r}{nearest(name, metrics)}"
             yield ("success", name), message
-    if spec.until is not None and spec.until.half_width is not None and not spec.success:
+    if spec.until is not None and spec.until.metric is None and not spec.success:
+        key, what = ("half_width", "is of") if spec.until.half_width is not None else ("different_from", "compares")
+        first = next(iter(metrics))
         yield (
-            ("seeds", "until", "half_width"),
-            f"is of the rate of success, so success must say what that is: success: {{{next(iter(metrics))}: "
-            "{at_least: ...}}, or below",
+            ("seeds", "until", key),
+            f"{what} the rate of success, so success must say what that is: success: {{{first}: {{at_least: ...}}}}, "
+            f"or below; or name a metric, metric: {first}",
         )
     needing = [name for name in OBJECTIVES_OF_SUCCESS if spec.search is not None and name in spec.search.objective]
     if needing and not spec.success:

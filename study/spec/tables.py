@@ -171,23 +171,31 @@ def _seeds(value: object) -> Sequence[int]:
     return tuple(value)
 
 
-_HalfWidth = Annotated[float, Field(gt=0, lt=0.5), BeforeValidator(number)]
-
-
 class Until(Table):
     """When a cell has enough seeds; seeds are added in batches.
 
     Args:
-        half_width: half-width of the success rate's interval that must be reached.
+        half_width: half-width of the interval of the success rate, or of a metric's mean, that must be reached.
         different_from: model from whose cells all other cells are to be distinguished.
+        metric: by what, instead of success.
         max: the most seeds that a cell gets.
         batch: number of seeds that are added at once.
     """
 
-    half_width: _HalfWidth | None = optional()
+    half_width: Positive | None = optional()
     different_from: str | None = optional()
+    metric: str | None = optional()
     max: Count
     batch: Count | None = optional()
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: Any, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        table = handler.resolve_ref_schema(handler(core))
+        properties = dict(table["properties"])
+        by_metric = table | {"required": [*table["required"], "metric"]}
+        del properties["metric"]
+        rate = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 0.5, "title": "Half Width"}
+        return {"anyOf": [table | {"properties": properties | {"half_width": rate}}, by_metric]}
 
     @property
     def step(self) -> int:
@@ -281,6 +289,7 @@ def search_table(family: Family) -> type[Search]:
     """Make the class of the searches in a family: its objectives are those of success, and metrics that are averaged.
 
     Example:
+        >>> from tasks.arithmetic_family import ARITHMETIC
         >>> search_table(ARITHMETIC)(objective="sparsity_error", trials=60).objective
         ('sparsity_error',)
     """

@@ -3,6 +3,7 @@
     rates             success rates: an interval, a difference, a test, many tests
     sequential        the same while seeds are added, valid whenever one stops
     fixed_width       the same, with seeds added until the interval is narrow enough
+    mean_precision    means of any numbers, with seeds added until the interval is narrow enough
     trends            success rates over hyperparameters
     solved_at         median and mean of iterations (or seconds) to success
     survival          the same, with unsolved trials counted as censored
@@ -22,6 +23,7 @@ a negative count) raises an error.
 
 from study.statistics.bootstrap import interquartile_mean_intervals, interquartile_means, mean_intervals
 from study.statistics.fixed_width import FixedWidth, looks
+from study.statistics.mean_precision import MeanPrecision
 from study.statistics.published import AsPublished, as_published
 from study.statistics.rates import fisher_exact, holm, newcombe, wilson, wilsons
 from study.statistics.restricted_mean import RestrictedMeans, restricted_means
@@ -41,6 +43,7 @@ __all__ = [
     "FixedWidth",
     "LogRank",
     "LogisticFit",
+    "MeanPrecision",
     "RestrictedMeans",
     "SurvivalCurve",
     "Trend",

@@ -27,6 +27,7 @@ from benchmarks import (
     function,
     looks,
     packed,
+    precision,
     report,
     restricted,
     scale,
@@ -353,6 +354,22 @@ def test_the_score_interval_is_wilsons_where_a_success_saves_all(solved):
     times = np.array([[0.0] * solved + [1.0] * (20 - solved)])
     bounds = 1 - restricted.score(times, times < 1)[0, ::-1]
     assert bounds == pytest.approx(statistics.wilson(solved, 20), abs=1e-12)
+
+
+def test_precision_follows_the_rule_of_studies(tmp_path):
+    """The sequential rule is that of `statistics.MeanPrecision`; the same seed gives the same file."""
+    draws = np.random.default_rng(3).lognormal(size=(20, precision.MOST))
+    sampling = statistics.MeanPrecision(0.3, precision.BATCH, precision.MOST)
+    n, reach = precision.sequential(precision.Studies(draws, 1.0), 0.3, 40)
+    for values, stop, wide in zip(draws, n, reach, strict=True):
+        assert stop == next((look for look in sampling.looks if sampling.is_narrow(values[:look])), precision.MOST)
+        low, high = sampling.interval(values[:stop])
+        assert (high - low) / 2 == pytest.approx(wide)
+    files = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    for out in files:
+        precision.main(["--studies", "5", "--out", str(out)])
+    assert files[0].read_text() == files[1].read_text()
+    assert "Stein's" in tables.precision_table(list(csv.DictReader(files[0].read_text().splitlines())))
 
 
 @pytest.mark.slow

@@ -1,0 +1,118 @@
+"""How often means hold the truth when seeds are added until their interval is narrow: two rules, five distributions.
+
+    python -m benchmarks.precision [--out benchmarks/results/precision.csv]
+
+Each study wants the mean to a half-width that is a share of the distribution's deviation, adds 20 seeds at a time, and
+has 1,000 at most. Student's interval looks after every batch, first after 20 or 40 seeds; Stein's rule computes from
+the first 20 or 40 how many there are to be. The numbers depend on the seed and on nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from benchmarks.measure import finish, studies_parser, tell
+
+BATCH, MOST, CONFIDENCE = 20, 1000, 0.95
+FIRST_LOOKS = (20, 40)
+SHARES = (0.4, 0.2, 0.1)
+"""Half-widths, in deviations of the distribution: about 24, 96 and 384 seeds would do if the deviation were known."""
+
+Floats = npt.NDArray[np.float64]
+Counts = npt.NDArray[np.int64]
+Draw = Callable[[np.random.Generator, tuple[int, int]], Floats]
+
+LAWS: dict[str, tuple[Draw, float, float]] = {
+    "normal": (lambda rng, shape: rng.normal(size=shape), 0.0, 1.0),
+    "beta, mean 0.8": (lambda rng, shape: rng.beta(8, 2, shape), 0.8, math.sqrt(0.16 / 11)),
+    "0 or 1, 10% ones": (lambda rng, shape: (rng.random(shape) < 0.1).astype(float), 0.1, 0.3),
+    "log-normal, σ 0.5": (
+        lambda rng, shape: rng.lognormal(0, 0.5, shape),
+        math.exp(0.125),
+        math.sqrt(math.expm1(0.25) * math.exp(0.25)),
+    ),
+    "log-normal, σ 1": (
+        lambda rng, shape: rng.lognormal(0, 1, shape),
+        math.exp(0.5),
+        math.sqrt(math.expm1(1) * math.e),
+    ),
+}
+"""How to draw from each distribution, its mean and its deviation."""
+
+
+def quantile(n: Counts | int) -> Floats:
+    """Return Student's quantile for n values."""
+    return np.asarray(special.stdtrit(np.asarray(n) - 1, (1 + CONFIDENCE) / 2))
+
+
+class Studies:
+    """Synthetic studies, with the mean and the deviation of their first n values for each n.
+
+    Args:
+        values: shape [studies, most].
+        centre: a number near the mean, about which squares are summed.
+    """
+
+    def __init__(self, values: Floats, centre: float) -> None:
+        n = np.arange(1, values.shape[1] + 1)
+        shifted = values - centre
+        means = np.cumsum(shifted, axis=1) / n
+        squares = np.cumsum(shifted**2, axis=1) - n * means**2
+        self.means = means + centre
+        self.deviations = np.sqrt(np.maximum(squares, 0) / np.maximum(n - 1, 1))
+
+    def at(self, of: Floats, n: Counts) -> Floats:
+        """Select of each study what belongs to its number of values."""
+        return np.asarray(of[np.arange(len(of)), n - 1])
+
+
+def sequential(studies: Studies, half_width: float, first: int) -> tuple[Counts, Floats]:
+    """Stop at the first look at which Student's interval is narrow; give the seeds, and how far intervals reach."""
+    looks = np.arange(first, MOST + 1, BATCH)
+    deviations = studies.deviations[:, looks - 1]
+    is_narrow = (quantile(looks) * deviations / np.sqrt(looks) <= half_width) & (deviations > 1e-12)
+    n = looks[np.where(is_narrow.any(axis=1), is_narrow.argmax(axis=1), len(looks) - 1)]
+    return n, np.maximum(half_width, quantile(n) * studies.at(studies.deviations, n) / np.sqrt(n))
+
+
+def stein(studies: Studies, half_width: float, first: int) -> tuple[Counts, Floats]:
+    """Compute the number of seeds from the deviation of the first ones, rounded up to whole batches."""
+    reach = quantile(first) * studies.deviations[:, first - 1]
+    needed = np.maximum(np.ceil((reach / half_width) ** 2 / BATCH) * BATCH, first)
+    n = np.minimum(needed, MOST).astype(np.int64)
+    return n, np.maximum(half_width, reach / np.sqrt(n))
+
+
+def ways() -> Iterator[tuple[str, Callable[[Studies, float], tuple[Counts, Floats]]]]:
+    """List the rules, each with its first look."""
+    for first in FIRST_LOOKS:
+        yield f"Student's, first look at {first}", lambda some, width, first=first: sequential(some, width, first)
+    for first in FIRST_LOOKS:
+        yield f"Stein's, first {first}", lambda some, width, first=first: stein(some, width, first)
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Draw, count, print and write the table."""
+    arguments = studies_parser(__doc__).parse_args(words)
+    rows = []
+    for law, (draw, mean, deviation) in LAWS.items():
+        tell(law)
+        rng = np.random.default_rng([arguments.seed, zlib.crc32(law.encode())])
+        some = Studies(draw(rng, (arguments.studies, MOST)), mean)
+        for share in SHARES:
+            for way, stop in ways():
+                n, reach = stop(some, share * deviation)
+                holds = np.abs(some.at(some.means, n) - mean) <= reach
+                of = f"{law}, ±{share:g} deviations"
+                rows.append({"of": of, "way": way, "share": f"{holds.mean():.4f}", "mean_seeds": f"{n.mean():.1f}"})
+    finish(rows, arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""Means of any numbers to a desired precision: seeds are added in batches until the interval is narrow enough.
+
+The sequential rule of Chow & Robbins, Annals of Mathematical Statistics 36 (1965) 457-462, with Student's quantile in
+place of the normal one, and with a first look that is late enough for the variance to be known.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from study.records import Interval
+from study.statistics.checks import Values, check_confidence, finite
+from study.statistics.fixed_width import looks
+
+FIRST_LOOK = 40
+"""The least number of seeds before the first look. With 20, the interval of a mean of two values, one of them in 10% of
+trials, holds it in 82% of studies instead of 90%, and that of log-normal values (σ = 1) in 87% instead of 92%."""
+
+
+@dataclass(frozen=True)
+class MeanPrecision:
+    """Sampling that ends when a mean is known precisely enough, and its intervals.
+
+    After the first multiple of `batch` from `FIRST_LOOK` on, after every `batch` seeds more, and after `most`, the
+    sampling ends if t s/√n <= half_width, with the standard deviation s of the n values and Student's quantile t; or if
+    n = `most`. Values that are all equal have no standard deviation to go by, and don't end it.
+
+    Args:
+        half_width: the desired precision, > 0, in the unit of the values.
+        batch: the number of seeds between looks, >= 1.
+        most: the most seeds, >= batch.
+        confidence: in (0, 1).
+
+    Raises:
+        ValueError: if one is out of range.
+
+    Example:
+        >>> sampling = MeanPrecision(half_width=0.5, batch=20, most=400)
+        >>> sampling.looks[:3], sampling.is_narrow([0.0, 1.0] * 20), sampling.is_narrow([0.0, 9.0] * 20)
+        ((40, 60, 80), True, False)
+        >>> sampling.interval([0.0, 1.0] * 20)
+        (0.0, 1.0)
+    """
+
+    half_width: float
+    batch: int
+    most: int
+    confidence: float = 0.95
+
+    def __post_init__(self) -> None:
+        if not 0 < self.half_width < math.inf:
+            raise ValueError(f"0 < half_width must hold, and it must be finite, but got {self.half_width}")
+        if not 1 <= self.batch <= self.most:
+            raise ValueError(f"1 <= batch <= most must hold, but got {self.batch} and {self.most}")
+        check_confidence(self.confidence)
+
+    @property
+    def looks(self) -> tuple[int, ...]:
+        """The numbers of seeds after which the interval is computed."""
+        return tuple(n for n in looks(self.batch, self.most) if n >= FIRST_LOOK or n == self.most)
+
+    def is_narrow(self, values: Values) -> bool:
+        """Return whether the mean is known precisely enough.
+
+        Raises:
+            ValueError: if a value is NaN or infinite.
+        """
+        reach = self._reach(values)
+        return reach is not None and reach <= self.half_width
+
+    def interval(self, values: Values) -> Interval | None:
+        """Bound the mean at the end: half_width to either side, or t s/√n if that is more.
+
+        Returns:
+            None for fewer than two values, and for equal ones.
+
+        Raises:
+            ValueError: if a value is NaN or infinite.
+        """
+        reach = self._reach(values)
+        if reach is None:
+            return None
+        middle, reach = float(np.mean(values)), max(reach, self.half_width)
+        return (middle - reach, middle + reach)
+
+    def expected(self, values: Values) -> int:
+        """Estimate the number of seeds at the end from values so far; `most` if their deviation says nothing."""
+        x = finite(values)
+        deviation = float(np.std(x, ddof=1)) if x.size > 1 else 0.0
+        if deviation == 0:
+            return self.most
+        needed = (special.ndtri((1 + self.confidence) / 2) * deviation / self.half_width) ** 2
+        return next((n for n in self.looks if n >= needed), self.most)
+
+    def _reach(self, values: Values) -> float | None:
+        x = finite(values)
+        if x.size < 2 or not np.ptp(x) > 0:
+            return None
+        quantile = special.stdtrit(x.size - 1, (1 + self.confidence) / 2)
+        return float(quantile * np.std(x, ddof=1) / math.sqrt(x.size))

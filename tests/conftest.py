@@ -23,6 +23,7 @@ LONGEST_FIRST = (
     "tests/study/engine/test_contract.py",
     "tests/study/cluster/test_cluster.py",
     "tests/study/test_faults.py",
+    "tests/test_examples.py",
     "tests/study/jobs/test_on_a_cluster.py",
     "tests/study/tracking/test_server.py",
     "tests/study/engine/gpu/test_phases.py",

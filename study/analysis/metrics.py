@@ -39,7 +39,8 @@ class MetricSummary:
         metric: its declaration.
         count: the number of these trials.
         mean: the sample mean.
-        mean_interval: of the mean, 95%: by the studentised bootstrap for any distribution, or of a beta distribution.
+        mean_interval: of the mean, 95%: by the studentised bootstrap for any distribution, within the metric's limits,
+            or of a beta distribution.
         deviation: the sample's standard deviation.
         median: the sample median.
         median_interval: of the distribution's median, at least 95%, by order statistics, for any distribution.
@@ -140,7 +141,7 @@ def _metric(metric: Metric, values: Floats, sizes: npt.NDArray[np.int64]) -> lis
         fields["mean_interval"] = intervals(_beta_intervals(metric, values, sizes))
     else:
         fields |= {
-            "mean_interval": intervals(statistics.mean_intervals(values, sizes)),
+            "mean_interval": intervals(_within(metric, statistics.mean_intervals(values, sizes))),
             "median": numbers(statistics.medians(values, sizes)),
             "median_interval": intervals(statistics.median_intervals(values, sizes)),
             "interquartile_mean": numbers(statistics.interquartile_means(values, sizes)),
@@ -148,6 +149,14 @@ def _metric(metric: Metric, values: Floats, sizes: npt.NDArray[np.int64]) -> lis
         }
     rows = zip(*fields.values(), strict=True)
     return [MetricSummary(metric=metric, **dict(zip(fields, row, strict=True))) for row in rows]
+
+
+def _within(metric: Metric, ends: Floats) -> Floats:
+    """Cut intervals of means where no mean can be, as long as something is left: values may be beyond the limits."""
+    low = -np.inf if metric.low is None else metric.low
+    high = np.inf if metric.high is None else metric.high
+    cut = np.clip(ends, low, high)
+    return np.where(cut[:, :1] < cut[:, 1:], cut, ends)
 
 
 def _beta_intervals(metric: Metric, values: Floats, sizes: npt.NDArray[np.int64]) -> Floats:

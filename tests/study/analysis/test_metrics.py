@@ -30,6 +30,16 @@ def groups_of(trials, metric=LOSS):
     return {group.values[0]: group for group in aggregate_by(table, ["model"], {"loss": metric})}
 
 
+def test_an_interval_of_a_mean_ends_at_the_limits_of_the_metric():
+    """No error has a mean below 0, so its interval doesn't reach there; values beyond the limits are not cut away."""
+    values = [*np.geomspace(1e-9, 1e-7, 19), 1e-3]
+    trials = [("a", "solved", value) for value in values]
+    (low, high) = groups_of(trials)["a"].metrics["loss"].mean_interval
+    assert low < 0 < high
+    assert groups_of(trials, Metric(low=0.0))["a"].metrics["loss"].mean_interval == (0.0, high)
+    assert groups_of(trials, Metric(low=1.0))["a"].metrics["loss"].mean_interval == (low, high)
+
+
 def finite(trials, model, outcomes):
     """Select the finite values of a model's trials with some outcomes."""
     values = [value for of, outcome, value in trials if of == model and outcome in outcomes and value is not None]

@@ -13,13 +13,14 @@ from rich.text import Text
 
 from study.driver.options import Options
 from study.driver.outline import outline, outline_search, sizes
-from study.driver.own_engine import own_engine
-from study.driver.resources import at_once_on, device_of, passed_over_by
-from study.engine import engine_for
+from study.driver.own_engine import own_engine, prove_packs, trained_one_by_one
+from study.driver.resources import at_once_on, device_of, fitted, passed_over_by
+from study.engine import Engine, engine_for
+from study.engine.function import FunctionEngine
 from study.plan.packs import AtOnce, make_bundles, make_packs, shape_key
 from study.plan.plan import Plan
 from study.records import Cell, Pack, Trial
-from study.words import duration, title
+from study.words import duration, show_value, title
 
 _CALIBRATION_S = 1.0
 _UNKNOWN = "how long a call takes isn't known before the first has ended"
@@ -38,10 +39,10 @@ def preview(plan: Plan, options: Options) -> RenderableType:
     plan, pending = summary.plan, summary.pending
     if not pending:
         return Group(*summary.parts)
-    if (own := own_engine(plan.spec)) is not None:
-        slots = options.cpus or os.cpu_count() or 1
-        packs = make_packs(pending, slots=slots, size=options.pack_size)
-        return Group(*summary.parts, Text(f"{len(packs):,} packs for the {own.name} engine; {_UNKNOWN}"))
+    options = fitted(plan, options)
+    if isinstance(own_engine(plan.spec), FunctionEngine):
+        return Group(*summary.parts, Text(_UNKNOWN))
+    prove_packs(plan, options.root)
     on_gpu = device_of(options) == "cuda"
     at_once = at_once_on(plan, replace(options, local=True)) if on_gpu else None
     slots = 1 if on_gpu else options.cpus or os.cpu_count() or 1
@@ -52,8 +53,9 @@ def preview(plan: Plan, options: Options) -> RenderableType:
 def _pending(
     plan: Plan, packs: list[Pack], slots: int, options: Options, at_once: AtOnce | None
 ) -> Iterable[RenderableType]:
-    device = device_of(options)
-    table = Table(title=f"{sum(len(p.trials) for p in packs):,} trials in {len(packs):,} packs on {device}")
+    device, own = device_of(options), own_engine(plan.spec)
+    noun = "pack" if len(packs) == 1 else "packs"
+    table = Table(title=f"{sum(len(p.trials) for p in packs):,} trials in {len(packs):,} {noun} on {device}")
     for column in ("model", *map(title, sizes(plan.spec.family)), "engine"):
         table.add_column(column)
     for column in ("packs", "trials", "memory", "µs per trial-iteration", "core time"):
@@ -64,14 +66,14 @@ def _pending(
         of_shape = [pack for pack in packs if shape_key(pack.trials[0].cell) == shape]
         largest = max(of_shape, key=lambda pack: len(pack.trials))
         cell = largest.trials[0].cell
-        engine = engine_for(options.engine, cell, device)
-        trial_iteration_s = calibrate(largest, options, device)
+        engine = engine_for(options.engine, cell, device, own)
+        trial_iteration_s = calibrate(largest, engine, device)
         trials = sum(len(pack.trials) for pack in of_shape)
         trial_s = trial_iteration_s * (cell.iterations + 1)
         seconds |= {pack.id: trial_s * len(pack.trials) for pack in of_shape}
         table.add_row(
             cell.model,
-            *(str(cell.value(name)) for name in sizes(plan.spec.family)),
+            *(show_value(name, cell.value(name)) for name in sizes(plan.spec.family)),
             engine.name,
             f"{count:,}",
             f"{trials:,}",
@@ -80,7 +82,7 @@ def _pending(
             duration(trial_s * trials),
         )
     yield table
-    for reason in passed_over_by(plan, options):
+    for reason in (*passed_over_by(plan, options), *trained_one_by_one(plan)):
         yield Text(reason)
     # On a GPU the packs of a bundle train side by side, so a bundle takes as long as its longest pack.
     bundles = make_bundles(packs, slots=slots, at_once=at_once)
@@ -90,16 +92,15 @@ def _pending(
     yield Text(f"about {duration(total_s / busy)} on {where}, by a calibration of a second a shape")
 
 
-def calibrate(pack: Pack, options: Options, device: str) -> float:
+def calibrate(pack: Pack, engine: Engine, device: str) -> float:
     """Measure how many seconds a pack takes per trial-iteration, evaluation included.
 
     Args:
         pack: what to train for about a second.
-        options: names the engine.
+        engine: trains it.
         device: ``cpu`` or ``cuda``.
     """
     cell = pack.trials[0].cell
-    engine = engine_for(options.engine, cell, device)
     engine.start(pack, device=device).advance(0.0)  # compiles whatever has to be compiled
     training = engine.start(pack, device=device)
     training.advance(0.0)
@@ -125,13 +126,15 @@ def preview_search(plan: Plan, options: Options) -> RenderableType:
     search = plan.spec.search
     assert search is not None
     head = outline_search(plan, options.root)
-    if own_engine(plan.spec) is not None:
+    options = fitted(plan, options)
+    if isinstance(own_engine(plan.spec), FunctionEngine):
         return Group(head, Text(_UNKNOWN))
+    prove_packs(plan, options.root)
     return Group(head, *_times(plan, options, search.trials + search.confirm_seeds))
 
 
 def _times(plan: Plan, options: Options, trials: int) -> tuple[Table, Text]:
-    device = device_of(options)
+    device, own = device_of(options), own_engine(plan.spec)
     shapes: dict[object, Cell] = {shape_key(cell): cell for cell in plan.cells}
     cells = list(shapes.values())
     sample = cells if len(cells) <= _MOST_SHAPES else [*cells[: _MOST_SHAPES - 1], cells[-1]]
@@ -143,10 +146,10 @@ def _times(plan: Plan, options: Options, trials: int) -> tuple[Table, Text]:
     seconds = []
     for cell in sample:
         pack = Pack(tuple(Trial(cell, seed) for seed in plan.spec.first_seeds[:16]))
-        trial_iteration_s = calibrate(pack, options, device)
+        engine = engine_for(options.engine, cell, device, own)
+        trial_iteration_s = calibrate(pack, engine, device)
         seconds.append(trial_iteration_s * (cell.iterations + 1))
-        engine = engine_for(options.engine, cell, device)
-        values = (str(cell.value(name)) for name in sizes(plan.spec.family))
+        values = (show_value(name, cell.value(name)) for name in sizes(plan.spec.family))
         took = (f"{trial_iteration_s * 1e6:.1f}", f"{seconds[-1]:.3g} s")
         table.add_row(cell.model, *values, engine.name, *took)
     slots = 1 if device == "cuda" else options.cpus or os.cpu_count() or 1

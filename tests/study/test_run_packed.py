@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from study.console import Console
+from study.driver.estimate import preview
 from study.driver.options import Options
 from study.plan.plan import make_plan
 from study.results.load import load_results
@@ -62,6 +63,19 @@ def test_the_user_reads_why_trials_train_one_by_one(packed_lab: Path, tmp_path: 
     folder.write_file(LAYOUTS, json.dumps(doctored).encode())
     _, text, _ = trained(packed_study(packed_lab, models=models, seeds=4), store)
     assert text.count("it was said so before") == 2
+
+
+def test_the_plan_says_what_it_would_take(packed_lab: Path, tmp_path: Path) -> None:
+    """Packs of one's own are proven and measured as others are, and nothing is written."""
+    store = tmp_path / "studies"
+    plan = make_plan(packed_study(packed_lab, models=["mylab.models:mlp", "mylab.models:dropping"]))
+    console = Console(file=StringIO(), width=200)
+    console.print(preview(plan, Options(store, None, cpus=2)))
+    text = " ".join(console.file.getvalue().split())
+    assert "6 trials in 2 packs on cpu" in text
+    assert "trials of mylab.models:dropping train one after another" in text
+    assert "by a calibration of a second a shape" in text
+    assert not store.exists()
 
 
 def test_another_criterion_trains_nothing(packed_lab: Path, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from study.analysis.aggregate import aggregate
 from study.arrow import results_table
 from study.errors import SpecError
 from study.plan.plan import Plan, make_plan
-from study.plan.until import expected, extended, mean_sampling, progress, rate_intervals, verdicts
+from study.plan.until import Verdict, expected, extended, mean_sampling, progress, rate_intervals, verdicts
 from study.records import Outcome, Result, Trial
 from study.report import cells as rows_of
 from study.report.table import verdicts_note, verdicts_table
@@ -212,3 +212,20 @@ def test_rates_beside_a_metric_allow_for_any_rule() -> None:
 def test_a_mistake_says_what_must_hold(until: str, message: str) -> None:
     with pytest.raises(SpecError, match=message):
         planned(until)
+
+
+def test_pairs_and_cells_share_a_table() -> None:
+    """Verdicts of both kinds, and cells without an interval, stand in one table: what one doesn't have is blank."""
+    plan = planned(NARROW)
+    one, two, other = plan.cells
+    results = table(plan, {(cell.id, 0): 1.0 for cell in plan.cells})
+    mixed = [
+        Verdict(one, other, 20, True, p_value=0.01, wins=9, losses=0),
+        Verdict(two, None, 20, False, interval=(0.25, 0.5)),
+        Verdict(other, None, 0, False),
+    ]
+    laid = verdicts_table(rows_of(aggregate(results, plan.metrics), plan.labels), mixed)
+    columns = {column.title: column.texts for column in laid.columns}
+    assert columns["it alone solved"] == ("9", "", "")
+    assert columns["half-width"] == ("", "0.125", "")
+    assert {len(texts) for texts in columns.values()} == {3}

@@ -86,7 +86,7 @@ def _lacking(source: Source, wanted: Wanted) -> list[str]:
 def _candidates(table: pa.Table) -> list[str]:
     """List the columns of numbers that may be metrics: those that vary, and first those that vary most.
 
-    A column is taken for a hyperparameter if each of its values occurs with several seeds, and with half of all or more.
+    A column is taken for a hyperparameter if each of its values occurs with several seeds, and half of all or more.
     """
     others = {alias for aliases in ALIASES.values() for alias in aliases} | {*hyperparameters_of(table)}
     counts = {

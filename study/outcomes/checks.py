@@ -105,7 +105,7 @@ def _is_crossed(table: pa.Table, name: str) -> bool:
     seeds = len(pc.unique(table["seed"]))
     pairs = pa.table({"value": table[name], "seed": table["seed"]})
     fewest = pc.min(pairs.group_by("value").aggregate([("seed", "count_distinct")])["seed_count_distinct"]).as_py()
-    return fewest > 1 and 2 * fewest >= seeds
+    return bool(fewest > 1 and 2 * fewest >= seeds)
 
 
 def _are_numbers(column: pa.ChunkedArray) -> bool:

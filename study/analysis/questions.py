@@ -33,9 +33,19 @@ def varying(cells: Sequence[Cell], labels: Labels | None = None) -> list[str]:
 
 
 def keys(cells: Sequence[Cell], labels: Labels) -> tuple[str, ...]:
-    """List the keys of a table of cells: the fewest hyperparameters that tell its rows apart, and always the model."""
+    """List the keys of a table of cells: the fewest hyperparameters that tell its rows apart, and the model.
+
+    A model of one's own is named by a long import string. Where it is that of all cells, and they can be told apart by
+    something else, it is left out.
+
+    Example:
+        >>> cells = [Cell("function", "lab:train", {"width": width}) for width in (2, 4)]
+        >>> keys(cells, {}), keys(cells[:1], {})
+        (('width',), ('model',))
+    """
     names = varying(cells, labels)
-    return tuple(names if "model" in names else ["model", *names])
+    is_own = not any(cell.task in TASKS for cell in cells)
+    return tuple(names if "model" in names or (names and is_own) else ["model", *names])
 
 
 def axes(some: Sequence[str], labels: Labels) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from study.analysis import rows as result_rows
 from study.analysis.aggregate import CellSummary
+from study.analysis.metrics import main, metrics_of
 from study.analysis.rows import ResultRows
 from study.records import Labels
 from tasks.symbols import SWEPT_FIRST
@@ -80,25 +81,41 @@ def split(rows: ResultRows, x: str, most: int = MOST_CURVES) -> list[Series]:
     ]
 
 
-def chart_series(
-    summaries: Sequence[CellSummary], labels: Labels | None = None
-) -> list[tuple[str, int, float, float | None]]:
-    """List the points of success rate and solved-at against what is swept, for a chart that is drawn elsewhere.
+def chart_series(summaries: Sequence[CellSummary], labels: Labels | None = None) -> list[tuple[str, str, int, float]]:
+    """List the points of charts against what is swept, which are drawn elsewhere.
+
+    The charts are those of the success rate and of the median of solved-at, in iterations; where nothing says what
+    success is, that of the mean of the first metric.
 
     Returns:
-        (name of the curve, value on the x axis, success rate, median of solved-at in iterations or None) of each cell
-        with a success rate; values that aren't whole numbers are counted from 0, in their order.
+        (name of the chart, name of the curve, value on the x axis, value) of each cell that has one; values on the x
+        axis that aren't whole numbers are counted from 0, in their order.
     """
-    drawn = [summary for summary in summaries if summary.judged]
+    metric = None if result_rows.have_rates(summaries) else main(metrics_of(summaries))
+    charts = [_charted(summary, metric) for summary in summaries]
+    drawn = [summary for summary, values in zip(summaries, charts, strict=True) if values]
     if not drawn:
         return []
+    charts = [values for values in charts if values]
     rows = result_rows.cells(drawn, labels or {})
     x = next((key for key in SWEPT_FIRST if all(isinstance(s.cell.value(key), int) for s in drawn)), x_axis(rows))
     values = [s.cell.value(x) if x in s.cell.names else rows.value(row, x) for row, s in enumerate(drawn)]
     rank = {value: place for place, value in enumerate(levels(rows, x))}
     are_whole = all(isinstance(value, int) and not isinstance(value, bool) for value in values)
     return [
-        (one.name or "all", values[row] if are_whole else rank[values[row]], s.solved / s.judged, s.solved_at_median)
+        (chart, one.name or "all", values[row] if are_whole else rank[values[row]], y)
         for one in split(rows, x)
-        for row, s in ((row, drawn[row]) for row in one.rows)
+        for row in one.rows
+        for chart, y in charts[row].items()
     ]
+
+
+def _charted(summary: CellSummary, metric: str | None) -> dict[str, float]:
+    """Return the values of a cell's charts; empty if it has none."""
+    if metric is not None:
+        mean = summary.metrics[metric].mean if metric in summary.metrics else None
+        return {} if mean is None else {f"{metric}_mean": mean}
+    if not summary.judged:
+        return {}
+    median = {} if summary.solved_at_median is None else {"solved_at_median": summary.solved_at_median}
+    return {"success_rate": summary.solved / summary.judged} | median

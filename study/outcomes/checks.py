@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from study.analysis.metrics import averaged
+from study.arrow import hyperparameters_of
 from study.outcomes.columns import ALIASES, NUMBERS, OUTCOME_SCHEMA, own_name
 from study.outcomes.files import Source
 from study.outcomes.wanted import Success, Wanted
@@ -83,15 +84,28 @@ def _lacking(source: Source, wanted: Wanted) -> list[str]:
 
 
 def _candidates(table: pa.Table) -> list[str]:
-    """List the columns of numbers that may be metrics: those that vary, and first those that vary most."""
-    others = {alias for aliases in ALIASES.values() for alias in aliases}
+    """List the columns of numbers that may be metrics: those that vary, and first those that vary most.
+
+    A column is taken for a hyperparameter if each of its values occurs with several seeds, and half of all or more.
+    """
+    others = {alias for aliases in ALIASES.values() for alias in aliases} | {*hyperparameters_of(table)}
     counts = {
         name: len(pc.unique(table[name]))
         for name in table.column_names
         if name not in others and _are_numbers(table[name])
     }
-    varying = [name for name, count in counts.items() if count > 1]
+    varying = [name for name, count in counts.items() if count > 1 and not _is_crossed(table, name)]
     return sorted(varying, key=lambda name: -counts[name])
+
+
+def _is_crossed(table: pa.Table, name: str) -> bool:
+    """Return whether each value of a column occurs with several seeds, and with half of all or more."""
+    if "seed" not in table.column_names:
+        return False
+    seeds = len(pc.unique(table["seed"]))
+    pairs = pa.table({"value": table[name], "seed": table["seed"]})
+    fewest = pc.min(pairs.group_by("value").aggregate([("seed", "count_distinct")])["seed_count_distinct"]).as_py()
+    return bool(fewest > 1 and 2 * fewest >= seeds)
 
 
 def _are_numbers(column: pa.ChunkedArray) -> bool:

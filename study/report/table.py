@@ -103,7 +103,7 @@ def comparison_table(rows: ResultRows, against: Comparisons) -> TextTable:
     """Lay out one row a comparison: the numbers of both rows. Rows that differ are marked."""
     compared = against.comparisons
     at = [c.row for c in compared]
-    keys = [key for key in rows.keys if key == "model" or len({rows.value(row, key) for row in at}) > 1]
+    keys = [key for key in rows.keys if key == "model" or len({rows.value(row, key) for row in at}) > 1] or rows.keys
     there = "published" if against.is_published else "there"
     change = words.change if against.metric is None else words.signed
     columns = [

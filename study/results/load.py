@@ -143,7 +143,7 @@ class StudyResults:
 
     @property
     def series(self) -> Sequence[tracking.Point]:
-        """Success rate and solved-at against hidden units, for MLflow's own charts."""
+        """What MLflow's own charts show: success rate and solved-at, or a metric's mean, against what is swept."""
         return chart_series(self.summaries, self.plan.labels)
 
 

@@ -6,7 +6,7 @@ Curves and weights are large, and a figure has few panels, so a few rows are cho
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -15,11 +15,13 @@ import pyarrow.compute as pc
 from study.analysis import series
 from study.analysis.aggregate import CellSummary
 from study.analysis.learning import learning_curve
+from study.analysis.metrics import of_curves
 from study.arrow import table_weights
 from study.errors import InputError
 from study.records import Outcome
 from study.report import Gates, LearningCurve, ResultRows, TrialWeights
 from study.store import StudyStore
+from tasks.criterion import Bound
 from tasks.declarations import Metric
 
 MOST_ROWS = 12
@@ -52,6 +54,7 @@ def exhibits(
     table: pa.Table,
     metrics: Mapping[str, Metric],
     trial_id: str | None = None,
+    criterion: Mapping[str, Bound] | None = None,
 ) -> Exhibits:
     """Choose what to show, and read it from the store.
 
@@ -63,6 +66,7 @@ def exhibits(
         metrics: the metrics that the trials report.
         trial_id: the trial whose weights to show, or the first letters of its id; None for a typical solved trial,
             which is the one with the median solved-at in the cell that succeeds most often.
+        criterion: what the metrics of a solved trial meet, if the study says it.
 
     Raises:
         InputError: if no trial or more than one has that id, or its weights aren't stored.
@@ -79,7 +83,11 @@ def exhibits(
             f"--trial {trial_id}: its weights aren't in the store; those trained by an earlier version are gone"
         )
     return Exhibits(
-        learning=[c for row, of in trials.items() if (c := _learning(row, rows, of, curves, metrics)) is not None],
+        learning=[
+            curve
+            for row, of in trials.items()
+            if (curve := _learning(row, rows, of, curves, metrics, criterion or {})) is not None
+        ],
         gates=[g for row, of in trials.items() for g in _gates(row, summaries[row], of, weights)],
         weights=_weights(summaries, table, weights, example_id),
     )
@@ -109,16 +117,32 @@ def _only(table: pa.Table, trials: pa.Table) -> pa.Table:
 
 
 def _learning(
-    row: int, rows: ResultRows, trials: pa.Table, curves: pa.Table, metrics: Mapping[str, Metric]
+    row: int,
+    rows: ResultRows,
+    trials: pa.Table,
+    curves: pa.Table,
+    metrics: Mapping[str, Metric],
+    criterion: Mapping[str, Bound],
 ) -> LearningCurve | None:
     thresholds = set(trials["threshold"].to_pylist())
-    return learning_curve(
+    curve = learning_curve(
         row,
         _only(curves, trials),
         of=rows.summaries[row].ended,
         threshold=thresholds.pop() if len(thresholds) == 1 else None,
         higher=[name for name, metric in metrics.items() if metric.higher_is_better],
     )
+    if curve is None or not criterion:
+        return curve
+    first = of_curves({name: metric for name, metric in metrics.items() if name in curve.quantiles})[:1]
+    bounds = [_end(criterion[name], metrics[name]) for name in first if name in criterion]
+    return replace(curve, threshold=bounds[0] if bounds else None)
+
+
+def _end(bound: Bound, metric: Metric) -> float | None:
+    """Return the end of a criterion at which trials arrive: the upper one of a metric of which less is better."""
+    ends = (bound.at_least, bound.below) if metric.higher_is_better else (bound.below, bound.at_least)
+    return next(end for end in ends if end is not None)
 
 
 def _gates(row: int, summary: CellSummary, trials: pa.Table, weights: pa.Table) -> list[Gates]:

@@ -66,8 +66,8 @@ _READERS: Mapping[str, Callable[[str], Any]] = {
 }
 
 
-Point = tuple[str, int, float | None, float | None]
-"""A point of the charts: line, hidden size, success rate, median solved-at; None to leave a number out."""
+Point = tuple[str, str, int, float]
+"""A point of a chart: name of the chart, name of the curve, value on the x axis, value."""
 
 
 @dataclass(frozen=True)

@@ -91,10 +91,8 @@ class StudyRun:
         MLflow can't delete a metric's value, so charts that differ from those there get the next number.
         """
         charts: dict[tuple[str, str], dict[int, float]] = {}
-        for line, x, success_rate, solved_at_median in points:
-            for chart, value in (("success_rate", success_rate), ("solved_at_median", solved_at_median)):
-                if value is not None:
-                    charts.setdefault((chart, line), {})[x] = float(value)
+        for chart, line, x, value in points:
+            charts.setdefault((chart, line), {})[x] = float(value)
         edition = 1
         while (missing := self._missing(charts, edition)) is None:
             edition += 1

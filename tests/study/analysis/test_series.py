@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from study.analysis import series
-from study.records import Cell
+from study.analysis.aggregate import WILSON, aggregate
+from study.arrow import results_table
+from study.records import Cell, Outcome, Result, Trial
 from study.report import cells, chart_series
 from study.report.figures import panels
+from tasks.declarations import Metric
 from tests.study.builders import published_cell, summaries_of
 
 
@@ -32,9 +35,10 @@ def test_chart_series_are_the_rates_against_hidden_units(demo):
     """MLflow's chart gets every finished cell's rate and median once, under its curve's name."""
     summaries, labels = demo
     points = chart_series(summaries, labels)
-    assert len(points) == len(summaries)
-    assert ("NMU, off", 2, 0.8, 13_500.0) in points
-    assert ("NAC•", 10, 0.0, None) in points
+    assert sum(chart == "success_rate" for chart, *_ in points) == len(summaries)
+    assert ("success_rate", "NMU, off", 2, 0.8) in points
+    assert ("solved_at_median", "NMU, off", 2, 13_500.0) in points
+    assert [(chart, y) for chart, *at, y in points if at == ["NAC•", 10]] == [("success_rate", 0.0)]
     assert chart_series([], {}) == []
 
 
@@ -46,6 +50,23 @@ def test_a_chart_of_models_of_which_some_have_hidden_units_is_against_what_is_sw
         for subset in (2, 8)
     ]
     points = chart_series(summaries_of(*counts), {})
-    assert sorted((name, place, rate) for name, place, rate, _ in points) == [
+    assert sorted((name, place, rate) for chart, name, place, rate in points if chart == "success_rate") == [
         ("NAU", 2, 0.75), ("NAU", 8, 0.75), ("means:linear", 2, 0.75), ("means:linear", 8, 0.75)
+    ]  # fmt: skip
+
+
+def test_a_chart_is_of_a_metrics_mean_where_nothing_says_what_success_is():
+    """Each cell of which a trial ended with a number has a point, under the name of its curve; others have none."""
+    cells_of = [Cell("function", "lab:train", {"width": width, "depth": depth}) for depth in (1, 2) for width in (4, 8)]
+    trials = [Trial(cell, seed) for cell in cells_of[:-1] for seed in range(2)]
+    metrics = [{"loss": trial.cell.values["width"] + trial.seed, "wait": 1.0} for trial in trials]
+    results = [
+        Result(trial=trial, outcome=Outcome.FINISHED, metrics=of) for trial, of in zip(trials, metrics, strict=True)
+    ]
+    declared = {"loss": Metric(), "wait": Metric()}
+    summaries = aggregate(
+        results_table(results), declared, planned=dict.fromkeys(cells_of, 2), rates=WILSON, labels={}, is_judged=False
+    )
+    assert chart_series(summaries) == [
+        ("loss_mean", "depth 1", 4, 4.5), ("loss_mean", "depth 1", 8, 8.5), ("loss_mean", "depth 2", 4, 4.5)
     ]  # fmt: skip

@@ -96,11 +96,19 @@ def test_success_that_cannot_be_read_is_refused(text):
 
 
 def test_what_could_be_a_metric_is_named(tmp_path):
-    """A file that says nothing of outcomes is refused once, with its columns of numbers."""
+    """A file that says nothing of outcomes is refused once, with its columns of numbers; none is a hyperparameter."""
     with pytest.raises(InputError) as caught:
         read(tmp_path / "a.csv")
     assert "--success 'val_mse < 0.01'" in str(caught.value)
-    assert "its columns of numbers are val_mse, width" in str(caught.value)
+    assert str(caught.value).endswith("its columns of numbers are val_mse")
+
+
+def test_a_metric_is_named_however_few_its_values_or_the_seeds_are(tmp_path):
+    """What differs between two seeds is a metric, and what has few values; what each seed was tried with is none."""
+    rows = [(width, seed, width / (3 + seed), int(width + seed > 12)) for width in (8, 12) for seed in (0, 1)]
+    text = "\n".join(["width,seed,loss,errors", *(",".join(map(str, row)) for row in rows)])
+    with pytest.raises(InputError, match=r"its columns of numbers are loss, errors$"):
+        read(tmp_path / "a.csv", text)
 
 
 @pytest.mark.parametrize(

@@ -221,7 +221,12 @@ def test_two_that_delete_each_others_run_of_a_trial_lose_none(uri: str, monkeypa
 
 def test_charts_against_hidden_size(uri: str) -> None:
     """A chart is drawn once; one that differs gets a number of its own, and the old one stays clean."""
-    points = [("NMU", 2, 0.9, 1e5), ("NMU", 4, 1.0, None), ("NAC-mul λ", 2, 0.0, None)]
+    points = [
+        ("success_rate", "NMU", 2, 0.9),
+        ("solved_at_median", "NMU", 2, 1e5),
+        ("success_rate", "NMU", 4, 1.0),
+        ("success_rate", "NAC-mul λ", 2, 0.0),
+    ]
     for _ in range(2):
         sync(uri, "demo", Made([], []), series=points)
     client, run_id = connect(uri), runs_of(uri, "study")[0].info.run_id
@@ -232,7 +237,7 @@ def test_charts_against_hidden_size(uri: str) -> None:
     assert chart("success_rate/NMU") == {2: 0.9, 4: 1.0}
     assert chart("solved_at_median/NMU") == {2: 1e5}
     assert chart("success_rate/NAC-mul lambda") == {2: 0.0}
-    sync(uri, "demo", Made([], []), series=[("NMU", 2, 0.8, 1e5)])
+    sync(uri, "demo", Made([], []), series=[("success_rate", "NMU", 2, 0.8), points[1]])
     assert chart("success_rate/NMU") == {2: 0.9, 4: 1.0}
     assert chart("success_rate.2/NMU") == {2: 0.8}
 

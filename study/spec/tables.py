@@ -290,6 +290,7 @@ def search_table(family: Family) -> type[Search]:
 
     Example:
         >>> from tasks.arithmetic_family import ARITHMETIC
+        >>> from tasks.arithmetic_family import ARITHMETIC
         >>> search_table(ARITHMETIC)(objective="sparsity_error", trials=60).objective
         ('sparsity_error',)
     """

@@ -40,6 +40,17 @@ def once(seed, *, width: int = 4):
     return {"loss": random.random() / width}
 
 
+@seeded
+def counted(seed, *, resume=None):
+    """Yield the sum of random numbers so far, slowly, with a state from which a trial goes on."""
+    total, first = (0.0, 0) if resume is None else (resume["total"], resume["step"] + 1)
+    random.setstate(random.getstate() if resume is None else resume["generator"])
+    for step in range(first, 200):
+        total += random.random()
+        sum(range(100_000))
+        yield {"step": step, "loss": total, "state": {"total": total, "step": step, "generator": random.getstate()}}
+
+
 def unmarked(seed):
     return {"loss": 0.0}
 '''

@@ -20,16 +20,16 @@ from tests.study.source.builders import installed, write
 
 OFFERS = """
 [seeded_study.tasks]
-spirals = mylab.tasks:Spirals
-products = mylab.tasks:Products
+spirals = theirlab.tasks:Spirals
+products = theirlab.tasks:Products
 [seeded_study.models]
-little = mylab.models:mlp
+little = theirlab.models:mlp
 [seeded_study.units]
-shifted = mylab.models:Shifted
+shifted = theirlab.models:Shifted
 [seeded_study.engines]
-slow = mylab.engines:Slow
-other = mylab.engines:Slow
-wrong = mylab.engines:helper
+slow = theirlab.engines:Slow
+other = theirlab.engines:Slow
+wrong = theirlab.engines:helper
 """
 ENGINES = """
 from study.engine.torch.engine import TorchEngine
@@ -50,8 +50,8 @@ def helper():
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a folder of installed packages, on the path of this process and of those that it starts."""
     folder = tmp_path / "site-packages"
-    write(folder, mylab__="", mylab__tasks=TASKS, mylab__models=MODELS, mylab__engines=ENGINES)
-    installed(folder, entry_points=OFFERS)
+    write(folder, theirlab__="", theirlab__tasks=TASKS, theirlab__models=MODELS, theirlab__engines=ENGINES)
+    installed(folder, entry_points=OFFERS, name="theirlab")
     monkeypatch.syspath_prepend(folder)
     monkeypatch.setenv("PYTHONPATH", str(folder))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -68,7 +68,7 @@ def study(folder: Path, *words: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("task", "models"), [("spirals", ["little"]), ("products", ["shifted", "NMU", "mylab.models:mixed"])]
+    ("task", "models"), [("spirals", ["little"]), ("products", ["shifted", "NMU", "theirlab.models:mixed"])]
 )
 def test_a_file_names_tasks_models_and_units(site: Path, tmp_path: Path, task: str, models: list[str]) -> None:
     """They are planned, trained, listed and shown; the package's version stands for the code."""
@@ -79,7 +79,7 @@ def test_a_file_names_tasks_models_and_units(site: Path, tmp_path: Path, task: s
     assert f"{2 * len(models)} trials" in study(folder, "plan", "own.yaml")
     study(folder, "run", "own.yaml", "--local", "--tracking-uri", "off")
     declared = json.loads((folder / "studies" / "spirals" / "declared.json").read_text())
-    assert declared["code"] == "mylab==1.2"
+    assert declared["code"] == "theirlab==1.2"
     assert "spirals" in study(folder, "list")
     study(folder, "report", "spirals", "--format", "csv", "--out", "tables")
     with (folder / "tables" / "cells.csv").open() as file:

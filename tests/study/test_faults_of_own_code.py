@@ -1,0 +1,63 @@
+"""Studies of own code through the command line, killed: they go on, from the kept copy, to the undisturbed bits."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from study.arrow import table_results
+from study.records import Result
+from study.spec import Spec
+from study.store import Store
+from tests.commands import CHECKPOINT, DEADLINE_S, PROGRESS_HEARD, blow, starting
+from tests.study.lab import lab, packed_lab, packed_study, study_of
+
+__all__ = ["lab", "packed_lab"]
+
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.slow]
+
+LONG = {"protocol": {"iterations": 3000, "evaluate_every": 500}}
+
+
+def function(folder: Path) -> Spec:
+    """Return a study of a function that takes resume, and so goes on in the middle of a trial."""
+    return study_of(folder, train="mylab.training:counted", metrics={"loss": "lower"}, success=None, grid=None)
+
+
+def packed(folder: Path) -> Spec:
+    """Return a study of a task and models that train side by side and one after another."""
+    return packed_study(folder, models=["mylab.models:mlp", "mylab.models:dropping"], **LONG)
+
+
+def bits(spec: Spec, root: Path) -> list[Result]:
+    """Return what must not depend on how the study was run."""
+    results = table_results(Store(root).study(spec.study).read_results())
+    return sorted((replace(result, training_s=0.0) for result in results), key=lambda result: result.trial.id)
+
+
+@pytest.mark.parametrize("study_in", [function, packed])
+@pytest.mark.parametrize("how", ["local", "ray"])
+def test_a_killed_study_goes_on(packed_lab: Path, tmp_path: Path, study_in: Callable[[Path], Spec], how: str) -> None:
+    """Whatever is killed in mid-study, the same command ends with the bits of an undisturbed one."""
+    spec = study_in(packed_lab)
+    (packed_lab / "own.yaml").write_text(spec.text)
+    words = ["run", "own.yaml", "--tracking-uri", "off", "--checkpoint-every-s", "0"]
+    words += ["--local"] if how == "local" else []
+    with starting(packed_lab) as start:
+        whole = start(*words, "--store", str(tmp_path / "undisturbed"))
+        told, _ = whole.communicate(timeout=DEADLINE_S)
+        assert whole.returncode == 0, told
+        event = CHECKPOINT if how == "local" else PROGRESS_HEARD
+        struck = start(*words, "--store", str(tmp_path / "killed"), **blow(tmp_path / "struck", event, signal.SIGKILL))
+        told, _ = struck.communicate(timeout=DEADLINE_S)
+        assert struck.returncode == -signal.SIGKILL, told
+        again = start(*words, "--store", str(tmp_path / "killed"))
+        told, _ = again.communicate(timeout=DEADLINE_S)
+        assert again.returncode == 0, told
+    assert "ended without a word, as if it was killed" in " ".join(told.split())
+    assert bits(spec, tmp_path / "killed") == bits(spec, tmp_path / "undisturbed")
+    assert not Store(tmp_path / "killed").study(spec.study).checkpoints()

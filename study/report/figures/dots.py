@@ -60,12 +60,12 @@ class Panel:
 
 
 def panels_of(rows: ResultRows) -> tuple[Panel, ...]:
-    """Choose the panels: success rates and times as far as there are any, and the first metrics."""
+    """List the panels: success rates and times if trials are judged, and metrics."""
     panels = [Panel("rate", "success rate")] if rows.has_rates else []
     panels += [Panel("time", "solved at")] if rows.has_times else []
     metrics = [(name, rows.metrics[name]) for name in names_to_show(rows)]
     panels += [Panel("metric", words.metric_title(name, metric), name, metric) for name, metric in metrics]
-    return tuple(panels[:_MOST_PANELS])
+    return tuple(panels)
 
 
 def is_logarithmic(panel: Panel, values: Sequence[float]) -> bool:
@@ -176,10 +176,11 @@ class Lines:
 
 def lines(rows: ResultRows, against: Comparisons | None, clock: Clock) -> Lines:
     """Lay out each curve and, slightly to its right, its references: as many curves as one can read."""
-    x, panels = axes_of.across(rows), panels_of(rows)
+    x = axes_of.across(rows)
     beside = {c.row: c.beside for c in against.comparisons} if against else {}
     source = against.source if against and beside else ""
     everything: list[Summary | Reference] = [*rows.summaries, *beside.values()]
+    panels = [panel for panel in panels_of(rows) if _has_point(panel, everything, clock)][:_MOST_PANELS]
     longest = max((t for of in everything if (t := clock.time(of)[0]) is not None), default=0.0)
     unit = axes_of.unit(longest, clock.units)
     curves = series.split(rows, x.key)
@@ -205,12 +206,17 @@ def lines(rows: ResultRows, against: Comparisons | None, clock: Clock) -> Lines:
         if there:
             result.append(Line(curve.facet, style | beside_style(x), tuple(there)))
     count = sum(isinstance(dot.of, Summary) for line in result for dot in line.dots)
-    return Lines(panels, x, unit, source, names, facets, tuple(result), count)
+    return Lines(tuple(panels), x, unit, source, names, facets, tuple(result), count)
 
 
 def beside_style(x: Across) -> dict[str, Any]:
     """Return the style that sets references off from curves."""
     return _REFERENCE if x.is_numeric else _REFERENCE | {"linestyle": "none"}
+
+
+def _has_point(panel: Panel, everything: Sequence[Summary | Reference], clock: Clock) -> bool:
+    """Tell whether a panel has anything to show; a rate always has, if only that nothing was solved."""
+    return panel.kind == "rate" or any(_point(of, panel, clock, 1.0)[0] is not None for of in everything)
 
 
 def _points(of: Summary | Reference, panels: Sequence[Panel], clock: Clock, unit: float) -> Points:

@@ -28,6 +28,7 @@ from study.report import (
 )
 from study.report.figures import all as all_figures
 from study.report.figures import learning_curves, panels
+from study.report.figures.dots import ITERATIONS, lines
 from study.report.table import comparison_table, summaries_table
 from study.report.terminal import show_summaries
 from tasks.declarations import Metric
@@ -217,3 +218,17 @@ def test_curves_without_a_declared_metric_are_not_drawn():
     curve = LearningCurve(row=0, trials=1, of=1, iteration=np.arange(2), quantiles={"other": np.ones((5, 2))})
     assert learning_curves.draw(rows_of()[0], [curve], METRICS) is None
     assert all_figures.draw(report_of(*rows_of(metrics={}))) == []
+
+
+@pytest.mark.parametrize(
+    ("outcome", "titles"), [("unsolved", ["success rate"]), ("solved", ["success rate", "solved at"])]
+)
+def test_no_panel_is_empty(outcome, titles):
+    """Where nothing was solved, there is no panel of times; metrics are there all the same."""
+    table = outcomes_table(outcome=[outcome] * 4, width=[2, 2, 4, 4], test_loss=[0.1, 0.2, 0.3, 0.4])
+    if outcome == "solved":
+        times = pa.array([10.0, 12.0, 11.0, 15.0])
+        table = table.set_column(table.column_names.index("solved_at_iteration"), "solved_at_iteration", times)
+    rows = groups(aggregate_by(table, ["width"], {"test_loss": METRICS["test_loss"]}), ["width"])
+    drawn = [panel.title for panel in lines(rows, None, ITERATIONS).panels]
+    assert drawn == [*titles, "test loss"]

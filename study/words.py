@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cache
 from types import ModuleType
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from tasks.declarations import Metric
 
 NONE = "–"
+_DIGEST_CHARACTERS = 8
 
 
 @cache
@@ -62,11 +64,15 @@ def show_value(key: str, content: Any) -> str:
     Example:
         >>> show_value("operation", "mul"), show_value("hidden_size", 1000), show_value("clipped", False)
         ('×', '1,000', 'no')
+        >>> show_value("code", "sha256:" + "2914014606233c12" * 4)
+        '29140146'
     """
     if content is None:
         return str(_symbols().NONES.get(key, NONE))
     if key == "model":
         return symbol(str(content))
+    if isinstance(content, str) and re.fullmatch("sha256:[0-9a-f]{64}", content):
+        return content.removeprefix("sha256:")[:_DIGEST_CHARACTERS]  # tables as files have all of it
     of_values = _symbols().VALUE_SYMBOLS.get(key)
     if of_values is not None:
         return str(of_values.get(content, str(content)))

@@ -1,4 +1,4 @@
-"""Means of any numbers to a desired precision: seeds are added in batches until the interval is narrow enough.
+"""Seeds until a mean is known: Student's interval after every batch, until it is narrow enough.
 
 The sequential rule of Chow & Robbins, Annals of Mathematical Statistics 36 (1965) 457-462, with Student's quantile in
 place of the normal one, and with a first look that is late enough for the variance to be known.

@@ -18,9 +18,9 @@ from study.results.load import load_results
 from study.run import Ending, run
 from study.search import Searching
 from study.spec import Spec
-from tests.study.lab import lab, study_of
+from tests.study.lab import lab, packed_lab, packed_study, study_of
 
-__all__ = ["lab"]
+__all__ = ["lab", "packed_lab"]
 
 TRAIN = '''
 import random
@@ -135,3 +135,23 @@ def test_other_code_is_another_search(lab: Path, tmp_path: Path) -> None:
 def test_an_objective_that_can_not_be_is_refused(lab: Path, objective: Any, message: str) -> None:
     with pytest.raises(SpecError, match=message):
         spec_of(lab, search={"objective": objective, "trials": 150})
+
+
+def test_a_search_of_a_task_and_a_model_of_ones_own(packed_lab: Path, tmp_path: Path) -> None:
+    """Rates, sizes and optimisers are chosen; the trials of each candidate train as the proof of it says."""
+    store, ranges = tmp_path / "studies", {"learning_rate": {"low": 0.001, "high": 0.3, "scale": "log"}}
+    spec = packed_study(
+        packed_lab,
+        models=["mylab.models:mlp"],
+        fixed=None,
+        ranges=ranges | {"hidden": {"low": 2, "high": 8}, "optimizer": {"choices": ["adam", "sgd"]}},
+        seeds=8,
+        search={"objective": ["test_accuracy", "validation_loss"], "trials": 40, "candidates": 4, "confirm_seeds": 4},
+    )
+    searched(spec, store)
+    search = load_results("spirals", store).search
+    assert search is not None
+    assert [one.statistic for one in search.objectives] == ["mean", "median"]
+    assert all(set(candidate.params) == {"learning_rate", "hidden", "optimizer"} for candidate in search.candidates)
+    assert search.front
+    assert (store / "spirals" / "report" / "candidates.csv").exists()

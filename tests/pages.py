@@ -88,12 +88,14 @@ def estimates(text: str) -> dict[tuple[str, ...], Estimate]:
     Example:
         >>> estimates("model  width  seeds       success rate  ...\na:b        4     20  0.50 [0.30, 0.70]  ...")
         {('a:b', '4'): Estimate(value=0.5, low=0.3, high=0.7)}
+        >>> estimates("width  seeds       success rate  ...\n    4     20  0.50 [0.30, 0.70]  ...")
+        {('4',): Estimate(value=0.5, low=0.3, high=0.7)}
     """
     rows: dict[tuple[str, ...], Estimate] = {}
     names: list[str] = []
     for line in text.splitlines():
-        cells = re.split(r"\s{2,}", line.rstrip())
-        if cells[0] == "model":
+        cells = re.split(r"\s{2,}", line.strip())
+        if "seeds" in cells:
             names = cells
         elif names and len(cells) > names.index("seeds") + 1 and (match := _ESTIMATE.search(line)):
             value, low, high = (float(number.replace("−", "-")) for number in match.groups())

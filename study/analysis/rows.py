@@ -48,7 +48,21 @@ class ResultRows:
 
     def texts(self) -> list[tuple[str, ...]]:
         """Return the values of all rows as texts."""
-        return [tuple(map(words.show_value, self.keys, row)) for row in self.values]
+        return [tuple(self.text(row, key) for key in self.keys) for row in range(len(self.values))]
+
+    def text(self, row: int, key: str) -> str:
+        """Write a row's value of a key for readers: of import strings of models the objects' names, if they differ."""
+        content = self.value(row, key)
+        is_object = key == "model" and content in self._objects
+        return self._objects[content] if is_object else words.show_value(key, content)
+
+    @cached_property
+    def _objects(self) -> dict[Any, str]:
+        if "model" not in self.keys:
+            return {}
+        models = {str(row[self.keys.index("model")]) for row in self.values}
+        objects = {model: model.rpartition(":")[2] for model in models}
+        return {m: o for m, o in objects.items() if m != o} if len(set(objects.values())) == len(models) else {}
 
     def value(self, row: int, key: str) -> Any:
         """Return a row's value of a key; None if there is no such key."""
@@ -104,7 +118,7 @@ class ResultRows:
 
     def _part(self, row: int, key: str) -> str:
         cell_value = self.value(row, key)
-        text = words.show_value(key, cell_value)
+        text = self.text(row, key)
         if text == words.NONE:
             return ""
         is_named = key in SELF_EXPLANATORY or (isinstance(cell_value, str) and not self.is_plain)

@@ -75,7 +75,7 @@ def _keys(rows: ResultRows, some: Iterable[int], keys: Sequence[str] | None = No
     return [
         Column(
             words.title(key),
-            tuple(words.show_value(key, rows.value(row, key)) for row in chosen),
+            tuple(rows.text(row, key) for row in chosen),
             tuple(rows.value(row, key) for row in chosen),
             rows.is_number[rows.keys.index(key)],
         )

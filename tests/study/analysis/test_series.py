@@ -51,7 +51,7 @@ def test_a_chart_of_models_of_which_some_have_hidden_units_is_against_what_is_sw
     ]
     points = chart_series(summaries_of(*counts), {})
     assert sorted((name, place, rate) for chart, name, place, rate in points if chart == "success_rate") == [
-        ("NAU", 2, 0.75), ("NAU", 8, 0.75), ("means:linear", 2, 0.75), ("means:linear", 8, 0.75)
+        ("NAU", 2, 0.75), ("NAU", 8, 0.75), ("linear", 2, 0.75), ("linear", 8, 0.75)
     ]  # fmt: skip
 
 

@@ -232,3 +232,23 @@ def test_no_panel_is_empty(outcome, titles):
     rows = groups(aggregate_by(table, ["width"], {"test_loss": METRICS["test_loss"]}), ["width"])
     drawn = [panel.title for panel in lines(rows, None, ITERATIONS).panels]
     assert drawn == [*titles, "test loss"]
+
+
+@pytest.mark.parametrize(
+    ("models", "texts"),
+    [
+        (["lab.models:mlp", "lab.models:wide", "NMU"], ["mlp", "wide", "NMU"]),
+        (["lab.models:mlp", "lab.others:mlp"], ["lab.models:mlp", "lab.others:mlp"]),
+        (["lab.models:NAU", "NAU"], ["lab.models:NAU", "NAU"]),
+    ],
+)
+def test_a_model_of_ones_own_is_called_by_its_object(models, texts):
+    """Where objects have different names, readers see these; files have the whole import strings."""
+    table = outcomes_table(outcome=["finished"] * len(models), model=models, test_loss=[0.1] * len(models))
+    summaries = aggregate_by(table, ["model"], {"test_loss": METRICS["test_loss"]})
+    rows = groups(summaries, ["model"])
+    (column, *_) = summaries_table(rows).columns
+    assert list(column.texts) == texts
+    assert [rows.name(row) for row in range(len(models))] == texts
+    data = groups_rows(summaries, pa.schema([table.schema.field("model")]))
+    assert [row["model"] for row in data.rows] == models

@@ -113,9 +113,9 @@ class Idle(Training):
 class IdleWork(PackWork):
     """Does with a pack what `PackWork` does, but for the training."""
 
-    def _start(self, pack: Pack, kept: Checkpoint | None) -> Generator[Event, None, Training]:
+    def _start(self, pack: Pack, checkpoint: Checkpoint | None) -> Generator[Event, None, tuple[Training, int]]:
         yield from ()
-        return Idle(pack)
+        return Idle(pack), 0
 
 
 def drive(root: Path, trials: int, pack_size: int, notes: Path, kill_at: int | None) -> None:

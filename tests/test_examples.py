@@ -72,7 +72,7 @@ def test_a_study_of_a_newcomer_is_small() -> None:
     page = (ROOT / "README.md").read_text(encoding="utf-8")
     lines = {name: [line for line in text.splitlines() if line.strip()] for name, text in files_shown(page).items()}
     assert {name: len(text) for name, text in lines.items()} == {"encoder.py": 12, "encoder.yaml": 7}
-    assert page[: page.index("encoder:train       5")].count("\n") < TWO_SCREENS
+    assert page[: page.index("     5     50      50  1.00")].count("\n") < TWO_SCREENS
 
 
 @every_page

@@ -85,10 +85,10 @@ class Cell:
         return int(self.values.get("iterations") or 0)
 
     def value(self, name: str) -> Any:
-        """Return the task, the model or a hyperparameter's value; None if it doesn't apply."""
+        """Return the task, the model or a hyperparameter's value, a list as a tuple; None if it doesn't apply."""
         if name in ("task", "model"):
             return getattr(self, name)
-        return self.values.get(name)
+        return _frozen(self.values.get(name))
 
     def replace(self, **values: Any) -> Cell:
         """Return the cell with another task, another model, or other values of some hyperparameters."""
@@ -100,6 +100,10 @@ class Cell:
 
     def __hash__(self) -> int:
         return hash(self.id)
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
 def names_of(cells: Iterable[Cell]) -> list[str]:

@@ -64,6 +64,8 @@ def show_value(key: str, content: Any) -> str:
     Example:
         >>> show_value("operation", "mul"), show_value("hidden_size", 1000), show_value("clipped", False)
         ('×', '1,000', 'no')
+        >>> show_value("widths", (8, 16)), show_value("interpolation_range", ((1.0, 2.0),))
+        ('[8, 16]', '[1, 2]')
         >>> show_value("code", "sha256:" + "2914014606233c12" * 4)
         '29140146'
     """
@@ -77,7 +79,8 @@ def show_value(key: str, content: Any) -> str:
     if of_values is not None:
         return str(of_values.get(content, str(content)))
     if isinstance(content, tuple):
-        return format_range(content)
+        is_range = bool(content) and all(isinstance(part, tuple) and len(part) == 2 for part in content)
+        return format_range(content) if is_range else f"[{', '.join(show_value(key, part) for part in content)}]"
     if isinstance(content, bool):
         return "yes" if content else "no"
     if isinstance(content, float):

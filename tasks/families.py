@@ -13,6 +13,7 @@ from tasks.declarations import Metric
 from tasks.family import Content, Family
 from tasks.function_family import TASK, FunctionFamily
 from tasks.packed_family import PackedFamily
+from tasks.packed_tasks import PACKED_TASKS
 
 BUILT_IN: Family = ARITHMETIC
 """The family of the tasks that come along."""
@@ -41,7 +42,7 @@ def family_of(cell: Content) -> Family:
         return ARITHMETIC
     if cell.task == TASK:
         return _FUNCTIONS
-    if ":" in cell.task:
+    if ":" in cell.task or cell.task in PACKED_TASKS:
         return _PACKED
     raise ValueError(f"no family of tasks has a task called {cell.task!r}")
 

@@ -22,12 +22,14 @@ OWN_NAMES = ("code",)
 _STEP_US, _TRIAL_US = 2500.0, 60.0
 _MOST_IN_PACK = 64
 
+_SPARSITY = ("sparsity_start", "sparsity_end")
+
 _Momentum = Annotated[float, Field(ge=0, lt=1), BeforeValidator(number)]
 
 
-def _of_training(type_: Any, default: Any, meaning: str, otherwise: str) -> Hyperparameter:
+def _of_training(type_: Any, default: Any, meaning: str, otherwise: str, **more: str) -> Hyperparameter:
     return Hyperparameter(
-        type=type_, default=default, meaning=meaning, otherwise=otherwise, is_method=True, is_searchable=True
+        type=type_, default=default, meaning=meaning, otherwise=otherwise, is_method=True, is_searchable=True, **more
     )
 
 
@@ -37,7 +39,10 @@ def _of_protocol(type_: Any, default: Any, meaning: str, otherwise: str) -> Hype
 
 TRAINING: Mapping[str, Hyperparameter] = {
     "optimizer": _of_training(
-        choice(("adam", "adamw", "sgd", "momentum")), "adam", "`adam`, `adamw`, `sgd`, `momentum`", "`adam`"
+        choice(("adam", "adamw", "sgd", "momentum", "rmsprop")),
+        "adam",
+        "`adam`, `adamw`, `sgd`, `momentum`, `rmsprop`",
+        "`adam`",
     ),
     "learning_rate": _of_training(Positive, 1e-3, "> 0", "1e-3"),
     "schedule": _of_training(
@@ -49,6 +54,16 @@ TRAINING: Mapping[str, Hyperparameter] = {
     "warmup": _of_training(Iteration, 0, "iterations over which the learning rate grows from 0 at first", "0"),
     "momentum": _of_training(_Momentum, 0.9, "in [0, 1), if the optimiser is `momentum`", "0.9"),
     "weight_decay": _of_training(NotNegative, 0.01, ">= 0, if the optimiser is `adamw`", "0.01"),
+    "clip_norm": _of_training(Positive, None, "the largest norm of a trial's gradient, > 0", "no limit"),
+    "sparsity_strength": _of_training(
+        NotNegative, None, "λ̂ of the regulariser of bounded weights, >= 0; 0 is off", "off", title="λ̂", none="off"
+    ),
+    "sparsity_start": _of_training(
+        Iteration, None, "iteration at which λ starts to grow", "given with λ̂", title="λ start"
+    ),
+    "sparsity_end": _of_training(
+        Iteration, None, "iteration at which λ reaches λ̂, > `sparsity_start`", "given with λ̂", title="λ end"
+    ),
     "iterations": _of_protocol(
         Iteration, REQUIRED, "the last iteration; updates are 0, 1, ..., `iterations`", "must be given"
     ),
@@ -78,6 +93,7 @@ class PackedFamily(Family):
         metrics: what the task measures; the first one chooses the best step.
         code: what stands for the source code in the ids of trials.
         aliases: import strings by the names under which installed packages offer them, as the study file has them.
+        revision: what stands for the code of a task that comes along, and of the models that it knows by name.
 
     Example:
         >>> fields = {"turns": Hyperparameter(type=int, default=2)}
@@ -96,6 +112,7 @@ class PackedFamily(Family):
     metrics: Mapping[str, Metric]
     code: str
     aliases: Mapping[str, str] = field(default_factory=dict)
+    revision: str = ""
 
     @property
     def tasks(self) -> Sequence[str]:  # type: ignore[override]
@@ -134,9 +151,17 @@ class PackedFamily(Family):
         for name, optimizer in _ONLY_OF.items():
             if filled["optimizer"] != optimizer:
                 filled[name] = None
+        if not filled["sparsity_strength"]:
+            filled |= dict.fromkeys(("sparsity_strength", *_SPARSITY))
         evaluations = filled["iterations"] // filled["evaluate_every"] + 1
         filled["best_step_window"] = min(filled["best_step_window"] or evaluations, evaluations)
-        return filled | {"code": self.code}
+        return filled | {"code": self._code_of(model)}
+
+    def _code_of(self, model: str) -> str:
+        """Return what stands for the code that a model's trials run: not that of other models."""
+        if not self.revision:
+            return self.code
+        return f"{self.revision};{self.code}" if ":" in model else self.revision
 
     @property
     def checks(self) -> Sequence[Check]:
@@ -146,7 +171,8 @@ class PackedFamily(Family):
             for name in self.hyperparameters
             if any(name in of and of[name].default is REQUIRED for of in map(self._of_model, self.models))
         ]
-        return [*(Check((name,)) for name in required), Check(_LENGTH), Check(_WARMUP)]
+        ramp = Check(("sparsity_strength", *_SPARSITY), may_be_chosen=True)
+        return [*(Check((name,)) for name in required), Check(_LENGTH), Check(_WARMUP), ramp]
 
     def mistakes(self, check: Check, task: str, model: str, values: Values) -> Iterator[Mistake]:
         """Yield what a check finds wrong with some values."""
@@ -164,6 +190,8 @@ class PackedFamily(Family):
                     _WARMUP,
                     f"warmup <= iterations must hold, but got {values['warmup']} and {values['iterations']}",
                 )
+        elif "sparsity_strength" in check.names:
+            yield from _ramp_mistakes(values)
         elif not values:
             (name,) = check.names
             declared = self._of_model(model).get(name)
@@ -184,10 +212,14 @@ class PackedFamily(Family):
         optimizer = _ONLY_OF.get(name)
         if optimizer is not None and optimizer not in values.get("optimizer", ()):
             return f"optimizer must be {optimizer} for that"
+        if name in _SPARSITY and not any(values.get("sparsity_strength", ())):
+            return "sparsity_strength must be above 0 for that"
         return None
 
     def is_chosen(self, name: str, values: Values) -> bool:
         """Tell whether a hyperparameter has an effect, given the values that a search has chosen so far."""
+        if name in _SPARSITY:
+            return bool(values.get("sparsity_strength"))
         return name not in _ONLY_OF or bool(values.get("optimizer") == _ONLY_OF[name])
 
     @property
@@ -216,6 +248,7 @@ class PackedFamily(Family):
             "models": {model: {name: as_json(one) for name, one in of.items()} for model, of in self.arguments.items()},
             "metrics": {name: vars(one) for name, one in self.metrics.items()},
             "aliases": dict(self.aliases),
+            "revision": self.revision,
         }
         return json.dumps(content, indent=1, ensure_ascii=False)
 
@@ -235,9 +268,24 @@ class PackedFamily(Family):
                 {name: Metric(**one) for name, one in content["metrics"].items()},
                 content["code"],
                 content["aliases"],
+                content.get("revision", ""),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"these aren't the declarations of a task and its models: {error!r}") from None
+
+
+def _ramp_mistakes(values: Values) -> Iterator[Mistake]:
+    if not values.get("sparsity_strength"):
+        return
+    start, end = (values.get(name) for name in _SPARSITY)
+    if start is None or end is None:
+        yield (
+            ("sparsity_strength",),
+            "the regulariser of bounded weights needs sparsity_start and sparsity_end, the iterations between which it "
+            "grows",
+        )
+    elif not start < end:
+        yield _SPARSITY, f"sparsity_start < sparsity_end must hold, but got {start} and {end}"
 
 
 def task_field(name: str, declared: Hyperparameter) -> Hyperparameter:

@@ -20,6 +20,7 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from typing import Annotated, Any, Literal, Union
 
 from pydantic import BeforeValidator, TypeAdapter, ValidationError
@@ -211,6 +212,8 @@ def _resolved(called: Callable[..., Any], parameter: inspect.Parameter) -> Any:
 
 def _names(called: Any, name: str) -> dict[str, Any]:
     """Return the names of the module in which an annotation was written; a field may be one of a base class."""
+    if isinstance(called, partial):
+        return _names(called.func, name)
     if not isinstance(called, type):
         return getattr(inspect.unwrap(called), "__globals__", {})
     for class_ in called.__mro__:

@@ -37,6 +37,7 @@ class Purpose(IntEnum):
     OFFSET = 4
     NOISE = 5
     EVALUATION_NOISE = 6
+    SETUP = 7
 
 
 MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)

@@ -15,6 +15,8 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +28,21 @@ from tasks.stream_simd import fill_inputs
 
 _CALL_BITS = 24
 _STEP = 2.0**-24
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One call of a stream.
+
+    Args:
+        kind: the name of the stream's method.
+        shape: of what is drawn for one trial.
+        high: of integers, one more than the largest.
+    """
+
+    kind: Literal["uniform", "normal", "integers", "permutation"]
+    shape: tuple[int, ...]
+    high: int = 0
 
 
 class Stream:
@@ -62,7 +79,7 @@ class Stream:
 
     def uniform(self, *shape: int) -> Tensor:
         """Draw float32 numbers of a shape, uniform on [0, 1): multiples of 2**-24."""
-        return self._of_trial(self._words(shape, 1), shape)
+        return self.draw(Draw("uniform", shape))
 
     def normal(self, *shape: int) -> Tensor:
         """Draw float32 numbers of a shape from the standard normal distribution.
@@ -71,9 +88,7 @@ class Stream:
 
         Source: Box & Muller, "A note on the generation of random normal deviates", 1958.
         """
-        pairs = self._words(shape, 2)
-        radius = torch.log(1 - pairs[:, 0::2]).mul_(-2).sqrt_()
-        return self._of_trial(torch.cos(pairs[:, 1::2] * (2 * math.pi)).mul_(radius), shape)
+        return self.draw(Draw("normal", shape))
 
     def integers(self, high: int, *shape: int) -> Tensor:
         """Draw int64 numbers of a shape, each of 0..high - 1 equally likely to within high / 2**48.
@@ -83,14 +98,42 @@ class Stream:
         """
         if not 1 <= high <= 2**32:
             raise ValueError(f"1 <= high <= 2**32 must hold, but got {high}")
-        return self._of_trial((self._fine(shape) * high).long().clamp_(max=high - 1), shape)
+        return self.draw(Draw("integers", shape, high))
 
     def permutation(self, n: int) -> Tensor:
         """Draw an order of 0..n - 1, int64 [n]."""
-        return self._of_trial(torch.argsort(self._fine((n,)), dim=-1, stable=True), (n,))
+        return self.draw(Draw("permutation", (n,)))
+
+    def draw(self, draw: Draw) -> Tensor:
+        """Draw the trial's numbers of the next call."""
+        numbers = self.of_all(draw)
+        if self._trial is None:
+            return numbers[0]
+        return numbers.index_select(0, self._trial.reshape(1)).squeeze(0)
+
+    def of_all(self, draw: Draw) -> Tensor:
+        """Draw the numbers of the next call for all trials of the pack, [trials, *shape]."""
+        numbers = getattr(self, f"_{draw.kind}")(draw)
+        return numbers.mT.reshape(len(self._seeds), *draw.shape)  # type: ignore[no-any-return]
+
+    # --- what is drawn, [trials, features, rows] ----------------------------------------------------------
+
+    def _uniform(self, draw: Draw) -> Tensor:
+        return self._words(draw.shape, 1)
+
+    def _normal(self, draw: Draw) -> Tensor:
+        pairs = self._words(draw.shape, 2)
+        radius = torch.log(1 - pairs[:, 0::2]).mul_(-2).sqrt_()
+        return torch.cos(pairs[:, 1::2] * (2 * math.pi)).mul_(radius)
+
+    def _integers(self, draw: Draw) -> Tensor:
+        return (self._fine(draw.shape) * draw.high).long().clamp_(max=draw.high - 1)
+
+    def _permutation(self, draw: Draw) -> Tensor:
+        return torch.argsort(self._fine(draw.shape), dim=-1, stable=True)
 
     def _fine(self, shape: Sequence[int]) -> Tensor:
-        """Draw float64 numbers that are multiples of 2**-48, [trials, features, rows]."""
+        """Draw float64 numbers that are multiples of 2**-48."""
         pairs = self._words(shape, 2).double()
         return pairs[:, 0::2] + pairs[:, 1::2] * _STEP
 
@@ -102,18 +145,11 @@ class Stream:
             raise ValueError(f"a stream can be called {2**_CALL_BITS:,} times an iteration; draw larger arrays")
         trials = len(self._seeds)
         rows, features = shape[0] if shape else 1, math.prod(shape[1:])
-        out = np.empty((trials, numbers * features, rows), np.float32)
+        out = torch.empty(trials, numbers * features, rows)
         low, width = np.zeros((trials, 2), np.float32), np.ones(trials, np.float32)
-        fill_inputs(out, self._seeds, low, width, self._iteration, self._purpose + (self._calls << 8))
+        fill_inputs(out.numpy(), self._seeds, low, width, self._iteration, self._purpose + (self._calls << 8))
         self._calls += 1
-        return torch.from_numpy(out)
-
-    def _of_trial(self, numbers: Tensor, shape: Sequence[int]) -> Tensor:
-        """Return the trial's row of numbers, [trials, features, rows], in the shape that was asked for."""
-        laid_out = numbers.mT.reshape(len(self._seeds), *shape)
-        if self._trial is None:
-            return laid_out[0]
-        return laid_out.index_select(0, self._trial.reshape(1)).squeeze(0)
+        return out
 
 
 def evaluation_stream(purpose: Purpose) -> Stream:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import torch
@@ -36,6 +37,30 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(threads)
+
+
+_RECORDING: ContextVar[bool] = ContextVar("recording", default=False)
+
+
+@contextmanager
+def recording() -> Iterator[None]:
+    """Tell operations that they are being recorded, and so must not depend on values.
+
+    Example:
+        >>> with recording():
+        ...     is_recording()
+        True
+    """
+    token = _RECORDING.set(True)
+    try:
+        yield
+    finally:
+        _RECORDING.reset(token)
+
+
+def is_recording() -> bool:
+    """Return whether operations are being recorded."""
+    return _RECORDING.get()
 
 
 def contract(weight: Tensor, x: Tensor) -> Tensor:

@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from units.kernels import is_recording
+
 Saved = tuple[Tensor, Tensor, Tensor, Tensor]
 
 # A tensor of no dimension is cheaper to add than a Python number, and takes the other's dtype and device.
@@ -70,6 +72,13 @@ def _others(grad: Tensor, factors: Tensor, product: Tensor) -> Tensor:
         return factors.flip(-2).mul_(grad.unsqueeze(-2))
     if factors.device.type != "cpu":
         return _others_exactly(grad, factors)  # reading a value would make the device wait
+    if is_recording():
+        others: Tensor = _others_as_one_operation(grad, factors, product)
+        return others
+    return _others_divided(grad, factors, product)
+
+
+def _others_divided(grad: Tensor, factors: Tensor, product: Tensor) -> Tensor:
     others = (grad * product).unsqueeze(-2) / factors
     # `not >=` and not `<`: NaN in one trial must not hide a zero in another.
     if not product.abs().amin().item() >= _TINY:
@@ -77,6 +86,12 @@ def _others(grad: Tensor, factors: Tensor, product: Tensor) -> Tensor:
         if tiny.any():
             others = torch.where(tiny.unsqueeze(-2), _others_exactly(grad, factors), others)
     return others
+
+
+@torch.library.custom_op("units::other_factors", mutates_args=())
+def _others_as_one_operation(grad: Tensor, factors: Tensor, product: Tensor) -> Tensor:
+    """Do what depends on a value inside of an operation of its own, as a recorder needs it."""
+    return _others_divided(grad, factors, product)
 
 
 def _others_exactly(grad: Tensor, factors: Tensor) -> Tensor:

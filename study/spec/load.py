@@ -118,9 +118,9 @@ def _spec_of(document: Document, folder: pathlib.Path, declared: OwnFamily | Non
         return _function_spec_of(document, folder, declared)
     # imported late: studies of built-in tasks need nothing of this
     if isinstance(document.data.get("task"), dict) and document.data["task"].get("name") not in BUILT_IN.tasks:
-        from study.spec.packed import names_own_task
+        from study.spec.packed import names_packed_task
 
-        if declared is not None or names_own_task(document.data):
+        if declared is not None or names_packed_task(document.data):
             return _packed_spec_of(document, folder, declared)
     spec, unread = _validate(document, spec_class(BUILT_IN))
     if spec is not None:

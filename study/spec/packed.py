@@ -1,12 +1,13 @@
-"""From the names of a task and models to what they declare: their code is copied, and imported from the copy."""
+"""From the names of a task and models to what they declare: one's own code is copied, and imported from the copy."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
@@ -27,9 +28,13 @@ from study.spec.document import Path as Place
 from study.spec.own_code import RESERVED, success_mistakes
 from study.spec.packed_tables import AnyPackedSpec, PackedSpec
 from tasks import MODELS, TASKS
-from tasks.declarations import Hyperparameter, Metric
+from tasks.declarations import REQUIRED, Hyperparameter, Metric
 from tasks.packed_family import TRAINING, PackedFamily, task_field
-from tasks.signature import SignatureError, hyperparameters_of
+from tasks.packed_tasks import PACKED_TASKS, builder_of, model_names, packed_task, revision_of
+from tasks.signature import SignatureError, arguments_of, canonical, hyperparameters_of
+
+if TYPE_CHECKING:
+    from tasks.task import Task
 
 _TASK: Place = ("task", "name")
 _RESERVED = (*RESERVED, *TRAINING)
@@ -56,11 +61,13 @@ class _Declared:
     arguments: dict[str, dict[str, Hyperparameter]]
 
 
-def names_own_task(data: Mapping[str, Any]) -> bool:
-    """Tell whether a study file names a task of one's own: by an import string, or by the name of a plug-in."""
+def names_packed_task(data: Mapping[str, Any]) -> bool:
+    """Tell whether a study file names a task that trains in packs: by its name, an import string, or as a plug-in."""
     task = data.get("task")
     name = task.get("name") if isinstance(task, Mapping) else None
-    return isinstance(name, str) and name not in TASKS and (is_import_string(name) or is_offered("tasks", name))
+    if not isinstance(name, str) or name in TASKS:
+        return False
+    return name in PACKED_TASKS or is_import_string(name) or is_offered("tasks", name)
 
 
 def with_import_strings(data: dict[str, Any], aliases: Mapping[str, str]) -> None:
@@ -82,6 +89,8 @@ def with_import_strings(data: dict[str, Any], aliases: Mapping[str, str]) -> Non
 def load_packed(spec: AnyPackedSpec, folder: Path) -> tuple[PackedFamily, SourceCode]:
     """Read the code of a task and its models, copy it, import them from the copy, and read what they declare.
 
+    What comes along is imported as it is, and belongs to no copy.
+
     Args:
         spec: the study that names them.
         folder: the folder of the study file, in which modules are looked for first.
@@ -89,13 +98,14 @@ def load_packed(spec: AnyPackedSpec, folder: Path) -> tuple[PackedFamily, Source
     Raises:
         PackedError: if something isn't there, fails, or doesn't fit together; it has every mistake.
     """
-    names = {_TASK: spec.task_name} | {("models", i): model.name for i, model in enumerate(spec.model_tables)}
-    built_in = {place: name for place, name in names.items() if place != _TASK and name in MODELS}
-    names = {place: name for place, name in names.items() if place not in built_in}
+    places = {_TASK: spec.task_name} | {("models", i): model.name for i, model in enumerate(spec.model_tables)}
+    known = model_names(packed_task(spec.task_name)) if spec.task_name in PACKED_TASKS else tuple(MODELS)
+    built_in = {place: name for place, name in places.items() if name in (PACKED_TASKS if place == _TASK else known)}
+    names = {place: name for place, name in places.items() if place not in built_in}
     objects, mistakes = {}, list[tuple[Place, str]]()
     for place, name in names.items():
         try:
-            objects[place] = _import_string(place, name)
+            objects[place] = _import_string(place, name, known)
             read_source_code([objects[place]], folder)
         except InputError as error:
             mistakes.append((place, str(error)))
@@ -106,65 +116,152 @@ def load_packed(spec: AnyPackedSpec, folder: Path) -> tuple[PackedFamily, Source
         copy = unpacked(code.archive, code.digest, code_cache()) if code.files else None
     except InputError as error:
         raise PackedError([(_TASK, str(error))]) from None
-    declared = _declared(objects, copy, built_in)
-    aliases = {name: str(objects[place]) for place, name in names.items() if not is_import_string(name)}
+    declared = _Declaring(spec, objects, built_in, copy).declared()
     family = PackedFamily(
-        str(objects[_TASK]), declared.fields, declared.arguments, declared.metrics, code.identity(spec.version), aliases
+        built_in.get(_TASK) or str(objects[_TASK]),
+        declared.fields,
+        declared.arguments,
+        declared.metrics,
+        code.identity(spec.version),
+        aliases={name: str(objects[place]) for place, name in names.items() if not is_import_string(name)},
+        revision=revision_of(spec.task_name),
     )
     return family, code
 
 
-def _import_string(place: Place, name: str) -> ImportString:
+def _import_string(place: Place, name: str, known: Collection[str]) -> ImportString:
     if is_import_string(name):
         return parse_import_string(name)
-    if place != _TASK and is_offered("units", name):
+    if place == _TASK:
+        return find_plugin("tasks", name, (*TASKS, *PACKED_TASKS))
+    if is_offered("units", name):
         return find_plugin("units", name)
-    kind, known = ("tasks", TASKS) if place == _TASK else ("models", MODELS)
-    return find_plugin(kind, name, known)
+    return find_plugin("models", name, known)
 
 
-def _declared(objects: Mapping[Place, ImportString], copy: Path | None, built_in: Mapping[Place, str]) -> _Declared:
-    """Import a task and models from a copy of their code, and read what they and built-in models declare."""
-    from torch import nn  # only here: a file that names none of one's own is read without torch
+class _Declaring:
+    """Imports a task and models, and reads what they declare.
 
-    from tasks.networks import GIVEN, network_of_units
-    from tasks.task import Task, check_task_class
-    from units import Unit
+    Args:
+        spec: the study that names them.
+        objects: those of one's own, by their places in the file.
+        built_in: the names of those that come along.
+        copy: the folder of the code's copy; None if nothing is of the user's own.
+    """
 
-    def arguments_of(builder: Callable[..., nn.Module]) -> dict[str, Hyperparameter]:
-        given = GIVEN if builder is network_of_units else ()
-        return hyperparameters_of(builder, given=given, optional=(), reserved=_RESERVED)
+    def __init__(
+        self,
+        spec: AnyPackedSpec,
+        objects: Mapping[Place, ImportString],
+        built_in: Mapping[Place, str],
+        copy: Path | None,
+    ) -> None:
+        self._spec, self._objects, self._built_in, self._copy = spec, objects, built_in, copy
+        self._mistakes: list[tuple[Place, str]] = []
 
-    mistakes: list[tuple[Place, str]] = []
-    fields: dict[str, Hyperparameter] = {}
-    metrics: Mapping[str, Metric] = {}
-    of_units = arguments_of(network_of_units)
-    arguments: dict[str, dict[str, Hyperparameter]] = dict.fromkeys(built_in.values(), of_units)
-    with CodeFolder(copy) as opened:
-        for place, name in objects.items():
+    def declared(self) -> _Declared:
+        """Return what they declare.
+
+        Raises:
+            PackedError: if something fails, or doesn't fit together.
+        """
+        with CodeFolder(self._copy) as opened:
+            task = self._read(_TASK, partial(self._task, opened))
+            if task is None:
+                raise PackedError(self._mistakes)
+            fields = self._read(_TASK, partial(_fields, task)) or {}
+            made = self._read(_TASK, partial(self._made, task, fields, opened))
+            metrics = task.metrics if made is None else self._read(_TASK, partial(_metrics, made)) or {}
+            arguments = {
+                self._name(place): self._read(place, partial(self._arguments, made, place, opened)) or {}
+                for place in [*self._objects, *self._built_in]
+                if place != _TASK
+            }
+        declared = _Declared(fields, metrics, arguments)
+        if not self._mistakes:
+            models = {place: self._name(place) for place in [*self._objects, *self._built_in] if place != _TASK}
+            self._mistakes += _clashes(self._name(_TASK), models, declared)
+        if self._mistakes:
+            raise PackedError(self._mistakes)
+        return declared
+
+    def _read(self, place: Place, read: Callable[[], Any]) -> Any:
+        """Return what is read, or None after a mistake, which is kept."""
+        try:
+            return read()
+        except (InputError, SignatureError, TypeError) as error:
+            message = str(error).replace(f"{self._copy}{os.sep}", "")  # as the user knows the file
+            if (place, message) not in self._mistakes:
+                self._mistakes.append((place, message))
+            return None
+
+    def _name(self, place: Place) -> str:
+        return self._built_in.get(place) or str(self._objects[place])
+
+    def _task(self, opened: CodeFolder) -> type[Task]:
+        from tasks.task import Task, check_task_class  # only here: a file that names no such task is read without torch
+
+        if _TASK in self._built_in:
+            return packed_task(self._built_in[_TASK])
+        name = self._objects[_TASK]
+        task = opened.load(name, (Task,))
+        if not (isinstance(task, type) and issubclass(task, Task)):
+            raise InputError(f"{name} must be a class derived from tasks.task.Task, but is {task!r}")
+        check_task_class(task)
+        return task
+
+    def _made(self, task: type[Task], fields: Mapping[str, Hyperparameter], opened: CodeFolder) -> Task | None:
+        """Make the task as some cell of the study has it; None if the file lacks a value, which is told elsewhere."""
+        values = {name: self._some_value(name, one) for name, one in fields.items()}
+        if REQUIRED in values.values():
+            return None
+        try:
+            return task(**arguments_of(task, values))
+        except Exception as error:  # such as fields that don't fit each other
+            reason = opened.reason(error) if self._copy is not None else str(error)
+            raise InputError(f"{self._name(_TASK)} can't be made: {reason}") from None
+
+    def _some_value(self, name: str, declared: Hyperparameter) -> Any:
+        """Return a value that the file gives a field of the task, the default, or `REQUIRED` if there is neither."""
+        spec = self._spec
+        tables: list[Any] = [spec.task.model_extra, spec.fixed, *(model.fixed for model in spec.models)]
+        given = [table[name] for table in tables if isinstance(table, Mapping) and name in table]
+        grids = [spec.grid, *(model.grid for model in spec.models)]
+        given += [table[name][0] for table in grids if isinstance(table, Mapping) and isinstance(table.get(name), list)]
+        for value in given:
             try:
-                if place == _TASK:
-                    task = opened.load(name, (Task,))
-                    if not (isinstance(task, type) and issubclass(task, Task)):
-                        raise InputError(f"{name} must be a class derived from tasks.task.Task, but is {task!r}")
-                    check_task_class(task)
-                    fields, metrics = _fields(task), task.metrics
-                else:
-                    model = opened.load(name, (nn.Module,))
-                    is_unit = isinstance(model, type) and issubclass(model, Unit)
-                    arguments[str(name)] = of_units if is_unit else arguments_of(model)
-            except (InputError, SignatureError, TypeError) as error:
-                mistakes.append((place, str(error).replace(f"{copy}{os.sep}", "")))  # as the user knows the file
-    if not mistakes:
-        own = {place: str(name) for place, name in objects.items() if place != _TASK}
-        models = {**own, **built_in}
-        mistakes += _clashes(str(objects[_TASK]), models, _Declared(fields, metrics, arguments))
-    if mistakes:
-        raise PackedError(mistakes)
-    return _Declared(fields, metrics, arguments)
+                return canonical(declared, value)
+            except ValueError:  # told with its line, when the file is checked
+                continue
+        return declared.default
+
+    def _arguments(self, task: Task | None, place: Place, opened: CodeFolder) -> dict[str, Hyperparameter]:
+        from torch import nn
+
+        from tasks.networks import GIVEN, network_of_units
+        from units import Unit
+
+        name = self._built_in.get(place)
+        builder: Any = None if name else opened.load(self._objects[place], (nn.Module,))
+        is_unit = isinstance(builder, type) and issubclass(builder, Unit)
+        if task is None and (name or is_unit):
+            return hyperparameters_of(network_of_units, given=GIVEN, optional=(), reserved=_RESERVED)
+        if task is not None and name:
+            builder = builder_of(task, name)
+        elif task is not None and is_unit:
+            builder = task.network(builder, builder)
+        return hyperparameters_of(builder, given=(), optional=(), reserved=_RESERVED)
 
 
-def _fields(task: type[Any]) -> dict[str, Hyperparameter]:
+def _metrics(task: Task) -> Mapping[str, Metric]:
+    from tasks.task import check_metrics
+
+    metrics = task.measured()
+    check_metrics(type(task).__name__, metrics)
+    return metrics
+
+
+def _fields(task: type[Task]) -> dict[str, Hyperparameter]:
     declared = hyperparameters_of(task, given=(), optional=(), reserved=_RESERVED)
     return {name: task_field(name, one) for name, one in declared.items()}
 

@@ -69,8 +69,11 @@ _METHODS = {"draw": Line.draw, "loss": Line.loss, "__module__": __name__}
         (_without(), "must be a frozen dataclass"),
         (dataclass(type("Thawed", (Task,), _METHODS)), "must be a frozen dataclass"),
         (dataclass(frozen=True)(_without(metrics={})), "must name a metric"),
-        (dataclass(frozen=True)(_without(metrics={"accuracy": Metric()})), "'accuracy' .* must begin with validation_"),
-        (dataclass(frozen=True)(_without(metrics={"test_": Metric()})), "must begin with validation_ or test_"),
+        (
+            dataclass(frozen=True)(_without(metrics={"accuracy": Metric()})),
+            "'accuracy' .* must begin with train_, validation_ or test_",
+        ),
+        (dataclass(frozen=True)(_without(metrics={"test_": Metric()})), "must begin with train_, validation_ or test_"),
         (dataclass(frozen=True)(_without(metrics={"test_loss": "low"})), "must be a Metric, but is 'low'"),
         (type("Half", (Task,), {}), "must define the methods draw, loss"),
     ],

@@ -1,11 +1,10 @@
-"""The engine that trains a task and models of one's own, trials side by side."""
+"""The engine that trains tasks and models in packs: one's own, and those that come along with `PACKED_TASKS`."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from torch import nn
@@ -18,16 +17,15 @@ from study.engine.packed.flat import FlatWeights
 from study.engine.packed.members import PackLayout
 from study.engine.packed.optimizers import MOMENTS, Optimizer, Schedule
 from study.engine.packed.proof import Proof, prove
-from study.engine.packed.recipe import Member, Recipe, build
+from study.engine.packed.recipe import Member, Recipe, Sparsity, build
 from study.engine.packed.training import CriterionScores, PackedTraining
 from study.errors import InputError
 from study.records import Cell, Checkpoint, Pack
-from study.source import CodeFolder, parse_import_string
-from tasks import MODELS
+from study.source import CodeFolder, is_import_string, parse_import_string
 from tasks.criterion import Bound
 from tasks.declarations import Metric
-from tasks.networks import network_of_units, units_of
 from tasks.packed_family import recipe_text
+from tasks.packed_tasks import PACKED_TASKS, builder_of, packed_task
 from tasks.signature import arguments_of
 from tasks.task import Task
 from units import Unit
@@ -45,10 +43,10 @@ class _Protocol:
 
 @dataclass(frozen=True, kw_only=True)
 class PackedEngine(Engine):
-    """Trains a task and models of one's own; it is data, so that it can be sent to workers with the code in it.
+    """Trains one task and models of it; it is data, so that it can be sent to workers with the code in it.
 
     Args:
-        task: the task's import string.
+        task: the task's import string, or its name if it comes along.
         fields: the names of the task's hyperparameters.
         models: of each model, by its import string, the names of its arguments.
         code: the code of them all.
@@ -123,7 +121,11 @@ class PackedEngine(Engine):
 
     def _recipe(self, cell: Cell) -> tuple[CodeFolder, Recipe]:
         folder = self.code.folder()
-        task: type[Task] = folder.load(parse_import_string(cell.task), (Task,))
+        task: type[Task] = (
+            packed_task(cell.task)
+            if cell.task in PACKED_TASKS
+            else folder.load(parse_import_string(cell.task), (Task,))
+        )
         try:
             made = task(**arguments_of(task, _some(cell, self.fields)))
         except Exception as error:  # such as fields that don't fit each other
@@ -132,22 +134,27 @@ class PackedEngine(Engine):
             model = _builder(folder, cell, made)
         except TypeError as error:
             raise InputError(f"{cell.model} can't be trained on {cell.task}: {error}") from None
-        optimizer = {name: value for name in ("momentum", "weight_decay") if (value := cell.value(name)) is not None}
+        names = ("momentum", "weight_decay", "clip_norm")
+        optimizer = {name: value for name in names if (value := cell.value(name)) is not None}
+        strength = cell.value("sparsity_strength")
         return folder, Recipe(
             task=made,
             model=model,
             hyperparameters=arguments_of(model, _some(cell, self.models[cell.model])),
             optimizer=Optimizer(name=cell.value("optimizer"), **optimizer),
+            sparsity=None
+            if strength is None
+            else Sparsity(strength, cell.value("sparsity_start"), cell.value("sparsity_end")),
         )
 
 
 def _builder(folder: CodeFolder, cell: Cell, task: Task) -> Callable[..., nn.Module]:
     """Return what builds a trial's module, given the values of the model's hyperparameters."""
-    if cell.model in MODELS:
-        return partial(network_of_units, *units_of(cell.model), *task.sizes())
+    if not is_import_string(cell.model):
+        return builder_of(task, cell.model)
     model = folder.load(parse_import_string(cell.model), (nn.Module,))
     if isinstance(model, type) and issubclass(model, Unit):
-        return partial(network_of_units, model, model, *task.sizes())
+        return task.network(model, model)
     builder: Callable[..., nn.Module] = model
     return builder
 
@@ -171,7 +178,7 @@ def proof_of(layout: str) -> Proof:
 
 
 def _some(cell: Cell, names: Sequence[str]) -> dict[str, Any]:
-    return {name: cell.value(name) for name in names}
+    return {name: cell.values.get(name) for name in names}
 
 
 def _member(cell: Cell, seed: int) -> Member:

@@ -59,9 +59,9 @@ class FlatWeights:
         }
 
     def set_gradient(self, gradients: Mapping[str, Tensor | None], row: slice | int = slice(None)) -> None:
-        """Copy gradients in, of all rows or of one; None, of a parameter that the loss doesn't depend on, is 0."""
+        """Copy gradients in, of all rows or of one; that of a parameter that the loss doesn't depend on is 0."""
         for name, part in self._gradients.items():
-            gradient = gradients[name]
+            gradient = gradients.get(name)
             if gradient is None:
                 part[row].zero_()
             else:

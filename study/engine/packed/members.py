@@ -1,15 +1,17 @@
 """The trials of a pack of any task and any torch module: updates, evaluations and state.
 
 The sum of the trials' losses is differentiated in one backward pass through `torch.func.vmap`. `torch.func.grad` inside
-of it computes the same in 0.9 to 2.4 times the time, for networks of two hidden layers of 2, 32 and 128.
+of it computes the same in 0.9 to 2.4 times the time, for networks of two hidden layers of 2, 32 and 128. After some
+updates, that pass is recorded once, and from then on its operations are repeated (`traced`).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,19 +23,27 @@ from torch.utils._pytree import tree_map
 
 from study.engine.packed.aligned import AlignedProducts
 from study.engine.packed.flat import FlatWeights
-from study.engine.packed.native import limits_of, side_by_side
+from study.engine.packed.native import bounded_weights, limits_of, side_by_side, sparsity_errors
 from study.engine.packed.optimizers import MOMENTS, Rates
 from study.engine.packed.recipe import Member, Recipe, build, seed_of, seeded_generators, untrained
+from study.engine.packed.traced import Compute, Draws, GivenStream, Gradients, ListeningStream, Numbers, drawn, recorded
 from tasks.stream import Purpose
 from tasks.task import EVALUATIONS
 from tasks.trial_stream import Stream, evaluation_stream, noise_from
 from units.kernels import one_thread
+from units.regularize import sparsity
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 """The state of trials by name; the first axis is the trial."""
 
+SPARSITY_ERROR = "sparsity_error"
+"""The end of the name of a metric that the engine measures, where the task doesn't: of the units in the model."""
+
 # Trials evaluated at once: an evaluation set may be large, and each of them has its activations for it.
 _EVALUATED = 16
+
+# Updates after which they are recorded: recording costs as much as some tens of them.
+_RECORDED_AFTER = 64
 
 
 class Members(ABC):
@@ -51,6 +61,8 @@ class Members(ABC):
 
     def __init__(self, recipe: Recipe, members: Sequence[Member], size: int, state: Arrays | None) -> None:
         self.task = recipe.task
+        self._metrics_names = tuple(recipe.task.measured())
+        self._scores = recipe.task.scores()
         self._optimizer = recipe.optimizer
         self._count = len(members)
         self._rows = [min(row, self._count - 1) for row in range(size)]
@@ -63,6 +75,8 @@ class Members(ABC):
             part.copy_(torch.stack([self._modules[row].get_parameter(name).detach() for row in self._rows]))
         weights = self._flat.parts("weight")
         self._limits = [(weights[name], *limits) for name, limits in limits_of(self._modules[0]).items()]
+        self._sparsity = recipe.sparsity if (bounded := bounded_weights(self._modules[0])) else None
+        self._bounded = bounded
         self.iteration = 0
         if state is not None:
             self.iteration = int(state["iteration"][0])
@@ -72,7 +86,7 @@ class Members(ABC):
         self._sets = {
             part: purpose
             for part, purpose in EVALUATIONS.items()
-            if any(name.startswith(f"{part}_") for name in self.task.metrics)
+            if any(name.startswith(f"{part}_") for name in self._metrics_names)
         }
         self._batches: dict[str, Any] = {}
 
@@ -97,7 +111,7 @@ class Members(ABC):
         return self._copied("gradient")
 
     def evaluate(self) -> dict[str, npt.NDArray[np.float64]]:
-        """Compute the task's metrics of every trial as it is now, each float64 [trials].
+        """Compute the task's metrics of every trial as it is now, each float64 [trials]; scores are left out.
 
         Raises:
             ValueError: if the task declares other metrics than it measures.
@@ -109,11 +123,16 @@ class Members(ABC):
             for part, purpose in self._sets.items():
                 if part not in self._batches:
                     with seeded_generators(seed_of(0, 0, purpose)):
-                        self._batches[part] = self.task.evaluation(evaluation_stream(purpose), purpose)
+                        self._batches[part] = self._evaluation(evaluation_stream(purpose), purpose)
                 for name, values in self._measure(self._batches[part]).items():
                     metrics[f"{part}_{name}"] = values[: self._count].double().numpy()
+            errors = sparsity_errors(self._modules[0], self._flat.parts("weight"))
+            for name in self._metrics_names:
+                if name.endswith(SPARSITY_ERROR) and name not in metrics:
+                    none = torch.full((self._count,), torch.nan)
+                    metrics[name] = (none if errors is None else errors[: self._count]).double().numpy()
         self._check_metrics(metrics)
-        return {name: metrics[name] for name in self.task.metrics}
+        return {name: metrics[name] for name in self._metrics_names if name not in self._scores}
 
     def is_finite(self) -> npt.NDArray[np.bool_]:
         """Tell of each trial whether all its weights are finite numbers, bool [trials]."""
@@ -140,6 +159,10 @@ class Members(ABC):
         """Compute the gradients of every trial's loss on its batch of this iteration."""
 
     @abstractmethod
+    def _evaluation(self, stream: Stream, purpose: Purpose) -> Any:
+        """Draw an evaluation set, as `_measure` takes it."""
+
+    @abstractmethod
     def _measure(self, batch: Any) -> dict[str, Tensor]:
         """Measure every trial on an evaluation set, each [trials]."""
 
@@ -156,12 +179,21 @@ class Members(ABC):
     def _copied(self, kind: str) -> dict[str, npt.NDArray[Any]]:
         return {name: part[: self._count].numpy().copy() for name, part in self._flat.parts(kind).items()}
 
-    def _loss(self, module: nn.Module, tensors: Mapping[str, Tensor], batch: Any, noise: Stream) -> Tensor:
+    def _loss(
+        self, module: nn.Module, tensors: Mapping[str, Tensor], batch: Any, noise: Stream, strength: Tensor
+    ) -> Tensor:
         with noise_from(noise), self._products():
             loss = self.task.loss(self._outputs(module, tensors, batch), batch)
         if loss.dim() != 0:
             raise ValueError(f"loss must return a scalar, but returned a tensor of shape {tuple(loss.shape)}")
-        return loss
+        if self._sparsity is None:
+            return loss
+        return loss + strength * sum(sparsity(tensors[name], kind, "linear") for name, kind in self._bounded.items())
+
+    def _strength(self) -> Tensor:
+        """Return the weight of the sparsity regulariser in this iteration, a scalar."""
+        strength = 0.0 if self._sparsity is None else self._sparsity.at(self.iteration)
+        return torch.tensor(strength, dtype=self._flat.arrays["weight"].dtype)
 
     def _metrics(
         self, module: nn.Module, tensors: Mapping[str, Tensor], batch: Any, noise: Stream
@@ -181,7 +213,7 @@ class Members(ABC):
         return self.task.predict(model, batch)
 
     def _check_metrics(self, metrics: Mapping[str, Any]) -> None:
-        declared = set(self.task.metrics)
+        declared = {name for name in self._metrics_names if name not in self._scores}
         missing = sorted(declared - set(metrics))
         endings = {name.partition("_")[2] for name in declared}
         more = sorted({name.partition("_")[2] for name in metrics} - endings)
@@ -257,24 +289,94 @@ class SideBySide(Members):
         self._modules = self._modules[:1]
         side_by_side(self._modules[0])
         self._places = torch.arange(size)
+        self._setup = self._set_up()
+        self._updates = 0
+        self.draws: Draws = {}
+        """What an update draws, once it is recorded."""
+        self._repeat: Compute | None = None
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether updates repeat recorded operations."""
+        return self._repeat is not None
+
+    def _set_up(self) -> tuple[Any, ...]:
+        if not self.task.has_setup:
+            return ()
+        with torch.no_grad():
+            return (vmap(lambda place: self.task.setup(self._stream(Purpose.SETUP, place)))(self._places),)
 
     def _stream(self, purpose: Purpose, place: Tensor) -> Stream:
-        return Stream(self._seeds, self.iteration, purpose, trial=place)
+        iteration = 0 if purpose is Purpose.SETUP else self.iteration
+        return Stream(self._seeds, iteration, purpose, trial=place)
 
     def _products(self) -> AbstractContextManager[Any]:
         return AlignedProducts() if self._layout.is_aligned else nullcontext()
 
     def _differentiate(self) -> None:
+        inputs = self._flat.parts("weight"), self._others, self._strength(), self._setup
+        if self._updates == _RECORDED_AFTER:
+            self._record(inputs)
+        self._updates += 1
+        if self._repeat is None:
+            self._flat.set_gradient(self._compute(self._stream, *inputs))
+        else:
+            with torch.no_grad():
+                self._flat.set_gradient(self._repeat(*inputs, drawn(self.draws, self._seeds, self.iteration)))
+
+    def _record(self, inputs: tuple[Any, ...]) -> None:
+        """Record how gradients are computed, for all updates from now on."""
+
+        def listening(purpose: Purpose, place: Tensor) -> Stream:
+            return ListeningStream(draws[purpose], self._seeds, self.iteration, purpose, trial=place)
+
+        def compute(weights: Any, others: Any, strength: Tensor, setup: Any, numbers: Numbers) -> Gradients:
+            return self._compute(self._stream, weights, others, strength, setup, numbers)
+
+        draws: Draws = {Purpose.TRAIN: [], Purpose.NOISE: []}
+        self._compute(listening, *inputs)
+        self.draws = draws
+        self._repeat = recorded(compute, *inputs, drawn(draws, self._seeds, self.iteration))
+
+    def _compute(
+        self,
+        stream: Callable[[Purpose, Tensor], Stream],
+        weights: Mapping[str, Tensor],
+        others: Mapping[str, Tensor],
+        strength: Tensor,
+        setup: tuple[Any, ...],
+        numbers: Numbers | None = None,
+    ) -> Gradients:
+        """Compute the gradients of all trials' losses.
+
+        Args:
+            stream: returns a trial's stream.
+            weights: the parameters that are trained, each [trials, ...].
+            others: those that aren't.
+            strength: the weight of the sparsity regulariser.
+            setup: what the task drew for each trial before its first iteration, if anything.
+            numbers: those of the streams, if they are drawn already.
+        """
         module = self._modules[0].train()
-        leaves = self._flat.leaves
+        leaves = {name: tensor.detach().requires_grad_() for name, tensor in weights.items()}
 
-        def loss(tensors: dict[str, Tensor], place: Tensor) -> Tensor:
-            batch = self.task.draw(self._stream(Purpose.TRAIN, place))
-            return self._loss(module, tensors, batch, self._stream(Purpose.NOISE, place))
+        def loss(tensors: dict[str, Tensor], setup: tuple[Any, ...], place: Tensor, numbers: Numbers | None) -> Tensor:
+            data, noise = (
+                stream(purpose, place) if numbers is None else GivenStream(numbers[purpose])
+                for purpose in (Purpose.TRAIN, Purpose.NOISE)
+            )
+            return self._loss(module, tensors, self.task.draw(data, *setup), noise, strength)
 
-        losses = vmap(loss)({**leaves, **self._others}, self._places)
+        in_dims = (0, 0, 0, None if numbers is None else 0)
+        losses = vmap(loss, in_dims)({**leaves, **others}, setup, self._places, numbers)
         gradients = torch.autograd.grad(losses.sum(), list(leaves.values()), allow_unused=True)
-        self._flat.set_gradient(dict(zip(leaves, gradients, strict=True)))
+        return {name: gradient for name, gradient in zip(leaves, gradients, strict=True) if gradient is not None}
+
+    def _evaluation(self, stream: Stream, purpose: Purpose) -> Any:
+        if not self.task.has_setup:
+            return self.task.evaluation(stream, purpose)
+        with torch.no_grad():
+            return vmap(lambda setup: self.task.evaluation(stream, purpose, *setup))(self._setup)
 
     def _measure(self, batch: Any) -> dict[str, Tensor]:
         module = self._modules[0]
@@ -287,10 +389,16 @@ class SideBySide(Members):
         parts = []
         for places in groups:
             some = slice(int(places[0]), int(places[-1]) + 1)
-            # Trials that see one batch would be folded into one matrix product, which rounds by their number.
-            each = tree_map(lambda tensor, some=places: tensor.expand(len(some), *tensor.shape), batch)
+            each = tree_map(partial(self._of_trials, some=some), batch)
             parts.append(vmap(metrics)({name: tensor[some] for name, tensor in tensors.items()}, each, places))
         return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+
+    def _of_trials(self, tensor: Tensor, some: slice) -> Tensor:
+        """Return what some trials see of a tensor of an evaluation set."""
+        if self.task.has_setup:
+            return tensor[some]
+        # Trials that see one batch would be folded into one matrix product, which rounds by their number.
+        return tensor.expand(some.stop - some.start, *tensor.shape)
 
     def buffers(self) -> dict[str, npt.NDArray[Any]]:
         return {name: tensor[: self._count].numpy().copy() for name, tensor in self._others.items()}
@@ -304,22 +412,32 @@ class OneByOne(Members):
 
     def __init__(self, recipe: Recipe, members: Sequence[Member], *, state: Arrays | None = None) -> None:
         super().__init__(recipe, members, len(members), state)
+        self._setups = [self._set_up(row) for row in range(len(members))]
         if state is not None:
             with torch.no_grad():
                 for row, module in enumerate(self._modules):
                     for name, tensor in untrained(module).items():
                         tensor.copy_(torch.from_numpy(state[f"buffer/{name}"][row : row + 1])[0])
 
+    def _set_up(self, row: int) -> tuple[Any, ...]:
+        return (self.task.setup(self._stream(Purpose.SETUP, row)),) if self.task.has_setup else ()
+
     def _stream(self, purpose: Purpose, row: int) -> Stream:
-        return Stream(self._seeds[row : row + 1], self.iteration, purpose)
+        return Stream(self._seeds[row : row + 1], 0 if purpose is Purpose.SETUP else self.iteration, purpose)
+
+    def _evaluation(self, stream: Stream, purpose: Purpose) -> Any:
+        if not self.task.has_setup:
+            return [self.task.evaluation(stream, purpose)] * self._count
+        return [self.task.evaluation(evaluation_stream(purpose), purpose, *setup) for setup in self._setups]
 
     def _differentiate(self) -> None:
+        strength = self._strength()
         for row, module in enumerate(self._modules):
             module.train()
             leaves = {name: part[row].detach().requires_grad_() for name, part in self._flat.leaves.items()}
             with seeded_generators(seed_of(int(self._seeds[row]), self.iteration, Purpose.TRAIN)):
-                batch = self.task.draw(self._stream(Purpose.TRAIN, row))
-                loss = self._loss(module, leaves, batch, self._stream(Purpose.NOISE, row))
+                batch = self.task.draw(self._stream(Purpose.TRAIN, row), *self._setups[row])
+                loss = self._loss(module, leaves, batch, self._stream(Purpose.NOISE, row), strength)
             gradients = torch.autograd.grad(loss, list(leaves.values()), allow_unused=True)
             self._flat.set_gradient(dict(zip(leaves, gradients, strict=True)), row)
 
@@ -329,7 +447,7 @@ class OneByOne(Members):
             tensors = {name: part[row] for name, part in weights.items()}
             with seeded_generators(seed_of(int(self._seeds[row]), self.iteration, Purpose.EVALUATION_NOISE)):
                 noise = self._stream(Purpose.EVALUATION_NOISE, row)
-                metrics.append(self._metrics(module, tensors, batch, noise))
+                metrics.append(self._metrics(module, tensors, batch[row], noise))
         return {name: torch.stack([one[name] for one in metrics]) for name in metrics[0]}
 
     def buffers(self) -> dict[str, npt.NDArray[Any]]:

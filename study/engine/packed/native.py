@@ -14,6 +14,8 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from units import Unit
+from units.regularize import Kind
+from units.sparsity import sparsity_error
 
 
 class _Plain(nn.Module):
@@ -82,6 +84,56 @@ def limits_of(module: nn.Module) -> Mapping[str, tuple[float, float]]:
         f"{path}.{name}".lstrip("."): limits
         for path, unit in _units(module).items()
         for name, limits in unit.limits.items()
+    }
+
+
+class _EffectiveWeights(nn.Module):
+    """A unit whose output is its effective weights."""
+
+    def __init__(self, unit: Unit) -> None:
+        super().__init__()
+        self.unit = unit
+
+    def forward(self) -> list[Tensor]:
+        return self.unit.effective_weights()
+
+
+def sparsity_errors(module: nn.Module, parameters: Mapping[str, Tensor]) -> Tensor | None:
+    """Find each trial's largest distance of an effective weight from -1, 0 or 1, over all units in a module.
+
+    Args:
+        module: any module.
+        parameters: of the trials by their names in it, each [trials, ...].
+
+    Returns:
+        Shape [trials]; None for a module without units.
+
+    Example:
+        >>> from units import UNITS
+        >>> module = nn.Sequential(UNITS["NMU"](1, 1), nn.Linear(1, 1))
+        >>> sparsity_errors(module, {"0.weight": torch.tensor([[[1.0]], [[0.75]]])})
+        tensor([0.0000, 0.2500])
+    """
+    errors = []
+    for path, unit in _units(module).items():
+        names = {f"unit.{name}": f"{path}.{name}".lstrip(".") for name, _ in unit.named_parameters()}
+        own = {name: parameters[of_module] for name, of_module in names.items()}
+        errors.append(sparsity_error(functional_call(_EffectiveWeights(unit), own, ())))
+    return torch.stack(errors).amax(0) if errors else None
+
+
+def bounded_weights(module: nn.Module) -> Mapping[str, Kind]:
+    """Return the bounded weights of the units in a module, by their names in it, with their kind.
+
+    Example:
+        >>> from units import UNITS
+        >>> bounded_weights(nn.Sequential(UNITS["NAU"](2, 3), nn.Linear(3, 1), UNITS["NMU"](1, 1)))
+        {'0.weight': 'NAU', '2.weight': 'NMU'}
+    """
+    return {
+        f"{path}.{name}".lstrip("."): kind
+        for path, unit in _units(module).items()
+        for name, kind in unit.traits.bounded.items()
     }
 
 

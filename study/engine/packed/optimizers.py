@@ -91,40 +91,50 @@ class Optimizer:
         adam:      m <- m + (1 - b1) (g - m);   v <- b2 v + (1 - b2) g²
                    w <- w - rate / (1 - b1^t) m / (sqrt(v) / sqrt(1 - b2^t) + epsilon)
         adamw:     w <- (1 - rate weight_decay) w;   then as adam
+        rmsprop:   v <- a v + (1 - a) g²;   w <- w - rate g / (sqrt(v) + epsilon)
+
+    With a `clip_norm` c, g is g min(1, c / |g|) before that, over all of a trial's weights.
 
     Source: Kingma & Ba, "Adam: a method for stochastic optimization", ICLR 2015; Loshchilov & Hutter, "Decoupled weight
     decay regularization", ICLR 2019; Sutskever et al., "On the importance of initialization and momentum in deep
-    learning", ICML 2013, in the form of `torch.optim.SGD`.
+    learning", ICML 2013, in the form of `torch.optim.SGD`; Tieleman & Hinton, "Lecture 6.5 - RMSProp", 2012; Pascanu et
+    al., "On the difficulty of training recurrent neural networks", ICML 2013, for the norm.
 
     Args:
         name: which of them.
         momentum: 0 <= momentum < 1.
         beta_1: b1, 0 <= b1 < 1.
         beta_2: b2, 0 <= b2 < 1.
+        alpha: a, 0 <= a < 1, of RMSprop.
         epsilon: > 0.
         weight_decay: >= 0, of AdamW.
+        clip_norm: c > 0; None for gradients of any norm.
 
     Raises:
         ValueError: if a number is outside of its limits.
     """
 
-    name: Literal["sgd", "momentum", "adam", "adamw"] = "adam"
+    name: Literal["sgd", "momentum", "adam", "adamw", "rmsprop"] = "adam"
     momentum: float = 0.9
     beta_1: float = 0.9
     beta_2: float = 0.999
+    alpha: float = 0.99
     epsilon: float = 1e-8
     weight_decay: float = 0.01
+    clip_norm: float | None = None
 
     def __post_init__(self) -> None:
         if self.name not in MOMENTS:
             raise ValueError(f"the optimiser must be one of {', '.join(MOMENTS)}, but got {self.name!r}")
-        for name in ("momentum", "beta_1", "beta_2"):
+        for name in ("momentum", "beta_1", "beta_2", "alpha"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"0 <= {name} < 1 must hold, but got {getattr(self, name)}")
         if not (self.epsilon > 0 and self.weight_decay >= 0):
             raise ValueError(
                 f"epsilon > 0 and weight_decay >= 0 must hold, but got {self.epsilon} and {self.weight_decay}"
             )
+        if self.clip_norm is not None and not self.clip_norm > 0:
+            raise ValueError(f"clip_norm > 0 must hold, but got {self.clip_norm}")
 
     def step(
         self, weight: Tensor, gradient: Tensor, moments: Sequence[Tensor], rate: npt.NDArray[np.float64], updates: int
@@ -133,11 +143,14 @@ class Optimizer:
 
         Args:
             weight: [trials, numbers]; written.
-            gradient: the same shape.
+            gradient: the same shape; written, if its norm is clipped.
             moments: as many as `MOMENTS` says, of that shape, 0 before the first step; written.
             rate: [trials].
             updates: updates made before this one.
         """
+        if self.clip_norm is not None:
+            norm = torch.linalg.vector_norm(gradient, dim=1, keepdim=True)
+            gradient.mul_((self.clip_norm / norm).clamp_(max=1))
         rates = torch.from_numpy(rate).to(weight.dtype)[:, None]
         if self.name.startswith("adam"):
             by_first = torch.from_numpy(-rate / (1 - self.beta_1 ** (updates + 1))).to(weight.dtype)[:, None]
@@ -150,6 +163,9 @@ class Optimizer:
                 w.sub_(g * rates[some])
             elif self.name == "momentum":
                 w.sub_(own[0].mul_(self.momentum).add_(g) * rates[some])
+            elif self.name == "rmsprop":
+                root = own[0].mul_(self.alpha).addcmul_(g, g, value=1 - self.alpha).sqrt().add_(self.epsilon)
+                w.sub_(g.div(root).mul_(rates[some]))
             else:
                 if self.name == "adamw":
                     w.mul_(decay[some])
@@ -163,5 +179,5 @@ class Optimizer:
         w.add_((first * by_first).div_(root))
 
 
-MOMENTS = {"sgd": 0, "momentum": 1, "adam": 2, "adamw": 2}
+MOMENTS = {"sgd": 0, "momentum": 1, "adam": 2, "adamw": 2, "rmsprop": 1}
 """How many arrays as large as the weights each optimiser needs."""

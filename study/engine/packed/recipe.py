@@ -17,6 +17,34 @@ from tasks.stream import Purpose
 from tasks.task import Task
 
 
+@dataclass(frozen=True)
+class Sparsity:
+    """The regulariser that makes the bounded weights of units discrete, added to the loss with a growing weight.
+
+        λ(t) = strength clip((t - start) / (end - start), 0, 1)
+
+    Source: Madsen & Johansen, "Neural Arithmetic Units", 2020.
+
+    Args:
+        strength: λ̂ > 0.
+        start: iteration at which λ begins to grow.
+        end: iteration at which it has grown, > start.
+    """
+
+    strength: float
+    start: int
+    end: int
+
+    def at(self, iteration: int) -> float:
+        """Return λ at an iteration.
+
+        Example:
+            >>> Sparsity(10.0, start=100, end=300).at(150)
+            2.5
+        """
+        return self.strength * min(1.0, max(0.0, (iteration - self.start) / (self.end - self.start)))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
     """What the trials of a pack have in common.
@@ -26,12 +54,14 @@ class Recipe:
         model: a module's class, or a function that builds a module.
         hyperparameters: keyword arguments of `model`.
         optimizer: how weights move.
+        sparsity: the regulariser of the units in the model; None for none.
     """
 
     task: Task
     model: Callable[..., nn.Module]
     hyperparameters: Mapping[str, Any] = field(default_factory=dict)
     optimizer: Optimizer = field(default_factory=Optimizer)
+    sparsity: Sparsity | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

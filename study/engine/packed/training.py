@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from study.engine.packed.members import SPARSITY_ERROR
 from study.engine.packed.proof import Proof, start
 from study.engine.packed.recipe import Member, Recipe
+from study.engine.packed.untrained import scored, untrained_means
 from study.engine.score import Evaluations, Scores
 from study.engine.training import Arrays, PendingEvaluation, SlicedTraining
 from study.records import Checkpoint, Outcome, Pack, Progress, Result, Trial, Weights
@@ -22,7 +24,8 @@ from tasks.declarations import Metric
 class CriterionScores(Scores):
     """The scores of trials that are solved if their metrics are within bounds, as `study.store.judge` judges them anew.
 
-    A trial whose last evaluation has a metric that isn't finite has diverged.
+    A trial whose last evaluation has a metric that isn't finite has diverged; a sparsity error there is only of a model
+    with units.
 
     Args:
         protocol: the same for all of them.
@@ -34,7 +37,8 @@ class CriterionScores(Scores):
     def __init__(
         self, protocol: Evaluations, trials: int, metrics: Mapping[str, Metric], criterion: Mapping[str, Bound]
     ) -> None:
-        super().__init__(protocol, trials, metrics, finite=list(metrics), dtype=np.float64)
+        finite = [name for name in metrics if not name.endswith(SPARSITY_ERROR)]
+        super().__init__(protocol, trials, metrics, finite=finite, dtype=np.float64)
         self._criterion = criterion
 
     def _meets(self, metrics: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.bool_]:
@@ -94,6 +98,8 @@ class PackedTraining(SlicedTraining):
         proof: Proof,
     ) -> None:
         self._folder, self._recipe, self._each, self._proof = folder, recipe, members, proof
+        self._score_metrics = recipe.task.scores()
+        self._untrained: dict[str, float] | None = None
         super().__init__(engine, pack, device, checkpoint, scores)
 
     def advance(self, for_s: float) -> Progress:
@@ -112,7 +118,15 @@ class PackedTraining(SlicedTraining):
         # A classifier whose outputs are NaN has an accuracy all the same, which says nothing.
         is_finite = self._members.is_finite()
         metrics = {name: np.where(is_finite, values, np.nan) for name, values in self._members.evaluate().items()}
+        if self._score_metrics:
+            metrics |= scored(metrics, self._score_metrics, self._untrained_means())
         return lambda: metrics
+
+    def _untrained_means(self) -> dict[str, float]:
+        if self._untrained is None:
+            names = list(dict.fromkeys(self._score_metrics.values()))
+            self._untrained = untrained_means(self._recipe, self._proof, names)
+        return self._untrained
 
     def _state(self) -> dict[str, npt.NDArray[Any]]:
         return self._members.state()

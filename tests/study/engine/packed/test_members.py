@@ -14,11 +14,13 @@ from torch import nn
 
 from study.engine.packed.members import OneByOne, SideBySide
 from study.engine.packed.optimizers import Optimizer, Schedule
-from study.engine.packed.recipe import Member, Recipe
+from study.engine.packed.recipe import Member, Recipe, Sparsity
 from tasks.declarations import Metric
 from tasks.stream import Purpose
 from tasks.trial_stream import Stream, evaluation_stream
 from tests.study.engine.packed.spirals import Spirals, members, mlp, recipe
+from units import UNITS
+from units.regularize import sparsity
 
 WAYS = [SideBySide, OneByOne]
 
@@ -57,7 +59,7 @@ def test_it_learns():
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam", "adamw"])
+@pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam", "adamw", "rmsprop"])
 def test_state_is_all_that_training_needs(way, optimizer):
     """Trials that go on from their state have the bits of trials that were never stopped, buffers included."""
     made = Recipe(
@@ -158,3 +160,77 @@ def test_mistakes_are_explained(way):
         way(recipe(model=nn.Identity), members(1))
     with pytest.raises(TypeError, match=r"must build a torch\.nn\.Module, but built 3"):
         way(recipe(model=lambda: 3), members(1))
+
+
+@dataclass(frozen=True)
+class Own(Spirals):
+    """Spirals of which each trial has a turn of its own, in training and in evaluations."""
+
+    def setup(self, stream):
+        return stream.uniform()
+
+    def draw(self, stream, *setup):
+        x, label = super().draw(stream)
+        return x * setup[0], label
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_trial_keeps_what_it_has_of_its_own(way):
+    """What `setup` draws is the trial's, in all iterations, after a resume, and in evaluations."""
+    task, seeds = Own(), (3, 8)
+    turns = [task.setup(Stream([seed], 0, Purpose.SETUP)) for seed in seeds]
+    pack = way(recipe(task), members(*seeds))
+    pack.update(2)
+    resumed = way(recipe(task), members(*seeds), state=pack.state())
+    for row, seed in enumerate(seeds):
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            network = mlp()
+        network.load_state_dict({name: torch.from_numpy(array[row]) for name, array in pack.weights().items()})
+        x, label = task.draw(evaluation_stream(Purpose.VALIDATION), turns[row])
+        expected = nn.functional.cross_entropy(network(x), label).item()
+        assert resumed.evaluate()["validation_loss"][row] == pytest.approx(expected, rel=1e-5)
+        x, label = task.draw(Stream([seed], 2, Purpose.TRAIN), turns[row])
+        nn.functional.cross_entropy(network(x), label).backward()
+        for name, parameter in network.named_parameters():
+            np.testing.assert_allclose(resumed.gradients()[name][row], parameter.grad.numpy(), rtol=1e-3, atol=1e-6)
+
+
+def bounded(*, first: str = "NAU", second: str = "NMU") -> nn.Module:
+    return nn.Sequential(UNITS[first](2, 3), UNITS[second](3, 2))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_regulariser_pulls_bounded_weights_as_its_formula_says(way):
+    """Its gradient is λ(t) times that of the units' sparsity, in the iterations in which it grows."""
+    plain = Recipe(task=Spirals(), model=bounded)
+    regularised = Recipe(task=Spirals(), model=bounded, sparsity=Sparsity(10.0, start=1, end=5))
+    packs = [way(one, members(1, 2)) for one in (plain, regularised)]
+    for iteration, strength in enumerate([0.0, 0.0, 2.5]):
+        state = packs[0].state() | {"iteration": np.full(2, iteration)}
+        gradients = [way(one, members(1, 2), state=state).gradients() for one in (plain, regularised)]
+        for name, kind in (("0.weight", "NAU"), ("1.weight", "NMU")):
+            weight = torch.from_numpy(state[f"weight/{name}"]).requires_grad_()
+            sparsity(weight, kind, "linear").sum().backward()
+            pull = strength * weight.grad.numpy()
+            np.testing.assert_allclose(gradients[1][name] - gradients[0][name], pull, rtol=1e-4, atol=1e-5)
+
+
+def test_the_sparsity_error_is_that_of_the_units():
+    """A task may declare it and leave it to the engine; a model without units has none."""
+
+    @dataclass(frozen=True)
+    class Discrete(Spirals):
+        metrics: ClassVar[Mapping[str, Metric]] = {**Spirals.metrics, "test_sparsity_error": Metric()}
+
+    for way in WAYS:
+        pack = way(Recipe(task=Discrete(), model=bounded), members(1, 2))
+        expected = [
+            max(
+                np.minimum(abs(w), abs(1 - abs(w))).max()
+                for w in (pack.weights()[name][row] for name in pack.weights())
+            )
+            for row in range(2)
+        ]
+        np.testing.assert_allclose(pack.evaluate()["test_sparsity_error"], expected, rtol=1e-6)
+        assert np.isnan(way(recipe(Discrete()), members(1, 2)).evaluate()["test_sparsity_error"]).all()

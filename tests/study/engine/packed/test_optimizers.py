@@ -17,6 +17,7 @@ TORCHS = {
     "momentum": lambda p, rate: torch.optim.SGD([p], lr=rate, momentum=0.9),
     "adam": lambda p, rate: torch.optim.Adam([p], lr=rate, foreach=False),
     "adamw": lambda p, rate: torch.optim.AdamW([p], lr=rate, foreach=False),
+    "rmsprop": lambda p, rate: torch.optim.RMSprop([p], lr=rate, foreach=False),
 }
 # SGD of torch adds rate g with one rounding, and here it has two.
 SAME_BITS = {"adam", "adamw"}
@@ -107,3 +108,24 @@ def test_impossible_numbers_are_refused(make, message):
     """What was given and what must hold is said."""
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize("norm", [0.5, 100.0])
+def test_gradients_are_clipped_by_the_norm_of_a_trial(norm):
+    """Each trial moves as with torch's clip_grad_norm_, whatever the norms of the others."""
+    generator = torch.Generator().manual_seed(0)
+    weight = torch.randn(3, SIZE, generator=generator)
+    gradient = torch.randn(3, SIZE, generator=generator) * torch.tensor([[1e-3], [1.0], [1e3]])
+    own = [torch.nn.Parameter(row.clone()) for row in weight]
+    for p, g, rate in zip(own, gradient, RATES, strict=True):
+        p.grad = g.clone()
+        torch.nn.utils.clip_grad_norm_([p], norm)
+        torch.optim.SGD([p], lr=float(rate)).step()
+    Optimizer(name="sgd", clip_norm=norm).step(weight, gradient, [], RATES, 0)
+    torch.testing.assert_close(weight, torch.stack([p.detach() for p in own]), rtol=1e-5, atol=1e-6)
+
+
+def test_a_norm_must_be_above_zero():
+    """A norm that allows no step is refused."""
+    with pytest.raises(ValueError, match="clip_norm > 0 must hold, but got 0"):
+        Optimizer(clip_norm=0.0)

@@ -1,0 +1,130 @@
+"""Array programs that are recorded once and then repeated: the same operations, without what Python adds to them.
+
+`torch.func.vmap` and autograd find out anew in every update which operations there are. For small networks this takes
+most of the time. Recorded by `torch.fx`, they are a list of operations on arrays, with the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.fx import GraphModule
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from tasks.stream import Purpose
+from tasks.trial_stream import Draw, Stream
+from units.kernels import recording
+
+Draws = dict[Purpose, list[Draw]]
+"""The calls of an update's streams, in their order."""
+
+Numbers = dict[Purpose, list[Tensor]]
+"""What these calls draw, each [trials, *shape]."""
+
+Gradients = dict[str, Tensor]
+"""The gradients of all trials by the names of their parameters; those that are 0 are left out."""
+
+Compute = Callable[..., Gradients]
+"""Computes gradients from nested tensors and the numbers of an update."""
+
+
+class ListeningStream(Stream):
+    """A stream that writes down its calls.
+
+    Args:
+        draws: where they are written.
+        more: as for `Stream`.
+    """
+
+    def __init__(
+        self,
+        draws: list[Draw],
+        seeds: Sequence[int] | npt.NDArray[np.uint64],
+        iteration: int,
+        purpose: Purpose,
+        *,
+        trial: Tensor | None = None,
+    ) -> None:
+        super().__init__(seeds, iteration, purpose, trial=trial)
+        self._draws = draws
+
+    def of_all(self, draw: Draw) -> Tensor:
+        """Draw the numbers of the next call for all trials of the pack, [trials, *shape]."""
+        self._draws.append(draw)
+        return super().of_all(draw)
+
+
+class GivenStream(Stream):
+    """A stream of numbers that have been drawn already, as `torch.func.vmap` gives them to one trial.
+
+    Args:
+        numbers: those of each call.
+    """
+
+    def __init__(self, numbers: Sequence[Tensor]) -> None:
+        super().__init__([], 0, Purpose.TRAIN)
+        self._numbers: Iterator[Tensor] = iter(numbers)
+
+    def draw(self, draw: Draw) -> Tensor:
+        """Return the trial's numbers of the next call."""
+        return next(self._numbers)
+
+
+def drawn(draws: Draws, seeds: npt.NDArray[np.uint64], iteration: int) -> Numbers:
+    """Draw what some calls draw in an iteration.
+
+    Example:
+        >>> drawn({Purpose.TRAIN: [Draw("uniform", (3,))]}, np.array([7], np.uint64), 0)[Purpose.TRAIN]
+        [tensor([[0.9546, 0.4070, 0.0061]])]
+    """
+    numbers = {}
+    for purpose, calls in draws.items():
+        stream = Stream(seeds, iteration, purpose)
+        numbers[purpose] = [stream.of_all(draw) for draw in calls]
+    return numbers
+
+
+def recorded(compute: Compute, *inputs: Any) -> Compute | None:
+    """Record the operations of a computation, as it is with some inputs; they must not depend on the numbers.
+
+    Args:
+        compute: the computation.
+        inputs: its arguments, nested tensors.
+
+    Returns:
+        What repeats them for inputs of the same shapes; None if they can't be recorded, or, repeated, give other bits.
+
+    Example:
+        >>> repeat = recorded(lambda x: {"y": (x * x).sum()}, torch.arange(3.0))
+        >>> repeat(torch.arange(4.0)[1:])
+        {'y': tensor(14.)}
+    """
+    try:
+        with recording():
+            graph = make_fx(compute)(*inputs)
+        _remove_detours(graph)
+        with torch.no_grad():
+            repeated = graph(*inputs)
+    except Exception:  # whatever an operation of a user's code raises under a recorder: not recorded, it didn't
+        return None
+    return graph if _are_same(compute(*inputs), repeated) else None
+
+
+def _remove_detours(graph: GraphModule) -> None:
+    """Remove operations that return their input, and those that nothing depends on."""
+    for node in graph.graph.nodes:
+        if node.target is torch.ops.aten.detach.default:
+            node.replace_all_uses_with(node.args[0])
+    graph.graph.eliminate_dead_code()
+    graph.recompile()
+
+
+def _are_same(expected: Gradients, repeated: Gradients) -> bool:
+    return expected.keys() == repeated.keys() and all(
+        tensor.numpy().tobytes() == repeated[name].numpy().tobytes() for name, tensor in expected.items()
+    )

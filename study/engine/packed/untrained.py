@@ -1,0 +1,49 @@
+"""What untrained networks measure: the 100 % of a task's scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from study.engine.packed.proof import Proof, start
+from study.engine.packed.recipe import Member, Recipe
+from tasks.task import SCORE_NETWORKS
+
+# Trials of a study begin at 0, and nobody has trained as many.
+_FIRST_SEED = 2**62
+_PACK_SIZE = 50
+
+
+def untrained_means(recipe: Recipe, proof: Proof, metrics: Sequence[str]) -> dict[str, float]:
+    """Compute the means of metrics over untrained networks, the same ones for all trials of a recipe.
+
+    Args:
+        recipe: the task and the model.
+        proof: how their trials train.
+        metrics: names of metrics.
+    """
+    seeds = range(_FIRST_SEED, _FIRST_SEED + SCORE_NETWORKS)
+    packs = [seeds[at : at + _PACK_SIZE] for at in range(0, SCORE_NETWORKS, _PACK_SIZE)]
+    measured = [start(recipe, [Member(seed=seed) for seed in pack], proof).evaluate() for pack in packs]
+    return {name: float(np.concatenate([one[name] for one in measured]).mean()) for name in metrics}
+
+
+def scored(
+    measured: Mapping[str, npt.NDArray[np.float64]], scores: Mapping[str, str], means: Mapping[str, float]
+) -> dict[str, npt.NDArray[np.float64]]:
+    """Compute scores of trials, each float64 [trials].
+
+        score = 100 metric / (mean of the metric over untrained networks)
+
+    Args:
+        measured: the trials' metrics.
+        scores: of each score its metric.
+        means: of each metric its mean.
+
+    Example:
+        >>> scored({"test_mse": np.array([0.5, 3.0])}, {"test_score": "test_mse"}, {"test_mse": 2.0})
+        {'test_score': array([ 25., 150.])}
+    """
+    return {name: 100 * measured[metric] / means[metric] for name, metric in scores.items()}

@@ -1,0 +1,70 @@
+"""The identity task asks what its protocol says, of the networks that it says."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tasks.identity import Identity
+from tasks.packed_tasks import builder_of, model_names
+from tasks.stream import Purpose
+from tasks.trial_stream import Stream
+from units import Unit
+
+TASK = Identity()
+
+
+def stream() -> Stream:
+    return Stream([0], 0, Purpose.TEST)
+
+
+def test_it_is_trained_within_and_tested_beyond():
+    """The 11 integers up to 5 are trained, and the 41 up to 20 are tested."""
+    assert TASK.draw(stream())[0].flatten().tolist() == list(range(-5, 6))
+    assert TASK.evaluation(stream(), Purpose.TEST)[1].flatten().tolist() == list(range(-20, 21))
+    assert len(TASK.evaluation(stream(), Purpose.TRAIN)[0]) == 11
+
+
+def test_errors_are_where_their_names_say():
+    """A model that is always 1 too high below 0, and right elsewhere, has its errors there."""
+    test = TASK.evaluation(stream(), Purpose.TEST)
+    errors = {name: value.item() for name, value in TASK.measure(test[0] + (test[0] < 0), test).items()}
+    assert [errors[f"error_at_{x}"] for x in (-20, -1, 0, 20)] == [1, 1, 0, 0]
+    assert (errors["error_10"], errors["error_20"]) == (0.5, 0.5)
+    train = TASK.draw(stream())
+    assert TASK.measure(train[0] + 2, train) == {"error": torch.tensor(2.0)}
+    measured = {f"test_{name}" for name in errors} | {"train_error"}
+    assert measured == set(TASK.measured())
+
+
+@pytest.mark.parametrize("name", Identity.model_names)
+def test_each_activation_stands_after_each_hidden_layer(name):
+    """There are three of them, each with parameters of its own, between linear layers of 8 that start small."""
+    network = builder_of(TASK, name)()
+    linear, activations = list(network)[::2], list(network)[1::2]
+    assert [layer.weight.shape for layer in linear] == [(8, 1), (8, 8), (8, 8), (1, 8)]
+    assert len({id(one) for one in activations}) == 3
+    assert len({type(one) for one in activations}) == 1
+    for layer in linear:
+        assert layer.weight.abs().max() <= layer.in_features**-0.5
+        assert layer.bias.abs().max() <= layer.in_features**-0.5
+
+
+def test_activations_are_those_of_the_figure():
+    """There are 15, all different; PReLU has a slope in each layer."""
+    x = torch.linspace(-8, 8, 33)
+    layers = {name: list(builder_of(TASK, name)()) for name in TASK.model_names}
+    curves = {name: of[1](x) for name, of in layers.items()}
+    assert len(curves) == 15
+    assert len({tuple(curve.tolist()) for curve in curves.values()}) == 15
+    slopes = [p for name, p in builder_of(TASK, "PReLU")().named_parameters() if p.numel() == 1 and "6" not in name]
+    assert [p.item() for p in slopes] == [0.25] * 3
+
+
+def test_units_make_networks_of_the_same_depth():
+    """NAC, NAU and linear layers, 1 -> 8 -> 8 -> 8 -> 1."""
+    assert {"NAC-add", "NAU", "linear"} <= set(model_names(Identity))
+    for name in ("NAC-add", "NAU", "linear"):
+        network = builder_of(TASK, name)()
+        assert all(isinstance(layer, Unit) for layer in network)
+        assert [(layer.in_features, layer.out_features) for layer in network] == [(1, 8), (8, 8), (8, 8), (8, 1)]

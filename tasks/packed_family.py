@@ -20,7 +20,8 @@ OWN_NAMES = ("code",)
 
 # What a step costs a pack, and what each trial adds, of a small network.
 _STEP_US, _TRIAL_US = 2500.0, 60.0
-_MOST_IN_PACK = 64
+MOST_IN_PACK = 128
+"""The most trials of a pack, if its size isn't given: more of them train hardly faster."""
 
 _SPARSITY = ("sparsity_start", "sparsity_end")
 
@@ -237,7 +238,7 @@ class PackedFamily(Family):
 
     def most_in_pack(self, cell: Content, trials: int, slots: int) -> int:
         """Return the most trials of a pack; more of them would train no faster."""
-        return _MOST_IN_PACK
+        return MOST_IN_PACK
 
     def to_json(self) -> str:
         """Write the declarations for the store, from which a study is read where its code isn't."""

@@ -24,14 +24,13 @@ from study.records import Cell, Checkpoint, Pack
 from study.source import CodeFolder, is_import_string, parse_import_string
 from tasks.criterion import Bound
 from tasks.declarations import Metric
-from tasks.packed_family import recipe_text
+from tasks.packed_family import MOST_IN_PACK, recipe_text
 from tasks.packed_tasks import PACKED_TASKS, builder_of, packed_task
 from tasks.signature import arguments_of
 from tasks.task import Task
 from units import Unit
 
 _MIB = 2**20
-_PACK_SIZE = 64
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,7 @@ class PackedEngine(Engine):
         """
         folder, recipe = self._recipe(cell)
         try:
-            return prove(recipe, sizes=(2, 5, 8, _PACK_SIZE))
+            return prove(recipe, sizes=(2, 5, 8, MOST_IN_PACK))
         except Exception as error:  # whatever the user's code raises
             raise InputError(f"{cell.model} can't be trained on {cell.task}: {folder.reason(error)}") from None
 

@@ -97,10 +97,11 @@ class Reader(nn.Module):
         """
         cell = self.cell
         of_word, of_state = cell.weight[:, : cell.input_size], cell.weight[:, cell.input_size :]
-        seen = one_hot @ nn.functional.linear(self.embedding, of_word)
+        # What the gates see of each word, and of the state: one product a word.
+        weight = torch.cat([nn.functional.linear(self.embedding, of_word, cell.bias), of_state.mT])
         state = cell.start(one_hot[:, 0])
         for t in range(one_hot.shape[1]):
-            gates = seen[:, t] + nn.functional.linear(cell.hidden(state), of_state, cell.bias)
+            gates = torch.cat([one_hot[:, t], cell.hidden(state)], -1) @ weight
             state = torch.where(there[:, t : t + 1] > 0, cell.step(gates, state), state)
         output: Tensor = self.last(cell.hidden(state))
         return output

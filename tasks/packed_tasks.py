@@ -17,6 +17,7 @@ PACKED_TASKS: Mapping[str, str] = {
     "identity": "tasks.identity:Identity",
     "language": "tasks.language:Language",
     "recurrent": "tasks.recurrent:Recurrent",
+    "sequential": "tasks.sequential:Sequential",
 }
 """Where each task is, by the name that study files use; nothing is imported before a file names it."""
 

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -37,10 +38,10 @@ class Draw:
     Args:
         kind: the name of the stream's method.
         shape: of what is drawn for one trial.
-        high: of integers, one more than the largest.
+        high: of integers and of places, one more than the largest.
     """
 
-    kind: Literal["uniform", "normal", "integers", "permutation"]
+    kind: Literal["uniform", "normal", "integers", "permutation", "batch"]
     shape: tuple[int, ...]
     high: int = 0
 
@@ -104,6 +105,18 @@ class Stream:
         """Draw an order of 0..n - 1, int64 [n]."""
         return self.draw(Draw("permutation", (n,)))
 
+    def batch(self, n: int, size: int) -> Tensor:
+        """Draw the places of this iteration's batch in a data set: each place once an epoch, int64 [size].
+
+        An epoch has n // size iterations, and an order of its own; what is left over isn't in it.
+
+        Raises:
+            ValueError: if not 1 <= size <= n.
+        """
+        if not 1 <= size <= n:
+            raise ValueError(f"a batch must have 1 ... {n} of the {n} places, but size is {size}")
+        return self.draw(Draw("batch", (size,), n))
+
     def draw(self, draw: Draw) -> Tensor:
         """Draw the trial's numbers of the next call."""
         numbers = self.of_all(draw)
@@ -132,6 +145,13 @@ class Stream:
     def _permutation(self, draw: Draw) -> Tensor:
         return torch.argsort(self._fine(draw.shape), dim=-1, stable=True)
 
+    def _batch(self, draw: Draw) -> Tensor:
+        (size,) = draw.shape
+        epoch, place = divmod(self._iteration, draw.high // size)
+        order = _order(self._seeds.tobytes(), epoch, self._purpose, self._calls, draw.high)
+        self._calls += 1
+        return order[:, :, place * size : (place + 1) * size]
+
     def _fine(self, shape: Sequence[int]) -> Tensor:
         """Draw float64 numbers that are multiples of 2**-48."""
         pairs = self._words(shape, 2).double()
@@ -150,6 +170,14 @@ class Stream:
         fill_inputs(out.numpy(), self._seeds, low, width, self._iteration, self._purpose + (self._calls << 8))
         self._calls += 1
         return out
+
+
+@lru_cache(maxsize=4)
+def _order(seeds: bytes, epoch: int, purpose: int, calls: int, n: int) -> Tensor:
+    """Draw the order of an epoch for each trial, as a permutation of that iteration, int64 [trials, 1, n]."""
+    stream = Stream(np.frombuffer(seeds, np.uint64), epoch, Purpose(purpose))
+    stream._calls = calls
+    return stream.of_all(Draw("permutation", (n,)))[:, None]
 
 
 def evaluation_stream(purpose: Purpose) -> Stream:

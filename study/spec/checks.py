@@ -96,8 +96,8 @@ def _why_not(name: str, spec: Spec, model: str, level: Level) -> str | None:
     return spec.family.why_without_effect(name, spec.task_name, model, values)
 
 
-def _values_of(level: Level, name: str) -> set[Any]:
-    return {setting.value for point in points(level, (name,)) for setting in point.settings.values()}
+def _values_of(level: Level, name: str) -> list[Any]:
+    return [setting.value for point in points(level, (name,)) for setting in point.settings.values()]
 
 
 def _combinations(spec: Spec, unread: Collection[str]) -> Iterator[tuple[Path, str]]:

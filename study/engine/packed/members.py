@@ -321,8 +321,7 @@ class SideBySide(Members):
         if self._repeat is None:
             self._flat.set_gradient(self._compute(self._stream, *inputs))
         else:
-            with torch.no_grad():
-                self._flat.set_gradient(self._repeat(*inputs, drawn(self.draws, self._seeds, self.iteration)))
+            self._flat.set_gradient(self._repeat(*inputs, drawn(self.draws, self._seeds, self.iteration)))
 
     def _record(self, inputs: tuple[Any, ...]) -> None:
         """Record how gradients are computed, for all updates from now on."""

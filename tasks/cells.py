@@ -1,4 +1,4 @@
-"""Recurrent cells: from an input and a state to the next state, and networks that read a sequence with one of them."""
+"""Recurrent cells, from an input and a state to the next state, and what reads a sequence with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recurrent arithmetic task: sum subsets of the inputs over a sequence, and combine the sums by an operation."""
+"""The recurrent arithmetic task: sum subsets of the inputs over a sequence, and combine the sums."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the names of a task and models to what they declare: one's own code is copied, and imported from the copy."""
+"""From the names of a task and models to what they declare; one's own code is imported from a copy."""
 
 from __future__ import annotations
 
@@ -167,11 +167,9 @@ class _Declaring:
         """
         with CodeFolder(self._copy) as opened:
             task = self._read(_TASK, partial(self._task, opened))
-            if task is None:
-                raise PackedError(self._mistakes)
-            fields = self._read(_TASK, partial(_fields, task)) or {}
-            made = self._read(_TASK, partial(self._made, task, fields, opened))
-            metrics = task.metrics if made is None else self._read(_TASK, partial(_metrics, made)) or {}
+            fields = (self._read(_TASK, partial(_fields, task)) if task else None) or {}
+            made = self._read(_TASK, partial(self._made, task, fields, opened)) if task else None
+            metrics = self._read(_TASK, partial(_metrics, made)) or {} if made else getattr(task, "metrics", {})
             arguments = {
                 self._name(place): self._read(place, partial(self._arguments, made, place, opened)) or {}
                 for place in [*self._objects, *self._built_in]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
-from pydantic import ConfigDict, Field, GetJsonSchemaHandler, PrivateAttr
+from pydantic import ConfigDict, Field, GetJsonSchemaHandler, PrivateAttr, WithJsonSchema
 from pydantic.json_schema import JsonSchemaValue
 
 from study.spec.own_code import OwnCodeSpec
 from study.spec.tables import ModelTable, Table, TaskSpec, table_field
+from tasks.families import BUILT_IN
 from tasks.packed_family import PackedFamily
 
 
@@ -47,7 +48,8 @@ class AnyTask(Table):
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
-    name: str
+    # Other files fit no shape but their own, so that editors find the mistakes in them.
+    name: Annotated[str, WithJsonSchema({"type": "string", "pattern": f"^(?!({'|'.join(BUILT_IN.tasks)})$)"})]
 
 
 class AnyModel(ModelTable):

@@ -27,7 +27,9 @@ from study.errors import nearest
 from study.source import SourceCode
 from tasks.criterion import Bound
 from tasks.declarations import Hyperparameter
+from tasks.families import BUILT_IN
 from tasks.family import Family
+from tasks.packed_tasks import PACKED_TASKS
 from tasks.values import Count, Positive, choice, number, quoted, whole
 
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$"
@@ -445,7 +447,9 @@ def spec_class(family: Family, base: type[TaskSpec] = TaskSpec) -> type[TaskSpec
     for name, declared in family.hyperparameters.items():
         if declared.table:
             types[declared.table][name.removeprefix(base.prefixes[declared.table])] = declared.type
-    task = create_model("Task", __base__=_table("_Task", types.pop("task")), name=(choice(family.tasks), ...))
+    # Those that come along and train in packs have classes of their own; here they are named in a mistake.
+    tasks = choice((*family.tasks, *PACKED_TASKS) if family is BUILT_IN else family.tasks)
+    task = create_model("Task", __base__=_table("_Task", types.pop("task")), name=(tasks, ...))
     model = create_model("ModelTable", __base__=ModelTable, name=(choice(family.models), ...), **settings)
     until = create_model("Until", __base__=Until, different_from=(choice(family.models) | None, optional()))
     fields: dict[str, Any] = {

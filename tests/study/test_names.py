@@ -22,9 +22,14 @@ OF_THE_FAMILY = (
 )  # fmt: skip
 """Engines that are written for the family, published studies and figures of it, and files that held nothing else."""
 
-DECLARED = {*TASKS, *MODELS, *UNITS, *ARITHMETIC.hyperparameters, *ArithmeticTask.metrics} - {*TRAINING, "batch_size"}
+DECLARED = {*TASKS, *MODELS, *UNITS, *ARITHMETIC.hyperparameters, *ArithmeticTask.metrics} - {
+    *TRAINING,
+    "batch_size",
+    "sparsity_error",
+}
 NAMES = {name for name in DECLARED if not re.fullmatch("[a-z]+", name)}
-"""What the family declares and any training hasn't. A plain word, such as linear or stop, means other things, too."""
+"""What the family declares and any training of units hasn't. A plain word, such as linear or stop, means other things,
+too."""
 
 SOURCES = sorted(path for path in STUDY.rglob("*.py") if not str(path.relative_to(STUDY)).startswith(OF_THE_FAMILY))
 

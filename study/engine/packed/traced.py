@@ -1,4 +1,4 @@
-"""Array programs that are recorded once and then repeated: the same operations, without what Python adds to them.
+"""Array programs that are recorded once and then repeated, without what Python adds to their operations.
 
 `torch.func.vmap` and autograd find out anew in every update which operations there are. For small networks this takes
 most of the time. Recorded, they are a list of operations on arrays, with the same bits.

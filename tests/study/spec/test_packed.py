@@ -94,7 +94,10 @@ def test_every_mistake_is_in_one_error(packed_lab: Path) -> None:
         ({"task": {"name": "mylab.tasks:marked"}}, "must be a class derived from tasks.task.Task"),
         ({"task": {"name": "mylab.tasks:Thawed"}}, "must be a frozen dataclass"),
         ({"task": {"name": "mylab.tasks:Spiral"}}, "did you mean 'Spirals'"),
-        ({"task": {"name": "Spirals"}}, "must be one of arithmetic, simple, but got 'Spirals'"),
+        (
+            {"task": {"name": "Spirals"}},
+            "must be one of arithmetic, simple, identity, language, recurrent, sequential, but got 'Spirals'",
+        ),
         ({"models": ["mylab.models:unmarked"]}, "models[1]: mylab.models:unmarked isn't marked"),
         ({"models": ["mylab.models:mpl"]}, "did you mean 'mlp'"),
         ({"models": ["mylab.models:clash"]}, "has an argument turns, and mylab.tasks:Spirals a field of that name"),
@@ -103,7 +106,10 @@ def test_every_mistake_is_in_one_error(packed_lab: Path) -> None:
         ({"models": ["NAUU"]}, "'NAUU' is no name of models that are built in or offered by installed packages"),
         ({"models": ["NAUU"]}, "did you mean 'NAU'?"),
         ({"models": ["nothing"]}, "'nothing' is no name of models that are built in or offered"),
-        ({"models": ["NAU", "mylab.models:named"]}, "have an argument hidden_size of different types"),
+        (
+            {"task": {"name": "mylab.tasks:Products"}, "models": ["NAU", "mylab.models:named"]},
+            "have an argument hidden_size of different types",
+        ),
         ({"protocol": None}, "iterations must be given, under protocol"),
         (
             {"models": [{"name": "mylab.models:mlp", "fixed": {"width": 3}}, "mylab.models:wide"]},

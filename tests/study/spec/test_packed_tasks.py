@@ -1,0 +1,104 @@
+"""Laws of a study file that names a task which comes along and trains in packs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from study.errors import SpecError
+from study.plan.plan import cells, make_plan
+from study.presets import preset_names
+from study.spec import Spec, load_spec, parse_spec
+from study.spec.packed_tables import PackedSpec
+from tasks.families import declared_family, family_of
+from tasks.packed_tasks import PACKED_TASKS, packed_task
+from tests.study.lab import lab, packed_lab
+
+__all__ = ["lab", "packed_lab"]
+
+STUDY: dict[str, Any] = {
+    "study": "add",
+    "task": {"name": "recurrent", "operation": "mul"},
+    "models": ["NMU", "LSTM"],
+    "seeds": 2,
+    "protocol": {"iterations": 100},
+}
+
+
+def spec(folder: Path | None = None, **changed: Any) -> Spec:
+    return parse_spec(yaml.safe_dump(STUDY | changed, sort_keys=False), source="add.yaml", folder=folder)
+
+
+@pytest.mark.parametrize("name", PACKED_TASKS)
+def test_a_preset_trains_each_task(name):
+    """Its question is asked, all its models are known, and its metrics are those of the task with its fields."""
+    of_task = [one for preset in preset_names() if (one := load_spec(preset)).task_name == name]
+    assert of_task
+    for one in of_task:
+        assert isinstance(one, PackedSpec)
+        assert one.question
+        assert one.declared.revision == f"{name} {packed_task(name).revision}"
+        assert {cell.model for cell in cells(one)} == {model.name for model in one.model_tables}
+
+
+def test_metrics_follow_from_the_fields():
+    """A task that is tested at other lengths has other metrics."""
+    metrics = spec(task={"name": "recurrent", "test_lengths": [5, 7]}).family.metrics
+    assert {name for name in metrics if name.startswith("test_mse")} == {"test_mse_at_5", "test_mse_at_7"}
+
+
+def test_ids_have_the_revision_and_no_code(packed_lab: Path):
+    """A built-in model's trial has the same id beside a model of one's own, whose code is part of its own ids only."""
+    alone = {cell.model: cell.id for cell in cells(spec())}
+    task = {"name": "sequential", "operation": "product"}
+    own = spec(packed_lab, task=task, models=["NMU", "mylab.models:Shifted"])
+    beside = {cell.model: cell for cell in cells(own)}
+    (without,) = cells(spec(task=task, models=["NMU"]))
+    assert beside["NMU"].id == without.id != alone["NMU"]
+    assert beside["NMU"].value("code") == "sequential 1"
+    code = own.source_code.identity()
+    assert beside["mylab.models:Shifted"].value("code") == f"sequential 1;{code}"
+
+
+def test_a_stored_study_is_planned_from_what_was_declared():
+    """Read with its declarations, a file has the same cells, of the same family."""
+    fresh = spec()
+    stored = parse_spec(fresh.text, source="store", declared=declared_family(fresh.family.to_json()))
+    assert [cell.id for cell in cells(stored)] == [cell.id for cell in cells(fresh)]
+    assert {family_of(cell).__class__ for cell in make_plan(stored).cells} == {type(fresh.family)}
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"task": {"name": "recurent"}}, "did you mean 'recurrent'?"),
+        ({"task": {"name": "recurrent", "operation": "pow"}}, "task.operation: must be one of add"),
+        ({"task": {"name": "recurrent", "lenghts": [1]}}, "task.lenghts: unknown key"),
+        ({"task": {"name": "recurrent", "test_lengths": [10, 10]}}, "recurrent can't be made: test_lengths must be"),
+        ({"task": {"name": "sequential", "test_lengths": [4000]}}, "at most the 358 test images"),
+        ({"task": {"name": "sequential", "batch_size": 6000}}, "at most the 540 sequences of 2"),
+        ({"models": ["LTSM"]}, "did you mean 'LSTM'?"),
+        ({"models": ["reference"]}, "'reference' is no name of models"),
+        ({"fixed": {"z_strength": 1}}, "z_strength: unknown key"),
+        ({"fixed": {"sparsity_strength": 1}}, "needs sparsity_start and sparsity_end"),
+        (
+            {"fixed": {"sparsity_strength": 1, "sparsity_start": 9, "sparsity_end": 9}},
+            "sparsity_start < sparsity_end must hold, but got 9 and 9",
+        ),
+        ({"fixed": {"sparsity_start": 9}}, "sparsity_strength must be above 0 for that"),
+    ],
+)
+def test_a_mistake_says_what_must_hold(changed: dict[str, Any], message: str):
+    """Each mistake is told with its line, in words."""
+    with pytest.raises(SpecError) as caught:
+        spec(**changed)
+    assert message in str(caught.value)
+
+
+def test_a_regulariser_that_is_off_leaves_ids_as_they_are():
+    """A strength of 0 is none, and has no schedule."""
+    (plain, _), (off, _) = cells(spec()), cells(spec(fixed={"sparsity_strength": 0}))
+    assert plain.id == off.id

@@ -164,7 +164,6 @@ def pull_of_inputs(unit: Unit, inputs: Tensor) -> Tensor:
     if isinstance(unit, NACMulNMU):
         inputs = torch.log(inputs.abs() + _EPSILON)
     mean = inputs.mean(0)
-    pull: Tensor
     if isinstance(unit, NMU | NACMulNMU):
         return ((1 - unit.weight.squeeze(0)) * (1 - mean).square()).mean()
     if isinstance(unit, NAU):

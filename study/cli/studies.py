@@ -123,17 +123,21 @@ def _run(
     "--cluster", "on_cluster", metavar="URL", is_flag=False, flag_value="", help="Those of a Ray cluster instead."
 )
 @click.option("--json", "as_json", is_flag=True, help="With --cluster: print JSON, for programs.")
+@click.option("--presets", "of_presets", is_flag=True, help="The presets alone: what each asks, and what it takes.")
 @click.pass_context
-def list_(ctx: click.Context, store: str, on_cluster: str | None, as_json: bool) -> None:
+def list_(ctx: click.Context, store: str, on_cluster: str | None, as_json: bool, of_presets: bool) -> None:
     """List the studies of the store, and the presets; or those of a cluster, whoever submitted them."""
     from study.presets import preset_names
-    from study.results.listing import studies
+    from study.results.listing import presets, studies
 
     if on_cluster is not None:
         list_cluster(on_cluster or known_cluster(), as_json=as_json)
         return
     if as_json:
         raise InputError("--json goes with --cluster")
+    if of_presets:
+        make_console().print(presets())
+        return
     leave_out_pandas()
     try:
         make_console().print(studies(store))

@@ -6,9 +6,21 @@ from pathlib import Path
 
 from rich.table import Table
 
+from study import words
 from study.errors import StudyError
+from study.plan.packs import make_packs
+from study.plan.plan import make_plan
+from study.presets import preset_names
 from study.results.stored_plan import stored_plan
+from study.spec import load_spec
 from study.store import Store, StudyStore
+from tasks.families import family_of
+
+
+_ROUGHLY = (
+    "Core time is a rough estimate: `study plan PRESET` measures it here. The fused engine, where it trains a study, takes "
+    "about a tenth."
+)
 
 
 def studies(root: str | Path) -> Table:
@@ -27,6 +39,32 @@ def studies(root: str | Path) -> Table:
             table.add_row(name, *_cells_of(store.study(name)))
         except StudyError as error:
             table.add_row(name, "?", "?", "?", f"can't be read: {error}", style="yellow")
+    return table
+
+
+def presets() -> Table:
+    """Return a table of the presets: what each asks, and what it takes.
+
+    The core time is a rough estimate; `study plan` measures it.
+
+    Example:
+        >>> presets().columns[0].header, presets().row_count > 15
+        ('preset', True)
+    """
+    table = Table(title="Presets", caption=_ROUGHLY, caption_justify="left")
+    for column in ("preset", "task", "trials", "iterations", "core time", "question"):
+        table.add_column(column, justify="right" if column in ("trials", "iterations", "core time") else "left")
+    for name in preset_names():
+        plan = make_plan(load_spec(name))
+        packs = make_packs(plan.trials, slots=1)
+        seconds = (
+            sum(family_of(pack.trials[0].cell).cost_us(pack.trials[0].cell, len(pack.trials)) for pack in packs) / 1e6
+        )
+        lengths = sorted({cell.iterations for cell in plan.cells})
+        between = " - ".join(words.iterations(length) for length in dict.fromkeys([lengths[0], lengths[-1]]))
+        table.add_row(
+            name, plan.spec.task_name, f"{len(plan.trials):,}", between, words.duration(seconds), plan.spec.question
+        )
     return table
 
 

@@ -1,0 +1,53 @@
+"""The page of the tasks names all that they declare."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import pytest
+
+from docs.map import ROOT
+from study.presets import preset_names
+from study.spec import load_spec
+from tasks.packed_tasks import PACKED_TASKS, packed_task
+
+PAGE = (ROOT / "docs" / "tasks.md").read_text(encoding="utf-8")
+
+
+def section(task: str) -> str:
+    return PAGE.split(f"\n## {task}\n")[1].split("\n## ")[0]
+
+
+@pytest.mark.parametrize("name", PACKED_TASKS)
+def test_fields_models_and_defaults_are_on_the_page(name):
+    """Each field of a task stands in its section with its default, and so does each model that only it knows."""
+    task, text = packed_task(name), section(name)
+    for model in task.model_names:
+        assert f"`{model}`" in text, model
+    for field in dataclasses.fields(task):
+        (row,) = [
+            line for line in text.splitlines() if line.startswith("|") and f"`{field.name}`" in line.split("|")[1]
+        ]
+        names, defaults = re.findall(r"`(\w+)`", row.split("|")[1]), row.split("|")[3].strip()
+        default = list(field.default) if isinstance(field.default, tuple) else field.default
+        of_field = defaults if default.__class__ is list else defaults.split(", ")[names.index(field.name)]
+        assert of_field.strip("`") == str(default), field.name
+
+
+@pytest.mark.parametrize("name", PACKED_TASKS)
+def test_metrics_are_on_the_page(name):
+    """Each metric is named, those of a length or a number by the first of them or a letter."""
+    text = section(name)
+    for metric in packed_task(name)().measured():
+        stem = re.sub(r"_at_-?\d+$", "_at_", metric)
+        assert f"`{stem}" in text, metric
+
+
+def test_presets_are_on_the_page():
+    """The table names the presets of each task that trains in packs."""
+    for preset in preset_names():
+        task = load_spec(preset).task_name
+        if task in PACKED_TASKS:
+            (row,) = [line for line in PAGE.splitlines() if line.startswith(f"| [`{task}`]")]
+            assert f"`{preset}`" in row

@@ -16,7 +16,6 @@ from study.spec import load_spec
 from study.store import Store, StudyStore
 from tasks.families import family_of
 
-
 _ROUGHLY = (
     "Core time is a rough estimate: `study plan PRESET` measures it here. The fused engine, where it trains a study, takes "
     "about a tenth."

@@ -144,7 +144,7 @@ class Run:
         if self.plan.spec.search is not None:
             return False
         spec = self.plan.spec
-        folder = Store(self.options.root, read_only=True).study(spec.study).judged_by(spec.criterion)
+        folder = Store(self.options.root, read_only=True).study(spec.study).judged_by(self.plan.criterion)
         done = folder.done()
         if len(done) < self.plan.trials_count:
             return False
@@ -154,7 +154,7 @@ class Run:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the study's lock, so that no other process drives it."""
-        folder = Store(self.options.root).study(self.plan.spec.study).judged_by(self.plan.spec.criterion)
+        folder = Store(self.options.root).study(self.plan.spec.study).judged_by(self.plan.criterion)
         with folder.lock(self._notify) as self._lock:
             self._attempt = folder.begin_attempt()
             self.folder = folder.of_attempt(self._attempt)

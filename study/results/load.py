@@ -243,7 +243,7 @@ def outcomes_of(name: str, root: str | Path, *, tracking_uri: str | None = None)
 def _read(name: str, root: str | Path, tracking_uri: str | None) -> tuple[StudyStore, Plan, pa.Table]:
     folder = Store(root, read_only=True).open(name)
     plan = stored_plan(folder)
-    folder = folder.judged_by(plan.spec.criterion)
+    folder = folder.judged_by(plan.criterion)
     if tracking_uri is None:
         table = folder.read_results()
     else:

@@ -55,6 +55,21 @@ def column_of(results: pa.Table, metric: str) -> Floats:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ReferenceFindings:
+    """What references say about the trials of a study.
+
+    Args:
+        criterion: what success is.
+        references: those of each question, by the id of their cell.
+        rates: how many trials of each cell pass each bound, as `rates_by_bound` counts them.
+    """
+
+    criterion: ReferenceCriterion
+    references: Mapping[str, References]
+    rates: Sequence[BoundRate]
+
+
+@dataclass(frozen=True, kw_only=True)
 class BoundRate:
     """How many trials of a cell pass a bound that references set.
 
@@ -131,3 +146,9 @@ def _rate(cell: str, metric: str, kind: Kind, bound: Bound | None, values: Float
         rate=passed / len(values),
         interval=statistics.wilson(passed, len(values)),
     )
+
+
+def reference_findings(results: pa.Table, criterion: ReferenceCriterion, cells: Sequence[str]) -> ReferenceFindings:
+    """Find out what references say; the arguments are those of `rates_by_bound`."""
+    rates = rates_by_bound(results, criterion, cells)
+    return ReferenceFindings(criterion=criterion, references=references_of(results, criterion), rates=rates)

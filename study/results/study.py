@@ -177,6 +177,7 @@ def report(
         against=results.against,
         verdicts=results.verdicts,
         search=results.search,
+        references=results.references,
         notes=results.notes,
         protocol=_protocol(results.summaries),
         spec=spec.text,

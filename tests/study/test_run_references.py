@@ -6,7 +6,6 @@ from io import StringIO
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from study.console import Console
 from study.driver.options import Options
@@ -71,7 +70,7 @@ def test_one_reference_judges_nothing(packed_lab: Path, tmp_path: Path) -> None:
     store = tmp_path / "studies"
     text = trained(reference_study(packed_lab, seeds=1), store)
     assert set(load_results("products", store).table["outcome"].to_pylist()) == {"finished"}
-    assert "at least 2" in " ".join(text.split())
+    assert "at least 2 references" in " ".join(text.split())
 
 
 def test_references_that_do_not_count_are_dropped(packed_lab: Path, tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from study.plan import until
 from study.plan.plan import Plan
 from study.records import Event, Pack, PackFailed, Trial
 from study.results.load import StudyResults, load_results
+from study.results.stored_packs import StoredPacks
 from study.results.stored_plan import keep_code
 from study.results.study import are_current, report_folder, show, write_and_keep
 from study.store import Store, StudyLock, StudyStore
@@ -108,6 +109,7 @@ class Run:
     folder: StudyStore
     resources: Resources
     publisher: Publisher | None
+    _packs: StoredPacks
     _attempt: str
     _lock: StudyLock
     _into: Path
@@ -198,9 +200,12 @@ class Run:
 
     @contextmanager
     def _publishing(self) -> Iterator[None]:
+        self._packs = StoredPacks(self.folder)
+        if self.plan.judges_at_the_end and self.options.tracking_uri is not None:
+            self._packs.judge(self._patience(self.folder.read_results))  # as they were published last
         with (
             report_folder(self.folder) as self._into,
-            publishing(self.plan, self.folder, self.options.tracking_uri, self.console) as self.publisher,
+            publishing(self.plan, self._packs, self.options.tracking_uri, self.console) as self.publisher,
         ):
             if self.publisher is not None:  # an earlier run may have been killed, or may have had no MLflow
                 self.publisher.catch_up()
@@ -261,6 +266,9 @@ class Run:
             raise BusyError(f"{reason}: this run of it stops")
         results = self._results(patience_s)
         beat(self.plan.spec.study, results.counts, self.console)
+        if self.publisher is not None and self.plan.judges_at_the_end:  # until now its trials were finished there
+            self._packs.judge(self._patience(self.folder.read_results, patience_s))
+            self.publisher.catch_up()
         self._report(results)
         return results
 

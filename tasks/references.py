@@ -62,6 +62,8 @@ def reference_bound(
     n = x.size
     if n < FEWEST:
         return None
+    if np.all(x == x[0]):
+        return float(x[0])  # their mean would be rounded, and they might not pass it themselves
     from scipy import special  # only here: a study file is read without it, and most have no references
 
     spread = {"mean": 1 / n, "prediction": 1 + 1 / n}[kind]
@@ -135,7 +137,7 @@ class ReferenceCriterion:
         values = {name: metrics[name][counts] for name in self.higher_is_better}
         return References(values=values, dropped=int(np.count_nonzero(has_ended & ~counts)))
 
-    def bound(self, references: References, metric: str, kind: Kind | None = None) -> Bound | None:
+    def end(self, references: References, metric: str, kind: Kind | None = None) -> float | None:
         """Return the bound that references set for a metric; None if they are too few.
 
         Args:
@@ -143,11 +145,15 @@ class ReferenceCriterion:
             metric: one of `higher_is_better`.
             kind: what the bound is of; None for the study's.
         """
-        is_higher = self.higher_is_better[metric]
-        end = reference_bound(references.values[metric], kind or self.kind, self.level, higher_is_better=is_higher)
-        if end is None:
-            return None
-        return Bound(at_least=end) if is_higher else Bound(below=end)
+        values, is_higher = references.values[metric], self.higher_is_better[metric]
+        return reference_bound(values, kind or self.kind, self.level, higher_is_better=is_higher)
+
+    def bound(self, metric: str, end: float) -> Bound:
+        """Return what a metric must reach: the end of the bound itself is enough.
+
+        References that don't vary would otherwise not pass their own bound.
+        """
+        return Bound(at_least=end) if self.higher_is_better[metric] else Bound(at_most=end)
 
     def of(self, references: References) -> dict[str, Bound]:
         """Return what the metrics of a solved trial meet; empty if the references are too few to say it.
@@ -157,9 +163,9 @@ class ReferenceCriterion:
             >>> criterion.of(References(values={"error": np.array([1.0])}))
             {}
         """
-        of_references = {name: self.bound(references, name) for name in self.higher_is_better}
-        known = {name: bound for name, bound in of_references.items() if bound is not None}
-        return {**self.bounds, **known} if len(known) == len(of_references) else {}
+        ends = {name: self.end(references, name) for name in self.higher_is_better}
+        known = {name: self.bound(name, end) for name, end in ends.items() if end is not None}
+        return {**self.bounds, **known} if len(known) == len(ends) else {}
 
     def in_words(self, references: References) -> str:
         """Write what trials with these references are judged by; empty if the references are too few.
@@ -167,7 +173,7 @@ class ReferenceCriterion:
         Example:
             >>> criterion = ReferenceCriterion(model="exact", higher_is_better={"error": False}, level=0.75)
             >>> criterion.in_words(References(values={"error": np.array([1.0, 2.0])}))
-            'error < 2.366025... (75% prediction bound of 2 references)'
+            'error <= 2.366025... (75% prediction bound of 2 references)'
         """
         note = f"({100 * self.level:g}% {self.kind} bound of {references.count} references)"
         parts = [

@@ -121,7 +121,9 @@ def rates_by_bound(
         here = has_ended & (of == cell)
         known = references.get(criterion.reference_of.get(cell, ""), References(values=_none(criterion)))
         for name, values in metrics.items():
-            rates += [_rate(cell, name, kind, criterion.bound(known, name, kind), values[here]) for kind in kinds]
+            ends = {kind: criterion.end(known, name, kind) for kind in kinds}
+            bounds = {kind: None if end is None else criterion.bound(name, end) for kind, end in ends.items()}
+            rates += [_rate(cell, name, kind, bounds[kind], values[here]) for kind in kinds]
     return rates
 
 
@@ -133,7 +135,7 @@ def _rate(cell: str, metric: str, kind: Kind, bound: Bound | None, values: Float
     if bound is None:
         return BoundRate(cell_id=cell, metric=metric, kind=kind, judged=len(values))
     passed = int(np.count_nonzero(bound.holds(values)))
-    end = bound.below if bound.below is not None else bound.at_least
+    end = bound.at_most if bound.at_most is not None else bound.at_least
     if not len(values):
         return BoundRate(cell_id=cell, metric=metric, kind=kind, bound=end)
     return BoundRate(

@@ -77,7 +77,7 @@ def _title(rows: ResultRows, metric: str) -> str:
 
 
 def _sign(findings: ReferenceFindings, metric: str) -> str:
-    return "≥" if findings.criterion.higher_is_better[metric] else "<"
+    return "≥" if findings.criterion.higher_is_better[metric] else "≤"
 
 
 def _rows_of(rows: ResultRows) -> dict[str, int]:

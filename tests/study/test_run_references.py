@@ -11,9 +11,11 @@ from study.console import Console
 from study.driver.options import Options
 from study.plan.plan import make_plan
 from study.results.load import load_results
+from study.results.study import sync
 from study.run import Ending, run
 from study.spec import Spec
 from study.store import Store
+from study.tracking import published
 from tasks.references import reference_bound
 from tests.study.lab import lab, packed_lab, reference_study
 
@@ -40,8 +42,8 @@ def test_trials_are_judged_by_the_references_of_their_study(packed_lab: Path, tm
         of = [row for row in rows if row["size"] == size]
         bound = reference_bound([r["test_loss"] for r in of if r["model"] == EXACT], "prediction", 0.99)
         assert bound is not None
-        assert {r["criterion"] for r in of} == {f"test_loss < {bound!r} (99% prediction bound of 4 references)"}
-        assert [r["outcome"] == "solved" for r in of] == [r["test_loss"] < bound for r in of]
+        assert {r["criterion"] for r in of} == {f"test_loss <= {bound!r} (99% prediction bound of 4 references)"}
+        assert [r["outcome"] == "solved" for r in of] == [r["test_loss"] <= bound for r in of]
         assert all((r["solved_at_iteration"] is None) == (r["outcome"] != "solved") for r in of)
     assert {row["outcome"] for row in rows} == {"solved", "unsolved"}
     stored = Store(store).study("products").read_results()
@@ -87,3 +89,18 @@ def test_references_that_do_not_count_are_dropped(packed_lab: Path, tmp_path: Pa
     assert len(criteria) == 1
     assert next(iter(criteria)).endswith("(90% mean bound of 3 references)")
     assert "2 of 5 were dropped" in " ".join(text.split())
+
+
+def test_mlflow_shows_what_the_report_does(packed_lab: Path, tmp_path: Path) -> None:
+    """Trials are published as finished while a study runs; at its end, MLflow has what they were judged by last."""
+    store, uri = tmp_path / "studies", f"sqlite:///{tmp_path / 'mlflow.db'}"
+    for seeds in (2, 3):
+        trained(reference_study(packed_lab, seeds=seeds), store, uri)
+        ours, theirs = load_results("products", store), load_results("products", store, tracking_uri=uri)
+        assert set(theirs.table["outcome"].to_pylist()) == {"solved", "unsolved"}
+        assert theirs.table.equals(ours.table)
+        assert theirs.counts == ours.counts
+        assert sync(ours, uri) == 0
+    assert len(published(uri, "products")) == 6
+    trained(reference_study(packed_lab, seeds=3), store, uri)  # nothing is left to do, nor to publish
+    assert len(published(uri, "products")) == 6

@@ -183,6 +183,7 @@ class Run:
         if are_current(results, self.options.tracking_uri):
             show(results, self.console)
             return _ending(results)
+        self._keep_judgements(results, self.options.patience_s)
         with self._publishing():
             self._report(results)
         return _ending(results)
@@ -266,11 +267,17 @@ class Run:
             raise BusyError(f"{reason}: this run of it stops")
         results = self._results(patience_s)
         beat(self.plan.spec.study, results.counts, self.console)
-        if self.publisher is not None and self.plan.judges_at_the_end:  # until now its trials were finished there
+        self._keep_judgements(results, patience_s)
+        if self.publisher is not None and self.plan.judges_at_the_end:  # until now its trials are finished there
             self._packs.judge(self._patience(self.folder.read_results, patience_s))
             self.publisher.catch_up()
         self._report(results)
         return results
+
+    def _keep_judgements(self, results: StudyResults, patience_s: float) -> None:
+        """Store what trials were judged to be by others, so that it isn't read from all their curves again."""
+        if self.plan.judges_at_the_end:
+            self._patience(partial(self.folder.write_judgements, results.table), patience_s)
 
     def _report(self, results: StudyResults) -> None:
         if not results.counts["done"]:

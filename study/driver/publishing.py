@@ -11,7 +11,6 @@ from study.plan.plan import Plan
 from study.results.stored_packs import StoredPacks
 from study.tracking import Publisher
 
-
 _CLOSE_S = 60.0
 """How long the end of a run may wait for MLflow."""
 _WRITE_S = 0.1

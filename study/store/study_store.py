@@ -17,10 +17,12 @@ import pyarrow.compute as pc
 from study.arrow import EMPTY_CURVES, EMPTY_RESULTS, WEIGHTS_SCHEMA, curves_table, results_table, unified, weights_table
 from study.errors import BusyError, InputError, StoreError, StudyGoneError
 from study.records import Checkpoint, Curve, Outcome, Result, Weights
+from study.store import judgements
 from study.store.deduplicate import one_a_trial
 from study.store.files import npz, parquet, provenance_of
 from study.store.folder import Folder, StudyLock
 from study.store.judge import judged
+from study.store.judgements import Key, judgements_file, read_judgements
 from study.store.validated import ValidatedFiles, key_of, pack_of
 from tasks.references import Criterion, ReferenceCriterion
 
@@ -240,7 +242,19 @@ class StudyStore:
         if self._criterion is None:
             return results
         is_known = are_all or not isinstance(self._criterion, ReferenceCriterion)
-        return judged(results, self._criterion if is_known else {}, self.read_curves)
+        return judged(results, self._criterion if is_known else {}, self.read_curves, self._read_judgements)
+
+    def _read_judgements(self) -> Mapping[Key, int | None]:
+        return read_judgements(self._folder.read(judgements.FILE))
+
+    def write_judgements(self, results: pa.Table) -> None:
+        """Store when trials were solved by what judges them now, so that the next reader needs no curves for it.
+
+        Args:
+            results: rows of trials as `read_results` returned them.
+        """
+        self.check()
+        self._put(judgements.FILE, judgements_file(results))
 
     def read_curves(self, trial_ids: Collection[str] | None = None) -> pa.Table:
         """Return the learning curves, one row a trial, ordered by trial id.

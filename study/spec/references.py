@@ -40,7 +40,7 @@ class SuccessTable(BoundTable):
         word: one of `WORDS`, which the file gives in place of the table.
     """
 
-    hidden: ClassVar[tuple[str, ...]] = ("word",)
+    _not_keys: ClassVar[tuple[str, ...]] = ("word",)
 
     word: choice(tuple(WORDS)) | None = optional()  # type: ignore[valid-type]
 

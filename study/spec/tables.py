@@ -59,11 +59,10 @@ def _values(type_: Any) -> Any:
 class Table(BaseModel):
     """A table of the file that remembers the order of its keys.
 
-    Attributes:
-        hidden: the fields that hold what a file gives in place of the table.
+    A class names in `_not_keys` the fields that hold what a file gives in place of the table.
     """
 
-    hidden: ClassVar[tuple[str, ...]] = ()
+    _not_keys: ClassVar[tuple[str, ...]] = ()
     model_config = ConfigDict(frozen=True, extra="forbid")
     _order: tuple[str, ...] = PrivateAttr(())
 
@@ -215,7 +214,7 @@ class Until(Table):
 class SeedsTable(Table):
     """A count, a list of seeds, or a rule that decides how many of the seeds 0, 1, 2, ... are used."""
 
-    hidden: ClassVar[tuple[str, ...]] = ("listed",)
+    _not_keys: ClassVar[tuple[str, ...]] = ("listed",)
 
     listed: Annotated[Any, BeforeValidator(_seeds)] = None
     until: Until = optional()
@@ -517,7 +516,7 @@ def names_at(table: type[Table], path: Sequence[str | int]) -> list[str]:
             at = _table_in(at.model_fields[str(part)].annotation)
     if at is None:
         return []
-    return [name for name in at.model_fields if name not in at.hidden]
+    return [name for name in at.model_fields if name not in at._not_keys]
 
 
 def _table_in(annotation: Any) -> type[Table] | None:

@@ -36,7 +36,9 @@ def test_trials_are_judged_by_the_references_of_their_study(packed_lab: Path, tm
     """Each question has the bound of its own references, and a trial says which; stored rows are finished."""
     store = tmp_path / "studies"
     spec = reference_study(packed_lab, grid={"size": [2, 3]}, seeds=4)
-    trained(spec, store)
+    text = trained(spec, store)
+    assert "0 diverged" in text
+    assert "solved ·" not in text  # what nobody can know yet isn't shown while it runs
     table = load_results("products", store).table
     rows = table.to_pylist()
     for size in (2, 3):
@@ -92,6 +94,7 @@ def test_references_that_do_not_count_are_dropped(packed_lab: Path, tmp_path: Pa
     assert "2 of 5 were dropped" in " ".join(text.split())
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # what MLflow and its libraries deprecate isn't ours to change
 def test_mlflow_shows_what_the_report_does(packed_lab: Path, tmp_path: Path) -> None:
     """Trials are published as finished while a study runs; at its end, MLflow has what they were judged by last."""

@@ -181,7 +181,7 @@ def _question_mistakes(spec: PackedSpec) -> Iterator[tuple[Path, str]]:
     model, must = spec.references.model, "every value of the task's fields must have exactly one cell of"
     try:
         references: dict[tuple[str, ...], dict[Cell, None]] = {}
-        asked: dict[tuple[str, ...], None] = {}
+        others: dict[tuple[str, ...], None] = {}
         for index, table in enumerate(spec.model_tables):
             level = model_level(spec, index)
             for point in islice(points(level, None if table.name == model else _fields(spec)), _MOST_POINTS):
@@ -190,10 +190,10 @@ def _question_mistakes(spec: PackedSpec) -> Iterator[tuple[Path, str]]:
                     cell = canonical_cell(spec.task_name, model, values, spec.family)
                     references.setdefault(_question(spec, cell.values), {})[cell] = None
                 else:
-                    asked[_asked(spec, values)] = None
+                    others[_question_of_point(spec, values)] = None
     except ValueError:
         return  # which is reported where the value is
-    without = [question for question in asked if question not in references]
+    without = [question for question in others if question not in references]
     if without:
         yield ("references", "model"), f"{must} {model}, but {_named(spec, without)} has none"
     several = [question for question, cells in references.items() if len(cells) > 1]
@@ -207,7 +207,7 @@ def _question_mistakes(spec: PackedSpec) -> Iterator[tuple[Path, str]]:
         )
 
 
-def _asked(spec: PackedSpec, values: Mapping[str, Any]) -> tuple[str, ...]:
+def _question_of_point(spec: PackedSpec, values: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the question of a point, of which only the task's fields are known."""
     fields = spec.declared.task_fields
     filled = {}

@@ -39,8 +39,11 @@ def test_trials_are_judged_by_the_references_of_their_study(packed_lab: Path, tm
     text = trained(spec, store)
     assert "0 diverged" in text
     assert "solved ·" not in text  # what nobody can know yet isn't shown while it runs
-    table = load_results("products", store).table
-    rows = table.to_pylist()
+    results = load_results("products", store)
+    rows = results.table.to_pylist()
+    assert "Exact" not in results.headline  # it knows the answer, and is compared with nobody
+    assert [(pair.first, pair.second) for pair in results.contrasts.pairs] == [("size 2", "size 3")]
+    assert {summary.cell.model for summary in results.summaries} == {EXACT, "NMU"}
     for size in (2, 3):
         of = [row for row in rows if row["size"] == size]
         bound = reference_bound([r["test_loss"] for r in of if r["model"] == EXACT], "prediction", 0.99)

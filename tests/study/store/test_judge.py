@@ -101,8 +101,11 @@ def test_trials_that_are_not_planned_set_no_bound_and_are_not_judged(folder: Stu
     assert rows(after, "learner", 2) == rows(before, "learner", 2)
     known = criterion().reference_of
     one_question = criterion(reference_of={CELLS["learner", 2].id: known[CELLS["learner", 2].id]})
-    unasked = rows(folder.judged_by(one_question).read_results(), "learner", 3)
-    assert {(row["outcome"], row["criterion"]) for row in unasked} == {("finished", None)}
+    by_bound = trial("learner", 3, 0, 2.0, outcome=Outcome.SOLVED)
+    others = [trial("learner", 3, seed, 99.0) for seed in (1, 2)]
+    write(folder, "l3", [replace(by_bound, criterion="loss < 9", solved_at_iteration=20), *others])
+    left_out = rows(folder.judged_by(one_question).read_results(), "learner", 3)
+    assert {(row["outcome"], row["criterion"]) for row in left_out} == {("finished", None)}
 
 
 def test_one_reference_judges_nothing_of_its_question(folder: StudyStore) -> None:

@@ -53,7 +53,7 @@ class Plan:
     @cached_property
     def criterion(self) -> Criterion | None:
         """What stored trials are judged by when they are read; None where their cells say it."""
-        by_references = self.spec.reference_criterion({cell: self.seeds(cell) for cell in self.cells})
+        by_references = self.spec.reference_criterion(self.cells, self.seeds)
         return self.spec.criterion if by_references is None else by_references
 
     @property

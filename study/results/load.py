@@ -40,6 +40,7 @@ from study.report import (
 )
 from study.results.stored_plan import stored_plan
 from study.store import Store, StudyStore
+from tasks.criterion import Bound
 from tasks.declarations import Metric
 from tasks.references import ReferenceCriterion
 
@@ -114,6 +115,14 @@ class StudyResults:
         if not isinstance(criterion, ReferenceCriterion):
             return None
         return reference_findings(self.table, criterion, [s.cell_id for s in self.summaries])
+
+    def bounds(self, cell_id: str) -> Mapping[str, Bound]:
+        """Return what the metrics of a cell's solved trials meet; empty where its trials' cells or nothing says it."""
+        criterion = self.plan.criterion
+        if not isinstance(criterion, ReferenceCriterion) or self.references is None:
+            return criterion if isinstance(criterion, Mapping) else {}
+        reference = criterion.reference_of.get(cell_id)
+        return {} if reference is None else criterion.of(self.references.references[reference])
 
     @cached_property
     def compared(self) -> ResultRows:

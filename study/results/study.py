@@ -163,7 +163,7 @@ def report(
     versus = [] if results.against.is_published else ["--compare", results.against.name]
     of_trial = [] if trial is None else ["--trial", trial]
     parts = (
-        exhibits(results.folder, results.summaries, results.rows, results.table, results.metrics, trial, spec.criterion)
+        exhibits(results.folder, results.summaries, results.rows, results.table, results.metrics, trial, results.bounds)
         if with_trials
         else Exhibits((), (), None)
     )

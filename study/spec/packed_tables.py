@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
 from pydantic import ConfigDict, Field, GetJsonSchemaHandler, PrivateAttr, WithJsonSchema
@@ -49,9 +49,11 @@ class PackedSpec(OwnCodeSpec, TaskSpec):
         """The metrics of success of which references set the bound."""
         return tuple(name for name, one in self.success.items() if one.word is not None)
 
-    def reference_criterion(self, seeds: Mapping[Cell, Collection[int]]) -> ReferenceCriterion | None:
+    def reference_criterion(
+        self, cells: Sequence[Cell], seeds: Callable[[Cell], Collection[int]]
+    ) -> ReferenceCriterion | None:
         """Return what success is where references say it; None if none do."""
-        return reference_criterion(self, seeds) if self.by_references else None
+        return reference_criterion(self, cells, seeds) if self.by_references else None
 
     @property
     def layouts(self) -> dict[str, str]:

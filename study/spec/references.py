@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -82,16 +82,19 @@ class ReferencesTable(Table):
     keep: dict[str, BoundTable] = table_field(dict)
 
 
-def reference_criterion(spec: PackedSpec, seeds: Mapping[Cell, Collection[int]]) -> ReferenceCriterion:
+def reference_criterion(
+    spec: PackedSpec, cells: Sequence[Cell], seeds: Callable[[Cell], Collection[int]]
+) -> ReferenceCriterion:
     """Return what success is in a study whose references say it.
 
     Args:
         spec: the study; every question has one cell of references.
-        seeds: the seeds of each planned cell.
+        cells: the planned cells.
+        seeds: returns the seeds of a cell.
     """
     table, metrics = spec.references, spec.family.metrics
     assert table is not None
-    references = {_question(spec, cell.values): cell.id for cell in seeds if cell.model == table.model}
+    references = {_question(spec, cell.values): cell.id for cell in cells if cell.model == table.model}
     return ReferenceCriterion(
         model=table.model,
         higher_is_better={name: metrics[name].higher_is_better for name in spec.by_references},
@@ -104,9 +107,9 @@ def reference_criterion(spec: PackedSpec, seeds: Mapping[Cell, Collection[int]])
             if name not in spec.by_references
         },
         reference_of={
-            cell.id: references[question] for cell in seeds if (question := _question(spec, cell.values)) in references
+            cell.id: references[question] for cell in cells if (question := _question(spec, cell.values)) in references
         },
-        seeds={cell.id: of_cell for cell, of_cell in seeds.items() if cell.model == table.model},
+        seeds={cell.id: seeds(cell) for cell in cells if cell.model == table.model},
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, partial
 from typing import Annotated, Any, ClassVar, Self, get_args
 
@@ -357,11 +357,14 @@ class Spec(SettingsTable):
         """
         return None
 
-    def reference_criterion(self, seeds: Mapping[Cell, Collection[int]]) -> ReferenceCriterion | None:
+    def reference_criterion(
+        self, cells: Sequence[Cell], seeds: Callable[[Cell], Collection[int]]
+    ) -> ReferenceCriterion | None:
         """Return what success is where references say it; None if none do.
 
         Args:
-            seeds: the seeds of each planned cell.
+            cells: the planned cells.
+            seeds: returns the seeds of a cell.
         """
         return None
 

@@ -12,7 +12,7 @@ from study.console import Console
 from study.driver.options import Options
 from study.plan.plan import make_plan
 from study.results.load import load_results
-from study.results.study import sync
+from study.results.study import report, sync
 from study.run import Ending, run
 from study.spec import Spec
 from study.store import Store
@@ -95,6 +95,17 @@ def test_references_that_do_not_count_are_dropped(packed_lab: Path, tmp_path: Pa
     assert len(criteria) == 1
     assert next(iter(criteria)).endswith("(90% mean bound of 3 references)")
     assert "2 of 5 were dropped" in " ".join(text.split())
+
+
+def test_learning_curves_have_the_bound_of_their_question(packed_lab: Path, tmp_path: Path) -> None:
+    """Each row's figure shows the bound that its trials are judged by."""
+    store = tmp_path / "studies"
+    success = {"validation_loss": "below_references"}
+    trained(reference_study(packed_lab, grid={"size": [2, 3]}, success=success, seeds=2), store)
+    results = load_results("products", store)
+    ends = [results.bounds(summary.cell_id)["validation_loss"].at_most for summary in results.summaries]
+    assert [curve.threshold for curve in report(results).learning] == ends
+    assert len(set(ends)) == 2
 
 
 @pytest.mark.slow

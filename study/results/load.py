@@ -157,7 +157,8 @@ class StudyResults:
         """The study's finding, in one sentence."""
         if self.search is not None:
             return search_headline(self.search, self.summaries)
-        return headline(self.compared, self.contrasts)
+        sentence = headline(self.compared, self.contrasts)
+        return sentence if self.compared is self.rows else f"{sentence[:-1]}; references are not counted."
 
     @property
     def counts(self) -> dict[str, int]:

@@ -25,6 +25,7 @@ from study.plan import until
 from study.plan.plan import Plan
 from study.records import Event, Pack, PackFailed, Trial
 from study.results.load import StudyResults, load_results
+from study.results.stored_packs import StoredPacks
 from study.results.stored_plan import keep_code
 from study.results.study import are_current, report_folder, show, write_and_keep
 from study.store import Store, StudyLock, StudyStore
@@ -108,6 +109,7 @@ class Run:
     folder: StudyStore
     resources: Resources
     publisher: Publisher | None
+    _packs: StoredPacks
     _attempt: str
     _lock: StudyLock
     _into: Path
@@ -144,7 +146,7 @@ class Run:
         if self.plan.spec.search is not None:
             return False
         spec = self.plan.spec
-        folder = Store(self.options.root, read_only=True).study(spec.study).judged_by(spec.criterion)
+        folder = Store(self.options.root, read_only=True).study(spec.study).judged_by(self.plan.criterion)
         done = folder.done()
         if len(done) < self.plan.trials_count:
             return False
@@ -154,7 +156,7 @@ class Run:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the study's lock, so that no other process drives it."""
-        folder = Store(self.options.root).study(self.plan.spec.study).judged_by(self.plan.spec.criterion)
+        folder = Store(self.options.root).study(self.plan.spec.study).judged_by(self.plan.criterion)
         with folder.lock(self._notify) as self._lock:
             self._attempt = folder.begin_attempt()
             self.folder = folder.of_attempt(self._attempt)
@@ -181,6 +183,7 @@ class Run:
         if are_current(results, self.options.tracking_uri):
             show(results, self.console)
             return _ending(results)
+        self._keep_judgements(results, self.options.patience_s)
         with self._publishing():
             self._report(results)
         return _ending(results)
@@ -198,9 +201,12 @@ class Run:
 
     @contextmanager
     def _publishing(self) -> Iterator[None]:
+        self._packs = StoredPacks(self.folder)
+        if self.plan.judges_at_the_end and self.options.tracking_uri is not None:
+            self._packs.judge(self._patience(self.folder.read_results))  # as they were published last
         with (
             report_folder(self.folder) as self._into,
-            publishing(self.plan, self.folder, self.options.tracking_uri, self.console) as self.publisher,
+            publishing(self.plan, self._packs, self.options.tracking_uri, self.console) as self.publisher,
         ):
             if self.publisher is not None:  # an earlier run may have been killed, or may have had no MLflow
                 self.publisher.catch_up()
@@ -261,8 +267,17 @@ class Run:
             raise BusyError(f"{reason}: this run of it stops")
         results = self._results(patience_s)
         beat(self.plan.spec.study, results.counts, self.console)
+        self._keep_judgements(results, patience_s)
+        if self.publisher is not None and self.plan.judges_at_the_end:  # until now its trials are finished there
+            self._packs.judge(self._patience(self.folder.read_results, patience_s))
+            self.publisher.catch_up()
         self._report(results)
         return results
+
+    def _keep_judgements(self, results: StudyResults, patience_s: float) -> None:
+        """Store what trials were judged to be by others, so that it isn't read from all their curves again."""
+        if self.plan.judges_at_the_end:
+            self._patience(partial(self.folder.write_judgements, results.table), patience_s)
 
     def _report(self, results: StudyResults) -> None:
         if not results.counts["done"]:

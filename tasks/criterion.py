@@ -16,16 +16,18 @@ class Bound:
     Args:
         at_least: it must be this or more; None if it may be less.
         below: it must be less than this; None if it may be this or more.
+        at_most: it must be this or less; None if it may be more.
 
     Raises:
-        ValueError: if there is neither bound, or no number can meet both.
+        ValueError: if there is no bound, or no number can meet `at_least` and `below`.
     """
 
     at_least: float | None = None
     below: float | None = None
+    at_most: float | None = None
 
     def __post_init__(self) -> None:
-        if self.at_least is None and self.below is None:
+        if self.at_least is None and self.below is None and self.at_most is None:
             raise ValueError("a criterion must say at_least or below, but says neither")
         if self.at_least is not None and self.below is not None and not self.at_least < self.below:
             raise ValueError(f"at_least < below must hold, but got {self.at_least:g} and {self.below:g}")
@@ -42,6 +44,8 @@ class Bound:
             within &= values >= self.at_least
         if self.below is not None:
             within &= values < self.below
+        if self.at_most is not None:
+            within &= values <= self.at_most
         return within
 
 
@@ -90,4 +94,5 @@ def in_words(criterion: Mapping[str, Bound]) -> str:
     for name, bound in criterion.items():
         parts += [] if bound.at_least is None else [f"{name} >= {bound.at_least!r}"]
         parts += [] if bound.below is None else [f"{name} < {bound.below!r}"]
+        parts += [] if bound.at_most is None else [f"{name} <= {bound.at_most!r}"]
     return " and ".join(parts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -45,6 +45,16 @@ class ResultRows:
     def noun(self) -> str:
         """What a row is: "cell" or "group"."""
         return "group" if self.is_plain else "cell"
+
+    def select(self, some: Sequence[int]) -> ResultRows:
+        """Return some of the rows, in the order given."""
+        published = self.as_published
+        return replace(
+            self,
+            values=tuple(self.values[row] for row in some),
+            summaries=[self.summaries[row] for row in some],
+            as_published=None if published is None else [published[row] for row in some],
+        )
 
     def texts(self) -> list[tuple[str, ...]]:
         """Return the values of all rows as texts."""

@@ -76,7 +76,7 @@ class Monitor:
         """
         self._open.add(packs)
         already = _done_before(self._folder, plan, pending)
-        self.board.begin(packs, already, has_success=plan.spec.has_success)
+        self.board.begin(packs, already, has_success=plan.spec.has_success and not plan.judges_at_the_end)
         self._show()
 
     @contextmanager

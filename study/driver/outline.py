@@ -172,7 +172,7 @@ def _until_sure(plan: Plan, root: str | Path) -> tuple[Plan, Table]:
 def _results_anywhere(plan: Plan, root: str | Path) -> pa.Table:
     """Read the results of the plan's cells from all studies of the store."""
     cell_ids = pa.array([cell.id for cell in plan.cells], pa.string())
-    read = _of_each_study(plan, root, lambda folder: folder.judged_by(plan.spec.criterion).read_results())
+    read = _of_each_study(plan, root, lambda folder: folder.judged_by(plan.criterion).read_results())
     tables = [table.filter(pc.is_in(table["cell_id"], value_set=cell_ids)) for table in read]
     return one_a_trial([EMPTY_RESULTS, *tables], [str(i) for i in range(len(tables) + 1)])
 

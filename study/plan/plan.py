@@ -13,6 +13,7 @@ from study.spec.cells import canonical_cell
 from study.spec.grid import model_level, points
 from study.spec.tables import Spec
 from tasks.declarations import Metric
+from tasks.references import Criterion, ReferenceCriterion
 
 # The most cells planned at the ends of a search's ranges: enough to cover every kind of cell.
 _MOST_ENDS = 512
@@ -48,6 +49,17 @@ class Plan:
     def trials_count(self) -> int:
         """The number of trials, counted without making them."""
         return sum(len(self.seeds(cell)) for cell in self.cells)
+
+    @cached_property
+    def criterion(self) -> Criterion | None:
+        """What stored trials are judged by when they are read; None where their cells say it."""
+        by_references = self.spec.reference_criterion(self.cells, self.seeds)
+        return self.spec.criterion if by_references is None else by_references
+
+    @property
+    def judges_at_the_end(self) -> bool:
+        """Whether success depends on other trials, so that trials are finished, and not solved, while it runs."""
+        return isinstance(self.criterion, ReferenceCriterion)
 
     @property
     def may_extend(self) -> bool:

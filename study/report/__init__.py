@@ -6,6 +6,7 @@ cells, groups                        summaries and the keys that tell them apart
 summaries_table, comparisons_table   tables in a terminal; show_search prints the table of a search
 with_published, with_study, with_groups   compare rows with others
 times_notes, metric_notes            notes on rows with trials that ended early, or without a number
+reference_notes                      notes on the bounds that references set
 contrasts, headline                  trends and tests between rows, and the finding in a sentence
 varying                              the hyperparameters that tell the cells apart
 chart_series                         points for a chart that is drawn elsewhere
@@ -24,6 +25,7 @@ from study.records import Labels
 from study.report.content import DataRows, PageLinks, Report
 from study.report.files import cells_rows, groups_rows
 from study.report.notes import metric_notes, times_notes
+from study.report.references import reference_notes
 from study.report.terminal import (
     MOST_ROWS,
     comparisons_table,
@@ -60,6 +62,7 @@ __all__ = [
     "groups_rows",
     "headline",
     "metric_notes",
+    "reference_notes",
     "search_headline",
     "show_search",
     "show_summaries",

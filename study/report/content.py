@@ -11,6 +11,7 @@ import pyarrow as pa
 from study.analysis.comparison import Comparisons
 from study.analysis.contrasts import Contrasts
 from study.analysis.learning import LearningCurve
+from study.analysis.references import ReferenceFindings
 from study.analysis.rows import ResultRows
 from study.analysis.search import SearchFindings
 from study.analysis.trial_details import Gates, TrialWeights
@@ -58,6 +59,7 @@ class Report:
         against: comparisons of the rows with others; None if there are none to compare with.
         verdicts: where seeds were added until there were enough: for each cell, or pair of cells, whether there are.
         search: for a search: its candidates.
+        references: where references say what success is: what they say.
         notes: sentences that the reader must know.
         protocol: what all trials share, by hyperparameter; empty if it isn't known.
         spec: the study's file; empty if there is none.
@@ -81,6 +83,7 @@ class Report:
     against: Comparisons | None = None
     verdicts: Sequence[Verdict] = ()
     search: SearchFindings | None = None
+    references: ReferenceFindings | None = None
     notes: Sequence[str] = ()
     protocol: Mapping[str, str] | None = None
     spec: str = ""

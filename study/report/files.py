@@ -24,6 +24,7 @@ from study.outcomes.text_cells import as_text
 from study.records import Cell, Interval, Labels, Outcome, format_range
 from study.report import metric_columns, table
 from study.report.content import DataRows, Report
+from study.report.references import bounds_note, bounds_table
 from study.report.search.names import confirmed, objectives_note
 from study.report.search.tables import importance_line, progress_note, winners_table
 from study.report.text_table import TextTable
@@ -223,6 +224,9 @@ def markdown(report: Report, figures: Sequence[Drawn]) -> str:
     if report.verdicts:
         parts += ["## Are the seeds enough?", table.verdicts_note(report.verdicts)]
         parts.append(_markdown_table(table.verdicts_table(report.rows, report.verdicts)))
+    if report.references is not None:
+        parts += ["## Bounds of references", _cell(bounds_note(report.references))]
+        parts.append(_markdown_table(bounds_table(report.rows, report.references)))
     if report.against is not None and report.against.comparisons:
         parts += [f"## Against {_cell(report.against.source)}"]
         parts += [_markdown_table(table.comparison_table(report.rows, report.against))]

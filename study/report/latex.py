@@ -123,7 +123,13 @@ def number(value: float) -> str:
     return f"{mantissa} \\cdot 10^{{{power}}}"
 
 
-def _percent(value: float) -> str:
+def percent(value: float) -> str:
+    r"""Write a rate.
+
+    Example:
+        >>> print(percent(0.5))
+        50\%
+    """
     return words.percent(value).replace("%", r"\%")
 
 
@@ -143,13 +149,13 @@ def _columns(rows: ResultRows) -> list[_Columns]:
     def estimates(name: str, show: Callable[[float], str], interval: str | None = None) -> list[str]:
         bold = set(result_rows.best(rows, name, show))
         return [
-            _estimate(getattr(s, name), getattr(s, interval) if interval else None, show, row in bold)
+            estimate(getattr(s, name), getattr(s, interval) if interval else None, show, row in bold)
             for row, s in enumerate(some)
         ]
 
     columns = []
     if rows.has_rates:
-        rate = estimates("success_rate", _percent, "success_rate_interval")
+        rate = estimates("success_rate", percent, "success_rate_interval")
         columns.append(_Columns("Success rate", ("",), ([text + _of(s) for text, s in zip(rate, some, strict=True)],)))
     if rows.has_times:
         median, mean = estimates("solved_at_median", number), estimates("solved_at_mean", number, "solved_at_interval")
@@ -166,7 +172,7 @@ def _columns(rows: ResultRows) -> list[_Columns]:
 def _metric(rows: ResultRows, name: str) -> _Columns:
     metric = rows.metrics[name]
     is_mean_alone = metric.interval == "beta"
-    show = number if is_mean_alone else _measure
+    show = number if is_mean_alone else measure
     columns = metric_columns.columns(rows, name)
     of_rows = [s.metrics.get(name, MetricSummary(metric=metric)) for s in rows.summaries]
     fields = metric_columns.STATISTICS[:1] if is_mean_alone else metric_columns.STATISTICS
@@ -175,7 +181,7 @@ def _metric(rows: ResultRows, name: str) -> _Columns:
         tuple(_capital(title) for title, *_ in fields),
         tuple(
             [
-                _estimate(getattr(of, field), getattr(of, interval), show, row in column.best)
+                estimate(getattr(of, field), getattr(of, interval), show, row in column.best)
                 for row, of in enumerate(of_rows)
             ]
             for column, (_, field, interval) in zip(columns, fields, strict=True)
@@ -188,19 +194,25 @@ def _with_published(one: _Columns, rows: ResultRows, name: str) -> _Columns:
     if not rows.as_published:
         return one
     texts = [
-        _estimate(getattr(of, f"{name}_mean"), getattr(of, f"{name}_interval"), number, False)
+        estimate(getattr(of, f"{name}_mean"), getattr(of, f"{name}_interval"), number, False)
         for of in rows.as_published
     ]
     return _Columns(one.title, (*one.titles, "As published"), (*one.columns, texts))
 
 
-def _measure(value: float) -> str:
+def measure(value: float) -> str:
+    r"""Write any number, as mathematics.
+
+    Example:
+        >>> print(measure(4.2056e-7))
+        4.21 \cdot 10^{-7}
+    """
     text = words.measure(value).replace(",", "{,}").replace("−", "-")
     mantissa, _, power = text.partition("e")
     return f"{mantissa} \\cdot 10^{{{power}}}" if power else text
 
 
-def _estimate(value: float | None, interval: Interval | None, show: Callable[[float], str], is_best: bool) -> str:
+def estimate(value: float | None, interval: Interval | None, show: Callable[[float], str], is_best: bool) -> str:
     """Write an estimate with the reach of its interval below and above; with the interval's ends if it lies outside."""
     if value is None:
         return _NONE

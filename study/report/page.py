@@ -27,6 +27,7 @@ from study.report.content import Report
 from study.report.figures.inline import inline
 from study.report.figures.style import Drawn
 from study.report.files import statistics_columns
+from study.report.references import bounds_note, bounds_table
 from study.report.search.names import confirmed, objectives_note
 from study.report.search.tables import CAUTION, candidates_table, progress_note, winners_table
 from study.report.text_table import TextTable
@@ -76,6 +77,7 @@ def _template() -> Template:
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
     environment.filters |= {
         "anchor": lambda title: re.sub(r"[^a-z]+", "-", title.lower()).strip("-"),
+        "bounds_note": bounds_note,
         "comparison_note": _comparison_note,
         "comparison_sentences": _comparison_sentences,
         "count_of": words.count_of,
@@ -108,6 +110,7 @@ def _tables(report: Report) -> dict[str, TextTable | None]:
         "winners": winners_table(search, rows) if search and confirmed(search) else None,
         "candidates": candidates_table(search) if search and search.candidates else None,
         "comparison": table.comparison_table(rows, against) if against and against.comparisons else None,
+        "bounds": bounds_table(rows, report.references) if report.references else None,
         "verdicts": table.verdicts_table(rows, report.verdicts) if report.verdicts else None,
         "trends": table.trends_table(contrasts) if contrasts.trends else None,
         "slopes": table.slopes_table(contrasts) if contrasts.slopes else None,

@@ -47,7 +47,7 @@ def summaries_table(rows: ResultRows, *, is_narrow: bool = False, most: int | No
     def as_published(name: str, show: Callable[[Any], str], interval: str | None) -> list[Column]:
         return [estimates_column(published, "as published", name, show, interval)] if published else []
 
-    columns = [*_keys(rows, range(len(some))), seeds_column("seeds", some)]
+    columns = [*key_columns(rows, range(len(some))), seeds_column("seeds", some)]
     if rows.has_rates:
         columns.append(text_column("solved", [(str(s.solved), s.solved) for s in some]))
         columns.append(estimates("success rate", "success_rate", words.rate, "success_rate_interval"))
@@ -70,7 +70,14 @@ def summaries_table(rows: ResultRows, *, is_narrow: bool = False, most: int | No
     return TextTable(tuple(columns), marked=places(not s.complete for s in some))
 
 
-def _keys(rows: ResultRows, some: Iterable[int], keys: Sequence[str] | None = None) -> list[Column]:
+def key_columns(rows: ResultRows, some: Iterable[int], keys: Sequence[str] | None = None) -> list[Column]:
+    """Lay out the keys of some rows, each as often as it is named.
+
+    Args:
+        rows: all rows.
+        some: those to lay out.
+        keys: the keys to lay out; None for all.
+    """
     chosen = list(some)
     return [
         Column(
@@ -107,7 +114,7 @@ def comparison_table(rows: ResultRows, against: Comparisons) -> TextTable:
     there = "published" if against.is_published else "there"
     change = words.change if against.metric is None else words.signed
     columns = [
-        *_keys(rows, at, keys),
+        *key_columns(rows, at, keys),
         *_measured("here", [c.summary for c in compared], rows, against.metric),
         *_measured(there, [c.beside for c in compared], rows, against.metric),
         text_column("difference", [_change(c.difference, c.difference_interval, change) for c in compared]),

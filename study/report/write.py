@@ -12,6 +12,7 @@ from pathlib import Path
 
 from study.errors import InputError
 from study.report import files, latex
+from study.report import references as bounds
 from study.report.content import Report
 from study.report.figures.names import KINDS, NAMES
 from study.report.search import tables as search_tables
@@ -20,10 +21,10 @@ from study.visible import visible
 FORMATS: Mapping[str, Sequence[str]] = {
     "html": ("report.html",),
     "md": ("report.md",),
-    "csv": ("cells.csv", "comparison.csv", "tests.csv", "candidates.csv"),
+    "csv": ("cells.csv", "comparison.csv", "tests.csv", "candidates.csv", "bounds.csv"),
     "parquet": ("cells.parquet",),
     "yaml": ("winner.yaml",),
-    "latex": ("cells.tex",),
+    "latex": ("cells.tex", "bounds.tex"),
     **{kind: tuple(f"{name}.{kind}" for name in NAMES) for kind in KINDS},
 }
 """The files of a report, by format; a file for which the report has no content is left out."""
@@ -74,6 +75,9 @@ def write_report(
         contents["candidates.csv"] = lambda: files.to_csv(search_tables.candidates_rows(search))
     if search is not None and search.file:
         contents["winner.yaml"] = lambda: search.file
+    if (references := report.references) is not None:
+        contents["bounds.csv"] = lambda: bounds.bounds_csv(report.rows, references)
+        contents["bounds.tex"] = lambda: bounds.bounds_latex(report.rows, references, command=report.command)
     if report.contrasts.has_any:
         contents["tests.csv"] = lambda: files.tests_csv(report.contrasts)
     names = [name for kind in FORMATS if kind in formats for name in FORMATS[kind]]

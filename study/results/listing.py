@@ -73,7 +73,7 @@ def _cells_of(folder: StudyStore) -> tuple[str, ...]:
         # imported late: statistics and reports take longer to import than everything else here
         from study.results.load import extended_plan
 
-        folder = folder.judged_by(plan.spec.criterion)
+        folder = folder.judged_by(plan.criterion)
         plan = extended_plan(plan, folder, folder.read_results())
     done = len(folder.done() & {trial.id for trial in plan.trials})
     return f"{done:,}", f"{len(plan.trials):,}", str(len(plan.cells)), plan.spec.question

@@ -15,6 +15,7 @@ from study import tracking
 from study.analysis.aggregate import CellSummary, aggregate
 from study.analysis.contrasts import contrasts
 from study.analysis.headline import headline
+from study.analysis.references import ReferenceFindings, reference_findings
 from study.analysis.search import SearchFindings
 from study.analysis.summary import WILSON
 from study.arrow import trials_table, unified
@@ -31,6 +32,7 @@ from study.report import (
     cells,
     chart_series,
     metric_notes,
+    reference_notes,
     search_headline,
     times_notes,
     with_published,
@@ -38,7 +40,9 @@ from study.report import (
 )
 from study.results.stored_plan import stored_plan
 from study.store import Store, StudyStore
+from tasks.criterion import Bound
 from tasks.declarations import Metric
+from tasks.references import ReferenceCriterion
 
 _NOT_TESTED = (
     "Trends and tests between rows take the number of seeds as fixed in advance. Here it depends on the results, "
@@ -105,13 +109,37 @@ class StudyResults:
         return cells(self.summaries, self.plan.labels)
 
     @cached_property
+    def references(self) -> ReferenceFindings | None:
+        """What references say about the trials; None where no references say what success is."""
+        criterion = self.plan.criterion
+        if not isinstance(criterion, ReferenceCriterion):
+            return None
+        return reference_findings(self.table, criterion, [s.cell_id for s in self.summaries])
+
+    def bounds(self, cell_id: str) -> Mapping[str, Bound]:
+        """Return what the metrics of a cell's solved trials meet; empty where its trials' cells or nothing says it."""
+        criterion = self.plan.criterion
+        if not isinstance(criterion, ReferenceCriterion) or self.references is None:
+            return criterion if isinstance(criterion, Mapping) else {}
+        reference = criterion.reference_of.get(cell_id)
+        return {} if reference is None else criterion.of(self.references.references[reference])
+
+    @cached_property
+    def compared(self) -> ResultRows:
+        """The rows that are compared with each other: all but the references, which know the answer."""
+        criterion = self.plan.criterion
+        references = criterion.seeds if isinstance(criterion, ReferenceCriterion) else {}
+        rows = [row for row, s in enumerate(self.summaries) if s.cell_id not in references]
+        return self.rows.select(rows) if 0 < len(rows) < len(self.summaries) else self.rows
+
+    @cached_property
     def contrasts(self) -> Contrasts:
         """The trends and tests between cells; none for a search, or if results decided the number of seeds."""
         if self.search is not None:
             return Contrasts()
         if self.plan.spec.until is not None:
             return Contrasts(notes=(_NOT_TESTED,))
-        return contrasts(self.rows)
+        return contrasts(self.compared)
 
     @cached_property
     def verdicts(self) -> Sequence[Verdict]:
@@ -121,14 +149,16 @@ class StudyResults:
     @cached_property
     def notes(self) -> Sequence[str]:
         """Sentences that the reader must know: on files that couldn't be trusted, and on trials that ended early."""
-        return [*self.notices, *times_notes(self.rows), *metric_notes(self.rows)]
+        of_references = reference_notes(self.rows, self.references) if self.references is not None else []
+        return [*self.notices, *of_references, *times_notes(self.rows), *metric_notes(self.rows)]
 
     @property
     def headline(self) -> str:
         """The study's finding, in one sentence."""
         if self.search is not None:
             return search_headline(self.search, self.summaries)
-        return headline(self.rows, self.contrasts)
+        sentence = headline(self.compared, self.contrasts)
+        return sentence if self.compared is self.rows else f"{sentence[:-1]}; references are not counted."
 
     @property
     def counts(self) -> dict[str, int]:
@@ -243,7 +273,7 @@ def outcomes_of(name: str, root: str | Path, *, tracking_uri: str | None = None)
 def _read(name: str, root: str | Path, tracking_uri: str | None) -> tuple[StudyStore, Plan, pa.Table]:
     folder = Store(root, read_only=True).open(name)
     plan = stored_plan(folder)
-    folder = folder.judged_by(plan.spec.criterion)
+    folder = folder.judged_by(plan.criterion)
     if tracking_uri is None:
         table = folder.read_results()
     else:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from study.arrow import table_curves, table_results
+from study.arrow import table_curves, table_results, unified
 from study.errors import StoreError
 from study.records import Curve, Result
 from study.store import StudyStore
@@ -25,6 +25,15 @@ class StoredPacks:
     def __init__(self, folder: StudyStore, rows: pa.Table | None = None) -> None:
         self._folder, self._rows = folder, rows
         self._repeats: dict[str, set[str]] = {}
+        self._judged: pa.Table | None = None
+
+    def judge(self, rows: pa.Table) -> None:
+        """Take rows of trials as they are judged now, in place of those that a pack alone gives.
+
+        Args:
+            rows: results; trials that aren't among them stay as their pack has them.
+        """
+        self._judged = rows
 
     def names(self) -> Sequence[str]:
         """Return the names of the packs that can be read; those that failed come last, and only with explicit rows."""
@@ -40,6 +49,10 @@ class StoredPacks:
         table, _ = self._folder.read_pack(name, with_curves=False)
         if self._rows is not None:
             table = self._rows.filter(pc.is_in(self._rows["trial_id"], table["trial_id"].combine_chunks()))
+        elif self._judged is not None:
+            is_judged = pc.is_in(table["trial_id"], value_set=self._judged["trial_id"].combine_chunks())
+            anew = self._judged.filter(pc.is_in(self._judged["trial_id"], value_set=table["trial_id"].combine_chunks()))
+            table = unified([anew, table.filter(pc.invert(is_judged))])
         if name in self._repeats:
             repeats = pa.array(sorted(self._repeats[name]))
             table = table.filter(pc.invert(pc.is_in(table["trial_id"], repeats)))

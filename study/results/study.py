@@ -16,6 +16,7 @@ import pyarrow as pa
 from study import tracking, words
 from study.analysis.aggregate import CellSummary
 from study.analysis.metrics import of_trials
+from study.arrow import with_metrics
 from study.console import Console
 from study.errors import StudyError
 from study.records import names_of
@@ -162,7 +163,7 @@ def report(
     versus = [] if results.against.is_published else ["--compare", results.against.name]
     of_trial = [] if trial is None else ["--trial", trial]
     parts = (
-        exhibits(results.folder, results.summaries, results.rows, results.table, results.metrics, trial, spec.criterion)
+        exhibits(results.folder, results.summaries, results.rows, results.table, results.metrics, trial, results.bounds)
         if with_trials
         else Exhibits((), (), None)
     )
@@ -177,6 +178,7 @@ def report(
         against=results.against,
         verdicts=results.verdicts,
         search=results.search,
+        references=results.references,
         notes=results.notes,
         protocol=_protocol(results.summaries),
         spec=spec.text,
@@ -202,7 +204,7 @@ def _protocol(summaries: Sequence[CellSummary]) -> dict[str, str]:
 
 def _trial_list(results: StudyResults) -> pa.Table | None:
     """Return the trials that have a result, each with its row of the report; None if they are too many to list."""
-    table = results.table
+    table = with_metrics(results.table, of_trials(results.metrics))  # if all trials failed, there are none
     if table.num_rows > MOST_TRIALS:
         return None
     rows = {s.cell_id: row for row, s in enumerate(results.summaries)}

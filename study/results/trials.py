@@ -5,7 +5,7 @@ Curves and weights are large, and a figure has few panels, so a few rows are cho
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -54,7 +54,7 @@ def exhibits(
     table: pa.Table,
     metrics: Mapping[str, Metric],
     trial_id: str | None = None,
-    criterion: Mapping[str, Bound] | None = None,
+    bounds_of: Callable[[str], Mapping[str, Bound]] = lambda cell_id: {},
 ) -> Exhibits:
     """Choose what to show, and read it from the store.
 
@@ -66,7 +66,7 @@ def exhibits(
         metrics: the metrics that the trials report.
         trial_id: the trial whose weights to show, or the first letters of its id; None for a typical solved trial,
             which is the one with the median solved-at in the cell that succeeds most often.
-        criterion: what the metrics of a solved trial meet, if the study says it.
+        bounds_of: returns what the metrics of a cell's solved trials meet; empty if the study doesn't say it.
 
     Raises:
         InputError: if no trial or more than one has that id, or its weights aren't stored.
@@ -86,7 +86,7 @@ def exhibits(
         learning=[
             curve
             for row, of in trials.items()
-            if (curve := _learning(row, rows, of, curves, metrics, criterion or {})) is not None
+            if (curve := _learning(row, rows, of, curves, metrics, bounds_of(cells[row]))) is not None
         ],
         gates=[g for row, of in trials.items() for g in _gates(row, summaries[row], of, weights)],
         weights=_weights(summaries, table, weights, example_id),
@@ -141,7 +141,8 @@ def _learning(
 
 def _end(bound: Bound, metric: Metric) -> float | None:
     """Return the end of a criterion at which trials arrive: the upper one of a metric of which less is better."""
-    ends = (bound.at_least, bound.below) if metric.higher_is_better else (bound.below, bound.at_least)
+    upper = bound.at_most if bound.below is None else bound.below
+    ends = (bound.at_least, upper) if metric.higher_is_better else (upper, bound.at_least)
     return next(end for end in ends if end is not None)
 
 

@@ -143,7 +143,8 @@ def _own(spec: Spec) -> dict[str, Any]:
         if name in names
     }
     is_judged = any(name not in metrics for name in names)
-    criterion = {name: vars(bound) for name, bound in (spec.criterion or {}).items()} if is_judged else {}
+    bounds = spec.criterion or {} if is_judged else {}
+    criterion = {name: {"at_least": bound.at_least, "below": bound.below} for name, bound in bounds.items()}
     return {"code": spec.family.code, "metrics": values, "success": criterion}
 
 

@@ -3,6 +3,7 @@
 - document: reads YAML text into plain data that knows its lines
 - tables: the shape of the file, as pydantic models, with the hyperparameters that a family of tasks declares
 - function_tables: the same for a study that names a training function; function: what the function declares
+- references: success that references set
 - grid: the points that fixed values, grids and zips span
 - cells: makes a canonical `Cell` of a point's values
 - checks: rules between values

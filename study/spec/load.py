@@ -214,7 +214,7 @@ def _hyperparameters(class_: type[Spec]) -> set[str]:
 def _place_of(path: Path) -> Path:
     """Return where a mistake is in the file as it is written: a model may be its name alone, seeds a count."""
     match path:
-        case ("models", _, "name") | ("seeds", "listed") | ("metrics", _, "better"):
+        case ("models", _, "name") | ("seeds", "listed") | ("metrics", _, "better") | ("success", _, "word"):
             return path[:-1]
     return path
 
@@ -231,6 +231,8 @@ def _leave_out(data: dict[str, Any], path: Path) -> None:
             data["task"] = (task if isinstance(task, dict) else {}) | _STAND_INS["task"]
         case ("metrics", str(name)) | ("metrics", str(name), "better"):
             data["metrics"][name] = "lower"
+        case ("success", str(name), "word"):
+            del data["success"][name]
         case ("models", int(i)) | ("models", int(i), "name"):
             data["models"][i] = _STAND_INS["models"][0]
         case (*before, "zip", axis, int(i)):

@@ -27,6 +27,7 @@ from study.source import (
 from study.spec.document import Path as Place
 from study.spec.own_code import RESERVED, success_mistakes
 from study.spec.packed_tables import AnyPackedSpec, PackedSpec
+from study.spec.references import reference_mistakes
 from tasks import MODELS, TASKS
 from tasks.declarations import REQUIRED, Hyperparameter, Metric
 from tasks.packed_family import TRAINING, PackedFamily, task_field
@@ -80,6 +81,9 @@ def with_import_strings(data: dict[str, Any], aliases: Mapping[str, str]) -> Non
     replace_in(data["task"], "name")
     for i, model in enumerate(data["models"]):
         replace_in(*((model, "name") if isinstance(model, dict) else (data["models"], i)))
+    references = data.get("references")
+    if isinstance(references, dict) and "model" in references:
+        replace_in(references, "model")
     seeds = data.get("seeds")
     until = seeds.get("until") if isinstance(seeds, dict) else None
     if isinstance(until, dict) and "different_from" in until:
@@ -286,3 +290,4 @@ def _clashes(task: str, models: Mapping[Place, str], declared: _Declared) -> Ite
 def packed_mistakes(spec: PackedSpec) -> Iterator[tuple[Place, str]]:
     """Yield what must hold between the parts of a study of a task of one's own, and doesn't, each with its place."""
     yield from success_mistakes(spec, spec.declared.metrics)
+    yield from reference_mistakes(spec)

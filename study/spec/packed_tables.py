@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
 from pydantic import ConfigDict, Field, GetJsonSchemaHandler, PrivateAttr, WithJsonSchema
 from pydantic.json_schema import JsonSchemaValue
 
+from study.records import Cell
 from study.spec.own_code import OwnCodeSpec
-from study.spec.tables import ModelTable, Table, TaskSpec, table_field
+from study.spec.references import ReferencesTable, SuccessTable, reference_criterion
+from study.spec.tables import ModelTable, Table, TaskSpec, optional, table_field
+from tasks.criterion import Bound
 from tasks.families import BUILT_IN
 from tasks.packed_family import PackedFamily
+from tasks.references import ReferenceCriterion
 
 
 class PackedSpec(OwnCodeSpec, TaskSpec):
     """A study of models and a task of one's own, which train in packs.
 
     `spec_class` makes the class for what they declare.
+
+    Args:
+        success: the metrics that say whether a trial is solved.
+        references: the trials that set the bounds of metrics that aren't given one.
     """
 
+    success: dict[str, SuccessTable] = table_field(dict)  # type: ignore[assignment]  # values are more than bounds
+    references: ReferencesTable | None = optional()
     prefixes: ClassVar[Mapping[str, str]] = {"task": "", "protocol": ""}
     _layouts: dict[str, str] = PrivateAttr(default_factory=dict)
 
@@ -28,6 +38,22 @@ class PackedSpec(OwnCodeSpec, TaskSpec):
         """What the task and the models declare."""
         assert isinstance(self.family, PackedFamily)
         return self.family
+
+    @property
+    def criterion(self) -> dict[str, Bound]:
+        """What the metrics of a solved trial meet; empty where references say it."""
+        return {} if self.by_references else super().criterion
+
+    @property
+    def by_references(self) -> tuple[str, ...]:
+        """The metrics of success of which references set the bound."""
+        return tuple(name for name, one in self.success.items() if one.word is not None)
+
+    def reference_criterion(
+        self, cells: Sequence[Cell], seeds: Callable[[Cell], Collection[int]]
+    ) -> ReferenceCriterion | None:
+        """Return what success is where references say it; None if none do."""
+        return reference_criterion(self, cells, seeds) if self.by_references else None
 
     @property
     def layouts(self) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, partial
 from typing import Annotated, Any, ClassVar, Self, get_args
 
@@ -24,12 +24,14 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 
 from study.errors import nearest
+from study.records import Cell
 from study.source import SourceCode
 from tasks.criterion import Bound
 from tasks.declarations import Hyperparameter
 from tasks.families import BUILT_IN
 from tasks.family import Family
 from tasks.packed_tasks import PACKED_TASKS
+from tasks.references import ReferenceCriterion
 from tasks.values import Count, Positive, choice, number, quoted, whole
 
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$"
@@ -55,8 +57,12 @@ def _values(type_: Any) -> Any:
 
 
 class Table(BaseModel):
-    """A table of the file that remembers the order of its keys."""
+    """A table of the file that remembers the order of its keys.
 
+    A class names in `_not_keys` the fields that hold what a file gives in place of the table.
+    """
+
+    _not_keys: ClassVar[tuple[str, ...]] = ()
     model_config = ConfigDict(frozen=True, extra="forbid")
     _order: tuple[str, ...] = PrivateAttr(())
 
@@ -208,6 +214,8 @@ class Until(Table):
 class SeedsTable(Table):
     """A count, a list of seeds, or a rule that decides how many of the seeds 0, 1, 2, ... are used."""
 
+    _not_keys: ClassVar[tuple[str, ...]] = ("listed",)
+
     listed: Annotated[Any, BeforeValidator(_seeds)] = None
     until: Until = optional()
 
@@ -343,7 +351,21 @@ class Spec(SettingsTable):
 
     @property
     def criterion(self) -> dict[str, Bound] | None:
-        """What the metrics of a solved trial meet; None where the trials' cells say it."""
+        """What the metrics of a solved trial meet; None where the trials' cells say it, empty where nothing does.
+
+        It is also empty where references say it (see `reference_criterion`), since no single trial is judged then.
+        """
+        return None
+
+    def reference_criterion(
+        self, cells: Sequence[Cell], seeds: Callable[[Cell], Collection[int]]
+    ) -> ReferenceCriterion | None:
+        """Return what success is where references say it; None if none do.
+
+        Args:
+            cells: the planned cells.
+            seeds: returns the seeds of a cell.
+        """
         return None
 
     @property
@@ -497,7 +519,7 @@ def names_at(table: type[Table], path: Sequence[str | int]) -> list[str]:
             at = _table_in(at.model_fields[str(part)].annotation)
     if at is None:
         return []
-    return [name for name in at.model_fields if (at, name) != (SeedsTable, "listed")]
+    return [name for name in at.model_fields if name not in at._not_keys]
 
 
 def _table_in(annotation: Any) -> type[Table] | None:

@@ -17,12 +17,14 @@ import pyarrow.compute as pc
 from study.arrow import EMPTY_CURVES, EMPTY_RESULTS, WEIGHTS_SCHEMA, curves_table, results_table, unified, weights_table
 from study.errors import BusyError, InputError, StoreError, StudyGoneError
 from study.records import Checkpoint, Curve, Outcome, Result, Weights
+from study.store import judgements
 from study.store.deduplicate import one_a_trial
 from study.store.files import npz, parquet, provenance_of
 from study.store.folder import Folder, StudyLock
 from study.store.judge import judged
+from study.store.judgements import Key, judgements_file, read_judgements
 from study.store.validated import ValidatedFiles, key_of, pack_of
-from tasks.criterion import Bound
+from tasks.references import Criterion, ReferenceCriterion
 
 _SPEC, _REPORT, _PAGE = "spec.yaml", "report", "report/report.html"
 # A weight seldom equals another, and resembles it in its first byte only. The 12.1 KB of a trained NALU (100 inputs, 10
@@ -41,11 +43,7 @@ class StudyStore:
     """
 
     def __init__(
-        self,
-        folder: Folder,
-        read_only: bool = False,
-        attempt: str | None = None,
-        criterion: Mapping[str, Bound] | None = None,
+        self, folder: Folder, read_only: bool = False, attempt: str | None = None, criterion: Criterion | None = None
     ) -> None:
         self._folder = folder
         self._read_only = read_only
@@ -196,7 +194,7 @@ class StudyStore:
         results = self._files.table(key_of("results", pack_id))
         if results is None:
             raise StoreError(f"no readable results of pack {pack_id} in {self.where}: run the study again")
-        results = self._judged(results)
+        results = self._judged(results, are_all=False)
         curves = self._files.table(key_of("curves", pack_id)) if with_curves else None
         return results, EMPTY_CURVES if curves is None else curves
 
@@ -208,7 +206,7 @@ class StudyStore:
         """Return each trial's outcome, if it has one other than failed, as columns ``trial_id`` and ``outcome``."""
         if self._criterion is None:
             return self._outcomes()
-        rows = self.read_results().select(["trial_id", "outcome"])
+        rows = self._judged(self._results(), are_all=False).select(["trial_id", "outcome"])
         return rows.filter(pc.not_equal(rows["outcome"], str(Outcome.FAILED)))
 
     def _outcomes(self) -> pa.Table:
@@ -230,15 +228,33 @@ class StudyStore:
         Raises:
             ConflictError: if one engine and kind of device gave a trial two different results.
         """
+        return self._judged(self._results(), are_all=True)
+
+    def _results(self) -> pa.Table:
         read = self._files.tables(self._files.keys("results"))
         tables = {key.partition("/")[2]: table for key, table in read if table is not None}
         if not tables:
             return EMPTY_RESULTS
         rows = one_a_trial(list(tables.values()), list(tables))
-        return self._judged(rows.sort_by([("cell_id", "ascending"), ("seed", "ascending")]))
+        return rows.sort_by([("cell_id", "ascending"), ("seed", "ascending")])
 
-    def _judged(self, results: pa.Table) -> pa.Table:
-        return results if self._criterion is None else judged(results, self._criterion, self.read_curves)
+    def _judged(self, results: pa.Table, *, are_all: bool) -> pa.Table:
+        if self._criterion is None:
+            return results
+        is_known = are_all or not isinstance(self._criterion, ReferenceCriterion)
+        return judged(results, self._criterion if is_known else {}, self.read_curves, self._read_judgements)
+
+    def _read_judgements(self) -> Mapping[Key, int | None]:
+        return read_judgements(self._folder.read(judgements.FILE))
+
+    def write_judgements(self, results: pa.Table) -> None:
+        """Store when trials were solved by what judges them now, so that the next reader needs no curves for it.
+
+        Args:
+            results: rows of trials as `read_results` returned them.
+        """
+        self.check()
+        self._put(judgements.FILE, judgements_file(results))
 
     def read_curves(self, trial_ids: Collection[str] | None = None) -> pa.Table:
         """Return the learning curves, one row a trial, ordered by trial id.
@@ -403,8 +419,11 @@ class StudyStore:
         """
         return StudyStore(self._folder.as_it_is(), attempt=attempt, criterion=self._criterion)
 
-    def judged_by(self, criterion: Mapping[str, Bound] | None) -> StudyStore:
+    def judged_by(self, criterion: Criterion | None) -> StudyStore:
         """Return the study's store for a reader who knows what success is: what is read has the outcomes of that.
+
+        Where references say it, only all results together can be judged (`read_results`): a pack that is read alone
+        has finished trials, and so do `outcomes`, which are counted while a study runs.
 
         Args:
             criterion: what the metrics of a solved trial meet; None where the trials' cells say it.

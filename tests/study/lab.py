@@ -152,6 +152,7 @@ def marked(turns: int = 1):
 MODELS = """
 from typing import Literal
 
+import torch
 from torch import nn
 
 from tasks.seeded import seeded
@@ -211,6 +212,15 @@ def mixed(hidden: int = 3):
     return nn.Sequential(nn.Linear(2, hidden), nn.Tanh(), UNITS["NAU"](hidden, 2), UNITS["NMU"](2, 1))
 
 
+class Exact(nn.Module):
+    def __init__(self, scale: float = 1.0):
+        super().__init__()
+        self.scale = nn.Parameter(scale + 0.1 * torch.rand(1))
+
+    def forward(self, x):
+        return self.scale * x.prod(-1, keepdim=True)
+
+
 class Net(nn.Module):
     def __init__(self, size: int = 3):
         super().__init__()
@@ -243,3 +253,22 @@ def packed_study(folder: Path, **changed: object) -> Spec:
     """Parse the study of a folder's task and models; None takes a key out."""
     content = {name: value for name, value in (PACKED_STUDY | changed).items() if value is not None}
     return parse_spec(yaml.safe_dump(content, sort_keys=False), source="spirals.yaml", folder=folder)
+
+
+REFERENCE_STUDY = {
+    "study": "products",
+    "task": {"name": "mylab.tasks:Products"},
+    "models": ["mylab.models:Exact", "NMU"],
+    "fixed": {"learning_rate": 0.001},
+    "protocol": {"iterations": 4, "evaluate_every": 2},
+    "success": {"test_loss": "below_references"},
+    "references": {"model": "mylab.models:Exact"},
+    "seeds": 3,
+}
+"""A study in which each trial of `Exact` knows the products, up to a factor of its own."""
+
+
+def reference_study(folder: Path, **changed: object) -> Spec:
+    """Parse the study whose references say what success is; None takes a key out."""
+    content = {name: value for name, value in (REFERENCE_STUDY | changed).items() if value is not None}
+    return parse_spec(yaml.safe_dump(content, sort_keys=False), source="products.yaml", folder=folder)

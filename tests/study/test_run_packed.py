@@ -11,6 +11,7 @@ import pytest
 from study.console import Console
 from study.driver.estimate import preview
 from study.driver.options import Options
+from study.engine.packed.engine import PackedEngine
 from study.plan.plan import make_plan
 from study.results.load import load_results
 from study.results.stored_plan import LAYOUTS
@@ -76,6 +77,21 @@ def test_the_plan_says_what_it_would_take(packed_lab: Path, tmp_path: Path) -> N
     assert "trials of mylab.models:dropping train one after another" in text
     assert "by a calibration of a second a shape" in text
     assert not store.exists()
+
+
+def test_a_study_whose_trials_all_failed_has_a_report(
+    packed_lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is no number then, not even a column of a metric."""
+
+    def start(self: PackedEngine, *args: object, **more: object) -> None:
+        raise RuntimeError("no memory")
+
+    monkeypatch.setattr(PackedEngine, "start", start)
+    store = tmp_path / "studies"
+    ending, _, _ = trained(packed_study(packed_lab, models=["mylab.models:mlp"]), store)
+    assert ending is Ending.FAILURES
+    assert (store / "spirals" / "report" / "report.html").exists()
 
 
 def test_another_criterion_trains_nothing(packed_lab: Path, tmp_path: Path) -> None:

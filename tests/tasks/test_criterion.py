@@ -15,11 +15,12 @@ NAN, INF = float("nan"), float("inf")
     [
         (Bound(at_least=1.0), [False, True, True, False, True]),
         (Bound(below=1.0), [True, False, False, False, False]),
+        (Bound(at_most=1.0), [True, True, False, False, False]),
         (Bound(at_least=1.0, below=2.0), [False, True, False, False, False]),
     ],
 )
 def test_bounds_hold_as_they_say(bound, expected):
-    """`at_least` takes the bound itself, `below` doesn't, and NaN is within no bounds."""
+    """`at_least` and `at_most` take the bound itself, `below` doesn't, and NaN is within no bounds."""
     values = np.array([0.5, 1.0, 2.0, NAN, INF])
     assert bound.holds(values).tolist() == expected
     assert [is_success({"m": value}, {"m": bound}) for value in values] == expected

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+
 from study.records import Curve, Outcome, Pack, Result
 from study.results.stored_packs import StoredPacks
 from study.store import Store, StudyStore
@@ -54,3 +56,17 @@ def test_a_torn_pack_is_left_out(tmp_path: Path) -> None:
     stored(folder, "b", small_pack(1))
     (tmp_path / "demo" / "results" / "a.parquet").write_bytes(b"PAR1")
     assert seeds(StoredPacks(Store(tmp_path, read_only=True).study("demo"))) == {"b": [1]}
+
+
+def test_trials_are_published_as_they_are_judged(tmp_path: Path) -> None:
+    """Rows that were judged together replace what a pack alone says; trials that are stored later aren't among them."""
+    folder = Store(tmp_path).study("demo")
+    stored(folder, "a", small_pack(0, 1))
+    packs = StoredPacks(folder)
+    rows = folder.read_results()
+    solved = pa.array([str(Outcome.SOLVED)] * len(rows))
+    packs.judge(rows.set_column(rows.column_names.index("outcome"), "outcome", solved))
+    stored(folder, "b", small_pack(1, 2))
+    assert seeds(packs) == {"a": [0, 1], "b": [2]}
+    outcomes = {name: [result.outcome for result in packs.results(name)] for name in packs.names()}
+    assert outcomes == {"a": [Outcome.SOLVED, Outcome.SOLVED], "b": [Outcome.UNSOLVED]}

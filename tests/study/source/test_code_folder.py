@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -52,6 +53,20 @@ def test_two_versions_one_after_the_other(tmp_path, cache):
     folders[0].activate()
     assert functions[0](0) == (1, 10)
     assert sum(entry.startswith(str(cache)) for entry in sys.path) == 1
+
+
+def test_modules_may_be_imported_meanwhile(tmp_path, cache, monkeypatch):
+    """Another thread may import something while a folder looks for its modules among those that Python knows."""
+
+    class Importing(ModuleType):
+        def __getattr__(self, name):
+            sys.modules.setdefault("imported_meanwhile", ModuleType("imported_meanwhile"))
+            raise AttributeError(name)
+
+    folder = copied(write(tmp_path, mylab__spirals=marked("1")), TRAIN, cache)
+    monkeypatch.setitem(sys.modules, "importing", Importing("importing"))
+    assert folder.load(parse_import_string(TRAIN))(0) == 1
+    assert "imported_meanwhile" in sys.modules
 
 
 def test_objects_of_before_go_on(tmp_path, cache):

@@ -1,0 +1,156 @@
+"""References of a study: which of their trials count, the bounds that they set, and how many trials pass these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from study import statistics
+from study.records import Interval, Outcome
+from tasks.criterion import Bound
+from tasks.references import KINDS, Kind, ReferenceCriterion, References
+
+Floats = npt.NDArray[np.float64]
+
+_WITH_RESULT = [str(one) for one in (Outcome.SOLVED, Outcome.UNSOLVED, Outcome.FINISHED)]
+_ENDED = [*_WITH_RESULT, str(Outcome.DIVERGED)]
+
+
+def references_of(results: pa.Table, criterion: ReferenceCriterion) -> dict[str, References]:
+    """Select the references of a study.
+
+    Args:
+        results: rows of trials, whatever they were judged by.
+        criterion: what success is.
+
+    Returns:
+        The references of each question, by the id of their cell.
+    """
+    cells = pa.array(list(criterion.seeds), pa.string())
+    rows = results.filter(pc.is_in(results["cell_id"], value_set=cells))
+    pairs = zip(rows["cell_id"].to_pylist(), rows["seed"].to_pylist(), strict=True)
+    rows = rows.filter(pa.array([seed in criterion.seeds[cell] for cell, seed in pairs], pa.bool_()))
+    has_ended = np.asarray(pc.is_in(rows["outcome"], value_set=pa.array(_ENDED)), bool)
+    diverged = np.asarray(pc.equal(rows["outcome"], str(Outcome.DIVERGED)), bool)
+    names = dict.fromkeys([*criterion.higher_is_better, *criterion.keep])
+    metrics = {name: np.where(diverged, np.nan, column_of(rows, name)) for name in names}
+    of = np.array(rows["cell_id"].to_pylist(), dtype=object)
+    return {
+        cell: criterion.select(has_ended[here], {name: values[here] for name, values in metrics.items()})
+        for cell in criterion.seeds
+        for here in [np.flatnonzero(of == cell)]
+    }
+
+
+def column_of(results: pa.Table, metric: str) -> Floats:
+    """Return a metric of each row; NaN where there is no number."""
+    if metric not in results.column_names:
+        return np.full(len(results), np.nan)
+    return np.asarray(pc.fill_null(pc.cast(results[metric], pa.float64()), np.nan))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReferenceFindings:
+    """What references say about the trials of a study.
+
+    Args:
+        criterion: what success is.
+        references: those of each question, by the id of their cell.
+        rates: how many trials of each cell pass each bound, as `rates_by_bound` counts them.
+    """
+
+    criterion: ReferenceCriterion
+    references: Mapping[str, References]
+    rates: Sequence[BoundRate]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundRate:
+    """How many trials of a cell pass a bound that references set.
+
+    Args:
+        cell_id: the cell's id.
+        metric: the metric.
+        kind: what the bound is of.
+        bound: the bound; None if there are too few references.
+        passed: trials that pass it.
+        judged: trials that ended; those that diverged pass no bound.
+        rate: passed / judged; None without a bound, or without a trial that ended.
+        interval: Wilson's, 95%.
+    """
+
+    cell_id: str
+    metric: str
+    kind: Kind
+    bound: float | None = None
+    passed: int = 0
+    judged: int = 0
+    rate: float | None = None
+    interval: Interval | None = None
+
+
+def rates_by_bound(
+    results: pa.Table, criterion: ReferenceCriterion, cells: Sequence[str], kinds: Sequence[Kind] = KINDS
+) -> list[BoundRate]:
+    """Count for each cell and each metric how many trials pass the bound that references set, of each kind.
+
+    A trial takes part with its metrics at its own best step, and each metric is counted for itself, whatever the other
+    metrics of success are.
+
+    Args:
+        results: rows of trials, those of the references among them.
+        criterion: what success is; its own kind is one of those that are counted.
+        cells: the ids of the cells.
+        kinds: the kinds of bounds.
+
+    Returns:
+        In the order of the cells, then of the metrics of success, then of the kinds.
+    """
+    references = references_of(results, criterion)
+    of = np.array(results["cell_id"].to_pylist(), dtype=object)
+    has_ended = np.asarray(pc.is_in(results["outcome"], value_set=pa.array(_ENDED)), bool)
+    diverged = np.asarray(pc.equal(results["outcome"], str(Outcome.DIVERGED)), bool)
+    metrics = {name: np.where(diverged, np.nan, column_of(results, name)) for name in criterion.higher_is_better}
+    rates: list[BoundRate] = []
+    for cell in cells:
+        here = has_ended & (of == cell)
+        known = references.get(criterion.reference_of.get(cell, ""), References(values=_none(criterion)))
+        for name, values in metrics.items():
+            ends = {kind: criterion.end(known, name, kind) for kind in kinds}
+            bounds = {kind: None if end is None else criterion.bound(name, end) for kind, end in ends.items()}
+            rates += [_rate(cell, name, kind, bounds[kind], values[here]) for kind in kinds]
+    return rates
+
+
+def _none(criterion: ReferenceCriterion) -> Mapping[str, Floats]:
+    return {name: np.empty(0) for name in criterion.higher_is_better}
+
+
+def _rate(cell: str, metric: str, kind: Kind, bound: Bound | None, values: Floats) -> BoundRate:
+    if bound is None:
+        return BoundRate(cell_id=cell, metric=metric, kind=kind, judged=len(values))
+    passed = int(np.count_nonzero(bound.holds(values)))
+    end = bound.at_most if bound.at_most is not None else bound.at_least
+    if not len(values):
+        return BoundRate(cell_id=cell, metric=metric, kind=kind, bound=end)
+    return BoundRate(
+        cell_id=cell,
+        metric=metric,
+        kind=kind,
+        bound=end,
+        passed=passed,
+        judged=len(values),
+        rate=passed / len(values),
+        interval=statistics.wilson(passed, len(values)),
+    )
+
+
+def reference_findings(results: pa.Table, criterion: ReferenceCriterion, cells: Sequence[str]) -> ReferenceFindings:
+    """Find out what references say; the arguments are those of `rates_by_bound`."""
+    rates = rates_by_bound(results, criterion, cells)
+    return ReferenceFindings(criterion=criterion, references=references_of(results, criterion), rates=rates)

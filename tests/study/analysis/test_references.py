@@ -1,0 +1,97 @@
+"""Which references count, and how many trials pass the bounds that they set."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from study import statistics
+from study.analysis.references import rates_by_bound, reference_findings, references_of
+from study.arrow import results_table
+from study.records import Cell, Outcome, Result, Trial
+from tasks.criterion import Bound
+from tasks.references import ReferenceCriterion, reference_bound
+
+EXACT, LEARNER, STRANGER = (Cell("lab:Sums", model, {"size": 2}) for model in ("exact", "learner", "stranger"))
+CRITERION = ReferenceCriterion(
+    model="exact",
+    higher_is_better={"loss": False, "accuracy": True},
+    level=0.9,
+    keep={"r2": Bound(at_least=0.5)},
+    reference_of={EXACT.id: EXACT.id, LEARNER.id: EXACT.id},
+    seeds={EXACT.id: range(4)},
+)
+LOSSES, ACCURACIES = [1.0, 1.2, 1.1], [0.9, 0.8, 0.85]
+
+
+def result(cell: Cell, seed: int, outcome: Outcome = Outcome.FINISHED, **metrics: float) -> Result:
+    return Result(trial=Trial(cell, seed), outcome=outcome, metrics=metrics)
+
+
+REFERENCES = [
+    result(EXACT, seed, loss=loss, accuracy=accuracy, r2=0.9)
+    for seed, (loss, accuracy) in enumerate(zip(LOSSES, ACCURACIES, strict=True))
+]
+NOT_LEARNT = result(EXACT, 3, loss=9.0, accuracy=0.1, r2=0.1)
+NOT_PLANNED = result(EXACT, 4, loss=0.0, accuracy=1.0, r2=1.0)
+
+
+def test_planned_references_that_learnt_count() -> None:
+    """Those that didn't are dropped and counted; those that aren't planned are neither."""
+    known = references_of(results_table([*REFERENCES, NOT_LEARNT, NOT_PLANNED]), CRITERION)[EXACT.id]
+    assert (known.count, known.dropped) == (3, 1)
+    assert known.values["loss"].tolist() == LOSSES
+    failed = Result(trial=Trial(EXACT, 3), outcome=Outcome.FAILED, error="killed")
+    assert references_of(results_table([*REFERENCES, failed]), CRITERION)[EXACT.id].dropped == 0
+    assert references_of(results_table([]), CRITERION)[EXACT.id].count == 0
+
+
+def test_rates_are_of_each_metric_by_each_bound() -> None:
+    """Every trial that ended is counted, those that diverged as ones that don't pass; intervals are Wilson's."""
+    ends = {
+        (name, kind): reference_bound(values, kind, 0.9, higher_is_better=is_higher)
+        for name, values, is_higher in (("loss", LOSSES, False), ("accuracy", ACCURACIES, True))
+        for kind in ("mean", "prediction")
+    }
+    between = {name: (ends[name, "mean"] + ends[name, "prediction"]) / 2 for name in ("loss", "accuracy")}  # type: ignore[operator]
+    learners = [
+        result(LEARNER, 0, loss=0.0, accuracy=1.0),
+        result(LEARNER, 1, **between),
+        result(LEARNER, 2, loss=between["loss"], accuracy=0.0),
+        result(LEARNER, 3, Outcome.DIVERGED, loss=0.0, accuracy=1.0),
+        result(LEARNER, 4, Outcome.FAILED),
+    ]
+    rates = rates_by_bound(results_table([*REFERENCES, *learners]), CRITERION, [EXACT.id, LEARNER.id])
+    of_learner = [one for one in rates if one.cell_id == LEARNER.id]
+    assert [(one.metric, one.kind, one.passed, one.judged) for one in of_learner] == [
+        ("loss", "mean", 1, 4),
+        ("loss", "prediction", 3, 4),
+        ("accuracy", "mean", 1, 4),
+        ("accuracy", "prediction", 2, 4),
+    ]
+    for one in of_learner:
+        assert one.bound == ends[one.metric, one.kind]
+        assert one.rate == one.passed / 4
+        assert one.interval == statistics.wilson(one.passed, 4)
+    (own,) = [one for one in rates if (one.cell_id, one.metric, one.kind) == (EXACT.id, "loss", "prediction")]
+    assert (own.passed, own.judged) == (3, 3)
+
+
+@pytest.mark.parametrize("cell", [LEARNER, STRANGER])
+def test_without_a_bound_there_is_no_rate(cell: Cell) -> None:
+    """Too few references set none, and neither do those of another question; without a trial there is no rate, too."""
+    trial = result(cell, 0, loss=1.0, accuracy=0.9)
+    some = REFERENCES if cell is STRANGER else REFERENCES[:1]
+    rates = rates_by_bound(results_table([*some, trial]), CRITERION, [cell.id])
+    assert {(one.bound, one.rate, one.interval, one.judged) for one in rates} == {(None, None, None, 1)}
+    rates = rates_by_bound(results_table(REFERENCES), CRITERION, [LEARNER.id])
+    assert {(one.rate, one.judged) for one in rates} == {(None, 0)}
+    assert all(one.bound is not None and math.isfinite(one.bound) for one in rates)
+
+
+def test_findings_have_all_of_it() -> None:
+    findings = reference_findings(results_table(REFERENCES), CRITERION, [EXACT.id])
+    assert findings.criterion is CRITERION
+    assert findings.references[EXACT.id].count == 3
+    assert len(findings.rates) == 4

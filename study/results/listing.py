@@ -17,8 +17,8 @@ from study.store import Store, StudyStore
 from tasks.families import family_of
 
 _ROUGHLY = (
-    "Core time is a rough estimate: `study plan PRESET` measures it here. The fused engine, where it trains a study, takes "
-    "about a tenth."
+    "Core time is a rough estimate: `study plan PRESET` measures it here. The fused engine, where it trains a study, "
+    "takes about a tenth."
 )
 
 

@@ -43,6 +43,8 @@ def headline(rows: ResultRows, contrasts: Contrasts) -> str:
     x = series.x_axis(rows)
     if x not in rows.keys or not rows.is_number[rows.keys.index(x)]:
         x = "model"  # names aren't swept: a different name is a different question or a different method
+    elif x in rows.methods and not methods_of(rows, among, x, ()):
+        x = "model"  # not all methods have it: those that do are methods with one value of it or another
     question_keys = [key for key in rows.varying() if key not in rows.methods and key != x]
     questions = rows.alike(question_keys, among)
     if len(questions) == 1:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from study.analysis.questions import varying
 from study.errors import SpecError
 from study.plan.plan import cells, make_plan
 from study.source import SourceCode
@@ -159,3 +160,16 @@ def test_a_stored_study_is_planned_without_its_code(packed_lab: Path) -> None:
     assert [trial.id for trial in before.trials] == [trial.id for trial in after.trials]
     assert before.labels == after.labels
     assert list(after.metrics) == ["validation_loss", "test_accuracy"]
+
+
+def test_a_value_may_be_a_list(packed_lab: Path) -> None:
+    """A list of the file, in a field of the task or in a grid, is a value of a cell, and a tuple for reports."""
+    text = (packed_lab / "mylab" / "models.py").read_text()
+    (packed_lab / "mylab" / "models.py").write_text(
+        text + "\n\n@seeded\ndef deep(*, widths: tuple[int, ...] = (4,)):\n    return nn.Linear(2, widths[-1])\n"
+    )
+    study = packed_study(packed_lab, models=["mylab.models:deep"], grid={"widths": [[2], [4, 2]]})
+    of_lists = cells(study)
+    assert [cell.values["widths"] for cell in of_lists] == [[2], [4, 2]]
+    assert [cell.value("widths") for cell in of_lists] == [(2,), (4, 2)]
+    assert varying(of_lists) == ["widths"]

@@ -11,6 +11,7 @@ from study.analysis.aggregate import aggregate_by
 from study.analysis.contrasts import contrasts
 from study.analysis.headline import headline
 from study.outcomes import gather, read_source
+from study.records import Cell
 from study.report import cells, groups
 from tests.study.builders import published_cell, summaries_of
 
@@ -89,3 +90,17 @@ def test_methods_are_compared_where_all_of_them_were_tried():
     apart = [(published_cell("NMU"), {"solved": 9})]
     apart += [(published_cell("NAU", hidden_size=h), {"solved": 9}) for h in (3, 4)]
     assert "no two methods were tried at the same values" in headline_of(summaries_of(*apart))
+
+
+def test_what_only_some_models_have_tells_methods_apart():
+    """Where one model has no such hyperparameter, each value of the others' is a method, and all are compared."""
+    made = [
+        (Cell("lab:Task", "lab:unit", {"pull": 0.0}), {"solved": 9, "unsolved": 1}),
+        (Cell("lab:Task", "lab:unit", {"pull": 1.0}), {"solved": 5, "unsolved": 5}),
+        (Cell("lab:Task", "lab:lstm", {"pull": None}), {"unsolved": 10}),
+    ]
+    text = headline_of(summaries_of(*made))
+    assert text.startswith(
+        "unit (pull 0) succeeds most often (which may be chance), in 9 of 10 trials (90%), unit (pull 1) 50%"
+    )
+    assert "lstm" in text

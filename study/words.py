@@ -65,7 +65,7 @@ def show_value(key: str, content: Any) -> str:
         >>> show_value("operation", "mul"), show_value("hidden_size", 1000), show_value("clipped", False)
         ('×', '1,000', 'no')
         >>> show_value("widths", (8, 16)), show_value("interpolation_range", ((1.0, 2.0),))
-        ('[8, 16]', '[1, 2]')
+        ('[8, 16]', '[1,2]')
         >>> show_value("code", "sha256:" + "2914014606233c12" * 4)
         '29140146'
     """

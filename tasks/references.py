@@ -1,4 +1,4 @@
-"""Criteria that come from reference trials: how well trials do that know the answer, but for what all must learn."""
+"""Criteria from reference trials, which know the answer but for what all trials must learn."""
 
 from __future__ import annotations
 

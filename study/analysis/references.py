@@ -1,4 +1,4 @@
-"""References of a study: which of their trials count, the bounds that they set, and how many trials pass these."""
+"""References of a study: which of their trials count, the bounds they set, and how many trials pass these."""
 
 from __future__ import annotations
 

@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from hashlib import sha256
 
 import pytest
 
 from study.analysis.published import matches, published
+from study.driver.own_engine import own_engine
 from study.engine import engine_for
+from study.engine.packed.engine import PackedEngine, as_layout
+from study.engine.packed.members import PackLayout
+from study.engine.packed.proof import Proof
 from study.plan.packs import make_packs, shape_key
 from study.plan.plan import cells, make_plan
 from study.presets import preset_names, preset_text
 from study.records import Cell, Pack, Trial
 from study.spec import check_size, load_spec
+from tasks.packed_family import recipe_text
 
 # Cells and trials.
 SIZES = {
     "demo": (20, 400),
+    "digits-product": (7, 70),
+    "digits-sum": (7, 70),
     "gate": (8, 200),
     "hidden-size": (45, 2250),
     "hidden-size-ablation": (36, 1800),
+    "identity": (18, 1800),
     "init-variance": (30, 600),
     "input-size": (70, 700),
+    "language": (5, 100),
     "learning-rate": (9, 225),
     "overlap": (30, 300),
     "range": (35, 350),
+    "recurrent": (9, 90),
     "reproduction": (5, 100),
     "simple": (4, 400),
     "sparsity": (24, 240),
@@ -35,14 +46,19 @@ SIZES = {
 # Digests of the ids of all cells, and of those of the trials of their first three seeds.
 IDS = {
     "demo": ("944a223adc2657f8065a4a2d68ecf8f9", "927e260c053c64e6542176fbecc9a5da"),
+    "digits-product": ("15652bdfd9fbab8730fdbde782a987e8", "2b7c6bace4e45684fcb34e2332794240"),
+    "digits-sum": ("37c37e4a3fa0ddd6d1b1c0c7d97ff3f3", "da091d94cfdc5fbc7020717aa646f930"),
     "gate": ("5642ee09fa4ebdf42372d4d19000b2ae", "be92c54f969c3ffe38187f3d91e27acd"),
     "hidden-size": ("e24d7c6e878ec2c05c8e5e95d77de578", "bed90cef771dd40b3053f3fa4d85dec0"),
     "hidden-size-ablation": ("593f85fcccd9a8d28f06d196f6d62f8a", "ab8e38a23c68f5dfb914a3ec7509677b"),
+    "identity": ("dfc86f9ebd422138f7e9dc199a46ff2f", "a63b41d09a36e5ce8e04b847e343c12e"),
     "init-variance": ("d441be5c33a7b97b96ecb5c85601d5d5", "df36d173bdc449ea96a5372d86719d02"),
     "input-size": ("e7b7ebd452137eabf21983b6c3861e1c", "9ce8bd55169570ed81e02f0bde613f96"),
+    "language": ("0acc200052c3742a785e07ff0d169796", "a09b534a55daefe90bce5cffe3cb8666"),
     "learning-rate": ("d619ff5123cb31915961b0b26cff8d6b", "dd0ec0f55b170588f490b156404610da"),
     "overlap": ("77fc69ce90fa2c981dd3a49a342800df", "e41506639d59f6bc24761de9399c1290"),
     "range": ("5049aa4c4704922751df48495f0838fe", "da3ca4bde7bad60d9e4535057c1e6896"),
+    "recurrent": ("1afdaa343830b69be84d43cfccb2e83c", "e38e76d609aa42d1ad443b0803f8abee"),
     "reproduction": ("a71611e9dad5a6cfec99ffbad2373b35", "3257cf60d934399ef5c07691ed409abe"),
     "simple": ("41c89b115f6b8f504597cd7275d31426", "7ecd3a8928e2c50563cb1d68fa79ee57"),
     "sparsity": ("94de2f7366627c0a00d9258c220ee3e0", "e2dc3c40ad47653980acad53f195e30d"),
@@ -101,16 +117,24 @@ def test_the_demo_has_three_schedules() -> None:
     assert labels == ["off", "early strong", "late mild"] * 5 + [None] * 5
 
 
-@pytest.mark.parametrize("name", preset_names())
+# Sequences of 1,000 steps take their time.
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name == "recurrent" else ()) for name in preset_names()]
+)
 def test_presets_run(name: str) -> None:
     """A trial of every shape that a preset asks for trains for a few iterations, on the engine that would take it."""
+    spec = load_spec(name)
+    own = own_engine(spec)
     shapes: dict[object, Cell] = {}
-    for cell in cells(load_spec(name)):
+    for cell in cells(spec):
         shapes.setdefault(shape_key(cell), cell)
-    brief = {"iterations": 4, "evaluate_every": 2, "evaluation_rows": 20, "batch_size": 8}
+    brief = {"iterations": 4, "evaluate_every": 2, "evaluation_rows": 20, "batch_size": 8, "best_step_window": 1}
     for cell in shapes.values():
-        pack = Pack((Trial(cell.replace(**brief), 0),))
-        training = engine_for("auto", cell, "cpu").start(pack, device="cpu")
+        shortened = cell.replace(**{name: value for name, value in brief.items() if cell.value(name) is not None})
+        if isinstance(own, PackedEngine):  # how it trains is proven in tests of its own
+            own = replace(own, layouts={recipe_text(shortened): as_layout(Proof(layout=PackLayout()))})
+        pack = Pack((Trial(shortened, 0),))
+        training = engine_for("auto", shortened, "cpu", own).start(pack, device="cpu")
         while not training.done:
             training.advance(1.0)
         (result,), (curve,), _ = training.finish()

@@ -168,7 +168,7 @@ def test_a_function_of_version_2_is_read() -> None:
     found = {repr(result.trial.cell.value("width")): result for result in results if result.trial.seed == 0}
     assert sorted(found) == ["2", "2.5", "3.0", "4"]
     assert [found[width].trial.cell.value("schedule") for width in sorted(found)] == [None, "cosine", 3, None]
-    assert found["2"].trial.cell.value("layers") == [1, 2.0]
+    assert found["2"].trial.cell.value("layers") == (1, 2.0)
     assert [str(found[width].outcome) for width in sorted(found)] == ["solved", "solved", "failed", "solved"]
     assert {result.criterion for result in results} == {"accuracy >= 0.9"}
     curves = {curve.trial_id: curve for curve in table_curves(study.read_curves())}

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Literal
 
+from tasks.data import DataFile
+
 
 class _Required:
     """The default of a hyperparameter that has none."""
@@ -16,6 +18,12 @@ class _Required:
     def __repr__(self) -> str:
         return "REQUIRED"
 
+
+MOST_IN_PACK: Final = 128
+"""The most trials of a pack whose networks are small: more of them train hardly faster."""
+
+UPDATE_US: Final = 60.0
+"""Microseconds that an update of one trial of a pack takes on a core, where the network is small."""
 
 REQUIRED: Final = _Required()
 """Stands for a default where a study file must give the value."""
@@ -36,6 +44,7 @@ class Hyperparameter:
         table: the table of a study file in which it can also be given; empty if there is none.
         is_method: whether it says how a question is answered, and so is compared; if not, it belongs to the question.
         is_searchable: whether a search may choose it.
+        data: what its values name, if they are data files; None if they aren't.
     """
 
     type: Any
@@ -48,6 +57,7 @@ class Hyperparameter:
     table: str = ""
     is_method: bool = False
     is_searchable: bool = False
+    data: DataFile | None = None
 
     @cached_property
     def kind(self) -> Literal["whole", "number", "other"]:

@@ -110,6 +110,11 @@ class Identity(Task):
         **{f"test_error_at_{number}": Metric(title=f"error at {number}", low=0.0) for number in _NUMBERS},
     }
 
+    @property
+    def update_us(self) -> float:
+        """What a network of a few neurons takes."""
+        return 15.0
+
     def draw(self, stream: Stream, *setup: Any) -> tuple[Tensor, Tensor]:
         """Return the trained numbers, as input and as target, float32 [11, 1]."""
         x = torch.arange(-LARGEST_TRAINED, LARGEST_TRAINED + 1.0)[:, None]

@@ -1,17 +1,38 @@
-"""Images of handwritten digits with their labels."""
+"""Images of handwritten digits with their labels: those of scikit-learn, and IDX files such as MNIST's."""
 
 from __future__ import annotations
 
+import math
+import struct
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from tasks.data import DataFile, data_path
+
+IDX_FILES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
+"""The files of a folder of images."""
+
+ImageData = Annotated[
+    str,
+    DataFile(
+        files=IDX_FILES, known=("digits",), where="those of MNIST are at https://ossci-datasets.s3.amazonaws.com/mnist/"
+    ),
+]
+"""The field of a task that says which images: ``digits``, or a folder of IDX files."""
+
+_UNSIGNED_BYTES = 8
+_VALIDATION_SHARE = 12  # of MNIST's 60,000 training images the last 5,000
 _DIGITS_PARTS = (1200, 1400)
 _DIGITS_LARGEST = 16.0
+_IDX_SIZE = (28, 28)
+_MNIST_MEAN, _MNIST_SD = 0.1307, 0.3081
 
 
 @dataclass(frozen=True)
@@ -50,5 +71,87 @@ def digits() -> dict[str, Images]:
     return {name: _images(*part) for name, part in zip(("train", "validation", "test"), parts, strict=True)}
 
 
-def _images(pixels: npt.NDArray[np.float64], labels: npt.NDArray[np.integer]) -> Images:
+@cache
+def images_of(data: str) -> dict[str, Images]:
+    """Load the images that a field of a task names, in the parts ``train``, ``validation`` and ``test``.
+
+    Args:
+        data: ``digits``, or the digest of a folder of IDX files.
+
+    Raises:
+        ValueError: if there are none, or a file is partial or damaged.
+    """
+    return digits() if data == "digits" else idx_images(data_path(data))
+
+
+def idx_images(folder: Path) -> dict[str, Images]:
+    """Load a folder of IDX files, in the parts ``train``, ``validation`` and ``test``.
+
+    Of the training files, the last twelfth is for validation, which of MNIST's are 5,000 images. Pixels are
+    standardised by the mean .1307 and the standard deviation .3081 of MNIST, as usual.
+
+    Source: LeCun et al., "Gradient-based learning applied to document recognition", 1998, for MNIST and the format.
+
+    Args:
+        folder: with the four files of `IDX_FILES`.
+
+    Raises:
+        ValueError: if a file is partial or damaged, or doesn't fit the others.
+    """
+    train_pixels, train_labels, test_pixels, test_labels = (
+        read_idx(folder / name, dimensions=3 if "images" in name else 1) for name in IDX_FILES
+    )
+    for pixels, labels, what in ((train_pixels, train_labels, "train"), (test_pixels, test_labels, "t10k")):
+        if pixels.shape[1:] != _IDX_SIZE:
+            raise ValueError(
+                f"images must have 28 x 28 pixels, but those of {what} have {' x '.join(map(str, pixels.shape[1:]))}"
+            )
+        if len(pixels) != len(labels):
+            raise ValueError(
+                f"there must be a label for each image, but {what} has {len(pixels):,} images "
+                f"and {len(labels):,} labels"
+            )
+        if labels.max(initial=0) > 9:
+            raise ValueError(f"labels must be digits, 0 ... 9, but {what} has {labels.max()}")
+    trained = len(train_labels) - len(train_labels) // _VALIDATION_SHARE
+    return {
+        "train": _images(_standardised(train_pixels[:trained]), train_labels[:trained]),
+        "validation": _images(_standardised(train_pixels[trained:]), train_labels[trained:]),
+        "test": _images(_standardised(test_pixels), test_labels),
+    }
+
+
+def read_idx(path: Path, *, dimensions: int) -> npt.NDArray[np.uint8]:
+    """Read an IDX file of unsigned bytes.
+
+    Args:
+        path: the file.
+        dimensions: of the array that it must have.
+
+    Raises:
+        ValueError: if it isn't such a file, or not all of it.
+    """
+    content = path.read_bytes()
+    header = 4 + 4 * dimensions
+    magic = bytes((0, 0, _UNSIGNED_BYTES, dimensions))
+    if content[:4] != magic or len(content) < header:
+        raise ValueError(
+            f"{path.name} must be an IDX file of unsigned bytes with {dimensions} dimensions, which begins with the "
+            f"bytes {magic.hex(' ')}, but begins with {content[:4].hex(' ') or 'nothing'}"
+        )
+    shape = struct.unpack(f">{dimensions}I", content[4:header])
+    expected, there = math.prod(shape), len(content) - header
+    if there != expected:
+        raise ValueError(
+            f"{path.name} must have {expected:,} bytes after its header, for {' x '.join(map(str, shape))}, but has "
+            f"{there:,}: copy it anew"
+        )
+    return np.frombuffer(content, np.uint8, offset=header).reshape(shape)
+
+
+def _standardised(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
+    return (pixels.astype(np.float32) / np.float32(255) - np.float32(_MNIST_MEAN)) / np.float32(_MNIST_SD)
+
+
+def _images(pixels: npt.NDArray[np.floating], labels: npt.NDArray[np.integer]) -> Images:
     return Images(torch.from_numpy(pixels.astype(np.float32)), torch.from_numpy(labels.astype(np.int64)))

@@ -135,6 +135,11 @@ class Language(Task):
         "test_exact": Metric(title="test numbers that are exact, rounded", higher_is_better=True, low=0.0, high=1.0),
     }
 
+    @property
+    def update_us(self) -> float:
+        """What a sequence of words takes, one after another."""
+        return 1200.0
+
     def setup(self, stream: Stream) -> dict[str, Tensor]:
         """Draw the split: the numbers of each part, int64."""
         order = stream.permutation(LARGEST - _ALWAYS_TRAINED) + _ALWAYS_TRAINED  # places of 20 ... 999

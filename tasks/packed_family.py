@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from tasks.declarations import REQUIRED, Hyperparameter, Metric
+from tasks.declarations import MOST_IN_PACK, REQUIRED, UPDATE_US, Hyperparameter, Metric
 from tasks.declared_json import as_json, from_json
 from tasks.family import Check, Content, Family, Mistake, Values
 from tasks.signature import canonical
@@ -18,17 +18,15 @@ from tasks.values import Count, Iteration, NotNegative, Positive, choice, number
 OWN_NAMES = ("code",)
 """What a cell of one's own task has besides hyperparameters."""
 
-# What a step costs a pack, and what each trial adds, of a small network.
-_STEP_US, _TRIAL_US = 2500.0, 60.0
-MOST_IN_PACK = 128
-"""The most trials of a pack, if its size isn't given: more of them train hardly faster."""
+# What an update costs a pack beside what its trials do.
+_STEP_US = 2500.0
 
 _SPARSITY = ("sparsity_start", "sparsity_end")
 
 _Momentum = Annotated[float, Field(ge=0, lt=1), BeforeValidator(number)]
 
 
-def _of_training(type_: Any, default: Any, meaning: str, otherwise: str, **more: str) -> Hyperparameter:
+def _of_training(type_: Any, default: Any, meaning: str, otherwise: str, **more: Any) -> Hyperparameter:
     return Hyperparameter(
         type=type_, default=default, meaning=meaning, otherwise=otherwise, is_method=True, is_searchable=True, **more
     )
@@ -95,6 +93,9 @@ class PackedFamily(Family):
         code: what stands for the source code in the ids of trials.
         aliases: import strings by the names under which installed packages offer them, as the study file has them.
         revision: what stands for the code of a task that comes along, and of the models that it knows by name.
+        data: of each field that names data, the digests by the paths that the study's file has.
+        trials_at_once: the most trials of a pack, if its size isn't given.
+        update_us: microseconds that an update of one trial takes, roughly.
 
     Example:
         >>> fields = {"turns": Hyperparameter(type=int, default=2)}
@@ -114,6 +115,9 @@ class PackedFamily(Family):
     code: str
     aliases: Mapping[str, str] = field(default_factory=dict)
     revision: str = ""
+    data: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    trials_at_once: int = MOST_IN_PACK
+    update_us: float = UPDATE_US
 
     @property
     def tasks(self) -> Sequence[str]:  # type: ignore[override]
@@ -233,12 +237,12 @@ class PackedFamily(Family):
         return (recipe_text(cell), *(cell.values[name] for name in _PROTOCOL))
 
     def cost_us(self, cell: Content, trials: int) -> float:
-        """Estimate the microseconds that a pack takes on one core, as if its network were small."""
-        return (int(cell.values["iterations"]) + 1) * (_STEP_US + trials * _TRIAL_US)
+        """Estimate the microseconds that a pack takes on one core, from what the task says of an update."""
+        return (int(cell.values["iterations"]) + 1) * (_STEP_US + trials * self.update_us)
 
     def most_in_pack(self, cell: Content, trials: int, slots: int) -> int:
         """Return the most trials of a pack; more of them would train no faster."""
-        return MOST_IN_PACK
+        return self.trials_at_once
 
     def to_json(self) -> str:
         """Write the declarations for the store, from which a study is read where its code isn't."""
@@ -250,6 +254,9 @@ class PackedFamily(Family):
             "metrics": {name: vars(one) for name, one in self.metrics.items()},
             "aliases": dict(self.aliases),
             "revision": self.revision,
+            "data": {name: dict(digests) for name, digests in self.data.items()},
+            "trials_at_once": self.trials_at_once,
+            "update_us": self.update_us,
         }
         return json.dumps(content, indent=1, ensure_ascii=False)
 
@@ -270,6 +277,9 @@ class PackedFamily(Family):
                 content["code"],
                 content["aliases"],
                 content.get("revision", ""),
+                content.get("data", {}),
+                content.get("trials_at_once", MOST_IN_PACK),
+                content.get("update_us", UPDATE_US),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"these aren't the declarations of a task and its models: {error!r}") from None

@@ -115,6 +115,11 @@ class Recurrent(Task):
             overlap_ratio=self.overlap_ratio,
         )
 
+    @property
+    def update_us(self) -> float:
+        """What a sequence takes, one element after another."""
+        return 20.0 * self.train_length
+
     def measured(self) -> Mapping[str, Metric]:
         """Return the errors and scores by length."""
         at_lengths: dict[str, Metric] = {}

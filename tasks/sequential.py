@@ -13,8 +13,8 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from tasks.cells import LSTM, Cell, UnitCell
-from tasks.declarations import Metric
-from tasks.images import Images, digits
+from tasks.declarations import MOST_IN_PACK, Metric
+from tasks.images import ImageData, Images, images_of
 from tasks.stream import EVALUATION_SEED, Purpose
 from tasks.task import Task
 from tasks.trial_stream import Stream
@@ -31,6 +31,8 @@ IDENTITIES: Mapping[Operation, float] = {"product": 1.0, "sum": 0.0}
 """The number that changes nothing: where an exact cell starts."""
 
 _EPSILON = 1e-7
+# What convolutions leave of all test images at once would take gigabytes.
+_READ_AT_ONCE = 1000
 # Errors above this count as this: those of units that multiply explode with the length of the sequence.
 _LARGEST_ERROR = 1e30
 
@@ -48,6 +50,46 @@ class Perceptron(nn.Sequential):
         for size, next_size in pairwise((64, 64, 32, 1)):
             layers += [nn.Linear(size, next_size), nn.ReLU()]
         super().__init__(*layers[:-1])
+
+
+class ConvolutionalNetwork(nn.Module):
+    """Read one number from an image of 28 x 28: two convolutions and two dense layers, 426,571 parameters.
+
+        5 x 5 to 20, ReLU, max-pool 2, 5 x 5 to 50, ReLU, max-pool 2, dense to 500, ReLU, dense to 1
+
+    Source: Madsen & Johansen, "Neural Arithmetic Units", ICLR 2020.
+
+    Example:
+        >>> ConvolutionalNetwork()(torch.ones(5, 28, 28)).shape
+        torch.Size([5, 1])
+        >>> sum(parameter.numel() for parameter in ConvolutionalNetwork().parameters())
+        426571
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Conv2d(1, 20, 5), nn.Conv2d(20, 50, 5)
+        self.hidden, self.output = nn.Linear(800, 500), nn.Linear(500, 1)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Read a number from each image.
+
+        Args:
+            images: shape [images, 28, 28].
+
+        Returns:
+            Shape [images, 1].
+        """
+        x = images.unsqueeze(1)
+        for layer in (self.first, self.second):
+            x = nn.functional.max_pool2d(torch.relu(layer(x)), 2)
+        output: Tensor = self.output(torch.relu(self.hidden(x.flatten(1))))
+        return output
+
+
+def network_of_images(data: str) -> Callable[[], nn.Module]:
+    """Return what builds the network that reads images: for ``digits`` the small one, for others the convolutional."""
+    return Perceptron if data == "digits" else ConvolutionalNetwork
 
 
 class ReferenceCell(Cell):
@@ -109,7 +151,7 @@ class SequenceOfImages(nn.Module):
         Returns:
             The outputs of each, [sequences, length], and λ_z R_z of the last, a scalar.
         """
-        numbers = self.images(images).squeeze(-1)
+        numbers = torch.cat([self.images(some) for some in torch.split(images, _READ_AT_ONCE)]).squeeze(-1)
         outputs = []
         for window in windows:
             read = numbers[window]
@@ -242,7 +284,7 @@ class Sequential(Task):
 
     Args:
         operation: ``product`` or ``sum``.
-        images: ``digits``, the 8 x 8 ones of scikit-learn.
+        images: ``digits``, the 8 x 8 ones of scikit-learn, or a folder of IDX files with images of 28 x 28, as MNIST's.
         train_length: images of a sequence in training and validation.
         test_lengths: images of a sequence in tests.
         test_orders: fixed orders of the test images over which errors are averaged.
@@ -258,7 +300,7 @@ class Sequential(Task):
     model_names: ClassVar[tuple[str, ...]] = ("LSTM", "reference")
 
     operation: Operation = "product"
-    images: Literal["digits"] = "digits"
+    images: ImageData = "digits"
     train_length: Count = 2
     test_lengths: tuple[Count, ...] = (1, 2, 5, 10, 20)
     test_orders: Count = 8
@@ -281,8 +323,22 @@ class Sequential(Task):
                 f"images make, but got {self.batch_size:,}"
             )
 
+    @property
+    def most_in_pack(self) -> int:
+        """Trials with a convolutional network train one by one: side by side they take longer."""
+        return MOST_IN_PACK if self.images == "digits" else 1
+
+    @property
+    def update_us(self) -> float:
+        """What a convolutional network takes with 128 images, or a small one."""
+        return 150.0 if self.images == "digits" else 40_000.0
+
+    def for_proof(self) -> Task:
+        """Return the task itself, or with fewer of the large images."""
+        return self if self.images == "digits" else _FewImages(**vars(self))
+
     def _part(self, part: str) -> Images:
-        return _usable(part, self.operation)
+        return _usable(self.images, part, self.operation)
 
     def measured(self) -> Mapping[str, Metric]:
         """Return errors of all lengths: squared, and two that don't depend on the size of the result."""
@@ -351,18 +407,27 @@ class Sequential(Task):
     def model(self, name: str) -> Callable[..., nn.Module]:
         """Return what builds a network with an LSTM, or one that accumulates exactly."""
         if name == "LSTM":
-            return partial(network_of_lstm, Perceptron)
-        return partial(reference_network, Perceptron, self.operation)
+            return partial(network_of_lstm, network_of_images(self.images))
+        return partial(reference_network, network_of_images(self.images), self.operation)
 
     def network(self, first: type[Unit], second: type[Unit]) -> Callable[..., nn.Module]:
         """Return what builds a network whose cell is the second unit."""
-        return partial(network_of_unit, Perceptron, self.operation, second)
+        return partial(network_of_unit, network_of_images(self.images), self.operation, second)
+
+
+class _FewImages(Sequential):
+    """The same on the first images of each part, as many as its sequences need."""
+
+    def _part(self, part: str) -> Images:
+        images = super()._part(part)
+        most = max(self.batch_size * self.train_length, *self.test_lengths)
+        return Images(images.pixels[:most], images.labels[:most])
 
 
 @cache
-def _usable(part: str, operation: Operation) -> Images:
+def _usable(data: str, part: str, operation: Operation) -> Images:
     """Return a part's images: those of a product show no zero."""
-    of_part = digits()[part]
+    of_part = images_of(data)[part]
     if operation == "sum":
         return of_part
     return Images(of_part.pixels[of_part.labels > 0], of_part.labels[of_part.labels > 0])

@@ -7,6 +7,7 @@
 | `list[T]`, `tuple[T, ...]`, `tuple[T, U]` | a list; a function gets a tuple where it asks for one |
 | `T | None`, `Optional[T]`, `T | Literal["auto"]` | any of these; not `int | float`, which has 1 and 1.0 |
 | `Annotated[T, Field(gt=0)]`, `Annotated[T, Ge(0)]` | what is within the limits of pydantic or annotated_types |
+| `Annotated[str, DataFile()]` | a path of data, whose digest takes its place (fields of tasks only) |
 
 Anything else is refused: a value becomes part of a trial's id, and must be the same in a file, in a store and here.
 An Enum is refused, too: a Literal says the same. `Field(title="learning rate")` gives a name for readers.
@@ -26,6 +27,7 @@ from typing import Annotated, Any, Literal, Union
 from pydantic import BeforeValidator, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
+from tasks.data import DataFile
 from tasks.declarations import REQUIRED, Hyperparameter
 from tasks.values import ChoiceError, number, whole
 
@@ -174,7 +176,9 @@ def _hyperparameter(called: Callable[..., Any], parameter: inspect.Parameter) ->
     if parameter.annotation is inspect.Parameter.empty:
         raise ValueError(f"it has no annotation; write its type, such as {parameter.name}: float")
     annotation = _resolved(called, parameter)
-    declared = Hyperparameter(type=_strict(annotation), title=_title(annotation), is_searchable=True)
+    declared = Hyperparameter(
+        type=_strict(annotation), title=_title(annotation), is_searchable=True, data=_data(annotation)
+    )
     try:
         TypeAdapter(declared.type)
     except Exception as error:  # pydantic raises many kinds for limits that don't fit their type
@@ -225,6 +229,11 @@ def _names(called: Any, name: str) -> dict[str, Any]:
 def _title(annotation: Any) -> str:
     extras = getattr(annotation, "__metadata__", ())
     return next((extra.title for extra in extras if isinstance(extra, FieldInfo) and extra.title), "")
+
+
+def _data(annotation: Any) -> DataFile | None:
+    extras = getattr(annotation, "__metadata__", ())
+    return next((extra for extra in extras if isinstance(extra, DataFile)), None)
 
 
 def _strict(annotation: Any) -> Any:

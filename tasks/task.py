@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeAlias, get_type_hints
 
 from torch import Tensor, nn
 
-from tasks.declarations import REQUIRED, Hyperparameter, Metric
+from tasks.declarations import MOST_IN_PACK, REQUIRED, UPDATE_US, Hyperparameter, Metric
 from tasks.networks import network_of_units
 from tasks.stream import Purpose
 from tasks.trial_stream import Stream
@@ -130,6 +130,16 @@ class Task(ABC):
     def for_proof(self) -> Task:
         """Return the task on which packs are proven: itself, or one of the same operations that takes less time."""
         return self
+
+    @property
+    def most_in_pack(self) -> int:
+        """The most trials of a pack, if its size isn't given; fewer where one alone keeps a core busy."""
+        return MOST_IN_PACK
+
+    @property
+    def update_us(self) -> float:
+        """Microseconds that an update of one trial of a pack takes on a core, roughly; plans start from it."""
+        return UPDATE_US
 
     @property
     def has_setup(self) -> bool:

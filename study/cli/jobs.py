@@ -70,7 +70,9 @@ def submit(
     url = _cluster(cluster)
     planned = planned_study(file, yes=yes)
     spec = planned.spec
-    code = getattr(spec.source_code, "files", None)
+    code = dict(getattr(spec.source_code, "files", {}))
+    for data in spec.source_data:
+        code |= data.beside
     order = make_order(spec.study, spec.text, store, code, tracking_uri=tracking_uri, yes=yes, **options)
     console = make_console()
     console.print(f"{spec.study}: {size_of(planned)}")

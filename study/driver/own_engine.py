@@ -56,6 +56,7 @@ def _packed_engine(spec: PackedSpec) -> PackedEngine:
         code=_code(spec, declared.task),
         metrics=declared.metrics,
         criterion=spec.criterion,
+        data=spec.source_data,
         layouts=dict(spec.layouts),
     )
 

@@ -7,12 +7,13 @@ from pathlib import Path
 from rich.table import Table
 
 from study import words
-from study.errors import StudyError
+from study.errors import InputError, StudyError
 from study.plan.packs import make_packs
 from study.plan.plan import make_plan
-from study.presets import preset_names
+from study.presets import preset_names, preset_text
 from study.results.stored_plan import stored_plan
 from study.spec import load_spec
+from study.spec.document import read
 from study.store import Store, StudyStore
 from tasks.families import family_of
 
@@ -54,7 +55,12 @@ def presets() -> Table:
     for column in ("preset", "task", "trials", "iterations", "core time", "question"):
         table.add_column(column, justify="right" if column in ("trials", "iterations", "core time") else "left")
     for name in preset_names():
-        plan = make_plan(load_spec(name))
+        try:
+            plan = make_plan(load_spec(name))
+        except InputError:  # its data aren't here
+            file = read(preset_text(name)).data
+            table.add_row(name, file["task"]["name"], "", "", "needs data", file["question"])
+            continue
         packs = make_packs(plan.trials, slots=1)
         seconds = (
             sum(family_of(pack.trials[0].cell).cost_us(pack.trials[0].cell, len(pack.trials)) for pack in packs) / 1e6

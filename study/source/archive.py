@@ -27,8 +27,16 @@ _UNIX, _MODE = 3, 0o100644 << 16
 
 def code_cache() -> Path:
     """Return the folder of this machine in which copies of code are unpacked."""
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache) / "seeded-study" / "code"
+    return _cache() / "code"
+
+
+def data_cache() -> Path:
+    """Return the folder of this machine in which copies of data files lie."""
+    return _cache() / "data"
+
+
+def _cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "seeded-study"
 
 
 def digest_of(files: Mapping[str, bytes]) -> str:
@@ -100,7 +108,20 @@ def unpacked(archive: bytes, digest: str, cache: Path) -> Path:
     Raises:
         InputError: if the archive or the folder was changed, or if another user could change the cache.
     """
-    files = read_archive(archive, digest)
+    return placed(read_archive(archive, digest), digest, cache)
+
+
+def placed(files: Mapping[str, bytes], digest: str, cache: Path) -> Path:
+    """Return the folder of files on this machine, and write them if it isn't there yet; see `unpacked`.
+
+    Args:
+        files: contents by name.
+        digest: what `digest_of` returns for them.
+        cache: a folder of this machine that only this user may write to; it is made if it isn't there.
+
+    Raises:
+        InputError: if the folder was changed, or if another user could change the cache.
+    """
     cache.mkdir(mode=0o700, parents=True, exist_ok=True)
     _check_private(cache)
     folder = cache.resolve() / digest

@@ -33,6 +33,11 @@ def load_function(spec: FunctionSpec, folder: Path) -> tuple[FunctionFamily, Sou
             hyperparameters = hyperparameters_of(opened.load(name), reserved=RESERVED)
         except SignatureError as error:
             raise InputError(str(error).replace(f"{copy}{os.sep}", "")) from None  # as the user knows the file
+    for argument, one in hyperparameters.items():
+        if one.data is not None:
+            raise InputError(
+                f"{argument} of {spec.train} can't be a DataFile, which fields of tasks are: include the file"
+            )
     family = FunctionFamily(
         spec.train, hyperparameters, spec.declared_metrics, code=code.identity(spec.version), iterations=spec.iterations
     )

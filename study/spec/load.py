@@ -12,6 +12,7 @@ from pydantic.json_schema import models_json_schema
 
 from study.errors import InputError, SpecError, nearest
 from study.presets import preset_names, preset_text
+from study.source import SourceData
 from study.spec.checks import check
 from study.spec.document import Document, Path, read
 from study.spec.tables import Spec, names_at, spec_class
@@ -129,24 +130,25 @@ def _spec_of(document: Document, folder: pathlib.Path, declared: OwnFamily | Non
 
 
 def _packed_spec_of(document: Document, folder: pathlib.Path, declared: OwnFamily | None) -> Spec | None:
-    from study.spec import packed, packed_tables
+    from study.spec import data_files, packed, packed_tables
     from tasks.packed_family import PackedFamily
 
     head, _ = _validate(document, packed_tables.AnyPackedSpec)
     in_names = any(one.where.startswith(("task", "models")) for one in document.problems)
     if not isinstance(head, packed_tables.AnyPackedSpec) or in_names:
         return None
-    code = None
+    code, source_data = None, tuple[SourceData, ...]()
     if not isinstance(declared, PackedFamily):
         try:
-            declared, code = packed.load_packed(head, folder)
+            declared, code, source_data = packed.load_packed(head, document.data, folder)
         except packed.PackedError as error:
             document.problems += [document.problem(path, message) for path, message in error.mistakes]
             return None
     packed.with_import_strings(document.data, declared.aliases)
+    data_files.with_digests(document.data, declared.data)
     spec, unread = _validate(document, spec_class(declared, packed_tables.PackedSpec))
     if isinstance(spec, packed_tables.PackedSpec):
-        spec._source_code = code
+        spec._source_code, spec._source_data = code, source_data
         document.problems += check(spec, document, unread)
         document.problems += [document.problem(path, message) for path, message in packed.packed_mistakes(spec)]
     return spec

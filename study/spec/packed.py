@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from study.source import (
     CodeFolder,
     ImportString,
     SourceCode,
+    SourceData,
     code_cache,
     find_plugin,
     is_import_string,
@@ -24,12 +25,13 @@ from study.source import (
     read_source_code,
     unpacked,
 )
+from study.spec.data_files import Digests, named_data
 from study.spec.document import Path as Place
 from study.spec.own_code import RESERVED, success_mistakes
 from study.spec.packed_tables import AnyPackedSpec, PackedSpec
 from study.spec.references import reference_mistakes
 from tasks import MODELS, TASKS
-from tasks.declarations import REQUIRED, Hyperparameter, Metric
+from tasks.declarations import MOST_IN_PACK, REQUIRED, UPDATE_US, Hyperparameter, Metric
 from tasks.packed_family import TRAINING, PackedFamily, task_field
 from tasks.packed_tasks import PACKED_TASKS, builder_of, model_names, packed_task, revision_of
 from tasks.signature import SignatureError, arguments_of, canonical, hyperparameters_of
@@ -60,6 +62,15 @@ class _Declared:
     fields: dict[str, Hyperparameter]
     metrics: Mapping[str, Metric]
     arguments: dict[str, dict[str, Hyperparameter]]
+    data: list[tuple[str, SourceData]]
+    trials_at_once: int = MOST_IN_PACK
+    update_us: float = UPDATE_US
+
+    @property
+    def digests(self) -> dict[str, dict[str, str]]:
+        """The digests of the data, by the paths that stand for them, by the names of the fields."""
+        fields = dict.fromkeys(name for name, _ in self.data)
+        return {field: {of.path: of.digest for name, of in self.data if name == field} for field in fields}
 
 
 def names_packed_task(data: Mapping[str, Any]) -> bool:
@@ -90,14 +101,20 @@ def with_import_strings(data: dict[str, Any], aliases: Mapping[str, str]) -> Non
         replace_in(until, "different_from")
 
 
-def load_packed(spec: AnyPackedSpec, folder: Path) -> tuple[PackedFamily, SourceCode]:
+def load_packed(
+    spec: AnyPackedSpec, data: Mapping[str, Any], folder: Path
+) -> tuple[PackedFamily, SourceCode, tuple[SourceData, ...]]:
     """Read the code of a task and its models, copy it, import them from the copy, and read what they declare.
 
     What comes along is imported as it is, and belongs to no copy.
 
     Args:
         spec: the study that names them.
-        folder: the folder of the study file, in which modules are looked for first.
+        data: the content of its file.
+        folder: the folder of the study file, in which modules and data are looked for first.
+
+    Returns:
+        What is declared, the code, and the data that fields of the task name.
 
     Raises:
         PackedError: if something isn't there, fails, or doesn't fit together; it has every mistake.
@@ -120,7 +137,7 @@ def load_packed(spec: AnyPackedSpec, folder: Path) -> tuple[PackedFamily, Source
         copy = unpacked(code.archive, code.digest, code_cache()) if code.files else None
     except InputError as error:
         raise PackedError([(_TASK, str(error))]) from None
-    declared = _Declaring(spec, objects, built_in, copy).declared()
+    declared = _Declaring(spec, objects, built_in, copy).declared(data, folder)
     family = PackedFamily(
         built_in.get(_TASK) or str(objects[_TASK]),
         declared.fields,
@@ -129,8 +146,11 @@ def load_packed(spec: AnyPackedSpec, folder: Path) -> tuple[PackedFamily, Source
         code.identity(spec.version),
         aliases={name: str(objects[place]) for place, name in names.items() if not is_import_string(name)},
         revision=revision_of(spec.task_name),
+        data=declared.digests,
+        trials_at_once=declared.trials_at_once,
+        update_us=declared.update_us,
     )
-    return family, code
+    return family, code, tuple(source for _, source in declared.data)
 
 
 def _import_string(place: Place, name: str, known: Collection[str]) -> ImportString:
@@ -163,8 +183,12 @@ class _Declaring:
         self._spec, self._objects, self._built_in, self._copy = spec, objects, built_in, copy
         self._mistakes: list[tuple[Place, str]] = []
 
-    def declared(self) -> _Declared:
+    def declared(self, data: Mapping[str, Any], folder: Path) -> _Declared:
         """Return what they declare.
+
+        Args:
+            data: the content of the study's file.
+            folder: the folder of that file.
 
         Raises:
             PackedError: if something fails, or doesn't fit together.
@@ -172,14 +196,18 @@ class _Declaring:
         with CodeFolder(self._copy) as opened:
             task = self._read(_TASK, partial(self._task, opened))
             fields = (self._read(_TASK, partial(_fields, task)) if task else None) or {}
-            made = self._read(_TASK, partial(self._made, task, fields, opened)) if task else None
+            sources = self._sources(data, fields, folder)
+            digests = _Declared({}, {}, {}, sources).digests
+            made = self._read(_TASK, partial(self._made, task, fields, digests, opened)) if task else None
             metrics = self._read(_TASK, partial(_metrics, made)) or {} if made else getattr(task, "metrics", {})
             arguments = {
                 self._name(place): self._read(place, partial(self._arguments, made, place, opened)) or {}
                 for place in [*self._objects, *self._built_in]
                 if place != _TASK
             }
-        declared = _Declared(fields, metrics, arguments)
+        declared = _Declared(fields, metrics, arguments, sources)
+        if made:
+            declared = replace(declared, trials_at_once=made.most_in_pack, update_us=made.update_us)
         if not self._mistakes:
             models = {place: self._name(place) for place in [*self._objects, *self._built_in] if place != _TASK}
             self._mistakes += _clashes(self._name(_TASK), models, declared)
@@ -197,6 +225,17 @@ class _Declaring:
                 self._mistakes.append((place, message))
             return None
 
+    def _sources(
+        self, data: Mapping[str, Any], fields: Mapping[str, Hyperparameter], folder: Path
+    ) -> list[tuple[str, SourceData]]:
+        sources = []
+        for place, read in named_data(data, fields, folder):
+            if isinstance(read, str):
+                self._mistakes.append((place, read))
+            else:
+                sources.append(read)
+        return sources
+
     def _name(self, place: Place) -> str:
         return self._built_in.get(place) or str(self._objects[place])
 
@@ -212,9 +251,13 @@ class _Declaring:
         check_task_class(task)
         return task
 
-    def _made(self, task: type[Task], fields: Mapping[str, Hyperparameter], opened: CodeFolder) -> Task | None:
+    def _made(
+        self, task: type[Task], fields: Mapping[str, Hyperparameter], digests: Digests, opened: CodeFolder
+    ) -> Task | None:
         """Make the task as some cell of the study has it; None if the file lacks a value, which is told elsewhere."""
-        values = {name: self._some_value(name, one) for name, one in fields.items()}
+        if self._mistakes:  # in code or data that it would need
+            return None
+        values = {name: self._some_value(name, one, digests.get(name, {})) for name, one in fields.items()}
         if REQUIRED in values.values():
             return None
         try:
@@ -223,7 +266,7 @@ class _Declaring:
             reason = opened.reason(error) if self._copy is not None else str(error)
             raise InputError(f"{self._name(_TASK)} can't be made: {reason}") from None
 
-    def _some_value(self, name: str, declared: Hyperparameter) -> Any:
+    def _some_value(self, name: str, declared: Hyperparameter, digests: Mapping[str, str]) -> Any:
         """Return a value that the file gives a field of the task, the default, or `REQUIRED` if there is neither."""
         spec = self._spec
         tables: list[Any] = [spec.task.model_extra, spec.fixed, *(model.fixed for model in spec.models)]
@@ -232,7 +275,7 @@ class _Declaring:
         given += [table[name][0] for table in grids if isinstance(table, Mapping) and isinstance(table.get(name), list)]
         for value in given:
             try:
-                return canonical(declared, value)
+                return canonical(declared, digests.get(value, value) if isinstance(value, str) else value)
             except ValueError:  # told with its line, when the file is checked
                 continue
         return declared.default

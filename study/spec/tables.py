@@ -25,7 +25,7 @@ from pydantic.json_schema import JsonSchemaValue
 
 from study.errors import nearest
 from study.records import Cell
-from study.source import SourceCode
+from study.source import SourceCode, SourceData
 from tasks.criterion import Bound
 from tasks.declarations import Hyperparameter
 from tasks.families import BUILT_IN
@@ -333,6 +333,7 @@ class Spec(SettingsTable):
     search: Search | None = optional()
     _source_text: str = PrivateAttr("")
     _source_code: SourceCode | None = PrivateAttr(None)
+    _source_data: tuple[SourceData, ...] = PrivateAttr(())
 
     @property
     @abstractmethod
@@ -377,6 +378,11 @@ class Spec(SettingsTable):
     def source_code(self) -> SourceCode | None:
         """The study's own code as it was when the file was read; None if it has none, or was read from a store."""
         return self._source_code
+
+    @property
+    def source_data(self) -> tuple[SourceData, ...]:
+        """The data that the file names, as they were when it was read; none if it was read from a store."""
+        return self._source_data
 
     @property
     def text(self) -> str:

@@ -11,7 +11,9 @@ from docs.map import ROOT
 from study.presets import preset_names
 from study.spec import load_spec
 from tasks.packed_tasks import PACKED_TASKS, packed_task
+from tests.mnist import mnist, mnist_folder
 
+__all__ = ["mnist", "mnist_folder"]
 PAGE = (ROOT / "docs" / "tasks.md").read_text(encoding="utf-8")
 
 
@@ -44,6 +46,7 @@ def test_metrics_are_on_the_page(name):
         assert f"`{stem}" in text, metric
 
 
+@pytest.mark.usefixtures("mnist")
 def test_presets_are_on_the_page():
     """The table names the presets of each task that trains in packs."""
     for preset in preset_names():

@@ -21,10 +21,10 @@ from study.engine.packed.recipe import Member, Recipe, Sparsity, build
 from study.engine.packed.training import CriterionScores, PackedTraining
 from study.errors import InputError
 from study.records import Cell, Checkpoint, Pack
-from study.source import CodeFolder, is_import_string, parse_import_string
+from study.source import CodeFolder, SourceData, data_cache, is_import_string, parse_import_string
 from tasks.criterion import Bound
 from tasks.declarations import Metric
-from tasks.packed_family import MOST_IN_PACK, recipe_text
+from tasks.packed_family import recipe_text
 from tasks.packed_tasks import PACKED_TASKS, builder_of, packed_task
 from tasks.signature import arguments_of
 from tasks.task import Task
@@ -51,6 +51,7 @@ class PackedEngine(Engine):
         code: the code of them all.
         metrics: what the task measures.
         criterion: what the metrics of a solved trial meet; empty if nothing says what success is.
+        data: the data that fields of the task name.
         layouts: how the trials of each recipe train, as `as_layout` writes it; recipes that aren't among them are
             proven where they train.
         limits: what a trial may use.
@@ -62,6 +63,7 @@ class PackedEngine(Engine):
     code: OwnCode
     metrics: Mapping[str, Metric]
     criterion: Mapping[str, Bound] = field(default_factory=dict)
+    data: Sequence[SourceData] = ()
     layouts: Mapping[str, str] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
 
@@ -96,7 +98,8 @@ class PackedEngine(Engine):
         """
         folder, recipe = self._recipe(cell)
         try:
-            return prove(recipe, sizes=(2, 5, 8, MOST_IN_PACK))
+            most = recipe.task.most_in_pack
+            return prove(recipe, sizes=sorted({size for size in (2, 5, 8) if size < most} | {most}))
         except Exception as error:  # whatever the user's code raises
             raise InputError(f"{cell.model} can't be trained on {cell.task}: {folder.reason(error)}") from None
 
@@ -120,6 +123,8 @@ class PackedEngine(Engine):
 
     def _recipe(self, cell: Cell) -> tuple[CodeFolder, Recipe]:
         folder = self.code.folder()
+        for data in self.data:
+            data.provide(data_cache())
         task: type[Task] = (
             packed_task(cell.task)
             if cell.task in PACKED_TASKS

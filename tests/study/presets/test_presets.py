@@ -19,6 +19,10 @@ from study.presets import preset_names, preset_text
 from study.records import Cell, Pack, Trial
 from study.spec import check_size, load_spec
 from tasks.packed_family import recipe_text
+from tests.mnist import mnist, mnist_folder
+
+__all__ = ["mnist", "mnist_folder"]
+pytestmark = pytest.mark.usefixtures("mnist")
 
 # Cells and trials.
 SIZES = {

@@ -15,9 +15,10 @@ from study.spec import Spec, load_spec, parse_spec
 from study.spec.packed_tables import PackedSpec
 from tasks.families import declared_family, family_of
 from tasks.packed_tasks import PACKED_TASKS, packed_task
+from tests.mnist import mnist, mnist_folder
 from tests.study.lab import lab, packed_lab
 
-__all__ = ["lab", "packed_lab"]
+__all__ = ["lab", "mnist", "mnist_folder", "packed_lab"]
 
 STUDY: dict[str, Any] = {
     "study": "add",
@@ -32,6 +33,7 @@ def spec(folder: Path | None = None, **changed: Any) -> Spec:
     return parse_spec(yaml.safe_dump(STUDY | changed, sort_keys=False), source="add.yaml", folder=folder)
 
 
+@pytest.mark.usefixtures("mnist")
 @pytest.mark.parametrize("name", PACKED_TASKS)
 def test_a_preset_trains_each_task(name):
     """Its question is asked, all its models are known, and its metrics are those of the task with its fields."""

@@ -1,0 +1,133 @@
+"""The data files that a study file names: read, and known by their digest."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from study.errors import InputError
+from study.source.archive import digest_of, placed
+from tasks.data import DataFile, provide_data
+
+DATA_LIMIT_BYTES: Final = 512 * 2**20
+"""The most that the files which a field of a task names may have in sum."""
+
+DATA_FOLDER: Final = "STUDY_DATA"
+"""The environment variable of the folder in which data are looked for that don't lie beside the study file."""
+
+_GZIP = b"\x1f\x8b"
+
+
+@dataclass(frozen=True)
+class SourceData:
+    """Data that trials read.
+
+    Args:
+        path: as the study file has it.
+        files: contents by name, uncompressed; of one file, by its own name.
+        is_folder: whether the path is that of a folder.
+        digest: what stands for the data in ids: of one file, the SHA-256 of its content; of a folder, that of the
+            names and contents of its files.
+
+    Example:
+        >>> SourceData("a.csv", {"a.csv": b"1"}, False).digest == SourceData("b.csv", {"b.csv": b"1"}, False).digest
+        True
+    """
+
+    path: str
+    files: Mapping[str, bytes] = field(repr=False)
+    is_folder: bool
+    digest: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        content = next(iter(self.files.values()))
+        digest = digest_of(self.files) if self.is_folder else hashlib.sha256(content).hexdigest()
+        object.__setattr__(self, "digest", f"sha256:{digest}")
+
+    @property
+    def beside(self) -> dict[str, bytes]:
+        """The files by the path at which they lie beside the study file."""
+        if not self.is_folder:
+            return {self.path: next(iter(self.files.values()))}
+        return {str(PurePosixPath(self.path) / name): content for name, content in self.files.items()}
+
+    def provide(self, cache: Path) -> None:
+        """Put the files where tasks of this process find them, unless they are there.
+
+        Args:
+            cache: a folder of this machine that only this user may write to.
+        """
+        if self.digest not in _provided:
+            folder = placed(self.files, digest_of(self.files), cache)
+            provide_data(self.digest, folder if self.is_folder else folder / next(iter(self.files)))
+            _provided.add(self.digest)
+
+
+_provided: set[str] = set()
+
+
+def read_data(path: str, kind: DataFile, folder: Path) -> SourceData:
+    """Read the data that a study file names.
+
+    Args:
+        path: relative to the folder of the study file, or to that of ``$STUDY_DATA``.
+        kind: what the field of the task says of them.
+        folder: the folder of the study file.
+
+    Raises:
+        InputError: if they aren't there, can't be read, or are too large.
+    """
+    place = _place(path, kind, folder)
+    if not kind.files:
+        return SourceData(path, {place.name: _content(place)}, is_folder=False)
+    return SourceData(path, {name: _content(_file_of(place, name, kind)) for name in kind.files}, is_folder=True)
+
+
+def _place(path: str, kind: DataFile, folder: Path) -> Path:
+    parts = PurePosixPath(path)
+    if not path or parts.is_absolute() or ".." in parts.parts:
+        raise InputError(
+            "must be a path inside the folder of the study file, or inside that of "
+            f"${DATA_FOLDER}, so that it is the same on every machine, but got {path!r}; put the data there, or a link"
+        )
+    folders = [folder, *([Path(other)] if (other := os.environ.get(DATA_FOLDER)) else [])]
+    for place in (one / path for one in folders):
+        if place.is_dir() if kind.files else place.is_file():
+            return place
+    known = f"must be {' or '.join(kind.known)}, or " if kind.known else "must be "
+    what = f"a folder with the files {', '.join(kind.files)}" if kind.files else "a file"
+    raise InputError(
+        f"{known}{what}, but there is no {'folder' if kind.files else 'file'} {path!r} in "
+        f"{' or '.join(str(one.absolute()) for one in folders)}{_where(kind, ';')}"
+        + ("" if len(folders) > 1 else f"; ${DATA_FOLDER} may name another folder to look in")
+    )
+
+
+def _file_of(place: Path, name: str, kind: DataFile) -> Path:
+    for path in (place / name, place / f"{name}.gz"):
+        if path.is_file():
+            return path
+    raise InputError(
+        f"{place} must have the files {', '.join(kind.files)}, each as it is or as .gz, but has no {name}"
+        f"{_where(kind, ';')}"
+    )
+
+
+def _where(kind: DataFile, separator: str) -> str:
+    return f"{separator} {kind.where}" if kind.where else ""
+
+
+def _content(path: Path) -> bytes:
+    try:
+        if path.stat().st_size > DATA_LIMIT_BYTES:
+            raise InputError(f"{path} must have at most {DATA_LIMIT_BYTES >> 20} MB")
+        content = path.read_bytes()
+        return gzip.decompress(content) if content[:2] == _GZIP else content
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"{path} can't be read, and may be partial or damaged: {error}") from None

@@ -1,0 +1,44 @@
+"""A folder of IDX files as small as tasks allow: random images, so that no test needs MNIST."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from study.source.source_data import DATA_FOLDER
+from tasks.images import IDX_FILES
+
+SIZES = {"train": 1200, "t10k": 1000}
+
+
+def idx(array: npt.NDArray[np.uint8]) -> bytes:
+    """Write an array as an IDX file."""
+    return bytes((0, 0, 8, array.ndim)) + struct.pack(f">{array.ndim}I", *array.shape) + array.tobytes()
+
+
+def write_images(folder: Path) -> Path:
+    """Write the four files, the same ones each time."""
+    folder.mkdir(parents=True)
+    generator = np.random.Generator(np.random.PCG64(0))
+    for name in IDX_FILES:
+        size = SIZES[name.partition("-")[0]]
+        shape, below = ((size, 28, 28), 256) if "images" in name else ((size,), 10)
+        (folder / name).write_bytes(idx(generator.integers(0, below, shape, dtype=np.uint8)))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def mnist_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder ``mnist``, written once."""
+    return write_images(tmp_path_factory.mktemp("data") / "mnist")
+
+
+@pytest.fixture
+def mnist(mnist_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder ``mnist``, where study files look for it."""
+    monkeypatch.setenv(DATA_FOLDER, str(mnist_folder.parent))
+    return mnist_folder

@@ -27,8 +27,8 @@ pytestmark = pytest.mark.usefixtures("mnist")
 # Cells and trials.
 SIZES = {
     "demo": (20, 400),
-    "digits-product": (7, 70),
-    "digits-sum": (7, 70),
+    "digits-product": (9, 90),
+    "digits-sum": (8, 80),
     "gate": (8, 200),
     "hidden-size": (45, 2250),
     "hidden-size-ablation": (36, 1800),
@@ -37,6 +37,10 @@ SIZES = {
     "input-size": (70, 700),
     "language": (5, 100),
     "learning-rate": (9, 225),
+    "mnist-product": (11, 110),
+    "mnist-product-short": (11, 55),
+    "mnist-sum": (8, 80),
+    "mnist-sum-short": (8, 40),
     "overlap": (30, 300),
     "range": (35, 350),
     "recurrent": (9, 90),
@@ -50,8 +54,8 @@ SIZES = {
 # Digests of the ids of all cells, and of those of the trials of their first three seeds.
 IDS = {
     "demo": ("944a223adc2657f8065a4a2d68ecf8f9", "927e260c053c64e6542176fbecc9a5da"),
-    "digits-product": ("15652bdfd9fbab8730fdbde782a987e8", "2b7c6bace4e45684fcb34e2332794240"),
-    "digits-sum": ("37c37e4a3fa0ddd6d1b1c0c7d97ff3f3", "da091d94cfdc5fbc7020717aa646f930"),
+    "digits-product": ("1433b84bbc5e5454797196f6c320c3f4", "5fe5169f86a3865c43a6384ba47fe821"),
+    "digits-sum": ("e656bcb6204aa57f652b2080fb375d7f", "7aa5ae0f772128d9c3151457d0211a24"),
     "gate": ("5642ee09fa4ebdf42372d4d19000b2ae", "be92c54f969c3ffe38187f3d91e27acd"),
     "hidden-size": ("e24d7c6e878ec2c05c8e5e95d77de578", "bed90cef771dd40b3053f3fa4d85dec0"),
     "hidden-size-ablation": ("593f85fcccd9a8d28f06d196f6d62f8a", "ab8e38a23c68f5dfb914a3ec7509677b"),
@@ -60,6 +64,10 @@ IDS = {
     "input-size": ("e7b7ebd452137eabf21983b6c3861e1c", "9ce8bd55169570ed81e02f0bde613f96"),
     "language": ("0acc200052c3742a785e07ff0d169796", "a09b534a55daefe90bce5cffe3cb8666"),
     "learning-rate": ("d619ff5123cb31915961b0b26cff8d6b", "dd0ec0f55b170588f490b156404610da"),
+    "mnist-product": ("28bab7e40802f0a67f7d8e394ad3e383", "9370ea3963ea2b5b979e8ac38183395d"),
+    "mnist-product-short": ("89a9b0104500a2736f2125d83e7a1902", "c253642615fb6ca5cf9c0df15e0a5f3f"),
+    "mnist-sum": ("7fdda37ea95ac91f71f7eaadf562480b", "c06e139f542079340661ceaac9991c1e"),
+    "mnist-sum-short": ("ab9855c105fb66080ea3a677c73f879b", "cc49a2251d2c3571d31c7d6501a3d5c8"),
     "overlap": ("77fc69ce90fa2c981dd3a49a342800df", "e41506639d59f6bc24761de9399c1290"),
     "range": ("5049aa4c4704922751df48495f0838fe", "da3ca4bde7bad60d9e4535057c1e6896"),
     "recurrent": ("1afdaa343830b69be84d43cfccb2e83c", "e38e76d609aa42d1ad443b0803f8abee"),

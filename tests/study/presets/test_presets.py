@@ -129,9 +129,13 @@ def test_the_demo_has_three_schedules() -> None:
     assert labels == ["off", "early strong", "late mild"] * 5 + [None] * 5
 
 
-# Sequences of 1,000 steps take their time.
+# Sequences of 1,000 steps and convolutions take their time.
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow if name == "recurrent" else ()) for name in preset_names()]
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name.startswith(("recurrent", "mnist")) else ())
+        for name in preset_names()
+    ],
 )
 def test_presets_run(name: str) -> None:
     """A trial of every shape that a preset asks for trains for a few iterations, on the engine that would take it."""

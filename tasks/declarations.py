@@ -5,6 +5,8 @@ A study file is checked against these declarations, and tables and figures take 
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Literal
@@ -81,6 +83,9 @@ class Hyperparameter:
 class Metric:
     """A number that a trial reports.
 
+    Metrics of one kind at several places, such as the errors at each length, are a series: they have the same `series`
+    and `along`, and each its own `at`. Reports draw a series along its axis, instead of a column and a panel a metric.
+
     Args:
         higher_is_better: whether a greater value is better.
         title: its name for readers; empty for its name with spaces instead of underscores.
@@ -92,10 +97,18 @@ class Metric:
             distribution on `low` to `high`.
         resolution: the least distance from `low` that can be told from none, if values differ by factors rather than by
             differences; None if by differences.
+        series: what the metrics of its series are, for readers; empty if it belongs to none.
+        along: what tells the metrics of its series apart, for readers.
+        at: its place there.
+        is_trained: whether training covers its place.
 
     Raises:
-        ValueError: if a beta distribution or a resolution is given without both limits, if higher values of a metric
+        ValueError: if one of `series`, `along` and `at` is given without the others, if a beta distribution or a resolution is given without both limits, if higher values of a metric
             with a resolution are better, or if 0 < resolution < high - low doesn't hold.
+
+    Example:
+        >>> errors = {f"mse_at_{n}": Metric(low=0, series="MSE", along="length", at=n) for n in (10, 100, 1000)}
+        >>> check_series(errors)
     """
 
     higher_is_better: bool = False
@@ -106,8 +119,18 @@ class Metric:
     of: Literal["ended", "solved", "none"] = "ended"
     interval: Literal["bootstrap", "beta"] = "bootstrap"
     resolution: float | None = None
+    series: str = ""
+    along: str = ""
+    at: float | None = None
+    is_trained: bool = False
 
     def __post_init__(self) -> None:
+        has_place = self.at is not None
+        if not bool(self.series) == bool(self.along) == has_place or not math.isfinite(self.at or 0.0):
+            raise ValueError(
+                "a metric of a series needs all of series, along and at, a finite number, but got "
+                f"series={self.series!r}, along={self.along!r}, at={self.at!r}"
+            )
         if self.interval == "beta" and self.limits is None:
             raise ValueError("a beta distribution needs both limits, low and high")
         if self.resolution is None:
@@ -121,3 +144,31 @@ class Metric:
     def limits(self) -> tuple[float, float] | None:
         """Its least and its greatest value; None if either isn't known."""
         return None if self.low is None or self.high is None else (self.low, self.high)
+
+
+def check_series(metrics: Mapping[str, Metric]) -> None:
+    """Check that the metrics of each series differ in nothing but their places.
+
+    Args:
+        metrics: all that trials report, by their names.
+
+    Raises:
+        ValueError: if two of a series are at the same place, or differ in more than titles.
+    """
+    first: dict[tuple[str, str], str] = {}
+    at: dict[tuple[str, str, float | None], str] = {}
+    for name, metric in metrics.items():
+        if not metric.series:
+            continue
+        other = first.setdefault((metric.series, metric.along), name)
+        of = f"of the series {metric.series!r} along {metric.along!r}"
+        if differing := [field for field in _OF_SERIES if getattr(metric, field) != getattr(metrics[other], field)]:
+            raise ValueError(
+                f"{other!r} and {name!r} {of} must be alike but for their places, but differ in {', '.join(differing)}"
+            )
+        if (other := at.setdefault((metric.series, metric.along, metric.at), name)) != name:
+            raise ValueError(f"{other!r} and {name!r} {of} must be at different places, but both are at {metric.at:g}")
+
+
+_OF_SERIES = ("higher_is_better", "unit", "low", "high", "of", "interval", "resolution")
+"""What the metrics of a series have in common."""

@@ -107,7 +107,17 @@ class Identity(Task):
     metrics: ClassVar[Mapping[str, Metric]] = {
         "train_error": Metric(title="error on the trained numbers", low=0.0),
         **{f"test_error_{edge}": Metric(title=f"error at ±{edge}", low=0.0) for edge in _EDGES},
-        **{f"test_error_at_{number}": Metric(title=f"error at {number}", low=0.0) for number in _NUMBERS},
+        **{
+            f"test_error_at_{number}": Metric(
+                title=f"error at {number}",
+                low=0.0,
+                series="error",
+                along="number",
+                at=number,
+                is_trained=abs(number) <= LARGEST_TRAINED,
+            )
+            for number in _NUMBERS
+        },
     }
 
     @property

@@ -122,13 +122,19 @@ class Recurrent(Task):
 
     def measured(self) -> Mapping[str, Metric]:
         """Return the errors and scores by length."""
-        at_lengths: dict[str, Metric] = {}
-        for length in self.test_lengths:
-            at_lengths[f"test_mse_at_{length}"] = Metric(title=f"MSE at length {length}", low=0.0)
-        for length in self.test_lengths:
-            at_lengths[f"test_score_at_{length}"] = Metric(title=f"score at length {length}", unit="%", low=0.0)
-        for length in self.test_lengths:
-            at_lengths[f"test_mae_at_{length}"] = Metric(title=f"MAE at length {length}", low=0.0)
+        at_lengths = {
+            f"test_{name}_at_{length}": Metric(
+                title=f"{title} at length {length}",
+                unit=unit,
+                low=0.0,
+                series=title,
+                along="length",
+                at=length,
+                is_trained=length == self.train_length,
+            )
+            for name, title, unit in (("mse", "MSE", ""), ("score", "score", "%"), ("mae", "MAE", ""))
+            for length in self.test_lengths
+        }
         return {
             "validation_mse": Metric(title="validation MSE", low=0.0),
             "validation_mae": Metric(title="validation MAE", low=0.0),

@@ -348,7 +348,14 @@ class Sequential(Task):
         }
         for name, title in (("mse", "MSE"), ("log_error", "squared log error"), ("relative_error", "relative error")):
             for length in self.test_lengths:
-                metrics[f"test_{name}_at_{length}"] = Metric(title=f"{title} at length {length}", low=0.0)
+                metrics[f"test_{name}_at_{length}"] = Metric(
+                    title=f"{title} at length {length}",
+                    low=0.0,
+                    series=title,
+                    along="length",
+                    at=length,
+                    is_trained=length <= self.train_length,
+                )
         return metrics | {"test_sparsity_error": Metric(title="sparsity error", low=0.0, high=0.5)}
 
     def setup(self, stream: Stream) -> Tensor:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeAlias, get_type_hints
 
 from torch import Tensor, nn
 
-from tasks.declarations import MOST_IN_PACK, REQUIRED, UPDATE_US, Hyperparameter, Metric
+from tasks.declarations import MOST_IN_PACK, REQUIRED, UPDATE_US, Hyperparameter, Metric, check_series
 from tasks.networks import network_of_units
 from tasks.stream import Purpose
 from tasks.trial_stream import Stream
@@ -226,7 +226,7 @@ def check_metrics(task: str, metrics: Mapping[str, Metric]) -> None:
         metrics: by their names.
 
     Raises:
-        TypeError: if there is none, or a name says no evaluation set.
+        TypeError: if there is none, a name says no evaluation set, or metrics of a series don't go together.
     """
     if not isinstance(metrics, Mapping) or not metrics:
         raise TypeError(f"task {task} must name a metric: metrics = {{'validation_loss': Metric()}}")
@@ -236,6 +236,10 @@ def check_metrics(task: str, metrics: Mapping[str, Metric]) -> None:
         if not any(name.startswith(f"{part}_") and len(name) > len(part) + 1 for part in EVALUATIONS):
             *first, last = (f"{part}_" for part in EVALUATIONS)
             raise TypeError(f"the name of metric {name!r} of task {task} must begin with {', '.join(first)} or {last}")
+    try:
+        check_series(metrics)
+    except ValueError as error:
+        raise TypeError(f"metrics of task {task}: {error}") from None
 
 
 def _default(field: dataclasses.Field[Any]) -> Any:

@@ -11,6 +11,7 @@ from study.source import CodeFolder, SourceCode, code_cache, parse_import_string
 from study.spec.document import Path as Place
 from study.spec.function_tables import FunctionSpec
 from study.spec.own_code import RESERVED, TIMES, success_mistakes
+from tasks.declarations import check_series
 from tasks.function_family import FunctionFamily
 from tasks.signature import SignatureError, hyperparameters_of
 
@@ -51,6 +52,10 @@ def function_mistakes(spec: FunctionSpec, unread: Collection[str]) -> Iterator[t
             yield ("metrics", name), "the name means something else in a study's results; give it another one"
         elif name in spec.family.hyperparameters:
             yield ("metrics", name), f"{spec.train} has a hyperparameter of that name; give the metric another one"
+    try:
+        check_series(spec.declared_metrics)
+    except ValueError as error:
+        yield ("metrics",), str(error)
     yield from success_mistakes(spec, spec.metrics)
     for name in spec.search.objective if spec.search is not None else ():
         if name in TIMES and spec.iterations is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, create_model, model_validator
 
@@ -25,6 +25,10 @@ class MetricTable(Table):
         unit: its unit.
         low: the least value that it can have.
         high: the greatest value that it can have.
+        series: what the metrics of its series are, for readers.
+        along: what tells the metrics of its series apart, for readers.
+        at: its place there.
+        is_trained: whether training covers its place.
     """
 
     better: choice(("higher", "lower"))  # type: ignore[valid-type]
@@ -32,18 +36,25 @@ class MetricTable(Table):
     unit: str = ""
     low: _Number | None = optional()
     high: _Number | None = optional()
+    series: str = ""
+    along: str = ""
+    at: _Number | None = optional()
+    is_trained: bool = False
 
     @model_validator(mode="before")
     @classmethod
     def _from_direction(cls, data: Any) -> Any:
         return data if isinstance(data, Mapping) else {"better": data}
 
+    @model_validator(mode="after")
+    def _can_be_a_metric(self) -> Self:
+        _ = self.metric
+        return self
+
     @property
     def metric(self) -> Metric:
         """The metric as the rest of the program knows it."""
-        return Metric(
-            higher_is_better=self.better == "higher", title=self.title, unit=self.unit, low=self.low, high=self.high
-        )
+        return Metric(higher_is_better=self.better == "higher", **self.model_dump(exclude={"better"}))
 
 
 class ResourcesTable(Table):

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from study.analysis.metrics import single
 from study.console import Console
 from study.driver.heartbeat import beat
 from study.driver.monitor import Monitor, stopping
@@ -201,7 +202,7 @@ class Run:
 
     @contextmanager
     def _publishing(self) -> Iterator[None]:
-        self._packs = StoredPacks(self.folder)
+        self._packs = StoredPacks(self.folder, curves_of=single(self.plan.metrics, self.plan.spec.named_metrics))
         if self.plan.judges_at_the_end and self.options.tracking_uri is not None:
             self._packs.judge(self._patience(self.folder.read_results))  # as they were published last
         with (

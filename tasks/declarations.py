@@ -103,8 +103,9 @@ class Metric:
         is_trained: whether training covers its place.
 
     Raises:
-        ValueError: if one of `series`, `along` and `at` is given without the others, if a beta distribution or a resolution is given without both limits, if higher values of a metric
-            with a resolution are better, or if 0 < resolution < high - low doesn't hold.
+        ValueError: if one of `series`, `along` and `at` is given without the others, if a beta distribution or a
+            resolution is given without both limits, if higher values of a metric with a resolution are better, or if
+            0 < resolution < high - low doesn't hold.
 
     Example:
         >>> errors = {f"mse_at_{n}": Metric(low=0, series="MSE", along="length", at=n) for n in (10, 100, 1000)}

@@ -64,7 +64,7 @@ def learning_curve(
         return None
     last = first + length
     longest = int(np.argmax(iteration[last - 1]))
-    evaluations = _thin(int(length[longest]), most_points)
+    evaluations = spread(int(length[longest]), most_points)
     at = iteration[first[longest] + evaluations]
     by_then = np.stack([np.searchsorted(iteration[a:b], at, side="right") for a, b in zip(first, last, strict=True)])
     positions = first[:, None] + np.maximum(by_then - 1, 0)
@@ -89,8 +89,13 @@ def _flat(curves: pa.Table, name: str) -> tuple[npt.NDArray[np.generic], npt.NDA
     return lists.values.to_numpy(zero_copy_only=False), offsets[:-1], np.diff(offsets)
 
 
-def _thin(count: int, most: int) -> npt.NDArray[np.int64]:
-    """Choose at most `most` of `count` indices at equal steps, the first and the last among them."""
+def spread(count: int, most: int) -> npt.NDArray[np.int64]:
+    """Choose at most `most` of `count` indices at equal steps, the first and the last among them.
+
+    Example:
+        >>> spread(41, 6).tolist()
+        [0, 8, 16, 24, 32, 40]
+    """
     return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.int64))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -84,6 +84,84 @@ def of_curves(metrics: Mapping[str, Metric]) -> tuple[str, ...]:
 
 def _scale(metric: Metric) -> tuple[object, ...]:
     return metric.higher_is_better, metric.unit, metric.low, metric.high
+
+
+def single(metrics: Mapping[str, Metric], named: Collection[str] = ()) -> dict[str, Metric]:
+    """Select the metrics that are shown one by one: all but those of series, of these the main one and the named.
+
+    Args:
+        metrics: the metrics, by name.
+        named: those that are shown one by one in any case.
+
+    Example:
+        >>> errors = {f"mse_at_{n}": Metric(series="MSE", along="length", at=n) for n in (1, 2, 3)}
+        >>> list(single({"loss": Metric()} | errors, named=["mse_at_3"])), list(single(errors))
+        (['loss', 'mse_at_3'], ['mse_at_1'])
+    """
+    first = main(metrics)
+    return {name: one for name, one in metrics.items() if not one.series or name == first or name in named}
+
+
+@dataclass(frozen=True)
+class MetricSeries:
+    """Metrics of one kind at several places.
+
+    Args:
+        title: what they are, for readers.
+        along: what tells them apart, for readers.
+        metrics: by name, at ascending places.
+    """
+
+    title: str
+    along: str
+    metrics: Mapping[str, Metric]
+
+    @property
+    def heading(self) -> str:
+        """What a table or an axis of it is called, with its unit.
+
+        Example:
+            >>> series_of({"wait": Metric(series="wait", along="load", at=1, unit="s")})[0].heading
+            'wait (s) along load'
+        """
+        return f"{self.name} along {self.along}"
+
+    @property
+    def name(self) -> str:
+        """What its metrics are, with their unit."""
+        return f"{self.title} ({self.metric.unit})" if self.metric.unit else self.title
+
+    @property
+    def metric(self) -> Metric:
+        """What all of them have in common."""
+        return next(iter(self.metrics.values()))
+
+    @property
+    def places(self) -> tuple[float, ...]:
+        """Where they are."""
+        return tuple(metric.at for metric in self.metrics.values() if metric.at is not None)
+
+    @property
+    def trained(self) -> Interval | None:
+        """The first and the last place that training covers; None if there is none."""
+        places = [metric.at for metric in self.metrics.values() if metric.is_trained and metric.at is not None]
+        return (places[0], places[-1]) if places else None
+
+
+def series_of(metrics: Mapping[str, Metric]) -> list[MetricSeries]:
+    """Gather the series of some metrics, in the order of their first ones.
+
+    Example:
+        >>> errors = {f"mse_at_{n}": Metric(series="MSE", along="length", at=n) for n in (3, 1, 2)}
+        >>> [(one.title, one.along, one.places) for one in series_of({"loss": Metric()} | errors)]
+        [('MSE', 'length', (1, 2, 3))]
+    """
+    by_series: dict[tuple[str, str], dict[str, Metric]] = {}
+    for name, metric in sorted(metrics.items(), key=lambda item: item[1].at or 0.0):
+        if metric.series:
+            by_series.setdefault((metric.series, metric.along), {})[name] = metric
+    order = dict.fromkeys((metric.series, metric.along) for metric in metrics.values() if metric.series)
+    return [MetricSeries(*names, by_series[names]) for names in order]
 
 
 def metrics_of(summaries: Iterable[Summarised]) -> dict[str, Metric]:

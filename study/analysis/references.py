@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -11,11 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from study import statistics
+from study.analysis.metrics import series_of
 from study.records import Interval, Outcome
 from tasks.criterion import Bound
+from tasks.declarations import Metric
 from tasks.references import KINDS, Kind, ReferenceCriterion, References
 
 Floats = npt.NDArray[np.float64]
+
+_NO_METRICS: Mapping[str, Metric] = {}
 
 _WITH_RESULT = [str(one) for one in (Outcome.SOLVED, Outcome.UNSOLVED, Outcome.FINISHED)]
 _ENDED = [*_WITH_RESULT, str(Outcome.DIVERGED)]
@@ -62,11 +66,14 @@ class ReferenceFindings:
         criterion: what success is.
         references: those of each question, by the id of their cell.
         rates: how many trials of each cell pass each bound, as `rates_by_bound` counts them.
+        rates_along: the same for all metrics of those series that metrics of success belong to, as if the same
+            references set a bound at each place.
     """
 
     criterion: ReferenceCriterion
     references: Mapping[str, References]
     rates: Sequence[BoundRate]
+    rates_along: Sequence[BoundRate] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,7 +157,22 @@ def _rate(cell: str, metric: str, kind: Kind, bound: Bound | None, values: Float
     )
 
 
-def reference_findings(results: pa.Table, criterion: ReferenceCriterion, cells: Sequence[str]) -> ReferenceFindings:
-    """Find out what references say; the arguments are those of `rates_by_bound`."""
-    rates = rates_by_bound(results, criterion, cells)
-    return ReferenceFindings(criterion=criterion, references=references_of(results, criterion), rates=rates)
+def reference_findings(
+    results: pa.Table, criterion: ReferenceCriterion, cells: Sequence[str], metrics: Mapping[str, Metric] = _NO_METRICS
+) -> ReferenceFindings:
+    """Find out what references say.
+
+    Args:
+        results: as for `rates_by_bound`, like the other arguments.
+        criterion: what success is.
+        cells: the ids of the cells.
+        metrics: the declarations of the trials' metrics.
+    """
+    along = [one for one in series_of(metrics) if not criterion.higher_is_better.keys().isdisjoint(one.metrics)]
+    everywhere = {name: metric.higher_is_better for one in along for name, metric in one.metrics.items()}
+    return ReferenceFindings(
+        criterion=criterion,
+        references=references_of(results, criterion),
+        rates=rates_by_bound(results, criterion, cells),
+        rates_along=rates_by_bound(results, replace(criterion, higher_is_better=everywhere), cells) if along else (),
+    )

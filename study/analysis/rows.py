@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from study import words
 from study.analysis import questions
 from study.analysis.aggregate import CellSummary, GroupSummary
-from study.analysis.metrics import main, metrics_of
+from study.analysis.metrics import main, metrics_of, single
 from study.analysis.summary import Summary
 from study.records import Labels, value
 from study.statistics import AsPublished
@@ -31,6 +31,7 @@ class ResultRows:
         methods: the keys that are compared; the others are the question.
         as_published: the numbers of the published estimators for each summary, if requested.
         is_plain: whether the keys are columns of a file, whose texts mean little without the column's name.
+        named_metrics: the metrics that are shown one by one even if they belong to a series.
     """
 
     keys: tuple[str, ...]
@@ -40,6 +41,7 @@ class ResultRows:
     methods: frozenset[str]
     as_published: Sequence[AsPublished] | None = None
     is_plain: bool = False
+    named_metrics: Collection[str] = ()
 
     @property
     def noun(self) -> str:
@@ -108,6 +110,11 @@ class ResultRows:
         """The declarations of the metrics that the rows average, by name."""
         return metrics_of(self.summaries)
 
+    @cached_property
+    def single_metrics(self) -> dict[str, Metric]:
+        """The declarations of those metrics that have columns and panels of their own, by name."""
+        return single(self.metrics, self.named_metrics)
+
     @property
     def main_metric(self) -> str | None:
         """The metric by which rows without success rates are compared; None if there is none."""
@@ -139,7 +146,7 @@ class ResultRows:
         return questions.questions(self.keys, self.values, self.methods)
 
 
-def cells(summaries: Sequence[CellSummary], labels: Labels) -> ResultRows:
+def cells(summaries: Sequence[CellSummary], labels: Labels, named_metrics: Collection[str] = ()) -> ResultRows:
     """Make rows of cells; the keys are the fewest hyperparameters that tell the cells apart, and always the model."""
     all_cells = [summary.cell for summary in summaries]
     keys = questions.keys(all_cells, labels)
@@ -151,10 +158,11 @@ def cells(summaries: Sequence[CellSummary], labels: Labels) -> ResultRows:
         summaries=summaries,
         is_number=tuple(key not in axes and _are_numbers(column) for key, column in zip(keys, values, strict=True)),
         methods=questions.methods_of_cells(all_cells, keys, axes),
+        named_metrics=named_metrics,
     )
 
 
-def groups(summaries: Sequence[GroupSummary], by: Sequence[str]) -> ResultRows:
+def groups(summaries: Sequence[GroupSummary], by: Sequence[str], named_metrics: Collection[str] = ()) -> ResultRows:
     """Make rows of groups; the keys are their columns."""
     published = [s.as_published for s in summaries if s.as_published is not None]
     return ResultRows(
@@ -165,6 +173,7 @@ def groups(summaries: Sequence[GroupSummary], by: Sequence[str]) -> ResultRows:
         methods=questions.methods(by),
         as_published=published if len(published) == len(summaries) > 0 else None,
         is_plain=True,
+        named_metrics=named_metrics,
     )
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -14,21 +12,21 @@ from study.analysis import rows as result_rows
 from study.analysis.aggregate import CellSummary, GroupSummary, published_error
 from study.analysis.comparison import Comparison, Comparisons, Reference
 from study.analysis.contrasts import Contrasts
-from study.analysis.metrics import metrics_of
+from study.analysis.metrics import metrics_of, single
 from study.analysis.published import SOURCE
 from study.analysis.rows import ResultRows
 from study.analysis.search import SearchFindings
 from study.analysis.summary import Summary
 from study.arrow import column_names, encoded, kinds_of
-from study.outcomes.text_cells import as_text
 from study.records import Cell, Interval, Labels, Outcome, format_range
 from study.report import metric_columns, table
 from study.report.content import DataRows, Report
+from study.report.csv_text import csv_text
+from study.report.metric_series import series_table, series_with_values
 from study.report.references import bounds_note, bounds_table
 from study.report.search.names import confirmed, objectives_note
 from study.report.search.tables import importance_line, progress_note, winners_table
 from study.report.text_table import TextTable
-from study.visible import visible
 
 if TYPE_CHECKING:
     from study.report.figures.style import Drawn
@@ -75,11 +73,15 @@ _STOPPED = {
 }
 
 
-def statistics_columns(summaries: Sequence[Summary]) -> dict[str, str]:
+def statistics_columns(summaries: Sequence[Summary], named_metrics: Collection[str] = ()) -> dict[str, str]:
     """Describe the columns of cells.csv after cell_id, the labels (label_...) and the hyperparameters.
 
     There are only those that the rows can have: no success rates where nothing says what success is, and no times where
-    none is known.
+    none is known. Metrics of series are in series.csv.
+
+    Args:
+        summaries: the rows.
+        named_metrics: metrics that have columns even if they belong to a series.
     """
     counts = dict(_COUNTS)
     has_rates, has_times = result_rows.have_rates(summaries), result_rows.have_times(summaries)
@@ -91,7 +93,7 @@ def statistics_columns(summaries: Sequence[Summary]) -> dict[str, str]:
         **counts,
         **(_RATES if has_rates else {}),
         **(_SOLVED_AT if has_times else {}),
-        **metric_columns.descriptions(metrics_of(summaries)),
+        **metric_columns.descriptions(single(metrics_of(summaries), named_metrics)),
         **(_TIMES if has_times else {}),
         **(_SECONDS if has_rates or any(s.training_s_mean is not None for s in summaries) else {}),
         **(_SECONDS_TO_SUCCESS if has_times else {}),
@@ -126,10 +128,10 @@ _STATISTICS = (*_COUNTS, *_RATES, *_SOLVED_AT, *_TIMES, *_SECONDS, *_SECONDS_TO_
 _ESCAPED = str.maketrans({character: f"\\{character}" for character in "\\|`*_<>#[]!"})
 
 
-def cells_rows(summaries: Sequence[CellSummary], labels: Labels) -> DataRows:
+def cells_rows(summaries: Sequence[CellSummary], labels: Labels, named_metrics: Collection[str] = ()) -> DataRows:
     """Make one row per cell: id, labels, every hyperparameter, every statistic; None where there is none."""
     axes = list(dict.fromkeys(axis for s in summaries for axis in labels.get(s.cell_id, {})))
-    statistics = statistics_columns(summaries)
+    statistics = statistics_columns(summaries, named_metrics)
     columns = _cell_columns([summary.cell for summary in summaries], statistics)
     types = [
         ("cell_id", pa.string()),
@@ -148,10 +150,10 @@ def cells_rows(summaries: Sequence[CellSummary], labels: Labels) -> DataRows:
     return DataRows(pa.schema(types), rows)
 
 
-def groups_rows(groups: Sequence[GroupSummary], by: pa.Schema) -> DataRows:
+def groups_rows(groups: Sequence[GroupSummary], by: pa.Schema, named_metrics: Collection[str] = ()) -> DataRows:
     """Make one row per group: its columns as they are, every statistic, the published estimators' numbers."""
     error = published_error(metrics_of(groups)) if any(group.as_published for group in groups) else None
-    columns = [*statistics_columns(groups), *(as_published_columns(error) if error else ())]
+    columns = [*statistics_columns(groups, named_metrics), *(as_published_columns(error) if error else ())]
     return DataRows(
         pa.schema([*by, *_statistics_types([name for name in columns if name not in by.names])]),
         [_statistics_row(g) | _published_row(g, error) | dict(zip(by.names, g.values, strict=True)) for g in groups],
@@ -160,7 +162,7 @@ def groups_rows(groups: Sequence[GroupSummary], by: pa.Schema) -> DataRows:
 
 def to_csv(rows: DataRows) -> str:
     """Write rows with full precision; missing values are empty."""
-    return _csv(rows.schema.names, rows.rows)
+    return csv_text(rows.schema.names, rows.rows)
 
 
 def to_parquet(rows: DataRows) -> bytes:
@@ -174,7 +176,7 @@ def to_parquet(rows: DataRows) -> bytes:
 def comparison_csv(rows: ResultRows, against: Comparisons) -> str:
     """Write one row per compared row: its keys, its numbers, and those of the other row."""
     lines = [_comparison_row(rows, c, against) for c in against.comparisons]
-    return _csv(list(dict.fromkeys(name for line in lines for name in line)), lines)
+    return csv_text(list(dict.fromkeys(name for line in lines for name in line)), lines)
 
 
 _TESTS_COLUMNS = (
@@ -211,7 +213,7 @@ def tests_csv(contrasts: Contrasts) -> str:
         | {"degrees_of_freedom": s.degrees_of_freedom, "p_value": s.p_value, "p_adjusted": s.p_adjusted}
         for s in contrasts.speeds
     ]
-    return _csv(_TESTS_COLUMNS, rows)
+    return csv_text(_TESTS_COLUMNS, rows)
 
 
 def markdown(report: Report, figures: Sequence[Drawn]) -> str:
@@ -219,6 +221,8 @@ def markdown(report: Report, figures: Sequence[Drawn]) -> str:
     parts = [f"# {_cell(report.name)}", _cell(report.question), _cell(report.headline)]
     parts += [f"![{_cell(figure.title)}]({figure.name}.png)" for figure in figures[:1]]
     parts.append(_markdown_table(table.summaries_table(report.rows)))
+    for series in series_with_values(report.rows):
+        parts += [f"## {_cell(series.heading)}", _markdown_table(series_table(report.rows, series))]
     if report.search is not None:
         parts += _search_parts(report.search, report.rows)
     if report.verdicts:
@@ -327,21 +331,6 @@ def _as_plain(value: Any) -> Any:
 def _ends(prefix: str, interval: Interval | None) -> dict[str, float | None]:
     low, high = interval or (None, None)
     return {f"{prefix}lower": low, f"{prefix}upper": high}
-
-
-def _csv(header: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow([_plain(name) for name in header])
-    for row in rows:
-        writer.writerow([_plain(row.get(name)) for name in header])
-    return buffer.getvalue()
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, str):
-        return as_text(visible(value))
-    return str(value).lower() if isinstance(value, bool) else value
 
 
 def _markdown_table(content: TextTable) -> str:

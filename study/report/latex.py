@@ -249,7 +249,9 @@ def _header(rows: ResultRows, columns: Sequence[_Columns]) -> tuple[str, str, st
 
 def _intervals(rows: ResultRows) -> str:
     of_solved = ["solved at"] if rows.has_times else []
-    of_solved += [words.metric_title(n, m) for n, m in rows.metrics.items() if m.of == "solved" and rows.has_rates]
+    of_solved += [
+        words.metric_title(n, m) for n, m in rows.single_metrics.items() if m.of == "solved" and rows.has_rates
+    ]
     verb = "is" if len(of_solved) == 1 else "are"
     return "Intervals are at 95%" + (f"; {words.join_and(of_solved)} {verb} of the solved seeds." if of_solved else ".")
 

@@ -34,15 +34,17 @@ def names_to_show(rows: ResultRows, *, is_narrow: bool = False) -> list[str]:
         rows: the rows.
         is_narrow: whether to list only the first of those of all trials, for a terminal.
     """
-    of_solved = [name for name, metric in rows.metrics.items() if metric.of == "solved" and rows.has_rates]
+    of_solved = [name for name, metric in rows.single_metrics.items() if metric.of == "solved" and rows.has_rates]
     of_ended = [name for name in with_values(rows) if rows.metrics[name].of == "ended"]
     chosen = {*of_solved, *(of_ended[:_MOST_NARROW] if is_narrow else of_ended)}
     return [name for name in rows.metrics if name in chosen]
 
 
 def with_values(rows: ResultRows) -> list[str]:
-    """List the metrics of which any row has a value."""
-    return [name for name in rows.metrics if any(s.metrics[name].count for s in rows.summaries if name in s.metrics)]
+    """List the single metrics of which any row has a value."""
+    return [
+        name for name in rows.single_metrics if any(s.metrics[name].count for s in rows.summaries if name in s.metrics)
+    ]
 
 
 def columns(rows: ResultRows, name: str, most: int | None = None, *, is_narrow: bool = False) -> list[Column]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from study import words
+from study.analysis.metrics import series_of
 from study.analysis.rows import ResultRows
 
 _MOST_NAMES = 8
@@ -29,17 +30,25 @@ def times_notes(rows: ResultRows) -> list[str]:
 
 
 def metric_notes(rows: ResultRows) -> list[str]:
-    """Name the rows with trials that ended without a finite value of a metric, which its means leave out."""
+    """Name the rows with trials that ended without a finite value of a metric, which its means leave out.
+
+    Of a series, those count that lack the value at any place.
+    """
     notes = []
-    for name, metric in rows.metrics.items():
-        counts = [(row, s.metrics[name].count, s.ended) for row, s in enumerate(rows.summaries) if name in s.metrics]
+    single = {words.metric_title(name, metric): {name: metric} for name, metric in rows.single_metrics.items()}
+    for title, metrics in (single | {one.heading: one.metrics for one in series_of(rows.metrics)}).items():
+        metric = next(iter(metrics.values()))
+        counts = [
+            (row, min(there), s.ended)
+            for row, s in enumerate(rows.summaries)
+            if (there := [s.metrics[name].count for name in metrics if name in s.metrics])
+        ]
         if metric.of != "ended" or not any(count for _, count, _ in counts):
             continue
         lacking = [(row, ended - count, ended) for row, count, ended in counts if count < ended]
         if lacking:
             trials = words.count_of(sum(count for _, count, _ in lacking), "trial")
             names = [f"{rows.name(row) or 'all'} ({count:,} of {ended:,})" for row, count, ended in lacking]
-            title = words.metric_title(name, metric)
             notes.append(f"{trials} ended without a finite {title}, and its averages leave them out: {_join(names)}")
     return notes
 

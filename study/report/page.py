@@ -27,6 +27,7 @@ from study.report.content import Report
 from study.report.figures.inline import inline
 from study.report.figures.style import Drawn
 from study.report.files import statistics_columns
+from study.report.metric_series import series_table, series_with_values
 from study.report.references import bounds_note, bounds_table
 from study.report.search.names import confirmed, objectives_note
 from study.report.search.tables import CAUTION, candidates_table, progress_note, winners_table
@@ -55,7 +56,8 @@ def page(report: Report, figures: Sequence[Drawn]) -> str:
         tables=_tables(report),
         planned=sum(s.seeds for s in rows.summaries),
         counts={name: sum(getattr(s, name) for s in rows.summaries) for name in _OUTCOMES},
-        columns=statistics_columns(rows.summaries),
+        columns=statistics_columns(rows.summaries, rows.named_metrics),
+        series=[(one.heading, series_table(rows, one)) for one in series_with_values(rows)],
         intervals_note=_intervals_note(rows),
         pairs_note=_pairs_note(report),
         notes=[*report.notes, *_stop_note(rows)],
@@ -122,7 +124,9 @@ def _tables(report: Report) -> dict[str, TextTable | None]:
 def _intervals_note(rows: ResultRows) -> str:
     """Say which trials the table's numbers are of."""
     of_solved = ["solved at"] if rows.has_times else []
-    of_solved += [words.metric_title(n, m) for n, m in rows.metrics.items() if m.of == "solved" and rows.has_rates]
+    of_solved += [
+        words.metric_title(n, m) for n, m in rows.single_metrics.items() if m.of == "solved" and rows.has_rates
+    ]
     solved = f"; {words.join_and(of_solved)} are of the solved trials" if of_solved else ""
     of_all = [words.metric_title(name, rows.metrics[name]) for name in metric_columns.with_values(rows)]
     of_all = [title for title in of_all if title not in of_solved]
@@ -143,7 +147,9 @@ def _stop_note(rows: ResultRows) -> list[str]:
     stops = {s.cell.value("stop") for s in summaries if isinstance(s, CellSummary)}
     if not early and stops <= {"never", None}:
         return []
-    of_solved = [words.metric_title(name, metric) for name, metric in rows.metrics.items() if metric.of == "solved"]
+    of_solved = [
+        words.metric_title(name, metric) for name, metric in rows.single_metrics.items() if metric.of == "solved"
+    ]
     metrics = f", and the {words.join_and(of_solved)} is that of the best step so far" if of_solved else ""
     return [
         f"stop: when_decided was on: {words.count_of(early, 'trial')} ended once the outcome could no longer change. "

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from study.errors import InputError
-from study.report import files, latex
+from study.report import files, latex, metric_series
 from study.report import references as bounds
 from study.report.content import Report
 from study.report.figures.names import KINDS, NAMES
@@ -21,10 +21,10 @@ from study.visible import visible
 FORMATS: Mapping[str, Sequence[str]] = {
     "html": ("report.html",),
     "md": ("report.md",),
-    "csv": ("cells.csv", "comparison.csv", "tests.csv", "candidates.csv", "bounds.csv"),
+    "csv": ("cells.csv", "comparison.csv", "tests.csv", "candidates.csv", "bounds.csv", "series.csv"),
     "parquet": ("cells.parquet",),
     "yaml": ("winner.yaml",),
-    "latex": ("cells.tex", "bounds.tex"),
+    "latex": ("cells.tex", "bounds.tex", "series.tex"),
     **{kind: tuple(f"{name}.{kind}" for name in NAMES) for kind in KINDS},
 }
 """The files of a report, by format; a file for which the report has no content is left out."""
@@ -78,6 +78,9 @@ def write_report(
     if (references := report.references) is not None:
         contents["bounds.csv"] = lambda: bounds.bounds_csv(report.rows, references)
         contents["bounds.tex"] = lambda: bounds.bounds_latex(report.rows, references, command=report.command)
+    if metric_series.series_with_values(report.rows):
+        contents["series.csv"] = lambda: metric_series.series_csv(report.rows)
+        contents["series.tex"] = lambda: metric_series.series_latex(report.rows, command=report.command)
     if report.contrasts.has_any:
         contents["tests.csv"] = lambda: files.tests_csv(report.contrasts)
     names = [name for kind in FORMATS if kind in formats for name in FORMATS[kind]]

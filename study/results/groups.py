@@ -99,7 +99,8 @@ def tabulate(
     columns = wanted(metrics, success, BUILT_IN_METRICS)
     outcomes, notices = _outcomes(names, root, by, tracking_uri, columns)
     summaries = aggregate_by(outcomes.table, outcomes.by, outcomes.metrics, as_published=as_published)
-    rows = groups(summaries, outcomes.by)
+    named = list(columns.columns)
+    rows = groups(summaries, outcomes.by, named)
     against, versus = None, []
     if compare is not None:
         others, other_notices = _outcomes([compare], root, outcomes.by, tracking_uri, columns)
@@ -118,7 +119,7 @@ def tabulate(
         name=", ".join(short) + (f" by {', '.join(outcomes.by)}" if outcomes.by else ""),
         question="",
         rows=rows,
-        data=groups_rows(summaries, pa.schema([outcomes.table.schema.field(n) for n in outcomes.by])),
+        data=groups_rows(summaries, pa.schema([outcomes.table.schema.field(n) for n in outcomes.by]), named),
         command=shlex.join(["study", "report", *short, *by_option, *columns_options, *published, *versus]),
         headline=headline(rows, between_rows),
         contrasts=between_rows,

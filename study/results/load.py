@@ -106,7 +106,7 @@ class StudyResults:
     @cached_property
     def rows(self) -> ResultRows:
         """The cells' summaries, with what distinguishes them."""
-        return cells(self.summaries, self.plan.labels)
+        return cells(self.summaries, self.plan.labels, self.plan.spec.named_metrics)
 
     @cached_property
     def references(self) -> ReferenceFindings | None:
@@ -114,7 +114,7 @@ class StudyResults:
         criterion = self.plan.criterion
         if not isinstance(criterion, ReferenceCriterion):
             return None
-        return reference_findings(self.table, criterion, [s.cell_id for s in self.summaries])
+        return reference_findings(self.table, criterion, [s.cell_id for s in self.summaries], self.metrics)
 
     def bounds(self, cell_id: str) -> Mapping[str, Bound]:
         """Return what the metrics of a cell's solved trials meet; empty where its trials' cells or nothing says it."""

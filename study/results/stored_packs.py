@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,10 +21,13 @@ class StoredPacks:
     Args:
         folder: the study's part of the store.
         rows: the results to publish, one a trial; None for all that are done.
+        curves_of: the metrics that have learning curves there, since each takes time; None for all.
     """
 
-    def __init__(self, folder: StudyStore, rows: pa.Table | None = None) -> None:
-        self._folder, self._rows = folder, rows
+    def __init__(
+        self, folder: StudyStore, rows: pa.Table | None = None, *, curves_of: Collection[str] | None = None
+    ) -> None:
+        self._folder, self._rows, self._curves_of = folder, rows, curves_of
         self._repeats: dict[str, set[str]] = {}
         self._judged: pa.Table | None = None
 
@@ -60,7 +64,11 @@ class StoredPacks:
 
     def curves(self, name: str) -> list[Curve]:
         """Return a pack's learning curves."""
-        return table_curves(self._folder.read_pack(name)[1])
+        curves = table_curves(self._folder.read_pack(name)[1])
+        if self._curves_of is None:
+            return curves
+        of = self._curves_of
+        return [replace(c, metrics={name: some for name, some in c.metrics.items() if name in of}) for c in curves]
 
     def _trial_ids(self, name: str) -> pa.ChunkedArray | None:
         try:

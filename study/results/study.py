@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from study import tracking, words
 from study.analysis.aggregate import CellSummary
-from study.analysis.metrics import of_trials
+from study.analysis.metrics import of_trials, single
 from study.arrow import with_metrics
 from study.console import Console
 from study.errors import StudyError
@@ -171,7 +171,7 @@ def report(
         name=spec.study,
         question=spec.question,
         rows=results.rows,
-        data=cells_rows(results.summaries, results.plan.labels),
+        data=cells_rows(results.summaries, results.plan.labels, results.rows.named_metrics),
         command=shlex.join(["study", "report", spec.study, *versus, *of_trial]),
         headline=results.headline,
         contrasts=results.contrasts,
@@ -204,13 +204,14 @@ def _protocol(summaries: Sequence[CellSummary]) -> dict[str, str]:
 
 def _trial_list(results: StudyResults) -> pa.Table | None:
     """Return the trials that have a result, each with its row of the report; None if they are too many to list."""
-    table = with_metrics(results.table, of_trials(results.metrics))  # if all trials failed, there are none
+    metrics = of_trials(single(results.metrics, results.rows.named_metrics))
+    table = with_metrics(results.table, metrics)  # if all trials failed, there are none
     if table.num_rows > MOST_TRIALS:
         return None
     rows = {s.cell_id: row for row, s in enumerate(results.summaries)}
     of = pa.array([rows[cell_id] for cell_id in table["cell_id"].to_pylist()], pa.int64())
     names = ("cell_id", "trial_id", "seed", "outcome", "solved_at_iteration")
-    trials = table.select([*names, *of_trials(results.metrics), "training_s", "error"])
+    trials = table.select([*names, *metrics, "training_s", "error"])
     return trials.append_column("row", of).sort_by([("row", "ascending"), ("seed", "ascending")])
 
 
@@ -253,7 +254,7 @@ def sync(results: StudyResults, tracking_uri: str) -> int:
         return tracking.sync(
             tracking_uri,
             spec.study,
-            StoredPacks(results.folder, rows),
+            StoredPacks(results.folder, rows, curves_of=single(plan.metrics, plan.spec.named_metrics)),
             question=spec.question,
             spec=spec.text,
             finding=results.headline,

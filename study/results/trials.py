@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from study.analysis import series
 from study.analysis.aggregate import CellSummary
 from study.analysis.learning import learning_curve
-from study.analysis.metrics import of_curves
+from study.analysis.metrics import of_curves, single
 from study.arrow import table_weights
 from study.errors import InputError
 from study.records import Outcome
@@ -134,7 +134,8 @@ def _learning(
     )
     if curve is None or not criterion:
         return curve
-    first = of_curves({name: metric for name, metric in metrics.items() if name in curve.quantiles})[:1]
+    shown = single(metrics, rows.named_metrics)
+    first = of_curves({name: metric for name, metric in shown.items() if name in curve.quantiles})[:1]
     bounds = [_end(criterion[name], metrics[name]) for name in first if name in criterion]
     return replace(curve, threshold=bounds[0] if bounds else None)
 

@@ -57,6 +57,11 @@ class OwnCodeSpec(Spec):
         return bool(self.success)
 
     @property
+    def named_metrics(self) -> frozenset[str]:
+        """What the file names of what trials report: metrics of success, objectives, and by what seeds are enough."""
+        return super().named_metrics | frozenset(self.success)
+
+    @property
     def criterion(self) -> dict[str, Bound]:
         """What the metrics of a solved trial meet."""
         return {name: Bound(at_least=one.at_least, below=one.below) for name, one in self.success.items()}

@@ -351,6 +351,12 @@ class Spec(SettingsTable):
         """Whether something says what success is."""
 
     @property
+    def named_metrics(self) -> frozenset[str]:
+        """What the file names of what trials report: objectives, and by what seeds are enough."""
+        names = {*(() if self.search is None else self.search.objective)}
+        return frozenset(names if self.until is None or self.until.metric is None else {*names, self.until.metric})
+
+    @property
     def criterion(self) -> dict[str, Bound] | None:
         """What the metrics of a solved trial meet; None where the trials' cells say it, empty where nothing does.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from study.report.content import Report
-from study.report.figures import gates, heat_map, learning_curves, panels, survival, weights
+from study.report.figures import along_axis, gates, heat_map, learning_curves, panels, survival, weights
 from study.report.figures.dots import SECONDS
 from study.report.figures.style import Drawn
 from study.report.search.figures import contour, front, history, importance, slices
@@ -28,6 +28,7 @@ def draw(report: Report) -> list[Drawn]:
             *figures,
             panels.draw(rows, report.against),
             panels.draw(rows, report.against, SECONDS) if has_seconds else None,
+            along_axis.draw(rows, report.references),
             survival.draw(rows),
             None if search is not None else heat_map.draw(rows),  # candidates fill no grid
             learning_curves.draw(rows, report.learning, report.metrics),

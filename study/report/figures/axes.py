@@ -17,6 +17,7 @@ from study.analysis import series
 from study.analysis.comparison import Reference
 from study.analysis.rows import ResultRows
 from study.analysis.summary import Summary
+from study.records import Interval
 from study.report.figures import texts
 from study.report.figures.style import INK, MARKERS, PALETTE, PAPER
 from tasks.declarations import Metric
@@ -31,6 +32,13 @@ _DECADES = 100.0
 """The factor between values of a metric from which an axis is logarithmic."""
 _MOST_NAMES = 20
 """The most names on the x axis of a panel."""
+_FOOT = 0.02
+"""Where zero is marked on a logarithmic axis, as a share of it."""
+ZERO: dict[str, Any] = {"marker": "v", "markersize": 4, "markeredgewidth": 0.7, "linestyle": "none"}
+"""How zero is marked on a logarithmic axis."""
+
+Point = tuple[float | None, Interval | None]
+"""A value with its interval; None where there is none."""
 
 
 @dataclass(frozen=True)
@@ -154,3 +162,44 @@ def count(of: Summary | Reference) -> str:
     if of.complete:
         return text
     return f"{text} so far; {of.seeds} planned" if isinstance(of, Summary) else f"{text} so far"
+
+
+def draw_zeros(axes: Axes, xs: Sequence[float], style: Mapping[str, Any]) -> None:
+    """Mark values of exactly zero, for which a logarithmic axis has no place, at the foot of the axis."""
+    if xs:
+        look = {name: style[name] for name in ("color", "zorder", "markerfacecolor", "alpha") if name in style}
+        axes.plot(xs, [_FOOT] * len(xs), transform=axes.get_xaxis_transform(), clip_on=False, **(look | ZERO))
+
+
+def limit_logarithmic(some: Sequence[Axes], points: Sequence[Point]) -> None:
+    """Choose a logarithmic axis: all positive values and ends of intervals fit."""
+    values = [y for value, interval in points for y in (value, *(interval or ())) if y and y > 0]
+    lowest = math.floor(math.log10(min(values, default=1e-3)) + 0.05)
+    top = 10 ** (math.log10(max(values)) + 0.3) if values else 1.0
+    for axes in some:
+        logarithmic(axes, 10.0 ** (lowest - 0.3), max(top, 10.0 ** (lowest + 1)))
+
+
+def limit_linear(some: Sequence[Axes], points: Sequence[Point]) -> bool:
+    """Choose a linear axis: all means fit, and intervals as far as the means are apart, or the narrowest is wide.
+
+    Returns:
+        Whether an interval is cut.
+    """
+    means = [y for y, _ in points if y is not None]
+    ends = [interval for _, interval in points if interval is not None]
+    low, high = min(means, default=0.0), max(means, default=1.0)
+    widths = [above - below for below, above in ends]
+    room = max(high - low, min(widths, default=0.0)) or 0.05 * abs(high) or 1.0
+    lowest = max(min([low, *(below for below, _ in ends)]), low - room)
+    highest = min(max([high, *(above for _, above in ends)]), high + room)
+    margin = 0.06 * (highest - lowest) or 0.5 * room
+    for axes in some:
+        axes.set_ylim(lowest - margin, highest + margin)
+    return any(below < lowest - margin or above > highest + margin for below, above in ends)
+
+
+def foot(axes: Axes) -> float:
+    """Return where zero is marked on a logarithmic axis."""
+    low, high = axes.get_ylim()
+    return float(low * (high / low) ** _FOOT)

@@ -13,9 +13,8 @@ from study.analysis import series
 from study.analysis.comparison import Comparisons, Reference
 from study.analysis.rows import ResultRows
 from study.analysis.summary import Summary
-from study.records import Interval
 from study.report.figures import axes as axes_of
-from study.report.figures.axes import Across, Units
+from study.report.figures.axes import Across, Point, Units
 from study.report.figures.multiples import MOST_CURVES
 from study.report.figures.style import PAPER
 from study.report.metric_columns import names_to_show, write_of
@@ -31,7 +30,6 @@ _REFERENCE: dict[str, Any] = {
     "zorder": 2,
 }
 
-Point = tuple[float | None, Interval | None]
 Points = tuple[Point, ...]
 """A row's value and interval in each panel."""
 

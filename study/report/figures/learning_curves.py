@@ -17,7 +17,7 @@ from matplotlib.patches import Patch
 
 from study import words
 from study.analysis.learning import QUANTILES, LearningCurve
-from study.analysis.metrics import of_curves
+from study.analysis.metrics import of_curves, single
 from study.analysis.rows import ResultRows
 from study.report.figures import axes as axes_of
 from study.report.figures.multiples import MOST_PANELS, MOST_TIPS, grid, part_of, sampled
@@ -91,7 +91,7 @@ def draw(rows: ResultRows, learning: Sequence[LearningCurve], metrics: Mapping[s
         None if there are no curves.
     """
     curves = learning[:MOST_PANELS]
-    content = _choose(curves, metrics)
+    content = _choose(curves, single(metrics, rows.named_metrics))
     if content is None:
         return None
     longest = max(1, *(int(curve.iteration[-1]) for curve in curves))

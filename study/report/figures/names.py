@@ -6,7 +6,7 @@ SEARCH = ("search-history", "search-front", "search-importance", "search-slices"
 """Names of the figures that only a search has."""
 
 NAMES = (
-    *SEARCH, "figure", "training-time", "survival", "heat-map", "learning-curves", "gates", "weights",
+    *SEARCH, "figure", "training-time", "series", "survival", "heat-map", "learning-curves", "gates", "weights",
 )  # fmt: skip
 """Names of the figures' files, in the order of the page."""
 

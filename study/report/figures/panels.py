@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -19,18 +18,8 @@ from study.analysis.summary import Summary
 from study.records import Interval
 from study.report.figures import axes as axes_of
 from study.report.figures import texts
-from study.report.figures.dots import (
-    ITERATIONS,
-    MOST_FACETS,
-    SECONDS,
-    Clock,
-    Line,
-    Lines,
-    Panel,
-    Point,
-    beside_style,
-    lines,
-)
+from study.report.figures.axes import Point
+from study.report.figures.dots import ITERATIONS, MOST_FACETS, SECONDS, Clock, Line, Lines, Panel, beside_style, lines
 from study.report.figures.multiples import MOST_TIPS, grid, left_out, panel_in
 from study.report.figures.style import INK, STYLE, Drawn, Tips
 from tasks.declarations import Metric
@@ -39,9 +28,6 @@ _HEIGHTS_IN = ((2, 2.0), (4, 1.6), (MOST_FACETS, 1.3))
 """The largest number of facets, and the height of each."""
 _PANEL_IN = 1.85
 """About the width of a panel of three."""
-_FOOT = 0.02
-"""Where zero is marked on a logarithmic axis, as a share of it."""
-_ZERO: dict[str, Any] = {"marker": "v", "markersize": 4, "markeredgewidth": 0.7, "linestyle": "none"}
 
 
 def draw(rows: ResultRows, against: Comparisons | None = None, clock: Clock = ITERATIONS) -> Drawn | None:
@@ -128,7 +114,7 @@ def _of(metric: Metric) -> str:
 def _draw_line(panels: Sequence[Axes], line: Line, logarithmic: Sequence[bool]) -> None:
     for panel, (axes, is_log) in enumerate(zip(panels, logarithmic, strict=True)):
         if is_log:
-            _draw_zeros(axes, [dot.x for dot in line.dots if dot.points[panel][0] == 0], line.style)
+            axes_of.draw_zeros(axes, [dot.x for dot in line.dots if dot.points[panel][0] == 0], line.style)
         # NaN where there is no value, so that the line is broken there.
         points = [
             (dot.x, math.nan, (math.nan, math.nan)) if y is None or (is_log and y == 0) else (dot.x, y, ends or (y, y))
@@ -142,14 +128,6 @@ def _draw_line(panels: Sequence[Axes], line: Line, logarithmic: Sequence[bool]) 
         lacking = [point[:2] for point, dot in zip(points, line.dots, strict=True) if not dot.of.complete]
         if lacking:
             axes.plot(*zip(*lacking, strict=True), **axes_of.half_filled(line.style))
-
-
-def _draw_zeros(axes: Axes, xs: Sequence[float], style: Mapping[str, Any]) -> None:
-    """Mark values of exactly zero, for which a logarithmic axis has no place, at the foot of the axis."""
-    if xs:
-        look = {name: style[name] for name in ("color", "zorder", "markerfacecolor", "alpha") if name in style}
-        foot = axes.get_xaxis_transform()
-        axes.plot(xs, [_FOOT] * len(xs), transform=foot, clip_on=False, **(look | _ZERO))
 
 
 def _limit(facets: Sequence[Sequence[Axes]], curves: Lines) -> bool:
@@ -166,9 +144,9 @@ def _limit(facets: Sequence[Sequence[Axes]], curves: Lines) -> bool:
                 axes.set_ylim(-0.04, 1.04)
                 axes.set_yticks([0, 0.25, 0.5, 0.75, 1])
         elif is_log:
-            _limit_logarithmic(some, points)
+            axes_of.limit_logarithmic(some, points)
         else:
-            is_cut |= _limit_times(some, points) if panel.kind == "time" else _limit_metric(some, points)
+            is_cut |= _limit_times(some, points) if panel.kind == "time" else axes_of.limit_linear(some, points)
     return is_cut
 
 
@@ -178,29 +156,6 @@ def _limit_times(some: Sequence[Axes], times: Sequence[Point]) -> bool:
     for axes in some:
         axes.set_ylim(0, 1.05 * min(highest, 1.6 * longest))
     return highest > 1.05 * 1.6 * longest
-
-
-def _limit_logarithmic(some: Sequence[Axes], points: Sequence[Point]) -> None:
-    values = [y for value, interval in points for y in (value, *(interval or ())) if y and y > 0]
-    lowest = math.floor(math.log10(min(values, default=1e-3)) + 0.05)
-    top = 10 ** (math.log10(max(values)) + 0.3) if values else 1.0
-    for axes in some:
-        axes_of.logarithmic(axes, 10.0 ** (lowest - 0.3), max(top, 10.0 ** (lowest + 1)))
-
-
-def _limit_metric(some: Sequence[Axes], points: Sequence[Point]) -> bool:
-    """Choose a linear axis: all means fit, and intervals as far as the means are apart, or the narrowest is wide."""
-    means = [y for y, _ in points if y is not None]
-    ends = [interval for _, interval in points if interval is not None]
-    low, high = min(means, default=0.0), max(means, default=1.0)
-    widths = [above - below for below, above in ends]
-    room = max(high - low, min(widths, default=0.0)) or 0.05 * abs(high) or 1.0
-    lowest = max(min([low, *(below for below, _ in ends)]), low - room)
-    highest = min(max([high, *(above for _, above in ends)]), high + room)
-    margin = 0.06 * (highest - lowest) or 0.5 * room
-    for axes in some:
-        axes.set_ylim(lowest - margin, highest + margin)
-    return any(below < lowest - margin or above > highest + margin for below, above in ends)
 
 
 def _add_tips(facets: Mapping[str, Sequence[Axes]], curves: Lines, clock: Clock, tips: Tips) -> None:
@@ -215,7 +170,7 @@ def _add_tips(facets: Mapping[str, Sequence[Axes]], curves: Lines, clock: Clock,
     for panel, line, dot in marks[:MOST_TIPS]:
         axes = facets[line.facet][panel]
         value, interval = dot.points[panel]
-        y = value or (_foot(axes) if curves.logarithmic[panel] else 0.0)
+        y = value or (axes_of.foot(axes) if curves.logarithmic[panel] else 0.0)
         text = f"{dot.name}: {_value(curves.panels[panel], value or 0.0, interval, clock, curves.unit[0])}"
         tips.add(axes, dot.x, y, f"{text}, {axes_of.count(dot.of)}")
 
@@ -227,11 +182,6 @@ def _value(panel: Panel, y: float, interval: Interval | None, clock: Clock, unit
         return f"{write(y * unit)} {words.interval(scaled, write)}".rstrip() + f" {clock.noun}"
     name = "" if panel.metric is None else f"{panel.title} "
     return f"{name}{panel.write(y)} {words.interval(interval, panel.write)}".rstrip()
-
-
-def _foot(axes: Axes) -> float:
-    low, high = axes.get_ylim()
-    return float(low * (high / low) ** _FOOT)
 
 
 def _handles(curves: Lines) -> list[Artist]:
@@ -251,5 +201,5 @@ def _handles(curves: Lines) -> list[Artist]:
         if is_log and any(value == 0 for value, _ in curves.values(place))
     ]
     if zeros:
-        handles.append(Line2D([], [], label=f"{words.join_and(zeros)} exactly 0", color=INK, **_ZERO))
+        handles.append(Line2D([], [], label=f"{words.join_and(zeros)} exactly 0", color=INK, **axes_of.ZERO))
     return handles

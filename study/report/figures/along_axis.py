@@ -1,0 +1,191 @@
+"""Series of metrics along their axes: a panel a series, a line a row."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import NullLocator
+
+from study import words
+from study.analysis import series as curves_of
+from study.analysis.metrics import MetricSeries
+from study.analysis.references import BoundRate, ReferenceFindings
+from study.analysis.rows import ResultRows
+from study.report.figures import axes as axes_of
+from study.report.figures.axes import Point
+from study.report.figures.multiples import MOST_CURVES, MOST_TIPS, columns, grid, left_out
+from study.report.figures.style import INK, STYLE, Drawn, Tips
+from study.report.metric_columns import write_of
+from study.report.metric_series import place_title, places_to_show, series_with_values
+from tasks.declarations import Metric
+from tasks.references import KINDS
+
+_MOST_ACROSS, _MOST_FACETS, _MOST_MARKED = 3, 4, 12
+_HEIGHT_IN = 1.9
+_TRAINED: dict[str, Any] = {"facecolor": INK, "edgecolor": INK, "alpha": 0.1, "linewidth": 1.0}
+_BAND = 0.15
+"""Opacity of intervals."""
+_DECADES = 100.0
+"""The factor between places from which their axis is logarithmic."""
+
+
+@dataclass(frozen=True)
+class _Panel:
+    """A series, or the rates at which its bounds are passed.
+
+    Args:
+        series: the series.
+        title: the name of the y axis.
+        points: of each row, the value and interval at each place.
+        metric: the declaration of its metrics; None for rates.
+    """
+
+    series: MetricSeries
+    title: str
+    points: Sequence[Sequence[Point]]
+    metric: Metric | None
+
+    @property
+    def write(self) -> Callable[[float | None], str]:
+        """What writes a value."""
+        return words.rate if self.metric is None else write_of(self.metric)
+
+    @property
+    def is_log(self) -> bool:
+        """Whether the y axis is logarithmic."""
+        values = [value for points in self.points for value, _ in points if value is not None]
+        return self.metric is not None and axes_of.spans_decades(self.metric, values)
+
+
+def draw(rows: ResultRows, references: ReferenceFindings | None = None) -> Drawn | None:
+    """Draw the means of each series along its axis with 95% intervals, and how often bounds of references are passed.
+
+    Args:
+        rows: the rows, at least one.
+        references: what references say; None where there are none.
+
+    Returns:
+        None if no metric belongs to a series.
+    """
+    panels = [_of_metrics(rows, one) for one in series_with_values(rows)]
+    panels += [] if references is None else _of_rates(rows, references)
+    if not panels:
+        return None
+    curves = curves_of.split(rows, "")
+    facets = tuple(dict.fromkeys(curve.facet for curve in curves))[:_MOST_FACETS]
+    names = tuple(dict.fromkeys(curve.name for curve in curves))[:MOST_CURVES]
+    drawn = [curve for curve in curves if curve.facet in facets and curve.name in names]
+    across = columns(len(panels), _MOST_ACROSS)
+    empty = [None] * (-len(panels) % across)
+    tips = Tips()
+    with mpl.rc_context(STYLE):
+        titles = [title for facet in facets for title in (facet, *[""] * (len(panels) - 1), *empty)]
+        handles = _handles(panels, names)
+        figure, every = grid(titles, _HEIGHT_IN, handles, across=across, sharex=False, sharey=False)
+        for place, axes in enumerate(every):
+            panel = panels[place % len(panels)]
+            here = [curve for curve in drawn if curve.facet == facets[place // len(panels)]]
+            _limit(axes, panel, [row for curve in drawn for row in curve.rows])
+            for curve in here:
+                style = axes_of.curve_style(names.index(curve.name), is_line=True)
+                _draw_line(axes, panel, panel.points[curve.rows[0]], style)
+            _add_tips(axes, panel, rows, [curve.rows[0] for curve in here], tips, MOST_TIPS // len(every))
+    title = words.join_and(list(dict.fromkeys(panel.series.heading for panel in panels)))
+    caption = _caption(panels, references) + left_out(len(drawn), len(rows.summaries), "rows")
+    return Drawn("series", title[:1].upper() + title[1:], caption, figure, tips)
+
+
+def _of_metrics(rows: ResultRows, series: MetricSeries) -> _Panel:
+    of_rows = [[s.metrics.get(name) for name in series.metrics] for s in rows.summaries]
+    points = [[(None, None) if of is None else (of.mean, of.mean_interval) for of in some] for some in of_rows]
+    return _Panel(series, series.name, points, series.metric)
+
+
+def _of_rates(rows: ResultRows, references: ReferenceFindings) -> list[_Panel]:
+    """Make a panel of each kind of bound for each series with bounds."""
+    rates: dict[tuple[str, str, str], BoundRate] = {(r.cell_id, r.metric, r.kind): r for r in references.rates_along}
+    cells = [str(getattr(summary, "cell_id", "")) for summary in rows.summaries]
+    panels = []
+    for series in series_with_values(rows):
+        for kind in KINDS:
+            of_rows = [[rates.get((cell, name, kind)) for name in series.metrics] for cell in cells]
+            points = [[(None, None) if of is None else (of.rate, of.interval) for of in some] for some in of_rows]
+            if any(value is not None for some in points for value, _ in some):
+                title = f"{series.title}: within {'prediction bound' if kind == 'prediction' else 'bound of mean'}"
+                panels.append(_Panel(series, title, points, None))
+    return panels
+
+
+def _limit(axes: Axes, panel: _Panel, some: Sequence[int]) -> None:
+    """Set both axes: the same for all facets."""
+    at, points = panel.series.places, [point for row in some for point in panel.points[row]]
+    if panel.series.trained is not None:
+        axes.axvspan(*panel.series.trained, zorder=0, **_TRAINED)
+    if at[0] > 0 and at[-1] >= _DECADES * at[0]:
+        axes.set_xscale("log")
+    shown = places_to_show(panel.series).values()
+    axes.set_xticks(list(shown), [place_title(panel.series, place).rpartition(" ")[2] for place in shown])
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlabel(panel.series.along)
+    axes.set_ylabel(panel.title)
+    if panel.metric is None:
+        axes.set_ylim(-0.04, 1.04)
+    elif panel.is_log:
+        axes_of.limit_logarithmic([axes], points)
+    else:
+        axes_of.limit_linear([axes], points)
+
+
+def _draw_line(axes: Axes, panel: _Panel, points: Sequence[Point], style: Mapping[str, Any]) -> None:
+    at, is_log = panel.series.places, panel.is_log
+    # NaN where there is no value, so that the line is broken there.
+    y = np.array([math.nan if value is None or (is_log and value == 0) else value for value, _ in points])
+    ends = np.array([(math.nan, math.nan) if ends is None else ends for _, ends in points]).T
+    if is_log:
+        axes_of.draw_zeros(axes, [x for x, (value, _) in zip(at, points, strict=True) if value == 0], style)
+        ends = np.maximum(ends, axes.get_ylim()[0] / 10)
+    line = {name: style[name] for name in ("color", "linestyle", "linewidth", "zorder")}
+    marks = {name: style[name] for name in ("marker", "markersize")} if len(at) <= _MOST_MARKED else {}
+    axes.plot(at, y, **line, **marks)
+    axes.fill_between(at, ends[0], ends[1], color=style["color"], alpha=_BAND, linewidth=0)
+
+
+def _add_tips(axes: Axes, panel: _Panel, rows: ResultRows, some: Sequence[int], tips: Tips, most: int) -> None:
+    """Add texts to points: the row, the place, and the value with its interval."""
+    marks = [(row, x, point) for row in some for x, point in zip(panel.series.places, panel.points[row], strict=True)]
+    for row, x, (value, interval) in marks[:most]:
+        if value is not None:
+            y = value or (axes_of.foot(axes) if panel.is_log else 0.0)
+            number = f"{panel.write(value)} {words.interval(interval, panel.write)}".rstrip()
+            tips.add(axes, x, y, f"{rows.name(row)}, {place_title(panel.series, x)}: {panel.title} {number}")
+
+
+def _handles(panels: Sequence[_Panel], names: Sequence[str]) -> list[Artist]:
+    styles = [axes_of.curve_style(slot, is_line=True) for slot in range(len(names))]
+    handles: list[Artist] = [axes_of.handle(name, style) for name, style in zip(names, styles, strict=True) if name]
+    if any(panel.series.trained is not None for panel in panels):
+        handles.append(Patch(label="trained", **_TRAINED))
+    if any(panel.is_log and value == 0 for panel in panels for points in panel.points for value, _ in points):
+        handles.append(Line2D([], [], label="exactly 0", color=INK, **axes_of.ZERO))
+    return handles
+
+
+def _caption(panels: Sequence[_Panel], references: ReferenceFindings | None) -> str:
+    metrics = {panel.title: panel.metric for panel in panels if panel.metric is not None}
+    by = "by the studentised bootstrap"
+    sentences = [f"Means of {words.join_and(list(metrics))}, with 95% intervals {by}."]
+    if references is not None and any(panel.metric is None for panel in panels):
+        sentences.append(
+            "Shares of the trials that pass the bound that references set at each place, at a level of "
+            f"{100 * references.criterion.level:g}%, with Wilson's intervals."
+        )
+    return " ".join(sentences)

@@ -66,14 +66,14 @@ class ReferenceFindings:
         criterion: what success is.
         references: those of each question, by the id of their cell.
         rates: how many trials of each cell pass each bound, as `rates_by_bound` counts them.
-        rates_along: the same for all metrics of those series that metrics of success belong to, as if the same
-            references set a bound at each place.
+        along: where metrics of success belong to series, the same for all metrics of these, as if success asked for
+            each of them; None if none does.
     """
 
     criterion: ReferenceCriterion
     references: Mapping[str, References]
     rates: Sequence[BoundRate]
-    rates_along: Sequence[BoundRate] = ()
+    along: ReferenceFindings | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,9 +170,12 @@ def reference_findings(
     """
     along = [one for one in series_of(metrics) if not criterion.higher_is_better.keys().isdisjoint(one.metrics)]
     everywhere = {name: metric.higher_is_better for one in along for name, metric in one.metrics.items()}
-    return ReferenceFindings(
-        criterion=criterion,
-        references=references_of(results, criterion),
-        rates=rates_by_bound(results, criterion, cells),
-        rates_along=rates_by_bound(results, replace(criterion, higher_is_better=everywhere), cells) if along else (),
-    )
+    findings = _findings(results, criterion, cells)
+    if not along:
+        return findings
+    return replace(findings, along=_findings(results, replace(criterion, higher_is_better=everywhere), cells))
+
+
+def _findings(results: pa.Table, criterion: ReferenceCriterion, cells: Sequence[str]) -> ReferenceFindings:
+    rates = rates_by_bound(results, criterion, cells)
+    return ReferenceFindings(criterion=criterion, references=references_of(results, criterion), rates=rates)

@@ -44,10 +44,11 @@ def place_title(series: MetricSeries, at: float) -> str:
         >>> place_title(MetricSeries("MSE", "length", {}), 1000.0)
         'length 1,000'
     """
-    return f"{series.along} {_number(at)}"
+    return f"{series.along} {number(at)}"
 
 
-def _number(at: float) -> str:
+def number(at: float) -> str:
+    """Write a place alone."""
     return words.show_value("", int(at) if at == int(at) else at).replace("-", "−")
 
 
@@ -98,14 +99,14 @@ def series_latex(rows: ResultRows, *, command: str) -> str:
     """Write a tabular for each series, to be put into table environments as they are."""
     parts = [f"% {' '.join(command.split())}", "% Needs \\usepackage{booktabs}. Means; intervals are at 95%."]
     for series in series_with_values(rows):
-        content, shown = series_table(rows, series), places_to_show(series)
-        shape = "".join("r" if number else "l" for number in rows.is_number) + "r" * len(shown)
+        content, chosen = series_table(rows, series), places_to_show(series)
+        shape = "".join("r" if is_number else "l" for is_number in rows.is_number) + "r" * len(chosen)
         parts += [f"% {' '.join(series.heading.split())}", f"\\begin{{tabular}}{{{shape}}}", "\\toprule"]
         parts += [" & ".join(latex.escape(title[:1].upper() + title[1:]) for title in content.header) + " \\\\"]
         parts += ["\\midrule"]
         for row, summary in enumerate(rows.summaries):
             texts = [latex.show_value(key, rows.value(row, key)) for key in rows.keys]
-            for name, column in zip(shown, content.columns[len(rows.keys) :], strict=True):
+            for name, column in zip(chosen, content.columns[len(rows.keys) :], strict=True):
                 of = summary.metrics.get(name, MetricSummary(metric=series.metric))
                 texts.append(latex.estimate(of.mean, of.mean_interval, latex.measure, row in column.best))
             parts.append(" & ".join(texts) + " \\\\")

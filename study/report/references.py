@@ -122,13 +122,20 @@ def bounds_table(rows: ResultRows, findings: ReferenceFindings) -> TextTable:
 
 
 def bounds_csv(rows: ResultRows, findings: ReferenceFindings) -> str:
-    """Write one row for each row of the study, each metric of success and each kind of bound, with full precision."""
+    """Write one row for each row of the study, each metric of success and each kind of bound, with full precision.
+
+    Those of other metrics of their series follow.
+    """
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     keys = [f"{key} (hyperparameter)" if key in _CSV else key for key in rows.keys]
     writer.writerow(as_text(visible(name)) for name in ("cell_id", *keys, *_CSV))
-    criterion = findings.criterion
-    for row, of_metric in _lines(rows, findings):
+    success = findings.criterion.higher_is_better
+    every = [(findings, line) for line in _lines(rows, findings)]
+    if (along := findings.along) is not None:
+        every += [(along, line) for line in _lines(rows, along) if line[1][0].metric not in success]
+    for findings, (row, of_metric) in every:
+        criterion = findings.criterion
         for one in of_metric:
             references = findings.references.get(criterion.reference_of.get(one.cell_id, ""), References(values={}))
             own = [rows.value(row, key) for key in rows.keys]

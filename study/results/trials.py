@@ -134,8 +134,8 @@ def _learning(
     )
     if curve is None or not criterion:
         return curve
-    shown = single(metrics, rows.named_metrics)
-    first = of_curves({name: metric for name, metric in shown.items() if name in curve.quantiles})[:1]
+    chosen = single(metrics, rows.named_metrics)
+    first = of_curves({name: metric for name, metric in chosen.items() if name in curve.quantiles})[:1]
     bounds = [_end(criterion[name], metrics[name]) for name in first if name in criterion]
     return replace(curve, threshold=bounds[0] if bounds else None)
 

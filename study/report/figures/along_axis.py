@@ -13,7 +13,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import NullLocator
+from matplotlib.ticker import MaxNLocator, NullLocator
 
 from study import words
 from study.analysis import series as curves_of
@@ -25,13 +25,14 @@ from study.report.figures.axes import Point
 from study.report.figures.multiples import MOST_CURVES, MOST_TIPS, columns, grid, left_out
 from study.report.figures.style import INK, STYLE, Drawn, Tips
 from study.report.metric_columns import write_of
-from study.report.metric_series import place_title, places_to_show, series_with_values
+from study.report.metric_series import number, place_title, places_to_show, series_with_values
 from tasks.declarations import Metric
 from tasks.references import KINDS
 
-_MOST_ACROSS, _MOST_FACETS, _MOST_MARKED = 3, 4, 12
+_MOST_ACROSS, _MOST_FACETS, _MOST_MARKED, _MOST_TICKS = 3, 4, 12, 6
 _HEIGHT_IN = 1.9
 _TRAINED: dict[str, Any] = {"facecolor": INK, "edgecolor": INK, "alpha": 0.1, "linewidth": 1.0}
+_MARK = ("marker", "markersize")
 _BAND = 0.15
 """Opacity of intervals."""
 _DECADES = 100.0
@@ -39,7 +40,7 @@ _DECADES = 100.0
 
 
 @dataclass(frozen=True)
-class _Panel:
+class _SeriesPanel:
     """A series, or the rates at which its bounds are passed.
 
     Args:
@@ -60,6 +61,11 @@ class _Panel:
         return words.rate if self.metric is None else write_of(self.metric)
 
     @property
+    def is_marked(self) -> bool:
+        """Whether there are so few places that each has a marker."""
+        return len(self.series.places) <= _MOST_MARKED
+
+    @property
     def is_log(self) -> bool:
         """Whether the y axis is logarithmic."""
         values = [value for points in self.points for value, _ in points if value is not None]
@@ -77,7 +83,7 @@ def draw(rows: ResultRows, references: ReferenceFindings | None = None) -> Drawn
         None if no metric belongs to a series.
     """
     panels = [_of_metrics(rows, one) for one in series_with_values(rows)]
-    panels += [] if references is None else _of_rates(rows, references)
+    panels += [] if references is None or references.along is None else _of_rates(rows, references.along)
     if not panels:
         return None
     curves = curves_of.split(rows, "")
@@ -104,15 +110,15 @@ def draw(rows: ResultRows, references: ReferenceFindings | None = None) -> Drawn
     return Drawn("series", title[:1].upper() + title[1:], caption, figure, tips)
 
 
-def _of_metrics(rows: ResultRows, series: MetricSeries) -> _Panel:
+def _of_metrics(rows: ResultRows, series: MetricSeries) -> _SeriesPanel:
     of_rows = [[s.metrics.get(name) for name in series.metrics] for s in rows.summaries]
     points = [[(None, None) if of is None else (of.mean, of.mean_interval) for of in some] for some in of_rows]
-    return _Panel(series, series.name, points, series.metric)
+    return _SeriesPanel(series, series.name, points, series.metric)
 
 
-def _of_rates(rows: ResultRows, references: ReferenceFindings) -> list[_Panel]:
+def _of_rates(rows: ResultRows, references: ReferenceFindings) -> list[_SeriesPanel]:
     """Make a panel of each kind of bound for each series with bounds."""
-    rates: dict[tuple[str, str, str], BoundRate] = {(r.cell_id, r.metric, r.kind): r for r in references.rates_along}
+    rates: dict[tuple[str, str, str], BoundRate] = {(r.cell_id, r.metric, r.kind): r for r in references.rates}
     cells = [str(getattr(summary, "cell_id", "")) for summary in rows.summaries]
     panels = []
     for series in series_with_values(rows):
@@ -121,20 +127,23 @@ def _of_rates(rows: ResultRows, references: ReferenceFindings) -> list[_Panel]:
             points = [[(None, None) if of is None else (of.rate, of.interval) for of in some] for some in of_rows]
             if any(value is not None for some in points for value, _ in some):
                 title = f"{series.title}: within {'prediction bound' if kind == 'prediction' else 'bound of mean'}"
-                panels.append(_Panel(series, title, points, None))
+                panels.append(_SeriesPanel(series, title, points, None))
     return panels
 
 
-def _limit(axes: Axes, panel: _Panel, some: Sequence[int]) -> None:
+def _limit(axes: Axes, panel: _SeriesPanel, some: Sequence[int]) -> None:
     """Set both axes: the same for all facets."""
     at, points = panel.series.places, [point for row in some for point in panel.points[row]]
     if panel.series.trained is not None:
         axes.axvspan(*panel.series.trained, zorder=0, **_TRAINED)
     if at[0] > 0 and at[-1] >= _DECADES * at[0]:
         axes.set_xscale("log")
-    shown = places_to_show(panel.series).values()
-    axes.set_xticks(list(shown), [place_title(panel.series, place).rpartition(" ")[2] for place in shown])
-    axes.xaxis.set_minor_locator(NullLocator())
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.set_xticks(list(chosen := places_to_show(panel.series).values()), map(number, chosen))
+    elif len(at) > 1:
+        axes.xaxis.set_major_locator(MaxNLocator(_MOST_TICKS, integer=all(place == int(place) for place in at)))
+    else:
+        axes.set_xticks(at, map(number, at))
     axes.set_xlabel(panel.series.along)
     axes.set_ylabel(panel.title)
     if panel.metric is None:
@@ -145,7 +154,7 @@ def _limit(axes: Axes, panel: _Panel, some: Sequence[int]) -> None:
         axes_of.limit_linear([axes], points)
 
 
-def _draw_line(axes: Axes, panel: _Panel, points: Sequence[Point], style: Mapping[str, Any]) -> None:
+def _draw_line(axes: Axes, panel: _SeriesPanel, points: Sequence[Point], style: Mapping[str, Any]) -> None:
     at, is_log = panel.series.places, panel.is_log
     # NaN where there is no value, so that the line is broken there.
     y = np.array([math.nan if value is None or (is_log and value == 0) else value for value, _ in points])
@@ -154,12 +163,11 @@ def _draw_line(axes: Axes, panel: _Panel, points: Sequence[Point], style: Mappin
         axes_of.draw_zeros(axes, [x for x, (value, _) in zip(at, points, strict=True) if value == 0], style)
         ends = np.maximum(ends, axes.get_ylim()[0] / 10)
     line = {name: style[name] for name in ("color", "linestyle", "linewidth", "zorder")}
-    marks = {name: style[name] for name in ("marker", "markersize")} if len(at) <= _MOST_MARKED else {}
-    axes.plot(at, y, **line, **marks)
+    axes.plot(at, y, **line | ({name: style[name] for name in _MARK} if panel.is_marked else {}))
     axes.fill_between(at, ends[0], ends[1], color=style["color"], alpha=_BAND, linewidth=0)
 
 
-def _add_tips(axes: Axes, panel: _Panel, rows: ResultRows, some: Sequence[int], tips: Tips, most: int) -> None:
+def _add_tips(axes: Axes, panel: _SeriesPanel, rows: ResultRows, some: Sequence[int], tips: Tips, most: int) -> None:
     """Add texts to points: the row, the place, and the value with its interval."""
     marks = [(row, x, point) for row in some for x, point in zip(panel.series.places, panel.points[row], strict=True)]
     for row, x, (value, interval) in marks[:most]:
@@ -169,8 +177,9 @@ def _add_tips(axes: Axes, panel: _Panel, rows: ResultRows, some: Sequence[int], 
             tips.add(axes, x, y, f"{rows.name(row)}, {place_title(panel.series, x)}: {panel.title} {number}")
 
 
-def _handles(panels: Sequence[_Panel], names: Sequence[str]) -> list[Artist]:
-    styles = [axes_of.curve_style(slot, is_line=True) for slot in range(len(names))]
+def _handles(panels: Sequence[_SeriesPanel], names: Sequence[str]) -> list[Artist]:
+    plain = {} if any(panel.is_marked for panel in panels) else {"marker": "none"}
+    styles = [axes_of.curve_style(slot, is_line=True) | plain for slot in range(len(names))]
     handles: list[Artist] = [axes_of.handle(name, style) for name, style in zip(names, styles, strict=True) if name]
     if any(panel.series.trained is not None for panel in panels):
         handles.append(Patch(label="trained", **_TRAINED))
@@ -179,7 +188,7 @@ def _handles(panels: Sequence[_Panel], names: Sequence[str]) -> list[Artist]:
     return handles
 
 
-def _caption(panels: Sequence[_Panel], references: ReferenceFindings | None) -> str:
+def _caption(panels: Sequence[_SeriesPanel], references: ReferenceFindings | None) -> str:
     metrics = {panel.title: panel.metric for panel in panels if panel.metric is not None}
     by = "by the studentised bootstrap"
     sentences = [f"Means of {words.join_and(list(metrics))}, with 95% intervals {by}."]

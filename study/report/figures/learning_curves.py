@@ -227,5 +227,5 @@ def _caption(curves: Sequence[LearningCurve], content: _Content) -> str:
     if not np.isfinite(values).all():
         sentences.append("Where trials have diverged a band leaves the panel, and a line ends.")
     if content.is_log and (values == 0).any():
-        sentences.append(f"A {title} of exactly 0 is at the foot.")
+        sentences.append(f"Where {title} is exactly 0, it is at the foot.")
     return " ".join(sentences) + sampled((curve.trials, curve.of) for curve in curves)

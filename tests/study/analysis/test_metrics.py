@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from study import statistics
 from study.analysis.aggregate import aggregate_by
-from study.analysis.metrics import MetricSummary, difference, main, of_curves, of_trials
+from study.analysis.metrics import MetricSummary, difference, main, of_curves, of_trials, series_of, single
 from study.records import Outcome
 from tasks.declarations import Metric
 from tests.study.builders import outcomes_table
@@ -157,3 +157,31 @@ def test_a_difference_needs_values_that_vary():
     assert difference(first, second).estimate == 0.0
     assert difference(second, second) is None
     assert difference(first, None) is None
+
+
+PLACES = st.lists(st.integers(-20, 20), min_size=1, unique=True)
+
+
+@given(places=PLACES, named=st.integers(-20, 20), has_main=st.booleans())
+def test_a_metric_is_shown_alone_or_in_its_series(places, named, has_main):
+    """None is lost: what isn't shown one by one is in a series, which has all its metrics at ascending places."""
+    errors = {f"error_at_{n}": Metric(series="error", along="number", at=n) for n in places}
+    metrics = ({"loss": LOSS} if has_main else {}) | errors | {"accuracy": ACCURACY}
+    alone, (series,) = single(metrics, [f"error_at_{named}"]), series_of(metrics)
+    first = [] if has_main else [f"error_at_{places[0]}"]
+    assert {*alone} == {*metrics} - {*errors} | {*errors} & {*first, f"error_at_{named}"}
+    assert [*alone] == [name for name in metrics if name in alone]
+    assert (series.title, series.along, series.places) == ("error", "number", tuple(sorted(places)))
+    assert series.metrics == {f"error_at_{n}": errors[f"error_at_{n}"] for n in sorted(places)}
+
+
+def test_series_are_told_apart_by_what_they_are_and_by_their_axis():
+    """The same error along another axis is another series, with its own trained places."""
+    metrics = {
+        f"error_at_{along}_{n}": Metric(series="error", along=along, at=n, unit="m", is_trained=n in trained)
+        for along, trained in (("length", (2, 3)), ("width", ()))
+        for n in (3, 1, 2)
+    }
+    series = series_of(metrics)
+    assert [one.heading for one in series] == ["error (m) along length", "error (m) along width"]
+    assert [one.trained for one in series] == [(2, 3), None]

@@ -11,6 +11,7 @@ from study.analysis.references import rates_by_bound, reference_findings, refere
 from study.arrow import results_table
 from study.records import Cell, Outcome, Result, Trial
 from tasks.criterion import Bound
+from tasks.declarations import Metric
 from tasks.references import ReferenceCriterion, reference_bound
 
 EXACT, LEARNER, STRANGER = (Cell("lab:Sums", model, {"size": 2}) for model in ("exact", "learner", "stranger"))
@@ -95,3 +96,32 @@ def test_findings_have_all_of_it() -> None:
     assert findings.criterion is CRITERION
     assert findings.references[EXACT.id].count == 3
     assert len(findings.rates) == 4
+
+
+def test_each_place_of_a_series_of_success_has_its_bound() -> None:
+    """The same references set them; a series that success doesn't ask for has none, and trials are judged as before."""
+    metrics = {
+        f"{name}_at_{n}": Metric(series=name, along="length", at=n) for name in ("loss", "wait") for n in (1, 2, 3)
+    }
+    values = {name: [float(n + i) for i in range(3)] for n, name in enumerate(metrics)}
+    trials = [
+        result(cell, seed, **{name: of[seed] for name, of in values.items()})
+        for cell in (EXACT, LEARNER)
+        for seed in range(3)
+    ]
+    criterion = ReferenceCriterion(
+        model="exact",
+        higher_is_better={"loss_at_2": False},
+        reference_of={EXACT.id: EXACT.id, LEARNER.id: EXACT.id},
+        seeds={EXACT.id: range(3)},
+    )
+    findings = reference_findings(results_table(trials), criterion, [LEARNER.id], metrics)
+    assert findings.along is not None
+    assert [(one.metric, one.kind) for one in findings.along.rates] == [
+        (f"loss_at_{n}", kind) for n in (1, 2, 3) for kind in ("mean", "prediction")
+    ]
+    for one in findings.along.rates:
+        assert one.bound == reference_bound(values[one.metric], one.kind, 0.99)
+        assert (one.passed, one.judged) == (3, 3)
+    assert list(findings.rates) == [one for one in findings.along.rates if one.metric == "loss_at_2"]
+    assert reference_findings(results_table(trials), criterion, [LEARNER.id]).along is None

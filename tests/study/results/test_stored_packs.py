@@ -39,6 +39,18 @@ def test_each_trial_is_in_the_first_pack_that_has_it(tmp_path: Path) -> None:
     assert len(StoredPacks(folder).curves("b")) == 2
 
 
+def test_only_some_metrics_have_curves(tmp_path: Path) -> None:
+    """Curves of the others stay in the store; results have all metrics."""
+    folder = Store(tmp_path).study("demo")
+    stored(folder, "a", small_pack(0, 1))
+    every = StoredPacks(folder).curves("a")
+    some = StoredPacks(folder, curves_of=["test_mse", "unknown"]).curves("a")
+    assert all({"test_mse"} < set(curve.metrics) for curve in every)
+    assert [(c.trial_id, list(c.metrics), list(c.iteration)) for c in some] == [
+        (c.trial_id, ["test_mse"], list(c.iteration)) for c in every
+    ]
+
+
 def test_rows_are_taken_as_given(tmp_path: Path) -> None:
     """Of the rows to publish none is left out: a failure too, if nothing better is there; what isn't planned is."""
     folder = Store(tmp_path).study("demo")

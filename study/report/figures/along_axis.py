@@ -90,8 +90,8 @@ def draw(rows: ResultRows, references: ReferenceFindings | None = None) -> Drawn
     facets = tuple(dict.fromkeys(curve.facet for curve in curves))[:_MOST_FACETS]
     names = tuple(dict.fromkeys(curve.name for curve in curves))[:MOST_CURVES]
     drawn = [curve for curve in curves if curve.facet in facets and curve.name in names]
-    across = columns(len(panels), _MOST_ACROSS)
-    empty = [None] * (-len(panels) % across)
+    across = columns(len(panels) if len(panels) > 1 else len(facets), _MOST_ACROSS)
+    empty = [None] * (-len(panels) % across) if len(panels) > 1 else []
     tips = Tips()
     with mpl.rc_context(STYLE):
         titles = [title for facet in facets for title in (facet, *[""] * (len(panels) - 1), *empty)]

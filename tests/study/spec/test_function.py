@@ -33,6 +33,9 @@ def mistakes(folder: Path, **changed: Any) -> list[str]:
     return [f"{problem.where}: {problem.message}" for problem in caught.value.problems]
 
 
+_ERROR = {"better": "lower", "series": "error", "along": "length"}
+
+
 def ids(spec: Spec) -> list[str]:
     return [cell.id for cell in cells(spec)]
 
@@ -92,6 +95,8 @@ def test_every_mistake_is_in_one_error(lab: Path) -> None:
             "must be one or several of success_rate, ",
         ),
         ({**SEARCH, "search": {"objective": "solved_at", "trials": 60}}, "say iterations"),
+        ({"metrics": {"accuracy": {"better": "higher", "series": "accuracy"}}}, "needs all of series, along and at"),
+        ({"metrics": {name: _ERROR | {"at": 5} for name in ("accuracy", "loss")}}, "both are at 5"),
     ],
 )
 def test_a_mistake_says_what_must_hold(lab: Path, changed: dict[str, Any], message: str) -> None:
@@ -137,6 +142,19 @@ def test_metrics_and_length_are_part_of_the_ids_and_the_criterion_is_not(lab: Pa
     assert ids(study_of(lab, success={"loss": {"below": 0.1}})) == ids(study_of(lab, success=None)) == ids(spec)
     assert ids(study_of(lab, metrics={"accuracy": "lower", "loss": "lower"})) != ids(spec)
     assert ids(study_of(lab, iterations=3)) != ids(spec)
+
+
+def test_a_series_is_declared_in_the_file(lab: Path) -> None:
+    """What is drawn along an axis, and what isn't, are the same trials."""
+    plain, series = (
+        study_of(lab, metrics={name: _ERROR | {"at": at} for at, name in enumerate(names)} | others)
+        for names, others in (((), {"accuracy": "lower", "loss": "lower"}), (("accuracy", "loss"), {}))
+    )
+    assert ids(plain) == ids(series)
+    assert [(one.series, one.along, one.at) for one in series.family.metrics.values()] == [
+        ("error", "length", 0),
+        ("error", "length", 1),
+    ]
 
 
 def test_a_stored_study_is_planned_without_its_code(lab: Path) -> None:

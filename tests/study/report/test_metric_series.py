@@ -160,7 +160,9 @@ def test_many_rows_are_split_into_facets_with_the_same_axes() -> None:
     many = [Cell("lab:Sums", model, {"size": size}) for model in ("a", "b", "c") for size in range(4)]
     some = [
         Result(
-            trial=Trial(cell, seed), outcome=Outcome.FINISHED, metrics={f"test_mse_at_{n}": n + seed for n in LENGTHS}
+            trial=Trial(cell, seed),
+            outcome=Outcome.FINISHED,
+            metrics={f"test_mse_at_{n}": (n + seed) * (1 + cell.values["size"]) for n in LENGTHS},
         )
         for cell in many
         for seed in range(2)

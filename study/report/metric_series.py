@@ -102,7 +102,8 @@ def series_latex(rows: ResultRows, *, command: str) -> str:
         content, chosen = series_table(rows, series), places_to_show(series)
         shape = "".join("r" if is_number else "l" for is_number in rows.is_number) + "r" * len(chosen)
         parts += [f"% {' '.join(series.heading.split())}", f"\\begin{{tabular}}{{{shape}}}", "\\toprule"]
-        parts += [" & ".join(latex.escape(title[:1].upper() + title[1:]) for title in content.header) + " \\\\"]
+        titles = [latex.escape(title[:1].upper() + title[1:]).replace("−", "$-$") for title in content.header]
+        parts += [" & ".join(titles) + " \\\\"]
         parts += ["\\midrule"]
         for row, summary in enumerate(rows.summaries):
             texts = [latex.show_value(key, rows.value(row, key)) for key in rows.keys]

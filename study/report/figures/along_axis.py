@@ -141,7 +141,9 @@ def _limit(axes: Axes, panel: _SeriesPanel, some: Sequence[int]) -> None:
         axes.xaxis.set_minor_locator(NullLocator())
         axes.set_xticks(list(chosen := places_to_show(panel.series).values()), map(number, chosen))
     elif len(at) > 1:
-        axes.xaxis.set_major_locator(MaxNLocator(_MOST_TICKS, integer=all(place == int(place) for place in at)))
+        axes.xaxis.set_major_locator(
+            MaxNLocator(_MOST_TICKS, steps=[1, 2, 5, 10], integer=all(place == int(place) for place in at))
+        )
     else:
         axes.set_xticks(at, map(number, at))
     axes.set_xlabel(panel.series.along)

@@ -18,6 +18,7 @@ PACKED_TASKS: Mapping[str, str] = {
     "language": "tasks.language:Language",
     "recurrent": "tasks.recurrent:Recurrent",
     "sequential": "tasks.sequential:Sequential",
+    "tabular": "tasks.tabular:Tabular",
 }
 """Where each task is, by the name that study files use; nothing is imported before a file names it."""
 

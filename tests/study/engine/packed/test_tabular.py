@@ -1,0 +1,78 @@
+"""Laws of trials that learn a table of the user's own: of its id, and of its bits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from study.driver.own_engine import own_engine, prove_packs, trained_one_by_one
+from study.errors import SpecError
+from study.plan.plan import Plan, cells, make_plan
+from study.spec import Spec, parse_spec
+from tests.study.engine.packed.test_engine import trained
+
+STUDY: dict[str, Any] = {
+    "study": "ingots",
+    "task": {"name": "tabular", "file": "ingots.csv", "outputs": ["strength", "impact"], "batch_size": 16},
+    "models": ["mlp-NALU"],
+    "grid": {"learning_rate": [0.01, 0.001]},
+    "seeds": 3,
+    "protocol": {"iterations": 6, "evaluate_every": 2},
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a file of 60 rows."""
+    x = np.random.Generator(np.random.PCG64(0)).uniform(1, 2, (60, 3))
+    rows = [f"{a:.6f},{b:.6f},{c:.6f},{a * b:.6f},{a + c:.6f}\n" for a, b, c in x]
+    (tmp_path / "ingots.csv").write_text("sulphur,nitrogen,weight,strength,impact\n" + "".join(rows))
+    return tmp_path
+
+
+def spec(folder: Path, **task: Any) -> Spec:
+    text = yaml.safe_dump(STUDY | {"task": STUDY["task"] | task}, sort_keys=False)
+    return parse_spec(text, source="ingots.yaml", folder=folder)
+
+
+def planned(folder: Path, **task: Any) -> Plan:
+    plan = make_plan(spec(folder, **task))
+    prove_packs(plan, folder / "store")
+    return plan
+
+
+def test_ids_have_the_content_of_the_file_and_not_its_name(folder: Path) -> None:
+    """A file that is called otherwise is the same table; a changed one is another."""
+    before = [cell.id for cell in cells(spec(folder))]
+    (folder / "other.csv").write_bytes((folder / "ingots.csv").read_bytes())
+    assert [cell.id for cell in cells(spec(folder, file="other.csv"))] == before
+    with (folder / "ingots.csv").open("a") as file:
+        file.write("1,1,1,1,2\n")
+    assert not set(before) & {cell.id for cell in cells(spec(folder))}
+
+
+def test_a_result_is_that_of_the_trial_alone(folder: Path) -> None:
+    """Trials of a table train side by side, and have the bits that they have alone, however training is cut."""
+    plan = planned(folder, split="extrapolate", split_column="sulphur", constant=True)
+    assert not trained_one_by_one(plan)
+    engine = own_engine(plan.spec)
+    whole = trained(engine, plan.trials)
+    assert trained(engine, plan.trials, for_s=0.0) == whole
+    assert trained(engine, plan.trials[::-1]) == whole[::-1]
+    assert trained(engine, plan.trials[4:5]) == [whole[4]]
+    for result, *_ in whole:
+        assert {f"test_{name}_strength" for name in ("mae", "rmse", "relative_mae", "r2")} < set(result.metrics)
+        assert result.metrics["test_rmse_impact"] >= result.metrics["test_mae_impact"] > 0
+
+
+def test_a_wrong_file_is_refused_with_the_line_of_the_study(folder: Path) -> None:
+    """The message has the lines of both files."""
+    with (folder / "ingots.csv").open("a") as file:
+        file.write("1,2,3\n")
+    message = "line 3: task.*tabular can't be made: ingots.csv, line 62: must have 5 fields"
+    with pytest.raises(SpecError, match=message):
+        spec(folder)

@@ -1,4 +1,4 @@
-"""The counting task: count the digits that a sequence of images shows, or add them, from what is right at its end."""
+"""The counting task: count or add the digits that images show, trained by the end of a sequence alone."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from tasks.cells import Cell, ReLUCell, SequenceReader, TanhCell
+from tasks.cells import GRU, LSTM, Cell, ReLUCell, SequenceReader, TanhCell
 from tasks.counting import Counting, ImageSequenceReader
 from tasks.images import digits
 from tasks.packed_tasks import builder_of
@@ -182,7 +182,9 @@ def test_models_have_the_size_of_the_output(task, size):
         reader = builder_of(task, name)().reader
         assert (reader.cell.input_size, reader.output.in_features, reader.output.out_features) == (size, 32, size)
         assert builder_of(task, name)(hidden_size=5).reader.cell.hidden_size == 5
-    assert isinstance(builder_of(task, "NALU")().reader.cell.unit, UNITS["NALU"])
+    cells = {"LSTM": LSTM, "GRU": GRU, "RNN-tanh": TanhCell, "RNN-ReLU": ReLUCell}
+    assert {name: type(builder_of(task, name)().reader.cell) for name in cells} == cells
+    assert isinstance(builder_of(task, "NMU")().reader.cell.unit, UNITS["NMU"])
 
 
 def test_each_image_is_read_once_whatever_sequences_share_it():

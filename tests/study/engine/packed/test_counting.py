@@ -14,7 +14,7 @@ from tasks.packed_tasks import builder_of
 COUNT, SUM = Counting(evaluation_rows=20), Counting(operation="sum", evaluation_rows=20)
 
 
-@pytest.mark.parametrize("task", [COUNT, SUM], ids=["count", "sum"])
+@pytest.mark.parametrize("task", [pytest.param(COUNT, id="count"), pytest.param(SUM, id="sum", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ["NAC-add", "NAU", "NALU", "LSTM", "GRU", "RNN-tanh", "RNN-ReLU", "reference"])
 def test_trials_train_in_packs(task: Counting, name: str) -> None:
     """The proof finds that a trial's bits depend neither on its pack nor on a resume."""

@@ -167,7 +167,14 @@ class Counting(Task):
         }
         for name, title in (("mae", "MAE"), ("mse", "MSE")):
             for length in self.test_lengths:
-                metrics[f"test_{name}_at_{length}"] = Metric(title=f"{title} at length {length}", low=0.0)
+                metrics[f"test_{name}_at_{length}"] = Metric(
+                    title=f"{title} at length {length}",
+                    low=0.0,
+                    series=title,
+                    along="length",
+                    at=length,
+                    is_trained=length <= self.train_length,
+                )
         if 1 in self.test_lengths:
             metrics["test_accuracy"] = Metric(title="accuracy at length 1", higher_is_better=True, low=0.0, high=1.0)
         return metrics | {"test_sparsity_error": Metric(title="sparsity error", low=0.0, high=0.5)}

@@ -67,6 +67,47 @@ class UnitCell(Cell):
         return following
 
 
+class TanhCell(Cell):
+    """A layer that sees the input and the state.
+
+        h <- tanh(W [x, h] + b)
+
+    Weights start uniform within ± 1 / sqrt(hidden_size), biases, too.
+
+    Source: Elman, "Finding structure in time", 1990, in the form of `torch.nn.RNN`.
+
+    Args:
+        input_size: numbers of the input, >= 1.
+        hidden_size: numbers of h, >= 1.
+
+    Example:
+        >>> cell = TanhCell(3, 2)
+        >>> x = torch.ones(5, 3)
+        >>> cell(x, cell.start(x)).shape
+        torch.Size([5, 2])
+    """
+
+    def __init__(self, input_size: int, hidden_size: int) -> None:
+        super().__init__(input_size, hidden_size)
+        self.weight, self.bias = _uniform(hidden_size, input_size + hidden_size, hidden_size)
+
+    def forward(self, x: Tensor, state: Tensor) -> Tensor:
+        """Compute the next h."""
+        return self.activation(nn.functional.linear(torch.cat([x, state], -1), self.weight, self.bias))
+
+    def activation(self, x: Tensor) -> Tensor:
+        """Apply the activation, number by number."""
+        return torch.tanh(x)
+
+
+class ReLUCell(TanhCell):
+    """The same layer with another activation: h <- max(0, W [x, h] + b)."""
+
+    def activation(self, x: Tensor) -> Tensor:
+        """Apply the activation, number by number."""
+        return torch.relu(x)
+
+
 class LSTM(Cell):
     """Long short-term memory.
 

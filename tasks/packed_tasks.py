@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tasks.task import Task
 
 PACKED_TASKS: Mapping[str, str] = {
+    "counting": "tasks.counting:Counting",
     "identity": "tasks.identity:Identity",
     "language": "tasks.language:Language",
     "recurrent": "tasks.recurrent:Recurrent",

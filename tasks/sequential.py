@@ -38,16 +38,19 @@ _LARGEST_ERROR = 1e30
 
 
 class Perceptron(nn.Sequential):
-    """Read one number from an image of 8 x 8: 64 -> 64 -> 32 -> 1, with ReLU between.
+    """Read numbers from an image of 8 x 8: 64 -> 64 -> 32 -> `output_size`, with ReLU between.
+
+    Args:
+        output_size: numbers that are read, >= 1.
 
     Example:
         >>> Perceptron()(torch.ones(5, 8, 8)).shape
         torch.Size([5, 1])
     """
 
-    def __init__(self) -> None:
+    def __init__(self, output_size: int = 1) -> None:
         layers: list[nn.Module] = [nn.Flatten()]
-        for size, next_size in pairwise((64, 64, 32, 1)):
+        for size, next_size in pairwise((64, 64, 32, output_size)):
             layers += [nn.Linear(size, next_size), nn.ReLU()]
         super().__init__(*layers[:-1])
 
@@ -93,18 +96,19 @@ def network_of_images(data: str) -> Callable[[], nn.Module]:
 
 
 class ReferenceCell(Cell):
-    """Accumulate exactly: h_t = h_{t-1} l_t, or h_{t-1} + l_t. It has nothing to learn.
+    """Accumulate exactly: h_t = h_{t-1} l_t, or h_{t-1} + l_t, number by number. It has nothing to learn.
 
     Args:
         operation: ``product`` or ``sum``.
+        size: numbers of the input, and of the state, >= 1.
 
     Example:
         >>> ReferenceCell("product")(torch.tensor([[3.0]]), torch.tensor([[7.0]])).item()
         21.0
     """
 
-    def __init__(self, operation: Operation) -> None:
-        super().__init__(1, 1)
+    def __init__(self, operation: Operation, size: int = 1) -> None:
+        super().__init__(size, size)
         self.operation = operation
 
     def forward(self, x: Tensor, state: Tensor) -> Tensor:
@@ -397,13 +401,16 @@ class Sequential(Task):
         metrics: dict[str, Tensor] = {}
         for (name, labels), predicted in zip(batch[1].items(), outputs[0], strict=True):
             target = self._targets(labels)
-            metrics[f"mse{name}"] = mse = _bounded((predicted - target).square())
+            metrics[f"mse{name}"] = mse = bounded_mean((predicted - target).square())
             if not name:
                 metrics["r2"] = 1 - mse / target.var(correction=0)
                 continue
             distance = torch.log(predicted.clamp(min=_EPSILON)) - torch.log(target.clamp(min=_EPSILON))
             relative = (predicted - target)[:, -1].abs() / target[:, -1].clamp(min=1)
-            metrics |= {f"log_error{name}": _bounded(distance.square()), f"relative_error{name}": _bounded(relative)}
+            metrics |= {
+                f"log_error{name}": bounded_mean(distance.square()),
+                f"relative_error{name}": bounded_mean(relative),
+            }
         return metrics
 
     def _targets(self, labels: Tensor) -> Tensor:
@@ -448,7 +455,7 @@ def _windows(purpose: Purpose, images: int, length: int, orders: int) -> Tensor:
     return torch.cat([order[: count * length].reshape(count, length) for order in drawn])
 
 
-def _bounded(errors: Tensor) -> Tensor:
-    """Compute the mean of errors; what isn't finite, or is larger, counts as 1e30."""
+def bounded_mean(errors: Tensor) -> Tensor:
+    """Compute the mean of errors, a scalar; what isn't finite, or is larger, counts as 1e30."""
     mean = torch.nan_to_num(errors.mean(), nan=_LARGEST_ERROR, posinf=_LARGEST_ERROR)
     return mean.clamp(max=_LARGEST_ERROR)

@@ -27,6 +27,8 @@ pytestmark = pytest.mark.usefixtures("mnist")
 # Cells and trials.
 SIZES = {
     "demo": (20, 400),
+    "digits-addition": (8, 80),
+    "digits-counting": (8, 80),
     "digits-product": (9, 90),
     "digits-sum": (8, 80),
     "gate": (8, 200),
@@ -55,6 +57,8 @@ SIZES = {
 # Digests of the ids of all cells, and of those of the trials of their first three seeds.
 IDS = {
     "demo": ("944a223adc2657f8065a4a2d68ecf8f9", "927e260c053c64e6542176fbecc9a5da"),
+    "digits-addition": ("cd432d4e33ca0b420e25e3a84794bb0d", "590da4a088088d9150155bf521ca8451"),
+    "digits-counting": ("7dc6aa3a54fbca4546c33067fb7f72ef", "c3e262e309e37b43fa4cada3807b81fe"),
     "digits-product": ("1433b84bbc5e5454797196f6c320c3f4", "5fe5169f86a3865c43a6384ba47fe821"),
     "digits-sum": ("e656bcb6204aa57f652b2080fb375d7f", "7aa5ae0f772128d9c3151457d0211a24"),
     "gate": ("5642ee09fa4ebdf42372d4d19000b2ae", "be92c54f969c3ffe38187f3d91e27acd"),

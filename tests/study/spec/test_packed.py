@@ -97,7 +97,7 @@ def test_every_mistake_is_in_one_error(packed_lab: Path) -> None:
         ({"task": {"name": "mylab.tasks:Spiral"}}, "did you mean 'Spirals'"),
         (
             {"task": {"name": "Spirals"}},
-            "must be one of arithmetic, simple, identity, language, recurrent, sequential, but got 'Spirals'",
+            "must be one of arithmetic, simple, counting, identity, language, recurrent, sequential, but got 'Spirals'",
         ),
         ({"models": ["mylab.models:unmarked"]}, "models[1]: mylab.models:unmarked isn't marked"),
         ({"models": ["mylab.models:mpl"]}, "did you mean 'mlp'"),

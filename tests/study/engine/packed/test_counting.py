@@ -1,0 +1,31 @@
+"""The counting task trains in packs, and what accumulates exactly learns to read from the ends of sequences."""
+
+from __future__ import annotations
+
+import pytest
+
+from study.engine.packed.members import SideBySide
+from study.engine.packed.optimizers import Schedule
+from study.engine.packed.proof import prove
+from study.engine.packed.recipe import Member, Recipe
+from tasks.counting import Counting
+from tasks.packed_tasks import builder_of
+
+COUNT, SUM = Counting(evaluation_rows=20), Counting(operation="sum", evaluation_rows=20)
+
+
+@pytest.mark.parametrize("task", [pytest.param(COUNT, id="count"), pytest.param(SUM, id="sum", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["NAC-add", "NAU", "NALU", "LSTM", "GRU", "RNN-tanh", "RNN-ReLU", "reference"])
+def test_trials_train_in_packs(task: Counting, name: str) -> None:
+    """The proof finds that a trial's bits depend neither on its pack nor on a resume."""
+    proof = prove(Recipe(task=task, model=builder_of(task, name)))
+    assert proof.packs, proof.reason
+
+
+def test_an_accumulator_learns_to_read() -> None:
+    """From counts at the end alone, 300 updates teach it most digits of images that it hasn't seen."""
+    recipe = Recipe(task=COUNT, model=builder_of(COUNT, "reference"))
+    pack = SideBySide(recipe, [Member(seed=seed, schedule=Schedule(learning_rate=3e-3)) for seed in range(3)])
+    assert (pack.evaluate()["test_accuracy"] < 0.5).all()
+    pack.update(300)
+    assert (pack.evaluate()["test_accuracy"] > 0.7).all()

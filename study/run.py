@@ -133,11 +133,13 @@ class Run:
         """
         if not self._is_trained():
             from study.driver.own_engine import prove_packs
+            from study.driver.progress import waiting
             from study.driver.resources import engines_of, fitted
 
             self.options = fitted(self.plan, self.options)
             engines_of(self.plan, self.options)
-            prove_packs(self.plan, self.options.root)
+            with waiting(self.console, "finding out whether trials train side by side"):
+                prove_packs(self.plan, self.options.root)
 
     def _is_trained(self) -> bool:
         """Return whether all trials are done already, as far as can be known without writing anything.

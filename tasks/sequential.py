@@ -338,8 +338,12 @@ class Sequential(Task):
         return 150.0 if self.images == "digits" else 40_000.0
 
     def for_proof(self) -> Task:
-        """Return the task itself, or with fewer of the large images."""
-        return self if self.images == "digits" else _FewImages(**vars(self))
+        """Return the task with short sequences only, of few images if they are large.
+
+        Each image of a longer sequence takes the same operations.
+        """
+        short = vars(self) | {"test_orders": 1, "test_lengths": (self.train_length,)}
+        return (Sequential if self.images == "digits" else _FewImages)(**short)
 
     def _part(self, part: str) -> Images:
         return _usable(self.images, part, self.operation)

@@ -9,6 +9,7 @@ from study.analysis.metrics import series_of
 from study.analysis.rows import ResultRows
 
 _MOST_NAMES = 8
+_MOST_TITLES = 3
 
 
 def times_notes(rows: ResultRows) -> list[str]:
@@ -32,9 +33,9 @@ def times_notes(rows: ResultRows) -> list[str]:
 def metric_notes(rows: ResultRows) -> list[str]:
     """Name the rows with trials that ended without a finite value of a metric, which its means leave out.
 
-    Of a series, those count that lack the value at any place.
+    Of a series, those count that lack the value at any place. Metrics that the same trials lack share a note.
     """
-    notes = []
+    titles: dict[tuple[str, str], list[str]] = {}
     single = {words.metric_title(name, metric): {name: metric} for name, metric in rows.single_metrics.items()}
     for title, metrics in (single | {one.heading: one.metrics for one in series_of(rows.metrics)}).items():
         metric = next(iter(metrics.values()))
@@ -49,8 +50,17 @@ def metric_notes(rows: ResultRows) -> list[str]:
         if lacking:
             trials = words.count_of(sum(count for _, count, _ in lacking), "trial")
             names = [f"{rows.name(row) or 'all'} ({count:,} of {ended:,})" for row, count, ended in lacking]
-            notes.append(f"{trials} ended without a finite {title}, and its averages leave them out: {_join(names)}")
-    return notes
+            titles.setdefault((trials, _join(names)), []).append(title)
+    return [
+        f"{trials} ended without a finite {_metrics(some)}, and {'its' if len(some) == 1 else 'their'} averages leave "
+        f"them out: {names}"
+        for (trials, names), some in titles.items()
+    ]
+
+
+def _metrics(titles: Sequence[str]) -> str:
+    more = len(titles) - _MOST_TITLES
+    return words.join_and(titles if more <= 0 else [*titles[:_MOST_TITLES], words.count_of(more, "more metric")])
 
 
 def _join(names: Sequence[str]) -> str:

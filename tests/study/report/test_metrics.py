@@ -187,6 +187,18 @@ def test_trials_without_a_number_are_named():
     assert metric_notes(rows_of()[0]) == []
 
 
+def test_metrics_that_the_same_trials_lack_share_a_note():
+    """A trial that diverges lacks all of them, and is told of once; a few are named."""
+    some = {f"loss_of_{name}": METRICS["test_accuracy"] for name in "abcde"}
+    table = outcomes_table(outcome=["finished", "diverged"], model=["A", "A"], **{name: [0.5, None] for name in some})
+    rows = groups(aggregate_by(table, ["model"], some), ["model"], list(some))
+    (note,) = metric_notes(rows)
+    assert note == (
+        "1 trial ended without a finite loss of a, loss of b, loss of c and 2 more metrics, and their averages leave "
+        "them out: A (1 of 2)"
+    )
+
+
 def test_a_terminal_has_room_for_the_table():
     """The table of several metrics fits a terminal of 120 columns."""
     console = Console(width=120, file=io.StringIO())

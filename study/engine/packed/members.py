@@ -333,9 +333,9 @@ class SideBySide(Members):
             return self._compute(self._stream, weights, others, strength, setup, numbers)
 
         draws: Draws = {Purpose.TRAIN: [], Purpose.NOISE: []}
-        self._compute(listening, *inputs)
+        expected = self._compute(listening, *inputs)
         self.draws = draws
-        self._repeat = recorded(compute, *inputs, drawn(draws, self._seeds, self.iteration))
+        self._repeat = recorded(compute, expected, *inputs, drawn(draws, self._seeds, self.iteration))
 
     def _compute(
         self,

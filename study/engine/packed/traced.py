@@ -81,7 +81,7 @@ class GivenStream(Stream):
 
 
 def drawn(draws: Draws, seeds: npt.NDArray[np.uint64], iteration: int) -> Numbers:
-    """Draw what some calls draw in an iteration.
+    """Draw what some calls draw in an iteration, laid out in memory as a trial sees it: products depend on that.
 
     Example:
         >>> drawn({Purpose.TRAIN: [Draw("uniform", (3,))]}, np.array([7], np.uint64), 0)[Purpose.TRAIN]
@@ -90,11 +90,11 @@ def drawn(draws: Draws, seeds: npt.NDArray[np.uint64], iteration: int) -> Number
     numbers = {}
     for purpose, calls in draws.items():
         stream = Stream(seeds, iteration, purpose)
-        numbers[purpose] = [stream.of_all(draw) for draw in calls]
+        numbers[purpose] = [stream.of_all(draw).contiguous() for draw in calls]
     return numbers
 
 
-def recorded(compute: Compute, *inputs: Any) -> Compute | None:
+def recorded(compute: Compute, expected: Gradients, *inputs: Any) -> Compute | None:
     """Record the operations of a computation, as it is with some inputs; they must not depend on the numbers.
 
     They are repeated by TorchScript's interpreter, which takes about 1 us an operation more than the operation itself,
@@ -102,17 +102,17 @@ def recorded(compute: Compute, *inputs: Any) -> Compute | None:
 
     Args:
         compute: the computation.
+        expected: its gradients with these inputs.
         inputs: its arguments, nested tensors.
 
     Returns:
         What repeats them for inputs of the same shapes; None if they can't be recorded, or, repeated, give other bits.
 
     Example:
-        >>> repeat = recorded(lambda x: {"y": (x * x).sum()}, torch.arange(3.0))
+        >>> repeat = recorded(lambda x: {"y": (x * x).sum()}, {"y": torch.tensor(5.0)}, torch.arange(3.0))
         >>> repeat(torch.arange(4.0)[1:])
         {'y': tensor(14.)}
     """
-    expected = compute(*inputs)
     try:
         repeat = _Repeat(compute, inputs, list(expected))
         repeated = [repeat(*inputs) for _ in range(_CHECKED)]

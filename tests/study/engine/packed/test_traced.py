@@ -70,7 +70,7 @@ def test_bits_are_those_of_a_pack_that_is_not_recorded(name, monkeypatch):
 
 def test_what_asks_for_numbers_is_not_recorded(monkeypatch):
     """A computation that reads a tensor's value can't be repeated for others, and goes on as it is."""
-    assert recorded(lambda x: {"y": x * float(x.sum())}, torch.ones(2)) is None
+    assert recorded(lambda x: {"y": x * float(x.sum())}, {"y": 2 * torch.ones(2)}, torch.ones(2)) is None
     monkeypatch.setattr(members_module, "recorded", lambda *_: None)
     monkeypatch.setattr(members_module, "_RECORDED_AFTER", 1)
     pack = SideBySide(recipe(), members(1, 2))
@@ -86,8 +86,9 @@ def test_what_repeats_with_other_bits_is_not_recorded():
         calls.append(x)
         return {"y": x + len(calls)}
 
-    assert recorded(moody, torch.ones(2)) is None
-    assert recorded(lambda x: {"y": x + 1}, torch.ones(2)) is not None
+    assert recorded(moody, moody(torch.ones(2)), torch.ones(2)) is None
+    assert recorded(lambda x: {"y": x + 1}, {"y": 2 * torch.ones(2)}, torch.ones(2)) is not None
+    assert recorded(lambda x: {"y": x + 1}, {"y": 3 * torch.ones(2)}, torch.ones(2)) is None
 
 
 def test_every_draw_is_made_again(monkeypatch):

@@ -1,0 +1,86 @@
+"""The laws of all engines hold for every model of the tasks that come along and train in packs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from study.driver.own_engine import own_engine, prove_packs
+from study.engine.packed.engine import PackedEngine
+from study.plan.plan import make_plan
+from study.presets import preset_text
+from study.records import Pack, Trial
+from study.spec import Spec, parse_spec
+from tests.study.engine.packed.test_engine import comparable, trained
+
+# Updates are recorded after the first 64, so that these go through both kinds.
+ITERATIONS, EVALUATE_EVERY = 68, 34
+SHORT = {"test_lengths": [1, 2], "train_length": 2, "test_orders": 1, "evaluation_rows": 16, "batch_size": 8}
+RAMP = {"sparsity_start": 10, "sparsity_end": 50}
+
+PRESETS = {
+    "digits-addition": "NAC-add",
+    "digits-counting": "GRU",
+    "digits-product": "NMU",
+    "digits-sum": "NAU",
+    "identity": "SELU",
+    "language": "",  # takes too long
+    "recurrent": "LSTM",
+    "tabular": "mlp",
+}
+"""The presets, with the model that is tested with the quick tests."""
+
+
+def brief(preset: str) -> dict[str, Any]:
+    """Return the file of a preset with few short iterations, and its models as tables."""
+    file: dict[str, Any] = yaml.safe_load(preset_text(preset))
+    of_task = load(preset).family.hyperparameters
+    file["task"] |= {name: value for name, value in SHORT.items() if name in of_task}
+    file["models"] = [{"name": model} if isinstance(model, str) else model for model in file["models"]]
+    for table in (file.get("fixed", {}), *(model.get("fixed", {}) for model in file["models"])):
+        for name in SHORT.keys() & table.keys():
+            del table[name]
+        table |= {name: value for name, value in RAMP.items() if name in table}
+    file["protocol"] = {"iterations": ITERATIONS, "evaluate_every": EVALUATE_EVERY}
+    return {name: value for name, value in file.items() if name not in ("success", "references")} | {"seeds": 3}
+
+
+def load(preset: str) -> Spec:
+    return parse_spec(preset_text(preset), source=preset)
+
+
+def model_names(preset: str) -> list[str]:
+    return list(dict.fromkeys(model.name for model in load(preset).model_tables))
+
+
+@pytest.mark.parametrize(
+    ("preset", "model"),
+    [
+        pytest.param(preset, model, marks=() if model == quick else pytest.mark.slow)
+        for preset, quick in PRESETS.items()
+        for model in model_names(preset)
+    ],
+)
+def test_bits_are_those_of_the_trial_alone(preset: str, model: str, tmp_path: Path) -> None:
+    """Neither pack, place nor a resume changes a bit of a trial; seeds do."""
+    file = brief(preset)
+    file["models"] = [table for table in file["models"] if table["name"] == model]
+    plan = make_plan(parse_spec(yaml.safe_dump(file), source=preset))
+    prove_packs(plan, tmp_path)
+    engine = own_engine(plan.spec)
+    assert isinstance(engine, PackedEngine)
+    trials = tuple(Trial(plan.cells[-1], seed) for seed in range(3))
+    whole = trained(engine, trials)
+    assert len({str(row[3]) for row in whole}) == len(trials)
+    assert trained(engine, trials[::-1]) == whole[::-1]
+    assert trained(engine, trials[1:2]) == whole[1:2]
+    training = engine.start(Pack(trials), device="cpu")
+    training.advance(0.0)
+    checkpoint = training.checkpoint()
+    resumed = engine.start(Pack(trials), device="cpu", checkpoint=checkpoint)
+    while not resumed.done:
+        resumed.advance(1e9)
+    assert comparable(resumed.finish()) == whole

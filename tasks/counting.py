@@ -12,9 +12,9 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from tasks.cells import GRU, LSTM, Cell, ReLUCell, SequenceReader, TanhCell, UnitCell
-from tasks.declarations import Metric
-from tasks.images import Images, digits
-from tasks.sequential import Perceptron, ReferenceCell, bounded_mean
+from tasks.declarations import MOST_IN_PACK, Metric
+from tasks.images import ImageData, Images, images_of
+from tasks.sequential import ReferenceCell, bounded_mean, network_of_images, read_in_parts
 from tasks.stream import EVALUATION_SEED, Purpose
 from tasks.task import Task
 from tasks.trial_stream import Stream
@@ -37,7 +37,8 @@ class ImageSequenceReader(nn.Module):
         reader: reads the sequences.
 
     Example:
-        >>> network = ImageSequenceReader(Perceptron(3), SequenceReader(ReferenceCell("sum", 3), nn.Identity()))
+        >>> reader = SequenceReader(ReferenceCell("sum", 3), nn.Identity())
+        >>> network = ImageSequenceReader(network_of_images("digits", 3)(), reader)
         >>> [tuple(output.shape) for output in network(torch.ones(6, 8, 8), torch.tensor([[0, 1, 2], [3, 4, 5]]))]
         [(2, 3)]
     """
@@ -57,7 +58,7 @@ class ImageSequenceReader(nn.Module):
         Returns:
             Of each, [sequences, outputs].
         """
-        numbers = self.images(images)
+        numbers = read_in_parts(self.images, images)
         return [self.reader(numbers[window]) for window in windows]
 
 
@@ -73,7 +74,7 @@ def network_of_cell(
         hidden_size: numbers of the state that the output sees.
 
     Example:
-        >>> network_of_cell(partial(Perceptron, 10), 10, GRU).reader.output
+        >>> network_of_cell(network_of_images("digits", 10), 10, GRU).reader.output
         Linear(in_features=32, out_features=10, bias=True)
     """
     return ImageSequenceReader(images(), SequenceReader(cell(size, hidden_size), nn.Linear(hidden_size, size)))
@@ -87,7 +88,7 @@ def network_of_state(images: Callable[[], nn.Module], cell: Callable[[], Cell]) 
         cell: builds the cell.
 
     Example:
-        >>> network = network_of_state(Perceptron, partial(ReferenceCell, "sum"))
+        >>> network = network_of_state(network_of_images("digits"), partial(ReferenceCell, "sum"))
         >>> network(torch.ones(1, 8, 8), torch.tensor([[0]]))[0].shape
         torch.Size([1, 1])
     """
@@ -112,7 +113,7 @@ class Counting(Task):
 
     Args:
         operation: ``count`` or ``sum``.
-        images: ``digits``, the 8 x 8 ones of scikit-learn.
+        images: ``digits``, the 8 x 8 ones of scikit-learn, or a folder of IDX files with images of 28 x 28, as MNIST's.
         reading: ``softmax`` or ``logits``, what is read from an image to count; None for a softmax. A sum has none.
         train_length: images of a sequence in training and validation.
         test_lengths: images of a sequence in tests.
@@ -129,7 +130,7 @@ class Counting(Task):
     model_names: ClassVar[tuple[str, ...]] = (*_CELLS, "reference")
 
     operation: Literal["count", "sum"] = "count"
-    images: Literal["digits"] = "digits"
+    images: ImageData = "digits"
     reading: Literal["softmax", "logits"] | None = None
     train_length: Count = 10
     test_lengths: tuple[Count, ...] = (1, 10, 30, 100)
@@ -150,8 +151,18 @@ class Counting(Task):
                 f"{self.batch_size:,} * {self.train_length:,} = {asked:,}"
             )
 
+    @property
+    def most_in_pack(self) -> int:
+        """Trials with a convolutional network train one by one: side by side they take longer."""
+        return MOST_IN_PACK if self.images == "digits" else 1
+
+    @property
+    def update_us(self) -> float:
+        """What a convolutional network takes with 160 images, or a small one."""
+        return 300.0 if self.images == "digits" else 50_000.0
+
     def _part(self, part: str) -> Images:
-        return digits()[part]
+        return images_of(self.images)[part]
 
     @property
     def _size(self) -> int:
@@ -245,10 +256,10 @@ class Counting(Task):
         return predicted.argmax(-1) if self.operation == "count" else predicted.squeeze(-1).round()
 
     def _reader(self) -> nn.Module:
-        perceptron = Perceptron(self._size)
+        network = network_of_images(self.images, self._size)()
         if self.operation == "sum" or self.reading == "logits":
-            return perceptron
-        return nn.Sequential(perceptron, nn.Softmax(-1))
+            return network
+        return nn.Sequential(network, nn.Softmax(-1))
 
     def model(self, name: str) -> Callable[..., nn.Module]:
         """Return what builds a network with a linear output, by the name of its cell, or one that adds exactly."""

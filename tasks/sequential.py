@@ -31,7 +31,6 @@ IDENTITIES: Mapping[Operation, float] = {"product": 1.0, "sum": 0.0}
 """The number that changes nothing: where an exact cell starts."""
 
 _EPSILON = 1e-7
-# What convolutions leave of all test images at once would take gigabytes.
 _READ_AT_ONCE = 1000
 # Errors above this count as this: those of units that multiply explode with the length of the sequence.
 _LARGEST_ERROR = 1e30
@@ -56,11 +55,14 @@ class Perceptron(nn.Sequential):
 
 
 class ConvolutionalNetwork(nn.Module):
-    """Read one number from an image of 28 x 28: two convolutions and two dense layers, 426,571 parameters.
+    """Read numbers from an image of 28 x 28 by two convolutions and two dense layers; for one, 426,571 parameters.
 
-        5 x 5 to 20, ReLU, max-pool 2, 5 x 5 to 50, ReLU, max-pool 2, dense to 500, ReLU, dense to 1
+        5 x 5 to 20, ReLU, max-pool 2, 5 x 5 to 50, ReLU, max-pool 2, dense to 500, ReLU, dense to `output_size`
 
     Source: Madsen & Johansen, "Neural Arithmetic Units", ICLR 2020.
+
+    Args:
+        output_size: numbers that are read, >= 1.
 
     Example:
         >>> ConvolutionalNetwork()(torch.ones(5, 28, 28)).shape
@@ -69,19 +71,19 @@ class ConvolutionalNetwork(nn.Module):
         426571
     """
 
-    def __init__(self) -> None:
+    def __init__(self, output_size: int = 1) -> None:
         super().__init__()
         self.first, self.second = nn.Conv2d(1, 20, 5), nn.Conv2d(20, 50, 5)
-        self.hidden, self.output = nn.Linear(800, 500), nn.Linear(500, 1)
+        self.hidden, self.output = nn.Linear(800, 500), nn.Linear(500, output_size)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Read a number from each image.
+        """Read numbers from each image.
 
         Args:
             images: shape [images, 28, 28].
 
         Returns:
-            Shape [images, 1].
+            Shape [images, output_size].
         """
         x = images.unsqueeze(1)
         for layer in (self.first, self.second):
@@ -90,9 +92,14 @@ class ConvolutionalNetwork(nn.Module):
         return output
 
 
-def network_of_images(data: str) -> Callable[[], nn.Module]:
+def network_of_images(data: str, output_size: int = 1) -> Callable[[], nn.Module]:
     """Return what builds the network that reads images: for ``digits`` the small one, for others the convolutional."""
-    return Perceptron if data == "digits" else ConvolutionalNetwork
+    return partial(Perceptron if data == "digits" else ConvolutionalNetwork, output_size)
+
+
+def read_in_parts(network: nn.Module, images: Tensor) -> Tensor:
+    """Read numbers from images, so many at a time that what convolutions leave of them takes no gigabytes."""
+    return torch.cat([network(some) for some in torch.split(images, _READ_AT_ONCE)])
 
 
 class ReferenceCell(Cell):
@@ -155,7 +162,7 @@ class SequenceOfImages(nn.Module):
         Returns:
             The outputs of each, [sequences, length], and λ_z R_z of the last, a scalar.
         """
-        numbers = torch.cat([self.images(some) for some in torch.split(images, _READ_AT_ONCE)]).squeeze(-1)
+        numbers = read_in_parts(self.images, images).squeeze(-1)
         outputs = []
         for window in windows:
             read = numbers[window]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from hashlib import sha256
+from pathlib import Path
 
 import pytest
 import torch
@@ -11,12 +12,16 @@ from torch import nn
 
 from tasks.cells import GRU, LSTM, Cell, ReLUCell, SequenceReader, TanhCell
 from tasks.counting import Counting, ImageSequenceReader
+from tasks.data import provide_data
 from tasks.images import digits
 from tasks.packed_tasks import builder_of
 from tasks.sequential import ReferenceCell
 from tasks.stream import Purpose
 from tasks.trial_stream import Stream, evaluation_stream
+from tests.mnist import mnist_folder
 from units import UNITS
+
+__all__ = ["mnist_folder"]
 
 COUNT, SUM = Counting(evaluation_rows=20), Counting(operation="sum", evaluation_rows=20)
 MODELS = ["NAC-add", "NAU", "NALU", "LSTM", "GRU", "RNN-tanh", "RNN-ReLU", "reference"]
@@ -223,3 +228,15 @@ def test_bad_fields_are_refused(fields, message):
     """Each mistake says what was given and what must hold."""
     with pytest.raises(ValueError, match=message):
         Counting(**fields)
+
+
+def test_images_may_be_of_ones_own(mnist_folder: Path):
+    """Those of 28 x 28 are read by the convolutional network, ten numbers each, and their trials train one by one."""
+    digest = "sha256:" + "1" * 64
+    provide_data(digest, mnist_folder)
+    task = Counting(images=digest, train_length=2, test_lengths=(1,), batch_size=3, evaluation_rows=5)
+    batch = task.draw(Stream([0], 0, Purpose.TRAIN))
+    assert batch[0].shape == (6, 28, 28)
+    (outputs,) = task.predict(builder_of(task, "GRU")(), batch)
+    assert outputs.shape == (3, 10)
+    assert (task.most_in_pack, Counting().most_in_pack) == (1, 128)

@@ -1,4 +1,4 @@
-"""A table of numbers from a CSV file: read as a whole, or refused with the line, the column and what must hold."""
+"""A table of numbers from a CSV file, or an error with the line, the column and what must hold."""
 
 from __future__ import annotations
 

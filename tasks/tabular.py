@@ -1,4 +1,4 @@
-"""The tabular task: learn some columns of a table from others, and be tested on rows within or beyond the trained."""
+"""The tabular task: learn columns of a table from others; rows of the test lie within or beyond the trained."""
 
 from __future__ import annotations
 

@@ -13,7 +13,9 @@ from study.plan.plan import cells, make_plan
 from study.source import SourceCode
 from study.spec import Spec, parse_spec
 from study.spec.packed_tables import PackedSpec
+from tasks import TASKS
 from tasks.families import declared_family, family_of
+from tasks.packed_tasks import PACKED_TASKS
 from tests.study.lab import lab, packed_lab, packed_study
 
 __all__ = ["lab", "packed_lab"]
@@ -95,10 +97,7 @@ def test_every_mistake_is_in_one_error(packed_lab: Path) -> None:
         ({"task": {"name": "mylab.tasks:marked"}}, "must be a class derived from tasks.task.Task"),
         ({"task": {"name": "mylab.tasks:Thawed"}}, "must be a frozen dataclass"),
         ({"task": {"name": "mylab.tasks:Spiral"}}, "did you mean 'Spirals'"),
-        (
-            {"task": {"name": "Spirals"}},
-            "must be one of arithmetic, simple, counting, identity, language, recurrent, sequential, but got 'Spirals'",
-        ),
+        ({"task": {"name": "Spirals"}}, f"must be one of {', '.join((*TASKS, *PACKED_TASKS))}, but got 'Spirals'"),
         ({"models": ["mylab.models:unmarked"]}, "models[1]: mylab.models:unmarked isn't marked"),
         ({"models": ["mylab.models:mpl"]}, "did you mean 'mlp'"),
         ({"models": ["mylab.models:clash"]}, "has an argument turns, and mylab.tasks:Spirals a field of that name"),

@@ -20,6 +20,7 @@ PACKED_TASKS: Mapping[str, str] = {
     "recurrent": "tasks.recurrent:Recurrent",
     "sequential": "tasks.sequential:Sequential",
     "tabular": "tasks.tabular:Tabular",
+    "time-tracking": "tasks.time_tracking:TimeTracking",
 }
 """Where each task is, by the name that study files use; nothing is imported before a file names it."""
 

@@ -52,6 +52,7 @@ SIZES = {
     "static": (66, 6600),
     "subset": (20, 200),
     "tabular": (28, 280),
+    "time-tracking": (4, 40),
 }
 
 # Digests of the ids of all cells, and of those of the trials of their first three seeds.
@@ -82,6 +83,7 @@ IDS = {
     "static": ("86c45df6611c38dc249e1050797b2162", "1af8b8508587f47918c8a0bc192b6b2d"),
     "subset": ("ba21c5fde78f79a8bedb13235230625d", "687e3a05183b49114a4fe6c15d98139d"),
     "tabular": ("abe79e74a9b7198eaa567c85ad62ea7f", "7efbb496e3ce8b818540df71ae6300c4"),
+    "time-tracking": ("a724cbb0b1189363c158914cdb1413b5", "ebb1ea53b7f83c023bbd6b1d00bfb624"),
 }
 
 

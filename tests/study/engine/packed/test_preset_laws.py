@@ -18,7 +18,10 @@ from tests.study.engine.packed.test_engine import comparable, trained
 
 # Updates are recorded after the first 64, so that these go through both kinds.
 ITERATIONS, EVALUATE_EVERY = 68, 34
-SHORT = {"test_lengths": [1, 2], "train_length": 2, "test_orders": 1, "evaluation_rows": 16, "batch_size": 8}
+SHORT = {
+    **{"test_lengths": [1, 2], "train_length": 2, "test_orders": 1, "evaluation_rows": 16, "batch_size": 8},
+    **{"train_times": [1, 2], "test_times": [2, 3], "far_times": [3], "extra_steps": 1},
+}
 RAMP = {"sparsity_start": 10, "sparsity_end": 50}
 
 PRESETS = {
@@ -30,6 +33,7 @@ PRESETS = {
     "language": "",  # takes too long
     "recurrent": "LSTM",
     "tabular": "mlp",
+    "time-tracking": "NAU",
 }
 """The presets, with the model that is tested with the quick tests."""
 

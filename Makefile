@@ -60,6 +60,7 @@ lint: install-dev  ## check style, types and the rules between the folders
 benchmark: install-dev  ## measure speed and coverage, and put the figures into the documents
 	$(BIN)/python -m benchmarks.engine --out benchmarks/results/engine.csv
 	$(BIN)/python -m benchmarks.packed --out benchmarks/results/packed.csv
+	$(BIN)/python -m benchmarks.presets --out benchmarks/results/presets.csv
 	$(BIN)/python -m benchmarks.compiling --out benchmarks/results/compiling.csv
 	$(BIN)/python -m benchmarks.floor --out benchmarks/results/floor.csv
 	$(BIN)/python -m benchmarks.scaling --out benchmarks/results/scaling.csv

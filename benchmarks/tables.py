@@ -84,6 +84,14 @@ def packed_table(rows: Sequence[Row]) -> str:
     )
 
 
+def presets_table(rows: Sequence[Row]) -> str:
+    """Write a line for each model of a preset."""
+    columns = ("us_plain_loop", "us_alone", "us_packed", "times_the_plain_loop", "times_alone", "goal")
+    lines = [[row["preset"], row["model"], row["pack"], *(number(row[name]) for name in columns)] for row in rows]
+    head = ["preset", "model", "trials in a pack", "plain loop, us", "pack of one, us", "packed, us"]
+    return markdown([*head, "times the plain loop", "times packs of one", "goal"], lines, 2)
+
+
 def floor_table(rows: Sequence[Row]) -> str:
     """Give one line a part."""
     lines = [
@@ -299,7 +307,7 @@ def search_table(rows: Sequence[Row]) -> str:
 
 TABLES = {
     "engine": engine_table, "compiling": compiling_table, "floor": floor_table, "scaling": scaling_table,
-    "packed": packed_table,
+    "packed": packed_table, "presets": presets_table,
     "coverage": coverage_table, "restricted": restricted_table, "centres": restricted_table, "looks": looks_table,
     "precision": precision_table,
     "aggregate": aggregate_table,

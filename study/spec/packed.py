@@ -264,7 +264,16 @@ class _Declaring:
             return task(**arguments_of(task, values))
         except Exception as error:  # such as fields that don't fit each other
             reason = opened.reason(error) if self._copy is not None else str(error)
-            raise InputError(f"{self._name(_TASK)} can't be made: {reason}") from None
+            self._mistakes.append(self._mistake_of(reason, fields))
+            return None
+
+    def _mistake_of(self, reason: str, fields: Mapping[str, Hyperparameter]) -> tuple[Place, str]:
+        """Say why the task can't be made, at the field that the reason begins with, or whose file it begins with."""
+        set_here = {name: value for name, value in (self._spec.task.model_extra or {}).items() if name in fields}
+        for name, value in set_here.items():
+            if reason.startswith(f"{name} ") or (fields[name].data is not None and reason.startswith(str(value))):
+                return ("task", name), reason.removeprefix(f"{name} ")
+        return _TASK, f"{self._name(_TASK)} can't be made: {reason}"
 
     def _some_value(self, name: str, declared: Hyperparameter, digests: Mapping[str, str]) -> Any:
         """Return a value that the file gives a field of the task, the default, or `REQUIRED` if there is neither."""

@@ -28,6 +28,7 @@ from benchmarks import (
     looks,
     packed,
     precision,
+    presets,
     report,
     restricted,
     scale,
@@ -51,7 +52,7 @@ from tasks import MODELS
 from tasks.networks import Network
 from tests.servers import postgres_programs
 
-TEXTS = {"model", "engine", "part", "kind", "file", "asked", "what", "command"}
+TEXTS = {"model", "preset", "engine", "part", "kind", "file", "asked", "what", "command"}
 MAY_BE_NONE = {"packs"}
 
 
@@ -104,6 +105,22 @@ def test_packs_are_measured_beside_a_plain_loop(tmp_path):
         times = float(row["us_plain_loop"]) / float(row["us_packed"])
         assert float(row["times_the_plain_loop"]) == pytest.approx(times, rel=0.05)
     assert tables.packed_table(rows).count("\n") == 3
+
+
+@pytest.mark.slow
+def test_packs_of_presets_are_measured_beside_one_trial_at_a_time(tmp_path):
+    """Each model has a line with both ratios; the models that are measured are those of their presets."""
+    words = "--presets digits-sum identity --rounds 1 --seconds 0.01 --warm 0"
+    rows = measured(presets.main, tmp_path, *words.split())
+    found = [(row["preset"], row["model"], row["pack"]) for row in rows]
+    assert found == [("digits-sum", "NAU", "10"), ("identity", "tanh", "50"), ("identity", "NAU", "50")]
+    for row in rows:
+        for way, ratio in (("plain_loop", "times_the_plain_loop"), ("alone", "times_alone")):
+            times = float(row[f"us_{way}"]) / float(row["us_packed"])
+            assert float(row[ratio]) == pytest.approx(times, rel=0.1, abs=0.06)
+    assert tables.presets_table(rows).count("\n") == 4
+    for preset, models in presets.PRESETS.items():
+        assert all(presets.preset_cell(preset, model)[1].model == model for model in models)
 
 
 @pytest.mark.slow

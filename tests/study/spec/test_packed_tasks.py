@@ -79,7 +79,7 @@ def test_a_stored_study_is_planned_from_what_was_declared():
         ({"task": {"name": "recurent"}}, "did you mean 'recurrent'?"),
         ({"task": {"name": "recurrent", "operation": "pow"}}, "task.operation: must be one of add"),
         ({"task": {"name": "recurrent", "lenghts": [1]}}, "task.lenghts: unknown key"),
-        ({"task": {"name": "recurrent", "test_lengths": [10, 10]}}, "recurrent can't be made: test_lengths must be"),
+        ({"task": {"name": "recurrent", "test_lengths": [10, 10]}}, "task.test_lengths: must be"),
         ({"task": {"name": "sequential", "test_lengths": [4000]}}, "at most the 358 test images"),
         ({"task": {"name": "sequential", "batch_size": 6000}}, "at most the 540 sequences of 2"),
         ({"models": ["LTSM"]}, "did you mean 'LSTM'?"),

@@ -73,6 +73,6 @@ def test_a_wrong_file_is_refused_with_the_line_of_the_study(folder: Path) -> Non
     """The message has the lines of both files."""
     with (folder / "ingots.csv").open("a") as file:
         file.write("1,2,3\n")
-    message = "line 3: task.*tabular can't be made: ingots.csv, line 62: must have 5 fields"
+    message = "line 4: task.file: ingots.csv, line 62: must have 5 fields"
     with pytest.raises(SpecError, match=message):
         spec(folder)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from study import statistics
 from study.records import Interval
-from study.statistics.samples import intervals, numbers
+from study.statistics.samples import greatest, intervals, least, numbers
 from tasks.declarations import Metric
 
 Floats = npt.NDArray[np.float64]
@@ -219,7 +219,7 @@ def _metric(metric: Metric, values: Floats, sizes: npt.NDArray[np.int64]) -> lis
         fields["mean_interval"] = intervals(_beta_intervals(metric, values, sizes))
     else:
         fields |= {
-            "mean_interval": intervals(_within(metric, statistics.mean_intervals(values, sizes))),
+            "mean_interval": intervals(_within(metric, values, sizes, statistics.mean_intervals(values, sizes))),
             "median": numbers(statistics.medians(values, sizes)),
             "median_interval": intervals(statistics.median_intervals(values, sizes)),
             "interquartile_mean": numbers(statistics.interquartile_means(values, sizes)),
@@ -229,12 +229,14 @@ def _metric(metric: Metric, values: Floats, sizes: npt.NDArray[np.int64]) -> lis
     return [MetricSummary(metric=metric, **dict(zip(fields, row, strict=True))) for row in rows]
 
 
-def _within(metric: Metric, ends: Floats) -> Floats:
-    """Cut intervals of means where no mean can be, as long as something is left: values may be beyond the limits."""
-    low = -np.inf if metric.low is None else metric.low
-    high = np.inf if metric.high is None else metric.high
-    cut = np.clip(ends, low, high)
-    return np.where(cut[:, :1] < cut[:, 1:], cut, ends)
+def _within(metric: Metric, values: Floats, sizes: npt.NDArray[np.int64], ends: Floats) -> Floats:
+    """Cut intervals of means where no mean can be; a limit that a value of the sample is beyond is none."""
+    low, high = np.full(sizes.size, -np.inf), np.full(sizes.size, np.inf)
+    if metric.low is not None:
+        low[least(values, sizes) >= metric.low] = metric.low
+    if metric.high is not None:
+        high[greatest(values, sizes) <= metric.high] = metric.high
+    return np.clip(ends, low[:, None], high[:, None])
 
 
 def _beta_intervals(metric: Metric, values: Floats, sizes: npt.NDArray[np.int64]) -> Floats:

@@ -38,6 +38,7 @@ def test_an_interval_of_a_mean_ends_at_the_limits_of_the_metric():
     assert low < 0 < high
     assert groups_of(trials, Metric(low=0.0))["a"].metrics["loss"].mean_interval == (0.0, high)
     assert groups_of(trials, Metric(low=1.0))["a"].metrics["loss"].mean_interval == (low, high)
+    assert groups_of(trials, Metric(low=0.0, high=values[-2]))["a"].metrics["loss"].mean_interval == (0.0, high)
 
 
 def finite(trials, model, outcomes):

@@ -60,6 +60,7 @@ def setting(name: str, description: str, callback: Callable[..., Any] = shared_a
     )
 
 
+_DENIALS = ("none", "no", "false", "null", "disabled")
 _STUDIES: dict[str, Any] = {"default": "studies", "show_default": True}
 
 STORE = setting("store", "Folder of the studies' results, or its URL: s3://, gs://, az://.", _checked, **_STUDIES)
@@ -155,13 +156,19 @@ def tracking_address(value: str | None, store: str) -> str | None:
     """Return MLflow's address; None if nothing is to be published."""
     from study.tracking import default_uri
 
-    return _view_address(value, store, default_uri)
+    return _view_address("--tracking-uri", value, store, default_uri)
 
 
-def _view_address(value: str | None, store: str, default: Callable[[Path], str]) -> str | None:
-    """Return the address of a dashboard's data: the option's value, a default inside a folder's store, or None."""
+def _view_address(option: str, value: str | None, store: str, default: Callable[[Path], str]) -> str | None:
+    """Return the address of a dashboard's data: the option's value, a default inside a folder's store, or None.
+
+    Raises:
+        InputError: if the value is a word that denies, but not ``off``.
+    """
     from study.store import is_url
 
+    if value is not None and value.lower() in _DENIALS:
+        raise InputError(f"{option} must be an address, or 'off' for none, but got {value!r}")
     if value == "off" or (not value and is_url(store)):
         return None
     return value or default(Path(store).resolve())
@@ -220,7 +227,11 @@ def extension_of(planned: Any, store: str, optuna_storage: str | None) -> Any:
     from study.search import Searching
 
     study = planned.spec.study
-    return Searching(_view_address(optuna_storage, store, lambda root: f"sqlite:///{root / study / 'optuna.db'}"))
+
+    def database(root: Path) -> str:
+        return f"sqlite:///{root / study / 'optuna.db'}"
+
+    return Searching(_view_address("--optuna-storage", optuna_storage, store, database))
 
 
 def planned_study(file: str, *, yes: bool) -> Any:

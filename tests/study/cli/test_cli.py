@@ -66,6 +66,7 @@ def test_five_mistakes_one_message(here, command):
         (("sync", "nothing"), "no study 'nothing'"),
         (("run", "little.yaml", "--engine", "fast", "--local"), "fused, fused-gpu, torch"),
         (("report", "x", "--from", "mlflow", "--tracking-uri", "off"), "--tracking-uri is 'off'"),
+        (("run", "little.yaml", "--local", "--tracking-uri", "none"), "must be an address, or 'off' for none"),
         (("ui", "--tracking-uri", "http://127.0.0.1:9"), "open that address"),
         (("sync", "x", "--tracking-uri", "http://me:secret@host"), "must not hold a password"),
         (("ui", "--tracking-uri", "postgresql://host/d?password=secret"), "MLFLOW_TRACKING_USERNAME"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import matplotlib as mpl
@@ -70,6 +71,11 @@ class _SeriesPanel:
         """Whether the y axis is logarithmic."""
         values = [value for points in self.points for value, _ in points if value is not None]
         return self.metric is not None and axes_of.spans_decades(self.metric, values)
+
+    @cached_property
+    def largest(self) -> float:
+        """The largest value that the panel shows on its axis."""
+        return axes_of.largest_shown([point for of_row in self.points for point in of_row]) if self.is_log else math.inf
 
 
 def draw(rows: ResultRows, references: ReferenceFindings | None = None) -> Drawn | None:
@@ -151,7 +157,7 @@ def _limit(axes: Axes, panel: _SeriesPanel, some: Sequence[int]) -> None:
     if panel.metric is None:
         axes.set_ylim(-0.04, 1.04)
     elif panel.is_log:
-        axes_of.limit_logarithmic([axes], points)
+        axes_of.limit_logarithmic([axes], points, panel.largest)
     else:
         axes_of.limit_linear([axes], points)
 
@@ -163,7 +169,9 @@ def _draw_line(axes: Axes, panel: _SeriesPanel, points: Sequence[Point], style: 
     ends = np.array([(math.nan, math.nan) if ends is None else ends for _, ends in points]).T
     if is_log:
         axes_of.draw_zeros(axes, [x for x, (value, _) in zip(at, points, strict=True) if value == 0], style)
-        ends = np.maximum(ends, axes.get_ylim()[0] / 10)
+        beyond = [x for x, (value, _) in zip(at, points, strict=True) if (value or 0.0) > panel.largest]
+        axes_of.draw_beyond(axes, beyond, style)
+        ends = np.where(y > panel.largest, math.nan, np.maximum(ends, axes.get_ylim()[0] / 10))  # the line goes on
     line = {name: style[name] for name in ("color", "linestyle", "linewidth", "zorder")}
     axes.plot(at, y, **line | ({name: style[name] for name in _MARK} if panel.is_marked else {}))
     axes.fill_between(at, ends[0], ends[1], color=style["color"], alpha=_BAND, linewidth=0)
@@ -174,7 +182,7 @@ def _add_tips(axes: Axes, panel: _SeriesPanel, rows: ResultRows, some: Sequence[
     marks = [(row, x, point) for row in some for x, point in zip(panel.series.places, panel.points[row], strict=True)]
     for row, x, (value, interval) in marks[:most]:
         if value is not None:
-            y = value or (axes_of.foot(axes) if panel.is_log else 0.0)
+            y = axes_of.on_logarithmic(axes, value) if panel.is_log else value
             number = f"{panel.write(value)} {words.interval(interval, panel.write)}".rstrip()
             tips.add(axes, x, y, f"{rows.name(row)}, {place_title(panel.series, x)}: {panel.title} {number}")
 
@@ -187,6 +195,8 @@ def _handles(panels: Sequence[_SeriesPanel], names: Sequence[str]) -> list[Artis
         handles.append(Patch(label="trained", **_TRAINED))
     if any(panel.is_log and value == 0 for panel in panels for points in panel.points for value, _ in points):
         handles.append(Line2D([], [], label="exactly 0", color=INK, **axes_of.ZERO))
+    if any((value or 0.0) > panel.largest for panel in panels for points in panel.points for value, _ in points):
+        handles.append(Line2D([], [], label="beyond the axis", color=INK, **axes_of.BEYOND))
     return handles
 
 

@@ -36,6 +36,11 @@ _FOOT = 0.02
 """Where zero is marked on a logarithmic axis, as a share of it."""
 ZERO: dict[str, Any] = {"marker": "v", "markersize": 4, "markeredgewidth": 0.7, "linestyle": "none"}
 """How zero is marked on a logarithmic axis."""
+ARROW = ((0.0, 1.0), (-0.7, 0.1), (-0.2, 0.1), (-0.2, -1.0), (0.2, -1.0), (0.2, 0.1), (0.7, 0.1), (0.0, 1.0))
+BEYOND: dict[str, Any] = ZERO | {"marker": ARROW, "markersize": 6}
+"""How a value beyond a logarithmic axis is marked at its upper end."""
+_MOST_ABOVE = 1e6
+"""The factor to the median of a panel's values beyond which its logarithmic axis doesn't go."""
 
 Point = tuple[float | None, Interval | None]
 """A value with its interval; None where there is none."""
@@ -166,14 +171,36 @@ def count(of: Summary | Reference) -> str:
 
 def draw_zeros(axes: Axes, xs: Sequence[float], style: Mapping[str, Any]) -> None:
     """Mark values of exactly zero, for which a logarithmic axis has no place, at the foot of the axis."""
+    _mark(axes, xs, _FOOT, ZERO, style)
+
+
+def draw_beyond(axes: Axes, xs: Sequence[float], style: Mapping[str, Any]) -> None:
+    """Mark values beyond a logarithmic axis at its upper end."""
+    _mark(axes, xs, 1 - _FOOT, BEYOND, style)
+
+
+def _mark(axes: Axes, xs: Sequence[float], height: float, mark: Mapping[str, Any], style: Mapping[str, Any]) -> None:
     if xs:
-        look = {name: style[name] for name in ("color", "zorder", "markerfacecolor", "alpha") if name in style}
-        axes.plot(xs, [_FOOT] * len(xs), transform=axes.get_xaxis_transform(), clip_on=False, **(look | ZERO))
+        look: dict[str, Any] = {
+            name: style[name] for name in ("color", "zorder", "markerfacecolor", "alpha") if name in style
+        }
+        axes.plot(xs, [height] * len(xs), transform=axes.get_xaxis_transform(), clip_on=False, **look, **mark)
 
 
-def limit_logarithmic(some: Sequence[Axes], points: Sequence[Point]) -> None:
-    """Choose a logarithmic axis: all positive values and ends of intervals fit."""
-    values = [y for value, interval in points for y in (value, *(interval or ())) if y and y > 0]
+def largest_shown(points: Sequence[Point]) -> float:
+    """Return up to which value a logarithmic axis goes at most: errors that explode would flatten all others.
+
+    Example:
+        >>> largest_shown([(0.01, None), (0.1, None), (1e28, None)])
+        100000.0
+    """
+    values = sorted(value for value, _ in points if value and value > 0)
+    return values[len(values) // 2] * _MOST_ABOVE if values else math.inf
+
+
+def limit_logarithmic(some: Sequence[Axes], points: Sequence[Point], largest: float) -> None:
+    """Choose a logarithmic axis: all positive values and ends of intervals fit, but those above the largest shown."""
+    values = [y for value, interval in points for y in (value, *(interval or ())) if y and 0 < y <= largest]
     lowest = math.floor(math.log10(min(values, default=1e-3)) + 0.05)
     top = 10 ** (math.log10(max(values)) + 0.3) if values else 1.0
     for axes in some:
@@ -199,7 +226,8 @@ def limit_linear(some: Sequence[Axes], points: Sequence[Point]) -> bool:
     return any(below < lowest - margin or above > highest + margin for below, above in ends)
 
 
-def foot(axes: Axes) -> float:
-    """Return where zero is marked on a logarithmic axis."""
+def on_logarithmic(axes: Axes, value: float) -> float:
+    """Return where a value is drawn or marked on a logarithmic axis: zero at its foot, one beyond it at its end."""
     low, high = axes.get_ylim()
-    return float(low * (high / low) ** _FOOT)
+    ends = [float(low * (high / low) ** share) for share in (_FOOT, 1 - _FOOT)]
+    return ends[0] if value == 0 else ends[1] if value > high else value

@@ -171,6 +171,14 @@ class Lines:
             for place, panel in enumerate(self.panels)
         )
 
+    @cached_property
+    def largest(self) -> tuple[float, ...]:
+        """The largest value that each panel shows on its axis."""
+        return tuple(
+            axes_of.largest_shown(self.values(place)) if is_log else math.inf
+            for place, is_log in enumerate(self.logarithmic)
+        )
+
 
 def lines(rows: ResultRows, against: Comparisons | None, clock: Clock) -> Lines:
     """Lay out each curve and, slightly to its right, its references: as many curves as one can read."""

@@ -52,7 +52,7 @@ def draw(rows: ResultRows, against: Comparisons | None = None, clock: Clock = IT
         figure, every = grid(titles, each, _handles(curves), across=across, sharey=False)
         facets = {facet: every[across * row : across * (row + 1)] for row, facet in enumerate(curves.facets)}
         for line in curves.lines:
-            _draw_line(facets[line.facet], line, curves.logarithmic)
+            _draw_line(facets[line.facet], line, curves)
         names = [_axis_name(panel, curves, each) for panel in curves.panels]
         for axes, name in zip(every, names * len(facets), strict=True):
             axes.set_ylabel(name)
@@ -111,13 +111,17 @@ def _of(metric: Metric) -> str:
     return " of the solved trials" if metric.of == "solved" else " of the trials that ended with a number"
 
 
-def _draw_line(panels: Sequence[Axes], line: Line, logarithmic: Sequence[bool]) -> None:
-    for panel, (axes, is_log) in enumerate(zip(panels, logarithmic, strict=True)):
+def _draw_line(panels: Sequence[Axes], line: Line, curves: Lines) -> None:
+    for panel, (axes, is_log, most) in enumerate(zip(panels, curves.logarithmic, curves.largest, strict=True)):
         if is_log:
             axes_of.draw_zeros(axes, [dot.x for dot in line.dots if dot.points[panel][0] == 0], line.style)
+            beyond = [dot.x for dot in line.dots if (dot.points[panel][0] or 0.0) > most]
+            axes_of.draw_beyond(axes, beyond, line.style)
         # NaN where there is no value, so that the line is broken there.
         points = [
-            (dot.x, math.nan, (math.nan, math.nan)) if y is None or (is_log and y == 0) else (dot.x, y, ends or (y, y))
+            (dot.x, math.nan, (math.nan, math.nan))
+            if y is None or y > most or (is_log and y == 0)
+            else (dot.x, y, ends or (y, y))
             for dot in line.dots
             for y, ends in [dot.points[panel]]
         ]
@@ -144,7 +148,7 @@ def _limit(facets: Sequence[Sequence[Axes]], curves: Lines) -> bool:
                 axes.set_ylim(-0.04, 1.04)
                 axes.set_yticks([0, 0.25, 0.5, 0.75, 1])
         elif is_log:
-            axes_of.limit_logarithmic(some, points)
+            axes_of.limit_logarithmic(some, points, curves.largest[place])
         else:
             is_cut |= _limit_times(some, points) if panel.kind == "time" else axes_of.limit_linear(some, points)
     return is_cut
@@ -170,7 +174,7 @@ def _add_tips(facets: Mapping[str, Sequence[Axes]], curves: Lines, clock: Clock,
     for panel, line, dot in marks[:MOST_TIPS]:
         axes = facets[line.facet][panel]
         value, interval = dot.points[panel]
-        y = value or (axes_of.foot(axes) if curves.logarithmic[panel] else 0.0)
+        y = axes_of.on_logarithmic(axes, value or 0.0) if curves.logarithmic[panel] else value or 0.0
         text = f"{dot.name}: {_value(curves.panels[panel], value or 0.0, interval, clock, curves.unit[0])}"
         tips.add(axes, dot.x, y, f"{text}, {axes_of.count(dot.of)}")
 
@@ -202,4 +206,11 @@ def _handles(curves: Lines) -> list[Artist]:
     ]
     if zeros:
         handles.append(Line2D([], [], label=f"{words.join_and(zeros)} exactly 0", color=INK, **axes_of.ZERO))
+    beyond = [
+        panel.title
+        for place, (panel, most) in enumerate(zip(curves.panels, curves.largest, strict=True))
+        if any((value or 0.0) > most for value, _ in curves.values(place))
+    ]
+    if beyond:
+        handles.append(Line2D([], [], label=f"{words.join_and(beyond)} beyond the axis", color=INK, **axes_of.BEYOND))
     return handles

@@ -14,6 +14,7 @@ from study.arrow import results_table
 from study.records import Cell, Outcome, Result, Trial
 from study.report import Report, ResultRows, cells, cells_rows, metric_notes, write_report
 from study.report.figures import along_axis
+from study.report.figures.axes import ARROW
 from study.report.metric_series import series_table, series_with_values
 from study.report.table import summaries_table
 from tasks.declarations import Metric
@@ -129,6 +130,21 @@ def test_the_figure_has_a_panel_a_series_and_a_line_a_row() -> None:
     assert trained.get_extents().transformed(mse.transData.inverted()).intervalx == pytest.approx([1, 3])
     assert any("NMU, size 3, length 100" in text for text in drawn.tips.texts)
     assert along_axis.draw(cells(aggregate(results_table(results()), {}), {})) is None
+
+
+def test_errors_that_explode_leave_the_others_readable() -> None:
+    """Their lines leave the panel, their intervals aren't drawn, and marks at its end say where they are."""
+    some = results()
+    for result in some:
+        if result.trial.cell.model == "NMU":
+            result.metrics["test_mse_at_50"] = result.metrics["test_mse_at_100"] = 1e28  # type: ignore[index]
+    drawn = along_axis.draw(rows_of(some))
+    assert drawn is not None
+    mse = drawn.figure.axes[0]
+    assert mse.get_ylim()[1] < 1e10
+    assert [list(line.get_xdata()) for line in mse.lines if line.get_marker() == ARROW] == [[50, 100]] * 2
+    assert max(line.get_ydata()[-1] for line in mse.lines if len(line.get_xdata()) == len(LENGTHS)) == 1e28
+    assert "beyond the axis" in [text.get_text() for legend in drawn.figure.legends for text in legend.get_texts()]
 
 
 def test_rates_by_place_are_drawn_where_references_say_what_success_is(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from matplotlib.collections import LineCollection
 from study.analysis.aggregate import GroupSummary
 from study.report import cells, groups, with_published
 from study.report.figures import panels
+from study.report.figures.axes import ARROW
 from study.report.figures.dots import SECONDS
 from study.report.figures.names import KINDS
 from study.report.figures.style import render
@@ -139,6 +140,21 @@ def test_an_error_of_exactly_zero_is_shown():
     assert "sparsity error exactly 0" in labels_of(drawing.figure)
     ((_, _, (_, y, _, _)),) = [mark for mark in drawing.tips.marks if "sparsity error 0" in mark[0]]
     assert axes.get_ylim()[0] < y < axes.get_ylim()[1]
+
+
+def test_errors_that_explode_leave_the_others_readable():
+    """The axis ends six decades above the median: what is beyond is marked there, with its true value in the tip."""
+    errors = {"NMU": 1e-3, "NAU": 1e-1, "NAC-mul": 1e28}
+    summaries = summaries_of(*((published_cell(model), {"solved": 3}) for model in errors))
+    of_models = [replace(s, metrics=error_of(error)) for s, error in zip(summaries, errors.values(), strict=True)]
+    drawing = panels.draw(cells(of_models, {}))
+    axes = drawing.figure.axes[2]
+    assert 1e-4 < axes.get_ylim()[0] < 1e-3
+    assert 1e-1 < axes.get_ylim()[1] < 1e3
+    assert [list(line.get_xdata()) for line in axes.lines if line.get_marker() == ARROW] == [[2.0]]
+    assert "sparsity error beyond the axis" in labels_of(drawing.figure)
+    ((_, _, (_, y, _, _)),) = [mark for mark in drawing.tips.marks if "1e+28" in mark[0] or "10²⁸" in mark[0]]
+    assert 1e-1 < y < axes.get_ylim()[1]
 
 
 @pytest.mark.parametrize("errors", [(0.1, 0.1), (0.01, math.nextafter(0.01, 1))])

@@ -7,12 +7,19 @@ hands out records. A faster engine implements this interface, and changes nothin
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 from study.records import Cell, Checkpoint, Curve, Pack, Progress, Result, Trial, Weights
 
 
 class Training(ABC):
-    """One pack being trained."""
+    """One pack being trained.
+
+    Attributes:
+        notices: sentences for the user, as it begins.
+    """
+
+    notices: Sequence[str] = ()
 
     @property
     @abstractmethod

@@ -125,6 +125,8 @@ class PackWork:
         Also return whether the store was away at the last attempt to store a checkpoint.
         """
         training, begun_at = yield from self._start(pack, checkpoint)
+        for sentence in training.notices:
+            yield Notice(sentence)
         stored_at, is_away = time.monotonic(), False
         try:
             while not training.done:

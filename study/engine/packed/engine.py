@@ -132,18 +132,24 @@ class PackedEngine(Engine):
         except Exception as error:  # whatever the user's code raises
             raise InputError(f"{cell.model} can't be trained on {cell.task}: {folder.reason(error)}") from None
 
-    def _proof(self, cell: Cell, device: str, trials: int) -> Proof:
-        """Return how a pack trains: as was found out for the CPU beforehand, or is found out here, once a process."""
+    def _proof(self, cell: Cell, device: str, trials: int) -> tuple[Proof, Sequence[str]]:
+        """Return how a pack trains: as was found out for the CPU beforehand, or is found out here, once a process.
+
+        Also return what the user wasn't told beforehand.
+        """
         recipe = recipe_text(cell)
         layout = self.layouts.get(recipe)
         if device == "cpu":
-            return self.prove(cell) if layout is None else proof_of(layout)
+            return (self.prove(cell) if layout is None else proof_of(layout)), ()
         # What doesn't train side by side on the CPU doesn't on a GPU; that it repeats itself there is to be seen.
         size = trials if layout is None or proof_of(layout).packs else 1
         key = (self.code.digest, recipe, device, size)
-        if key not in _proven:
-            _proven[key] = self.prove(cell, device=device, trials=size)
-        return _proven[key]
+        if key in _proven:
+            return _proven[key], ()
+        proof = _proven[key] = self.prove(cell, device=device, trials=size)
+        is_told = proof.packs or size == 1
+        reason = f"trials of {cell.model} train one after another on {device}: {proof.reason}"
+        return proof, () if is_told else (reason,)
 
     def start(self, pack: Pack, *, device: str, checkpoint: Checkpoint | None = None) -> Training:
         """Begin a pack, or go on from a checkpoint of these very trials."""
@@ -152,7 +158,8 @@ class PackedEngine(Engine):
         folder, recipe = self._recipe(cell)
         memory_mb = 0.0 if device == "cpu" else self.memory_mb(pack)
         with reproducible(device), room_for(pack, memory_mb):
-            return PackedTraining(
+            proof, notices = self._proof(cell, device, len(pack.trials))
+            training = PackedTraining(
                 self.name,
                 pack,
                 device,
@@ -161,9 +168,11 @@ class PackedEngine(Engine):
                 folder=folder,
                 recipe=recipe,
                 members=[_member(trial.cell, trial.seed) for trial in pack.trials],
-                proof=self._proof(cell, device, len(pack.trials)),
+                proof=proof,
                 memory_mb=memory_mb,
             )
+        training.notices = notices
+        return training
 
     def _recipe(self, cell: Cell) -> tuple[CodeFolder, Recipe]:
         folder = self.code.folder()

@@ -206,6 +206,19 @@ def test_what_trains_one_by_one_on_the_cpu_does_so_elsewhere(nothing_proven: Any
     assert (key[3], proof.packs) == (1, False)
 
 
+def test_the_user_is_told_once_what_trains_one_by_one_there_only(
+    nothing_proven: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A layout that holds on the CPU and on no other device is a notice of the first pack there."""
+    monkeypatch.setattr(proof_module, "_first_difference", lambda *_: "trials have other bits")
+    engine, plan = planned("identity", "ReLU")
+    pack = Pack(tuple(Trial(plan.cells[0], seed) for seed in range(3)))
+    with far_device():
+        told = [engine.start(pack, device=FAR).notices for _ in range(2)]
+    assert told == [(f"trials of ReLU train one after another on {FAR}: trials have other bits",), ()]
+    assert engine.start(pack, device="cpu").notices == ()
+
+
 def test_a_gpu_without_room_is_not_taken_for_a_breach(monkeypatch: pytest.MonkeyPatch) -> None:
     """A proof for which memory runs out ends with that error, so that the pack can be halved."""
 

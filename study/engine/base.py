@@ -79,6 +79,10 @@ class Engine(ABC):
         """Count the trials of a cell that this machine's device trains side by side; None if packs may be any size."""
         return None
 
+    def goes_on_from(self, checkpoint: Checkpoint, device: str) -> bool:
+        """Tell whether a pack goes on from a checkpoint on a device, or begins anew: here, if it is this engine's."""
+        return checkpoint.engine == self.name
+
     @abstractmethod
     def start(self, pack: Pack, *, device: str, checkpoint: Checkpoint | None = None) -> Training:
         """Begin a pack, or go on from a checkpoint of these very trials.

@@ -18,7 +18,7 @@ from study.engine.packed.members import PackLayout, SideBySide
 from study.engine.packed.optimizers import MOMENTS, Optimizer, Schedule
 from study.engine.packed.proof import MOST_ON_GPU, Proof, prove
 from study.engine.packed.recipe import Member, Recipe, Sparsity, build
-from study.engine.packed.training import CriterionScores, PackedTraining
+from study.engine.packed.training import OFF_CPU, CriterionScores, PackedTraining
 from study.errors import InputError
 from study.records import Cell, Checkpoint, Pack
 from study.source import CodeFolder, SourceData, data_cache, is_import_string, parse_import_string
@@ -150,6 +150,10 @@ class PackedEngine(Engine):
         is_told = proof.packs or size == 1
         reason = f"trials of {cell.model} train one after another on {device}: {proof.reason}"
         return proof, () if is_told else (reason,)
+
+    def goes_on_from(self, checkpoint: Checkpoint, device: str) -> bool:
+        """Tell whether a checkpoint is this engine's, of that device: half a trial on each has bits of neither."""
+        return super().goes_on_from(checkpoint, device) and (OFF_CPU in checkpoint.arrays) == (device != "cpu")
 
     def start(self, pack: Pack, *, device: str, checkpoint: Checkpoint | None = None) -> Training:
         """Begin a pack, or go on from a checkpoint of these very trials."""

@@ -22,6 +22,9 @@ from study.source import CodeFolder
 from tasks.criterion import Bound, in_words
 from tasks.declarations import Metric
 
+OFF_CPU = "off_cpu"
+"""The array of a checkpoint that is there if it was taken on another device than the CPU."""
+
 
 class CriterionScores(Scores):
     """The scores of trials that are solved if their metrics are within bounds, as `study.store.judge` judges them anew.
@@ -139,7 +142,8 @@ class PackedTraining(SlicedTraining):
         return self._untrained
 
     def _state(self) -> dict[str, npt.NDArray[Any]]:
-        return self._members.state()
+        elsewhere = {} if self._device == "cpu" else {OFF_CPU: np.ones(len(self._pack.trials), np.int64)}
+        return self._members.state() | elsewhere
 
     def _weights(self) -> list[Weights]:
         floats = {name: array for name, array in self._members.weights().items() if array.dtype.kind == "f"}

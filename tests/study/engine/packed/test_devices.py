@@ -188,11 +188,15 @@ def test_a_pack_is_proven_where_it_trains(nothing_proven: Any, monkeypatch: pyte
         training.advance(0.0)
         checkpoint = training.checkpoint()
         assert trained_on(FAR, engine, trials, checkpoint=checkpoint) == whole
+        assert [engine.goes_on_from(checkpoint, device) for device in (FAR, "cpu")] == [True, False]
         assert len(nothing_proven) == 1
     assert {row[0].device for row in whole} == {FAR}
     (proof,) = nothing_proven.values()
     on_cpu = trained_on("cpu", replace(engine, layouts=dict.fromkeys(engine.layouts, as_layout(proof))), trials)
     assert [row[1:] for row in on_cpu] == [row[1:] for row in whole]
+    of_cpu = engine.start(Pack(trials), device="cpu").checkpoint()
+    assert [engine.goes_on_from(of_cpu, device) for device in (FAR, "cpu")] == [False, True]
+    assert not engine.goes_on_from(replace(of_cpu, engine="another"), "cpu")
 
 
 def test_what_trains_one_by_one_on_the_cpu_does_so_elsewhere(nothing_proven: Any) -> None:

@@ -147,9 +147,9 @@ class PackedEngine(Engine):
         if key in _proven:
             return _proven[key], ()
         proof = _proven[key] = self.prove(cell, device=device, trials=size)
-        is_told = proof.packs or size == 1
-        reason = f"trials of {cell.model} train one after another on {device}: {proof.reason}"
-        return proof, () if is_told else (reason,)
+        if proof.packs or size == 1:
+            return proof, ()
+        return proof, (f"trials of {cell.model} train one after another on {device}: {proof.reason}",)
 
     def goes_on_from(self, checkpoint: Checkpoint, device: str) -> bool:
         """Tell whether a checkpoint is this engine's, of that device: half a trial on each has bits of neither."""

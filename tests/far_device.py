@@ -86,8 +86,7 @@ def far_device() -> Iterator[_Dispatch]:
     handled = proxy_tensor.HANDLED_TYPES
     proxy_tensor.HANDLED_TYPES = (*handled, FarTensor)
     try:
-        # Autograd would begin a thread for the device, but has counted the devices before this one was known.
-        with torch.autograd.set_multithreading_enabled(False), _Dispatch() as dispatch:
+        with _Dispatch() as dispatch:
             yield dispatch
     finally:
         proxy_tensor.HANDLED_TYPES = handled

@@ -92,12 +92,15 @@ class PackedEngine(Engine):
         """Count the trials that the GPU here has memory for, at most `MOST_ON_GPU`, by training a few.
 
         Returns:
-            None if there is no GPU, or the trials don't train side by side.
+            None if there is no GPU, not even room for a few, or the trials don't train side by side.
+
+        Raises:
+            InputError: if they can't be trained there.
         """
         layout = self.layouts.get(recipe_text(cell))
         if not torch.cuda.is_available() or layout is None or not proof_of(layout).packs:
             return None
-        _, recipe = self._recipe(cell)
+        folder, recipe = self._recipe(cell)
 
         def peak_bytes(trials: int) -> int:
             torch.cuda.reset_peak_memory_stats()
@@ -107,8 +110,13 @@ class PackedEngine(Engine):
             members.update()  # all that it ever holds
             return torch.cuda.max_memory_allocated() - before
 
-        with reproducible("cuda"):
-            return min(MOST_ON_GPU, trials_that_fit(peak_bytes, torch.cuda.mem_get_info()[0]))
+        try:
+            with reproducible("cuda"):
+                return min(MOST_ON_GPU, trials_that_fit(peak_bytes, torch.cuda.mem_get_info()[0]))
+        except torch.OutOfMemoryError:
+            return None
+        except Exception as error:  # whatever the user's code raises
+            raise _untrainable(cell, folder, error) from None
 
     def prove(self, cell: Cell, *, device: str = "cpu", trials: int | None = None) -> Proof:
         """Find out how the trials of a cell train on a device.
@@ -130,7 +138,7 @@ class PackedEngine(Engine):
         except torch.OutOfMemoryError:
             raise
         except Exception as error:  # whatever the user's code raises
-            raise InputError(f"{cell.model} can't be trained on {cell.task}: {folder.reason(error)}") from None
+            raise _untrainable(cell, folder, error) from None
 
     def _proof(self, cell: Cell, device: str, trials: int) -> tuple[Proof, Sequence[str]]:
         """Return how a pack trains: as was found out for the CPU beforehand, or is found out here, once a process.
@@ -207,6 +215,10 @@ class PackedEngine(Engine):
             if strength is None
             else Sparsity(strength, cell.value("sparsity_start"), cell.value("sparsity_end")),
         )
+
+
+def _untrainable(cell: Cell, folder: CodeFolder, error: Exception) -> InputError:
+    return InputError(f"{cell.model} can't be trained on {cell.task}: {folder.reason(error)}")
 
 
 _proven: dict[tuple[str, str, str, int], Proof] = {}

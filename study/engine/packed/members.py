@@ -8,8 +8,8 @@ updates, that pass is recorded once, and from then on its operations are repeate
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -100,7 +100,7 @@ class Members(ABC):
         """Update every trial so many times."""
         weight, gradient = self._flat.arrays["weight"], self._flat.arrays["gradient"]
         moments = [self._flat.arrays[name] for name in self._flat.moments]
-        with one_thread(), use_device(self._device):
+        with self._computing():
             for _ in range(updates):
                 self._differentiate()
                 self._optimizer.step(weight, gradient, moments, self._rates.at(self.iteration), self.iteration)
@@ -110,7 +110,7 @@ class Members(ABC):
 
     def gradients(self) -> dict[str, npt.NDArray[Any]]:
         """Compute the gradients of the next update without making it, each [trials, ...]."""
-        with one_thread(), use_device(self._device):
+        with self._computing():
             self._differentiate()
         return self._copied("gradient")
 
@@ -123,7 +123,7 @@ class Members(ABC):
         metrics: dict[str, Tensor] = {}
         for module in self._modules:
             module.eval()
-        with one_thread(), use_device(self._device), torch.no_grad():
+        with self._computing(), torch.no_grad():
             for part, purpose in self._sets.items():
                 if part not in self._batches:
                     with seeded_generators(seed_of(0, 0, purpose), self._device):
@@ -177,6 +177,14 @@ class Members(ABC):
         """Copy out what no optimiser moves, each [trials, ...]."""
 
     # --- what they share ----------------------------------------------------------------------------------
+
+    @contextmanager
+    def _computing(self) -> Iterator[None]:
+        """Compute on one thread of the CPU, on the device."""
+        # Autograd would use a thread a GPU, which doesn't know what this one's context says.
+        own_thread = nullcontext() if self._device == "cpu" else torch.autograd.set_multithreading_enabled(False)
+        with one_thread(), use_device(self._device), own_thread:
+            yield
 
     def _products(self) -> AbstractContextManager[Any]:
         """Return what dense layers are computed within."""

@@ -178,12 +178,14 @@ class Members(ABC):
 
     # --- what they share ----------------------------------------------------------------------------------
 
+    def _computing(self) -> AbstractContextManager[None]:
+        """Return what is computed within: one thread of the CPU, and the device."""
+        return one_thread() if self._device == "cpu" else self._computing_elsewhere()
+
     @contextmanager
-    def _computing(self) -> Iterator[None]:
-        """Compute on one thread of the CPU, on the device."""
+    def _computing_elsewhere(self) -> Iterator[None]:
         # Autograd would use a thread a GPU, which doesn't know what this one's context says.
-        own_thread = nullcontext() if self._device == "cpu" else torch.autograd.set_multithreading_enabled(False)
-        with one_thread(), use_device(self._device), own_thread:
+        with one_thread(), use_device(self._device), torch.autograd.set_multithreading_enabled(False):
             yield
 
     def _products(self) -> AbstractContextManager[Any]:
@@ -311,6 +313,9 @@ class SideBySide(Members):
         self._modules = [self._modules[0].to(device)]
         side_by_side(self._modules[0])
         self._places = torch.arange(size, device=device)
+        at_once = max(_EVALUATED, layout.multiple) if device == "cpu" else size
+        groups = np.array_split(range(size), -(-size // at_once))
+        self._evaluated = [slice(int(rows[0]), int(rows[-1]) + 1) for rows in groups]
         self._setup = self._set_up()
         self._updates = 0
         self.draws: Draws = {}
@@ -406,11 +411,8 @@ class SideBySide(Members):
             return self._metrics(module, tensors, batch, self._stream(Purpose.EVALUATION_NOISE, place))
 
         tensors = self._flat.parts("weight") | self._others
-        size = len(self._places)
-        at_once = max(_EVALUATED, self._layout.multiple) if self._device == "cpu" else size
         parts = []
-        for rows in np.array_split(range(size), -(-size // at_once)):
-            some = slice(int(rows[0]), int(rows[-1]) + 1)
+        for some in self._evaluated:
             each = tree_map(partial(self._of_trials, some=some), batch)
             parts.append(
                 vmap(metrics)({name: tensor[some] for name, tensor in tensors.items()}, each, self._places[some])

@@ -181,7 +181,8 @@ class Optimizer:
 
 def _column(of_trials: npt.NDArray[np.float64], weight: Tensor) -> Tensor:
     """Return a number of each trial as a column beside the weights, rounded on the CPU."""
-    return torch.from_numpy(of_trials).to(weight.dtype)[:, None].to(weight.device)
+    column = torch.from_numpy(of_trials).to(weight.dtype)[:, None]
+    return column if weight.is_cpu else column.to(weight.device)
 
 
 MOMENTS = {"sgd": 0, "momentum": 1, "adam": 2, "adamw": 2, "rmsprop": 1}

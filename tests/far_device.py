@@ -14,7 +14,7 @@ import torch
 from torch.fx.experimental import proxy_tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
-from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
+from torch.utils.backend_registration import _DummyBackendModule, _setup_privateuseone_for_python_backend
 
 FAR = "far:0"
 _COPIES = (torch.ops.aten._to_copy.default, torch.ops.aten.copy_.default)
@@ -65,6 +65,16 @@ class _Dispatch(TorchDispatchMode):
         return tree_map(lambda one: known[id(one)] if id(one) in known else _far(one), found) if is_far else found
 
 
+class _FarModule(_DummyBackendModule):
+    """What `torch.far` is; its generator, which `torch.random.fork_rng` asks for, has nothing to draw."""
+
+    def get_rng_state(self, device=FAR) -> torch.Tensor:
+        return torch.empty(0, dtype=torch.uint8)
+
+    def set_rng_state(self, state, device=FAR) -> None:
+        pass
+
+
 def _near(one):
     return one.near if isinstance(one, FarTensor) else one
 
@@ -78,7 +88,7 @@ def far_device() -> Iterator[_Dispatch]:
     """Make the far device work; after the first time it stays known to this process."""
     global _is_registered
     if not _is_registered:
-        _setup_privateuseone_for_python_backend("far")
+        _setup_privateuseone_for_python_backend("far", backend_module=_FarModule())
         _is_registered = True
     before = torch._C._only_lift_cpu_tensors()
     # Otherwise torch.tensor would ask the backend itself, which has no operations but those of `_Dispatch`.

@@ -1,9 +1,11 @@
 """Microseconds of a trial-iteration of a user's network: packs of trials against a plain loop in torch.
 
     python -m benchmarks.packed [--hidden 2 32 128] [--packs 16 64] [--out benchmarks/results/packed.csv]
+    python -m benchmarks.packed --device cuda --packs 64 512 --out packed-gpu.csv
 
 Two spirals, batch 128, a network 2 -> hidden -> 1 with tanh, Adam, on one core, without evaluation. The plain loop
-draws the same batches of the same stream, for its one trial, and uses `torch.optim.Adam`.
+draws the same batches of the same stream, for its one trial, and uses `torch.optim.Adam`. With a device, packs train
+there, and the plain loop stays on the core.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import torch
 from torch import nn
 
 from benchmarks.measure import BATCH, Measure, finish, in_turns, one_core, parser, ratio
+from study.engine.device import check_device, reproducible
 from study.engine.packed.members import SideBySide
 from study.engine.packed.proof import prove
 from study.engine.packed.recipe import Member, Recipe
@@ -52,16 +55,18 @@ def mlp(hidden: int) -> nn.Module:
     return nn.Sequential(nn.Linear(2, hidden), nn.Tanh(), nn.Linear(hidden, 1))
 
 
-def timed(update: Callable[[], object], trials: int) -> Measure:
-    """Return the measurement of a trial-iteration by updates of so many trials."""
+def timed(update: Callable[[], object], trials: int, wait: Callable[[], object] = lambda: None) -> Measure:
+    """Return the measurement of a trial-iteration by updates of so many trials, for which `wait` waits."""
     for _ in range(_WARM_UP):
         update()
+    wait()
 
     def measure(for_s: float) -> float:
         updates, began = 0, time.perf_counter()
         while not updates or time.perf_counter() - began < for_s:
             update()
             updates += 1
+        wait()
         return (time.perf_counter() - began) / updates / trials * 1e6
 
     return measure
@@ -84,14 +89,15 @@ def plain_loop(hidden: int) -> Measure:
     return timed(update, 1)
 
 
-def pack(hidden: int, trials: int) -> Measure:
+def pack(hidden: int, trials: int, device: str = "cpu") -> Measure:
     """Return the measurement of a pack, in the layout that the proof says."""
     recipe = Recipe(task=Spirals(), model=mlp, hyperparameters={"hidden": hidden})
-    proof = prove(recipe)
+    proof = prove(recipe) if device == "cpu" else prove(recipe, sizes=(2, 5, 8, trials), device=device)
     if proof.layout is None:
         raise ValueError(f"the network must train in packs, but {proof.reason}")
     members = [Member(seed=seed) for seed in range(trials)]
-    return timed(SideBySide(recipe, members, layout=proof.layout).update, trials)
+    training = SideBySide(recipe, members, layout=proof.layout, device=device)
+    return timed(training.update, trials, training.is_finite if device == "cuda" else lambda: None)
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -99,11 +105,15 @@ def main(words: Sequence[str] | None = None) -> None:
     options = parser(__doc__, rounds=9, seconds=0.3)
     options.add_argument("--hidden", type=int, nargs="+", default=list(_GOALS))
     options.add_argument("--packs", type=int, nargs="+", default=[16, 64])
+    options.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     arguments = options.parse_args(words)
+    check_device(arguments.device)
     rows = []
-    with one_core():
+    with one_core(), reproducible(arguments.device):
         for hidden in arguments.hidden:
-            ways = {1: plain_loop(hidden)} | {trials: pack(hidden, trials) for trials in arguments.packs}
+            ways = {1: plain_loop(hidden)} | {
+                trials: pack(hidden, trials, arguments.device) for trials in arguments.packs
+            }
             measured = in_turns(ways, rounds=arguments.rounds, seconds=arguments.seconds)
             rows += [
                 {

@@ -1,10 +1,12 @@
 """Microseconds of a trial-iteration of the tasks that train in packs: packs of a preset against one trial at a time.
 
     python -m benchmarks.presets [--presets digits-product recurrent] [--out benchmarks/results/presets.csv]
+    python -m benchmarks.presets --device cuda --pack 512 --out presets-gpu.csv
 
 Of each preset the models named here are trained as its file says, on one core, without evaluation. One trial at a
 time is measured twice: by the same engine in packs of one, and in a plain loop of torch, which draws the same batches
-and uses `torch.optim.Adam`, without regularisers and clipping.
+and uses `torch.optim.Adam`, without regularisers and clipping. With a device, the engine trains there, and the plain
+loop stays on the core.
 """
 
 from __future__ import annotations
@@ -95,16 +97,19 @@ def main(words: Sequence[str] | None = None) -> None:
     options = parser(__doc__, rounds=5, seconds=1.0)
     options.add_argument("--presets", nargs="+", default=list(PRESETS), choices=list(PRESETS), metavar="PRESET")
     options.add_argument("--warm", type=float, default=3.0, help="seconds before a pack is measured", metavar="S")
+    options.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+    options.add_argument("--pack", type=int, help="trials in a pack; default: as a study has them on a core")
     arguments = options.parse_args(words)
-    rows = []
+    rows, device = [], arguments.device
     with one_core():
         for preset in arguments.presets:
             for model in PRESETS[preset]:
-                engine, cell, trials = preset_cell(preset, model)
+                engine, cell, most = preset_cell(preset, model)
+                trials = arguments.pack or most
                 ways = {
                     "plain loop": plain_loop(engine, cell),
-                    "alone": training(engine, new_pack(cell, 1), warm_s=arguments.warm),
-                    "packed": training(engine, new_pack(cell, trials), warm_s=arguments.warm),
+                    "alone": training(engine, new_pack(cell, 1), device, warm_s=arguments.warm),
+                    "packed": training(engine, new_pack(cell, trials), device, warm_s=arguments.warm),
                 }
                 us = in_turns(ways, rounds=arguments.rounds, seconds=arguments.seconds)
                 rows.append(

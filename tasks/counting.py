@@ -196,14 +196,14 @@ class Counting(Task):
 
     def draw(self, stream: Stream, *setup: Any) -> tuple[Tensor, Tensor, Tensor]:
         """Draw sequences: images, their labels [batch, length], and where each sequence's images are."""
-        part, shape = self._part("train"), (self.batch_size, self.train_length)
+        part, shape = self._part("train").on_device(), (self.batch_size, self.train_length)
         chosen = stream.batch(len(part.labels), self.batch_size * self.train_length)
         places = torch.arange(len(chosen)).reshape(shape)
         return part.pixels.index_select(0, chosen), part.labels.index_select(0, chosen).reshape(shape), places
 
     def evaluation(self, stream: Stream, purpose: Purpose, *setup: Any) -> tuple[Any, ...]:
         """Return all images of a part, and of sequences of each length the labels, and where the images are."""
-        part = self._part(purpose.name.lower())
+        part = self._part(purpose.name.lower()).on_device()
         lengths = {"": self.train_length}
         if purpose is Purpose.TEST:
             lengths = {f"_at_{length}": length for length in self.test_lengths}

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from tasks.data import DataFile, data_path
+from tasks.device import on_device
 
 IDX_FILES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
 """The files of a folder of images."""
@@ -46,6 +47,10 @@ class Images:
 
     pixels: Tensor
     labels: Tensor
+
+    def on_device(self) -> Images:
+        """Return them on the device that is used, see `tasks.device`."""
+        return Images(on_device(self.pixels), on_device(self.labels))
 
 
 @cache

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from tasks.cells import LSTM
 from tasks.declarations import Metric
+from tasks.device import on_device, use_device
 from tasks.stream import Purpose
 from tasks.task import Task
 from tasks.trial_stream import Stream
@@ -52,10 +53,16 @@ def words(number: int) -> list[str]:
     return spoken + ([_TENS[tens - 2]] if tens else []) + ([_ONES[ones - 1]] if ones else [])
 
 
-@cache
 def _spoken() -> tuple[Tensor, Tensor]:
     """Return all numbers in words: of each word which token it is, [999, 5, 29], and whether there is one, [999, 5]."""
-    one_hot, there = torch.zeros(LARGEST, MOST_WORDS, len(TOKENS)), torch.zeros(LARGEST, MOST_WORDS)
+    one_hot, there = _spoken_on_cpu()
+    return on_device(one_hot), on_device(there)
+
+
+@cache
+def _spoken_on_cpu() -> tuple[Tensor, Tensor]:
+    with use_device("cpu"):
+        one_hot, there = torch.zeros(LARGEST, MOST_WORDS, len(TOKENS)), torch.zeros(LARGEST, MOST_WORDS)
     for number in range(1, LARGEST + 1):
         for place, word in enumerate(words(number)):
             one_hot[number - 1, place, TOKENS.index(word)] = 1

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from tasks.arithmetic import ArithmeticTask
 from tasks.cells import GRU, LSTM, Cell, SequenceReader, UnitCell
 from tasks.declarations import Metric
+from tasks.device import on_device
 from tasks.stream import Purpose
 from tasks.task import Task
 from tasks.trial_stream import Stream
@@ -154,7 +155,7 @@ class Recurrent(Task):
         """Draw where the first subset begins, and return which inputs belong to each, float32 [subsets, input_size]."""
         arithmetic = self._arithmetic
         places = self.input_size - arithmetic.used + 1
-        masks = torch.stack([torch.from_numpy(arithmetic.masks(offset)) for offset in range(places)])
+        masks = on_device(torch.stack([torch.from_numpy(arithmetic.masks(offset)) for offset in range(places)]))
         return masks.index_select(0, stream.integers(places, 1))[0]
 
     def draw(self, stream: Stream, *setup: Any) -> tuple[Tensor, Tensor]:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from tasks.cells import LSTM, Cell, UnitCell
 from tasks.declarations import MOST_IN_PACK, Metric
+from tasks.device import on_device, use_device
 from tasks.images import ImageData, Images, images_of
 from tasks.stream import EVALUATION_SEED, Purpose
 from tasks.task import Task
@@ -382,18 +383,19 @@ class Sequential(Task):
     def draw(self, stream: Stream, *setup: Any) -> tuple[Tensor, ...]:
         """Draw sequences: images, their labels [batch, length], and where each window's images are."""
         (windows,) = setup
-        part = self._part("train")
+        part = self._part("train").on_device()
         chosen = windows.index_select(0, stream.batch(len(windows), self.batch_size))
         places = torch.arange(chosen.numel()).reshape(chosen.shape)
         return part.pixels.index_select(0, chosen.flatten()), part.labels[chosen], places
 
     def evaluation(self, stream: Stream, purpose: Purpose, *setup: Any) -> tuple[Any, ...]:
         """Return all images of a part, and of sequences of each length the labels, and where the images are."""
-        part = self._part(purpose.name.lower())
+        part = self._part(purpose.name.lower()).on_device()
         if purpose is Purpose.TEST:
-            windows = {f"_at_{n}": _windows(purpose, len(part.labels), n, self.test_orders) for n in self.test_lengths}
+            cut = {f"_at_{n}": _windows(purpose, len(part.labels), n, self.test_orders) for n in self.test_lengths}
         else:
-            windows = {"": _windows(purpose, len(part.labels), self.train_length, 1)}
+            cut = {"": _windows(purpose, len(part.labels), self.train_length, 1)}
+        windows = {name: on_device(places) for name, places in cut.items()}
         return part.pixels, {name: part.labels[window] for name, window in windows.items()}, windows
 
     def predict(self, model: Callable[..., Any], batch: Any) -> Any:
@@ -460,9 +462,10 @@ def _usable(data: str, part: str, operation: Operation) -> Images:
 
 @cache
 def _windows(purpose: Purpose, images: int, length: int, orders: int) -> Tensor:
-    """Cut fixed orders of images into windows, int64 [windows, length]."""
+    """Cut fixed orders of images into windows, int64 [windows, length], on the CPU."""
     count = images // length
-    drawn = [Stream([EVALUATION_SEED], order, purpose).permutation(images) for order in range(orders)]
+    with use_device("cpu"):
+        drawn = [Stream([EVALUATION_SEED], order, purpose).permutation(images) for order in range(orders)]
     return torch.cat([order[: count * length].reshape(count, length) for order in drawn])
 
 

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from tasks.data import DataFile, data_path
 from tasks.declarations import Metric
+from tasks.device import on_device
 from tasks.stream import Purpose
 from tasks.table import Floats, Missing, Table, column_names, read_table
 from tasks.table_example import OUTPUTS, example_table
@@ -160,7 +161,7 @@ class Tabular(Task):
 
     def draw(self, stream: Stream, *setup: Any) -> tuple[Tensor, Tensor]:
         """Draw training rows: inputs, [batch, inputs], and outputs, [batch, outputs], both scaled."""
-        x, y = self._prepared.batches["train"]
+        x, y = map(on_device, self._prepared.batches["train"])
         places = stream.batch(len(x), self.batch_size)
         return x.index_select(0, places), y.index_select(0, places)
 
@@ -168,7 +169,8 @@ class Tabular(Task):
         """Return all rows of a part, scaled; of the test rows, also the errors of predicting the training mean."""
         part = purpose.name.lower()
         x, y = self._prepared.batches[part]
-        return {"inputs": x, "outputs": y, **(self._prepared.baseline if part == "test" else {})}
+        tensors = {"inputs": x, "outputs": y, **(self._prepared.baseline if part == "test" else {})}
+        return {name: on_device(tensor) for name, tensor in tensors.items()}
 
     def loss(self, outputs: Tensor, batch: tuple[Tensor, Tensor]) -> Tensor:
         """Compute the mean squared error of the scaled outputs."""
@@ -181,10 +183,10 @@ class Tabular(Task):
         """
         prepared = self._prepared
         errors = outputs - batch["outputs"]
-        loss = (errors * prepared.error_scale).square().mean()
+        loss = (errors * on_device(prepared.error_scale)).square().mean()
         if "mae" not in batch:
             return {"loss": loss}
-        in_units = errors * prepared.output_scale
+        in_units = errors * on_device(prepared.output_scale)
         mae, mse = _bounded(in_units.abs().mean(0)), _bounded(in_units.square().mean(0))
         relative, r2 = _bounded(mae / batch["mae"]), 1 - _bounded(mse / batch["mse"])
         metrics = {"loss": _bounded(loss)}

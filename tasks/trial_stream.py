@@ -6,7 +6,8 @@ number is a pure function of its trial's seed, the iteration, the purpose and wh
     counter = (row, feature div 4, iteration, purpose + 2**8 call)
 
 with rows along the first axis of what is drawn, features along the others, and calls counted from 0 in each iteration.
-So a larger batch only adds rows, and the first call of an iteration sees the bits of `tasks.stream`.
+So a larger batch only adds rows, and the first call of an iteration sees the bits of `tasks.stream`. Numbers are drawn
+on the CPU and then put where they are used (`tasks.device`): they have the same bits on every device.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from tasks.device import current_device
 from tasks.stream import EVALUATION_SEED, Purpose
 from tasks.stream_simd import fill_inputs
 
@@ -126,6 +128,10 @@ class Stream:
 
     def of_all(self, draw: Draw) -> Tensor:
         """Draw the numbers of the next call for all trials of the pack, [trials, *shape]."""
+        numbers, device = self._on_cpu(draw), current_device()
+        return numbers if device is None else numbers.to(device)
+
+    def _on_cpu(self, draw: Draw) -> Tensor:
         numbers = getattr(self, f"_{draw.kind}")(draw)
         return numbers.mT.reshape(len(self._seeds), *draw.shape)  # type: ignore[no-any-return]
 
@@ -165,7 +171,7 @@ class Stream:
             raise ValueError(f"a stream can be called {2**_CALL_BITS:,} times an iteration; draw larger arrays")
         trials = len(self._seeds)
         rows, features = shape[0] if shape else 1, math.prod(shape[1:])
-        out = torch.empty(trials, numbers * features, rows)
+        out = torch.empty(trials, numbers * features, rows, device="cpu")
         low, width = np.zeros((trials, 2), np.float32), np.ones(trials, np.float32)
         fill_inputs(out.numpy(), self._seeds, low, width, self._iteration, self._purpose + (self._calls << 8))
         self._calls += 1
@@ -177,7 +183,7 @@ def _order(seeds: bytes, epoch: int, purpose: int, calls: int, n: int) -> Tensor
     """Draw the order of an epoch for each trial, as a permutation of that iteration, int64 [trials, 1, n]."""
     stream = Stream(np.frombuffer(seeds, np.uint64), epoch, Purpose(purpose))
     stream._calls = calls
-    return stream.of_all(Draw("permutation", (n,)))[:, None]
+    return stream._on_cpu(Draw("permutation", (n,)))[:, None]
 
 
 def evaluation_stream(purpose: Purpose) -> Stream:

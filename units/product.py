@@ -18,7 +18,7 @@ from units.kernels import is_recording
 Saved = tuple[Tensor, Tensor, Tensor, Tensor]
 
 # A tensor of no dimension is cheaper to add than a Python number, and takes the other's dtype and device.
-_ONE = torch.ones(())
+_ONE = torch.ones((), device="cpu")
 # Below this, the product of all factors has lost digits that the product of all but one may still have.
 _TINY = 2.0**-100
 

@@ -85,7 +85,7 @@ def _pending(
     for reason in (*passed_over_by(plan, options), *trained_one_by_one(plan)):
         yield Text(reason)
     # On a GPU the packs of a bundle train side by side, so a bundle takes as long as its longest pack.
-    bundles = make_bundles(packs, slots=slots, at_once=at_once)
+    bundles = make_bundles(packs, slots=slots, at_once=at_once if own is None else None)
     total_s = sum(max(seconds[pack.id] for pack in bundle) for bundle in bundles)
     busy = min(slots, len(bundles))
     where = "one GPU" if at_once else f"{busy} cores"

@@ -17,6 +17,8 @@ from study.driver.options import Options
 from study.driver.own_engine import OwnEngine, own_engine, trained_one_by_one
 from study.driver.progress import preparation_text, waiting
 from study.engine import Engine, check_device, engine_for, passed_over, trials_at_once
+from study.engine.function import FunctionEngine
+from study.engine.packed.engine import PackedEngine
 from study.errors import ClusterError, InputError
 from study.plan.packs import AtOnce, bundle_share, make_bundles, make_packs, shape_key
 from study.plan.plan import Plan
@@ -93,21 +95,26 @@ class Needs:
 
 
 def needs_of(own: OwnEngine | None, options: Options) -> Needs:
-    """Return what a worker needs: what the engine of a study's own code says of a trial, otherwise a core."""
-    if own is None:
+    """Return what a worker needs: what a study of a training function says of a trial, otherwise a core."""
+    if not isinstance(own, FunctionEngine):
         return Needs(cpus=1, gpus=1 / options.packs_per_gpu)
     return Needs(own.limits.cpus or 1, own.limits.gpus or 0.0)
 
 
 def fitted(plan: Plan, options: Options) -> Options:
-    """Return options with the device that a study of one's own code asks for.
+    """Return options with the device that a study's own engine trains on.
+
+    A training function's is what its study file asks for. Tasks and models in packs train on a GPU if that is asked
+    for, not by themselves: that they are faster there hasn't been measured.
 
     Raises:
-        InputError: if the options ask for the other one.
+        InputError: if the options ask for another one than the study file.
     """
     own = own_engine(plan.spec)
     if own is None:
         return options
+    if isinstance(own, PackedEngine):
+        return replace(options, device=cluster.CPU) if options.device == "auto" else options
     device = cluster.GPU if own.limits.gpus else cluster.CPU
     if options.device not in ("auto", device):
         must = "resources: {gpus: 1}, or a share" if device == cluster.CPU else "no gpus under resources"
@@ -175,7 +182,8 @@ class Resources:
         packs = make_packs(
             pending, slots=self.count, size=self.options.pack_size, checkpointed=checkpointed, at_once=at_once
         )
-        bundles = make_bundles(packs, slots=self.count, at_once=at_once)
+        # Modules of a study's own engine are built from global generators, which threads of a worker would share.
+        bundles = make_bundles(packs, slots=self.count, at_once=at_once if self.own is None else None)
         shares = None
         if is_mixed and self.at_once is not None:
             shares = {pack.id: bundle_share(pack.trials, self.at_once) for pack in packs}
@@ -234,7 +242,7 @@ def workers(plan: Plan, options: Options, console: Console) -> Iterator[Resource
     own = own_engine(plan.spec)
     with _slots(plan, options, own, console) as slots:
         # The GPUs are asked now because workers occupy them later.
-        asks_gpus = cluster.GPU in slots and own is None
+        asks_gpus = cluster.GPU in slots and not isinstance(own, FunctionEngine)
         at_once = at_once_on(plan, options) if asks_gpus else None
         yield Resources(options, slots, at_once, needs_of(own, options), own)
 
@@ -330,7 +338,7 @@ def _workers_on(gpus: float, needs: Needs) -> int:
 def at_once_on(plan: Plan, options: Options) -> AtOnce:
     """Ask a device how many trials of each shape it trains side by side."""
     cells = {shape_key(cell): cell for cell in plan.cells}
-    query = partial(trials_at_once, options.engine, tuple(cells.values()))
+    query = partial(trials_at_once, options.engine, tuple(cells.values()), own_engine(plan.spec))
     answers = query() if options.local else cluster.ask(query, 1 / options.packs_per_gpu)
     counts = dict(zip(cells, answers, strict=True))
     least = min((count for count in answers if count is not None), default=None)

@@ -7,12 +7,19 @@ hands out records. A faster engine implements this interface, and changes nothin
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 from study.records import Cell, Checkpoint, Curve, Pack, Progress, Result, Trial, Weights
 
 
 class Training(ABC):
-    """One pack being trained."""
+    """One pack being trained.
+
+    Attributes:
+        notices: sentences for the user, as it begins.
+    """
+
+    notices: Sequence[str] = ()
 
     @property
     @abstractmethod
@@ -71,6 +78,10 @@ class Engine(ABC):
     def trials_at_once(self, cell: Cell) -> int | None:
         """Count the trials of a cell that this machine's device trains side by side; None if packs may be any size."""
         return None
+
+    def goes_on_from(self, checkpoint: Checkpoint, device: str) -> bool:
+        """Tell whether a pack goes on from a checkpoint on a device, or begins anew: here, if it is this engine's."""
+        return checkpoint.engine == self.name
 
     @abstractmethod
     def start(self, pack: Pack, *, device: str, checkpoint: Checkpoint | None = None) -> Training:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 
@@ -53,6 +55,37 @@ def trials_that_fit(peak_bytes: Callable[[int], int], free_bytes: int) -> int:
     each = max(1.0, (more - few) / (_MORE - _FEW))
     shared = max(0.0, few - _FEW * each)
     return max(1, int((_SHARE * free_bytes - shared) / each))
+
+
+@contextmanager
+def reproducible(device: str) -> Iterator[None]:
+    """On a GPU, compute float32 as float32, and by operations that give the same bits each time, where torch has them.
+
+    Where it has none, torch warns, and what is computed may differ each time.
+
+    Args:
+        device: ``cuda``; for any other nothing changes.
+
+    Example:
+        >>> with reproducible("cuda"):
+        ...     torch.are_deterministic_algorithms_enabled(), torch.backends.cudnn.allow_tf32
+        (True, False)
+    """
+    if device != "cuda":
+        yield
+        return
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS reads it before its first product
+    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    fill: Any = torch.utils.deterministic
+    is_on, warns = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    before = matmul.allow_tf32, cudnn.allow_tf32, cudnn.benchmark, fill.fill_uninitialized_memory
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    matmul.allow_tf32, cudnn.allow_tf32, cudnn.benchmark, fill.fill_uninitialized_memory = False, False, False, False
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(is_on, warn_only=warns)
+        matmul.allow_tf32, cudnn.allow_tf32, cudnn.benchmark, fill.fill_uninitialized_memory = before
 
 
 def check_device(device: str) -> None:

@@ -60,9 +60,9 @@ def passed_over(engine: Engine, cell: Cell, device: str) -> dict[str, str]:
     return {name: reason for name, reason in reasons.items() if reason is not None}
 
 
-def trials_at_once(name: str, cells: Sequence[Cell]) -> list[int | None]:
+def trials_at_once(name: str, cells: Sequence[Cell], own: Engine | None = None) -> list[int | None]:
     """Count, for each cell, the trials that the GPU of this machine trains side by side; see `Engine`."""
-    return [engine_for(name, cell, "cuda").trials_at_once(cell) for cell in cells]
+    return [engine_for(name, cell, "cuda", own).trials_at_once(cell) for cell in cells]
 
 
 @cache

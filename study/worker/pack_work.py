@@ -112,7 +112,7 @@ class PackWork:
         engine = engine_for(self.engine, cell, self.device, self.own)
         for step in prepared(engine, cell):
             yield replace(step, pack_id=pack.id)
-        if checkpoint is not None and checkpoint.engine != engine.name:
+        if checkpoint is not None and not engine.goes_on_from(checkpoint, self.device):
             checkpoint = None
         begun_at = checkpoint.iteration if checkpoint is not None else 0
         return engine.start(pack, device=self.device, checkpoint=checkpoint), begun_at
@@ -125,6 +125,8 @@ class PackWork:
         Also return whether the store was away at the last attempt to store a checkpoint.
         """
         training, begun_at = yield from self._start(pack, checkpoint)
+        for sentence in training.notices:
+            yield Notice(sentence)
         stored_at, is_away = time.monotonic(), False
         try:
             while not training.done:

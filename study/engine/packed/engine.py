@@ -7,18 +7,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
 from torch import nn
 
 from study.engine.base import Engine, Training
-from study.engine.device import check_device
-from study.engine.function.isolated import Limits
+from study.engine.device import check_device, reproducible, room_for, trials_that_fit
 from study.engine.own_code import OwnCode
 from study.engine.packed.flat import FlatWeights
-from study.engine.packed.members import PackLayout
+from study.engine.packed.members import PackLayout, SideBySide
 from study.engine.packed.optimizers import MOMENTS, Optimizer, Schedule
-from study.engine.packed.proof import Proof, prove
+from study.engine.packed.proof import MOST_ON_GPU, Proof, prove
 from study.engine.packed.recipe import Member, Recipe, Sparsity, build
-from study.engine.packed.training import CriterionScores, PackedTraining
+from study.engine.packed.training import OFF_CPU, CriterionScores, PackedTraining
 from study.errors import InputError
 from study.records import Cell, Checkpoint, Pack
 from study.source import CodeFolder, SourceData, data_cache, is_import_string, parse_import_string
@@ -52,9 +52,8 @@ class PackedEngine(Engine):
         metrics: what the task measures.
         criterion: what the metrics of a solved trial meet; empty if nothing says what success is.
         data: the data that fields of the task name.
-        layouts: how the trials of each recipe train, as `as_layout` writes it; recipes that aren't among them are
-            proven where they train.
-        limits: what a trial may use.
+        layouts: how the trials of each recipe train on the CPU, as `as_layout` writes it; recipes that aren't among
+            them are proven where they train. On a GPU all are proven there, since a proof is of a device.
     """
 
     task: str
@@ -65,10 +64,9 @@ class PackedEngine(Engine):
     criterion: Mapping[str, Bound] = field(default_factory=dict)
     data: Sequence[SourceData] = ()
     layouts: Mapping[str, str] = field(default_factory=dict)
-    limits: Limits = field(default_factory=Limits)
 
     name = "packed"
-    devices = ("cpu",)
+    devices = ("cpu", "cuda")
 
     def prepare(self, cell: Cell) -> None:
         """Unpack the code, and build a module once, so that what is missing here is said before a trial begins."""
@@ -90,36 +88,103 @@ class PackedEngine(Engine):
         one = sum(array.numel() * array.element_size() for array in arrays.values()) / len(arrays)
         return len(pack.trials) * (2 + MOMENTS[recipe.optimizer.name]) * one / _MIB
 
-    def prove(self, cell: Cell) -> Proof:
-        """Find out how the trials of a cell train.
+    def trials_at_once(self, cell: Cell) -> int | None:
+        """Count the trials that the GPU here has memory for, at most `MOST_ON_GPU`, by training a few.
+
+        Returns:
+            None if there is no GPU, not even room for a few, or the trials don't train side by side.
+
+        Raises:
+            InputError: if they can't be trained there.
+        """
+        layout = self.layouts.get(recipe_text(cell))
+        if not torch.cuda.is_available() or layout is None or not proof_of(layout).packs:
+            return None
+        folder, recipe = self._recipe(cell)
+
+        def peak_bytes(trials: int) -> int:
+            torch.cuda.reset_peak_memory_stats()
+            before = torch.cuda.memory_allocated()
+            members = SideBySide(recipe, [_member(cell, seed) for seed in range(trials)], device="cuda")
+            members.evaluate()
+            members.update()  # all that it ever holds
+            return torch.cuda.max_memory_allocated() - before
+
+        try:
+            with reproducible("cuda"):
+                return min(MOST_ON_GPU, trials_that_fit(peak_bytes, torch.cuda.mem_get_info()[0]))
+        except torch.OutOfMemoryError:
+            return None
+        except Exception as error:  # whatever the user's code raises
+            raise _untrainable(cell, folder, error) from None
+
+    def prove(self, cell: Cell, *, device: str = "cpu", trials: int | None = None) -> Proof:
+        """Find out how the trials of a cell train on a device.
+
+        Args:
+            cell: whose recipe is proven.
+            device: that trains them.
+            trials: of the pack that is trained; None for the most that the task has in a pack.
 
         Raises:
             InputError: if they can't be trained at all, or not so that a trial repeats itself.
+            torch.OutOfMemoryError: if a GPU has no room for the pack.
         """
         folder, recipe = self._recipe(cell)
         try:
-            most = recipe.task.most_in_pack
-            return prove(recipe, sizes=sorted({size for size in (2, 5, 8) if size < most} | {most}))
+            most = trials or recipe.task.most_in_pack
+            sizes = sorted({size for size in (2, 5, 8) if size < most} | {most})
+            return prove(recipe, sizes=sizes, device=device)
+        except torch.OutOfMemoryError:
+            raise
         except Exception as error:  # whatever the user's code raises
-            raise InputError(f"{cell.model} can't be trained on {cell.task}: {folder.reason(error)}") from None
+            raise _untrainable(cell, folder, error) from None
+
+    def _proof(self, cell: Cell, device: str, trials: int) -> tuple[Proof, Sequence[str]]:
+        """Return how a pack trains: as was found out for the CPU beforehand, or is found out here, once a process.
+
+        Also return what the user wasn't told beforehand.
+        """
+        recipe = recipe_text(cell)
+        layout = self.layouts.get(recipe)
+        if device == "cpu":
+            return (self.prove(cell) if layout is None else proof_of(layout)), ()
+        # What doesn't train side by side on the CPU doesn't on a GPU; that it repeats itself there is to be seen.
+        size = trials if layout is None or proof_of(layout).packs else 1
+        key = (self.code.digest, recipe, device, size)
+        if key in _proven:
+            return _proven[key], ()
+        proof = _proven[key] = self.prove(cell, device=device, trials=size)
+        if proof.packs or size == 1:
+            return proof, ()
+        return proof, (f"trials of {cell.model} train one after another on {device}: {proof.reason}",)
+
+    def goes_on_from(self, checkpoint: Checkpoint, device: str) -> bool:
+        """Tell whether a checkpoint is this engine's, of that device: half a trial on each has bits of neither."""
+        return super().goes_on_from(checkpoint, device) and (OFF_CPU in checkpoint.arrays) == (device != "cpu")
 
     def start(self, pack: Pack, *, device: str, checkpoint: Checkpoint | None = None) -> Training:
         """Begin a pack, or go on from a checkpoint of these very trials."""
         check_device(device)
         cell = pack.trials[0].cell
         folder, recipe = self._recipe(cell)
-        layout = self.layouts.get(recipe_text(cell))
-        return PackedTraining(
-            self.name,
-            pack,
-            device,
-            checkpoint,
-            CriterionScores(_protocol_of(cell), len(pack.trials), self.metrics, self.criterion),
-            folder=folder,
-            recipe=recipe,
-            members=[_member(trial.cell, trial.seed) for trial in pack.trials],
-            proof=self.prove(cell) if layout is None else proof_of(layout),
-        )
+        memory_mb = 0.0 if device == "cpu" else self.memory_mb(pack)
+        with reproducible(device), room_for(pack, memory_mb):
+            proof, notices = self._proof(cell, device, len(pack.trials))
+            training = PackedTraining(
+                self.name,
+                pack,
+                device,
+                checkpoint,
+                CriterionScores(_protocol_of(cell), len(pack.trials), self.metrics, self.criterion),
+                folder=folder,
+                recipe=recipe,
+                members=[_member(trial.cell, trial.seed) for trial in pack.trials],
+                proof=proof,
+                memory_mb=memory_mb,
+            )
+        training.notices = notices
+        return training
 
     def _recipe(self, cell: Cell) -> tuple[CodeFolder, Recipe]:
         folder = self.code.folder()
@@ -150,6 +215,14 @@ class PackedEngine(Engine):
             if strength is None
             else Sparsity(strength, cell.value("sparsity_start"), cell.value("sparsity_end")),
         )
+
+
+def _untrainable(cell: Cell, folder: CodeFolder, error: Exception) -> InputError:
+    return InputError(f"{cell.model} can't be trained on {cell.task}: {folder.reason(error)}")
+
+
+_proven: dict[tuple[str, str, str, int], Proof] = {}
+"""How recipes train on this machine's GPU, by the digest of the code, the recipe, the device and the pack's size."""
 
 
 def _builder(folder: CodeFolder, cell: Cell, task: Task) -> Callable[..., nn.Module]:

@@ -7,8 +7,10 @@ memory. One optimiser step passes over the whole array.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
@@ -22,6 +24,7 @@ class FlatWeights:
         module: with these parameters; all trials have the same shapes.
         trials: rows.
         moments: names of the arrays that the optimiser keeps.
+        device: where the arrays are.
 
     Raises:
         ValueError: if there is no parameter to train, or they aren't all float32 or all float64.
@@ -34,7 +37,7 @@ class FlatWeights:
         torch.Size([5, 32])
     """
 
-    def __init__(self, module: nn.Module, trials: int, moments: list[str]) -> None:
+    def __init__(self, module: nn.Module, trials: int, moments: list[str], *, device: str = "cpu") -> None:
         parameters = {name: p for name, p in module.named_parameters() if p.requires_grad}
         dtypes = {p.dtype for p in parameters.values()}
         if len(dtypes) != 1 or not dtypes <= {torch.float32, torch.float64}:
@@ -43,7 +46,8 @@ class FlatWeights:
         starts = np.cumsum([0, *(-(-p.numel() // _ALIGNED) * _ALIGNED for p in parameters.values())]).tolist()
         self._places = {name: (at, p.shape) for at, (name, p) in zip(starts, parameters.items(), strict=False)}
         self.arrays: dict[str, Tensor] = {
-            kind: torch.zeros(trials, starts[-1], dtype=next(iter(dtypes))) for kind in ("weight", "gradient", *moments)
+            kind: torch.zeros(trials, starts[-1], dtype=next(iter(dtypes)), device=device)
+            for kind in ("weight", "gradient", *moments)
         }
         self.moments = moments
         self.leaves = {name: part.detach().requires_grad_() for name, part in self.parts("weight").items()}
@@ -52,7 +56,14 @@ class FlatWeights:
 
     def parts(self, kind: str) -> dict[str, Tensor]:
         """Return each parameter's part of an array, [trials, *shape], by name."""
-        array = self.arrays[kind]
+        return self._parts_of(self.arrays[kind])
+
+    def copied(self, kind: str, rows: int) -> dict[str, npt.NDArray[Any]]:
+        """Copy each parameter's part of the first rows of an array out, by name: [rows, *shape]."""
+        parts = self._parts_of(self.arrays[kind][:rows].cpu())
+        return {name: part.numpy().copy() for name, part in parts.items()}
+
+    def _parts_of(self, array: Tensor) -> dict[str, Tensor]:
         return {
             name: array[:, at : at + shape.numel()].view(len(array), *shape)
             for name, (at, shape) in self._places.items()

@@ -8,8 +8,8 @@ updates, that pass is recorded once, and from then on its operations are repeate
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -27,6 +27,7 @@ from study.engine.packed.native import bounded_weights, limits_of, side_by_side,
 from study.engine.packed.optimizers import MOMENTS, Rates
 from study.engine.packed.recipe import Member, Recipe, build, seed_of, seeded_generators, untrained
 from study.engine.packed.traced import Compute, Draws, GivenStream, Gradients, ListeningStream, Numbers, drawn, recorded
+from tasks.device import use_device
 from tasks.stream import Purpose
 from tasks.task import EVALUATIONS
 from tasks.trial_stream import Stream, evaluation_stream, noise_from
@@ -39,7 +40,8 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 SPARSITY_ERROR = "sparsity_error"
 """The end of the name of a metric that the engine measures, where the task doesn't: of the units in the model."""
 
-# Trials evaluated at once: an evaluation set may be large, and each of them has its activations for it.
+# Trials evaluated at once on the CPU: an evaluation set may be large, and each of them has its activations for it. On a
+# GPU all are, since each operation takes about as long for a few as for many.
 _EVALUATED = 16
 
 # Updates after which they are recorded: recording costs as much as some tens of them.
@@ -54,12 +56,14 @@ class Members(ABC):
         members: what each has of its own.
         size: trials in the arrays: the last one is repeated where there are fewer.
         state: of these trials, as `state` returned it; None to begin.
+        device: that computes. Modules are built on the CPU, so that initial weights are the same everywhere.
 
     Raises:
         ValueError: if there is no parameter to train, or they aren't all float32 or all float64.
     """
 
-    def __init__(self, recipe: Recipe, members: Sequence[Member], size: int, state: Arrays | None) -> None:
+    def __init__(self, recipe: Recipe, members: Sequence[Member], size: int, state: Arrays | None, device: str) -> None:
+        self._device = device
         self.task = recipe.task
         self._metrics_names = tuple(recipe.task.measured())
         self._scores = recipe.task.scores()
@@ -70,7 +74,7 @@ class Members(ABC):
         self._rates = Rates([members[row].schedule for row in self._rows])
         self._modules = [build(recipe, member.seed) for member in members]
         moments = ["first", "second"][: MOMENTS[recipe.optimizer.name]]
-        self._flat = FlatWeights(self._modules[0], size, moments)
+        self._flat = FlatWeights(self._modules[0], size, moments, device=device)
         for name, part in self._flat.parts("weight").items():
             part.copy_(torch.stack([self._modules[row].get_parameter(name).detach() for row in self._rows]))
         weights = self._flat.parts("weight")
@@ -96,7 +100,7 @@ class Members(ABC):
         """Update every trial so many times."""
         weight, gradient = self._flat.arrays["weight"], self._flat.arrays["gradient"]
         moments = [self._flat.arrays[name] for name in self._flat.moments]
-        with one_thread():
+        with self._computing():
             for _ in range(updates):
                 self._differentiate()
                 self._optimizer.step(weight, gradient, moments, self._rates.at(self.iteration), self.iteration)
@@ -106,7 +110,7 @@ class Members(ABC):
 
     def gradients(self) -> dict[str, npt.NDArray[Any]]:
         """Compute the gradients of the next update without making it, each [trials, ...]."""
-        with one_thread():
+        with self._computing():
             self._differentiate()
         return self._copied("gradient")
 
@@ -116,27 +120,29 @@ class Members(ABC):
         Raises:
             ValueError: if the task declares other metrics than it measures.
         """
-        metrics: dict[str, npt.NDArray[np.float64]] = {}
+        metrics: dict[str, Tensor] = {}
         for module in self._modules:
             module.eval()
-        with one_thread(), torch.no_grad():
+        with self._computing(), torch.no_grad():
             for part, purpose in self._sets.items():
                 if part not in self._batches:
-                    with seeded_generators(seed_of(0, 0, purpose)):
+                    with seeded_generators(seed_of(0, 0, purpose), self._device):
                         self._batches[part] = self._evaluation(evaluation_stream(purpose), purpose)
                 for name, values in self._measure(self._batches[part]).items():
-                    metrics[f"{part}_{name}"] = values[: self._count].double().numpy()
+                    metrics[f"{part}_{name}"] = values[: self._count].double()
             errors = sparsity_errors(self._modules[0], self._flat.parts("weight"))
             for name in self._metrics_names:
                 if name.endswith(SPARSITY_ERROR) and name not in metrics:
                     none = torch.full((self._count,), torch.nan)
-                    metrics[name] = (none if errors is None else errors[: self._count]).double().numpy()
+                    metrics[name] = (none if errors is None else errors[: self._count]).double()
         self._check_metrics(metrics)
-        return {name: metrics[name] for name in self._metrics_names if name not in self._scores}
+        names = [name for name in self._metrics_names if name not in self._scores]
+        numbers = torch.stack([metrics[name] for name in names]).cpu().numpy()  # one copy, for which a GPU is waited
+        return dict(zip(names, numbers, strict=True))
 
     def is_finite(self) -> npt.NDArray[np.bool_]:
         """Tell of each trial whether all its weights are finite numbers, bool [trials]."""
-        return self._flat.arrays["weight"][: self._count].isfinite().all(1).numpy()
+        return self._flat.arrays["weight"][: self._count].isfinite().all(1).cpu().numpy()
 
     def weights(self) -> dict[str, npt.NDArray[Any]]:
         """Copy the trained parameters and the buffers out by their names in the module, each [trials, ...]."""
@@ -172,12 +178,22 @@ class Members(ABC):
 
     # --- what they share ----------------------------------------------------------------------------------
 
+    def _computing(self) -> AbstractContextManager[None]:
+        """Return what is computed within: one thread of the CPU, and the device."""
+        return one_thread() if self._device == "cpu" else self._computing_elsewhere()
+
+    @contextmanager
+    def _computing_elsewhere(self) -> Iterator[None]:
+        # Autograd would use a thread a GPU, which doesn't know what this one's context says.
+        with one_thread(), use_device(self._device), torch.autograd.set_multithreading_enabled(False):
+            yield
+
     def _products(self) -> AbstractContextManager[Any]:
         """Return what dense layers are computed within."""
         return nullcontext()
 
     def _copied(self, kind: str) -> dict[str, npt.NDArray[Any]]:
-        return {name: part[: self._count].numpy().copy() for name, part in self._flat.parts(kind).items()}
+        return self._flat.copied(kind, self._count)
 
     def _loss(
         self, module: nn.Module, tensors: Mapping[str, Tensor], batch: Any, noise: Stream, strength: Tensor
@@ -193,7 +209,7 @@ class Members(ABC):
     def _strength(self) -> Tensor:
         """Return the weight of the sparsity regulariser in this iteration, a scalar."""
         strength = 0.0 if self._sparsity is None else self._sparsity.at(self.iteration)
-        return torch.tensor(strength, dtype=self._flat.arrays["weight"].dtype)
+        return torch.tensor(strength, dtype=self._flat.arrays["weight"].dtype, device=self._device)
 
     def _metrics(
         self, module: nn.Module, tensors: Mapping[str, Tensor], batch: Any, noise: Stream
@@ -249,6 +265,7 @@ class SideBySide(Members):
         members: what each has of its own.
         layout: of the arrays.
         state: of these trials, as `state` returned it; None to begin.
+        device: that computes.
 
     Example:
         >>> from dataclasses import dataclass
@@ -275,20 +292,30 @@ class SideBySide(Members):
     """
 
     def __init__(
-        self, recipe: Recipe, members: Sequence[Member], *, layout: PackLayout = _PLAIN, state: Arrays | None = None
+        self,
+        recipe: Recipe,
+        members: Sequence[Member],
+        *,
+        layout: PackLayout = _PLAIN,
+        state: Arrays | None = None,
+        device: str = "cpu",
     ) -> None:
         self._layout = layout
         size = max(2, -(-len(members) // layout.multiple) * layout.multiple)
-        super().__init__(recipe, members, size, state)
-        self._others = {
+        super().__init__(recipe, members, size, state, device)
+        others = {
             name: torch.stack([untrained(self._modules[row])[name].detach() for row in self._rows])
             if state is None
             else torch.from_numpy(state[f"buffer/{name}"][self._rows])
             for name in untrained(self._modules[0])
         }
-        self._modules = self._modules[:1]
+        self._others = {name: tensor.to(device) for name, tensor in others.items()}
+        self._modules = [self._modules[0].to(device)]
         side_by_side(self._modules[0])
-        self._places = torch.arange(size)
+        self._places = torch.arange(size, device=device)
+        at_once = max(_EVALUATED, layout.multiple) if device == "cpu" else size
+        groups = np.array_split(range(size), -(-size // at_once))
+        self._evaluated = [slice(int(rows[0]), int(rows[-1]) + 1) for rows in groups]
         self._setup = self._set_up()
         self._updates = 0
         self.draws: Draws = {}
@@ -303,7 +330,7 @@ class SideBySide(Members):
     def _set_up(self) -> tuple[Any, ...]:
         if not self.task.has_setup:
             return ()
-        with torch.no_grad():
+        with torch.no_grad(), use_device(self._device):
             return (vmap(lambda place: self.task.setup(self._stream(Purpose.SETUP, place)))(self._places),)
 
     def _stream(self, purpose: Purpose, place: Tensor) -> Stream:
@@ -384,12 +411,12 @@ class SideBySide(Members):
             return self._metrics(module, tensors, batch, self._stream(Purpose.EVALUATION_NOISE, place))
 
         tensors = self._flat.parts("weight") | self._others
-        groups = self._places.tensor_split(-(-len(self._places) // max(_EVALUATED, self._layout.multiple)))
         parts = []
-        for places in groups:
-            some = slice(int(places[0]), int(places[-1]) + 1)
+        for some in self._evaluated:
             each = tree_map(partial(self._of_trials, some=some), batch)
-            parts.append(vmap(metrics)({name: tensor[some] for name, tensor in tensors.items()}, each, places))
+            parts.append(
+                vmap(metrics)({name: tensor[some] for name, tensor in tensors.items()}, each, self._places[some])
+            )
         return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
     def _of_trials(self, tensor: Tensor, some: slice) -> Tensor:
@@ -400,7 +427,7 @@ class SideBySide(Members):
         return tensor.expand(some.stop - some.start, *tensor.shape)
 
     def buffers(self) -> dict[str, npt.NDArray[Any]]:
-        return {name: tensor[: self._count].numpy().copy() for name, tensor in self._others.items()}
+        return {name: tensor[: self._count].cpu().numpy().copy() for name, tensor in self._others.items()}
 
 
 class OneByOne(Members):
@@ -409,9 +436,13 @@ class OneByOne(Members):
     Global generators are seeded from the trial's own seed before each of its updates and evaluations.
     """
 
-    def __init__(self, recipe: Recipe, members: Sequence[Member], *, state: Arrays | None = None) -> None:
-        super().__init__(recipe, members, len(members), state)
-        self._setups = [self._set_up(row) for row in range(len(members))]
+    def __init__(
+        self, recipe: Recipe, members: Sequence[Member], *, state: Arrays | None = None, device: str = "cpu"
+    ) -> None:
+        super().__init__(recipe, members, len(members), state, device)
+        self._modules = [module.to(device) for module in self._modules]
+        with use_device(device):
+            self._setups = [self._set_up(row) for row in range(len(members))]
         if state is not None:
             with torch.no_grad():
                 for row, module in enumerate(self._modules):
@@ -434,7 +465,7 @@ class OneByOne(Members):
         for row, module in enumerate(self._modules):
             module.train()
             leaves = {name: part[row].detach().requires_grad_() for name, part in self._flat.leaves.items()}
-            with seeded_generators(seed_of(int(self._seeds[row]), self.iteration, Purpose.TRAIN)):
+            with seeded_generators(seed_of(int(self._seeds[row]), self.iteration, Purpose.TRAIN), self._device):
                 batch = self.task.draw(self._stream(Purpose.TRAIN, row), *self._setups[row])
                 loss = self._loss(module, leaves, batch, self._stream(Purpose.NOISE, row), strength)
             gradients = torch.autograd.grad(loss, list(leaves.values()), allow_unused=True)
@@ -444,11 +475,12 @@ class OneByOne(Members):
         weights, metrics = self._flat.parts("weight"), []
         for row, module in enumerate(self._modules):
             tensors = {name: part[row] for name, part in weights.items()}
-            with seeded_generators(seed_of(int(self._seeds[row]), self.iteration, Purpose.EVALUATION_NOISE)):
+            seed = seed_of(int(self._seeds[row]), self.iteration, Purpose.EVALUATION_NOISE)
+            with seeded_generators(seed, self._device):
                 noise = self._stream(Purpose.EVALUATION_NOISE, row)
                 metrics.append(self._metrics(module, tensors, batch[row], noise))
         return {name: torch.stack([one[name] for one in metrics]) for name in metrics[0]}
 
     def buffers(self) -> dict[str, npt.NDArray[Any]]:
         each = [untrained(module) for module in self._modules]
-        return {name: torch.stack([one[name].detach() for one in each]).numpy() for name in each[0]}
+        return {name: torch.stack([one[name].detach() for one in each]).cpu().numpy() for name in each[0]}

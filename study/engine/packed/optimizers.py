@@ -151,11 +151,11 @@ class Optimizer:
         if self.clip_norm is not None:
             norm = torch.linalg.vector_norm(gradient, dim=1, keepdim=True)
             gradient.mul_((self.clip_norm / norm).clamp_(max=1))
-        rates = torch.from_numpy(rate).to(weight.dtype)[:, None]
+        rates = _column(rate, weight)
         if self.name.startswith("adam"):
-            by_first = torch.from_numpy(-rate / (1 - self.beta_1 ** (updates + 1))).to(weight.dtype)[:, None]
-            decay = torch.from_numpy(1 - rate * self.weight_decay).to(weight.dtype)[:, None]
-        rows = max(1, _BLOCK_NUMBERS // max(1, weight.shape[1]))
+            by_first = _column(-rate / (1 - self.beta_1 ** (updates + 1)), weight)
+            decay = _column(1 - rate * self.weight_decay, weight)
+        rows = max(1, _BLOCK_NUMBERS // max(1, weight.shape[1])) if weight.is_cpu else len(weight)
         for start in range(0, len(weight), rows):
             some = slice(start, start + rows)
             w, g, own = weight[some], gradient[some], [moment[some] for moment in moments]
@@ -177,6 +177,12 @@ class Optimizer:
         second.mul_(self.beta_2).addcmul_(g, g, value=1 - self.beta_2)
         root = second.sqrt().div_(math.sqrt(1 - self.beta_2 ** (updates + 1))).add_(self.epsilon)
         w.add_((first * by_first).div_(root))
+
+
+def _column(of_trials: npt.NDArray[np.float64], weight: Tensor) -> Tensor:
+    """Return a number of each trial as a column beside the weights, rounded on the CPU."""
+    column = torch.from_numpy(of_trials).to(weight.dtype)[:, None]
+    return column if weight.is_cpu else column.to(weight.device)
 
 
 MOMENTS = {"sgd": 0, "momentum": 1, "adam": 2, "adamw": 2, "rmsprop": 1}

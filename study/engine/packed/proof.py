@@ -3,6 +3,11 @@
 A few updates and evaluations in packs of several sizes, at other places, after a resume, and beside trials whose
 weights are NaN or 0, must give the bits that each trial has in a pack of two. Where they don't, the trials train one by
 one. There, a trial must at least repeat itself.
+
+A proof is of a device. On the CPU, operations that have the same bits for packs of these sizes have them for all. On a
+GPU, libraries choose kernels by the size of what they compute, and cut long sums by how many of them there are. There a
+proof holds for the sizes that it compared, which are to include that of the pack that is trained, and the task itself
+is proven, not a quicker one.
 """
 
 from __future__ import annotations
@@ -47,6 +52,11 @@ _LAYOUTS = (
     PackLayout(multiple=_VECTORS),
     PackLayout(multiple=_VECTORS, is_aligned=True),
 )
+MOST_ON_GPU = 512
+"""The most trials of a pack on a GPU, if its size isn't given."""
+
+# On a GPU, arrays of one size for all packs: kernels can't be chosen by the number of trials.
+_ONE_SIZE = PackLayout(multiple=MOST_ON_GPU)
 # Of the largest gradient of a parameter: the packed and the plain network differ in the order of sums only. A gradient
 # that is this much smaller than those of other parameters may be what rounding leaves of sums that cancel.
 _TOLERANCE = 1e-3
@@ -71,22 +81,26 @@ class Proof:
         return self.layout is not None
 
 
-def start(recipe: Recipe, members: Sequence[Member], proof: Proof, *, state: Arrays | None = None) -> Members:
+def start(
+    recipe: Recipe, members: Sequence[Member], proof: Proof, *, state: Arrays | None = None, device: str = "cpu"
+) -> Members:
     """Begin the trials of a pack in the way that their proof says, or go on from their state."""
     if proof.layout is None:
-        return OneByOne(recipe, members, state=state)
-    return SideBySide(recipe, members, layout=proof.layout, state=state)
+        return OneByOne(recipe, members, state=state, device=device)
+    return SideBySide(recipe, members, layout=proof.layout, state=state, device=device)
 
 
-def prove(recipe: Recipe, *, sizes: Sequence[int] = (2, 5, 8)) -> Proof:
+def prove(recipe: Recipe, *, sizes: Sequence[int] = (2, 5, 8), device: str = "cpu") -> Proof:
     """Find out whether trials train side by side with the bits that they have elsewhere.
 
     Args:
         recipe: the task, the model and the optimiser.
         sizes: numbers of trials that are compared; the size of a study's packs belongs to them, too.
+        device: that trains them.
 
     Raises:
         ValueError: if not even one trial alone repeats itself, or goes on after a resume as if there had been none.
+        torch.OutOfMemoryError: if a GPU has no room for a pack of these sizes.
 
     Example:
         >>> from dataclasses import dataclass
@@ -109,39 +123,44 @@ def prove(recipe: Recipe, *, sizes: Sequence[int] = (2, 5, 8)) -> Proof:
         >>> print(prove(Recipe(task=Double(), model=mlp, hyperparameters={"dropout": nn.Dropout})).reason)
         they can't be one array program: Dropout 2 draws from torch's global generator; ...
     """
-    recipe = _quick(recipe)
+    recipe = _quick(recipe, device)
     members = [
         Member(seed=seed, schedule=Schedule(learning_rate=1e-2 / (1 + seed % _COMPARED)))
         for seed in range(max(_COMPARED, _VECTORS + 1, *sizes))
     ]
-    _check_repeats(recipe, members[:2])
+    _check_repeats(recipe, members[:2], device)
     if max(sizes) == 1:
         return Proof(layout=None, reason="one of them keeps a core busy by itself")
     reasons = []
-    for layout in _LAYOUTS:
-        reason = _breach(recipe, members, (*sizes, layout.multiple + 1), layout)
+    for layout in _LAYOUTS if device == "cpu" else (*_LAYOUTS, _ONE_SIZE):
+        more = () if layout == _ONE_SIZE else (layout.multiple + 1,)
+        reason = _breach(recipe, members, (*sizes, *more), layout, device)
         if not reason:
             return Proof(layout=layout)
         reasons.append(reason)
     return Proof(layout=None, reason=reasons[0])
 
 
-def _quick(recipe: Recipe) -> Recipe:
-    """Return a recipe of the same operations whose task takes less time, and whose regulariser is in force at once."""
+def _quick(recipe: Recipe, device: str) -> Recipe:
+    """Return a recipe of the same operations, on the CPU of less time, whose regulariser is in force at once."""
     sparsity = None if recipe.sparsity is None else replace(recipe.sparsity, start=-1, end=0)
-    return replace(recipe, task=recipe.task.for_proof(), sparsity=sparsity)
+    return replace(recipe, task=recipe.task.for_proof() if device == "cpu" else recipe.task, sparsity=sparsity)
 
 
-def _check_repeats(recipe: Recipe, members: Sequence[Member]) -> None:
+def _check_repeats(recipe: Recipe, members: Sequence[Member], device: str) -> None:
+    def begin(state: Arrays | None = None) -> Members:
+        return OneByOne(recipe, members, state=state, device=device)
+
     name = type(recipe.task).__name__
-    first = _train(OneByOne(recipe, members))
-    if different := _differences(first, _train(OneByOne(recipe, members))):
+    first = _train(begin())
+    if different := _differences(first, _train(begin())):
         raise ValueError(
             f"task {name} and its model gave other numbers when the same trial was trained again ({different}): they "
             "read something else than the trial's stream, such as a generator of their own without a seed, or a module "
             "that all trials share; draw from the stream, and build new modules"
+            + ("" if device == "cpu" else ". Or an operation gives other bits each time on this device")
         )
-    resumed = _resumed(lambda state: OneByOne(recipe, members, state=state))
+    resumed = _resumed(begin)
     if different := _differences(_last(first), resumed):
         raise ValueError(
             f"task {name} and its model gave other numbers after a resume ({different}): the module keeps something "
@@ -149,27 +168,34 @@ def _check_repeats(recipe: Recipe, members: Sequence[Member]) -> None:
         )
 
 
-def _breach(recipe: Recipe, members: Sequence[Member], sizes: Sequence[int], layout: PackLayout) -> str:
+def _breach(recipe: Recipe, members: Sequence[Member], sizes: Sequence[int], layout: PackLayout, device: str) -> str:
     """Say how the law is broken by packs, or nothing."""
-    before = generator_states()
+    before = generator_states(device)
     try:
-        difference = _first_difference(recipe, members, sizes, layout)
+        difference = _first_difference(recipe, members, sizes, layout, device)
+    except torch.OutOfMemoryError:
+        if layout != _ONE_SIZE:  # there may be room for a smaller pack
+            raise
+        return "there is no room for arrays of one size"
     except Exception as error:  # whatever a user's code raises under vmap: trained one by one, it didn't
         return f"they can't be one array program: {_explained(recipe, error)}"
-    if moved := moved_generators(before):
+    if moved := moved_generators(before, device):
         return f"the task or the model reads the global generator of {' and '.join(moved)}, which all trials share"
     if not difference:
         return ""
     return f"{difference}{_sentence(_culprits(recipe))}"
 
 
-def _first_difference(recipe: Recipe, members: Sequence[Member], sizes: Sequence[int], layout: PackLayout) -> str:
+def _first_difference(
+    recipe: Recipe, members: Sequence[Member], sizes: Sequence[int], layout: PackLayout, device: str
+) -> str:
     def pack(some: Sequence[Member], state: Arrays | None = None) -> SideBySide:
-        return SideBySide(recipe, some, layout=layout, state=state)
+        return SideBySide(recipe, some, layout=layout, state=state, device=device)
 
     pairs = [_train(pack(members[at : at + 2])) for at in range(0, _COMPARED, 2)]
     expected = {name: np.concatenate([pair[name] for pair in pairs]) for name in pairs[0]}
-    if name := _unlike_alone(recipe, pack(members[:2])):
+    alone = OneByOne(recipe, [Member(seed=0), Member(seed=1)], device=device)
+    if name := _unlike_alone(alone, pack(members[:2])):
         return f"{name} of a pack isn't that of the network by itself"
     if different := _differences(_some(expected, [0]), _train(pack(members[:1]))):
         return f"a trial alone has other bits than beside another one ({different})"
@@ -236,9 +262,8 @@ def _differences(expected: Numbers, actual: Numbers) -> str:
     return names[0] if names else ""
 
 
-def _unlike_alone(recipe: Recipe, pack: SideBySide) -> str:
+def _unlike_alone(alone: OneByOne, pack: SideBySide) -> str:
     """Name a gradient or a buffer that the pack computes otherwise than the network by itself."""
-    alone = OneByOne(recipe, [Member(seed=0), Member(seed=1)])
     for what in ("gradient", "buffer"):
         here, there = (each.gradients() if what == "gradient" else each.buffers() for each in (pack, alone))
         largest = max((np.abs(values).max(initial=0) for values in there.values()), default=0.0)

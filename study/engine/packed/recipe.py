@@ -103,16 +103,23 @@ def untrained(module: nn.Module) -> dict[str, Tensor]:
 
 
 @contextmanager
-def seeded_generators(seed: int) -> Iterator[None]:
-    """Seed the global generators of torch (on the CPU), numpy and Python, and restore them in the end."""
-    before = generator_states()
-    torch.default_generator.manual_seed(seed)
+def seeded_generators(seed: int, device: str = "cpu") -> Iterator[None]:
+    """Seed the global generators of torch, numpy and Python, and restore them in the end.
+
+    Args:
+        seed: 0 <= seed < 2**64.
+        device: that computes; besides the CPU's generator of torch, those of the GPUs are seeded if it is ``cuda``.
+    """
+    before = generator_states(device)
+    for generator in _torch_generators(device):
+        generator.manual_seed(seed)
     np.random.seed([seed & 0xFFFFFFFF, seed >> 32])  # noqa: NPY002
     random.seed(seed)
     try:
         yield
     finally:
-        torch.default_generator.set_state(before[0])
+        for generator, state in zip(_torch_generators(device), before[0], strict=True):
+            generator.set_state(state)
         np.random.set_state(before[1])  # noqa: NPY002
         random.setstate(before[2])
 
@@ -122,16 +129,25 @@ def seed_of(seed: int, iteration: int, purpose: Purpose) -> int:
     return int(np.random.SeedSequence((seed, iteration, int(purpose))).generate_state(1, np.uint64)[0] >> 1)
 
 
-def generator_states() -> tuple[Tensor, Any, Any]:
-    """Copy the states of the global generators of torch (on the CPU), numpy and Python."""
-    return torch.default_generator.get_state(), np.random.get_state(), random.getstate()  # noqa: NPY002
+def _torch_generators(device: str) -> list[torch.Generator]:
+    # Those of GPUs are there once a GPU is in use.
+    return [torch.default_generator, *(torch.cuda.default_generators if device == "cuda" else ())]
 
 
-def moved_generators(before: tuple[Tensor, Any, Any]) -> list[str]:
+GeneratorStates = tuple[list[Tensor], Any, Any]
+
+
+def generator_states(device: str = "cpu") -> GeneratorStates:
+    """Copy the states of the global generators of torch, numpy and Python."""
+    states = [generator.get_state() for generator in _torch_generators(device)]
+    return states, np.random.get_state(), random.getstate()  # noqa: NPY002
+
+
+def moved_generators(before: GeneratorStates, device: str = "cpu") -> list[str]:
     """Name the global generators that have been read since a copy of their states."""
-    now = generator_states()
+    now = generator_states(device)
     is_same = (
-        torch.equal(before[0], now[0]),
+        all(torch.equal(a, b) for a, b in zip(before[0], now[0], strict=True)),
         all(np.array_equal(a, b) for a, b in zip(before[1], now[1], strict=True)),
         before[2] == now[2],
     )

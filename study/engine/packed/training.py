@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
+from study.engine.device import reproducible, room_for
 from study.engine.packed.members import SPARSITY_ERROR
 from study.engine.packed.proof import Proof, start
 from study.engine.packed.recipe import Member, Recipe
@@ -19,6 +21,9 @@ from study.records import Checkpoint, Outcome, Pack, Progress, Result, Trial, We
 from study.source import CodeFolder
 from tasks.criterion import Bound, in_words
 from tasks.declarations import Metric
+
+OFF_CPU = "off_cpu"
+"""The array of a checkpoint that is there if it was taken on another device than the CPU."""
 
 
 class CriterionScores(Scores):
@@ -72,13 +77,14 @@ class PackedTraining(SlicedTraining):
     Args:
         engine: name of the engine.
         pack: what to train.
-        device: ``cpu``.
+        device: ``cpu`` or ``cuda``.
         checkpoint: to go on from, or None.
         scores: of the pack's trials, without an evaluation.
         folder: the copy of the user's code, whose modules Python imports while it runs.
         recipe: what the trials have in common.
         members: what each has of its own.
         proof: how they train.
+        memory_mb: what it is estimated to need, for the error of a GPU without room.
 
     Raises:
         ValueError: if the checkpoint is of other trials or of another engine.
@@ -96,7 +102,9 @@ class PackedTraining(SlicedTraining):
         recipe: Recipe,
         members: Sequence[Member],
         proof: Proof,
+        memory_mb: float,
     ) -> None:
+        self._memory_mb = memory_mb
         self._folder, self._recipe, self._each, self._proof = folder, recipe, members, proof
         self._score_metrics = recipe.task.scores()
         self._untrained: dict[str, float] | None = None
@@ -105,10 +113,15 @@ class PackedTraining(SlicedTraining):
     def advance(self, for_s: float) -> Progress:
         """Train for about that many seconds, at least one update."""
         self._folder.activate()
-        return super().advance(for_s)
+        with reproducible(self._device), room_for(self._pack, self._memory_mb):
+            return super().advance(for_s)
 
     def _begin(self, arrays: Arrays | None) -> None:
-        self._members = start(self._recipe, self._each, self._proof, state=arrays)
+        self._members = start(self._recipe, self._each, self._proof, state=arrays, device=self._device)
+
+    def _synchronise(self) -> None:
+        if self._device == "cuda":
+            torch.cuda.synchronize()
 
     def _update(self, most: int, for_s: float) -> int:
         self._members.update()
@@ -125,11 +138,12 @@ class PackedTraining(SlicedTraining):
     def _untrained_means(self) -> dict[str, float]:
         if self._untrained is None:
             names = list(dict.fromkeys(self._score_metrics.values()))
-            self._untrained = untrained_means(self._recipe, self._proof, names)
+            self._untrained = untrained_means(self._recipe, self._proof, names, device=self._device)
         return self._untrained
 
     def _state(self) -> dict[str, npt.NDArray[Any]]:
-        return self._members.state()
+        elsewhere = {} if self._device == "cpu" else {OFF_CPU: np.ones(len(self._pack.trials), np.int64)}
+        return self._members.state() | elsewhere
 
     def _weights(self) -> list[Weights]:
         floats = {name: array for name, array in self._members.weights().items() if array.dtype.kind == "f"}

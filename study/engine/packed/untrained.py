@@ -16,17 +16,19 @@ _FIRST_SEED = 2**62
 _PACK_SIZE = 50
 
 
-def untrained_means(recipe: Recipe, proof: Proof, metrics: Sequence[str]) -> dict[str, float]:
+def untrained_means(recipe: Recipe, proof: Proof, metrics: Sequence[str], *, device: str = "cpu") -> dict[str, float]:
     """Compute the means of metrics over untrained networks, the same ones for all trials of a recipe.
 
     Args:
         recipe: the task and the model.
         proof: how their trials train.
         metrics: names of metrics.
+        device: that computes.
     """
     seeds = range(_FIRST_SEED, _FIRST_SEED + SCORE_NETWORKS)
     packs = [seeds[at : at + _PACK_SIZE] for at in range(0, SCORE_NETWORKS, _PACK_SIZE)]
-    measured = [start(recipe, [Member(seed=seed) for seed in pack], proof).evaluate() for pack in packs]
+    started = (start(recipe, [Member(seed=seed) for seed in pack], proof, device=device) for pack in packs)
+    measured = [trials.evaluate() for trials in started]
     return {name: float(np.concatenate([one[name] for one in measured]).mean()) for name in metrics}
 
 

@@ -1,0 +1,103 @@
+"""A second device of torch, without hardware: its tensors are the CPU's, but are refused beside those of the CPU.
+
+Torch lets a Python program be the backend `privateuseone`, here named ``far``. What is computed on it has the bits of
+the CPU. What a GPU refuses, it refuses, too: operations on tensors of both devices, unless those of the CPU are
+scalars, and numpy's view of a tensor that wasn't copied to the CPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch.fx.experimental import proxy_tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils.backend_registration import _DummyBackendModule, _setup_privateuseone_for_python_backend
+
+FAR = "far:0"
+_COPIES = (torch.ops.aten._to_copy.default, torch.ops.aten.copy_.default)
+_is_registered = False
+
+
+class FarTensor(torch.Tensor):
+    """A tensor on the far device; its numbers are in a tensor of the CPU."""
+
+    def __new__(cls, near: torch.Tensor):
+        tensor = torch.Tensor._make_wrapper_subclass(
+            cls, near.shape, strides=near.stride(), storage_offset=near.storage_offset(), dtype=near.dtype, device=FAR
+        )
+        tensor.near = near
+        return tensor
+
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        with _Dispatch():
+            return func(*args, **(kwargs or {}))
+
+
+class _Dispatch(TorchDispatchMode):
+    """Computes on the CPU what is asked of the far device, and counts what is copied back from it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.copied_back = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = dict(kwargs or {})
+        recorder = proxy_tensor.get_proxy_mode()
+        if recorder is not None:  # it would be asked last, and see tensors of the CPU only
+            with proxy_tensor.disable_proxy_modes_tracing(), self:
+                return recorder.__torch_dispatch__(func, types, args, kwargs)
+        tensors = [one for one in tree_leaves((args, kwargs)) if isinstance(one, torch.Tensor)]
+        far = [one for one in tensors if isinstance(one, FarTensor)]
+        if func not in _COPIES and far and any(one.dim() for one in tensors if not isinstance(one, FarTensor)):
+            raise RuntimeError(f"all tensors must be on one device, but {func} got some on {FAR} and some on the CPU")
+        is_far = isinstance(args[0], FarTensor) if func is torch.ops.aten.copy_.default else bool(far)
+        if kwargs.get("device") is not None:
+            is_far, kwargs["device"] = torch.device(kwargs["device"]).type == "far", torch.device("cpu")
+        self.copied_back += func in _COPIES and bool(far) and not is_far
+        found = func(*tree_map(_near, args), **tree_map(_near, kwargs))
+        known = {id(one.near): one for one in far}
+        return tree_map(lambda one: known[id(one)] if id(one) in known else _far(one), found) if is_far else found
+
+
+class _FarModule(_DummyBackendModule):
+    """What `torch.far` is; its generator, which `torch.random.fork_rng` asks for, has nothing to draw."""
+
+    def get_rng_state(self, device=FAR) -> torch.Tensor:
+        return torch.empty(0, dtype=torch.uint8)
+
+    def set_rng_state(self, state, device=FAR) -> None:
+        pass
+
+
+def _near(one):
+    return one.near if isinstance(one, FarTensor) else one
+
+
+def _far(one):
+    return FarTensor(one) if isinstance(one, torch.Tensor) and not isinstance(one, FarTensor) else one
+
+
+@contextmanager
+def far_device() -> Iterator[_Dispatch]:
+    """Make the far device work; after the first time it stays known to this process."""
+    global _is_registered
+    if not _is_registered:
+        _setup_privateuseone_for_python_backend("far", backend_module=_FarModule())
+        _is_registered = True
+    before = torch._C._only_lift_cpu_tensors()
+    # Otherwise torch.tensor would ask the backend itself, which has no operations but those of `_Dispatch`.
+    torch._C._set_only_lift_cpu_tensors(True)
+    handled = proxy_tensor.HANDLED_TYPES
+    proxy_tensor.HANDLED_TYPES = (*handled, FarTensor)
+    try:
+        with _Dispatch() as dispatch:
+            yield dispatch
+    finally:
+        proxy_tensor.HANDLED_TYPES = handled
+        torch._C._set_only_lift_cpu_tensors(before)

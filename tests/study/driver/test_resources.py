@@ -1,0 +1,64 @@
+"""What a study of tasks and models in packs runs on: the CPU by itself, GPUs if they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+
+import pytest
+import torch
+
+from study.cluster import Capacity
+from study.console import Console
+from study.driver.options import Options
+from study.driver.own_engine import own_engine
+from study.driver.resources import Resources, fitted, needs_of, slots_of_cluster
+from study.errors import DeviceError
+from study.plan.plan import Plan, make_plan
+from study.run import run
+from study.store import Store
+from tests.study.lab import lab, packed_lab, packed_study
+
+__all__ = ["lab", "packed_lab"]
+
+MIXED = Capacity(cpus=24, gpus=2, cpus_without_gpu=8)
+
+
+def planned(folder: Path, models: Sequence[str] = ("mylab.models:mlp",)) -> Plan:
+    return make_plan(packed_study(folder, models=list(models), seeds=2))
+
+
+@pytest.mark.parametrize(
+    ("device", "packs_per_gpu", "expected"),
+    [("auto", 1, {"cpu": 24}), ("cpu", 1, {"cpu": 24}), ("cuda", 1, {"cuda": 2}), ("cuda", 4, {"cuda": 8})],
+)
+def test_gpus_train_packs_of_ones_own_only_if_they_are_asked_for(
+    packed_lab: Path, tmp_path: Path, device: str, packs_per_gpu: int, expected: dict[str, int]
+) -> None:
+    """`auto` is the CPU, whatever a cluster has; a worker on a GPU takes all of it, or its share."""
+    plan = planned(packed_lab)
+    options = fitted(plan, Options(tmp_path, None, device=device, packs_per_gpu=packs_per_gpu))
+    assert slots_of_cluster(plan, options, own_engine(plan.spec), MIXED) == expected
+
+
+def test_a_gpu_trains_one_pack_of_ones_own_at_a_time(packed_lab: Path, tmp_path: Path) -> None:
+    """A pack has at most as many trials as fit, and none is trained beside it, where built-in ones would share it."""
+    plan = planned(packed_lab, models=["mylab.models:mlp", "mylab.models:dropping"])
+    own, options = own_engine(plan.spec), Options(tmp_path, None, device="cuda")
+    resources = Resources(options, {"cuda": 1}, lambda cell: 12, needs_of(own, options), own)
+    folder, console = Store(tmp_path).study("spirals"), Console(file=StringIO())
+    formed = resources.form(plan.trials, folder, console)
+    assert {trial.id for pack in formed.packs for trial in pack.trials} == {trial.id for trial in plan.trials}
+    assert all(len(pack.trials) <= 12 for pack in formed.packs)
+    assert list(formed.bundles) == [(pack,) for pack in formed.packs]
+    assert len(replace(resources, own=None).form(plan.trials, folder, console).bundles) < len(formed.bundles)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+def test_a_gpu_that_is_not_there_is_told_before_anything_is_written(packed_lab: Path, tmp_path: Path) -> None:
+    store = tmp_path / "studies"
+    with pytest.raises(DeviceError, match="torch sees no GPU here"):
+        run(planned(packed_lab), Options(store, None, device="cuda"), Console(file=StringIO()))
+    assert not store.exists()

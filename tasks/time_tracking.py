@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from tasks.cells import GRU, Cell, UnitCell
 from tasks.declarations import Metric
+from tasks.device import on_device, use_device
 from tasks.stream import Purpose
 from tasks.task import Task
 from tasks.trial_stream import Stream
@@ -236,7 +237,7 @@ class TimeTracking(Task):
 
     def _episodes(self, stream: Stream, times: Tensor, steps: int) -> Episodes:
         """Draw where agents start, anywhere, and targets that can be reached in time, each equally likely."""
-        cells, within = _distances(self.side)
+        cells, within = map(on_device, _distances(self.side))
         agents = stream.integers(len(cells), len(times))
         possible = within[agents, times.clamp(max=within.shape[1] - 1)].cumsum(-1)
         places = stream.uniform(len(times))[:, None] * possible[:, -1:]
@@ -300,9 +301,10 @@ def _distances(side: int) -> tuple[Tensor, Tensor]:
 
     The second is bool [cells, steps, cells], for 0 ... 2 (side - 1) steps.
     """
-    cells = torch.cartesian_prod(torch.arange(side), torch.arange(side))
-    distance = (cells[:, None] - cells).abs().sum(-1)[:, None]
-    return cells.float(), (distance > 0) & (distance <= torch.arange(2 * side - 1)[:, None])
+    with use_device("cpu"):
+        cells = torch.cartesian_prod(torch.arange(side), torch.arange(side))
+        distance = (cells[:, None] - cells).abs().sum(-1)[:, None]
+        return cells.float(), (distance > 0) & (distance <= torch.arange(2 * side - 1)[:, None])
 
 
 def _sampled(logits: Tensor, chances: Tensor) -> tuple[Tensor, Tensor, Tensor]:

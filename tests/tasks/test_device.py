@@ -65,10 +65,7 @@ def test_images_are_where_they_are_used():
         assert {images.on_device().pixels.device.type, images.on_device().labels.device.type} == {"far"}
 
 
-STAYS = pytest.mark.xfail(run=False, reason="time_tracking._distances keeps tensors on the device that was first")
-
-
-@pytest.mark.parametrize("name", [pytest.param(n, marks=STAYS if n == "time-tracking" else ()) for n in PACKED_TASKS])
+@pytest.mark.parametrize("name", PACKED_TASKS)
 def test_a_task_made_for_one_device_draws_on_another(name):
     """First on the far device, then on the CPU: nothing that a task keeps is left on the first."""
     made = packed_task(name)().for_proof()

@@ -40,15 +40,10 @@ from tests.study.engine.packed.test_traced import RECIPES
 _needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
 
 
-def _marks(preset: str) -> list[pytest.MarkDecorator]:
-    reason = "time_tracking._distances keeps tensors on the device that was first"
-    return [pytest.mark.xfail(run=False, reason=reason)] if preset == "time-tracking" else []
-
-
 SIDE_BY_SIDE = as_layout(Proof(layout=PackLayout()))
 QUICK = PRESETS | {"language": "linear"}
 OF_PRESETS = [
-    pytest.param(preset, model, marks=[*_marks(preset), *(() if model == quick else (pytest.mark.slow,))])
+    pytest.param(preset, model, marks=() if model == quick else pytest.mark.slow)
     for preset, quick in QUICK.items()
     for model in model_names(preset)
 ]

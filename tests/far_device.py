@@ -68,6 +68,8 @@ class _Dispatch(TorchDispatchMode):
 class _FarModule(_DummyBackendModule):
     """What `torch.far` is; its generator, which `torch.random.fork_rng` asks for, has nothing to draw."""
 
+    __name__ = "torch.far"  # of all modules that are imported
+
     def get_rng_state(self, device=FAR) -> torch.Tensor:
         return torch.empty(0, dtype=torch.uint8)
 

@@ -129,8 +129,8 @@ def _left(pending: Sequence[Trial], family: Family) -> Table:
         kinds.setdefault(tuple(cell.value(name) for name in names), []).append(count)
     for (*values, iterations), counts in kinds.items():
         length = words.NONE if iterations is None else f"{iterations:,}"
-        shown = (words.show_value(name, value) for name, value in zip(names, values, strict=False))
-        table.add_row(*shown, length, f"{len(counts):,}", f"{sum(counts):,}")
+        texts = (words.show_value(name, value) for name, value in zip(names, values, strict=False))
+        table.add_row(*texts, length, f"{len(counts):,}", f"{sum(counts):,}")
     return table
 
 

@@ -75,7 +75,9 @@ class _SeriesPanel:
     @cached_property
     def largest(self) -> float:
         """The largest value that the panel shows on its axis."""
-        return axes_of.largest_shown([point for of_row in self.points for point in of_row]) if self.is_log else math.inf
+        return (
+            axes_of.largest_on_axis([point for of_row in self.points for point in of_row]) if self.is_log else math.inf
+        )
 
 
 def draw(rows: ResultRows, references: ReferenceFindings | None = None) -> Drawn | None:

@@ -187,11 +187,11 @@ def _mark(axes: Axes, xs: Sequence[float], height: float, mark: Mapping[str, Any
         axes.plot(xs, [height] * len(xs), transform=axes.get_xaxis_transform(), clip_on=False, **look, **mark)
 
 
-def largest_shown(points: Sequence[Point]) -> float:
+def largest_on_axis(points: Sequence[Point]) -> float:
     """Return up to which value a logarithmic axis goes at most: errors that explode would flatten all others.
 
     Example:
-        >>> largest_shown([(0.01, None), (0.1, None), (1e28, None)])
+        >>> largest_on_axis([(0.01, None), (0.1, None), (1e28, None)])
         100000.0
     """
     values = sorted(value for value, _ in points if value and value > 0)

@@ -175,7 +175,7 @@ class Lines:
     def largest(self) -> tuple[float, ...]:
         """The largest value that each panel shows on its axis."""
         return tuple(
-            axes_of.largest_shown(self.values(place)) if is_log else math.inf
+            axes_of.largest_on_axis(self.values(place)) if is_log else math.inf
             for place, is_log in enumerate(self.logarithmic)
         )
 

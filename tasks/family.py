@@ -52,12 +52,16 @@ class Family(ABC):
         metrics: by name; the best step is chosen by the first.
         tasks: the names of its tasks.
         models: the names of its models.
+        remarks: sentences on the data that readers of the results must know.
+        question_fields: the hyperparameters that belong to the question, where tables don't know that by their names.
     """
 
     hyperparameters: Mapping[str, Hyperparameter]
     metrics: Mapping[str, Metric]
     tasks: Sequence[str]
     models: Sequence[str]
+    remarks: Sequence[str] = ()
+    question_fields: Sequence[str] = ()
 
     @abstractmethod
     def canonical(self, task: str, model: str, values: Values) -> dict[str, Any]:

@@ -145,7 +145,7 @@ class Language(Task):
     @property
     def update_us(self) -> float:
         """What a sequence of words takes, one after another."""
-        return 1200.0
+        return 1500.0
 
     def setup(self, stream: Stream) -> dict[str, Tensor]:
         """Draw the split: the numbers of each part, int64."""

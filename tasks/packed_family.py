@@ -19,7 +19,7 @@ OWN_NAMES = ("code",)
 """What a cell of one's own task has besides hyperparameters."""
 
 # What an update costs a pack beside what its trials do.
-_STEP_US = 2500.0
+_STEP_US = 500.0
 
 _SPARSITY = ("sparsity_start", "sparsity_end")
 
@@ -96,6 +96,7 @@ class PackedFamily(Family):
         data: of each field that names data, the digests by the paths that the study's file has.
         trials_at_once: the most trials of a pack, if its size isn't given.
         update_us: microseconds that an update of one trial takes, roughly.
+        remarks: sentences on the task's data that readers of the results must know.
 
     Example:
         >>> fields = {"turns": Hyperparameter(type=int, default=2)}
@@ -118,6 +119,7 @@ class PackedFamily(Family):
     data: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     trials_at_once: int = MOST_IN_PACK
     update_us: float = UPDATE_US
+    remarks: Sequence[str] = ()
 
     @property
     def tasks(self) -> Sequence[str]:  # type: ignore[override]
@@ -128,6 +130,11 @@ class PackedFamily(Family):
     def models(self) -> Sequence[str]:  # type: ignore[override]
         """The names of its models."""
         return tuple(self.arguments)
+
+    @property
+    def question_fields(self) -> Sequence[str]:  # type: ignore[override]
+        """The fields of the task, but for the batch size."""
+        return tuple(name for name, one in self.task_fields.items() if not one.is_method)
 
     @property
     def hyperparameters(self) -> Mapping[str, Hyperparameter]:  # type: ignore[override]
@@ -257,6 +264,7 @@ class PackedFamily(Family):
             "data": {name: dict(digests) for name, digests in self.data.items()},
             "trials_at_once": self.trials_at_once,
             "update_us": self.update_us,
+            "remarks": list(self.remarks),
         }
         return json.dumps(content, indent=1, ensure_ascii=False)
 
@@ -280,6 +288,7 @@ class PackedFamily(Family):
                 content.get("data", {}),
                 content.get("trials_at_once", MOST_IN_PACK),
                 content.get("update_us", UPDATE_US),
+                tuple(content.get("remarks", ())),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"these aren't the declarations of a task and its models: {error!r}") from None

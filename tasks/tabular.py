@@ -142,6 +142,17 @@ class Tabular(Task):
         prepared = self._prepared
         return {part: len(prepared.batches[part][0]) for part in PARTS} | {"dropped": prepared.dropped}
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """How many rows were left out, if any were."""
+        *parts, dropped = self.rows.values()
+        if not dropped:
+            return ()
+        return (
+            f"{dropped:,} of the table's {sum(parts) + dropped:,} rows lack a number and are left out, as missing: "
+            "drop says",
+        )
+
     def measured(self) -> Mapping[str, Metric]:
         """Return the losses, and the errors of each output."""
         metrics = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from inspect import isabstract
 from typing import Any, ClassVar, TypeAlias, get_type_hints
@@ -140,6 +140,11 @@ class Task(ABC):
     def update_us(self) -> float:
         """Microseconds that an update of one trial of a pack takes on a core, roughly; plans start from it."""
         return UPDATE_US
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """Sentences on the data that plans, runs and reports tell, such as what was left out; by default none."""
+        return ()
 
     @property
     def has_setup(self) -> bool:

@@ -194,7 +194,7 @@ class TimeTracking(Task):
     @property
     def update_us(self) -> float:
         """What episodes take, one step after another."""
-        return 150.0 * self._steps(self.train_times)
+        return 300.0 * self._steps(self.train_times)
 
     def _steps(self, times: tuple[int, ...]) -> int:
         return max(times) + self.extra_steps

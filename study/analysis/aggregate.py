@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -77,6 +77,7 @@ def aggregate(
     planned: Mapping[Cell, int] | None = None,
     rates: RateIntervals = WILSON,
     labels: Labels | None = None,
+    question_fields: Collection[str] = (),
     is_judged: bool | None = None,
 ) -> list[CellSummary]:
     """Summarise each cell's trials.
@@ -87,6 +88,7 @@ def aggregate(
         planned: the number of seeds of each planned cell, to count what is pending; None: nothing is pending.
         rates: how success rates are bounded.
         labels: the names of points on axes of the grid, which separate a question from the methods that it compares.
+        question_fields: hyperparameters that are declared to belong to the question.
         is_judged: whether anything says what success is; None: something does unless trials finished unjudged.
 
     Returns:
@@ -108,7 +110,7 @@ def aggregate(
     cells = _cells(results, codes, ids.dictionary.to_pylist())
     seeds = {cell.id: count for cell, count in (planned or {}).items()}
     order = {cell.id: cell for cell in [*(planned or {}), *cells]} | {cell.id: cell for cell in planned or ()}
-    until = _untils(list(order.values()), labels or {})
+    until = _untils(list(order.values()), labels or {}, question_fields)
     untils = np.array([until[cell.id] for cell in cells])
     columns = columns_of(results, averaged(metrics))
     is_judged = can_be_judged(columns["outcome"]) if is_judged is None else is_judged
@@ -122,11 +124,11 @@ def aggregate(
     return [_count_pending(summaries.get(i, empty[i]), seeds.get(i, 0)) for i in order]
 
 
-def _untils(cells: Sequence[Cell], labels: Labels) -> dict[str, float]:
+def _untils(cells: Sequence[Cell], labels: Labels, question_fields: Collection[str]) -> dict[str, float]:
     """Return for each cell, by its id, the fewest iterations of any cell of its question."""
     iterations = [cell.iterations for cell in cells]
     # finding the questions of thousands of cells takes long, and mostly makes no difference
-    of_cells = questions.of_cells(cells, labels) if len(set(iterations)) > 1 else [()] * len(cells)
+    of_cells = questions.of_cells(cells, labels, question_fields) if len(set(iterations)) > 1 else [()] * len(cells)
     least: dict[Hashable, float] = {}
     for question, count in zip(of_cells, iterations, strict=True):
         least[question] = float(min(count, least.get(question, count)))

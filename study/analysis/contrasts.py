@@ -1,21 +1,24 @@
 """Statements between rows: trends of the success rate over what is swept, and tests between methods.
 
 Families: the trends, the pairs and the log-rank tests are one family each, whose p-values are adjusted by Holm's
-method; the coefficients of a regression answer one question together and are not adjusted.
+method, and so are the pairs by each metric; the coefficients of a regression answer one question together and are not
+adjusted.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any, TypeVar
 
 import numpy as np
+import pyarrow as pa
 
 from study import statistics
-from study.analysis import series
+from study.analysis import seed_pairs, series
+from study.analysis.aggregate import CellSummary
 from study.analysis.metrics import difference
 from study.analysis.rows import ResultRows
 from study.analysis.summary import Summary
@@ -82,9 +85,10 @@ class Pair:
         first: the name of the first method.
         second: the name of the second method.
         difference: of success rates, or of a metric's means, first minus second.
-        interval: 95%; Newcombe's, or Welch's of means.
-        p_value: of Fisher's exact test, or Welch's of means.
+        interval: 95%; Newcombe's, or Student's or Welch's of means.
+        p_value: of Fisher's exact test, or Student's or Welch's of means.
         p_adjusted: after Holm's correction over all pairs.
+        is_paired: whether trials of the same seed were compared, by Student's method.
     """
 
     question: str
@@ -94,6 +98,7 @@ class Pair:
     interval: Interval
     p_value: float
     p_adjusted: float
+    is_paired: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,6 +133,7 @@ class Contrasts:
         speeds: log-rank tests at each question.
         notes: what was left out, and why.
         metric: the metric whose means the pairs differ in; None if success rates are tested.
+        more_pairs: the same pairs by further metrics, where means are tested; each metric is a family of tests.
     """
 
     trends: tuple[TrendTest, ...] = ()
@@ -136,6 +142,7 @@ class Contrasts:
     speeds: tuple[Speed, ...] = ()
     notes: tuple[str, ...] = ()
     metric: str | None = None
+    more_pairs: Mapping[str, tuple[Pair, ...]] = field(default_factory=dict)
 
     @property
     def has_any(self) -> bool:
@@ -143,11 +150,22 @@ class Contrasts:
         return bool(self.trends or self.slopes or self.pairs or self.speeds)
 
 
-def contrasts(rows: ResultRows) -> Contrasts:
-    """Compute every statement that the rows allow: without success rates, differences of the main metric's means."""
+def contrasts(rows: ResultRows, results: pa.Table | None = None) -> Contrasts:
+    """Compute every statement that the rows allow: without success rates, differences of metrics' means.
+
+    Args:
+        rows: the results.
+        results: those of the trials, by which cells that have the same seeds are compared seed by seed; None if the
+            rows aren't cells.
+    """
     if not rows.has_rates:
-        pairs, notes = _pairs(rows, rows.main_metric) if rows.main_metric else ((), ())
-        return Contrasts(pairs=pairs, notes=notes, metric=rows.main_metric)
+        main = rows.main_metric
+        if main is None:
+            return Contrasts()
+        pairs, notes = _pairs(rows, main, results)
+        others = [name for name, metric in rows.single_metrics.items() if metric.of == "ended" and name != main]
+        more = {name: _pairs(rows, name, results)[0] for name in others} if pairs else {}
+        return Contrasts(pairs=pairs, notes=notes, metric=main, more_pairs=more)
     (pairs, pair_notes), (speeds, speed_notes) = _pairs(rows), _speeds(rows)
     return Contrasts(
         trends=_trends(rows), slopes=_slopes(rows), pairs=pairs, speeds=speeds, notes=(*pair_notes, *speed_notes)
@@ -271,14 +289,23 @@ def _method(rows: ResultRows, row: int) -> str:
     return rows.name(row, [key for key in rows.varying() if key in rows.methods])
 
 
-def _pairs(rows: ResultRows, metric: str | None = None) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
+def _pairs(
+    rows: ResultRows, metric: str | None = None, results: pa.Table | None = None
+) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
     questions = _questions(rows)
     count = sum(math.comb(len(members), 2) for _, members in questions)
     if count > MOST_PAIRS:
         return (), (f"{count:,} pairs of rows are too many to be tested two by two.",)
     every = [(question, *pair) for question, members in questions for pair in combinations(members, 2)]
-    tests = [_difference(rows.summaries[a], rows.summaries[b], metric) for _, a, b in every]
-    pairs = [_pair(rows, *pair, test) for pair, test in zip(every, tests, strict=True) if test is not None]
+    by_seed = {} if results is None or metric is None else seed_pairs.values_by_seed(results, metric)
+    values = [by_seed.get(s.cell_id, {}) if isinstance(s, CellSummary) else {} for s in rows.summaries]
+    pairs = []
+    for question, a, b in every:
+        is_paired = seed_pairs.are_paired(values[a], values[b])
+        both = rows.summaries[a], rows.summaries[b]
+        test = seed_pairs.difference(values[a], values[b]) if is_paired else _difference(*both, metric)
+        if test is not None:
+            pairs.append(_pair(rows, question, a, b, test, is_paired=is_paired))
     lacking = len(every) - len(pairs)
     notes = (f"{lacking:,} pairs of rows have too few values, or only equal ones, to be tested.",) if lacking else ()
     return _adjusted(pairs), notes
@@ -292,7 +319,7 @@ def _difference(first: Summary, second: Summary, metric: str | None) -> statisti
     return statistics.Contrast(_rate(first) - _rate(second), statistics.newcombe(*counts), p_value)
 
 
-def _pair(rows: ResultRows, question: str, a: int, b: int, test: statistics.Contrast) -> Pair:
+def _pair(rows: ResultRows, question: str, a: int, b: int, test: statistics.Contrast, *, is_paired: bool) -> Pair:
     """Compare two methods; the p-value is not adjusted yet."""
     return Pair(
         question=question,
@@ -302,6 +329,7 @@ def _pair(rows: ResultRows, question: str, a: int, b: int, test: statistics.Cont
         interval=test.interval,
         p_value=test.p_value,
         p_adjusted=test.p_value,
+        is_paired=is_paired,
     )
 
 

@@ -172,11 +172,19 @@ def metrics_of(summaries: Iterable[Summarised]) -> dict[str, Metric]:
 def main(metrics: Mapping[str, Metric]) -> str | None:
     """Return the metric by which rows without success rates are compared: the first that is of all that ended.
 
+    If that is of validation, and there is the same of tests, it is the latter.
+
     Example:
         >>> main({"error": Metric(of="solved"), "loss": Metric(), "accuracy": Metric(higher_is_better=True)})
         'loss'
+        >>> main({"validation_loss": Metric(), "test_error": Metric(), "test_loss": Metric()})
+        'test_loss'
     """
-    return next((name for name, metric in metrics.items() if metric.of == "ended"), None)
+    of_all = [name for name, metric in metrics.items() if metric.of == "ended"]
+    if not of_all:
+        return None
+    of_tests = f"test_{of_all[0].removeprefix('validation_')}"
+    return of_tests if of_all[0].startswith("validation_") and of_tests in of_all else of_all[0]
 
 
 def difference(first: MetricSummary | None, second: MetricSummary | None) -> statistics.Contrast | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from typing import Any
 
 from study.records import Cell, Labels, names_of, value
@@ -64,15 +64,40 @@ def methods(some: Sequence[str], axes: Sequence[str] = ()) -> frozenset[str]:
     return frozenset(compared or some[-1:])
 
 
-def methods_of_cells(cells: Sequence[Cell], some: Sequence[str], axes: Sequence[str]) -> frozenset[str]:
+def methods_of_cells(
+    cells: Sequence[Cell], some: Sequence[str], labels: Labels, question_fields: Collection[str] = ()
+) -> frozenset[str]:
     """Select the keys that are compared in a table of cells: all of them, unless the cells' family says what they are.
 
+    Args:
+        cells: those of the table.
+        some: its keys.
+        labels: the names of points on axes of the grid.
+        question_fields: hyperparameters that are declared to belong to the question, as axes do that stand for such
+            alone; if there is no other key, the last one is compared.
+
     Example:
-        >>> cells = [Cell("function", "lab:train", {"width": width}) for width in (2, 4)]
-        >>> sorted(methods_of_cells(cells, ["model", "width"], []))
-        ['model', 'width']
+        >>> cells = [Cell("lab:Spirals", "lab:mlp", {"turns": n, "width": width}) for n in (1, 2) for width in (2, 4)]
+        >>> sorted(methods_of_cells(cells, ["turns", "width"], {}, question_fields=["turns"]))
+        ['width']
     """
-    return methods(some, axes) if all(cell.task in TASKS for cell in cells) else frozenset(some)
+    if all(cell.task in TASKS for cell in cells):
+        return methods(some, axes(some, labels))
+    compared = [
+        key for key in some if key not in question_fields and not _names_question(cells, key, labels, question_fields)
+    ]
+    return frozenset(compared or some[-1:])
+
+
+def _names_question(cells: Sequence[Cell], axis: str, labels: Labels, question_fields: Collection[str]) -> bool:
+    """Tell whether the points of an axis follow from what is asked: the axis is a name of the question then."""
+    if not any(axis in of for of in labels.values()):
+        return False
+    points: dict[tuple[str, ...], set[Any]] = {}
+    for cell in cells:
+        asks = tuple(repr(cell.value(name)) for name in question_fields)
+        points.setdefault(asks, set()).add(value(cell, axis, labels))
+    return all(len(of) == 1 for of in points.values())
 
 
 def questions(
@@ -89,8 +114,10 @@ def questions(
     return [tuple(row[place] for place in places) for row in values]
 
 
-def of_cells(cells: Sequence[Cell], labels: Labels) -> list[tuple[Hashable, ...]]:
+def of_cells(
+    cells: Sequence[Cell], labels: Labels, question_fields: Collection[str] = ()
+) -> list[tuple[Hashable, ...]]:
     """Return the question that each cell answers in a table of these cells."""
     some = keys(cells, labels)
     values = [[value(cell, key, labels) for key in some] for cell in cells]
-    return questions(some, values, methods_of_cells(cells, some, axes(some, labels)))
+    return questions(some, values, methods_of_cells(cells, some, labels, question_fields))

@@ -146,8 +146,20 @@ class ResultRows:
         return questions.questions(self.keys, self.values, self.methods)
 
 
-def cells(summaries: Sequence[CellSummary], labels: Labels, named_metrics: Collection[str] = ()) -> ResultRows:
-    """Make rows of cells; the keys are the fewest hyperparameters that tell the cells apart, and always the model."""
+def cells(
+    summaries: Sequence[CellSummary],
+    labels: Labels,
+    named_metrics: Collection[str] = (),
+    question_fields: Collection[str] = (),
+) -> ResultRows:
+    """Make rows of cells; the keys are the fewest hyperparameters that tell the cells apart, and always the model.
+
+    Args:
+        summaries: those of the cells.
+        labels: the names of points on axes of the grid.
+        named_metrics: as for `ResultRows`.
+        question_fields: hyperparameters that are declared to belong to the question.
+    """
     all_cells = [summary.cell for summary in summaries]
     keys = questions.keys(all_cells, labels)
     axes = questions.axes(keys, labels)
@@ -157,7 +169,7 @@ def cells(summaries: Sequence[CellSummary], labels: Labels, named_metrics: Colle
         values=tuple(zip(*values, strict=True)),
         summaries=summaries,
         is_number=tuple(key not in axes and _are_numbers(column) for key, column in zip(keys, values, strict=True)),
-        methods=questions.methods_of_cells(all_cells, keys, axes),
+        methods=questions.methods_of_cells(all_cells, keys, labels, question_fields),
         named_metrics=named_metrics,
     )
 

@@ -46,7 +46,7 @@ def preview(plan: Plan, options: Options) -> RenderableType:
     on_gpu = device_of(options) == "cuda"
     at_once = at_once_on(plan, replace(options, local=True)) if on_gpu else None
     slots = 1 if on_gpu else options.cpus or os.cpu_count() or 1
-    packs = make_packs(pending, slots=slots, size=options.pack_size, at_once=at_once)
+    packs = make_packs(pending, slots=slots, size=options.pack_size, at_once=at_once, family=plan.spec.family)
     return Group(*summary.parts, *_pending(plan, packs, slots, options, at_once))
 
 
@@ -104,11 +104,11 @@ def calibrate(pack: Pack, engine: Engine, device: str) -> float:
     engine.start(pack, device=device).advance(0.0)  # compiles whatever has to be compiled
     training = engine.start(pack, device=device)
     training.advance(0.0)
-    first = training.checkpoint()  # after one evaluation and one update
+    first = training.checkpoint()  # after one evaluation and as few updates as the engine does at a time
     training.advance(_CALIBRATION_S)
     last = training.checkpoint()
     update_s = (last.training_s - first.training_s) / max(1, last.iteration - first.iteration)
-    evaluation_s = max(0.0, first.training_s - update_s) / cell.value("evaluate_every")
+    evaluation_s = max(0.0, first.training_s - update_s * first.iteration) / cell.value("evaluate_every")
     return float(update_s + evaluation_s) / len(pack.trials)
 
 

@@ -61,6 +61,8 @@ def outline(plan: Plan, root: str | Path) -> Outline:
     head = Text()
     head.append(f"{plan.spec.study}: {plan.spec.question}\n", style="bold")
     head.append(f"{_size(plan)}, {len(done):,} done already\n")
+    for remark in plan.spec.family.remarks:
+        head.append(f"{remark}\n", style="yellow")
     if not pending:
         head.append("nothing is left to do")
         return Outline(plan, pending, [head])

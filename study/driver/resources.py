@@ -26,6 +26,7 @@ from study.records import Cell, Pack, Trial
 from study.store import Store, StudyStore
 from study.worker.pack_work import PackWork
 from study.worker.prepare import first_step, prepared, preparing
+from tasks.family import Family
 
 # This file exists while NVIDIA's driver is loaded.
 _GPU_DRIVER = Path("/dev/nvidiactl")
@@ -151,6 +152,7 @@ class Resources:
         at_once: trials of each shape that a GPU trains side by side; None where no GPU trains.
         needs: what each worker needs.
         own: the engine that the study brings; None for one of built-in tasks.
+        family: what the study declares.
     """
 
     options: Options
@@ -158,6 +160,7 @@ class Resources:
     at_once: AtOnce | None
     needs: Needs
     own: OwnEngine | None
+    family: Family
 
     @property
     def count(self) -> int:
@@ -180,7 +183,12 @@ class Resources:
         is_mixed = len(self.slots) > 1
         at_once = None if is_mixed else self.at_once
         packs = make_packs(
-            pending, slots=self.count, size=self.options.pack_size, checkpointed=checkpointed, at_once=at_once
+            pending,
+            slots=self.count,
+            size=self.options.pack_size,
+            checkpointed=checkpointed,
+            at_once=at_once,
+            family=self.family,
         )
         # Modules of a study's own engine are built from global generators, which threads of a worker would share.
         bundles = make_bundles(packs, slots=self.count, at_once=at_once if self.own is None else None)
@@ -237,14 +245,14 @@ def workers(plan: Plan, options: Options, console: Console) -> Iterator[Resource
         InputError: if no engine trains a cell.
         ClusterError: if there is no room for a worker.
     """
-    for reason in could_be_faster(plan, options):
-        console.print(reason, style="yellow")
+    for sentence in (*plan.spec.family.remarks, *could_be_faster(plan, options)):
+        console.print(sentence, style="yellow")
     own = own_engine(plan.spec)
     with _slots(plan, options, own, console) as slots:
         # The GPUs are asked now because workers occupy them later.
         asks_gpus = cluster.GPU in slots and not isinstance(own, FunctionEngine)
         at_once = at_once_on(plan, options) if asks_gpus else None
-        yield Resources(options, slots, at_once, needs_of(own, options), own)
+        yield Resources(options, slots, at_once, needs_of(own, options), own, plan.spec.family)
 
 
 @contextmanager

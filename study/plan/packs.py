@@ -6,9 +6,11 @@ import heapq
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from study.records import Cell, Pack, Trial
 from tasks.families import family_of
+from tasks.family import Family
 
 ShapeKey = tuple[object, ...]
 
@@ -22,11 +24,19 @@ def shape_key(cell: Cell) -> ShapeKey:
     return (cell.task, *family_of(cell).shape(cell))
 
 
-def pack_cost(trials: Sequence[Trial]) -> float:
-    """Estimate the microseconds that a pack takes on one core."""
-    cell = trials[0].cell
-    return family_of(cell).cost_us(cell, len(trials))
+def pack_cost(trials: Sequence[Trial], family: Family | None = None) -> float:
+    """Estimate the microseconds that a pack takes on one core.
 
+    Args:
+        trials: those of the pack.
+        family: as for `make_packs`.
+    """
+    cell = trials[0].cell
+    return (family or family_of(cell)).cost_us(cell, len(trials))
+
+
+CostUs = Callable[[Sequence[Trial]], float]
+"""Returns the microseconds that a pack takes on one core, roughly."""
 
 AtOnce = Callable[[Cell], int | None]
 """Returns how many trials of a cell a device trains side by side; None if a pack may be of any size."""
@@ -39,6 +49,7 @@ def make_packs(
     size: int | None = None,
     checkpointed: Sequence[Sequence[str]] = (),
     at_once: AtOnce | None = None,
+    family: Family | None = None,
 ) -> list[Pack]:
     """Group trials into packs; the grouping never changes a result.
 
@@ -49,6 +60,8 @@ def make_packs(
         checkpointed: trial ids of packs that have a checkpoint: these are formed again as they were, if all of their
             trials are still to be done; of two that overlap, only the first.
         at_once: how many trials a device trains side by side; None for cores, which train one trial after the other.
+        family: what the study declares, which knows how long updates take and how large packs may be; None to go by
+            the name of the task.
 
     Returns:
         The packs, the costliest first; every trial is in exactly one.
@@ -68,15 +81,16 @@ def make_packs(
     for trial in pending.values():
         groups.setdefault(shape_key(trial.cell), []).append(trial)
     if at_once is None:
-        counts = [_fewest(group, size, slots) for group in groups.values()]
+        counts = [_fewest(group, size, slots, family) for group in groups.values()]
     else:
         shares = sum(bundle_share(group, at_once) for group in (*groups.values(), *(p.trials for p in formed)))
         share = min(1, shares / slots)
-        counts = [_filling(group, size, at_once, share, slots) for group in groups.values()]
+        counts = [_filling(group, size, at_once, share, slots, family) for group in groups.values()]
     if size is None and at_once is None:
-        counts = _balanced(list(groups.values()), counts, [pack_cost(p.trials) for p in formed], slots)
+        cost_us = partial(pack_cost, family=family)
+        counts = _balanced(list(groups.values()), counts, [cost_us(p.trials) for p in formed], slots, cost_us)
     new = [Pack(p) for group, n in zip(groups.values(), counts, strict=True) for p in _cut(group, n)]
-    return sorted((*formed, *new), key=lambda pack: pack_cost(pack.trials), reverse=True)
+    return sorted((*formed, *new), key=lambda pack: pack_cost(pack.trials, family), reverse=True)
 
 
 def _form_again(pending: dict[str, Trial], checkpointed: Sequence[Sequence[str]]) -> list[Pack]:
@@ -92,10 +106,10 @@ def _form_again(pending: dict[str, Trial], checkpointed: Sequence[Sequence[str]]
     return formed
 
 
-def _fewest(group: Sequence[Trial], size: int | None, slots: int) -> int:
+def _fewest(group: Sequence[Trial], size: int | None, slots: int, family: Family | None) -> int:
     """Count the packs of a group if each is as large as is useful."""
     cell = group[0].cell
-    cap = size or family_of(cell).most_in_pack(cell, len(group), slots)
+    cap = size or (family or family_of(cell)).most_in_pack(cell, len(group), slots)
     return -(-len(group) // cap)
 
 
@@ -105,11 +119,13 @@ def bundle_share(trials: Sequence[Trial], at_once: AtOnce) -> float:
     return len(trials) / most if most else 1.0
 
 
-def _filling(group: Sequence[Trial], size: int | None, at_once: AtOnce, share: float, slots: int) -> int:
+def _filling(
+    group: Sequence[Trial], size: int | None, at_once: AtOnce, share: float, slots: int, family: Family | None
+) -> int:
     """Count the packs of a group if each fills a device, or that share of it if there are more devices than work."""
     most = at_once(group[0].cell)
     if size is not None or most is None:
-        return _fewest(group, size, slots)
+        return _fewest(group, size, slots, family)
     return -(-len(group) // max(1, int(most * share)))
 
 
@@ -160,35 +176,35 @@ def _cut(group: Sequence[Trial], count: int) -> list[tuple[Trial, ...]]:
 
 
 def _balanced(
-    groups: Sequence[Sequence[Trial]], counts: list[int], formed_costs: Sequence[float], slots: int
+    groups: Sequence[Sequence[Trial]], counts: list[int], formed_costs: Sequence[float], slots: int, cost_us: CostUs
 ) -> list[int]:
     """Split the costliest packs further while that lets all slots end earlier."""
     if slots == 1:
         return counts
     now = best = list(counts)
-    shortest = _makespan(groups, best, formed_costs, slots)
+    shortest = _makespan(groups, best, formed_costs, slots, cost_us)
     for _ in range(3 * slots):
-        largest = [_part_cost(group, count) for group, count in zip(groups, now, strict=True)]
+        largest = [_part_cost(group, count, cost_us) for group, count in zip(groups, now, strict=True)]
         can = [i for i, group in enumerate(groups) if now[i] < len(group)]
         if not can:
             break
         costliest = max(can, key=largest.__getitem__)
         now = [count + (i == costliest) for i, count in enumerate(now)]
-        length = _makespan(groups, now, formed_costs, slots)
+        length = _makespan(groups, now, formed_costs, slots, cost_us)
         if length < 0.97 * shortest:
             best, shortest = now, length
     return best
 
 
-def _part_cost(group: Sequence[Trial], count: int) -> float:
-    return pack_cost(group[: -(-len(group) // count)])
+def _part_cost(group: Sequence[Trial], count: int, cost_us: CostUs) -> float:
+    return cost_us(group[: -(-len(group) // count)])
 
 
 def _makespan(
-    groups: Sequence[Sequence[Trial]], counts: Sequence[int], formed_costs: Sequence[float], slots: int
+    groups: Sequence[Sequence[Trial]], counts: Sequence[int], formed_costs: Sequence[float], slots: int, cost_us: CostUs
 ) -> float:
     """Estimate when the last slot ends if each takes the costliest pack that is left."""
-    parts = [_part_cost(g, n) for g, n in zip(groups, counts, strict=True) for _ in range(n)]
+    parts = [_part_cost(g, n, cost_us) for g, n in zip(groups, counts, strict=True) for _ in range(n)]
     ends = [0.0] * slots
     for pack_us in sorted((*parts, *formed_costs), reverse=True):
         heapq.heapreplace(ends, ends[0] + pack_us)

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from study.analysis import rows as result_rows
 from study.analysis.aggregate import CellSummary, GroupSummary, published_error
 from study.analysis.comparison import Comparison, Comparisons, Reference
-from study.analysis.contrasts import Contrasts
+from study.analysis.contrasts import Contrasts, Pair
 from study.analysis.metrics import metrics_of, single
 from study.analysis.published import SOURCE
 from study.analysis.rows import ResultRows
@@ -180,13 +180,16 @@ def comparison_csv(rows: ResultRows, against: Comparisons) -> str:
 
 
 _TESTS_COLUMNS = (
-    "test", "rows", "at", "key", "first", "second", "statistic", "degrees_of_freedom", "estimate", "lower",
+    "test", "metric", "rows", "at", "key", "first", "second", "statistic", "degrees_of_freedom", "estimate", "lower",
     "upper", "p_value", "p_adjusted",
 )  # fmt: skip
 
 
 def tests_csv(contrasts: Contrasts) -> str:
-    """Write one row per test: the estimates are differences of rates or means, or odds ratios of the regression."""
+    """Write one row per test: the estimates are differences of rates or means, or odds ratios of the regression.
+
+    Where means are compared, those of every metric are there.
+    """
     rows: list[dict[str, Any]] = [
         {"test": "Cochran-Armitage", "rows": t.name, "key": t.key, "statistic": t.z, "p_value": t.p_value}
         | {"p_adjusted": t.p_adjusted}
@@ -198,15 +201,10 @@ def tests_csv(contrasts: Contrasts) -> str:
         for s in contrasts.slopes
     ]
     rows += [
-        {
-            "test": "Welch" if contrasts.metric else "Fisher",
-            "at": p.question,
-            "first": p.first,
-            "second": p.second,
-            "estimate": p.difference,
-        }
-        | {**_ends("", p.interval), "p_value": p.p_value, "p_adjusted": p.p_adjusted}
-        for p in contrasts.pairs
+        {"test": _test_of(p, metric), "metric": metric, "at": p.question, "first": p.first, "second": p.second}
+        | {"estimate": p.difference, **_ends("", p.interval), "p_value": p.p_value, "p_adjusted": p.p_adjusted}
+        for metric, pairs in ((contrasts.metric, contrasts.pairs), *contrasts.more_pairs.items())
+        for p in pairs
     ]
     rows += [
         {"test": "log-rank", "at": s.question, "rows": "; ".join(s.names), "statistic": s.statistic}
@@ -214,6 +212,12 @@ def tests_csv(contrasts: Contrasts) -> str:
         for s in contrasts.speeds
     ]
     return csv_text(_TESTS_COLUMNS, rows)
+
+
+def _test_of(pair: Pair, metric: str | None) -> str:
+    if metric is None:
+        return "Fisher"
+    return "Student, paired" if pair.is_paired else "Welch"
 
 
 def markdown(report: Report, figures: Sequence[Drawn]) -> str:

@@ -138,7 +138,10 @@ def _pairs_note(report: Report) -> str:
     """Say what the tests of pairs are."""
     if report.contrasts.metric is None:
         return "Newcombe's interval of the difference, Fisher's exact test"
-    return "Welch's interval of the difference of means, and his test"
+    student = "Student's interval of the mean difference of trials that have the same seed, and his test"
+    welch = "Welch's interval of the difference of means, and his test"
+    kinds = {pair.is_paired for pair in report.contrasts.pairs}
+    return f"{student}; where seeds differ, {welch}" if len(kinds) > 1 else student if kinds == {True} else welch
 
 
 def _stop_note(rows: ResultRows) -> list[str]:

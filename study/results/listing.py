@@ -8,18 +8,17 @@ from rich.table import Table
 
 from study import words
 from study.errors import InputError, StudyError
-from study.plan.packs import make_packs
+from study.plan.packs import make_packs, pack_cost
 from study.plan.plan import make_plan
 from study.presets import preset_names, preset_text
 from study.results.stored_plan import stored_plan
 from study.spec import load_spec
 from study.spec.document import read
 from study.store import Store, StudyStore
-from tasks.families import family_of
 
 _ROUGHLY = (
     "Core time is a rough estimate: `study plan PRESET` measures it here. The fused engine, where it trains a study, "
-    "takes about a tenth."
+    "takes about a tenth. What needs data says what it takes once they are in this folder or in $STUDY_DATA."
 )
 
 
@@ -61,10 +60,8 @@ def presets() -> Table:
             file = read(preset_text(name)).data
             table.add_row(name, file["task"]["name"], "", "", "needs data", file["question"])
             continue
-        packs = make_packs(plan.trials, slots=1)
-        seconds = (
-            sum(family_of(pack.trials[0].cell).cost_us(pack.trials[0].cell, len(pack.trials)) for pack in packs) / 1e6
-        )
+        packs = make_packs(plan.trials, slots=1, family=plan.spec.family)
+        seconds = sum(pack_cost(pack.trials, plan.spec.family) for pack in packs) / 1e6
         lengths = sorted({cell.iterations for cell in plan.cells})
         between = " - ".join(words.iterations(length) for length in dict.fromkeys([lengths[0], lengths[-1]]))
         table.add_row(

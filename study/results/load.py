@@ -106,7 +106,8 @@ class StudyResults:
     @cached_property
     def rows(self) -> ResultRows:
         """The cells' summaries, with what distinguishes them."""
-        return cells(self.summaries, self.plan.labels, self.plan.spec.named_metrics)
+        spec = self.plan.spec
+        return cells(self.summaries, self.plan.labels, spec.named_metrics, spec.family.question_fields)
 
     @cached_property
     def references(self) -> ReferenceFindings | None:
@@ -139,7 +140,7 @@ class StudyResults:
             return Contrasts()
         if self.plan.spec.until is not None:
             return Contrasts(notes=(_NOT_TESTED,))
-        return contrasts(self.compared)
+        return contrasts(self.compared, self.table)
 
     @cached_property
     def verdicts(self) -> Sequence[Verdict]:
@@ -150,7 +151,8 @@ class StudyResults:
     def notes(self) -> Sequence[str]:
         """Sentences that the reader must know: on files that couldn't be trusted, and on trials that ended early."""
         of_references = reference_notes(self.rows, self.references) if self.references is not None else []
-        return [*self.notices, *of_references, *times_notes(self.rows), *metric_notes(self.rows)]
+        of_rows = [*times_notes(self.rows), *metric_notes(self.rows)]
+        return [*self.notices, *self.plan.spec.family.remarks, *of_references, *of_rows]
 
     @property
     def headline(self) -> str:
@@ -237,8 +239,15 @@ def _with_hint(against: Comparisons, *plans: Plan) -> Comparisons:
 def _summaries(plan: Plan, table: pa.Table) -> list[CellSummary]:
     rates = WILSON if plan.spec.until is None else until.rate_intervals(plan.spec.until)
     planned = {cell: len(plan.seeds(cell)) for cell in plan.cells}
-    is_judged = plan.spec.has_success
-    return aggregate(table, plan.metrics, planned=planned, rates=rates, labels=plan.labels, is_judged=is_judged)
+    return aggregate(
+        table,
+        plan.metrics,
+        planned=planned,
+        rates=rates,
+        labels=plan.labels,
+        question_fields=plan.spec.family.question_fields,
+        is_judged=plan.spec.has_success,
+    )
 
 
 def outcomes_of(name: str, root: str | Path, *, tracking_uri: str | None = None) -> tuple[Source, Sequence[str]]:

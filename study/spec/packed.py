@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -65,6 +65,7 @@ class _Declared:
     data: list[tuple[str, SourceData]]
     trials_at_once: int = MOST_IN_PACK
     update_us: float = UPDATE_US
+    remarks: Sequence[str] = ()
 
     @property
     def digests(self) -> dict[str, dict[str, str]]:
@@ -149,6 +150,7 @@ def load_packed(
         data=declared.digests,
         trials_at_once=declared.trials_at_once,
         update_us=declared.update_us,
+        remarks=declared.remarks,
     )
     return family, code, tuple(source for _, source in declared.data)
 
@@ -207,7 +209,9 @@ class _Declaring:
             }
         declared = _Declared(fields, metrics, arguments, sources)
         if made:
-            declared = replace(declared, trials_at_once=made.most_in_pack, update_us=made.update_us)
+            declared = replace(
+                declared, trials_at_once=made.most_in_pack, update_us=made.update_us, remarks=tuple(made.remarks)
+            )
         if not self._mistakes:
             models = {place: self._name(place) for place in [*self._objects, *self._built_in] if place != _TASK}
             self._mistakes += _clashes(self._name(_TASK), models, declared)

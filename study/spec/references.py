@@ -113,13 +113,9 @@ def reference_criterion(
     )
 
 
-def _fields(spec: PackedSpec) -> list[str]:
-    """List the task's fields that say what is asked: trials are judged by references with the same values of these."""
-    return [name for name, field in spec.declared.task_fields.items() if not field.is_method]
-
-
 def _question(spec: PackedSpec, values: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(repr(values[name]) for name in _fields(spec))
+    """Return what a cell asks: trials are judged by references that ask the same."""
+    return tuple(repr(values[name]) for name in spec.declared.question_fields)
 
 
 def reference_mistakes(spec: PackedSpec) -> Iterator[tuple[Path, str]]:
@@ -187,7 +183,9 @@ def _question_mistakes(spec: PackedSpec) -> Iterator[tuple[Path, str]]:
         others: dict[tuple[str, ...], None] = {}
         for index, table in enumerate(spec.model_tables):
             level = model_level(spec, index)
-            for point in islice(points(level, None if table.name == model else _fields(spec)), _MOST_POINTS):
+            for point in islice(
+                points(level, None if table.name == model else spec.declared.question_fields), _MOST_POINTS
+            ):
                 values = {name: setting.value for name, setting in point.settings.items()}
                 if table.name == model:
                     cell = canonical_cell(spec.task_name, model, values, spec.family)
@@ -214,7 +212,7 @@ def _question_of_point(spec: PackedSpec, values: Mapping[str, Any]) -> tuple[str
     """Return the question of a point, of which only the task's fields are known."""
     fields = spec.declared.task_fields
     filled = {}
-    for name in _fields(spec):
+    for name in spec.declared.question_fields:
         value = values.get(name, fields[name].default)
         filled[name] = None if value is None and fields[name].default is None else canonical(fields[name], value)
     return _question(spec, filled)
@@ -222,6 +220,8 @@ def _question_of_point(spec: PackedSpec, values: Mapping[str, Any]) -> tuple[str
 
 def _named(spec: PackedSpec, questions: list[tuple[str, ...]]) -> str:
     """Name the first of some questions."""
-    parts = [f"{name} {value}" for name, value in zip(_fields(spec), questions[0], strict=True)][:_MOST_NAMES]
+    parts = [f"{name} {value}" for name, value in zip(spec.declared.question_fields, questions[0], strict=True)][
+        :_MOST_NAMES
+    ]
     more = f" (and {len(questions) - 1} more)" if len(questions) > 1 else ""
     return (", ".join(parts) or "the task") + more

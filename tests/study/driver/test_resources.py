@@ -47,7 +47,7 @@ def test_a_gpu_trains_one_pack_of_ones_own_at_a_time(packed_lab: Path, tmp_path:
     """A pack has at most as many trials as fit, and none is trained beside it, where built-in ones would share it."""
     plan = planned(packed_lab, models=["mylab.models:mlp", "mylab.models:dropping"])
     own, options = own_engine(plan.spec), Options(tmp_path, None, device="cuda")
-    resources = Resources(options, {"cuda": 1}, lambda cell: 12, needs_of(own, options), own)
+    resources = Resources(options, {"cuda": 1}, lambda cell: 12, needs_of(own, options), own, plan.spec.family)
     folder, console = Store(tmp_path).study("spirals"), Console(file=StringIO())
     formed = resources.form(plan.trials, folder, console)
     assert {trial.id for pack in formed.packs for trial in pack.trials} == {trial.id for trial in plan.trials}

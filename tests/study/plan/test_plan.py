@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from study.arrow import CELL_COLUMNS
-from study.plan.packs import bundle_share, make_bundles, make_packs, shape_key
+from study.plan.packs import bundle_share, make_bundles, make_packs, pack_cost, shape_key
 from study.plan.plan import Plan, cells, make_plan
 from study.records import Cell, Pack, Trial
 from study.spec import load_spec, parse_spec
 from tasks.arithmetic_cell import typed_cell
+from tasks.packed_family import PackedFamily
 
 DEMO = """
 study: demo
@@ -217,6 +219,18 @@ def test_all_slots_are_kept_busy() -> None:
         len(p.trials) * typed_cell(p.trials[0].cell).cost_us for p in make_packs(planned().trials, slots=2, size=20)
     ]
     assert costs == sorted(costs, reverse=True)
+
+
+def test_packs_are_as_large_and_cost_as_much_as_the_task_says() -> None:
+    """What a task declares of its packs and updates decides their sizes and costs, not the name of the task alone."""
+    spec = load_spec("language")
+    trials = make_plan(spec).trials
+    family = spec.family
+    assert isinstance(family, PackedFamily)
+    assert {len(pack.trials) for pack in make_packs(trials, slots=1, family=family)} == {20}
+    one_by_one = replace(family, trials_at_once=1)
+    assert {len(pack.trials) for pack in make_packs(trials, slots=1, family=one_by_one)} == {1}
+    assert pack_cost(trials[:20], replace(family, update_us=3000.0)) > 1.5 * pack_cost(trials[:20], family)
 
 
 def test_packs_do_not_depend_on_chance() -> None:

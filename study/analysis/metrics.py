@@ -77,7 +77,7 @@ def of_curves(metrics: Mapping[str, Metric]) -> tuple[str, ...]:
     """
     if not metrics:
         return ()
-    name = main(metrics) or next(reversed([one for one in metrics if metrics[one].of == "none"] or [*metrics]))
+    name = _first(metrics) or next(reversed([one for one in metrics if metrics[one].of == "none"] or [*metrics]))
     same = [other for other in metrics if other != name and _scale(metrics[other]) == _scale(metrics[name])]
     return (name, *same[:1])
 
@@ -180,11 +180,15 @@ def main(metrics: Mapping[str, Metric]) -> str | None:
         >>> main({"validation_loss": Metric(), "test_error": Metric(), "test_loss": Metric()})
         'test_loss'
     """
-    of_all = [name for name, metric in metrics.items() if metric.of == "ended"]
-    if not of_all:
-        return None
-    of_tests = f"test_{of_all[0].removeprefix('validation_')}"
-    return of_tests if of_all[0].startswith("validation_") and of_tests in of_all else of_all[0]
+    first = _first(metrics)
+    if first is None or not first.startswith("validation_"):
+        return first
+    of_tests = f"test_{first.removeprefix('validation_')}"
+    return of_tests if of_tests in metrics and metrics[of_tests].of == "ended" else first
+
+
+def _first(metrics: Mapping[str, Metric]) -> str | None:
+    return next((name for name, metric in metrics.items() if metric.of == "ended"), None)
 
 
 def difference(first: MetricSummary | None, second: MetricSummary | None) -> statistics.Contrast | None:

@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.measure import command, finish, parser, tell
 from study.plan.plan import Plan, make_plan
 from study.records import Cell, Curve, Outcome, Result, Trial, Weights
-from study.report import FORMATS
+from study.reports import FORMATS
 from study.spec import parse_spec
 from study.store import Store
 from tasks import MODELS

@@ -29,7 +29,7 @@ from study.engine import engine_for
 from study.plan.packs import make_packs
 from study.plan.plan import Plan, make_plan
 from study.records import Cell, Outcome, Trial
-from study.report.figures.style import INK, PALETTE, STYLE, WIDTH_IN
+from study.reports.figures.style import INK, PALETTE, STYLE, WIDTH_IN
 from study.results.load import load_results
 from study.run import Ending, run
 from study.search import Searching

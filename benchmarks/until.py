@@ -21,7 +21,7 @@ from study.analysis.aggregate import CellSummary, aggregate
 from study.plan.plan import Plan, make_plan
 from study.plan.until import CONFIDENCE, Verdict, expected, extended, verdicts
 from study.records import Interval
-from study.report import cells
+from study.reports import cells
 from study.spec import parse_spec
 from study.spec.tables import SeedsTable, Spec
 from study.store import Store

@@ -36,7 +36,7 @@ LONGEST_FIRST = (
     "tests/study/store/test_object_store.py",
     "tests/benchmarks/test_benchmarks.py",
     "tests/benchmarks/test_gpu.py",
-    "tests/study/report/test_page_in_browser.py",
+    "tests/study/reports/test_page_in_browser.py",
 )
 PATIENCE_MS = 240_000
 """How long a page may take to show what a test expects, on a busy machine."""

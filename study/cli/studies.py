@@ -244,7 +244,7 @@ def report(
         return
     if metrics or success is not None:
         raise InputError("--metric and --success say what the columns of a FILE are; a study's file says it of a study")
-    from study.report import PUBLISHED, USUAL
+    from study.reports import PUBLISHED, USUAL
     from study.results import load
     from study.results import study as study_results
 

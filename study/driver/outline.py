@@ -149,7 +149,7 @@ def _until_sure(plan: Plan, root: str | Path) -> tuple[Plan, Table]:
     # imported late: statistics and reports take as long to import as everything else together
     from study.analysis.aggregate import aggregate
     from study.plan import until
-    from study.report import MOST_ROWS, cells
+    from study.reports import MOST_ROWS, cells
 
     results = _results_anywhere(plan, root)
     counts = until.expected(plan, results)

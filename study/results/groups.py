@@ -18,7 +18,7 @@ from study.analysis.headline import headline
 from study.console import Console
 from study.errors import InputError, StudyError
 from study.outcomes import SUFFIXES, Outcomes, Source, Wanted, gather, read_source, wanted
-from study.report import (
+from study.reports import (
     FORMATS,
     PUBLISHED,
     USUAL,
@@ -43,7 +43,7 @@ class GroupReport:
     Args:
         report: the report, with one row a group.
         folder: where its files are written.
-        formats: names of its formats in `study.report.FORMATS`.
+        formats: names of its formats in `study.reports.FORMATS`.
         is_ours: whether the folder is the store's.
     """
 
@@ -84,7 +84,7 @@ def tabulate(
         success: what a solved trial is: a column, an operator and a number; None if the columns solved or outcome say.
         out: the report's folder; None for a folder next to the first file, or in the study's folder, or in the working
             folder if the study is in an object store.
-        formats: names of formats in `study.report.FORMATS`; empty for the usual ones.
+        formats: names of formats in `study.reports.FORMATS`; empty for the usual ones.
 
     Raises:
         InputError: if a file or a study isn't there or can't be used, or the report can't be written to that folder.

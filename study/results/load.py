@@ -24,7 +24,7 @@ from study.outcomes import Source
 from study.plan import until
 from study.plan.plan import Plan
 from study.plan.until import Verdict
-from study.report import (
+from study.reports import (
     PUBLISHED,
     Comparisons,
     Contrasts,

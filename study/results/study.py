@@ -20,7 +20,7 @@ from study.arrow import with_metrics
 from study.console import Console
 from study.errors import StudyError
 from study.records import names_of
-from study.report import (
+from study.reports import (
     USUAL,
     PageLinks,
     Report,
@@ -70,7 +70,7 @@ def write(
     Args:
         results: the study and its results so far.
         folder: where to write it; None for `own_folder`.
-        formats: names of formats in `study.report.FORMATS`.
+        formats: names of formats in `study.reports.FORMATS`.
         tracking_uri: the MLflow server to link to; None for no links.
         trial: the trial whose weights are drawn, by its id or the first letters of it; None for a typical solved one.
 

@@ -19,7 +19,7 @@ from study.analysis.metrics import of_curves, single
 from study.arrow import table_weights
 from study.errors import InputError
 from study.records import Outcome
-from study.report import Gates, LearningCurve, ResultRows, TrialWeights
+from study.reports import Gates, LearningCurve, ResultRows, TrialWeights
 from study.store import StudyStore
 from tasks.criterion import Bound
 from tasks.declarations import Metric

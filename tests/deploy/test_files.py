@@ -259,7 +259,7 @@ def test_the_wheel_carries_what_stands_beside_the_code() -> None:
     files = [path for name in ("study", "tasks", "units") for path in (ROOT / name).rglob("*.*")]
     data = [path for path in files if path.suffix != ".py" and "__pycache__" not in path.parts]
     beside = {path.relative_to(ROOT).as_posix() for path in data}
-    assert "study/report/page.html.j2" in beside
+    assert "study/reports/page.html.j2" in beside
     assert beside <= packaged
 
 

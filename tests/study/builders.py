@@ -16,7 +16,7 @@ from study.analysis.search import Candidate, Parameter, SearchFindings
 from study.arrow import METRIC_COLUMNS, results_table
 from study.outcomes import OUTCOME_SCHEMA
 from study.records import Cell, Outcome, Pack, Result, Trial
-from study.report import Report, ResultRows, cells, cells_rows, with_published
+from study.reports import Report, ResultRows, cells, cells_rows, with_published
 from study.search.objectives import objectives_of
 from study.spec import canonical_cell
 from tasks import MODELS, ArithmeticTask

@@ -31,7 +31,7 @@ def test_the_code_tells_checkouts_apart(tmp_path):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "*.csv"))
     seen = {code_of(tmp_path)}
     assert seen == {versions()["code"]}
-    for name in ("units/nmu.py", "study/report/page.html.j2"):
+    for name in ("units/nmu.py", "study/reports/page.html.j2"):
         changed = tmp_path / name
         changed.write_text(changed.read_text() + "\n")
         seen.add(code_of(tmp_path))

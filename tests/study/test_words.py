@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from study import words
-from study.report import latex
+from study.reports import latex
 from tasks import MODELS
 from tasks.symbols import MODEL_NAMES, MODEL_SYMBOLS
 from tests.study.builders import published_cell

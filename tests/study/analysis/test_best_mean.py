@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from study.analysis.aggregate import aggregate_by
-from study.report import contrasts, groups, headline
+from study.reports import contrasts, groups, headline
 from tasks.declarations import Metric
 from tests.study.builders import outcomes_table
 

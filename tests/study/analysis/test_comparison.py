@@ -8,7 +8,7 @@ import pytest
 from study import statistics
 from study.analysis.aggregate import aggregate_by
 from study.errors import InputError
-from study.report import groups, with_groups, with_published, with_study
+from study.reports import groups, with_groups, with_published, with_study
 from tests.study.builders import arithmetic_cell, published_cell, summaries_of
 
 

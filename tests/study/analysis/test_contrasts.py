@@ -8,7 +8,7 @@ import pytest
 
 from study import statistics
 from study.analysis.contrasts import MOST_PAIRS, contrasts
-from study.report import cells
+from study.reports import cells
 from tests.study.builders import published_cell, summaries_of
 
 SIZES = (2, 3, 4, 10)

@@ -12,7 +12,7 @@ from study.analysis.contrasts import contrasts
 from study.analysis.headline import headline
 from study.outcomes import gather, read_source
 from study.records import Cell
-from study.report import cells, groups
+from study.reports import cells, groups
 from tests.study.builders import published_cell, summaries_of
 
 

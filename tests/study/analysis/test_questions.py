@@ -7,7 +7,7 @@ from study.analysis.aggregate import aggregate
 from study.analysis.questions import of_cells, varying
 from study.arrow import results_table
 from study.records import Outcome, Result, Trial, value
-from study.report import cells
+from study.reports import cells
 from tests.study.builders import published_cell
 
 

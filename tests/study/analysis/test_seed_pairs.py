@@ -15,7 +15,7 @@ from study.analysis.aggregate import aggregate
 from study.analysis.contrasts import contrasts
 from study.arrow import results_table
 from study.records import Outcome, Result, Trial
-from study.report import cells, files
+from study.reports import cells, files
 from tasks.declarations import Metric
 from tests.study.builders import published_cell
 

@@ -6,8 +6,8 @@ from study.analysis import series
 from study.analysis.aggregate import WILSON, aggregate
 from study.arrow import results_table
 from study.records import Cell, Outcome, Result, Trial
-from study.report import cells, chart_series
-from study.report.figures import panels
+from study.reports import cells, chart_series
+from study.reports.figures import panels
 from tasks.declarations import Metric
 from tests.study.builders import published_cell, summaries_of
 

@@ -25,8 +25,8 @@ from study.errors import InputError
 from study.outcomes import OUTCOME_SCHEMA, Outcomes, gather, read_source, wanted
 from study.outcomes.columns import MEASURED, from_mlflow
 from study.records import Outcome, Result, Trial
-from study.report.content import DataRows
-from study.report.files import to_csv
+from study.reports.content import DataRows
+from study.reports.files import to_csv
 from tasks import ArithmeticTask
 from tests.study.builders import published_cell
 

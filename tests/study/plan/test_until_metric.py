@@ -19,8 +19,8 @@ from study.errors import SpecError
 from study.plan.plan import Plan, make_plan
 from study.plan.until import Verdict, expected, extended, mean_sampling, progress, rate_intervals, verdicts
 from study.records import Outcome, Result, Trial
-from study.report import cells as rows_of
-from study.report.table import verdicts_note, verdicts_table
+from study.reports import cells as rows_of
+from study.reports.table import verdicts_note, verdicts_table
 from study.spec import parse_spec
 
 CELLS = """

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from study.report import page
+from study.reports import page
 from study.results import load
 from study.results import study as study_results
 from tests.commands import invoke

@@ -38,8 +38,8 @@ from study.errors import InputError, StoreError
 from study.outcomes.files import read_source
 from study.plan.plan import Plan, make_plan
 from study.records import Checkpoint, Notice, Outcome, Pack, Result
-from study.report import cells_rows
-from study.report.files import to_csv, to_parquet
+from study.reports import cells_rows
+from study.reports.files import to_csv, to_parquet
 from study.results.load import load_results
 from study.run import Ending, run
 from study.search import read_record, record

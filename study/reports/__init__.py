@@ -1,0 +1,77 @@
+"""Reports: the results of trials for a terminal, a paper, a spreadsheet and a browser.
+
+Report                               the content of a report, with DataRows for other programs, and details of trials:
+                                     LearningCurve, Gates, TrialWeights, and PageLinks to their pages
+cells, groups                        summaries and the keys that tell them apart: `ResultRows`
+summaries_table, comparisons_table   tables in a terminal; show_search prints the table of a search
+with_published, with_study, with_groups   compare rows with others
+times_notes, metric_notes            notes on rows with trials that ended early, or without a number
+reference_notes                      notes on the bounds that references set
+contrasts, headline                  trends and tests between rows, and the finding in a sentence
+varying                              the hyperparameters that tell the cells apart
+chart_series                         points for a chart that is drawn elsewhere
+write_report, FORMATS, USUAL         the files
+"""
+
+from study.analysis.comparison import PUBLISHED, Comparison, Comparisons, with_groups, with_published, with_study
+from study.analysis.contrasts import Contrasts, contrasts
+from study.analysis.headline import headline, search_headline
+from study.analysis.learning import LearningCurve
+from study.analysis.questions import varying
+from study.analysis.rows import ResultRows, cells, groups
+from study.analysis.series import chart_series
+from study.analysis.trial_details import Gates, TrialWeights
+from study.records import Labels
+from study.reports.content import DataRows, PageLinks, Report
+from study.reports.files import cells_rows, groups_rows
+from study.reports.notes import metric_notes, times_notes
+from study.reports.references import reference_notes
+from study.reports.terminal import (
+    MOST_ROWS,
+    comparisons_table,
+    show_search,
+    show_summaries,
+    summaries_table,
+    verdicts_table,
+)
+from study.reports.write import FORMATS, USUAL, draws, write_report
+
+__all__ = [
+    "FORMATS",
+    "MOST_ROWS",
+    "PUBLISHED",
+    "USUAL",
+    "Comparison",
+    "Comparisons",
+    "Contrasts",
+    "DataRows",
+    "Gates",
+    "Labels",
+    "LearningCurve",
+    "PageLinks",
+    "Report",
+    "ResultRows",
+    "TrialWeights",
+    "cells",
+    "cells_rows",
+    "chart_series",
+    "comparisons_table",
+    "contrasts",
+    "draws",
+    "groups",
+    "groups_rows",
+    "headline",
+    "metric_notes",
+    "reference_notes",
+    "search_headline",
+    "show_search",
+    "show_summaries",
+    "summaries_table",
+    "times_notes",
+    "varying",
+    "verdicts_table",
+    "with_groups",
+    "with_published",
+    "with_study",
+    "write_report",
+]

@@ -1,0 +1,214 @@
+"""Series of metrics along their axes: a panel a series, a line a row."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator, NullLocator
+
+from study import words
+from study.analysis import series as curves_of
+from study.analysis.metrics import MetricSeries
+from study.analysis.references import BoundRate, ReferenceFindings
+from study.analysis.rows import ResultRows
+from study.reports.figures import axes as axes_of
+from study.reports.figures.axes import Point
+from study.reports.figures.multiples import MOST_CURVES, MOST_TIPS, columns, grid, left_out
+from study.reports.figures.style import INK, STYLE, Drawn, Tips
+from study.reports.metric_columns import write_of
+from study.reports.metric_series import number, place_title, places_to_show, series_with_values
+from tasks.declarations import Metric
+from tasks.references import KINDS
+
+_MOST_ACROSS, _MOST_FACETS, _MOST_MARKED, _MOST_TICKS = 3, 4, 12, 6
+_HEIGHT_IN = 1.9
+_TRAINED: dict[str, Any] = {"facecolor": INK, "edgecolor": INK, "alpha": 0.1, "linewidth": 1.0}
+_MARK = ("marker", "markersize")
+_BAND = 0.15
+"""Opacity of intervals."""
+_DECADES = 100.0
+"""The factor between places from which their axis is logarithmic."""
+
+
+@dataclass(frozen=True)
+class _SeriesPanel:
+    """A series, or the rates at which its bounds are passed.
+
+    Args:
+        series: the series.
+        title: the name of the y axis.
+        points: of each row, the value and interval at each place.
+        metric: the declaration of its metrics; None for rates.
+    """
+
+    series: MetricSeries
+    title: str
+    points: Sequence[Sequence[Point]]
+    metric: Metric | None
+
+    @property
+    def write(self) -> Callable[[float | None], str]:
+        """What writes a value."""
+        return words.rate if self.metric is None else write_of(self.metric)
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether there are so few places that each has a marker."""
+        return len(self.series.places) <= _MOST_MARKED
+
+    @property
+    def is_log(self) -> bool:
+        """Whether the y axis is logarithmic."""
+        values = [value for points in self.points for value, _ in points if value is not None]
+        return self.metric is not None and axes_of.spans_decades(self.metric, values)
+
+    @cached_property
+    def largest(self) -> float:
+        """The largest value that the panel shows on its axis."""
+        return (
+            axes_of.largest_on_axis([point for of_row in self.points for point in of_row]) if self.is_log else math.inf
+        )
+
+
+def draw(rows: ResultRows, references: ReferenceFindings | None = None) -> Drawn | None:
+    """Draw the means of each series along its axis with 95% intervals, and how often bounds of references are passed.
+
+    Args:
+        rows: the rows, at least one.
+        references: what references say; None where there are none.
+
+    Returns:
+        None if no metric belongs to a series.
+    """
+    panels = [_of_metrics(rows, one) for one in series_with_values(rows)]
+    panels += [] if references is None or references.along is None else _of_rates(rows, references.along)
+    if not panels:
+        return None
+    curves = curves_of.split(rows, "")
+    facets = tuple(dict.fromkeys(curve.facet for curve in curves))[:_MOST_FACETS]
+    names = tuple(dict.fromkeys(curve.name for curve in curves))[:MOST_CURVES]
+    drawn = [curve for curve in curves if curve.facet in facets and curve.name in names]
+    across = columns(len(panels) if len(panels) > 1 else len(facets), _MOST_ACROSS)
+    empty = [None] * (-len(panels) % across) if len(panels) > 1 else []
+    tips = Tips()
+    with mpl.rc_context(STYLE):
+        titles = [title for facet in facets for title in (facet, *[""] * (len(panels) - 1), *empty)]
+        handles = _handles(panels, names)
+        figure, every = grid(titles, _HEIGHT_IN, handles, across=across, sharex=False, sharey=False)
+        for place, axes in enumerate(every):
+            panel = panels[place % len(panels)]
+            here = [curve for curve in drawn if curve.facet == facets[place // len(panels)]]
+            _limit(axes, panel, [row for curve in drawn for row in curve.rows])
+            for curve in here:
+                style = axes_of.curve_style(names.index(curve.name), is_line=True)
+                _draw_line(axes, panel, panel.points[curve.rows[0]], style)
+            _add_tips(axes, panel, rows, [curve.rows[0] for curve in here], tips, MOST_TIPS // len(every))
+    title = words.join_and(list(dict.fromkeys(panel.series.heading for panel in panels)))
+    caption = _caption(panels, references) + left_out(len(drawn), len(rows.summaries), "rows")
+    return Drawn("series", title[:1].upper() + title[1:], caption, figure, tips)
+
+
+def _of_metrics(rows: ResultRows, series: MetricSeries) -> _SeriesPanel:
+    of_rows = [[s.metrics.get(name) for name in series.metrics] for s in rows.summaries]
+    points = [[(None, None) if of is None else (of.mean, of.mean_interval) for of in some] for some in of_rows]
+    return _SeriesPanel(series, series.name, points, series.metric)
+
+
+def _of_rates(rows: ResultRows, references: ReferenceFindings) -> list[_SeriesPanel]:
+    """Make a panel of each kind of bound for each series with bounds."""
+    rates: dict[tuple[str, str, str], BoundRate] = {(r.cell_id, r.metric, r.kind): r for r in references.rates}
+    cells = [str(getattr(summary, "cell_id", "")) for summary in rows.summaries]
+    panels = []
+    for series in series_with_values(rows):
+        for kind in KINDS:
+            of_rows = [[rates.get((cell, name, kind)) for name in series.metrics] for cell in cells]
+            points = [[(None, None) if of is None else (of.rate, of.interval) for of in some] for some in of_rows]
+            if any(value is not None for some in points for value, _ in some):
+                title = f"{series.title}: within {'prediction bound' if kind == 'prediction' else 'bound of mean'}"
+                panels.append(_SeriesPanel(series, title, points, None))
+    return panels
+
+
+def _limit(axes: Axes, panel: _SeriesPanel, some: Sequence[int]) -> None:
+    """Set both axes: the same for all facets."""
+    at, points = panel.series.places, [point for row in some for point in panel.points[row]]
+    if panel.series.trained is not None:
+        axes.axvspan(*panel.series.trained, zorder=0, **_TRAINED)
+    if at[0] > 0 and at[-1] >= _DECADES * at[0]:
+        axes.set_xscale("log")
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.set_xticks(list(chosen := places_to_show(panel.series).values()), map(number, chosen))
+    elif len(at) > 1:
+        axes.xaxis.set_major_locator(
+            MaxNLocator(_MOST_TICKS, steps=[1, 2, 5, 10], integer=all(place == int(place) for place in at))
+        )
+    else:
+        axes.set_xticks(at, map(number, at))
+    axes.set_xlabel(panel.series.along)
+    axes.set_ylabel(panel.title)
+    if panel.metric is None:
+        axes.set_ylim(-0.04, 1.04)
+    elif panel.is_log:
+        axes_of.limit_logarithmic([axes], points, panel.largest)
+    else:
+        axes_of.limit_linear([axes], points)
+
+
+def _draw_line(axes: Axes, panel: _SeriesPanel, points: Sequence[Point], style: Mapping[str, Any]) -> None:
+    at, is_log = panel.series.places, panel.is_log
+    # NaN where there is no value, so that the line is broken there.
+    y = np.array([math.nan if value is None or (is_log and value == 0) else value for value, _ in points])
+    ends = np.array([(math.nan, math.nan) if ends is None else ends for _, ends in points]).T
+    if is_log:
+        axes_of.draw_zeros(axes, [x for x, (value, _) in zip(at, points, strict=True) if value == 0], style)
+        beyond = [x for x, (value, _) in zip(at, points, strict=True) if (value or 0.0) > panel.largest]
+        axes_of.draw_beyond(axes, beyond, style)
+        ends = np.where(y > panel.largest, math.nan, np.maximum(ends, axes.get_ylim()[0] / 10))  # the line goes on
+    line = {name: style[name] for name in ("color", "linestyle", "linewidth", "zorder")}
+    axes.plot(at, y, **line | ({name: style[name] for name in _MARK} if panel.is_marked else {}))
+    axes.fill_between(at, ends[0], ends[1], color=style["color"], alpha=_BAND, linewidth=0)
+
+
+def _add_tips(axes: Axes, panel: _SeriesPanel, rows: ResultRows, some: Sequence[int], tips: Tips, most: int) -> None:
+    """Add texts to points: the row, the place, and the value with its interval."""
+    marks = [(row, x, point) for row in some for x, point in zip(panel.series.places, panel.points[row], strict=True)]
+    for row, x, (value, interval) in marks[:most]:
+        if value is not None:
+            y = axes_of.on_logarithmic(axes, value) if panel.is_log else value
+            number = f"{panel.write(value)} {words.interval(interval, panel.write)}".rstrip()
+            tips.add(axes, x, y, f"{rows.name(row)}, {place_title(panel.series, x)}: {panel.title} {number}")
+
+
+def _handles(panels: Sequence[_SeriesPanel], names: Sequence[str]) -> list[Artist]:
+    plain = {} if any(panel.is_marked for panel in panels) else {"marker": "none"}
+    styles = [axes_of.curve_style(slot, is_line=True) | plain for slot in range(len(names))]
+    handles: list[Artist] = [axes_of.handle(name, style) for name, style in zip(names, styles, strict=True) if name]
+    if any(panel.series.trained is not None for panel in panels):
+        handles.append(Patch(label="trained", **_TRAINED))
+    if any(panel.is_log and value == 0 for panel in panels for points in panel.points for value, _ in points):
+        handles.append(Line2D([], [], label="exactly 0", color=INK, **axes_of.ZERO))
+    if any((value or 0.0) > panel.largest for panel in panels for points in panel.points for value, _ in points):
+        handles.append(Line2D([], [], label="beyond the axis", color=INK, **axes_of.BEYOND))
+    return handles
+
+
+def _caption(panels: Sequence[_SeriesPanel], references: ReferenceFindings | None) -> str:
+    metrics = {panel.title: panel.metric for panel in panels if panel.metric is not None}
+    by = "by the studentised bootstrap"
+    sentences = [f"Means of {words.join_and(list(metrics))}, with 95% intervals {by}."]
+    if references is not None and any(panel.metric is None for panel in panels):
+        sentences.append(
+            "Shares of the trials that pass the bound that references set at each place, at a level of "
+            f"{100 * references.criterion.level:g}%, with Wilson's intervals."
+        )
+    return " ".join(sentences)

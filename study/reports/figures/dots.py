@@ -1,0 +1,239 @@
+"""Rows as dots and lines of the panels: where each stands, and the values that it shows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from study import words
+from study.analysis import series
+from study.analysis.comparison import Comparisons, Reference
+from study.analysis.rows import ResultRows
+from study.analysis.summary import Summary
+from study.reports.figures import axes as axes_of
+from study.reports.figures.axes import Across, Point, Units
+from study.reports.figures.multiples import MOST_CURVES
+from study.reports.figures.style import PAPER
+from study.reports.metric_columns import names_to_show, write_of
+from tasks.declarations import Metric
+
+_REFERENCE: dict[str, Any] = {
+    "linestyle": (0, (3, 2)),
+    "linewidth": 0.7,
+    "markerfacecolor": PAPER,
+    "elinewidth": 0.5,
+    "capsize": 0,
+    "alpha": 0.7,
+    "zorder": 2,
+}
+
+Points = tuple[Point, ...]
+"""A row's value and interval in each panel."""
+
+_MOST_PANELS = 3
+
+
+@dataclass(frozen=True)
+class Panel:
+    """What a panel shows.
+
+    Args:
+        kind: success rates, the times at which trials were solved, or the means of a metric.
+        title: its name for readers.
+        name: the metric's name.
+        metric: the metric's declaration.
+    """
+
+    kind: Literal["rate", "time", "metric"]
+    title: str
+    name: str = ""
+    metric: Metric | None = None
+
+    def write(self, value: float) -> str:
+        """Write a value of a rate or of a metric."""
+        return words.rate(value) if self.metric is None else write_of(self.metric)(value)
+
+
+def panels_of(rows: ResultRows) -> tuple[Panel, ...]:
+    """List the panels: success rates and times if trials are judged, and metrics."""
+    panels = [Panel("rate", "success rate")] if rows.has_rates else []
+    panels += [Panel("time", "solved at")] if rows.has_times else []
+    metrics = [(name, rows.metrics[name]) for name in names_to_show(rows)]
+    panels += [Panel("metric", words.metric_title(name, metric), name, metric) for name, metric in metrics]
+    return tuple(panels)
+
+
+def is_logarithmic(panel: Panel, values: Sequence[float]) -> bool:
+    """Return whether a panel's axis is logarithmic."""
+    metric = panel.metric
+    return metric is not None and (metric.interval == "beta" or axes_of.spans_decades(metric, values))
+
+
+@dataclass(frozen=True)
+class Clock:
+    """What times are measured in: iterations or seconds.
+
+    Args:
+        name: name of the figure's files.
+        title: the figure's title; empty for the names of its panels.
+        statistic: the summary's fields are this, with _mean and _interval.
+        units: units for the axis.
+        noun: the unit of numbers in texts.
+        write: formats a number.
+    """
+
+    name: str
+    title: str
+    statistic: str
+    units: Units
+    noun: str
+    write: Callable[[float], str]
+
+    def time(self, summary: Summary | Reference) -> Point:
+        """Return the mean time at which trials were solved, and its interval; None where this clock wasn't read."""
+        mean: float | None = getattr(summary, f"{self.statistic}_mean", None)
+        return mean, getattr(summary, f"{self.statistic}_interval", None)
+
+
+MOST_FACETS = 6
+"""The most rows of panels on a page of paper."""
+
+ITERATIONS = Clock("figure", "", "solved_at", axes_of.ITERATIONS, "iterations", "{:,.0f}".format)
+SECONDS = Clock(
+    "training-time",
+    "The same in seconds of training",
+    "solved_at_s",
+    ((3600.0, "h of training"), (60.0, "min of training"), (1.0, "s of training")),
+    "s of training",
+    words.seconds,
+)
+
+
+@dataclass(frozen=True)
+class Dot:
+    """A row in the panels, or the reference that it is compared with."""
+
+    x: float
+    name: str
+    of: Summary | Reference
+    points: Points
+
+
+@dataclass(frozen=True)
+class Line:
+    """The dots of a curve, or of the references that it is compared with."""
+
+    facet: str
+    style: Mapping[str, Any]
+    dots: tuple[Dot, ...]
+
+
+@dataclass(frozen=True)
+class Lines:
+    """The content of the panels.
+
+    Args:
+        panels: the panels.
+        x: the x axis.
+        unit: the unit of times, as in `Units`.
+        source: the source of the references; empty if there are none.
+        names: the curves' names, for the legend, in the order of their colours.
+        facets: the name of each row of panels.
+        lines: the lines, in the order in which they are drawn.
+        rows: the number of rows that are shown.
+    """
+
+    panels: tuple[Panel, ...]
+    x: Across
+    unit: tuple[float, str]
+    source: str
+    names: tuple[str, ...]
+    facets: tuple[str, ...]
+    lines: tuple[Line, ...]
+    rows: int
+
+    def dots(self) -> Iterator[Dot]:
+        """Iterate over all dots."""
+        return (dot for line in self.lines for dot in line.dots)
+
+    def values(self, panel: int) -> list[Point]:
+        """Return the values and intervals of all dots in a panel."""
+        return [dot.points[panel] for dot in self.dots()]
+
+    @cached_property
+    def logarithmic(self) -> tuple[bool, ...]:
+        """Whether the axis of each panel is logarithmic."""
+        return tuple(
+            is_logarithmic(panel, [value for value, _ in self.values(place) if value is not None])
+            for place, panel in enumerate(self.panels)
+        )
+
+    @cached_property
+    def largest(self) -> tuple[float, ...]:
+        """The largest value that each panel shows on its axis."""
+        return tuple(
+            axes_of.largest_on_axis(self.values(place)) if is_log else math.inf
+            for place, is_log in enumerate(self.logarithmic)
+        )
+
+
+def lines(rows: ResultRows, against: Comparisons | None, clock: Clock) -> Lines:
+    """Lay out each curve and, slightly to its right, its references: as many curves as one can read."""
+    x = axes_of.across(rows)
+    beside = {c.row: c.beside for c in against.comparisons} if against else {}
+    source = against.source if against and beside else ""
+    everything: list[Summary | Reference] = [*rows.summaries, *beside.values()]
+    panels = [panel for panel in panels_of(rows) if _has_point(panel, everything, clock)][:_MOST_PANELS]
+    longest = max((t for of in everything if (t := clock.time(of)[0]) is not None), default=0.0)
+    unit = axes_of.unit(longest, clock.units)
+    curves = series.split(rows, x.key)
+    facets = tuple(dict.fromkeys(curve.facet for curve in curves))[:MOST_FACETS]
+    names = tuple(dict.fromkeys(curve.name for curve in curves))[:MOST_CURVES]
+    each = 2 if beside else 1
+    step = x.dodge(len(names) * each)
+    result: list[Line] = []
+    for curve in curves:
+        if curve.facet not in facets or curve.name not in names:
+            continue
+        slot = names.index(curve.name)
+        style = axes_of.curve_style(slot, is_line=x.is_numeric)
+        shift = (slot - (len(names) - 1) / 2) * step * each
+        at = [(x.positions[row] + shift, row) for row in curve.rows if math.isfinite(x.positions[row])]
+        here = [Dot(to, rows.name(row), s := rows.summaries[row], _points(s, panels, clock, unit[0])) for to, row in at]
+        there = [
+            Dot(to + step, f"{source}: {rows.name(row)}", o := beside[row], _points(o, panels, clock, unit[0]))
+            for to, row in at
+            if row in beside
+        ]
+        result.append(Line(curve.facet, style, tuple(here)))
+        if there:
+            result.append(Line(curve.facet, style | beside_style(x), tuple(there)))
+    count = sum(isinstance(dot.of, Summary) for line in result for dot in line.dots)
+    return Lines(tuple(panels), x, unit, source, names, facets, tuple(result), count)
+
+
+def beside_style(x: Across) -> dict[str, Any]:
+    """Return the style that sets references off from curves."""
+    return _REFERENCE if x.is_numeric else _REFERENCE | {"linestyle": "none"}
+
+
+def _has_point(panel: Panel, everything: Sequence[Summary | Reference], clock: Clock) -> bool:
+    """Tell whether a panel has anything to show; a rate always has, if only that nothing was solved."""
+    return panel.kind == "rate" or any(_point(of, panel, clock, 1.0)[0] is not None for of in everything)
+
+
+def _points(of: Summary | Reference, panels: Sequence[Panel], clock: Clock, unit: float) -> Points:
+    return tuple(_point(of, panel, clock, unit) for panel in panels)
+
+
+def _point(of: Summary | Reference, panel: Panel, clock: Clock, unit: float) -> Point:
+    if panel.kind == "rate":
+        return of.success_rate, of.success_rate_interval
+    if panel.kind == "metric":
+        summary = of.metrics.get(panel.name)
+        return (None, None) if summary is None else (summary.mean, summary.mean_interval)
+    mean, interval = clock.time(of)
+    return None if mean is None else mean / unit, None if interval is None else (interval[0] / unit, interval[1] / unit)

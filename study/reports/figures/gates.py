@@ -1,0 +1,70 @@
+"""How open the gates of gated units are when training ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import matplotlib as mpl
+import numpy as np
+import numpy.typing as npt
+from matplotlib.patches import Patch
+
+from study.analysis.rows import ResultRows
+from study.analysis.trial_details import Gates
+from study.reports.figures.multiples import MOST_PANELS, MOST_TIPS, grid, left_out, part_of, sampled
+from study.reports.figures.style import PALETTE, STYLE, Drawn, Tips
+
+_BINS = 20
+_OUTCOMES = ((True, "solved", PALETTE[0]), (False, "not solved", PALETTE[1]))
+
+
+def draw(rows: ResultRows, gates: Sequence[Gates]) -> Drawn | None:
+    """Draw histograms of mean gates in [0, 1], solved trials below the others, a panel a row and layer.
+
+    Returns:
+        None if there are no gates.
+    """
+    present = [one for one in gates if np.isfinite(one.values).any()]
+    if not present:
+        return None
+    first = present[:MOST_PANELS]
+    tips = Tips()
+    with mpl.rc_context(STYLE):
+        titles = [f"{rows.name(one.row)}, {one.layer}" for one in first]
+        handles = [Patch(color=colour, linewidth=0, label=name) for _, name, colour in _OUTCOMES]
+        height = 1.9 if len(first) < 4 else 1.4
+        figure, panels = grid(titles, height, handles, x="mean gate (1: adds)", y="share of gates")
+        edges = np.linspace(0, 1, _BINS + 1)
+        for axes, title, one in zip(panels, titles, first, strict=True):
+            foot = np.zeros(_BINS)
+            total = np.isfinite(one.values).sum()
+            for is_solved, name, colour in _OUTCOMES:
+                counts = count(one, is_solved=is_solved)
+                axes.stairs(foot + counts / total, edges, baseline=foot, fill=True, color=colour, linewidth=0)
+                for i in np.flatnonzero(counts) if len(tips.marks) < MOST_TIPS else ():
+                    text = f"{title}, gates from {edges[i]:.2f} to {edges[i + 1]:.2f}: {counts[i]} of {total}, {name}"
+                    tips.add_field(axes, edges[i], foot[i], edges[i + 1], foot[i] + counts[i] / total, text)
+                foot = foot + counts / total
+        panels[0].set_xlim(-0.02, 1.02)
+        panels[0].set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
+        panels[0].set_ylim(0, None)
+    caption = _caption(first) + part_of(rows, (one.row for one in first)) + left_out(len(first), len(present))
+    return Drawn("gates", "Gates", caption, figure, tips)
+
+
+def count(gates: Gates, *, is_solved: bool) -> npt.NDArray[np.int64]:
+    """Count the finite gates of the solved, or of the other, trials in each bin of [0, 1]."""
+    values = gates.values[gates.solved == is_solved]
+    return np.histogram(values[np.isfinite(values)], _BINS, (0, 1))[0]
+
+
+def _caption(gates: Sequence[Gates]) -> str:
+    over = max(one.validation_rows for one in gates)
+    text = (
+        f"Gates when training ended, each the mean over the first {over:,} validation rows of one output of one trial: "
+        "histograms, the trials that solved the task below the others. A gate of 1 takes the path that adds, one of 0 "
+        "the path that multiplies."
+    )
+    missing = sum(int((~np.isfinite(one.values)).sum()) for one in gates)
+    text += f" Not shown are {missing:,} gates of trials that diverged." if missing else ""
+    return text + sampled((one.trials, one.of) for one in gates)

@@ -1,0 +1,241 @@
+"""Success rate, or the mean of a metric, over two numbers that are swept together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from study import words
+from study.analysis import series
+from study.analysis.rows import ResultRows
+from study.analysis.summary import Summary
+from study.records import Interval
+from study.reports.figures import texts
+from study.reports.figures.axes import count
+from study.reports.figures.multiples import (
+    FIELD_PT,
+    MOST_PANELS,
+    MOST_TIPS,
+    colour_scale,
+    columns,
+    fields,
+    grid,
+    heading,
+    left_out,
+    write,
+)
+from study.reports.figures.style import INK, PAPER, STYLE, WIDTH_IN, Drawn, Tips, plain, text_on
+from study.reports.metric_columns import write_of
+
+_COLOURS = "viridis"
+_LETTER_IN = 0.62 * FIELD_PT / 72
+_AROUND_IN, _GAP_IN, _SCALE_IN = 0.9, 0.12, 0.09
+"""About the space that the layout leaves left and right of all panels, without names, and between panels."""
+_HIGHEST_IN, _WIDEST_IN = 0.28, 1.2
+"""The largest size of a field."""
+_TALLEST_IN = 3.0
+"""The largest height of a panel."""
+_LINE_IN = 0.1
+_LACKING = "†"
+
+
+@dataclass(frozen=True)
+class _Quantity:
+    """What the fields show: success rates, or the means of a metric.
+
+    Args:
+        title: its name for readers.
+        metric: the metric's name; None for success rates.
+        ends: the values of the first and the last colour.
+        write: writes a value.
+    """
+
+    title: str
+    metric: str | None
+    ends: tuple[float, float]
+    write: Callable[[float | None], str]
+
+    def value(self, of: Summary) -> float | None:
+        """Return the value of a row."""
+        return of.success_rate if self.metric is None else of.metrics[self.metric].mean
+
+    def interval(self, of: Summary) -> Interval | None:
+        """Return the value's interval."""
+        return of.success_rate_interval if self.metric is None else of.metrics[self.metric].mean_interval
+
+    def text(self, of: Summary) -> str:
+        """Write what stands in a row's field."""
+        text = f"{of.solved}/{of.judged}" if self.metric is None else self.write(self.value(of))
+        return f"{text}{'' if of.complete else _LACKING}"
+
+    def share(self, of: Summary) -> float:
+        """Return how far between the ends a row's value is, in [0, 1]; NaN without one."""
+        value, (low, high) = self.value(of), self.ends
+        return np.nan if value is None else (value - low) / (high - low)
+
+
+def _quantity_of(rows: ResultRows) -> _Quantity | None:
+    """Choose what the fields show; None if there are neither success rates nor a metric of all trials."""
+    if rows.has_rates:
+        return _Quantity("success rate", None, (0.0, 1.0), words.rate)
+    name = rows.main_metric
+    means = [] if name is None else [m for s in rows.summaries if (m := s.metrics[name].mean) is not None]
+    if name is None or not means:
+        return None
+    low, high = min(means), max(means)
+    ends = (low, high) if high > low else (low, low + (abs(low) or 1.0))
+    metric = rows.metrics[name]
+    return _Quantity(words.metric_title(name, metric), name, ends, write_of(metric))
+
+
+@dataclass(frozen=True)
+class _Plane:
+    """The two keys of the axes, and their values in order; None, the default, comes first."""
+
+    x: str
+    y: str
+    across: tuple[Any, ...]
+    up: tuple[Any, ...]
+
+    def place(self, rows: ResultRows, row: int) -> tuple[int, int]:
+        """Return the column and the line of a row's field."""
+        return self.across.index(rows.value(row, self.x)), self.up.index(rows.value(row, self.y))
+
+    def names(self) -> tuple[list[str], list[str]]:
+        """Format the values for people."""
+        return (
+            [words.show_value(self.x, level) for level in self.across],
+            [words.show_value(self.y, level) for level in self.up],
+        )
+
+
+def draw(rows: ResultRows) -> Drawn | None:
+    """Draw the success rate of each row as a field, with a panel for each combination of the other keys that vary.
+
+    Where there are no success rates, the fields show the means of the main metric.
+
+    Returns:
+        None if fewer than two numbers vary, or there is nothing to show.
+    """
+    plane, quantity = _plane(rows), _quantity_of(rows)
+    if plane is None or quantity is None:
+        return None
+    rest = [key for key in rows.varying() if key not in (plane.x, plane.y)]
+    combinations: dict[str, list[int]] = {}
+    for row in range(len(rows.summaries)):
+        combinations.setdefault(rows.name(row, rest), []).append(row)
+    first = dict(list(combinations.items())[:MOST_PANELS])
+    summaries = [rows.summaries[row] for members in first.values() for row in members]
+    places = len(first) * len(plane.across) * len(plane.up)
+    text_width_in = max(len(quantity.text(summary)) for summary in summaries) * _LETTER_IN
+    tips = Tips()
+    with mpl.rc_context(STYLE):
+        figure, panels, field_in = _begin(list(first), plane, quantity, text_width_in)
+        is_written = field_in >= text_width_in
+        for axes, members in zip(panels, first.values(), strict=True):
+            _fill(axes, rows, members, plane, quantity, is_written=is_written)
+            for row in members[: MOST_TIPS - len(tips.marks)]:
+                x, y = plane.place(rows, row)
+                tips.add_field(axes, x - 0.5, y - 0.5, x + 0.5, y + 0.5, _tip(rows, row, quantity))
+    return Drawn(
+        "heat-map",
+        f"{quantity.title[:1].upper()}{quantity.title[1:]} over {words.title(plane.x)} and {words.title(plane.y)}",
+        _caption(summaries, quantity, is_written=is_written, is_full=len(summaries) == places)
+        + left_out(len(first), len(combinations)),
+        figure,
+        tips,
+    )
+
+
+def _plane(rows: ResultRows) -> _Plane | None:
+    """Choose the two numeric keys with the most values."""
+    levels = {key: tuple(series.levels(rows, key)) for key in rows.varying()}
+    numbers = [key for key, values in levels.items() if all(map(_is_number, values))]
+    if len(numbers) < 2:
+        return None
+    x, y = sorted(numbers, key=lambda key: -len(levels[key]))[:2]
+    return _Plane(x, y, levels[x], levels[y])
+
+
+def _is_number(level: Any) -> bool:
+    return level is None or (isinstance(level, int | float) and not isinstance(level, bool))
+
+
+def _begin(
+    titles: Sequence[str], plane: _Plane, quantity: _Quantity, text_width_in: float
+) -> tuple[Figure, list[Axes], float]:
+    """Make the panels, the names of their axes and the scale; also return about the width of a field in inches."""
+    names = plane.names()
+    room = WIDTH_IN - _AROUND_IN - max(map(texts.width_of, names[1]))
+    needed_in = max(text_width_in, 0.06 + max(map(texts.width_of, names[0])))
+    across, field = _columns(len(titles), len(plane.across), needed_in, room)
+    width, height = field * len(plane.across), min(_HIGHEST_IN * len(plane.up), _TALLEST_IN)
+    figure, panels = grid([""] * len(titles), height, across=across, x=words.title(plane.x), y=words.title(plane.y))
+    down = -(-len(titles) // across)
+    above = max(heading(axes, title, width) for axes, title in zip(panels, titles, strict=True))
+    figure.set_figheight(figure.get_figheight() + down * above)
+    # Few fields are no wider than their texts need: the rest of the page stays empty.
+    share = 1 - (room - across * (width + _GAP_IN)) / WIDTH_IN
+    figure.set_layout_engine("constrained", rect=(0, 0, share, 1))
+    for axes in panels:
+        axes.spines[:].set_visible(False)
+        axes.grid(False)
+        axes.tick_params(length=0)
+    panels[0].set_xlim(-0.5, len(plane.across) - 0.5)
+    panels[0].set_ylim(-0.5, len(plane.up) - 0.5)
+    texts.x_ticks(panels[0], dict(enumerate(names[0])), width, is_numeric=True)
+    every = math.ceil(_LINE_IN * len(names[1]) / height)
+    panels[0].set_yticks(range(0, len(names[1]), every), list(map(plain, names[1][::every])))
+    bar: Any = {"ax": panels, "pad": _GAP_IN / width / across, "aspect": down * (height + above) / _SCALE_IN}
+    colour_scale(figure, mpl.colormaps[_COLOURS], quantity.ends, quantity.title, **bar)
+    return figure, panels, field
+
+
+def _columns(panels: int, levels: int, needed_in: float, room: float) -> tuple[int, float]:
+    """Choose how many panels stand side by side so that the numbers fit; also return the width of a field."""
+    for most in range(4, 0, -1):
+        across = columns(panels, most)
+        width = (room / across - _GAP_IN) / levels
+        if width >= needed_in:
+            break
+    return across, min(width, _WIDEST_IN)
+
+
+def _fill(
+    axes: Axes, rows: ResultRows, members: Sequence[int], plane: _Plane, quantity: _Quantity, *, is_written: bool
+) -> None:
+    colours = mpl.colormaps[_COLOURS]
+    shares = np.full((len(plane.up), len(plane.across)), np.nan)
+    for row in members:
+        x, y = plane.place(rows, row)
+        summary = rows.summaries[row]
+        shares[y, x] = share = quantity.share(summary)
+        if is_written:
+            colour = INK if math.isnan(share) else text_on(colours(share))
+            write(axes, x, y, quantity.text(summary), colour)
+    fields(axes, shares, colours, (0.0, 1.0), edgecolor=PAPER, linewidth=0.8)
+
+
+def _tip(rows: ResultRows, row: int, quantity: _Quantity) -> str:
+    summary = rows.summaries[row]
+    value = (
+        f"{quantity.write(quantity.value(summary))}{words.spaced_interval(quantity.interval(summary), quantity.write)}"
+    )
+    return f"{rows.name(row)}: {value}, {count(summary)}"
+
+
+def _caption(summaries: Sequence[Summary], quantity: _Quantity, *, is_written: bool, is_full: bool) -> str:
+    text = "Success rate, and how many of how many finished trials solved the task"
+    if quantity.metric is not None:
+        text = f"Mean {quantity.title} of the trials that ended with a number"
+    text += "." if is_written else " (the numbers are in the table)."
+    if any(not s.complete for s in summaries):
+        text += f" {_LACKING} trials are missing."
+    return text if is_full else f"{text} A place without a field was no part of the study."

@@ -1,0 +1,231 @@
+"""Learning curves: metrics over the iterations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import numpy.typing as npt
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from study import words
+from study.analysis.learning import QUANTILES, LearningCurve
+from study.analysis.metrics import of_curves, single
+from study.analysis.rows import ResultRows
+from study.reports.figures import axes as axes_of
+from study.reports.figures.multiples import MOST_PANELS, MOST_TIPS, grid, part_of, sampled
+from study.reports.figures.style import INK, PALETTE, STYLE, Drawn, Tips
+from tasks.declarations import Metric
+
+Floats = npt.NDArray[np.float64]
+
+_MAIN, _OTHER = PALETTE[0], PALETTE[1]
+_THRESHOLD: dict[str, Any] = {"color": INK, "linewidth": 0.6, "linestyle": (0, (4, 2))}
+_WIDE, _NARROW = 0.14, 0.22
+"""Opacity of the bands."""
+_MEDIAN = len(QUANTILES) // 2
+_MOST_DECADES = 24
+"""The most decades of an axis: beyond, an error is as good as zero or infinite."""
+
+
+@dataclass(frozen=True)
+class _Content:
+    """What the panels show.
+
+    Args:
+        names: the metrics that are drawn: the first with bands, and perhaps another by its median alone.
+        metrics: the declarations of all metrics that the curves have, by name, those that are drawn first.
+        is_log: whether the y axis is logarithmic.
+        low: its lower end.
+        high: its upper end.
+    """
+
+    names: tuple[str, ...]
+    metrics: Mapping[str, Metric]
+    is_log: bool
+    low: float
+    high: float
+
+    def title(self, name: str) -> str:
+        """Return a metric's name for readers."""
+        return words.metric_title(name, self.metrics[name])
+
+    @property
+    def axis(self) -> str:
+        """The name of the y axis: the last words that the metrics' names have in common."""
+        titles = [self.title(name).split() for name in self.names]
+        common = [words_of[0] for words_of in takewhile(_are_equal, zip(*map(reversed, titles), strict=False))]
+        return " ".join(reversed(common)) or ", ".join(map(self.title, self.names))
+
+    def clipped(self, values: Floats) -> Floats:
+        """Keep values within reach of the axis, beyond its ends: a band goes on to there."""
+        room = self.high - self.low
+        ends = (self.low / 10, self.high * 10) if self.is_log else (self.low - room, self.high + room)
+        return np.clip(values, *ends)
+
+    def line(self, values: Floats) -> Floats:
+        """Replace infinities by NaN, and on a logarithmic axis zeros by its lowest value."""
+        return np.where(np.isfinite(values), np.maximum(values, self.low) if self.is_log else values, np.nan)
+
+
+def _are_equal(some: Sequence[str]) -> bool:
+    return len(set(some)) == 1
+
+
+def draw(rows: ResultRows, learning: Sequence[LearningCurve], metrics: Mapping[str, Metric]) -> Drawn | None:
+    """Draw median and bands over trials of the metric that counts, a panel a row, with the median of a similar one.
+
+    Args:
+        rows: the rows.
+        learning: their curves.
+        metrics: the declarations of the curves' metrics.
+
+    Returns:
+        None if there are no curves.
+    """
+    curves = learning[:MOST_PANELS]
+    content = _choose(curves, single(metrics, rows.named_metrics))
+    if content is None:
+        return None
+    longest = max(1, *(int(curve.iteration[-1]) for curve in curves))
+    unit, unit_name = axes_of.unit(longest)
+    tips = Tips()
+    with mpl.rc_context(STYLE):
+        height = 2.3 if len(curves) == 1 else 1.75 if len(curves) < 4 else 1.5
+        titles = [rows.name(curve.row) for curve in curves]
+        figure, panels = grid(titles, height, _handles(curves, content), x=unit_name, y=content.axis)
+        for axes, curve in zip(panels, curves, strict=True):
+            _draw_curve(axes, curve, unit, content)
+        panels[0].set_xlim(0, 1.04 * longest / unit)
+        if content.is_log:
+            axes_of.logarithmic(panels[0], content.low, content.high)
+        else:
+            panels[0].set_ylim(content.low, content.high)
+        for axes, curve in zip(panels, curves, strict=True):
+            _add_tips(axes, rows.name(curve.row), curve, unit, content, tips, MOST_TIPS // len(curves) // 2)
+    caption = _caption(curves, content) + part_of(rows, (curve.row for curve in curves))
+    return Drawn("learning-curves", "Learning curves", caption, figure, tips)
+
+
+def _choose(curves: Sequence[LearningCurve], metrics: Mapping[str, Metric]) -> _Content | None:
+    """Choose what is content, and the y axis; None if there is nothing."""
+    there = {name: metric for name, metric in metrics.items() if all(name in curve.quantiles for curve in curves)}
+    names = of_curves(there)
+    if not curves or not names:
+        return None
+    first = there[names[0]]
+    values = np.concatenate([curve.quantiles[name].ravel() for curve in curves for name in names])
+    is_error = first.low == 0 and first.high is None
+    is_log = is_error or axes_of.spans_decades(first, values.tolist())
+    low, high = _limits(curves, names) if is_log else _linear_limits(curves, names, first)
+    ordered = {name: there[name] for name in (*names, *there)}
+    return _Content(names, ordered, is_log, low, high)
+
+
+def _linear_limits(curves: Sequence[LearningCurve], names: Sequence[str], metric: Metric) -> tuple[float, float]:
+    """Choose the y axis: all finite values fit, and no more than a metric's limits is content."""
+    thresholds = [np.array([np.nan if curve.threshold is None else curve.threshold for curve in curves])]
+    values = np.concatenate([*(curve.quantiles[name].ravel() for curve in curves for name in names), *thresholds])
+    finite = values[np.isfinite(values)]
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+    room = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
+    least, greatest = (-np.inf if metric.low is None else metric.low), (np.inf if metric.high is None else metric.high)
+    edge = 0.01 * max(greatest - least, 0) if np.isfinite(greatest - least) else 0.0
+    return max(low - room, least - edge) if low >= least else low - room, (
+        min(high + room, greatest + edge) if high <= greatest else high + room
+    )
+
+
+def _limits(curves: Sequence[LearningCurve], names: Sequence[str]) -> tuple[float, float]:
+    """Choose a logarithmic y axis: all small errors fit; of large ones the medians, and those at the start."""
+    both = [curve.quantiles[name] for curve in curves for name in names]
+    every = [part.ravel() for part in both] + [np.array([curve.threshold or np.nan for curve in curves])]
+    large = [part[:, 0] for part in both] + [part[_MEDIAN] for part in both]
+    least = _present(every).min(initial=1.0)
+    top = np.log10(_present(large).max(initial=least))
+    bottom = max(np.log10(least), top - _MOST_DECADES)
+    room = max(0.05 * (top - bottom), 0.15)
+    return float(10 ** (bottom - room)), float(10 ** (top + room))
+
+
+def _present(parts: Sequence[Floats]) -> Floats:
+    values = np.concatenate(parts)
+    return values[np.isfinite(values) & (values > 0)]
+
+
+def _draw_curve(axes: Axes, curve: LearningCurve, unit: float, content: _Content) -> None:
+    x = curve.iteration / unit
+    main, others = curve.quantiles[content.names[0]], content.names[1:]
+    for band, alpha in ((0, _WIDE), (1, _NARROW)):
+        # Infinity and zero are beyond the axis: a band goes on to there, a line ends.
+        axes.fill_between(x, *content.clipped(main[[band, -1 - band]]), color=_MAIN, alpha=alpha, linewidth=0)
+    for name in others:
+        axes.plot(x, content.line(curve.quantiles[name][_MEDIAN]), color=_OTHER, linewidth=0.7, zorder=2.5)
+    axes.plot(x, content.line(main[_MEDIAN]), color=_MAIN, linewidth=1.2, zorder=3)
+    if not np.isfinite(main[_MEDIAN, -1]):
+        who = "all have" if not np.isfinite(main[:, -1]).any() else "half or more have"
+        axes.text(0.98, 0.94, f"{who} diverged", transform=axes.transAxes, ha="right", va="top", fontsize=7)
+    if curve.threshold is not None and (curve.threshold > 0 or not content.is_log):
+        axes.axhline(curve.threshold, zorder=2, **_THRESHOLD)
+
+
+def _add_tips(
+    axes: Axes, name: str, curve: LearningCurve, unit: float, content: _Content, tips: Tips, most: int
+) -> None:
+    """Add the quantiles of some evaluations as texts."""
+    main, *others = content.metrics
+    of_main = curve.quantiles[main]
+    for i in np.unique(np.linspace(0, len(curve.iteration) - 1, most).round().astype(int)):
+        median = float(of_main[_MEDIAN, i])
+        text = (
+            f"{name}, iteration {curve.iteration[i]:,}: {content.title(main)} {_error(median)} "
+            f"(90% of {curve.trials:,} trials in [{_error(of_main[0, i])}, {_error(of_main[-1, i])}])"
+        )
+        for other in others:
+            text += f", {content.title(other)} {_error(float(curve.quantiles[other][_MEDIAN, i]))}"
+        tips.add(axes, curve.iteration[i] / unit, float(np.clip(median, content.low, content.high)), text)
+
+
+def _error(value: float) -> str:
+    if not np.isfinite(value):
+        return "∞" if value > 0 else "−∞"
+    if value < 0:
+        return words.measure(value)
+    return words.error(value) if value < 100 else f"{value:,.0f}" if value < 1e6 else f"{value:.1e}".replace("e+0", "e")
+
+
+def _handles(curves: Sequence[LearningCurve], content: _Content) -> list[Artist]:
+    main, *others = content.names
+    handles: list[Artist] = [
+        Line2D([], [], color=_MAIN, linewidth=1.2, label=f"{content.title(main)}: median"),
+        Patch(color=_MAIN, alpha=1 - (1 - _WIDE) * (1 - _NARROW), linewidth=0, label="50%"),
+        Patch(color=_MAIN, alpha=_WIDE, linewidth=0, label="90% of the trials"),
+    ]
+    handles += [Line2D([], [], color=_OTHER, linewidth=0.7, label=f"{content.title(name)}: median") for name in others]
+    if any(curve.threshold is not None for curve in curves):
+        handles.append(Line2D([], [], label="success threshold", **_THRESHOLD))
+    return handles
+
+
+def _caption(curves: Sequence[LearningCurve], content: _Content) -> str:
+    main, *others = content.names
+    values = np.concatenate([curve.quantiles[main].ravel() for curve in curves])
+    beside = "".join(f" and, its median alone, {content.title(name)}" for name in others)
+    title = content.title(main)
+    sentences = [
+        f"{title[:1].upper()}{title[1:]}{beside}, at evaluations at equal steps. Each quantile is over the trials at "
+        "that iteration, the least value that so many trials don't exceed: no one trial's curve. Trials that were "
+        "stopped early keep their last value."
+    ]
+    if not np.isfinite(values).all():
+        sentences.append("Where trials have diverged a band leaves the panel, and a line ends.")
+    if content.is_log and (values == 0).any():
+        sentences.append(f"Where {title} is exactly 0, it is at the foot.")
+    return " ".join(sentences) + sampled((curve.trials, curve.of) for curve in curves)

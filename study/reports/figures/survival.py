@@ -1,0 +1,206 @@
+"""Time to success: the share of all trials that are solved by an iteration."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import numpy.typing as npt
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from study import words
+from study.analysis import series
+from study.analysis.rows import ResultRows
+from study.analysis.summary import Summary
+from study.reports.figures import axes as axes_of
+from study.reports.figures.multiples import MOST_CURVES, MOST_PANELS, MOST_TIPS, grid, left_out
+from study.reports.figures.style import INK, RULE, STYLE, Drawn, Tips
+from study.statistics import kaplan_meier
+
+Floats = npt.NDArray[np.float64]
+
+_FEW_CURVES = 6
+"""The most curves in one panel with their bands."""
+_END: dict[str, Any] = {"marker": "o", "markersize": 3.2, "markeredgewidth": 0.7}
+_CENSORED: dict[str, Any] = {"marker": "|", "markersize": 5, "markeredgewidth": 0.8, "linestyle": "none"}
+_TURN_PT = 6.0
+"""Length of a dash where curves on top of each other take turns."""
+
+
+@dataclass(frozen=True)
+class _Curve:
+    """Share solved by a time, and its interval; all arrays have shape [times], NaN where there is no interval."""
+
+    time: Floats
+    share: Floats
+    low: Floats
+    high: Floats
+    solved: Floats
+    censored: npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class _Panel:
+    """The content of a panel: its title, and rows with their names for the legend."""
+
+    title: str
+    members: tuple[tuple[str, int], ...]
+
+    def only(self, names: Collection[str]) -> _Panel:
+        """Return the panel with only the rows of some names."""
+        return _Panel(self.title, tuple(member for member in self.members if member[0] in names))
+
+
+def draw(rows: ResultRows) -> Drawn | None:
+    """Draw the share of trials solved by an iteration, with 95% bands.
+
+    Returns:
+        None if no trial is solved, or no unsolved trial's last iteration is known.
+    """
+    curves = {row: curve for row, s in enumerate(rows.summaries) if (curve := _curve(s)) is not None}
+    unknown = [row for row, s in enumerate(rows.summaries) if s.judged and row not in curves]
+    # If times are known only of rows whose trials were all solved, the failures would be missing.
+    is_lopsided = bool(unknown) and not any(curve.censored.any() for curve in curves.values())
+    if is_lopsided or not any(curve.solved.any() for curve in curves.values()):
+        return None
+    every_panel = [panel for panel in _panels(rows, curves) if panel.members]
+    every = list(dict.fromkeys(name for panel in every_panel for name, _ in panel.members))
+    names = every[:MOST_CURVES]
+    first = [panel.only(names) for panel in every_panel[:MOST_PANELS]]
+    members = [row for panel in first for _, row in panel.members]
+    longest = max(1.0, *(float(curves[row].time[-1]) for row in members))
+    unit, unit_name = axes_of.unit(longest)
+    tips = Tips()
+    with mpl.rc_context(STYLE):
+        height = 2.6 if len(first) == 1 else 1.75 if len(first) < 4 else 1.5
+        handles = _handles(names, [rows.summaries[row] for row in members], [curves[row] for row in members])
+        titles = [panel.title for panel in first]
+        figure, panels = grid(titles, height, handles, x=unit_name, y="share solved")
+        for axes, panel in zip(panels, first, strict=True):
+            if len(panel.members) == 1 and len(members) > 1:
+                _draw_behind(axes, [curves[row] for row in members if row != panel.members[0][1]], unit)
+            flat = [row for _, row in panel.members if not curves[row].solved.any()]
+            for name, row in panel.members:
+                style = _style(names.index(name))
+                if row in flat and len(flat) > 1:
+                    style["linestyle"] = _in_turns(flat.index(row), len(flat))
+                _draw_curve(axes, curves[row], unit, style, complete=rows.summaries[row].complete)
+                marks = _marks(curves[row], rows.name(row), rows.summaries[row], MOST_TIPS // len(members))
+                for time, share, text in marks:
+                    tips.add(axes, time / unit, share, text)
+        panels[0].set_xlim(0, 1.04 * longest / unit)
+        panels[0].set_ylim(-0.03, 1.03)
+        panels[0].set_yticks([0, 0.5, 1] if len(panels) > 3 else [0, 0.25, 0.5, 0.75, 1])
+    caption = _caption(first, len(members), len(unknown)) + left_out(len(first), len(every_panel))
+    return Drawn("survival", "Time to success", caption + left_out(len(names), len(every), "curves"), figure, tips)
+
+
+def _curve(summary: Summary) -> _Curve | None:
+    times = summary.times.known("iterations") if summary.times else None
+    estimate = kaplan_meier(*times) if times else None
+    if estimate is None:
+        return None
+    left = np.append(estimate.at_risk[1:], 0)
+    return _Curve(
+        time=estimate.times,
+        share=1 - estimate.survival,
+        low=1 - estimate.high,
+        high=1 - estimate.low,
+        solved=np.cumsum(estimate.solved),
+        censored=np.asarray(estimate.at_risk - estimate.solved > left),
+    )
+
+
+def _panels(rows: ResultRows, drawable: Collection[int]) -> Iterator[_Panel]:
+    """Choose the panels, each with rows to compare: the curves at one x, or the few points of a single curve."""
+    x = series.x_axis(rows)
+    curves = series.split(rows, x, _FEW_CURVES)
+    if len(curves) == 1 and len(curves[0].rows) <= _FEW_CURVES:
+        yield _Panel("", tuple((rows.name(row, [x]), row) for row in curves[0].rows if row in drawable))
+        return
+    for facet in dict.fromkeys(curve.facet for curve in curves):
+        of_facet = [curve for curve in curves if curve.facet == facet]
+        for level in series.levels(rows, x):
+            members = [(curve.name, row) for curve in of_facet for row in curve.rows if rows.value(row, x) == level]
+            if members:
+                title = ", ".join(part for part in (facet, rows.name(members[0][1], [x])) if part)
+                yield _Panel(title, tuple((name, row) for name, row in members if row in drawable))
+
+
+def _steps(time: Floats, value: Floats) -> tuple[Floats, Floats]:
+    """Return the corners of a step function."""
+    return np.repeat(time, 2)[1:], np.repeat(value, 2)[:-1]
+
+
+def _style(slot: int) -> dict[str, Any]:
+    style = axes_of.curve_style(slot, is_line=True)
+    return {"color": style["color"], "linestyle": style["linestyle"], "linewidth": 1.2, "zorder": 3}
+
+
+def _draw_curve(axes: Axes, curve: _Curve, unit: float, style: dict[str, Any], *, complete: bool) -> None:
+    time, colour = curve.time / unit, style["color"]
+    corners, low = _steps(time, curve.low)
+    _, high = _steps(time, curve.high)
+    axes.fill_between(corners, low, high, where=np.isfinite(low), color=colour, alpha=0.15, linewidth=0)
+    axes.plot(*_line(curve, unit), **style)
+    axes.plot(time[curve.censored], curve.share[curve.censored], color=colour, zorder=3, **_CENSORED)
+    if curve.share[-1] == 1 or not complete:
+        end = {"color": colour, "zorder": 3} | _END
+        axes.plot(time[-1:], curve.share[-1:], clip_on=False, **(end if complete else axes_of.half_filled(end)))
+
+
+def _in_turns(which: int, of: int) -> Any:
+    """Return dashes in whose gaps the other lines at the same place are visible."""
+    return _TURN_PT * (of - which), (_TURN_PT, _TURN_PT * (of - 1))
+
+
+def _line(curve: _Curve, unit: float) -> tuple[Floats, Floats]:
+    return _steps(np.insert(curve.time / unit, 0, 0.0), np.insert(curve.share, 0, 0.0))
+
+
+def _draw_behind(axes: Axes, curves: Sequence[_Curve], unit: float) -> None:
+    """Draw the curves of the other panels in grey, to compare a lone curve with."""
+    for curve in curves:
+        axes.plot(*_line(curve, unit), color=RULE, linewidth=0.8, zorder=1.5)
+
+
+def _marks(curve: _Curve, name: str, summary: Summary, most: int) -> Iterator[tuple[float, float, str]]:
+    """Yield the places of some steps and of the end, with texts on the share solved by then."""
+    events = np.union1d(np.flatnonzero(np.diff(curve.solved, prepend=0.0)), [len(curve.time) - 1])
+    some = np.unique(np.linspace(0, len(events) - 1, max(1, min(most, len(events)))).round().astype(int))
+    planned = "" if summary.complete else f"; {summary.seeds} planned"
+    for i in events[some] if most > 0 else []:
+        interval = (curve.low[i], curve.high[i]) if np.isfinite(curve.low[i]) else None
+        share = f"{words.rate(curve.share[i])} {words.interval(interval)}".rstrip()
+        text = f"{name}, by iteration {curve.time[i]:,.0f}: {share}, {curve.solved[i]:.0f} of {summary.judged}"
+        yield curve.time[i], curve.share[i], text + planned
+
+
+def _handles(names: Sequence[str], summaries: Sequence[Summary], curves: Sequence[_Curve]) -> list[Artist]:
+    handles: list[Artist] = [Line2D([], [], label=name, **_style(slot)) for slot, name in enumerate(names) if name]
+    neutral: dict[str, Any] = {"color": INK}
+    if any(curve.share[-1] == 1 for curve in curves):
+        handles.append(Line2D([], [], label="all are solved", linestyle="none", **neutral, **_END))
+    if any(curve.censored.any() for curve in curves):
+        handles.append(Line2D([], [], label="censored", **neutral, **_CENSORED))
+    if not all(s.complete for s in summaries):
+        handles.append(Line2D([], [], label="lacks trials", **axes_of.half_filled(neutral | _END)))
+    return handles
+
+
+def _caption(panels: Sequence[_Panel], curves: int, unknown: int) -> str:
+    text = (
+        "Share of the finished trials solved by an iteration: one minus the Kaplan-Meier estimate, with pointwise "
+        "95% intervals (none where no trial or every trial is solved). A trial that was not solved is censored at "
+        "its last iteration, one that diverged at the last one of its cell. A curve ends where the last trial was seen."
+    )
+    if any(len(panel.members) == 1 for panel in panels) and curves > 1:
+        text += " Grey: the curves of the other panels."
+    if unknown:
+        text += f" Left out, for not all of their times are known: rows, {unknown:,}."
+    return text

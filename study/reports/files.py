@@ -1,0 +1,349 @@
+"""Cells, groups and comparisons as files: CSV and Parquet with full precision, Markdown for people."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from study.analysis import rows as result_rows
+from study.analysis.aggregate import CellSummary, GroupSummary, published_error
+from study.analysis.comparison import Comparison, Comparisons, Reference
+from study.analysis.contrasts import Contrasts, Pair
+from study.analysis.metrics import metrics_of, single
+from study.analysis.published import SOURCE
+from study.analysis.rows import ResultRows
+from study.analysis.search import SearchFindings
+from study.analysis.summary import Summary
+from study.arrow import column_names, encoded, kinds_of
+from study.records import Cell, Interval, Labels, Outcome, format_range
+from study.reports import metric_columns, table
+from study.reports.content import DataRows, Report
+from study.reports.csv_text import csv_text
+from study.reports.metric_series import series_table, series_with_values
+from study.reports.references import bounds_note, bounds_table
+from study.reports.search.names import confirmed, objectives_note
+from study.reports.search.tables import importance_line, progress_note, winners_table
+from study.reports.text_table import TextTable
+
+if TYPE_CHECKING:
+    from study.reports.figures.style import Drawn
+
+_COUNTS = {
+    "seeds": "trials planned",
+    "solved": "trials that solved the task",
+    "unsolved": "trials that ran to the end without solving it",
+    "finished": "trials that ran to the end, which nothing judges",
+    "diverged": "trials whose weights became NaN or infinite",
+    "failed": "trials that crashed and have no result",
+    "pending": "trials that are planned and not done",
+    "complete": "true if no trial is failed or pending",
+}
+_RATES = {
+    "success_rate": "solved / (solved + unsolved + diverged)",
+    "success_rate_lower": "95%; Wilson, or one that allows for it where seeds were added until there were enough",
+    "success_rate_upper": "95%; Wilson, or one that allows for it where seeds were added until there were enough",
+}
+_SOLVED_AT = {
+    "solved_at_median": "iterations; median over the solved trials",
+    "solved_at_median_lower": "of the distribution's median, by order statistics, at least 95%",
+    "solved_at_median_upper": "of the distribution's median, by order statistics, at least 95%",
+    "solved_at_mean": "iterations; mean over the solved trials",
+    "solved_at_lower": "of a gamma distribution's mean, by profile likelihood, 95%",
+    "solved_at_upper": "of a gamma distribution's mean, by profile likelihood, 95%",
+}
+_TIMES = {
+    "time_to_success_mean": "iterations; mean of min(time to success, time_to_success_until) of all that finished",
+    "time_to_success_lower": "its interval, at least 95%, for any distribution",
+    "time_to_success_upper": "its interval, at least 95%, for any distribution",
+    "time_to_success_until": "the iterations that it is restricted to: those planned for the rows of its question",
+}
+_SECONDS = {"training_s_mean": "mean seconds of training of the trials that ended"}
+_SECONDS_TO_SUCCESS = {
+    "solved_at_s_median": "seconds of training until solved; median over the solved trials",
+    "solved_at_s_mean": "seconds of training until solved; mean over the solved trials",
+    "solved_at_s_lower": "of a gamma distribution's mean, by profile likelihood, 95%",
+    "solved_at_s_upper": "of a gamma distribution's mean, by profile likelihood, 95%",
+}
+_STOPPED = {
+    "stopped_early": "trials that were ended by stop: when_decided",
+    "ended_early": "trials that ended unsolved before time_to_success_until, and are censored at their end",
+}
+
+
+def statistics_columns(summaries: Sequence[Summary], named_metrics: Collection[str] = ()) -> dict[str, str]:
+    """Describe the columns of cells.csv after cell_id, the labels (label_...) and the hyperparameters.
+
+    There are only those that the rows can have: no success rates where nothing says what success is, and no times where
+    none is known. Metrics of series are in series.csv.
+
+    Args:
+        summaries: the rows.
+        named_metrics: metrics that have columns even if they belong to a series.
+    """
+    counts = dict(_COUNTS)
+    has_rates, has_times = result_rows.have_rates(summaries), result_rows.have_times(summaries)
+    if not has_rates:
+        counts = {name: text for name, text in counts.items() if name not in ("solved", "unsolved")}
+    elif not any(s.finished for s in summaries):
+        del counts["finished"]
+    return {
+        **counts,
+        **(_RATES if has_rates else {}),
+        **(_SOLVED_AT if has_times else {}),
+        **metric_columns.descriptions(single(metrics_of(summaries), named_metrics)),
+        **(_TIMES if has_times else {}),
+        **(_SECONDS if has_rates or any(s.training_s_mean is not None for s in summaries) else {}),
+        **(_SECONDS_TO_SUCCESS if has_times else {}),
+        **(_STOPPED if has_times else {}),
+    }
+
+
+def as_published_columns(error: str) -> dict[str, str]:
+    """Describe the columns that follow with `--as-published`. The published success rates and medians are right.
+
+    Args:
+        error: the metric of solved trials that the published estimators are applied to.
+    """
+    name = f"as_published_{error}"
+    return {
+        "as_published_solved_at_mean": "the published estimate of the mean of solved-at",
+        "as_published_solved_at_lower": "its interval",
+        "as_published_solved_at_upper": "its interval",
+        f"{name}_mean": f"the published estimate of the mean of the {error.replace('_', ' ')}",
+        f"{name}_lower": "its interval",
+        f"{name}_upper": "its interval",
+    }
+
+
+_WITH_INTERVALS = ("success_rate", "solved_at_median", "solved_at", "time_to_success", "solved_at_s")
+_TYPES = {
+    **dict.fromkeys(("seeds", *Outcome, "pending", "stopped_early", "ended_early"), pa.int64()),
+    "complete": pa.bool_(),
+}
+_STATISTICS = (*_COUNTS, *_RATES, *_SOLVED_AT, *_TIMES, *_SECONDS, *_SECONDS_TO_SUCCESS, *_STOPPED)
+
+_ESCAPED = str.maketrans({character: f"\\{character}" for character in "\\|`*_<>#[]!"})
+
+
+def cells_rows(summaries: Sequence[CellSummary], labels: Labels, named_metrics: Collection[str] = ()) -> DataRows:
+    """Make one row per cell: id, labels, every hyperparameter, every statistic; None where there is none."""
+    axes = list(dict.fromkeys(axis for s in summaries for axis in labels.get(s.cell_id, {})))
+    statistics = statistics_columns(summaries, named_metrics)
+    columns = _cell_columns([summary.cell for summary in summaries], statistics)
+    types = [
+        ("cell_id", pa.string()),
+        *((f"label_{axis}", pa.string()) for axis in axes),
+        *((name, column.type) for name, column in columns.items()),
+        *_statistics_types(statistics),
+    ]
+    values = {name: column.to_pylist() for name, column in columns.items()}
+    rows = [
+        {"cell_id": s.cell_id}
+        | {f"label_{axis}": label for axis, label in labels.get(s.cell_id, {}).items()}
+        | {name: column[row] for name, column in values.items()}
+        | _statistics_row(s)
+        for row, s in enumerate(summaries)
+    ]
+    return DataRows(pa.schema(types), rows)
+
+
+def groups_rows(groups: Sequence[GroupSummary], by: pa.Schema, named_metrics: Collection[str] = ()) -> DataRows:
+    """Make one row per group: its columns as they are, every statistic, the published estimators' numbers."""
+    error = published_error(metrics_of(groups)) if any(group.as_published for group in groups) else None
+    columns = [*statistics_columns(groups, named_metrics), *(as_published_columns(error) if error else ())]
+    return DataRows(
+        pa.schema([*by, *_statistics_types([name for name in columns if name not in by.names])]),
+        [_statistics_row(g) | _published_row(g, error) | dict(zip(by.names, g.values, strict=True)) for g in groups],
+    )
+
+
+def to_csv(rows: DataRows) -> str:
+    """Write rows with full precision; missing values are empty."""
+    return csv_text(rows.schema.names, rows.rows)
+
+
+def to_parquet(rows: DataRows) -> bytes:
+    """Write rows with their types; missing values are null."""
+    sink = pa.BufferOutputStream()
+    records = [{name: row.get(name) for name in rows.schema.names} for row in rows.rows]
+    pq.write_table(pa.Table.from_pylist(records, rows.schema), sink, compression="zstd")
+    return bytes(sink.getvalue())
+
+
+def comparison_csv(rows: ResultRows, against: Comparisons) -> str:
+    """Write one row per compared row: its keys, its numbers, and those of the other row."""
+    lines = [_comparison_row(rows, c, against) for c in against.comparisons]
+    return csv_text(list(dict.fromkeys(name for line in lines for name in line)), lines)
+
+
+_TESTS_COLUMNS = (
+    "test", "metric", "rows", "at", "key", "first", "second", "statistic", "degrees_of_freedom", "estimate", "lower",
+    "upper", "p_value", "p_adjusted",
+)  # fmt: skip
+
+
+def tests_csv(contrasts: Contrasts) -> str:
+    """Write one row per test: the estimates are differences of rates or means, or odds ratios of the regression.
+
+    Where means are compared, those of every metric are there.
+    """
+    rows: list[dict[str, Any]] = [
+        {"test": "Cochran-Armitage", "rows": t.name, "key": t.key, "statistic": t.z, "p_value": t.p_value}
+        | {"p_adjusted": t.p_adjusted}
+        for t in contrasts.trends
+    ]
+    rows += [
+        {"test": "logistic regression", "rows": s.name, "key": f"log10 {s.key}" if s.is_log else s.key}
+        | {"estimate": s.odds_ratio, **_ends("", s.interval), "p_value": s.p_value}
+        for s in contrasts.slopes
+    ]
+    rows += [
+        {"test": _test_of(p, metric), "metric": metric, "at": p.question, "first": p.first, "second": p.second}
+        | {"estimate": p.difference, **_ends("", p.interval), "p_value": p.p_value, "p_adjusted": p.p_adjusted}
+        for metric, pairs in ((contrasts.metric, contrasts.pairs), *contrasts.more_pairs.items())
+        for p in pairs
+    ]
+    rows += [
+        {"test": "log-rank", "at": s.question, "rows": "; ".join(s.names), "statistic": s.statistic}
+        | {"degrees_of_freedom": s.degrees_of_freedom, "p_value": s.p_value, "p_adjusted": s.p_adjusted}
+        for s in contrasts.speeds
+    ]
+    return csv_text(_TESTS_COLUMNS, rows)
+
+
+def _test_of(pair: Pair, metric: str | None) -> str:
+    if metric is None:
+        return "Fisher"
+    return "Student, paired" if pair.is_paired else "Welch"
+
+
+def markdown(report: Report, figures: Sequence[Drawn]) -> str:
+    """Write the tables as Markdown, with the notes, to paste into an issue or a notebook."""
+    parts = [f"# {_cell(report.name)}", _cell(report.question), _cell(report.headline)]
+    parts += [f"![{_cell(figure.title)}]({figure.name}.png)" for figure in figures[:1]]
+    parts.append(_markdown_table(table.summaries_table(report.rows)))
+    for series in series_with_values(report.rows):
+        parts += [f"## {_cell(series.heading)}", _markdown_table(series_table(report.rows, series))]
+    if report.search is not None:
+        parts += _search_parts(report.search, report.rows)
+    if report.verdicts:
+        parts += ["## Are the seeds enough?", table.verdicts_note(report.verdicts)]
+        parts.append(_markdown_table(table.verdicts_table(report.rows, report.verdicts)))
+    if report.references is not None:
+        parts += ["## Bounds of references", _cell(bounds_note(report.references))]
+        parts.append(_markdown_table(bounds_table(report.rows, report.references)))
+    if report.against is not None and report.against.comparisons:
+        parts += [f"## Against {_cell(report.against.source)}"]
+        parts += [_markdown_table(table.comparison_table(report.rows, report.against))]
+        parts += map(_cell, report.against.notes)
+    return "\n\n".join(part for part in [*parts, *map(_cell, report.notes)] if part) + "\n"
+
+
+def _search_parts(search: SearchFindings, rows: ResultRows) -> list[str]:
+    parts = ["## Search", _cell(progress_note(search)), _cell(importance_line(search))]
+    if confirmed(search):
+        parts += [_markdown_table(winners_table(search, rows)), _cell(objectives_note(search, rows.metrics))]
+    if search.file:
+        parts.append("The winner's study file, ready to run: [winner.yaml](winner.yaml)")
+    return parts
+
+
+def _cell_columns(cells: Sequence[Cell], statistics: Collection[str]) -> dict[str, pa.Array]:
+    """Return task, model and each hyperparameter as a column; one that is named as a statistic says what it is."""
+    kinds = {"task": "text", "model": "text", **kinds_of(cells)}
+    return {
+        f"{name} (hyperparameter)" if name in statistics else name: encoded(
+            [cell.value(name) for cell in cells], kinds[name]
+        )
+        for name in column_names(cells)
+    }
+
+
+def _statistics_row(s: Summary) -> dict[str, Any]:
+    row: dict[str, Any] = {name: getattr(s, name) for name in _STATISTICS if hasattr(s, name)}
+    for name in _WITH_INTERVALS:
+        row |= _ends(f"{name}_", getattr(s, f"{name}_interval"))
+    return row | metric_columns.numbers(s.metrics)
+
+
+def _published_row(group: GroupSummary, error: str | None) -> dict[str, Any]:
+    published = group.as_published
+    if published is None or error is None:
+        return {}
+    return {
+        "as_published_solved_at_mean": published.solved_at_mean,
+        **_ends("as_published_solved_at_", published.solved_at_interval),
+        f"as_published_{error}_mean": published.error_mean,
+        **_ends(f"as_published_{error}_", published.error_interval),
+    }
+
+
+def _statistics_types(names: Iterable[str]) -> list[tuple[str, pa.DataType]]:
+    return [(name, pa.int64() if name.endswith("_trials") else _TYPES.get(name, pa.float64())) for name in names]
+
+
+def _comparison_row(rows: ResultRows, c: Comparison, against: Comparisons) -> dict[str, Any]:
+    s, other = c.summary, c.beside
+    row: dict[str, Any] = {"cell_id": s.cell_id} if isinstance(s, CellSummary) else {}
+    row |= {key: _as_plain(rows.value(c.row, key)) for key in rows.keys}
+    numbers = {
+        **_compared(s, against.metric, ""),
+        **_compared(other, against.metric, "other_"),
+        "difference": c.difference,
+        **_ends("difference_", c.difference_interval),
+        "p_value": c.p_value,
+        "p_adjusted": c.p_adjusted,
+        "verdict": c.verdict,
+        **({} if against.metric else _times_compared(c)),
+        "complete": s.complete,
+        "other_complete": other.complete,
+        "source": f"{SOURCE}: {other.source}" if against.is_published else other.source,
+    }
+    return row | {f"compared_{name}" if name in rows.keys else name: n for name, n in numbers.items()}
+
+
+def _compared(of: Summary | Reference, metric: str | None, prefix: str) -> dict[str, Any]:
+    if metric is not None:
+        summary = of.metrics[metric]
+        name = f"{prefix}{metric}_"
+        return {f"{prefix}trials": summary.count, f"{name}mean": summary.mean, **_ends(name, summary.mean_interval)}
+    return {
+        f"{prefix}solved": of.solved,
+        f"{prefix}trials": of.judged,
+        f"{prefix}success_rate": of.success_rate,
+        **_ends(f"{prefix}success_rate_", of.success_rate_interval),
+    }
+
+
+def _times_compared(c: Comparison) -> dict[str, Any]:
+    return {
+        "solved_at_median": c.summary.solved_at_median,
+        "solved_at_mean": c.summary.solved_at_mean,
+        "other_solved_at_median": c.beside.solved_at_median,
+        "other_solved_at_mean": c.beside.solved_at_mean,
+        "log_rank_p": c.log_rank_p,
+    }
+
+
+def _as_plain(value: Any) -> Any:
+    return format_range(value) if isinstance(value, tuple) else value
+
+
+def _ends(prefix: str, interval: Interval | None) -> dict[str, float | None]:
+    low, high = interval or (None, None)
+    return {f"{prefix}lower": low, f"{prefix}upper": high}
+
+
+def _markdown_table(content: TextTable) -> str:
+    rule = ["---:" if column.is_number else "---" for column in content.columns]
+    body = [[f"**{_cell(text)}**" if is_best else _cell(text) for text, _, _, is_best in row] for row in content.cells]
+    lines = [[_cell(text) for text in content.header], rule, *body]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    """Escape a text, so that it neither breaks a table nor turns into markup."""
+    return " ".join(text.split()).translate(_ESCAPED)

@@ -1,0 +1,112 @@
+"""The columns of metrics that are averaged over the trials of a row: in tables, and in cells.csv."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from study import words
+from study.analysis import rows as result_rows
+from study.analysis.metrics import MetricSummary
+from study.analysis.rows import ResultRows
+from study.reports.text_table import Column, estimates_column
+from tasks.declarations import Metric
+
+_MOST_NARROW = 3
+"""The most metrics of all trials in a terminal."""
+
+STATISTICS = (
+    ("mean", "mean", "mean_interval"),
+    ("median", "median", "median_interval"),
+    ("interquartile mean", "interquartile_mean", "interquartile_mean_interval"),
+)
+"""The titles of a metric's statistics, and the fields of `MetricSummary` that hold them and their intervals."""
+
+
+def write_of(metric: Metric) -> Callable[[float | None], str]:
+    """Return what writes a metric's numbers: to two digits where this field publishes it so, else to three."""
+    return words.error if metric.interval == "beta" else words.measure
+
+
+def names_to_show(rows: ResultRows, *, is_narrow: bool = False) -> list[str]:
+    """List the metrics that a table shows: those of solved trials where there are success rates, others with a value.
+
+    Args:
+        rows: the rows.
+        is_narrow: whether to list only the first of those of all trials, for a terminal.
+    """
+    of_solved = [name for name, metric in rows.single_metrics.items() if metric.of == "solved" and rows.has_rates]
+    of_ended = [name for name in with_values(rows) if rows.metrics[name].of == "ended"]
+    chosen = {*of_solved, *(of_ended[:_MOST_NARROW] if is_narrow else of_ended)}
+    return [name for name in rows.metrics if name in chosen]
+
+
+def with_values(rows: ResultRows) -> list[str]:
+    """List the single metrics of which any row has a value."""
+    return [
+        name for name in rows.single_metrics if any(s.metrics[name].count for s in rows.summaries if name in s.metrics)
+    ]
+
+
+def columns(rows: ResultRows, name: str, most: int | None = None, *, is_narrow: bool = False) -> list[Column]:
+    """Lay out a metric: the mean alone in a terminal, or where it is bounded by a beta distribution; else all.
+
+    Args:
+        rows: the rows.
+        name: the metric's name.
+        most: the number of rows to lay out; None for all.
+        is_narrow: whether it is for a terminal.
+    """
+    metric = rows.metrics[name]
+    of_rows = [s.metrics.get(name, MetricSummary(metric=metric)) for s in rows.summaries]
+    title, write = words.metric_title(name, metric), write_of(metric)
+
+    def column(heading: str, field: str, interval: str | None) -> Column:
+        values = [getattr(of, field) for of in of_rows]
+        best = result_rows.best_of(rows, values, write, is_higher_better=metric.higher_is_better)
+        return estimates_column(of_rows[:most], heading, field, write, interval, best)
+
+    if metric.interval == "beta":
+        return [column(title, "mean", None if is_narrow else "mean_interval")]
+    if is_narrow:
+        return [column(title, "mean", "mean_interval")]
+    return [column(f"{title}, {what}", field, interval) for what, field, interval in STATISTICS]
+
+
+def descriptions(metrics: Mapping[str, Metric]) -> dict[str, str]:
+    """Describe the columns of metrics in cells.csv."""
+    texts: dict[str, str] = {}
+    for name, metric in metrics.items():
+        trials = "the solved trials" if metric.of == "solved" else "the trials that ended with a number"
+        texts[f"{name}_mean"] = f"mean over {trials}"
+        if metric.interval == "beta":
+            ends = f"of the mean of a beta distribution on [{_end(metric.low)}, {_end(metric.high)}]"
+            texts |= dict.fromkeys((f"{name}_lower", f"{name}_upper"), f"{ends}, by profile likelihood, 95%")
+            continue
+        texts |= dict.fromkeys((f"{name}_lower", f"{name}_upper"), "of the mean, by the studentised bootstrap, 95%")
+        texts[f"{name}_median"] = f"median over {trials}"
+        ends = "of the distribution's median, by order statistics, at least 95%"
+        texts |= dict.fromkeys((f"{name}_median_lower", f"{name}_median_upper"), ends)
+        texts[f"{name}_interquartile_mean"] = f"mean of the middle half of {trials}"
+        ends = "of the interquartile mean, by the expanded percentile bootstrap, 95%"
+        texts |= dict.fromkeys((f"{name}_interquartile_mean_lower", f"{name}_interquartile_mean_upper"), ends)
+        texts[f"{name}_trials"] = f"the number of {trials}"
+    return texts
+
+
+def _end(limit: float | None) -> str:
+    return "1/2" if limit == 0.5 else f"{limit:g}"
+
+
+def numbers(metrics: Mapping[str, MetricSummary]) -> dict[str, float | None]:
+    """Return the values of a row in the columns that `descriptions` describes, and in others that stay empty."""
+    row: dict[str, float | None] = {}
+    for name, summary in metrics.items():
+        row |= {f"{name}_mean": summary.mean, f"{name}_median": summary.median, f"{name}_trials": summary.count}
+        row[f"{name}_interquartile_mean"] = summary.interquartile_mean
+        for column, interval in (
+            (name, summary.mean_interval),
+            (f"{name}_median", summary.median_interval),
+            (f"{name}_interquartile_mean", summary.interquartile_mean_interval),
+        ):
+            row |= dict(zip((f"{column}_lower", f"{column}_upper"), interval or (None, None), strict=True))
+    return row

@@ -1,0 +1,115 @@
+"""Metrics of series: a short table of each, and all of them as CSV and LaTeX."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from study import words
+from study.analysis import rows as result_rows
+from study.analysis.aggregate import CellSummary
+from study.analysis.learning import spread
+from study.analysis.metrics import MetricSeries, MetricSummary, series_of
+from study.analysis.rows import ResultRows
+from study.records import format_range
+from study.reports import latex
+from study.reports.csv_text import csv_text
+from study.reports.metric_columns import STATISTICS, write_of
+from study.reports.table import key_columns
+from study.reports.text_table import TextTable, estimates_column, places
+
+_MOST_PLACES = 6
+"""The most places that a table shows."""
+
+
+def series_with_values(rows: ResultRows) -> list[MetricSeries]:
+    """List the series of which any row has a value."""
+    return [one for one in series_of(rows.metrics) if any(of.count for name in one.metrics for of in _of(rows, name))]
+
+
+def _of(rows: ResultRows, name: str) -> list[MetricSummary]:
+    return [s.metrics.get(name, MetricSummary(metric=rows.metrics[name])) for s in rows.summaries]
+
+
+def places_to_show(series: MetricSeries) -> dict[str, float]:
+    """Choose at most six places of a series at equal steps, the first and the last among them, by metric."""
+    at = dict(zip(series.metrics, series.places, strict=True))
+    return {name: at[name] for place in spread(len(at), _MOST_PLACES) for name in [list(at)[place]]}
+
+
+def place_title(series: MetricSeries, at: float) -> str:
+    """Write a place of a series.
+
+    Example:
+        >>> from tasks.declarations import Metric
+        >>> place_title(MetricSeries("MSE", "length", {}), 1000.0)
+        'length 1,000'
+    """
+    return f"{series.along} {number(at)}"
+
+
+def number(at: float) -> str:
+    """Write a place alone."""
+    return words.show_value("", int(at) if at == int(at) else at).replace("-", "−")
+
+
+def series_table(rows: ResultRows, series: MetricSeries) -> TextTable:
+    """Lay out means at some places, a row a summary; the best of a question is bold."""
+    columns, write = key_columns(rows, range(len(rows.summaries))), write_of(series.metric)
+    is_higher = series.metric.higher_is_better
+    for name, at in places_to_show(series).items():
+        of_rows = _of(rows, name)
+        best = result_rows.best_of(rows, [of.mean for of in of_rows], write, is_higher_better=is_higher)
+        columns.append(estimates_column(of_rows, place_title(series, at), "mean", write, "mean_interval", best))
+    return TextTable(tuple(columns), marked=places(not s.complete for s in rows.summaries))
+
+
+def series_csv(rows: ResultRows) -> str:
+    """Write one row for each row of the report and each metric of a series, with full precision."""
+    lines: list[dict[str, Any]] = []
+    for row, summary in enumerate(rows.summaries):
+        own = {"cell_id": summary.cell_id} if isinstance(summary, CellSummary) else {}
+        own |= {f"{key} (column)" if key in _COLUMNS else key: _plain(rows.value(row, key)) for key in rows.keys}
+        for series in series_with_values(rows):
+            for name, at in zip(series.metrics, series.places, strict=True):
+                of = _of(rows, name)[row]
+                line = own | {"series": series.title, "along": series.along, "at": at, "metric": name}
+                lines.append(line | {"trials": of.count} | _statistics(of))
+    return csv_text(list(dict.fromkeys(name for line in lines for name in line)), lines)
+
+
+_COLUMNS = (
+    *("cell_id", "series", "along", "at", "metric", "trials"),
+    *(f"{name}{end}" for _, name, _ in STATISTICS for end in ("", "_lower", "_upper")),
+)
+
+
+def _statistics(of: MetricSummary) -> dict[str, float | None]:
+    numbers: dict[str, float | None] = {}
+    for _, name, interval in STATISTICS:
+        low, high = getattr(of, interval) or (None, None)
+        numbers |= {name: getattr(of, name), f"{name}_lower": low, f"{name}_upper": high}
+    return numbers
+
+
+def _plain(value: Any) -> Any:
+    return format_range(value) if isinstance(value, tuple) else value
+
+
+def series_latex(rows: ResultRows, *, command: str) -> str:
+    """Write a tabular for each series, to be put into table environments as they are."""
+    parts = [f"% {' '.join(command.split())}", "% Needs \\usepackage{booktabs}. Means; intervals are at 95%."]
+    for series in series_with_values(rows):
+        content, chosen = series_table(rows, series), places_to_show(series)
+        shape = "".join("r" if is_number else "l" for is_number in rows.is_number) + "r" * len(chosen)
+        parts += [f"% {' '.join(series.heading.split())}", f"\\begin{{tabular}}{{{shape}}}", "\\toprule"]
+        titles = [latex.escape(title[:1].upper() + title[1:]).replace("−", "$-$") for title in content.header]
+        parts += [" & ".join(titles) + " \\\\"]
+        parts += ["\\midrule"]
+        for row, summary in enumerate(rows.summaries):
+            texts = [latex.show_value(key, rows.value(row, key)) for key in rows.keys]
+            for name, column in zip(chosen, content.columns[len(rows.keys) :], strict=True):
+                of = summary.metrics.get(name, MetricSummary(metric=series.metric))
+                texts.append(latex.estimate(of.mean, of.mean_interval, latex.measure, row in column.best))
+            parts.append(" & ".join(texts) + " \\\\")
+        parts += ["\\bottomrule", "\\end{tabular}"]
+    return "\n".join(parts) + "\n"

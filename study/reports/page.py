@@ -1,0 +1,231 @@
+"""The report as one HTML page that needs nothing else: no network, no other file.
+
+This file says what the page shows; the templates beside it, page.html.j2 and pieces.html.j2, say how.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+import re
+from collections.abc import Sequence
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import pyarrow as pa
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+
+from study import words
+from study.analysis.aggregate import CellSummary
+from study.analysis.comparison import LEVEL, Comparison, Comparisons, Reference
+from study.analysis.rows import ResultRows
+from study.analysis.summary import Summary
+from study.reports import metric_columns, table
+from study.reports.content import Report
+from study.reports.figures.inline import inline
+from study.reports.figures.style import Drawn
+from study.reports.files import statistics_columns
+from study.reports.metric_series import series_table, series_with_values
+from study.reports.references import bounds_note, bounds_table
+from study.reports.search.names import confirmed, objectives_note
+from study.reports.search.tables import CAUTION, candidates_table, progress_note, winners_table
+from study.reports.text_table import TextTable
+
+MOST_SENTENCES = 12
+"""The most rows that the comparison describes one by one; of more, only those that differ."""
+
+_PLACE = "0000TRIAL0000"
+"""A placeholder for a trial's id in the address that the page's script completes."""
+_CODES = {"solved": "s", "unsolved": "u", "finished": "e", "diverged": "d", "failed": "f"}
+_OUTCOMES = ("solved", "unsolved", "finished", "diverged", "failed", "pending")
+
+
+def page(report: Report, figures: Sequence[Drawn]) -> str:
+    """Write the page. Whatever comes from outside is escaped.
+
+    Args:
+        report: its content.
+        figures: the report's figures; the first stands at the top.
+    """
+    rows, trials = report.rows, report.trials
+    return _template().render(
+        report=report,
+        figures=figures,
+        tables=_tables(report),
+        planned=sum(s.seeds for s in rows.summaries),
+        counts={name: sum(getattr(s, name) for s in rows.summaries) for name in _OUTCOMES},
+        columns=statistics_columns(rows.summaries, rows.named_metrics),
+        series=[(one.heading, series_table(rows, one)) for one in series_with_values(rows)],
+        intervals_note=_intervals_note(rows),
+        pairs_note=_pairs_note(report),
+        notes=[*report.notes, *_stop_note(rows)],
+        trials=None if trials is None else _trials(trials, report),
+        row_names=[rows.name(row) for row in range(len(rows.summaries))],
+    )
+
+
+@cache
+def _template() -> Template:
+    """Load the page's template with what it calls, and with the style and the script of every page."""
+    environment = Environment(
+        loader=PackageLoader("study.reports", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
+    environment.filters |= {
+        "anchor": lambda title: re.sub(r"[^a-z]+", "-", title.lower()).strip("-"),
+        "bounds_note": bounds_note,
+        "comparison_note": _comparison_note,
+        "comparison_sentences": _comparison_sentences,
+        "count_of": words.count_of,
+        "inline": inline,
+        "objectives_note": objectives_note,
+        "progress_note": progress_note,
+        "verdicts_note": table.verdicts_note,
+    }
+    script = _asset("page.js")
+    environment.globals |= {
+        "caution": CAUTION,
+        "importance": "search-importance",
+        "none_shown": words.NONE,
+        "script": script,
+        "script_digest": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        "style": _asset("page.css"),
+    }
+    return environment.get_template("page.html.j2")
+
+
+def _asset(name: str) -> str:
+    return resources.files("study.reports").joinpath(name).read_text(encoding="utf-8")
+
+
+def _tables(report: Report) -> dict[str, TextTable | None]:
+    """Lay out every table; None where the report has nothing for one."""
+    rows, against, search, contrasts = report.rows, report.against, report.search, report.contrasts
+    return {
+        "results": table.summaries_table(rows),
+        "winners": winners_table(search, rows) if search and confirmed(search) else None,
+        "candidates": candidates_table(search) if search and search.candidates else None,
+        "comparison": table.comparison_table(rows, against) if against and against.comparisons else None,
+        "bounds": bounds_table(rows, report.references) if report.references else None,
+        "verdicts": table.verdicts_table(rows, report.verdicts) if report.verdicts else None,
+        "trends": table.trends_table(contrasts) if contrasts.trends else None,
+        "slopes": table.slopes_table(contrasts) if contrasts.slopes else None,
+        "pairs": table.pairs_table(contrasts) if contrasts.pairs else None,
+        "speeds": table.speeds_table(contrasts) if contrasts.speeds else None,
+    }
+
+
+def _intervals_note(rows: ResultRows) -> str:
+    """Say which trials the table's numbers are of."""
+    of_solved = ["solved at"] if rows.has_times else []
+    of_solved += [
+        words.metric_title(n, m) for n, m in rows.single_metrics.items() if m.of == "solved" and rows.has_rates
+    ]
+    solved = f"; {words.join_and(of_solved)} are of the solved trials" if of_solved else ""
+    of_all = [words.metric_title(name, rows.metrics[name]) for name in metric_columns.with_values(rows)]
+    of_all = [title for title in of_all if title not in of_solved]
+    ended = f"; {words.join_and(of_all)} of all trials that ended with a number" if of_all else ""
+    return f"Intervals are at 95%{solved}{ended}. The best value of a question is bold."
+
+
+def _pairs_note(report: Report) -> str:
+    """Say what the tests of pairs are."""
+    if report.contrasts.metric is None:
+        return "Newcombe's interval of the difference, Fisher's exact test"
+    student = "Student's interval of the mean difference of trials that have the same seed, and his test"
+    welch = "Welch's interval of the difference of means, and his test"
+    kinds = {pair.is_paired for pair in report.contrasts.pairs}
+    return f"{student}; where seeds differ, {welch}" if len(kinds) > 1 else student if kinds == {True} else welch
+
+
+def _stop_note(rows: ResultRows) -> list[str]:
+    summaries = rows.summaries
+    early = sum(s.stopped_early for s in summaries)
+    stops = {s.cell.value("stop") for s in summaries if isinstance(s, CellSummary)}
+    if not early and stops <= {"never", None}:
+        return []
+    of_solved = [
+        words.metric_title(name, metric) for name, metric in rows.single_metrics.items() if metric.of == "solved"
+    ]
+    metrics = f", and the {words.join_and(of_solved)} is that of the best step so far" if of_solved else ""
+    return [
+        f"stop: when_decided was on: {words.count_of(early, 'trial')} ended once the outcome could no longer change. "
+        f"Outcomes and solved-at are those of full runs; seconds of training are not{metrics}."
+    ]
+
+
+def _comparison_note(against: Comparisons, rows: ResultRows) -> str:
+    count = len(against.comparisons)
+    repeats = f"{'repeats' if count == 1 else 'repeat'} the protocol of"
+    differing = sum(c.verdict == "differs" for c in against.comparisons)
+    what, test = "Success rates differ", "Fisher's exact test"
+    if against.metric is not None:
+        title = words.metric_title(against.metric, rows.metrics[against.metric])
+        what, test = f"Means of {title} differ", "Welch's test"
+    return (
+        f"{words.count_of(count, rows.noun)} {repeats if against.is_published else 'set beside'} {against.source}. "
+        f"{what} in {words.count_of(differing, rows.noun) if differing else 'none'} "
+        f"({test}, two-sided, at {LEVEL:g} with Holm's correction). To agree means that no difference "
+        "was detected with these seeds."
+    )
+
+
+def _comparison_sentences(against: Comparisons, rows: ResultRows) -> list[str]:
+    """Describe the compared rows one by one; of very many, only those that differ."""
+    are_few = len(against.comparisons) <= MOST_SENTENCES
+    return [_sentence(c, against, rows) for c in against.comparisons if are_few or c.verdict == "differs"]
+
+
+def _sentence(c: Comparison, against: Comparisons, rows: ResultRows) -> str:
+    verb = {"differs": "differs from", "agrees": "agrees with"}.get(c.verdict, "can't be tested against")
+    others = "the published" if against.is_published else f"{against.source}'s"
+    source = f"; {c.beside.source}" if against.is_published else ""
+    lacking = "" if c.summary.complete and c.beside.complete else f", over an incomplete {rows.noun}"
+    here, there = (_compared(of, against.metric) for of in (c.summary, c.beside))
+    test = f"p {_equals(c.p_value)}, after Holm {_equals(c.p_adjusted)}"
+    return f"{rows.name(c.row)}: {here} {verb} {others} {there} ({test}{source}{lacking})."
+
+
+def _compared(of: Summary | Reference, metric: str | None) -> str:
+    if metric is None:
+        return f"{of.solved}/{of.judged}"
+    mean = of.metrics[metric]
+    return f"{words.measure(mean.mean)} ({words.count_of(mean.count, 'trial')})"
+
+
+def _equals(p: float | None) -> str:
+    if p is None:
+        return words.NONE
+    text = words.p_value(p)
+    return text if text.startswith("<") else f"= {text}"
+
+
+def _trials(trials: pa.Table, report: Report) -> dict[str, Any]:
+    """List what the page's script shows of the rows' trials, one list per column."""
+    columns, rows, links = trials.to_pydict(), len(report.rows.summaries), report.links
+    cell_ids = dict(zip(columns["row"], columns["cell_id"], strict=True))
+    numbers = {"solved_at_iteration": "solved at"} if report.rows.has_times else {}
+    numbers |= {name: words.metric_title(name, m) for name, m in report.metrics.items() if name in columns}
+    order = sorted(numbers, key=trials.column_names.index)
+    titles = {name: numbers[name] for name in order} | {"training_s": "seconds"}
+    return {
+        "numbers": [[title, [_short(value) for value in columns[name]]] for name, title in titles.items()],
+        "outcome": "".join(_CODES.get(str(outcome), "?") for outcome in columns["outcome"]),
+        "errors": {str(i): error for i, error in enumerate(columns["error"]) if error},
+        "link": links and links.trial(_PLACE),
+        "place": _PLACE,
+        "cells": links and [links.cell(cell_ids[row]) if row in cell_ids else None for row in range(rows)],
+        **{name: columns[name] for name in ("row", "seed", "trial_id")},
+    }
+
+
+def _short(value: float | None) -> float | None:
+    if value is None or not math.isfinite(value):
+        return None
+    return int(value) if value == int(value) else float(f"{value:.6g}")

@@ -1,0 +1,176 @@
+"""What references say: notes on their bounds, and how many trials pass them, as a table, CSV and LaTeX."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+
+from study import words
+from study.analysis.references import BoundRate, ReferenceFindings
+from study.analysis.rows import ResultRows
+from study.outcomes.text_cells import as_text
+from study.records import Interval
+from study.reports import latex
+from study.reports.table import key_columns
+from study.reports.text_table import TextTable, estimate, text_column
+from study.visible import visible
+from tasks.declarations import Metric
+from tasks.references import FEWEST, KINDS, Kind, References
+
+_MOST_QUESTIONS = 8
+_MOST_METRICS = 3
+_TITLES: dict[Kind, str] = {"mean": "bound of the mean", "prediction": "prediction bound"}
+_NONE = "--"
+_CSV = ("metric", "kind", "level", "references", "dropped", "bound", "passed", "trials", "rate", "lower", "upper")
+
+
+def reference_notes(rows: ResultRows, findings: ReferenceFindings) -> list[str]:
+    """Say by which bounds trials are judged, how many references set them and how many were dropped, or why none are.
+
+    Args:
+        rows: the study's rows.
+        findings: what its references say.
+    """
+    row_of = _rows_of(rows)
+    known, unknown = [], []
+    for cell, references in findings.references.items():
+        if cell not in row_of:
+            continue
+        name = rows.name(row_of[cell])
+        if references.count < FEWEST:
+            unknown.append(f"{name} ({_counts(references)})")
+        else:
+            known.append(f"{name}: {_bounds(rows, findings, cell)} ({_counts(references)})")
+    kind = f"{100 * findings.criterion.level:g}% {_TITLES[findings.criterion.kind]}"
+    notes = [f"trials are judged by the {kind} of references: {_join(known)}"] if known else []
+    if unknown:
+        notes.append(
+            f"a bound needs at least {FEWEST} references that count, so trials are finished and not judged, where "
+            f"there are fewer: {_join(unknown)}"
+        )
+    return notes
+
+
+def _counts(references: References) -> str:
+    """Write how many references there are, and how many were dropped."""
+    count, dropped = references.count, references.dropped
+    text = words.count_of(count, "reference")
+    return f"{text}; {dropped} of {count + dropped} were dropped" if dropped else text
+
+
+def _bounds(rows: ResultRows, findings: ReferenceFindings, cell: str) -> str:
+    """Write the bounds of a question's metrics."""
+    of_cell = [r for r in findings.rates if r.cell_id == cell and r.kind == findings.criterion.kind]
+    texts = [f"{_title(rows, r.metric)} {_sign(findings, r.metric)} {words.measure(r.bound)}" for r in of_cell]
+    more = [f"{len(texts) - _MOST_METRICS} more in the table of bounds"] if len(texts) > _MOST_METRICS else []
+    return words.join_and([*texts[:_MOST_METRICS], *more])
+
+
+def _join(parts: Sequence[str]) -> str:
+    more = f"; and {len(parts) - _MOST_QUESTIONS:,} more" if len(parts) > _MOST_QUESTIONS else ""
+    return "; ".join(parts[:_MOST_QUESTIONS]) + more
+
+
+def _title(rows: ResultRows, metric: str) -> str:
+    return words.metric_title(metric, rows.metrics.get(metric, Metric()))
+
+
+def _sign(findings: ReferenceFindings, metric: str) -> str:
+    return "≥" if findings.criterion.higher_is_better[metric] else "≤"
+
+
+def _rows_of(rows: ResultRows) -> dict[str, int]:
+    """Return the row of each cell."""
+    return {str(getattr(summary, "cell_id", "")): row for row, summary in enumerate(rows.summaries)}
+
+
+def bounds_note(findings: ReferenceFindings) -> str:
+    """Write a sentence on what the two bounds are."""
+    return (
+        f"How many trials pass the bounds that references set at a level of {100 * findings.criterion.level:g}%, with "
+        "Wilson's interval; those that diverged pass none. The bound of the mean is the published criterion: of "
+        "references themselves, fewer pass it than the level says. The prediction bound is passed as often as the "
+        f"level says by a trial that is as good as a reference. Here, the {_TITLES[findings.criterion.kind]} is what "
+        "solved trials pass, in all metrics at once."
+    )
+
+
+def _lines(rows: ResultRows, findings: ReferenceFindings) -> Iterator[tuple[int, Sequence[BoundRate]]]:
+    """Yield for each row and each metric the rates by both bounds."""
+    row_of = _rows_of(rows)
+    for first in range(0, len(findings.rates), len(KINDS)):
+        of_metric = findings.rates[first : first + len(KINDS)]
+        yield row_of[of_metric[0].cell_id], of_metric
+
+
+def bounds_table(rows: ResultRows, findings: ReferenceFindings) -> TextTable:
+    """Lay out one row for each row of the study and each metric of success: both bounds, and the rates that pass."""
+    lines = list(_lines(rows, findings))
+    metrics = [(_title(rows, of[0].metric), of[0].metric) for _, of in lines]
+    columns = [
+        *key_columns(rows, [row for row, _ in lines]),
+        text_column("metric", metrics, is_number=False),
+        text_column("trials", [(str(of[0].judged), of[0].judged) for _, of in lines]),
+    ]
+    for place, kind in enumerate(KINDS):
+        some = [of[place] for _, of in lines]
+        columns.append(text_column(_TITLES[kind], [(words.measure(one.bound), one.bound) for one in some]))
+        rates = [(estimate(one.rate, one.interval, words.rate), one.rate) for one in some]
+        columns.append(text_column(f"rate within {_TITLES[kind]}", rates))
+    return TextTable(tuple(columns))
+
+
+def bounds_csv(rows: ResultRows, findings: ReferenceFindings) -> str:
+    """Write one row for each row of the study, each metric of success and each kind of bound, with full precision.
+
+    Those of other metrics of their series follow.
+    """
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    keys = [f"{key} (hyperparameter)" if key in _CSV else key for key in rows.keys]
+    writer.writerow(as_text(visible(name)) for name in ("cell_id", *keys, *_CSV))
+    success = findings.criterion.higher_is_better
+    every = [(findings, line) for line in _lines(rows, findings)]
+    if (along := findings.along) is not None:
+        every += [(along, line) for line in _lines(rows, along) if line[1][0].metric not in success]
+    for findings, (row, of_metric) in every:
+        criterion = findings.criterion
+        for one in of_metric:
+            references = findings.references.get(criterion.reference_of.get(one.cell_id, ""), References(values={}))
+            own = [rows.value(row, key) for key in rows.keys]
+            numbers = [criterion.level, references.count, references.dropped, one.bound, one.passed, one.judged]
+            cells = [one.cell_id, *own, one.metric, one.kind, *numbers, one.rate, *(one.interval or (None, None))]
+            writer.writerow(as_text(visible(cell)) if isinstance(cell, str) else cell for cell in cells)
+    return buffer.getvalue()
+
+
+def bounds_latex(rows: ResultRows, findings: ReferenceFindings, *, command: str) -> str:
+    """Write the table as a tabular, to be put into a table environment as it is."""
+    titles = [words.title(key) for key in rows.keys] + ["metric"]
+    head = [latex.escape(title[:1].upper() + title[1:]) for title in titles]
+    head += [text for kind in KINDS for text in (latex.escape(_TITLES[kind].capitalize()), "Rate within")]
+    shape = "".join("r" if number else "l" for number in rows.is_number) + "l" + "rr" * len(KINDS)
+    body = []
+    for row, of_metric in _lines(rows, findings):
+        texts = [latex.show_value(key, rows.value(row, key)) for key in rows.keys]
+        texts.append(latex.escape(_title(rows, of_metric[0].metric)))
+        for one in of_metric:
+            texts += [_NONE if one.bound is None else f"${latex.measure(one.bound)}$", _rate(one.rate, one.interval)]
+        body.append(" & ".join(texts) + " \\\\")
+    lines = [
+        f"% {' '.join(command.split())}",
+        "% Needs \\usepackage{booktabs}. Rates of trials within each bound of references; intervals are at 95%.",
+        f"\\begin{{tabular}}{{{shape}}}",
+        "\\toprule",
+        " & ".join(head) + " \\\\",
+        "\\midrule",
+        *body,
+        "\\bottomrule",
+        "\\end{tabular}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _rate(rate: float | None, interval: Interval | None) -> str:
+    return latex.estimate(rate, interval, latex.percent, is_best=False)

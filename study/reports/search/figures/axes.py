@@ -1,0 +1,262 @@
+"""What the figures of a search share: places of values and choices on an axis, and the look of candidates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from study.analysis.rows import ResultRows
+from study.analysis.search import NO_NUMBER, Candidate, Objective, Parameter, SearchFindings
+from study.records import Interval
+from study.reports.figures import axes as axes_of
+from study.reports.figures import texts
+from study.reports.figures.style import PALETTE, PAPER, plain
+from study.reports.search import names as search_names
+
+CANDIDATE, CONFIRMED = PALETTE[0], PALETTE[1]
+MOST_DOTS = 3000
+"""The most dots of a figure: more would make files of megabytes, and hide each other."""
+
+_FRESH: dict[str, Any] = {"marker": "D", "color": CONFIRMED, "markersize": 4, "markeredgewidth": 0.7, "zorder": 5}
+_BARS: dict[str, Any] = {"elinewidth": 0.9, "capsize": 1.8, "capthick": 0.9, "linestyle": "none"}
+_CONFIRMED: dict[str, Any] = {
+    "marker": "o",
+    "color": CONFIRMED,
+    "markersize": 5,
+    "markeredgecolor": PAPER,
+    "markeredgewidth": 0.5,
+    "linestyle": "none",
+    "zorder": 4.5,
+}
+_FAINT, _DENSE = 0.32, 0.85
+_LEAST_PT2, _MOST_PT2 = 7.0, 42.0
+_ROOM = 0.05
+_TICKS = 4
+"""Objectives in iterations; others but the success rate are metrics."""
+_TITLE_LINES = 3
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The places of numbers, or of names, on an axis.
+
+    Args:
+        title: the axis's title, with its unit.
+        low: the place at which the axis begins.
+        high: the place at which it ends.
+        ticks: texts by place.
+        unit: the number that a place of 1 stands for.
+        is_log: whether places are the logarithms of numbers.
+        names: the names at the places 0, 1, ..., instead of numbers.
+    """
+
+    title: str
+    low: float
+    high: float
+    ticks: Mapping[float, str]
+    unit: float = 1.0
+    is_log: bool = False
+    names: tuple[Any, ...] = ()
+
+    def at(self, value: Any) -> float:
+        """Return the place of a number or name; what has none, as infinity or the logarithm of 0, is at an end."""
+        if self.names:
+            return float(self.names.index(value))
+        if abs(value) >= NO_NUMBER:
+            return self.high if value > 0 else self.low
+        if self.is_log:
+            return math.log10(value) if value > 0 else self.low
+        return float(value) / self.unit
+
+    def across(self, axes: Axes, width_in: float) -> float:
+        """Make this the x axis of a panel of about this width, and return the height of upright names in inches."""
+        axes.set_xlim(self.low, self.high)
+        axes.set_xlabel(texts.fit(self.title, width_in))
+        return texts.x_ticks(axes, self.ticks, width_in, is_numeric=not self.names)
+
+    def up(self, axes: Axes, height_in: float) -> None:
+        """Make this the y axis of a panel of about this height."""
+        axes.set_ylim(self.low, self.high)
+        axes.set_yticks(list(self.ticks), list(map(plain, self.ticks.values())))
+        axes.set_ylabel(self.lines(height_in), linespacing=1.1)
+
+    def lines(self, height_in: float) -> str:
+        """Break the title for an axis of about this height."""
+        return texts.fit(self.title, height_in, _TITLE_LINES)
+
+
+def objective_scales(search: SearchFindings, rows: ResultRows | None = None) -> list[Scale]:
+    """Lay out an axis for each objective, with room for all values and, given the rows, for those of fresh seeds."""
+    scales = []
+    summaries = [] if rows is None else [rows.summaries[row] for _, row in search_names.confirmed(search)]
+    for i, objective in enumerate(search.objectives):
+        values = [c.values[i] for c in search.candidates if objective.has_number(c.values[i])]
+        for summary in summaries:
+            value, interval = search_names.measured(objective).of(summary)
+            values += [one for one in (value, *(interval or ())) if one is not None]
+        scales.append(_objective_scale(objective, values))
+    return scales
+
+
+def _objective_scale(objective: Objective, values: Sequence[float]) -> Scale:
+    finite = [value for value in values if math.isfinite(value)]
+    if objective.statistic == "rate":
+        ticks = {tick: f"{tick:g}" for tick in (0.0, 0.25, 0.5, 0.75, 1.0)}
+        return Scale(objective.title, -0.04, 1.04, ticks)
+    if objective.statistic != "time" and (objective.is_higher_better or min(finite, default=0.0) < 0):
+        return _scale(objective.title, min(finite, default=0.0), max(finite, default=1.0))
+    if objective.statistic != "time":
+        powers = [math.log10(value) for value in finite if value > 0] or [0.0]
+        return _scale(objective.title, min(powers), max(powers), is_log=True)
+    unit, name = axes_of.unit(max(finite, default=1.0))
+    ends = min(finite, default=0.0) / unit, max(finite, default=unit) / unit
+    return _scale(f"{objective.title} ({name})", *ends, unit=unit)
+
+
+def parameter_scale(parameter: Parameter) -> Scale:
+    """Lay out an axis for the range, or the choices, of a parameter."""
+    title, unit = search_names.title(parameter.name), search_names.unit(parameter.name)
+    title = f"{title} ({unit})" if unit else title
+    if parameter.choices:
+        choices = [search_names.value(parameter.name, choice) for choice in parameter.choices]
+        return Scale(title, -0.6, len(choices) - 0.4, dict(enumerate(choices)), names=parameter.choices)
+    low, high = parameter.low, parameter.high
+    if parameter.is_log:
+        return _scale(title, math.log10(low), math.log10(high), is_log=True)
+    return _scale(title, low, high)
+
+
+def _scale(title: str, low: float, high: float, *, unit: float = 1.0, is_log: bool = False) -> Scale:
+    room = _ROOM * (high - low) or 0.5
+    ticks = _powers(low - room, high + room) if is_log else _steps(low, high)
+    return Scale(title, low - room, high + room, ticks, unit, is_log)
+
+
+def _steps(low: float, high: float) -> dict[float, str]:
+    room = _ROOM * (high - low) or 0.5
+    ticks = MaxNLocator(_TICKS, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
+    return {float(tick): _short(float(tick)) for tick in ticks if low - room <= tick <= high + room}
+
+
+def _powers(low: float, high: float) -> dict[float, str]:
+    """Mark a few powers of ten; if there are fewer than two, also some numbers between them."""
+    first, last = math.ceil(low), math.floor(high)
+    if last > first:
+        step = -(-(last - first) // _TICKS)
+        return {float(power): _power(power) for power in range(first, last + 1, step)}
+    between = [mantissa * 10.0**power for power in range(first - 1, last + 2) for mantissa in (1, 2, 5)]
+    return {math.log10(number): _short(number) for number in between if low <= math.log10(number) <= high}
+
+
+def _power(power: int) -> str:
+    return f"{10.0**power:g}" if abs(power) <= 3 else axes_of.power_of_ten(power)
+
+
+def _short(number: float) -> str:
+    """Format a tick; thousands as k."""
+    if number and abs(number) >= 1000:
+        return f"{number / 1000:g}k"
+    return f"{round(number, 12):g}".replace("-", "−")
+
+
+def area_pt2(seeds: int, most: int) -> float:
+    """Return the area of a candidate's dot, which grows with the number of its seeds."""
+    return _LEAST_PT2 + (_MOST_PT2 - _LEAST_PT2) * seeds / max(most, 1)
+
+
+def dots(axes: Axes, some: Sequence[Candidate], x: Sequence[float], y: Sequence[float], density: float) -> None:
+    """Draw candidates as dots with an area for their number of seeds, small dots over large ones."""
+    most = max(candidate.seeds for candidate in some)
+    style: dict[str, Any] = {"marker": "o", "linestyle": "none", "markeredgewidth": 0, "zorder": 3}
+    # One line of markers for each size: for a scatter, a file would have the outline of every dot.
+    for seeds in sorted({candidate.seeds for candidate in some}, reverse=True):
+        these = [i for i, candidate in enumerate(some) if candidate.seeds == seeds]
+        places = [x[i] for i in these], [y[i] for i in these]
+        size_pt = math.sqrt(area_pt2(seeds, most))
+        axes.plot(*places, color=CANDIDATE, alpha=density, markersize=size_pt, **style)
+
+
+def shade(number: int, last: int) -> float:
+    """Return the opacity of a candidate's dot: faint if it was tried first, dense if last."""
+    return _FAINT + (_DENSE - _FAINT) * number / max(last, 1)
+
+
+def shades() -> list[Artist]:
+    """Make the legend of `shade`."""
+    return [_dot("tried first", _FAINT), _dot("tried last", _DENSE)]
+
+
+def sizes(seeds: Sequence[int]) -> list[Artist]:
+    """Make the legend of `area_pt2`: the fewest seeds, the most, and one number between."""
+    counts = sorted(set(seeds))
+    some = dict.fromkeys((counts[0], counts[len(counts) // 2], counts[-1]))
+    return [_dot(f"{count} seeds", 0.6, math.sqrt(area_pt2(count, counts[-1]))) for count in some]
+
+
+def _dot(name: str, alpha: float, size_pt: float = 4.5) -> Artist:
+    style: dict[str, Any] = {"marker": "o", "linestyle": "none", "markeredgewidth": 0, "alpha": alpha}
+    return Line2D([], [], color=CANDIDATE, markersize=size_pt, label=name, **style)
+
+
+def mark_confirmed(axes: Axes, x: Sequence[float], y: Sequence[float]) -> None:
+    """Mark the confirmed candidates at the values that the search saw."""
+    axes.plot(x, y, **_CONFIRMED)
+
+
+def mark_fresh(axes: Axes, x: float, y: float, across: Interval | None, up: Interval | None) -> None:
+    """Mark the estimate by fresh seeds; the ends of its intervals are places."""
+    axes.errorbar([x], [y], xerr=_reach(x, across), yerr=_reach(y, up), **_FRESH, **_BARS)
+
+
+def _reach(at: float, ends: Interval | None) -> list[list[float]] | None:
+    return None if ends is None else [[max(0.0, at - ends[0])], [max(0.0, ends[1] - at)]]
+
+
+def confirmed_handles(search: SearchFindings, *, with_fresh: bool) -> list[Artist]:
+    """Make the legend of `mark_confirmed` and, if it is used, of `mark_fresh`; empty if nothing is confirmed."""
+    if not search_names.confirmed(search):
+        return []
+    style = {name: value for name, value in _FRESH.items() if name != "zorder"}
+    name = f"by {search.fresh:,} fresh seeds, 95%"
+    fresh_handle = [Line2D([], [], label=name, linewidth=0.9, **style)] if with_fresh else []
+    return [Line2D([], [], label="confirmed: as the search saw it", **_CONFIRMED), *fresh_handle]
+
+
+def fresh_place(
+    search: SearchFindings, rows: ResultRows, row: int, i: int, scale: Scale
+) -> tuple[float, Interval | None]:
+    """Return the place of the estimate by fresh seeds on an objective's axis, and the ends of its interval.
+
+    The place is NaN if there is no estimate, such as of a time if nothing was solved.
+    """
+    value, interval = search_names.measured(search.objectives[i]).of(rows.summaries[row])
+    place = math.nan if value is None else scale.at(value)
+    return place, None if interval is None else (scale.at(interval[0]), scale.at(interval[1]))
+
+
+def fresh_text(search: SearchFindings, number: int, summary: Any) -> str:
+    """Describe a candidate by its fresh seeds."""
+    values = ", ".join(
+        f"{search_names.measured(one).title} {search_names.measured(one).text(summary)}" for one in search.objectives
+    )
+    return f"#{number}, fresh seeds: {values}" + (f"; {axes_of.count(summary)} solved" if summary.judged else "")
+
+
+def part_of(search: SearchFindings, count: int) -> list[str]:
+    """Return a caption's sentence on how many candidates are shown; none if all are."""
+    every = len(search.candidates)
+    return [f"{count:,} of {every:,} candidates are shown, the front among them."] if count < every else []
+
+
+CAUTION = (
+    "Each value is the end of a 95% interval at which the candidate looks worst, and candidates were chosen by it: "
+    "the best of them are too good."
+)
+"""The warning on the search's own values in every caption."""

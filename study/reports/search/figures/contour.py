@@ -1,0 +1,182 @@
+"""The values of candidates over the two most important numeric parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.colors import Colormap
+from matplotlib.figure import Figure
+from matplotlib.tri import Triangulation
+
+from study.analysis.search import Candidate, Parameter, SearchFindings
+from study.reports.figures.multiples import MOST_TIPS, colour_scale, grid, panel_in
+from study.reports.figures.style import STYLE, Drawn, Tips, text_on
+from study.reports.search import names as search_names
+from study.reports.search.figures import axes as search_axes
+from study.reports.search.figures.axes import CAUTION, Scale, objective_scales, parameter_scale
+
+Floats = npt.NDArray[np.float64]
+
+_FEWEST = 10
+_MOST = 800
+"""The most candidates of a field: more can't be distinguished, and make files of megabytes."""
+_SHARE = 0.5
+"""The least share of the candidates that must have both numbers."""
+_LEAST_AREA = 0.01
+"""The least share of a panel that the candidates must span: below, they lie on a line."""
+_LEVELS = 12
+_MOST_PANELS = 2
+_ALONE_IN, _BESIDE_IN, _SCALE_IN, _BAR_IN = 2.9, 2.2, 0.56, 0.09
+_DARK, _LIGHT = text_on((1.0, 1.0, 1.0)), text_on((0.0, 0.0, 0.0))
+"""Colours of dots on a map, which are the same on a dark page."""
+
+
+@dataclass(frozen=True)
+class _Field:
+    """Values of an objective over two numbers; all arrays have shape [candidates]."""
+
+    x: Floats
+    y: Floats
+    z: Floats
+    triangles: Triangulation
+
+
+def draw(search: SearchFindings | None) -> Drawn | None:
+    """Draw each objective as a coloured field over two numbers, with the candidates as dots; a panel an objective.
+
+    Returns:
+        None if there are fewer than two numbers, or too few candidates that have both, or if these lie on a line.
+    """
+    pair = None if search is None else _pair(search)
+    if search is None or pair is None:
+        return None
+    across, up = map(parameter_scale, pair)
+    some = [c for c in search_names.selected(search, _MOST) if all(p.name in c.params for p in pair)]
+    fields = [
+        (i, field)
+        for i in range(len(search.objectives))
+        if (field := _field(search, i, some, pair, across, up)) is not None
+    ][:_MOST_PANELS]
+    if not fields:
+        return None
+    height = _ALONE_IN if len(fields) == 1 else _BESIDE_IN
+    is_any_confirmed = any(candidate.number in search.rows for candidate in some)
+    handles = search_axes.confirmed_handles(search, with_fresh=False) if is_any_confirmed else []
+    tips = Tips()
+    with mpl.rc_context(STYLE):
+        figure, panels = grid([""] * len(fields), height, handles, sharex=False)
+        for axes, (i, field) in zip(panels, fields, strict=True):
+            _draw_field(figure, axes, search, i, field, height)
+            _draw_dots(axes, search, some, field)
+            across.across(axes, panel_in(len(fields)) - _SCALE_IN)
+            most = MOST_TIPS // len(fields)
+            for candidate, x, y in list(zip(some, field.x, field.y, strict=True))[-most:]:
+                tips.add(axes, float(x), float(y), search_names.described(search, candidate))
+        up.up(panels[0], height)
+    names = " and ".join(search_names.title(parameter.name) for parameter in pair)
+    caption = _caption(search, len(some), has_importance=bool(search.importance))
+    return Drawn("search-contour", f"What candidates were worth, over {names}", caption, figure, tips)
+
+
+def _pair(search: SearchFindings) -> tuple[Parameter, Parameter] | None:
+    """Choose the two most important numbers that most candidates have; among equals the first."""
+    least = max(_FEWEST, _SHARE * len(search.candidates))
+    numbers = [
+        parameter
+        for parameter in search.parameters
+        if not parameter.choices and sum(parameter.name in c.params for c in search.candidates) >= least
+    ]
+    ranked = sorted(numbers, key=lambda parameter: -search_names.importance(search, parameter.name))
+    for a, b in ((a, b) for i, b in enumerate(ranked) for a in ranked[:i]):
+        if sum(a.name in c.params and b.name in c.params for c in search.candidates) >= least:
+            return a, b
+    return None
+
+
+def _field(
+    search: SearchFindings,
+    i: int,
+    some: Sequence[Candidate],
+    pair: tuple[Parameter, Parameter],
+    across: Scale,
+    up: Scale,
+) -> _Field | None:
+    """Lay triangles between candidates; None if that is impossible, or all have the same value."""
+    scale = objective_scales(search)[i]
+    x = np.array([across.at(c.params[pair[0].name]) for c in some])
+    y = np.array([up.at(c.params[pair[1].name]) for c in some])
+    z = np.array([scale.at(c.values[i]) for c in some])
+    if len(some) < _FEWEST or np.ptp(z) == 0:
+        return None
+    # In units of the axes, so that both count alike in which candidates are neighbours.
+    unit_x = (x - across.low) / (across.high - across.low)
+    unit_y = (y - up.low) / (up.high - up.low)
+    try:
+        triangles = Triangulation(unit_x, unit_y)
+    except (RuntimeError, ValueError):  # all on a line
+        return None
+    if _area(triangles) < _LEAST_AREA:
+        return None
+    return _Field(x, y, z, Triangulation(x, y, triangles.triangles))
+
+
+def _area(of: Triangulation) -> float:
+    x, y = of.x[of.triangles], of.y[of.triangles]
+    across, up = x[:, 1:] - x[:, :1], y[:, 1:] - y[:, :1]
+    return float(np.abs(across[:, 0] * up[:, 1] - across[:, 1] * up[:, 0]).sum() / 2)
+
+
+def _draw_field(figure: Figure, axes: Axes, search: SearchFindings, i: int, field: _Field, height_in: float) -> None:
+    colours = _colours(is_higher_better=search.objectives[i].is_higher_better)
+    low, high = float(field.z.min()), float(field.z.max())
+    room = 1e-6 * (high - low)  # values equal to the highest level wouldn't be filled
+    contours = axes.tricontourf(
+        field.triangles, field.z, levels=np.linspace(low - room, high + room, _LEVELS + 1), cmap=colours
+    )
+    contours.set(edgecolor="face", linewidth=0.3)  # or the background shines through between levels
+    axes.grid(visible=False)
+    scale = objective_scales(search)[i]
+    write, where = _power if scale.is_log else _short, {"ax": axes, "aspect": height_in / _BAR_IN}
+    colour_scale(figure, colours, (low, high), scale.lines(height_in), write, **where)
+
+
+def _short(place: float) -> str:
+    return f"{place:.3g}"
+
+
+def _power(place: float) -> str:
+    return f"{10.0**place:.1e}".replace("e-0", "e-")
+
+
+def _colours(*, is_higher_better: bool) -> Colormap:
+    """Return colours that are bright where candidates are good."""
+    return mpl.colormaps["viridis" if is_higher_better else "viridis_r"]
+
+
+def _draw_dots(axes: Axes, search: SearchFindings, some: Sequence[Candidate], field: _Field) -> None:
+    style: Any = {"linestyle": "none", "marker": "o", "markeredgecolor": _LIGHT, "markeredgewidth": 0.4}
+    axes.plot(field.x, field.y, color=_DARK, markersize=2.8, zorder=3, **style)
+    confirmed = [k for k, candidate in enumerate(some) if candidate.number in search.rows]
+    if confirmed:
+        search_axes.mark_confirmed(axes, list(field.x[confirmed]), list(field.y[confirmed]))
+
+
+def _caption(search: SearchFindings, count: int, *, has_importance: bool) -> str:
+    why = "The two numbers that mattered most, of" if has_importance else "The first two numbers, of"
+    sentences = [
+        f"{why} those that most candidates have; the brighter, the better. Colours are linear between neighbouring "
+        "candidates (Delaunay), the dots: they show what was seen of noisy values, with all else varying, and are no "
+        "prediction; outside the dots nothing is known.",
+        CAUTION,
+    ]
+    if count < len(search.candidates):
+        sentences.append(f"{count:,} of {len(search.candidates):,} candidates are shown.")
+    if len(search.objectives) > _MOST_PANELS:
+        sentences.append(f"The first {_MOST_PANELS} of {len(search.objectives)} objectives are shown.")
+    return " ".join(sentences)

@@ -1,0 +1,115 @@
+"""Two objectives against each other: the Pareto front, and its estimates by fresh seeds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from study.analysis.rows import ResultRows
+from study.analysis.search import Candidate, SearchFindings
+from study.reports.figures.multiples import MOST_TIPS, grid, panel_in
+from study.reports.figures.style import STYLE, Drawn, Tips
+from study.reports.search import names as search_names
+from study.reports.search.figures import axes as search_axes
+from study.reports.search.figures.axes import CANDIDATE, CAUTION, CONFIRMED, MOST_DOTS, Scale
+
+_HEIGHT_IN = 3.0
+_FRONT: dict[str, Any] = {"color": CANDIDATE, "linewidth": 1.0, "marker": "o", "markersize": 3.2}
+
+
+def draw(search: SearchFindings | None, rows: ResultRows) -> Drawn | None:
+    """Draw candidates by their first two values, the front among them, and those confirmed with their intervals.
+
+    Returns:
+        None if there is only one objective, or no candidate.
+    """
+    if search is None or len(search.objectives) < 2 or not search.candidates:
+        return None
+    some = search_names.selected(search, MOST_DOTS)
+    front = _front(search)
+    confirmed = search_names.confirmed(search)
+    x_scale, y_scale, *_ = scales = search_axes.objective_scales(search, rows)
+    handles: list[Artist] = [
+        *search_axes.sizes([candidate.seeds for candidate in some]),
+        Line2D([], [], label="front", **_FRONT),
+        *search_axes.confirmed_handles(search, with_fresh=True),
+    ]
+    tips = Tips()
+    with mpl.rc_context(STYLE):
+        figure, (axes,) = grid([""], _HEIGHT_IN, handles)
+        axes.grid(visible=True, axis="both")
+        _draw_candidates(axes, some, front, scales, is_plane=len(search.objectives) == 2)
+        for candidate, row in confirmed:
+            _draw_confirmed(axes, search, rows, candidate, row, scales)
+        x_scale.across(axes, panel_in(1))
+        y_scale.up(axes, _HEIGHT_IN)
+        for x, y, text in _texts(search, rows, some, scales)[:MOST_TIPS]:
+            tips.add(axes, x, y, text)
+    return Drawn("search-front", "What can be had together", _caption(search, rows, len(some)), figure, tips)
+
+
+def _front(search: SearchFindings) -> list[Candidate]:
+    front = [candidate for candidate in search.candidates if candidate.number in search.front]
+    return sorted(front, key=lambda candidate: candidate.values[:2])
+
+
+def _draw_candidates(
+    axes: Axes, some: Sequence[Candidate], front: Sequence[Candidate], scales: Sequence[Scale], *, is_plane: bool
+) -> None:
+    search_axes.dots(axes, some, *_at(some, scales), 0.45)
+    style: Any = _FRONT if is_plane else _FRONT | {"linestyle": "none"}
+    axes.plot(*_at(front, scales), zorder=3.5, **style)
+
+
+def _at(some: Sequence[Candidate], scales: Sequence[Scale]) -> tuple[list[float], list[float]]:
+    return [scales[0].at(c.values[0]) for c in some], [scales[1].at(c.values[1]) for c in some]
+
+
+def _draw_confirmed(
+    axes: Axes, search: SearchFindings, rows: ResultRows, candidate: Candidate, row: int, scales: Sequence[Scale]
+) -> None:
+    """Draw a line from the values that the search saw to the estimates by fresh seeds."""
+    ((before_x,), (before_y,)) = _at([candidate], scales)
+    search_axes.mark_confirmed(axes, [before_x], [before_y])
+    (x, across), (y, up) = (search_axes.fresh_place(search, rows, row, i, scales[i]) for i in range(2))
+    if math.isfinite(x) and math.isfinite(y):
+        style: Any = {"color": CONFIRMED, "linewidth": 0.6, "linestyle": (0, (3, 2)), "zorder": 4}
+        axes.plot([before_x, x], [before_y, y], **style)
+        search_axes.mark_fresh(axes, x, y, across, up)
+
+
+def _texts(
+    search: SearchFindings, rows: ResultRows, some: Sequence[Candidate], scales: Sequence[Scale]
+) -> list[tuple[float, float, str]]:
+    """Return the places of texts and the texts, those of fresh seeds first."""
+    marks = []
+    for candidate, row in search_names.confirmed(search):
+        (x, _), (y, _) = (search_axes.fresh_place(search, rows, row, i, scales[i]) for i in range(2))
+        marks.append((x, y, search_axes.fresh_text(search, candidate.number, rows.summaries[row])))
+    at = zip(some, *_at(some, scales), strict=True)
+    return marks + [(x, y, search_names.described(search, candidate)) for candidate, x, y in at]
+
+
+def _caption(search: SearchFindings, rows: ResultRows, count: int) -> str:
+    sentences = [
+        "Candidates by what they were worth in the search; none is better in all respects than one of the front."
+    ]
+    if len(search.objectives) > 2:
+        rest = ", ".join(objective.title for objective in search.objectives[2:])
+        sentences.append(f"Other objectives ({rest}) count for the front and aren't shown here.")
+    sentences.append(CAUTION)
+    if search_names.confirmed(search):
+        sentences.append(
+            "Dashes lead from a confirmed candidate to what fresh seeds say of it, an estimate with its 95% intervals: "
+            "as an estimate it may look better than the end of an interval did."
+        )
+        sentences += filter(None, [search_names.objectives_note(search, rows.metrics)])
+    else:
+        sentences.append("No candidate has been confirmed yet.")
+    return " ".join(sentences + search_axes.part_of(search, count))

@@ -1,0 +1,69 @@
+"""The importance of each parameter of a search."""
+
+from __future__ import annotations
+
+import matplotlib as mpl
+from matplotlib.artist import Artist
+from matplotlib.patches import Patch
+
+from study.analysis.search import SearchFindings
+from study.reports.figures import texts
+from study.reports.figures.multiples import grid, left_out
+from study.reports.figures.style import PALETTE, STYLE, Drawn, Tips
+from study.reports.search import names as search_names
+
+_COLOURS = (PALETTE[0], PALETTE[2], PALETTE[3], PALETTE[4])
+"""Colours of objectives; orange is that of confirmed candidates."""
+_MOST_PARAMETERS = 20
+_BAR_IN, _GAP_IN, _NAME_IN = 0.13, 0.11, 2.5
+_WRITTEN_PT = 6.5
+
+
+def draw(search: SearchFindings | None) -> Drawn | None:
+    """Draw a bar for each parameter and objective: its share of all importance.
+
+    Returns:
+        None if no importance is known.
+    """
+    parameters = [] if search is None else search_names.by_importance(search)
+    if search is None or not parameters:
+        return None
+    first = parameters[:_MOST_PARAMETERS]
+    objectives = [objective for objective in search.objectives if objective.name in search.importance]
+    each = _BAR_IN * len(objectives) + _GAP_IN
+    handles: list[Artist] = [
+        Patch(color=_COLOURS[slot % len(_COLOURS)], linewidth=0, label=search_names.measured(objective).title)
+        for slot, objective in enumerate(objectives)
+        if len(objectives) > 1
+    ]
+    height = each * len(first)
+    tips = Tips()
+    with mpl.rc_context(STYLE):
+        figure, (axes,) = grid([""], height, handles, x="importance, as a share of all")
+        for slot, objective in enumerate(objectives):
+            colour, shares = _COLOURS[slot % len(_COLOURS)], search.importance[objective.name]
+            for line, name in enumerate(first):
+                share = shares.get(name, 0.0)
+                at = line * each + _GAP_IN / 2 + (slot + 0.5) * _BAR_IN
+                axes.barh(at, share, height=0.86 * _BAR_IN, color=colour, linewidth=0)
+                axes.text(share + 0.006, at, f"{share:.2f}", va="center_baseline", fontsize=_WRITTEN_PT)
+                text = f"{search_names.title(name)}: {share:.2f} of what mattered for {objective.title}"
+                tips.add_field(axes, 0, at - _BAR_IN / 2, max(share, 0.01), at + _BAR_IN / 2, text)
+        axes.set_ylim(height, 0)
+        names = [texts.fit(search_names.title(name), _NAME_IN) for name in first]
+        axes.set_yticks([(line + 0.5) * each for line in range(len(first))], names)
+        axes.set_xlim(0, 1.06 * max(max(of.values()) for of in search.importance.values()))
+        axes.grid(visible=False, axis="y")
+        axes.tick_params(axis="y", length=0)
+    caption = _caption(search) + left_out(len(first), len(parameters), "parameters")
+    return Drawn("search-importance", "What mattered", caption, figure, tips)
+
+
+def _caption(search: SearchFindings) -> str:
+    text = (
+        "Importance by PED-ANOVA: how much what the best tenth of the candidates chose differs from what all chose, as "
+        "a share of all such differences. It says where good candidates are, not how much a change would help, and "
+        "with few candidates it is rough. What the sampler avoided from the start can't be seen to matter."
+    )
+    lacking = len(search.parameters) - len(search_names.by_importance(search))
+    return f"{text} Only what all candidates have is compared." if lacking else text

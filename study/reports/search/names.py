@@ -1,0 +1,182 @@
+"""Names and numbers of a search for people: objectives, parameters, and estimates by fresh seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from study import words
+from study.analysis.search import Candidate, Objective, SearchFindings
+from study.analysis.summary import Summary
+from study.records import Interval
+from study.reports.text_table import estimate
+from tasks.declarations import Metric
+from tasks.symbols import UNITS
+
+UNKNOWN = "unknown"
+"""The value of a candidate of which too many trials have no number."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The estimate of an objective by fresh seeds.
+
+    Args:
+        title: its name for people.
+        write: formats a value.
+        estimate: the summary's field of the estimate, or a metric's name.
+        interval: the summary's field of its 95% interval; None for a metric.
+        statistic: of a metric: ``mean`` or ``median``.
+    """
+
+    title: str
+    write: Callable[[float | None], str]
+    estimate: str
+    interval: str | None = None
+    statistic: str = "mean"
+
+    def of(self, summary: Summary) -> tuple[float | None, Interval | None]:
+        """Return the estimate and its 95% interval; None where there is none."""
+        if self.interval is not None:
+            return getattr(summary, self.estimate), getattr(summary, self.interval)
+        metric = summary.metrics.get(self.estimate)
+        if metric is None:
+            return None, None
+        return getattr(metric, self.statistic), getattr(metric, f"{self.statistic}_interval")
+
+    def text(self, summary: Summary) -> str:
+        """Format the estimate with its interval."""
+        return estimate(*self.of(summary), self.write)
+
+
+SUCCESS_RATE = Measured("success rate", words.rate, "success_rate", "success_rate_interval")
+_MEASURED: Mapping[str, Measured] = {
+    "success_rate": SUCCESS_RATE,
+    "solved_at": Measured("solved at, median", words.iterations, "solved_at_median", "solved_at_median_interval"),
+    "time_to_success": Measured(
+        "time to success, mean", words.iterations, "time_to_success_mean", "time_to_success_interval"
+    ),
+}
+
+
+def measured(objective: Objective) -> Measured:
+    """Return the estimate in the report's tables that belongs to an objective."""
+    if objective.statistic in ("rate", "time"):
+        return _MEASURED[objective.name]
+    name = objective.title.partition(",")[0]
+    return Measured(f"{name}, {objective.statistic}", _metric, objective.name, statistic=objective.statistic)
+
+
+def _metric(number: float | None) -> str:
+    """Write a metric's value to two digits, or a great one to three."""
+    return words.error(number) if number is None or 0 <= number < 100 else words.measure(number)
+
+
+def title(parameter: str) -> str:
+    """Name a parameter for people, with the model in front if it is one model's own.
+
+    Example:
+        >>> title("learning_rate"), title("NAC-mul.init_variance")
+        ('learning rate', 'NAC•: init variance')
+    """
+    model, _, name = parameter.rpartition(".")
+    return f"{words.symbol(model)}: {words.title(name)}" if model else words.title(name)
+
+
+def unit(parameter: str) -> str:
+    """Return a parameter's unit; empty for a plain number."""
+    return UNITS.get(parameter.rpartition(".")[2], "")
+
+
+def value(parameter: str, choice: Any) -> str:
+    """Format a parameter's value, a number to three digits.
+
+    Example:
+        >>> [value("sparsity_strength", choice) for choice in (0.144234, 12.0, 1.2345e-05, 12345.6)]
+        ['0.144', '12', '1.23e-5', '12,346']
+        >>> value("sparsity_start", 12345), value("model", "NAC-mul"), value("momentum", None)
+        ('12,345', 'NAC•', '')
+    """
+    if choice is None:
+        return ""
+    if isinstance(choice, float):
+        return f"{choice:,.0f}" if abs(choice) >= 999.5 else f"{choice:.3g}".replace("e-0", "e-")
+    return words.show_value(parameter.rpartition(".")[2], choice)
+
+
+def objectives_note(search: SearchFindings, metrics: Mapping[str, Metric]) -> str:
+    """Say which objectives count other trials than fresh seeds do, and what unknown means; empty if neither occurs."""
+    of_solved = {name for name, metric in metrics.items() if metric.of == "solved"} | {"solved_at"}
+    names = [objective.title.partition(",")[0] for objective in search.objectives if objective.name in of_solved]
+    sentences = []
+    if any(not one.has_number(c.values[i]) for c in search.candidates for i, one in enumerate(search.objectives)):
+        sentences.append(
+            "A candidate is unknown where so many of its trials diverged or failed that the end of the interval of the "
+            "median is no number; such candidates rank last, by the share of trials that have a number."
+        )
+    if names:
+        sentences.append(
+            f"For {' and '.join(names)} the search takes the geometric mean of all trials, those that were not solved "
+            "at the worst; what fresh seeds say is of the solved trials alone."
+        )
+    return " ".join(sentences)
+
+
+def choices(params: Mapping[str, Any]) -> str:
+    """Format all parameters of a candidate in a line."""
+    return ", ".join(
+        value(name, choice) if name == "model" else f"{title(name)} {value(name, choice)}"
+        for name, choice in params.items()
+    )
+
+
+def worth(objective: Objective, number: float) -> str:
+    """Format a candidate's value in the search.
+
+    Example:
+        >>> rate = Objective(name="success_rate", title="success rate", is_higher_better=True, statistic="rate")
+        >>> worth(rate, 0.7701), worth(rate, 2e30)
+        ('0.77', 'unknown')
+    """
+    return measured(objective).write(number) if objective.has_number(number) else UNKNOWN
+
+
+def described(search: SearchFindings, candidate: Candidate) -> str:
+    """Describe a candidate: its values, the number of its seeds, and its parameters."""
+    worths = ", ".join(
+        f"{objective.title} {worth(objective, number)}"
+        for objective, number in zip(search.objectives, candidate.values, strict=True)
+    )
+    return f"#{candidate.number}: {worths}, {candidate.seeds} seeds; {choices(candidate.params)}"
+
+
+def confirmed(search: SearchFindings) -> list[tuple[Candidate, int]]:
+    """Return the candidates that were run with fresh seeds, each with its row of the report, in the rows' order."""
+    pairs = [(c, search.rows[c.number]) for c in search.candidates if c.number in search.rows]
+    return sorted(pairs, key=lambda pair: pair[1])
+
+
+def by_importance(search: SearchFindings) -> list[str]:
+    """Return the parameters whose importance is known, the most important over all objectives first."""
+    names = {name for shares in search.importance.values() for name in shares}
+    order = [parameter.name for parameter in search.parameters if parameter.name in names]
+    return sorted(order, key=lambda name: -importance(search, name))
+
+
+def importance(search: SearchFindings, parameter: str) -> float:
+    """Return a parameter's importance, as a mean over the objectives; 0 if it isn't known."""
+    shares = [of.get(parameter, 0.0) for of in search.importance.values()]
+    return sum(shares) / len(shares) if shares else 0.0
+
+
+def selected(search: SearchFindings, most: int) -> Sequence[Candidate]:
+    """Choose at most so many candidates, in order: the front, the confirmed, and others evenly between."""
+    if len(search.candidates) <= most:
+        return search.candidates
+    special = {*search.front, *search.rows}
+    best = [c for c in search.candidates if c.number in special][:most]
+    others = [c for c in search.candidates if c.number not in special]
+    room = most - len(best)
+    between = [others[i * len(others) // room] for i in range(room)]
+    return sorted([*best, *between], key=lambda candidate: candidate.number)

@@ -1,0 +1,162 @@
+"""The tables of a search: the confirmed candidates, all candidates, and the same for other programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from study import words
+from study.analysis.rows import ResultRows
+from study.analysis.search import Candidate, Parameter, SearchFindings
+from study.reports.content import DataRows
+from study.reports.search import names as search_names
+from study.reports.table import seeds_column
+from study.reports.text_table import Column, TextTable, places, text_column
+
+MOST_CANDIDATES = 500
+"""The most rows of the table of candidates: more make the page slow, and candidates.csv has all."""
+_MOST_NAMED = 6
+CAUTION = (
+    "Candidates were chosen by what the search saw, the end of a 95% interval: only fresh seeds say how good they are. "
+    "Where several were confirmed, to pick the best of these is a choice again."
+)
+
+
+def winners_table(search: SearchFindings, rows: ResultRows) -> TextTable:
+    """Lay out one row for each confirmed candidate: its parameters, its values in the search, those by fresh seeds."""
+    confirmed = search_names.confirmed(search)
+    some = [candidate for candidate, _ in confirmed]
+    summaries = [rows.summaries[row] for _, row in confirmed]
+    rates = [search_names.SUCCESS_RATE] if rows.has_rates else []
+    measured = dict.fromkeys([*rates, *map(search_names.measured, search.objectives)])
+    return TextTable(
+        (
+            text_column("candidate", [(f"#{c.number}", c.number) for c in some]),
+            *_parameters(search, some),
+            *_values_with_seeds(search, some),
+            *(
+                text_column(f"by fresh seeds: {m.title}", [(m.text(s), m.of(s)[0]) for s in summaries])
+                for m in measured
+            ),
+            seeds_column("fresh seeds", summaries),
+        )
+    )
+
+
+def candidates_table(search: SearchFindings) -> TextTable:
+    """Lay out one row a candidate, in order; of very many, the front, which is marked, and others evenly between."""
+    some = search_names.selected(search, MOST_CANDIDATES)
+    return TextTable(
+        (
+            text_column("candidate", [(f"#{c.number}", c.number) for c in some]),
+            text_column("round", [(str(c.round + 1), c.round + 1) for c in some]),
+            *_parameters(search, some),
+            text_column("seeds", [(str(c.seeds), c.seeds) for c in some]),
+            *_values(search, some),
+            text_column("front", [(word := _front_text(search, c), word) for c in some], is_number=False),
+        ),
+        marked=places(c.number in search.front for c in some),
+    )
+
+
+def candidates_rows(search: SearchFindings) -> DataRows:
+    """Make one row for each candidate: number, round, parameters, seeds, values, and whether it was confirmed."""
+    names = [parameter.name for parameter in search.parameters]
+    objectives = [f"value_{objective.name}" for objective in search.objectives]
+    types: list[tuple[str, pa.DataType]] = [
+        ("candidate", pa.int64()),
+        ("round", pa.int64()),
+        *((p.name, pa.float64() if _is_number(p) else pa.string()) for p in search.parameters),
+        ("seeds", pa.int64()),
+        *((name, pa.float64()) for name in objectives),
+        ("front", pa.bool_()),
+        ("confirmed", pa.bool_()),
+    ]
+    return DataRows(
+        pa.schema(types),
+        [
+            {"candidate": c.number, "round": c.round + 1, "seeds": c.seeds}
+            | {name: c.params.get(name) for name in names}
+            | dict(zip(objectives, c.values, strict=True))
+            | {"front": c.number in search.front, "confirmed": c.number in search.rows}
+            for c in search.candidates
+        ],
+    )
+
+
+def progress_note(search: SearchFindings) -> str:
+    """Describe the course of the search in a few sentences."""
+    seeds = [candidate.seeds for candidate in search.candidates]
+    rounds = len({candidate.round for candidate in search.candidates})
+    parts = [
+        f"{search.sampler} suggested {words.count_of(len(seeds), 'candidate')} in {words.count_of(rounds, 'round')}"
+        + (f", and {words.count_of(search.impossible, 'setting')} that can't be." if search.impossible else ".")
+    ]
+    if seeds:
+        each = f"{min(seeds)}" if min(seeds) == max(seeds) else f"{min(seeds)} to {max(seeds)}"
+        parts.append(f"They took {search.trials:,} of {search.budget:,} trials, {each} seeds each.")
+    fresh = words.count_of(search.fresh, "fresh seed")
+    if search.is_over:
+        count = len(search_names.confirmed(search))
+        who = "1 of them was" if count == 1 else f"{count} of them were"
+        each = "it is" if count == 1 else "they are"
+        parts.append(
+            f"{who} run again with {fresh}{'' if count == 1 else ' each'}, on which no decision of the search depends: "
+            f"only these say how good {each}."
+        )
+    else:
+        parts.append(f"The search goes on; what it finds is run again with {fresh} each at its end.")
+    return " ".join(parts)
+
+
+def importance_line(search: SearchFindings) -> str:
+    """Name the most important parameters in a line, in order; empty if importance isn't known."""
+    names = search_names.by_importance(search)
+    if not names:
+        return ""
+    shares = [f"{search_names.title(name)} {search_names.importance(search, name):.2f}" for name in names[:_MOST_NAMED]]
+    more = f", and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    over = "" if len(search.importance) == 1 else ", mean over the objectives"
+    return f"What mattered (PED-ANOVA{over}): {', '.join(shares)}{more}."
+
+
+def _front_text(search: SearchFindings, candidate: Candidate) -> str:
+    if candidate.number in search.rows:
+        return "confirmed"
+    return "front" if candidate.number in search.front else ""
+
+
+def _is_number(parameter: Parameter) -> bool:
+    return all(isinstance(one, int | float) and not isinstance(one, bool) for one in parameter.choices)
+
+
+def _parameters(search: SearchFindings, some: Sequence[Candidate]) -> list[Column]:
+    """Lay out one column per parameter that any of some candidates has."""
+
+    def column(parameter: Parameter) -> Column:
+        values = [c.params.get(parameter.name) for c in some]
+        texts = [search_names.value(parameter.name, value) or words.NONE for value in values]
+        pairs = list(zip(texts, values, strict=True))
+        return text_column(search_names.title(parameter.name), pairs, is_number=_is_number(parameter))
+
+    return [column(p) for p in search.parameters if any(p.name in c.params for c in some)]
+
+
+def _values_with_seeds(search: SearchFindings, some: Sequence[Candidate]) -> list[Column]:
+    """Lay out the values in the search, with the number of seeds behind each."""
+    return [
+        Column(
+            f"in the search: {column.title}",
+            tuple(f"{text}, {words.count_of(c.seeds, 'seed')}" for text, c in zip(column.texts, some, strict=True)),
+            column.values,
+        )
+        for column in _values(search, some)
+    ]
+
+
+def _values(search: SearchFindings, some: Sequence[Candidate]) -> list[Column]:
+    return [
+        text_column(objective.title, [(search_names.worth(objective, c.values[i]), c.values[i]) for c in some])
+        for i, objective in enumerate(search.objectives)
+    ]

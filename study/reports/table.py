@@ -1,0 +1,351 @@
+"""The tables of a report: the columns and texts that the terminal, Markdown and HTML show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from study import words
+from study.analysis import rows as result_rows
+from study.analysis.aggregate import CellSummary, published_error
+from study.analysis.comparison import Comparisons, Reference
+from study.analysis.contrasts import Contrasts
+from study.analysis.rows import ResultRows
+from study.analysis.summary import Summary
+from study.records import Cell, Interval
+from study.reports import metric_columns
+from study.reports.text_table import Column, TextTable, estimate, estimates_column, places, text_column
+from tasks.declarations import Metric
+
+if TYPE_CHECKING:
+    from study.plan.until import Verdict  # its imports take long, and tables of files don't need them
+
+
+_BEST = ("success_rate", "solved_at_median", "solved_at_mean")
+
+
+def summaries_table(rows: ResultRows, *, is_narrow: bool = False, most: int | None = None) -> TextTable:
+    """Lay out one row a summary: its keys, then the statistics, each with the number of the published estimator.
+
+    Rows that lack trials are marked. A column of counts (diverged, failed) that are all zero, of seconds that weren't
+    measured, or of anything that can't be known, such as success rates where nothing says what success is, is left out.
+
+    Args:
+        rows: the summaries, in order.
+        is_narrow: whether to leave out, for a terminal, the restricted mean, the intervals of metrics of solved trials,
+            and of other metrics all but the first ones' means.
+        most: the number of rows to lay out; None for all.
+    """
+    some = rows.summaries[:most]
+    published = [] if rows.as_published is None else rows.as_published[:most]
+
+    def estimates(title: str, name: str, show: Callable[[Any], str], interval: str | None = None) -> Column:
+        best = result_rows.best(rows, name, show) if name in _BEST else ()
+        return estimates_column(some, title, name, show, interval, best)
+
+    def as_published(name: str, show: Callable[[Any], str], interval: str | None) -> list[Column]:
+        return [estimates_column(published, "as published", name, show, interval)] if published else []
+
+    columns = [*key_columns(rows, range(len(some))), seeds_column("seeds", some)]
+    if rows.has_rates:
+        columns.append(text_column("solved", [(str(s.solved), s.solved) for s in some]))
+        columns.append(estimates("success rate", "success_rate", words.rate, "success_rate_interval"))
+    if rows.has_times:
+        columns.append(estimates("solved at, median", "solved_at_median", words.iterations))
+        columns.append(estimates("solved at, mean", "solved_at_mean", words.iterations, "solved_at_interval"))
+        columns += as_published("solved_at_mean", words.iterations, "solved_at_interval")
+    if not is_narrow and any(s.solved < s.judged for s in some):
+        columns += _times_to_success(some)
+    for name in metric_columns.names_to_show(rows, is_narrow=is_narrow):
+        columns += metric_columns.columns(rows, name, most, is_narrow=is_narrow)
+        if published and name == published_error(rows.metrics):
+            columns += as_published("error_mean", words.error, None if is_narrow else "error_interval")
+    for name in (*(["finished"] if rows.has_rates else []), "diverged", "failed"):
+        counts = [getattr(s, name) for s in some]
+        columns += [text_column(name, [(str(count), count) for count in counts])] if any(counts) else []
+    for title, name in (("s/trial", "training_s_mean"), ("s to success", "solved_at_s_mean")):
+        if any(getattr(s, name) is not None for s in some) and not (is_narrow and name == "solved_at_s_mean"):
+            columns.append(estimates(title, name, words.seconds))
+    return TextTable(tuple(columns), marked=places(not s.complete for s in some))
+
+
+def key_columns(rows: ResultRows, some: Iterable[int], keys: Sequence[str] | None = None) -> list[Column]:
+    """Lay out the keys of some rows, each as often as it is named.
+
+    Args:
+        rows: all rows.
+        some: those to lay out.
+        keys: the keys to lay out; None for all.
+    """
+    chosen = list(some)
+    return [
+        Column(
+            words.title(key),
+            tuple(rows.text(row, key) for row in chosen),
+            tuple(rows.value(row, key) for row in chosen),
+            rows.is_number[rows.keys.index(key)],
+        )
+        for key in (rows.keys if keys is None else keys)
+    ]
+
+
+def _times_to_success(some: Sequence[Summary]) -> list[Column]:
+    """Lay out restricted means; their limit is in the title, or in each cell if there are several limits."""
+    untils = [s.time_to_success_until for s in some]
+    distinct = {until for until in untils if until is not None}
+    if not distinct:
+        return []
+    up_to = f" up to {words.iterations(*distinct)}" if len(distinct) == 1 else ""
+    title, mean = f"time to success, mean{up_to}", "time_to_success_mean"
+    column = estimates_column(some, title, mean, words.iterations, "time_to_success_interval")
+    if up_to:
+        return [column]
+    texts = zip(column.texts, column.values, untils, strict=True)
+    with_limits = (t if v is None else f"{t} up to {words.iterations(until)}" for t, v, until in texts)
+    return [replace(column, texts=tuple(with_limits))]
+
+
+def comparison_table(rows: ResultRows, against: Comparisons) -> TextTable:
+    """Lay out one row a comparison: the numbers of both rows. Rows that differ are marked."""
+    compared = against.comparisons
+    at = [c.row for c in compared]
+    keys = [key for key in rows.keys if key == "model" or len({rows.value(row, key) for row in at}) > 1] or rows.keys
+    there = "published" if against.is_published else "there"
+    change = words.change if against.metric is None else words.signed
+    columns = [
+        *key_columns(rows, at, keys),
+        *_measured("here", [c.summary for c in compared], rows, against.metric),
+        *_measured(there, [c.beside for c in compared], rows, against.metric),
+        text_column("difference", [_change(c.difference, c.difference_interval, change) for c in compared]),
+        text_column("p", [_p(c.p_value) for c in compared]),
+        text_column("p, Holm", [_p(c.p_adjusted) for c in compared]),
+        text_column("verdict", [(c.verdict, c.verdict) for c in compared], is_number=False),
+    ]
+    if against.metric is None and any(c.summary.solved_at_mean or c.beside.solved_at_mean for c in compared):
+        columns.append(text_column("solved at here: median, mean", [_both(c.summary) for c in compared]))
+        columns.append(text_column(f"solved at {there}: median, mean", [_both(c.beside) for c in compared]))
+    if any(c.log_rank_p is not None for c in compared):
+        columns.append(text_column("p, log-rank, Holm", [_p(c.log_rank_p) for c in compared]))
+    return TextTable(tuple(columns), marked=places(c.verdict == "differs" for c in compared))
+
+
+def _measured(
+    where: str, some: Sequence[Summary | Reference], rows: ResultRows, metric: str | None
+) -> tuple[Column, Column]:
+    """Lay out what is compared: the success rate, or a metric's mean, each with the number of its trials."""
+    if metric is None:
+        return (
+            text_column(where, [(_of(of.solved, of), of.solved) for of in some]),
+            text_column(f"success rate {where}", [_rate(of) for of in some]),
+        )
+    title, write = words.metric_title(metric, rows.metrics[metric]), metric_columns.write_of(rows.metrics[metric])
+    means = [of.metrics[metric] for of in some]
+    incomplete = ["" if of.complete else ", incomplete" for of in some]
+    counts = [(f"{mean.count}{text}", mean.count) for mean, text in zip(means, incomplete, strict=True)]
+    return (
+        text_column(f"trials {where}", counts),
+        text_column(f"{title} {where}", [(estimate(m.mean, m.mean_interval, write), m.mean) for m in means]),
+    )
+
+
+def trends_table(contrasts: Contrasts) -> TextTable:
+    """Lay out one row for each trend of the success rate."""
+    some = contrasts.trends
+    return TextTable(
+        (
+            *_named("rows", [t.name for t in some]),
+            text_column("over", [(words.title(t.key), t.key) for t in some], is_number=False),
+            text_column("from", [_end(t.low) for t in some]),
+            text_column("to", [_end(t.high) for t in some]),
+            text_column("z", [(f"{t.z:+.2f}", t.z) for t in some]),
+            text_column("p", [_p(t.p_value) for t in some]),
+            text_column("p, Holm", [_p(t.p_adjusted) for t in some]),
+        )
+    )
+
+
+def slopes_table(contrasts: Contrasts) -> TextTable:
+    """Lay out one row for each coefficient of a logistic regression."""
+    some = contrasts.slopes
+    odds = [
+        ("separated", None)
+        if s.odds_ratio is None
+        else (estimate(s.odds_ratio, s.interval, words.factor), s.odds_ratio)
+        for s in some
+    ]
+    return TextTable(
+        (
+            *_named("rows", [s.name for s in some]),
+            text_column("hyperparameter", [(words.title(s.key), s.key) for s in some], is_number=False),
+            text_column("unit", [("a factor of 10" if s.is_log else "1", s.is_log) for s in some], is_number=False),
+            text_column("odds of success change by", odds),
+            text_column("p", [_p(s.p_value) for s in some]),
+        )
+    )
+
+
+def pairs_table(contrasts: Contrasts) -> TextTable:
+    """Lay out one row for each pair of methods."""
+    some, name = contrasts.pairs, contrasts.metric
+    what, change = ("success rates", words.change) if name is None else (f"mean {words.title(name)}", words.signed)
+    return TextTable(
+        (
+            *_named("at", [p.question for p in some]),
+            text_column("first", [(p.first, p.first) for p in some], is_number=False),
+            text_column("second", [(p.second, p.second) for p in some], is_number=False),
+            text_column(f"difference of {what}", [_change(p.difference, p.interval, change) for p in some]),
+            text_column("p", [_p(p.p_value) for p in some]),
+            text_column("p, Holm", [_p(p.p_adjusted) for p in some]),
+        )
+    )
+
+
+def verdicts_table(rows: ResultRows, verdicts: Sequence[Verdict]) -> TextTable:
+    """Lay out one row for each cell, or pair of cells, whose seeds were added until there were enough.
+
+    Rows whose seeds are not enough are marked.
+    """
+    row_of = {s.cell_id: row for row, s in enumerate(rows.summaries) if isinstance(s, CellSummary)}
+
+    def name(cell: Cell | None) -> tuple[str, str]:
+        text = "" if cell is None else rows.name(row_of[cell.id])
+        return text, text
+
+    common = [
+        text_column("cell", [name(v.cell) for v in verdicts], is_number=False),
+        *_named("compared with", [name(v.versus)[0] for v in verdicts]),
+        text_column("seeds", [(str(v.seeds), v.seeds) for v in verdicts]),
+    ]
+    measured = [] if all(v.p_value is None for v in verdicts) else _of_pairs(verdicts)
+    measured += [] if all(v.p_value is not None for v in verdicts) else _of_cells(rows, verdicts)
+    sure = text_column("enough?", [(word := "yes" if v.is_sure else "no", word) for v in verdicts], is_number=False)
+    return TextTable((*common, *measured, sure), marked=places(not v.is_sure for v in verdicts))
+
+
+def _of_pairs(verdicts: Sequence[Verdict]) -> list[Column]:
+    """Lay out wins, losses and the p-value; blank for a cell alone."""
+    is_metric = any(v.metric for v in verdicts)
+    titles = ("it is better", "the other is better") if is_metric else ("it alone solved", "the other alone")
+
+    def count(title: str, counts: Sequence[int]) -> Column:
+        pairs = zip(verdicts, counts, strict=True)
+        return text_column(title, [("", None) if v.p_value is None else (str(n), n) for v, n in pairs])
+
+    return [
+        count(titles[0], [v.wins for v in verdicts]),
+        count(titles[1], [v.losses for v in verdicts]),
+        text_column("p, at any time", [_p(v.p_value) for v in verdicts]),
+    ]
+
+
+def _of_cells(rows: ResultRows, verdicts: Sequence[Verdict]) -> list[Column]:
+    """Lay out how precisely a rate, or a metric's mean, is known; blank for a pair, and where there is no interval."""
+
+    def width(v: Verdict) -> tuple[str, float | None]:
+        half = None if v.interval is None else (v.interval[1] - v.interval[0]) / 2
+        return ("" if half is None else (words.measure(half) if v.metric else f"{half:.3f}"), half)
+
+    widths = text_column("half-width", [width(v) for v in verdicts])
+    name = next((v.metric for v in verdicts if v.metric), "")
+    if not name:
+        return [widths]
+    title = words.metric_title(name, rows.metrics.get(name, Metric()))
+    means = [
+        (f"none: {v.without:,} without a number", None) if v.without else (words.measure(v.mean), v.mean)
+        for v in verdicts
+    ]
+    return [text_column(f"{title}, mean", means), widths]
+
+
+def verdicts_note(verdicts: Sequence[Verdict]) -> str:
+    """Write a sentence on how many are sure, and by which method."""
+    sure = sum(v.is_sure for v in verdicts)
+    if any(v.metric for v in verdicts):
+        return _note_of_metric(verdicts, sure)
+    if any(v.p_value is not None for v in verdicts):
+        return (
+            f"{sure} of {len(verdicts)} pairs differ by a sign test of their seeds, which stays valid however "
+            "often it is evaluated, at a level of 5% each."
+        )
+    return (
+        f"{sure} of {len(verdicts)} cells have an interval as narrow as asked for. Intervals are Clopper and "
+        "Pearson's, widened so that their coverage is at least 95% although they are evaluated after every batch."
+    )
+
+
+def _note_of_metric(verdicts: Sequence[Verdict], sure: int) -> str:
+    if any(v.p_value is not None for v in verdicts):
+        return (
+            f"{sure} of {len(verdicts)} pairs differ by a sign test of which is better at each seed, ties left out and "
+            "a trial without a number worse than any that has one. It stays valid however often it is evaluated, at a "
+            "level of 5% each."
+        )
+    without = sum(v.without > 0 for v in verdicts)
+    note = (
+        f"{sure} of {len(verdicts)} cells have a mean known as precisely as asked for, by Student's interval, which is "
+        "evaluated after every batch from 40 seeds on: of skewed values it holds the mean less often than in 95% of "
+        "studies."
+    )
+    if not without:
+        return note
+    return (
+        f"{note} {words.count_of(without, 'cell')} had trials that ended without a number, so that there is no mean: "
+        "these cells get the most seeds, and aren't sure."
+    )
+
+
+def speeds_table(contrasts: Contrasts) -> TextTable:
+    """Lay out one row for each log-rank test."""
+    some = contrasts.speeds
+    return TextTable(
+        (
+            *_named("at", [s.question for s in some]),
+            text_column("methods", [(", ".join(s.names), ", ".join(s.names)) for s in some], is_number=False),
+            text_column("χ²", [(f"{s.statistic:.1f}", s.statistic) for s in some]),
+            text_column("degrees of freedom", [(str(s.degrees_of_freedom), s.degrees_of_freedom) for s in some]),
+            text_column("p", [_p(s.p_value) for s in some]),
+            text_column("p, Holm", [_p(s.p_adjusted) for s in some]),
+        )
+    )
+
+
+def seeds_column(title: str, summaries: Sequence[Summary]) -> Column:
+    """Make a column of the numbers of trials that ended; with the numbers planned where some are missing."""
+    texts = (str(s.ended) if s.complete else f"{s.ended}/{s.seeds}" for s in summaries)
+    return text_column(title, [(text, s.ended) for text, s in zip(texts, summaries, strict=True)])
+
+
+def _named(title: str, names: Sequence[str]) -> list[Column]:
+    """Make a column of names, unless all are empty."""
+    return [text_column(title, [(name, name) for name in names], is_number=False)] if any(names) else []
+
+
+def _p(value: float | None) -> tuple[str, float | None]:
+    return (words.NONE if value is None else words.p_value(value)), value
+
+
+def _end(end: tuple[float, float]) -> tuple[str, float]:
+    at, rate = end
+    return f"{words.rate(rate)} at {at:g}", rate
+
+
+def _rate(s: Any) -> tuple[str, float | None]:
+    return estimate(s.success_rate, s.success_rate_interval, words.rate), s.success_rate
+
+
+def _change(
+    value: float, interval: Interval | None, write: Callable[[float | None], str] = words.change
+) -> tuple[str, float]:
+    return estimate(value, interval, write), value
+
+
+def _of(solved: int, of: Any) -> str:
+    return f"{solved}/{of.judged}" if of.complete else f"{solved}/{of.judged}, incomplete"
+
+
+def _both(s: Any) -> tuple[str, float | None]:
+    median, mean = s.solved_at_median, s.solved_at_mean
+    if median is None and mean is None:
+        return words.NONE, None
+    return f"{words.iterations(median)}, {words.iterations(mean)}", mean

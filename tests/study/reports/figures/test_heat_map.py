@@ -1,0 +1,133 @@
+"""A field of the heat map is a row: its colour the rate, its text the count."""
+
+from __future__ import annotations
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+from study.analysis.aggregate import GroupSummary
+from study.reports import cells, groups
+from study.reports.figures import heat_map
+from study.reports.figures.names import KINDS
+from study.reports.figures.style import INK, PAPER, render
+from tests.study.builders import published_cell, summaries_of
+
+
+def fields(axes):
+    """Give the colour of each field, by x and y."""
+    return {
+        tuple(square[:4].mean(axis=0).round(6)): patch.get_facecolor()
+        for patch in axes.patches
+        for square in patch.get_path().vertices.reshape(-1, 5, 2)
+    }
+
+
+def texts(axes):
+    """Give the text of each field, by x and y."""
+    return {text.get_position(): text.get_text() for text in axes.texts}
+
+
+def group(values, solved, unsolved=0, **more):
+    """Make a row of so many trials."""
+    finished = solved + unsolved
+    rate = {"success_rate": solved / finished, "success_rate_interval": (0.0, 1.0)} if finished else {}
+    counted = {"seeds": finished, "solved": solved, "unsolved": unsolved}
+    return GroupSummary(values=values, **counted | rate | more)
+
+
+def test_fields_are_the_rows():
+    """Each field has its row's rate as colour and count as text; a combination that isn't there has neither."""
+    rows = [group((a, b), 2 * a + b, 10 - 2 * a - b) for a in (1, 2, 3) for b in (0.1, 2.0) if (a, b) != (2, 2.0)]
+    drawn = heat_map.draw(groups(rows, ["a", "b"]))
+    axes = drawn.figure.axes[0]
+    assert "A place without a field" in drawn.caption
+    places = {(x, y): (a, b) for x, a in enumerate((1, 2, 3)) for y, b in enumerate((0.1, 2.0))}
+    by_values = {g.values: g for g in rows}
+    assert set(fields(axes)) == {place for place, values in places.items() if values in by_values}
+    for place, colour in fields(axes).items():
+        rate = by_values[places[place]].success_rate
+        assert np.allclose(colour, mpl.colormaps["viridis"](rate), atol=0.03)
+    assert texts(axes) == {
+        place: f"{g.solved}/{g.judged}" for place, values in places.items() if (g := by_values.get(values))
+    }
+
+
+def test_the_axes_are_the_two_keys_with_most_values():
+    """Levels stand in order, the default first; other keys make panels, named by them."""
+    counts = [
+        (published_cell(m, init_variance=v, learning_rate=lr, hidden_size=h), {"solved": 3, "unsolved": 1})
+        for m in ("NMU", "NAU")
+        for v in (0.02, None, 0.001)
+        for lr in (0.1, 0.01)
+        for h in (10, 2, 4, 3)
+    ]
+    figure = heat_map.draw(cells(summaries_of(*counts), {})).figure
+    *panels, scale = figure.axes
+    assert len(panels) == 4
+    assert [label.get_text() for label in panels[0].get_yticklabels()] == ["default", "0.001", "0.02"]
+    assert [label.get_text() for label in panels[-1].get_xticklabels()] == ["2", "3", "4", "10"]
+    assert panels[-1].get_xlabel() == "hidden units"
+    assert panels[0].get_title("left") == "NMU, learning rate 0.1"
+    assert scale.get_ylabel() == "success rate"
+
+
+@pytest.mark.parametrize("keys", [{"a": (1, 2), "b": ("x", "y")}, {"a": (1, 2), "b": (True, False)}, {"a": (1, 2)}])
+def test_one_ordered_key_makes_no_heat_map(keys):
+    """Names and flags have no order: without two numbers that vary there is no figure."""
+    levels = [
+        dict(zip(keys, values, strict=True))
+        for values in np.stack(np.meshgrid(*([0, 1],) * len(keys))).reshape(len(keys), -1).T
+    ]
+    rows = [group(tuple(keys[k][i] for k, i in level.items()), 1, 1) for level in levels]
+    assert heat_map.draw(groups(rows, list(keys))) is None
+
+
+def test_rows_that_lack_trials_are_marked():
+    """A row that lacks trials has a dagger, which the caption explains; one with no trial yet has no colour."""
+    rows = [group((a, b), 1, 1) for a in (1, 2) for b in (1, 2)]
+    rows[0] = group((1, 1), 1, 1, seeds=5, pending=3)
+    rows[1] = group((1, 2), 0, 0, seeds=5, pending=5)
+    drawn = heat_map.draw(groups(rows, ["a", "b"]))
+    axes = drawn.figure.axes[0]
+    assert texts(axes) == {(0, 0): "1/2†", (0, 1): "0/0†", (1, 0): "1/2", (1, 1): "1/2"}
+    assert (0, 1) not in fields(axes)
+    assert "† trials are missing" in drawn.caption
+    assert "A place without a field" not in drawn.caption
+    assert "a 1, b 1: 0.50 [0.00, 1.00], 1 of 2 so far; 5 planned" in drawn.tips.texts
+
+
+def test_what_is_written_on_a_colour_keeps_its_own():
+    """A dark page swaps ink and paper, but not the colours of fields: letters on these are neither."""
+    rows = [group((a, b), a + 3 * b, 8 - a - 3 * b) for a in range(3) for b in range(3)]
+    axes = heat_map.draw(groups(rows, ["a", "b"])).figure.axes[0]
+    assert not {text.get_color() for text in axes.texts} & {INK, PAPER}
+
+
+def test_of_many_panels_the_first_twelve_are_drawn():
+    """Thirteen methods: twelve panels, all fields tell their counts, and the caption says what is missing."""
+    rows = [group((f"m{m}", a, b), 1, 1) for m in range(13) for a in (1, 2) for b in (1, 2)]
+    drawn = heat_map.draw(groups(rows, ["model", "a", "b"]))
+    assert len(drawn.figure.axes) == 12 + 1
+    assert len(drawn.tips.marks) == 48
+    assert "The first 12 of 13 panels are shown." in drawn.caption
+
+
+def test_fields_too_small_for_numbers_have_none():
+    """On a grid of 60 by 60 the colours remain; the numbers are in the table, the caption says."""
+    rows = [group((a, b), a % 2, 1 - a % 2) for a in range(60) for b in range(60)]
+    drawn = heat_map.draw(groups(rows, ["a", "b"]))
+    axes = drawn.figure.axes[0]
+    assert len(fields(axes)) == 3600
+    assert not axes.texts
+    assert "in the table" in drawn.caption
+    assert len(drawn.tips.marks) <= 600
+    assert len(axes.get_xticks()) < 40
+
+
+def test_the_same_figure_has_the_same_bytes():
+    """Two drawings of the same summaries are the same files."""
+    rows = groups([group((a, b), a, b) for a in (1, 2, 3) for b in (1, 2)], ["a", "b"])
+    first, second = (heat_map.draw(rows) for _ in range(2))
+    for kind in KINDS:
+        assert render(first, kind) == render(second, kind)

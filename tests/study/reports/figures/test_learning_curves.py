@@ -1,0 +1,140 @@
+"""Learning curves are drawn as they are; what has diverged leaves the panel."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from study.analysis.aggregate import GroupSummary
+from study.analysis.learning import LearningCurve
+from study.reports import groups
+from study.reports.figures import learning_curves
+from study.reports.figures.names import KINDS
+from study.reports.figures.style import INK, PALETTE, render
+from tasks import ArithmeticTask
+
+TEST, VALIDATION = PALETTE[0], PALETTE[1]
+METRICS = ArithmeticTask.metrics
+
+
+def rows_of(count):
+    """Make rows that learning curves can be of."""
+    return groups([GroupSummary(values=(f"m{i}",), seeds=9) for i in range(count)], ["model"])
+
+
+def curve(row=0, test=(1e2, 1e-1, 1e-6), threshold=1e-5, **more):
+    """Make a curve whose quantiles are 1, 2, 3, 4 and 5 times some values, validation a tenth of that."""
+    values = np.outer(np.arange(1, 6), np.asarray(test, float))
+    quantiles = {"test_mse": values, "validation_mse": values / 10, "sparsity_error": np.zeros_like(values)}
+    more = {"trials": 9, "of": 9} | more
+    iteration = np.arange(len(test)) * 1000
+    return LearningCurve(row=row, iteration=iteration, quantiles=quantiles, threshold=threshold, **more)
+
+
+def line(axes, colour):
+    """Give the points of the line of a colour."""
+    (points,) = (line.get_xydata() for line in axes.lines if line.get_color() == colour)
+    return points
+
+
+def test_lines_are_medians_and_bands_the_quantiles():
+    """Both medians, two bands and the threshold are where the curve says."""
+    (axes,) = learning_curves.draw(rows_of(1), [curve()], METRICS).figure.axes
+    assert axes.get_yscale() == "log"
+    assert line(axes, TEST)[:, 0].tolist() == [0, 1, 2]
+    assert line(axes, TEST)[:, 1] == pytest.approx([3e2, 3e-1, 3e-6])
+    assert line(axes, VALIDATION)[:, 1] == pytest.approx([3e1, 3e-2, 3e-7])
+    assert line(axes, INK)[:, 1].tolist() == [1e-5, 1e-5]
+    for band, (low, high) in zip(axes.collections, ((1, 5), (2, 4)), strict=True):
+        corners = {tuple(v) for v in band.get_paths()[0].vertices.round(12)}
+        assert {(x, round(f * y, 12)) for x, y in enumerate((1e2, 1e-1, 1e-6)) for f in (low, high)} <= corners
+
+
+def test_where_half_have_diverged_the_line_ends():
+    """An infinite median is not drawn, its band goes beyond the panel, and panel and caption say why."""
+    test = np.array([[1.0, 1, 1], [2, 2, 2], [3, 3, np.inf], [4, np.inf, np.inf], [5, np.inf, np.inf]])
+    whole = curve()
+    quantiles = {**whole.quantiles, "test_mse": test}
+    broken = LearningCurve(**{**vars(whole), "quantiles": quantiles})
+    drawing = learning_curves.draw(rows_of(1), [broken], METRICS)
+    (axes,) = drawing.figure.axes
+    assert np.isnan(line(axes, TEST)[:, 1]).tolist() == [False, False, True]
+    top = axes.get_ylim()[1]
+    assert np.isfinite(top)
+    assert axes.collections[0].get_paths()[0].vertices[:, 1].max() > top
+    assert [text.get_text() for text in axes.texts] == ["half or more have diverged"]
+    assert "diverged" in drawing.caption
+    assert any("test MSE ∞" in text for text in drawing.tips.texts)
+
+
+def test_rows_that_all_diverged_are_drawn():
+    """Where nothing is finite from the start, there is a panel that says so."""
+    drawing = learning_curves.draw(rows_of(1), [curve(test=(np.inf,) * 3), curve(test=(np.nan,) * 3)], METRICS)
+    assert [axes.texts[0].get_text() for axes in drawing.figure.axes] == ["all have diverged"] * 2
+    assert render(drawing, "png")
+
+
+def test_errors_of_zero_are_at_the_foot():
+    """A logarithmic axis has no zero: the line goes along its foot, and the caption says so."""
+    drawing = learning_curves.draw(rows_of(1), [curve(test=(1.0, 1e-9, 0.0))], METRICS)
+    (axes,) = drawing.figure.axes
+    assert line(axes, TEST)[-1, 1] == pytest.approx(axes.get_ylim()[0])
+    assert "is exactly 0, it is at the foot" in drawing.caption
+
+
+def test_wild_values_don_t_flatten_the_rest():
+    """A few trials at 1e30 leave the axis to the medians and to what training begins with."""
+    whole = curve()
+    test = whole.quantiles["test_mse"].copy()
+    test[-1, 1:] = 1e30
+    wild = LearningCurve(**{**vars(whole), "quantiles": {**whole.quantiles, "test_mse": test}})
+    assert learning_curves.draw(rows_of(1), [wild], METRICS).figure.axes[0].get_ylim()[1] < 1e5
+
+
+def test_panels_are_named_and_limited():
+    """Twenty rows: twelve panels of equal axes with their rows' names, at most 600 tips, the rest told of."""
+    drawing = learning_curves.draw(rows_of(20), [curve(row=i, test=(10.0**i, 1, 0.1)) for i in range(20)], METRICS)
+    axes = drawing.figure.axes
+    assert [one.get_title("left") for one in axes] == [f"m{i}" for i in range(12)]
+    assert len({one.get_ylim() for one in axes}) == 1
+    assert len(drawing.tips.marks) <= 600
+    assert "12 of 20 groups are shown." in drawing.caption
+
+
+def test_points_tell_quantiles_and_counts():
+    """What a pointer reads is the iteration, the median, where 90% are, and of how many trials."""
+    texts = learning_curves.draw(rows_of(1), [curve(trials=8, of=50)], METRICS).tips.texts
+    assert texts[1] == (
+        "m0, iteration 1,000: test MSE 0.3 (90% of 8 trials in [0.1, 0.5]), validation MSE 0.03, sparsity error 0"
+    )
+
+
+def test_a_sample_of_trials_is_told():
+    """Where not all trials are in the curve, the caption says how few."""
+    assert "8 of 50" in learning_curves.draw(rows_of(1), [curve(trials=8, of=50)], METRICS).caption
+    assert "Not all trials" not in learning_curves.draw(rows_of(1), [curve()], METRICS).caption
+
+
+def test_rows_without_a_curve_are_told():
+    """The caption says how many of the report's rows are shown, unless all are."""
+    assert "1 of 3 groups are shown." in learning_curves.draw(rows_of(3), [curve(row=1)], METRICS).caption
+    assert "are shown" not in learning_curves.draw(rows_of(1), [curve()], METRICS).caption
+
+
+def test_without_a_threshold_there_is_no_line():
+    """Trials of different thresholds have none drawn."""
+    (axes,) = learning_curves.draw(rows_of(1), [curve(threshold=None)], METRICS).figure.axes
+    assert INK not in {line.get_color() for line in axes.lines}
+
+
+def test_one_evaluation_is_enough():
+    """A curve of a single evaluation at iteration 0 can be drawn; no curve makes no figure."""
+    assert render(learning_curves.draw(rows_of(1), [curve(test=(1.0,))], METRICS), "svg")
+    assert learning_curves.draw(rows_of(1), [], METRICS) is None
+
+
+def test_the_same_figure_has_the_same_bytes():
+    """Two drawings of the same curves are the same files."""
+    first, second = (learning_curves.draw(rows_of(2), [curve(), curve(row=1)], METRICS) for _ in range(2))
+    for kind in KINDS:
+        assert render(first, kind) == render(second, kind)

@@ -1,0 +1,191 @@
+"""What all figures share: files, tips, names, panels, and which figures there are."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from study.analysis.aggregate import GroupSummary
+from study.analysis.learning import LearningCurve
+from study.analysis.summary import Times
+from study.analysis.trial_details import Gates, TrialWeights
+from study.reports import DataRows, Report, groups
+from study.reports.figures import all as all_figures
+from study.reports.figures import names as names_of_figures
+from study.reports.figures import panels
+from study.reports.figures.multiples import heading
+from study.reports.figures.names import KINDS
+from study.reports.figures.style import INK, PALETTE, PAPER, RULE, Drawn, Tips, plain, render
+from tasks import ArithmeticTask
+from tests.study.builders import error_of
+
+NAMES = ("$x^2$", "_hidden", "<b>&", "a" * 300, "ünï 统", "bell\x07", "one, two, three, four, five, six", "")
+
+
+def row(name, size):
+    """Make a row of four trials, half of which were solved."""
+    until = np.array([5e3, 7e3, 9e3, 9e3])
+    times = Times(iterations=until, seconds=until / 1e3, solved=np.array([True, True, False, False]))
+    solved_at = {"solved_at_mean": 6e3, "solved_at_s_mean": 6.0, "metrics": error_of(1e-5)}
+    counts = {"seeds": 4, "solved": 2, "unsolved": 2, "success_rate": 0.5}
+    return GroupSummary(values=(name, size), times=times, **counts, **solved_at)
+
+
+def report():
+    """Put a report together that has something for every figure but the heat map."""
+    rows = groups([row(name, size) for name in ("NMU", "NALU") for size in (2, 3)], ["model", "hidden_size"])
+    iteration = np.arange(3) * 1000
+    errors = dict.fromkeys(("test_mse", "validation_mse", "sparsity_error"), np.geomspace(1, 1e-6, 15).reshape(5, 3))
+    return Report(
+        name="n",
+        question="q",
+        rows=rows,
+        data=DataRows(pa.schema([]), []),
+        command="c",
+        metrics=ArithmeticTask.metrics,
+        learning=[LearningCurve(row=0, trials=4, of=4, iteration=iteration, quantiles=errors, threshold=1e-3)],
+        gates=[
+            Gates(
+                row=0,
+                layer="layer 1",
+                trials=2,
+                of=2,
+                validation_rows=9,
+                values=np.array([0.2, 0.9]),
+                solved=np.array([True, False]),
+            )
+        ],
+        weights=TrialWeights(
+            row=0, seed=0, outcome="solved", iteration=9, matrices={"layer 1, W": np.eye(3, dtype=np.float32)}
+        ),
+    )
+
+
+@pytest.fixture(name="every_figure", scope="module")
+def _every_figure():
+    return all_figures.draw(report())
+
+
+def test_a_report_has_the_figures_that_it_has_something_for(every_figure):
+    """Figures come in the order of their names; what there is nothing for is left out."""
+    names = [drawn.name for drawn in every_figure]
+    assert names == [
+        name for name in names_of_figures.NAMES if name not in ("heat-map", "series", *names_of_figures.SEARCH)
+    ]
+    bare = all_figures.draw(replace(report(), learning=(), gates=(), weights=None))
+    assert [drawn.name for drawn in bare] == ["figure", "training-time", "survival"]
+
+
+def test_figures_have_only_colours_that_a_dark_page_knows(every_figure):
+    """Every colour of a figure without fields is one of those that the page replaces."""
+    page_colours = {colour.lower() for colour in (*PALETTE, INK, PAPER, RULE)}
+    for drawn in every_figure:
+        if drawn.name != "weights":
+            colours = set(re.findall(r"#[0-9a-f]{6}\b(?=[;\"])", render(drawn, "svg").decode()))
+            assert INK in colours
+            assert colours <= page_colours, drawn.name
+
+
+def test_figures_hold_no_image(every_figure):
+    """A page that may load nothing shows no images, not even those in it: figures are lines and areas."""
+    for drawn in every_figure:
+        assert b"<image" not in render(drawn, "svg")
+
+
+def test_pdf_has_fonts_that_publishers_take(every_figure):
+    """Letters in a PDF are TrueType, none of Type 3."""
+    made = render(every_figure[0], "pdf")
+    assert b"/TrueType" in made or b"/CIDFontType2" in made
+    assert b"/Type3" not in made
+
+
+def test_letters_are_large_enough_to_read(every_figure):
+    """No text of a figure is smaller than 6 points, at the width of a page's text block."""
+    for drawn in every_figure:
+        assert drawn.figure.get_size_inches()[0] == 7.2
+        assert min(text.get_fontsize() for text in drawn.figure.findobj(Text)) >= 6
+
+
+def test_tips_lie_on_what_they_tell():
+    """A point's tip is a circle around it, a field's a rectangle over it; of what isn't in the axes there is none."""
+    figure = Figure(figsize=(4, 2))
+    axes = figure.add_axes((0.25, 0.5, 0.5, 0.5), xlim=(0, 10), ylim=(0, 1))
+    tips = Tips()
+    tips.add(axes, 5, 0.5, "middle & <more>")
+    tips.add_field(axes, 0, 0, 5, 1, "left half")
+    tips.add(axes, 11, 0.5, "outside")
+    tips.add(axes, np.nan, 0.5, "nowhere")
+    svg = ET.fromstring(render(Drawn("n", "t", "c", figure, tips), "svg"))
+    (group,) = (g for g in svg.findall(".//{*}g") if g.get("class") == "tips")
+    circle, rectangle = group
+    assert (float(circle.get("cx")), float(circle.get("cy"))) == (4 * 72 / 2, 2 * 72 / 4)
+    assert circle[0].text == "middle & <more>"
+    box = [float(rectangle.get(name)) for name in ("x", "y", "width", "height")]
+    assert box == [72, 0, 72, 72]
+    assert rectangle[0].text == "left half"
+
+
+def test_any_name_can_be_drawn():
+    """Names that look like mathematics or markup, are long, empty or in letters that the font lacks are drawn."""
+    summaries = [
+        GroupSummary(values=(name, size), seeds=2, solved=1, unsolved=1, success_rate=0.5)
+        for name in NAMES
+        for size in (2, 3)
+    ]
+    drawn = panels.draw(groups(summaries, ["a $key$", "hidden_size"]))
+    for kind in KINDS:
+        assert render(drawn, kind)
+    texts = {title.text for title in ET.fromstring(render(drawn, "svg")).findall(".//{*}title") if title.text}
+    assert any("ünï 统" in text for text in texts)
+
+
+@pytest.mark.parametrize("title", [*NAMES, "NMU, hidden units 2, λ̂ 0.1, learning rate 0.0001"])
+def test_titles_stay_within_their_panel(title):
+    """A title is broken after commas, into three lines at most, and cut where it is too long still."""
+    figure = Figure(figsize=(3, 2), dpi=400)
+    axes = figure.add_axes((0.1, 0.1, 0.8, 0.5))
+    heading(axes, title, 1.5)
+    text = axes.get_title("left")
+    assert text.count("\n") < 3
+    assert plain(title).split(",")[0][:4] in text
+    figure.savefig(io.BytesIO())  # gives texts their size
+    for label in axes.findobj(lambda artist: isinstance(artist, Text) and artist.get_text() == text != ""):
+        assert label.get_window_extent().width <= 1.55 * figure.dpi
+
+
+SCRIPT = """
+import hashlib
+from study.analysis.aggregate import GroupSummary
+from study.reports import groups
+from study.reports.figures import panels
+from study.reports.figures.names import KINDS
+from study.reports.figures.style import render
+
+summaries = [
+    GroupSummary(values=(name, size), seeds=2, solved=1, unsolved=1, success_rate=0.5)
+    for name in "abc" for size in (1, 2)
+]
+drawing = panels.draw(groups(summaries, ["model", "hidden_size"]))
+digests = [hashlib.sha256(render(drawing, kind)).hexdigest() for kind in KINDS]
+"""
+
+
+def test_bytes_are_the_same_in_another_process():
+    """Files depend on nothing but the report: not on the order of sets, nor on what was drawn before."""
+    here: dict[str, list[str]] = {}
+    exec(SCRIPT, here)  # noqa: S102 (the text above)
+    environment = os.environ | {"PYTHONHASHSEED": "7", "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", SCRIPT + "print(digests)"]
+    there = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert there.stdout.strip() == str(here["digests"])

@@ -1,0 +1,82 @@
+"""The front shows what can be had together, and sets off what fresh seeds say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from study.reports.figures.names import KINDS
+from study.reports.figures.style import render
+from study.reports.search.figures import front
+from study.reports.search.figures.axes import CANDIDATE
+from tests.study.builders import search_of
+
+BOTH = ["success_rate", "time_to_success"]
+
+
+def test_candidates_stand_at_their_first_two_values():
+    """Success rate across, time up in thousands of iterations."""
+    search, rows = search_of(BOTH)
+    (axes,) = front.draw(search, rows).figure.axes
+    sizes = [line for line in axes.lines if line.get_color() == CANDIDATE and line.get_linestyle() == "None"]
+    places = np.concatenate([line.get_xydata() for line in sizes])
+    expected = np.array([(c.values[0], c.values[1] / 1000) for c in search.candidates])
+    assert sorted(map(tuple, places)) == [pytest.approx(place) for place in sorted(map(tuple, expected))]
+    assert axes.get_xlabel() == "success rate, lower end"
+    assert "10³ iterations" in axes.get_ylabel()
+
+
+def test_the_front_is_joined():
+    """A line leads through the candidates of the front in the order of the first objective."""
+    search, rows = search_of(BOTH, winners=(11, 6, 10))
+    (axes,) = front.draw(search, rows).figure.axes
+    joined = sorted(search.candidates[n].values[0] for n in (11, 6, 10))
+    assert any(list(line.get_xdata()) == joined and line.get_linestyle() == "-" for line in axes.lines)
+
+
+def test_confirmed_candidates_have_both_intervals():
+    """A diamond is at what fresh seeds say, with a bar along either axis; dashes lead to it from the search's value."""
+    search, rows = search_of(BOTH, winners=(11, 6))
+    drawn = front.draw(search, rows)
+    (axes,) = drawn.figure.axes
+    assert len(axes.containers) == 2
+    summary = rows.summaries[0]
+    diamond, _, (across, up) = axes.containers[0]
+    assert diamond.get_xdata()[0] == summary.success_rate
+    assert diamond.get_ydata()[0] == pytest.approx(summary.time_to_success_mean / 1000)
+    assert across.get_segments()[0][:, 0] == pytest.approx(summary.success_rate_interval)
+    ends = [end / 1000 for end in summary.time_to_success_interval]
+    assert up.get_segments()[0][:, 1] == pytest.approx(ends)
+    assert drawn.tips.texts[0].startswith("#11, fresh seeds: success rate 0.90 [0.83, 0.94], time to success, mean ")
+
+
+def test_a_third_objective_is_told_and_nothing_is_joined():
+    """In two of three dimensions a line would mean nothing."""
+    search, rows = search_of([*BOTH, "sparsity_error"], winners=(11, 6, 10))
+    drawn = front.draw(search, rows)
+    assert "sparsity error, geometric mean of all trials, upper end" in drawn.caption
+    front_lines = [line for line in drawn.figure.axes[0].lines if len(line.get_xdata()) == 3]
+    assert [line.get_linestyle() for line in front_lines] == ["None"]
+
+
+def test_without_winners_the_front_is_the_searchs_own():
+    """While the search goes on no diamond is there, and the caption says why."""
+    search, rows = search_of(BOTH, winners=())
+    drawn = front.draw(search, rows)
+    assert not drawn.figure.axes[0].containers
+    assert "No candidate has been confirmed yet." in drawn.caption
+
+
+def test_there_is_no_front_of_one_objective_or_without_candidates():
+    """Then there is nothing to weigh against each other."""
+    search, rows = search_of()
+    assert front.draw(search, rows) is None
+    assert front.draw(None, rows) is None
+    assert front.draw(*search_of(BOTH, count=0, winners=())) is None
+
+
+def test_the_same_figure_has_the_same_bytes():
+    """Two drawings of the same search are the same files."""
+    first, second = (front.draw(*search_of(BOTH)) for _ in range(2))
+    for kind in KINDS:
+        assert render(first, kind) == render(second, kind)

@@ -1,0 +1,121 @@
+"""The history shows every candidate where it was tried, what was best by then, and what fresh seeds say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from study.reports.figures.names import KINDS
+from study.reports.figures.style import render
+from study.reports.search.figures import history
+from study.reports.search.figures.axes import CANDIDATE, CONFIRMED, MOST_DOTS
+from tests.study.builders import search_of
+
+
+def dots(axes):
+    """Give where the candidates' dots are, from left to right, and how large."""
+    lines = [line for line in axes.lines if line.get_color() == CANDIDATE and line.get_marker() == "o"]
+    places = [(*place, line.get_markersize()) for line in lines for place in line.get_xydata()]
+    places = np.array(sorted(places))
+    return places[:, :2], places[:, 2]
+
+
+def line(axes, style):
+    """Give the only line that is drawn so."""
+    (steps,) = (one for one in axes.lines if one.get_drawstyle() == style and len(one.get_xdata()) > 2)
+    return np.asarray(steps.get_xdata()), np.asarray(steps.get_ydata())
+
+
+def test_each_candidate_is_a_dot_whose_size_grows_with_its_seeds():
+    """A dot stands at the candidate's number and value; more seeds make it larger."""
+    search, rows = search_of()
+    (axes,) = history.draw(search, rows).figure.axes
+    places, sizes = dots(axes)
+    assert places == pytest.approx(np.array([(c.number, c.values[0]) for c in search.candidates]))
+    seeds = np.array([c.seeds for c in search.candidates])
+    assert all(len(set(sizes[seeds == count])) == 1 for count in (5, 15, 40))
+    assert sizes[seeds == 5][0] < sizes[seeds == 15][0] < sizes[seeds == 40][0]
+    labels = [text.get_text() for text in axes.figure.legends[0].get_texts()]
+    assert {"5 seeds", "15 seeds", "40 seeds"} <= set(labels)
+
+
+@pytest.mark.parametrize(("name", "best"), [("success_rate", np.maximum), ("time_to_success", np.minimum)])
+def test_the_line_is_the_best_so_far(name, best):
+    """It follows the greatest value of what is sought high, the least of what is sought low."""
+    search, rows = search_of([name])
+    (axes,) = history.draw(search, rows).figure.axes
+    values = best.accumulate([c.values[0] for c in search.candidates])
+    unit = 1000 if name == "time_to_success" else 1
+    _, best = line(axes, "steps-post")
+    assert best == pytest.approx(values / unit)
+
+
+def test_the_winner_has_its_fresh_rate_with_its_interval():
+    """A diamond stands at 90 of 100, its bar reaches as far as Wilson's interval, and its tip says so."""
+    search, rows = search_of()
+    drawn = history.draw(search, rows)
+    (axes,) = drawn.figure.axes
+    (container,) = axes.containers
+    diamond, _, (bar,) = container
+    assert (diamond.get_xdata()[0], diamond.get_ydata()[0]) == (11, pytest.approx(0.9))
+    assert diamond.get_color() == CONFIRMED
+    assert bar.get_segments()[0][:, 1] == pytest.approx(rows.summaries[0].success_rate_interval)
+    assert drawn.tips.texts[0] == "#11, fresh seeds: success rate 0.90 [0.83, 0.94]; 90 of 100 solved"
+    assert any(text.startswith("#0: success rate, lower end 0.00, 5 seeds; NMU") for text in drawn.tips.texts)
+
+
+def test_a_panel_an_objective_with_an_axis_in_its_unit():
+    """Each objective has a panel; times are in thousands of iterations, errors on a logarithmic axis."""
+    search, rows = search_of(["success_rate", "time_to_success", "sparsity_error"])
+    grid = history.draw(search, rows).figure.axes
+    assert [axes.get_ylabel().replace("\n", " ") for axes in grid] == [
+        "success rate, lower end",
+        "time to success, restricted mean, upper end (10³ iterations)",
+        "sparsity error, geometric mean of all trials, upper end",
+    ]
+    assert dots(grid[1])[0][:, 1] == pytest.approx([c.values[1] / 1000 for c in search.candidates])
+    assert dots(grid[2])[0][:, 1] == pytest.approx([np.log10(c.values[2]) for c in search.candidates])
+    assert [axes.get_xlabel() for axes in grid][:2] == ["", ""]
+
+
+def test_rounds_are_parted():
+    """Between the last of a round and the first of the next stands a line."""
+    search, rows = search_of(count=30)
+    (axes,) = history.draw(search, rows).figure.axes
+    upright = sorted(
+        one.get_xdata()[0] for one in axes.lines if len(set(one.get_xdata())) == 1 and len(one.get_xdata()) == 2
+    )
+    assert upright == [11.5, 23.5]
+
+
+def test_without_winners_nothing_is_confirmed():
+    """While the search goes on there is no diamond, and the caption says that nothing is confirmed."""
+    search, rows = search_of(winners=())
+    drawn = history.draw(search, rows)
+    assert not drawn.figure.axes[0].containers
+    assert "No candidate has been confirmed yet." in drawn.caption
+    assert not any("confirmed" in text.get_text() for text in drawn.figure.legends[0].get_texts())
+
+
+def test_there_is_nothing_without_candidates():
+    """No search and a search that has tried nothing make no figure."""
+    search, rows = search_of(count=0, winners=())
+    assert history.draw(None, rows) is None
+    assert history.draw(search, rows) is None
+
+
+def test_of_very_many_candidates_some_are_shown():
+    """A file stays small; the front is among what is shown, and the caption says how much that is."""
+    search, rows = search_of(count=2 * MOST_DOTS, winners=(11,))
+    drawn = history.draw(search, rows)
+    places, _ = dots(drawn.figure.axes[0])
+    assert len(places) == MOST_DOTS
+    assert 11 in places[:, 0]
+    assert f"{MOST_DOTS:,} of {2 * MOST_DOTS:,} candidates are shown" in drawn.caption
+
+
+def test_the_same_figure_has_the_same_bytes():
+    """Two drawings of the same search are the same files."""
+    first, second = (history.draw(*search_of(["success_rate", "sparsity_error"])) for _ in range(2))
+    for kind in KINDS:
+        assert render(first, kind) == render(second, kind)

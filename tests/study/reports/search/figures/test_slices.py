@@ -1,0 +1,126 @@
+"""Slices show candidates against each thing that they chose."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from study.analysis.search import Parameter
+from study.reports.figures.names import KINDS
+from study.reports.figures.style import render
+from study.reports.search.figures import slices
+from tests.study.builders import search_of
+
+
+def dots(axes):
+    """Give where the candidates' dots are, and how dense each is."""
+    (drawn,) = axes.collections
+    return np.asarray(drawn.get_offsets()), drawn.get_facecolor()[:, 3]
+
+
+def panels(drawn):
+    """Give the panels by the title of their x axis."""
+    return {axes.get_xlabel(): axes for axes in drawn.figure.axes}
+
+
+def test_a_panel_a_parameter_with_its_own_axis():
+    """Numbers stand to scale, factors on a logarithmic axis, in the units of their titles."""
+    search, rows = search_of()
+    grid = panels(slices.draw(search, rows))
+    assert list(grid) == ["model", "learning rate", "λ end (iterations)", "NMU: λ̂"]
+    places, _ = dots(grid["learning rate"])
+    assert places[:, 0] == pytest.approx([np.log10(c.params["learning_rate"]) for c in search.candidates])
+    assert places[:, 1] == pytest.approx([c.values[0] for c in search.candidates])
+    places, _ = dots(grid["λ end (iterations)"])
+    assert places[:, 0] == pytest.approx([c.params["sparsity_end"] for c in search.candidates])
+    ticks = [label.get_text() for label in grid["learning rate"].get_xticklabels()]
+    assert ticks == ["10⁻⁴", "0.001", "0.01", "0.1"]
+
+
+def test_what_applies_to_some_is_shown_of_those():
+    """A model's own range has dots of that model's candidates alone, and the caption says so."""
+    search, rows = search_of()
+    drawn = slices.draw(search, rows)
+    having = [c for c in search.candidates if "NMU.sparsity_strength" in c.params]
+    places, _ = dots(panels(drawn)["NMU: λ̂"])
+    assert 0 < len(having) == len(places) < len(search.candidates)
+    assert "What applies to some candidates only is shown of those." in drawn.caption
+
+
+def test_choices_are_names_and_their_dots_are_spread():
+    """Each name has a place; dots are less than half a place from it, no two at one x."""
+    search, rows = search_of()
+    axes = panels(slices.draw(search, rows))["model"]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["NMU", "NAC•"]
+    places, _ = dots(axes)
+    names = np.array([("NMU", "NAC-mul").index(c.params["model"]) for c in search.candidates])
+    assert np.abs(places[:, 0] - names).max() < 0.3
+    assert len(set(places[:, 0])) == len(search.candidates)
+
+
+def test_dots_grow_denser_with_time():
+    """The first candidate is the faintest, the last the densest."""
+    _, density = dots(panels(slices.draw(*search_of()))["learning rate"])
+    assert (np.diff(density) > 0).all()
+
+
+def test_long_names_stand_upright():
+    """Names that don't fit beside each other are turned, and cut if they are longer than their room."""
+    search, rows = search_of()
+    names = tuple(f"a-very-long-choice-{i}{'-of-a-word' * (i > 3)}" for i in range(8))
+    some = tuple(replace(c, round=0, params={"optimizer": names[c.number % 8]}, seeds=5) for c in search.candidates)
+    named = {
+        "parameters": (Parameter("optimizer", "optimizer", choices=names),),
+        "candidates": some,
+        "importance": {},
+        "rows": {},
+    }
+    search, rows = search_of(**named)
+    (axes,) = slices.draw(search, rows).figure.axes
+    labels = axes.get_xticklabels()
+    # alone, a panel is wide: eight such names are still too wide for it
+    assert {label.get_rotation() for label in labels} == {90}
+    texts = [label.get_text() for label in labels]
+    assert texts[:4] == list(names[:4])
+    assert all(
+        text.endswith("…") and name.startswith(text[:-1]) for text, name in zip(texts[4:], names[4:], strict=True)
+    )
+
+
+def test_several_objectives_have_their_rows():
+    """Each objective repeats the panels under its own y axis; of too many parameters the most important are shown."""
+    search, rows = search_of(["success_rate", "time_to_success", "sparsity_error"])
+    drawn = slices.draw(search, rows)
+    assert len(drawn.figure.axes) == 12
+    assert [axes.get_ylabel() != "" for axes in drawn.figure.axes] == [True, False, False, False] * 3
+    more = tuple(Parameter(f"p{i}", f"p{i}", low=0, high=1) for i in range(3))
+    many = tuple(replace(c, round=0, params=c.params | {p.name: 0.5 for p in more}, seeds=5) for c in search.candidates)
+    search, rows = search_of(
+        ["success_rate", "time_to_success", "sparsity_error"], parameters=(*more, *search.parameters), candidates=many
+    )
+    drawn = slices.draw(search, rows)
+    assert [axes.get_xlabel() for axes in drawn.figure.axes][:4] == [
+        "model", "learning rate", "λ end (iterations)", "NMU: λ̂",
+    ]  # fmt: skip
+    assert "The first 4 of 7 parameters are shown." in drawn.caption
+
+
+def test_there_is_nothing_without_candidates():
+    """No search and a search that has tried nothing make no figure."""
+    search, rows = search_of(count=0, winners=())
+    assert slices.draw(None, rows) is None
+    assert slices.draw(search, rows) is None
+
+
+def test_one_candidate_is_enough():
+    """A search of one candidate, which was confirmed, is drawn."""
+    assert render(slices.draw(*search_of(count=1, winners=(0,))), "svg")
+
+
+def test_the_same_figure_has_the_same_bytes():
+    """Two drawings of the same search are the same files."""
+    first, second = (slices.draw(*search_of()) for _ in range(2))
+    for kind in KINDS:
+        assert render(first, kind) == render(second, kind)

@@ -1,0 +1,235 @@
+"""What tables, page and files say of a search: fresh seeds are its quality, and what it saw stands apart."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+import yaml
+
+from study.console import Console
+from study.reports import FORMATS, page, show_search, write_report
+from study.reports.figures.names import SEARCH
+from study.reports.search import names as search_names
+from study.reports.search import tables as search_tables
+from study.reports.search.tables import MOST_CANDIDATES
+from tasks import ArithmeticTask
+from tests.study.builders import report_of, search_of
+
+
+def columns(table):
+    """Give the texts of a table's columns by title."""
+    return {column.title: list(column.texts) for column in table.columns}
+
+
+@pytest.fixture(name="write")
+def _write(tmp_path):
+    """Write the report of a search, or, with ``search=None``, of a study."""
+
+    def write(folder="report", formats=tuple(kind for kind in FORMATS if kind != "pdf"), **changes):
+        search, rows = search_of(**changes) if "search" not in changes else (None, search_of()[1])
+        report = replace(report_of(rows.summaries), rows=rows, search=search)
+        return {path.name: path for path in write_report(tmp_path / folder, report, formats)}
+
+    return write
+
+
+@pytest.fixture(name="section")
+def _section():
+    """Write a page, without figures, and cut out what it says of a search; empty if it has no such section."""
+
+    def section(search, rows):
+        text = page.page(replace(report_of(rows.summaries), rows=rows, search=search), [])
+        return "".join(re.findall(r'<section[^>]* id="search">.*?</section>', text, re.DOTALL))
+
+    return section
+
+
+def test_winners_stand_with_their_choices_and_fresh_rates():
+    """A row a confirmed candidate: choices to three digits, the search's value with its seeds, the fresh interval."""
+    search, rows = search_of(winners=(11, 6))
+    table = columns(search_tables.winners_table(search, rows))
+    assert table["candidate"] == ["#11", "#6"]
+    assert table["model"] == ["NMU", "NMU"]
+    assert table["learning rate"] == [f"{search.candidates[n].params['learning_rate']:.3g}" for n in (11, 6)]
+    assert table["in the search: success rate, lower end"] == ["0.92, 40 seeds", "0.50, 5 seeds"]
+    assert table["by fresh seeds: success rate"] == ["0.90 [0.83, 0.94]", "0.89 [0.81, 0.94]"]
+    assert table["fresh seeds"] == ["100", "100"]
+
+
+def test_fresh_rates_are_told_whatever_was_sought():
+    """A search for short times tells how often its winners succeed, too."""
+    search, rows = search_of(["time_to_success"])
+    table = columns(search_tables.winners_table(search, rows))
+    assert table["by fresh seeds: success rate"] == ["0.90 [0.83, 0.94]"]
+    (text,) = table["by fresh seeds: time to success, mean"]
+    assert re.fullmatch(r"[\d.]+k \[[\d.]+k, [\d.]+k\]", text)
+
+
+def test_where_search_and_fresh_seeds_are_of_different_trials_it_is_said(write):
+    """Solved at counts unsolved trials in the search, and not in tables: page, Markdown and captions say so."""
+    objectives = ["success_rate", "solved_at", "sparsity_error"]
+    text = search_names.objectives_note(search_of(objectives)[0], ArithmeticTask.metrics)
+    assert text.startswith("For solved at and sparsity error the search takes the geometric mean of all trials")
+    others = search_of(["success_rate", "time_to_success"])[0]
+    assert search_names.objectives_note(others, ArithmeticTask.metrics) == ""
+    files = write(objectives=objectives, formats=("html", "md"))
+    assert files["report.html"].read_text().count(text) == 3  # the section and two captions
+    assert text in files["report.md"].read_text()
+
+
+def test_all_candidates_are_listed_with_the_front_set_off():
+    """Each has its row, round counted from one; what doesn't apply is a dash."""
+    search, _ = search_of(winners=(11,))
+    table = columns(search_tables.candidates_table(search))
+    assert len(table["candidate"]) == 30
+    assert table["round"][:1] + table["round"][-1:] == ["1", "3"]
+    assert table["NMU: λ̂"][1] == "–"  # NAC•
+    assert [i for i, text in enumerate(table["front"]) if text] == [11]
+    assert table["front"][11] == "confirmed"
+
+
+def test_of_very_many_candidates_the_table_has_some(section):
+    """The front is among the 500, and the page says where the others are."""
+    search, rows = search_of(count=MOST_CANDIDATES + 100, winners=(11, 577))
+    table = columns(search_tables.candidates_table(search))
+    assert len(set(table["candidate"])) == MOST_CANDIDATES
+    assert {"#11", "#577"} <= set(table["candidate"])
+    text = section(search, rows)
+    assert f"{MOST_CANDIDATES} of them, the front among them; candidates.csv has all." in text
+    assert len(search_tables.candidates_rows(search).rows) == MOST_CANDIDATES + 100
+
+
+def test_words_say_how_the_search_went():
+    """Sampler, candidates, rounds, impossible suggestions, budget and fresh seeds are told."""
+    search, _ = search_of()
+    assert search_tables.progress_note(search) == (
+        "TPE, Optuna 5.0.0 suggested 30 candidates in 3 rounds, and 2 settings that can't be. They took 600 of 600 "
+        "trials, 5 to 40 seeds each. 1 of them was run again with 100 fresh seeds, on which no decision of the search "
+        "depends: only these say how good it is."
+    )
+    going_on, _ = search_of(winners=())
+    assert search_tables.progress_note(going_on).endswith(
+        "The search goes on; what it finds is run again with 100 fresh seeds each at its end."
+    )
+    none_yet, _ = search_of(count=0, winners=())
+    assert "suggested 0 candidates" in search_tables.progress_note(none_yet)
+
+
+def test_importance_is_a_line():
+    """The most important comes first; of unknown importance nothing is said."""
+    search, _ = search_of(["success_rate", "time_to_success"])
+    assert search_tables.importance_line(search) == (
+        "What mattered (PED-ANOVA, mean over the objectives): learning rate 0.50, λ end 0.30, NMU: λ̂ 0.15, model 0.05."
+    )
+    assert search_tables.importance_line(search_of(importance={})[0]) == ""
+
+
+def test_the_terminal_shows_the_winners_and_what_mattered():
+    """A column a winner, so that no line breaks."""
+    console = Console(width=100, record=True, file=io.StringIO())
+    show_search(console, *search_of(["success_rate", "time_to_success"], winners=(11, 6)))
+    lines = console.export_text().splitlines()
+    assert next(line.split() for line in lines if line.startswith("candidate")) == ["candidate", "#11", "#6"]
+    fresh = next(line for line in lines if line.startswith("by fresh seeds: success rate"))
+    assert re.findall(r"0\.\d\d \[0\.\d\d, 0\.\d\d\]", fresh) == ["0.90 [0.83, 0.94]", "0.89 [0.81, 0.94]"]
+    assert any(line.startswith("What mattered") for line in lines)
+
+
+def test_of_many_winners_the_terminal_shows_the_first():
+    """The others are in the files, and the terminal says so."""
+    console = Console(width=200, record=True, file=io.StringIO())
+    show_search(console, *search_of(winners=tuple(range(9))))
+    text = console.export_text()
+    assert "#5" in text
+    assert "#6" not in text
+    assert "... and 3 more, in the files" in text
+
+
+def test_the_page_has_the_search_after_the_results(write):
+    """Winners, file, candidates and importance stand in one section; the other figures stand among all."""
+    text = write()["report.html"].read_text()
+    places = [text.index(f'id="{name}"') for name in ("results", "search", "figure-search-importance", "more-figures")]
+    assert places == sorted(places)
+    assert [text.count(f'id="figure-{name}"') for name in SEARCH] == [1, 0, 1, 1, 1]
+    assert "study: demo-winner" in text
+    section = text[places[1] : places[3]]
+    assert section.count("<tr data-row=") == 1 + 30
+    assert section.count('class="marked"') == 1
+
+
+def test_a_report_of_a_search_has_its_files_and_a_study_takes_them_away(write):
+    """winner.yaml is the file as it is, candidates.csv has full precision; a later report of no search has neither."""
+    files = write()
+    assert {f"{name}.png" for name in SEARCH if name != "search-front"} <= set(files)
+    assert yaml.safe_load(files["winner.yaml"].read_text()) == {"study": "demo-winner", "seeds": [40, 41]}
+    table = list(csv.DictReader(io.StringIO(files["candidates.csv"].read_text())))
+    assert list(table[0]) == [
+        "candidate", "round", "model", "learning_rate", "sparsity_end", "NMU.sparsity_strength", "seeds",
+        "value_success_rate", "front", "confirmed",
+    ]  # fmt: skip
+    assert table[1]["NMU.sparsity_strength"] == ""
+    assert float(table[7]["value_success_rate"]) == 7 / 12
+    assert [row["candidate"] for row in table if row["confirmed"] == "true"] == ["11"]
+    markdown = files["report.md"].read_text()
+    assert "[winner.yaml](winner.yaml)" in markdown
+    assert r"| #11 |" in markdown.replace("\\#", "#")
+    assert not {"winner.yaml", "candidates.csv", "search-history.png"} & set(write(search=None))
+    assert not any(files[name].exists() for name in ("winner.yaml", "candidates.csv", "search-history.png"))
+
+
+def test_one_format_writes_the_winners_file_alone(write):
+    """--format yaml is the study's file of the winner."""
+    assert set(write(formats=["yaml"])) == {"winner.yaml"}
+    assert set(write("none", formats=["yaml"], winners=())) == set()
+
+
+def test_while_the_search_goes_on_nothing_is_reported_as_found(write):
+    """No winner, no file of one, and no figure of rows: only how the search goes."""
+    files = write(winners=())
+    assert "winner.yaml" not in files
+    assert {name.removesuffix(".png") for name in files if name.endswith(".png")} == set(SEARCH) - {"search-front"}
+    text = files["report.html"].read_text()
+    assert "The search goes on" in text
+    assert "confirmed candidates" not in text
+
+
+def test_before_the_first_candidate_there_is_a_report(write):
+    """A search that has suggested, and compared nothing yet, is reported without figures."""
+    files = write(count=0, winners=(), importance={})
+    assert not [name for name in files if name.endswith(".png")]
+    assert "candidates.csv" not in files
+    assert "The search goes on" in files["report.html"].read_text()
+
+
+def test_the_same_search_gives_the_same_bytes(write):
+    """Two reports of the same search are equal byte for byte."""
+    sought_too = {"objectives": ["success_rate", "sparsity_error"], "winners": (11, 6)}
+    formats = ("html", "md", "csv", "yaml")
+    first, second = (write(folder, formats=formats, **sought_too) for folder in "ab")
+    for name, path in first.items():
+        assert path.read_bytes() == second[name].read_bytes(), name
+
+
+def test_what_people_wrote_is_escaped(section):
+    """The winner's file repeats names from the study's file: in the page they are text."""
+    search, rows = search_of(file="question: </code><script>alert(1)</script>\n")
+    text = section(search, rows)
+    assert "<script>" not in text
+    assert "&lt;script&gt;" in text
+    assert section(None, rows) == ""
+
+
+def test_some_of_many_are_spread_evenly():
+    """The front is kept whole if there is room, the others are taken at equal steps, in order."""
+    search, _ = search_of(count=100, winners=(50, 99))
+    numbers = [candidate.number for candidate in search_names.selected(search, 10)]
+    assert numbers == sorted(set(numbers))
+    assert len(numbers) == 10
+    assert {0, 50, 99} <= set(numbers)
+    assert max(b - a for a, b in pairwise(numbers)) < 20
+    assert len(search_names.selected(search, 1)) == 1

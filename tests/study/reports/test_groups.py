@@ -1,0 +1,245 @@
+"""Laws of tables by columns, and of the formats that they share with a study's report."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from study import reference
+from study.analysis import rows as result_rows
+from study.analysis.aggregate import GroupSummary, aggregate_by
+from study.console import Console
+from study.outcomes import gather, read_source, wanted
+from study.reports import Report, groups, groups_rows, latex, write_report
+from study.reports import summaries_table as terminal_table
+from study.reports.files import as_published_columns, statistics_columns
+from study.reports.table import summaries_table
+from tasks import MODELS, ArithmeticTask
+from tasks.symbols import MODEL_NAMES
+from tests.study.builders import error_of
+
+BY = pa.schema([("operation", pa.string()), ("model", pa.string())])
+HOSTILE = '50% of_a & b$ {x} ~^\\ "#|*'
+
+
+def published(as_published: bool = True) -> list[GroupSummary]:
+    """Summarise the published seeds."""
+    gathered = gather(
+        [read_source(Path(reference.__file__).with_name("static_seeds.csv"))],
+        None,
+        wanted(known=ArithmeticTask.metrics),
+    )
+    return aggregate_by(gathered.table, gathered.by, gathered.metrics, as_published=as_published)
+
+
+def write(
+    folder: Path,
+    summaries: list[GroupSummary],
+    by: pa.Schema = BY,
+    formats: tuple[str, ...] = ("md", "csv", "parquet", "latex"),
+    name: str = "a title",
+) -> dict[str, Path]:
+    """Write the tables of groups."""
+    report = Report(
+        name=name,
+        question="",
+        rows=groups(summaries, by.names),
+        data=groups_rows(summaries, by),
+        notes=["a note"],
+        command="study report x.csv",
+    )
+    return {path.name: path for path in write_report(folder, report, formats)}
+
+
+def body(text: str) -> list[str]:
+    """Give the rows of a tabular that hold numbers."""
+    return [line for line in text.splitlines() if line.endswith("\\\\") and "\\multicolumn" not in line][1:]
+
+
+def plain(line: str) -> str:
+    """Take escapes out of LaTeX."""
+    return re.sub(r"\\[&%$#_{}]", "", line)
+
+
+def test_the_published_table_and_the_right_one_stand_beside_each_other():
+    """The mean of the NAU's solved-at at +, and of the NAC+'s error, are there as published and right."""
+    table = summaries_table(groups(published(), BY.names))
+    rows = {row[:2]: dict(zip(table.header, row, strict=True)) for row in table.rows}
+    places = [i for i, title in enumerate(table.header) if title == "as published"]
+    assert [table.header[i - 1] for i in places] == ["solved at, mean", "sparsity error"]
+    nau = next(row for row in table.rows if row[:2] == ("+", "NAU"))
+    assert [nau[places[0] - 1].split()[0], nau[places[0]].split()[0]] == ["190k", "391k"]
+    nac = next(row for row in table.rows if row[:2] == ("+", "NAC₊"))
+    assert [nac[places[1] - 1].split()[0], nac[places[1]].split()[0]] == ["0.45", "0.23"]
+    assert rows["×", "NMU"]["success rate"] == "0.98 [0.93, 0.99]"
+
+
+def test_csv_and_parquet_say_the_same_in_full(tmp_path):
+    """Both have the columns as they were, and every statistic to the last bit."""
+    summaries = published()
+    files = write(tmp_path, summaries)
+    table = pq.read_table(files["cells.parquet"])
+    rows = list(csv.DictReader(io.StringIO(files["cells.csv"].read_text(encoding="utf-8"))))
+    columns = [*statistics_columns(summaries), *as_published_columns("sparsity_error")]
+    assert table.column_names == list(rows[0]) == [*BY.names, *columns]
+    assert table.schema.field("solved").type == pa.int64()
+    assert table.schema.field("complete").type == pa.bool_()
+    for row, typed, group in zip(rows, table.to_pylist(), summaries, strict=True):
+        assert (row["operation"], row["model"]) == group.values
+        assert typed["solved_at_mean"] == group.solved_at_mean
+        for name, value in typed.items():
+            assert row[name] == ("" if value is None else str(value).lower() if name == "complete" else str(value))
+
+
+def test_the_same_input_gives_the_same_bytes(tmp_path):
+    """Read, summarised and written twice, every file is the same."""
+    first, second = write(tmp_path / "a", published()), write(tmp_path / "b", published())
+    assert set(first) == {"report.md", "cells.csv", "cells.parquet", "cells.tex"}
+    for name, path in first.items():
+        assert path.read_bytes() == second[name].read_bytes(), name
+
+
+def test_only_the_formats_asked_for_are_written(tmp_path):
+    """Other files of an earlier report are left alone."""
+    write(tmp_path, published())
+    before = (tmp_path / "cells.csv").read_bytes()
+    assert set(write(tmp_path, published()[:1], formats=("latex",))) == {"cells.tex"}
+    assert (tmp_path / "cells.csv").read_bytes() == before
+
+
+@pytest.mark.parametrize("as_published", [True, False])
+def test_latex_has_the_published_layout(as_published):
+    """Op, Model, Success rate, Solved at with median and mean, Sparsity error; a rule between operations."""
+    text = latex.latex(groups(published(as_published), BY.names), command="x")
+    lines = text.splitlines()
+    head = next(line for line in lines if line.startswith("Op"))
+    assert head.startswith("Op & Model & Success rate & \\multicolumn")
+    assert "Solved at iteration" in head
+    assert "Sparsity error" in head
+    columns = len(re.search(r"begin\{tabular\}\{(\w+)\}", text)[1])
+    assert columns == (8 if as_published else 6)
+    assert {plain(line).count("&") for line in body(text)} == {columns - 1}
+    spans = sum(int(n) - 1 for n in re.findall(r"\\multicolumn\{(\d)\}", head))
+    assert head.count("&") + spans == columns - 1
+    assert lines.count("\\midrule") == 2
+    assert sum(line.startswith("$+$") or line.startswith(r"$\times$") for line in lines) == 2
+    assert text.count("{") == text.count("}")
+    assert all(line.count("$") % 2 == 0 for line in lines)
+    assert r"$\mathbf{100\%}\;{}^{+0\%}_{-4\%}$" in text
+    assert "†" not in text
+
+
+def test_the_best_value_of_each_operation_is_bold(tmp_path):
+    """What is bold is the best as shown: several where they tie, none where nothing was solved."""
+    summaries = published(as_published=False)
+    rows = groups(summaries, BY.names)
+    models = [group.values for group in summaries]
+    best = {
+        name: [models[i] for i in result_rows.best(rows, name, str)] for name in ("success_rate", "solved_at_median")
+    }
+    assert best["success_rate"] == [("add", m) for m in ("Linear", "NAC+", "NAU")] + [("mul", "NAC•,σ")]
+    assert best["solved_at_median"] == [("add", "NAU"), ("mul", "NMU")]
+    lines = write(tmp_path, summaries)["report.md"].read_text(encoding="utf-8").splitlines()
+    assert next(line for line in lines if line.startswith("| × | NMU")).count("**") == 6  # median, mean, error
+    assert "**0.00" not in "".join(lines)
+    printed = terminal_table(rows)
+    console = Console(width=200, record=True, file=io.StringIO(), force_terminal=True, color_system="standard")
+    console.print(printed)
+    assert "\x1b[1m" in console.export_text(styles=True)
+
+
+def test_one_row_has_no_best():
+    """A question with one answer has no best; without a model, the last column is what is compared."""
+    table = pa.table(
+        {
+            "width": [1, 2, 1],
+            "rate": [0.1, 0.1, 0.2],
+            "outcome": ["solved"] * 3,
+            "solved_at_iteration": [5, 6, 7],
+            "sparsity_error": [0.1, 0.2, 0.3],
+            "training_s": [1.0] * 3,
+            "trained_iterations": [None] * 3,
+            "stopped_early": [False] * 3,
+        }
+    )
+    by = ["width", "rate"]
+    assert result_rows.best(groups(aggregate_by(table, by), by), "solved_at_median", str) == [0]
+
+
+def test_incomplete_groups_are_marked_everywhere(tmp_path):
+    """A group with a failed or a pending trial shows how many of its seeds are in, and a dagger in LaTeX."""
+    table = pa.table(
+        {
+            "model": ["A", "A", "A", "B"],
+            "outcome": ["solved", "failed", None, "solved"],
+            "solved_at_iteration": [5, None, None, 5],
+            "sparsity_error": [0.1, None, None, 0.1],
+            "training_s": [1.0, None, None, 1.0],
+            "trained_iterations": [None] * 4,
+            "stopped_early": [False] * 4,
+        }
+    )
+    files = write(tmp_path, aggregate_by(table, ["model"]), pa.schema([("model", pa.string())]))
+    assert "| A | 1/3 |" in files["report.md"].read_text(encoding="utf-8")
+    rows = list(csv.DictReader(io.StringIO(files["cells.csv"].read_text(encoding="utf-8"))))
+    assert [(row["complete"], row["pending"], row["failed"]) for row in rows] == [
+        ("false", "1", "1"),
+        ("true", "0", "0"),
+    ]
+    text = files["cells.tex"].read_text(encoding="utf-8")
+    assert text.count(r"\dagger") == 2  # at the row, and below the table
+    assert r"($1/3{}^{\dagger}$)" in text
+
+
+def test_names_cannot_become_markup(tmp_path):
+    """Whatever a name holds is text in LaTeX and Markdown, and symbols are those of the model."""
+    values = [(HOSTILE, name) for name in (*MODELS, *MODEL_NAMES, HOSTILE)]
+    summaries = [GroupSummary(seeds=1, values=value, metrics=error_of(0.0)) for value in values]
+    files = write(tmp_path, summaries, pa.schema([("a_b", pa.string()), ("model", pa.string())]), name=HOSTILE)
+    text = files["cells.tex"].read_text(encoding="utf-8")
+    assert latex.escape(HOSTILE) in text
+    assert r"50\% of\_a \& b\$ \{x\} \textasciitilde{}\textasciicircum{}\textbackslash{}" in text
+    assert {plain(line).count("&") for line in body(text)} == {5}
+    assert all(plain(line).count("$") % 2 == 0 for line in body(text))
+    for model in MODELS:
+        assert f"& {latex.show_value('model', model)} &" in text
+    assert text.isascii() or not re.search(r"[^\x00-\x7f]", "".join(body(text)))
+    parts = files["report.md"].read_text(encoding="utf-8").split("\n\n")
+    table = next(part for part in parts if part.startswith("|")).splitlines()
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in table} == {9}
+
+
+def test_values_are_written_as_mathematics():
+    """Ranges, operations and numbers are mathematics; what isn't there has a word."""
+    assert latex.show_value("interpolation_range", "[-6,-2]|[2,6.1]") == r"$[-6,-2] \cup [2,6.1]$"
+    assert latex.show_value("interpolation_range", "anything|_") == r"anything\textbar{}\_"
+    assert latex.show_value("hidden_size", 1000) == "$1{,}000$"
+    assert latex.show_value("model", None) == "--"
+    assert latex.show_value("operation", "squared") == "$a^2$"
+    assert [latex.number(x) for x in (9.96e5, 99.9, 0.099, 0.00999)] == [
+        r"1.0 \cdot 10^{6}", "100", "0.099", "0.010",
+    ]  # fmt: skip
+
+
+def test_an_estimate_outside_its_interval_is_written_with_the_ends():
+    """How far an interval reaches from an estimate can't be said of one beside it, as a faulty estimator's may be."""
+    (one,) = published()[:1]
+    beside = replace(one.as_published, solved_at_mean=100.0, solved_at_interval=(200.0, 300.0))
+    text = latex.latex(groups([replace(one, as_published=beside)], BY.names), command="x")
+    assert r"100\;[200, 300]" in text
+
+
+def test_many_groups_are_written_in_the_order_given(tmp_path):
+    """Rows come as the groups do, whatever their number."""
+    random = np.random.default_rng(2).permutation(300).tolist()
+    summaries = [GroupSummary(seeds=1, values=(n,)) for n in random]
+    files = write(tmp_path, summaries, pa.schema([("n", pa.int64())]))
+    assert pq.read_table(files["cells.parquet"])["n"].to_pylist() == random

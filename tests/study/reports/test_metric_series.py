@@ -1,0 +1,201 @@
+"""What a report shows of metrics of series: one figure, a short table each, and all their numbers as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+
+from study.analysis.aggregate import aggregate
+from study.analysis.references import reference_findings
+from study.arrow import results_table
+from study.records import Cell, Outcome, Result, Trial
+from study.reports import Report, ResultRows, cells, cells_rows, metric_notes, write_report
+from study.reports.figures import along_axis
+from study.reports.figures.axes import ARROW
+from study.reports.metric_series import series_table, series_with_values
+from study.reports.table import summaries_table
+from tasks.declarations import Metric
+from tasks.references import ReferenceCriterion
+
+LENGTHS = (1, 2, 3, 5, 10, 20, 50, 100)
+METRICS = {
+    "validation_loss": Metric(low=0),
+    **{
+        f"test_mse_at_{n}": Metric(series="MSE", along="length", at=n, low=0, is_trained=n < 4)
+        for n in reversed(LENGTHS)
+    },
+    **{f"test_hits_at_{n}": Metric(series="hits", along="size", at=n, higher_is_better=True, high=1) for n in (-1, 0)},
+}
+CELLS = [Cell("lab:Sums", model, {"size": size}) for model in ("exact", "NMU") for size in (2, 3)]
+
+
+def results(trials: int = 4) -> list[Result]:
+    """Make trials whose errors at length n are about n^3, of the exact model exactly 0 up to 3."""
+    return [
+        Result(
+            trial=Trial(cell, seed),
+            outcome=Outcome.FINISHED,
+            metrics={"validation_loss": 0.5 + seed, "test_hits_at_-1": 0.5, "test_hits_at_0": 0.1 * seed}
+            | {
+                f"test_mse_at_{n}": 0.0 if cell.model == "exact" and n <= 3 else n**3 * (1 + 0.1 * seed)
+                for n in LENGTHS
+            },
+        )
+        for cell in CELLS
+        for seed in range(trials)
+    ]
+
+
+def rows_of(some: list[Result], *named: str) -> ResultRows:
+    return cells(aggregate(results_table(some), METRICS), {}, named)
+
+
+def report_of(rows: ResultRows) -> Report:
+    data = cells_rows(rows.summaries, {}, rows.named_metrics)  # type: ignore[arg-type]
+    return Report(name="sums", question="", rows=rows, data=data, command="study report sums", metrics=METRICS)
+
+
+def test_series_are_left_out_of_the_main_table() -> None:
+    """But for metrics that are named; the terminal shows the same metrics."""
+    for is_narrow in (True, False):
+        alone = " ".join(summaries_table(rows_of(results()), is_narrow=is_narrow).header)
+        named = " ".join(summaries_table(rows_of(results(), "test_mse_at_50"), is_narrow=is_narrow).header)
+        assert "validation loss" in alone
+        assert "test" not in alone
+        assert "test mse at 50" in named
+        assert "test mse at 100" not in named
+
+
+def test_a_short_table_has_the_ends_of_the_axis() -> None:
+    """At most six places in their order, with the means that cells.csv would have, and the best of each question."""
+    rows = rows_of(results())
+    mse, hits = series_with_values(rows)
+    table = series_table(rows, mse)
+    assert table.header == ("model", "size", *(f"length {n}" for n in (1, 2, 5, 10, 50, 100)))
+    assert series_table(rows, hits).header[2:] == ("size −1", "size 0")
+    assert [column.values for column in table.columns[2:]] == [
+        tuple(s.metrics[f"test_mse_at_{n}"].mean for s in rows.summaries) for n in (1, 2, 5, 10, 50, 100)
+    ]
+    assert table.columns[2].best == {0, 1}
+
+
+def test_csv_has_every_place(tmp_path: Path) -> None:
+    """Each row, series and place once, with the number of trials and the mean to the last bit; cells.csv has none."""
+    some = results()
+    lacking = Result(trial=some[0].trial, outcome=Outcome.FINISHED, metrics={})
+    rows = rows_of([lacking, *some[1:]])
+    files = {file.name: file.read_text() for file in write_report(tmp_path, report_of(rows), ["csv", "latex", "md"])}
+    lines = list(csv.DictReader(io.StringIO(files["series.csv"])))
+    assert len(lines) == len(CELLS) * (len(LENGTHS) + 2)
+    for line in lines:
+        summary = next(s for s in rows.summaries if s.cell_id == line["cell_id"])  # type: ignore[attr-defined]
+        of = summary.metrics[line["metric"]]
+        assert (int(line["trials"]), float(line["mean"])) == (of.count, of.mean)
+        ends = tuple(float(line[name]) for name in ("mean_lower", "mean_upper") if line[name])
+        assert ends == (of.mean_interval or ())
+        assert line["metric"].endswith(f"_at_{line['at']}")
+    assert "test_mse" not in files["cells.csv"]
+    assert files["series.tex"].count("\\begin{tabular}") == 2
+    assert "Model & Size & Size $-$1 & Size 0" in files["series.tex"]
+    assert "| model | size | length 1 |" in files["report.md"]
+
+
+def test_without_series_nothing_of_them_is_written(tmp_path: Path) -> None:
+    rows = cells(aggregate(results_table(results()), {"validation_loss": METRICS["validation_loss"]}), {})
+    names = [file.name for file in write_report(tmp_path, report_of(rows), ["html", "csv", "latex", "svg"])]
+    assert not any("series" in name for name in names)
+    assert "Along an axis" not in (tmp_path / "report.html").read_text()
+
+
+def test_the_figure_has_a_panel_a_series_and_a_line_a_row() -> None:
+    """Long axes are logarithmic, zeros are marked at the foot, and training's places are shaded."""
+    rows = rows_of(results())
+    drawn = along_axis.draw(rows)
+    assert drawn is not None
+    mse, hits = drawn.figure.axes
+    assert (mse.get_xscale(), mse.get_yscale(), hits.get_xscale(), hits.get_yscale()) == ("log", "log", *["linear"] * 2)
+    assert (mse.get_xlabel(), mse.get_ylabel()) == ("length", "MSE")
+    lines = [line for line in mse.lines if len(line.get_xdata()) == len(LENGTHS)]
+    assert [list(line.get_xdata()) for line in lines] == [list(LENGTHS)] * len(CELLS)
+    for line, summary in zip(lines, rows.summaries, strict=True):
+        means = [summary.metrics[f"test_mse_at_{n}"].mean for n in LENGTHS]
+        drawn_y = [None if y != y else y for y in line.get_ydata()]
+        assert drawn_y == [mean or None for mean in means]
+    zeros = [list(line.get_xdata()) for line in mse.lines if line.get_marker() == "v" and line not in lines]
+    assert zeros == [[1, 2, 3]] * 2
+    (trained,) = mse.patches
+    assert trained.get_extents().transformed(mse.transData.inverted()).intervalx == pytest.approx([1, 3])
+    assert any("NMU, size 3, length 100" in text for text in drawn.tips.texts)
+    assert along_axis.draw(cells(aggregate(results_table(results()), {}), {})) is None
+
+
+def test_errors_that_explode_leave_the_others_readable() -> None:
+    """Their lines leave the panel, their intervals aren't drawn, and marks at its end say where they are."""
+    some = results()
+    for result in some:
+        if result.trial.cell.model == "NMU":
+            result.metrics["test_mse_at_50"] = result.metrics["test_mse_at_100"] = 1e28  # type: ignore[index]
+    drawn = along_axis.draw(rows_of(some))
+    assert drawn is not None
+    mse = drawn.figure.axes[0]
+    assert mse.get_ylim()[1] < 1e10
+    assert [list(line.get_xdata()) for line in mse.lines if line.get_marker() == ARROW] == [[50, 100]] * 2
+    assert max(line.get_ydata()[-1] for line in mse.lines if len(line.get_xdata()) == len(LENGTHS)) == 1e28
+    assert "beyond the axis" in [text.get_text() for legend in drawn.figure.legends for text in legend.get_texts()]
+
+
+def test_rates_by_place_are_drawn_where_references_say_what_success_is(tmp_path: Path) -> None:
+    """A panel for each kind of bound; bounds.csv has those of all places once."""
+    criterion = ReferenceCriterion(
+        model="exact",
+        higher_is_better={"test_mse_at_5": False},
+        reference_of={cell.id: CELLS[cell.values["size"] - 2].id for cell in CELLS},
+        seeds={cell.id: range(4) for cell in CELLS[:2]},
+    )
+    table = results_table(results())
+    rows = rows_of(results(), "test_mse_at_5")
+    findings = reference_findings(table, criterion, [s.cell_id for s in rows.summaries], METRICS)  # type: ignore[attr-defined]
+    drawn = along_axis.draw(rows, findings)
+    assert drawn is not None
+    panels = {axes.get_ylabel(): axes for axes in drawn.figure.axes}
+    assert list(panels) == ["MSE", "hits", "MSE: within bound of mean", "MSE: within prediction bound"]
+    nmu = panels["MSE: within prediction bound"].lines[-1]
+    assert list(nmu.get_ydata()) == [0, 0, 0, 1, 1, 1, 1, 1]
+    report = Report(**vars(report_of(rows)) | {"references": findings})
+    (file,) = [file for file in write_report(tmp_path, report, ["csv"]) if file.name == "bounds.csv"]
+    lines = list(csv.DictReader(io.StringIO(file.read_text())))
+    metrics = [line["metric"] for line in lines]
+    assert metrics[: 2 * len(CELLS)] == ["test_mse_at_5"] * 2 * len(CELLS)
+    assert all(metrics.count(f"test_mse_at_{n}") == 2 * len(CELLS) for n in LENGTHS)
+
+
+def test_many_rows_are_split_into_facets_with_the_same_axes() -> None:
+    """Each row has a line in one facet only."""
+    many = [Cell("lab:Sums", model, {"size": size}) for model in ("a", "b", "c") for size in range(4)]
+    some = [
+        Result(
+            trial=Trial(cell, seed),
+            outcome=Outcome.FINISHED,
+            metrics={f"test_mse_at_{n}": (n + seed) * (1 + cell.values["size"]) for n in LENGTHS},
+        )
+        for cell in many
+        for seed in range(2)
+    ]
+    drawn = along_axis.draw(rows_of(some))
+    assert drawn is not None
+    lines = [line for axes in drawn.figure.axes for line in axes.lines]
+    assert (len(drawn.figure.axes), len(lines)) == (4, len(many))
+    assert len({axes.get_ylim() for axes in drawn.figure.axes}) == 1
+
+
+def test_a_note_a_series_names_trials_without_a_number() -> None:
+    """Not a note a metric."""
+    some = results()
+    infinite = some[0].metrics | {"test_mse_at_5": float("inf")}
+    broken = Result(trial=some[0].trial, outcome=Outcome.FINISHED, metrics=infinite)
+    assert metric_notes(rows_of(some)) == []
+    (note,) = metric_notes(rows_of([broken, *some[1:]]))
+    assert note.startswith("1 trial ended without a finite MSE along length, ")

@@ -1,0 +1,224 @@
+"""Laws of the page as a real browser shows it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from docs.pictures import SCHEMES, SIZES
+from study.records import Trial
+from study.reports import write_report
+from tests.study.builders import listed, report_of
+
+in_every_scheme = pytest.mark.parametrize("scheme", SCHEMES)
+at_every_width = pytest.mark.parametrize("width", SIZES)
+
+_OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+# Perceived brightness, 0..255, of the ink and of the paper.
+_BRIGHTNESS = """() => ["color", "backgroundColor"].map(name => {
+    const [red, green, blue] = getComputedStyle(document.body)[name].match(/[0-9.]+/g).map(Number);
+    return 0.299 * red + 0.587 * green + 0.114 * blue;
+})"""
+
+
+@pytest.fixture(name="report")
+def _report(demo, tmp_path, dashboard):
+    """Write the demo's page, with a name and a note longer than a phone is wide, and links that end in the trial."""
+    report = report_of(
+        *demo,
+        name="demo_" + "long" * 30,
+        provenance=[{"git_commit": "abc" * 30, "packages": {"torch": "2.13.0"}}],
+        notes=["a " + "note" * 60],
+        trials=listed(demo[0]),
+        links=dashboard,
+    )
+    write_report(tmp_path, report, ["html"])
+    return tmp_path / "report.html"
+
+
+def results_of(page):
+    """Find the table of results."""
+    return page.locator("#results table.sortable")
+
+
+def column(page, title):
+    """Read a column of the results, as it is shown."""
+    table = results_of(page)
+    place = [text.strip() for text in table.locator("thead th").all_inner_texts()].index(title)
+    return [row.locator("td").nth(place).inner_text() for row in table.locator("tbody tr[data-row]:visible").all()]
+
+
+@in_every_scheme
+@at_every_width
+def test_the_page_opens_from_disk_in_silence(visit, report, scheme, width):
+    """No error, no warning and no request, in light and dark, on a laptop and on a phone."""
+    visited = visit(report, width=width, scheme=scheme)
+    assert visited.page.get_by_role("heading", name="Results").is_visible()
+    assert visited.complaints == []
+    assert visited.requests == []
+
+
+@at_every_width
+def test_only_tables_and_figures_scroll_sideways(visit, report, width):
+    """The document is as wide as the screen, whatever a name is; the table is reached by scrolling within its frame."""
+    page = visit(report, width=width).page
+    assert page.evaluate(_OVERFLOW) == 0
+    last = page.locator("#results table thead th").last
+    last.scroll_into_view_if_needed()
+    box = last.bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= width
+    assert page.evaluate("window.scrollX") == 0
+
+
+def test_ink_and_paper_follow_the_reader(visit, report):
+    """Dark on light or light on dark, as the browser is set, with contrast to read by; print is always on white."""
+    for scheme in SCHEMES:
+        page = visit(report, scheme=scheme).page
+        ink, paper = page.evaluate(_BRIGHTNESS)
+        assert (ink < paper) == (scheme == "light")
+        assert abs(ink - paper) > 128
+        page.emulate_media(media="print", color_scheme=scheme)
+        ink, paper = page.evaluate(_BRIGHTNESS)
+        assert paper == 255
+        assert ink < 64
+
+
+def test_the_page_prints(visit, report):
+    """Printed on A4 it is a PDF of a few pages."""
+    pdf = visit(report).page.pdf(format="A4")
+    assert pdf.startswith(b"%PDF-")
+    assert 1 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 5
+
+
+def test_print_shows_what_is_folded_or_filtered(visit, report):
+    """While it prints, all parts are open and all rows are there; afterwards, the page is as it was."""
+    page = visit(report).page
+    folded = page.locator("details:not([open])")
+    before = folded.count()
+    assert before > 0
+    page.locator("#results").get_by_role("searchbox").fill("nmu mild")
+    assert len(column(page, "schedule")) == 3
+    page.emulate_media(media="print")
+    for _ in range(2):  # a preview may begin again before it ends
+        page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert folded.count() == 0
+    assert len(column(page, "schedule")) == 9
+    page.emulate_media(media="screen")
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert folded.count() == before
+    assert len(column(page, "schedule")) == 3
+    page.evaluate("addEventListener('beforeprint', () => document.body.dataset.printed = 'yes')")
+    page.pdf()
+    assert page.locator("body").get_attribute("data-printed") == "yes"  # a browser tells that it prints
+    assert folded.count() == before
+
+
+def test_buttons_name_the_row_that_they_open(visit, report):
+    """Who hears the page hears whose trials a button shows; no two buttons say the same."""
+    buttons = results_of(visit(report).page).locator("button.open")
+    names = [button.get_attribute("aria-label") for button in buttons.all()]
+    assert "show trials of NMU, off, hidden units 2" in names
+    assert len(set(names)) == 9
+
+
+def test_a_click_on_a_title_sorts_by_the_numbers_behind_the_text(visit, report, demo):
+    """Ascending, then descending; what has no number stays last, and rows keep their cells."""
+    visited = visit(report)
+    rates = sorted(s.success_rate for s in demo[0])
+    header = results_of(visited.page).get_by_role("columnheader", name="success rate")
+    for order, expected in (("ascending", rates), ("descending", rates[::-1])):
+        header.get_by_role("button").click()
+        assert header.get_attribute("aria-sort") == order
+        assert [text.split()[0] for text in column(visited.page, "success rate")] == [f"{r:.2f}" for r in expected]
+    times = results_of(visited.page).get_by_role("columnheader", name="solved at, median").get_by_role("button")
+    for _ in range(2):
+        times.click()
+        assert column(visited.page, "solved at, median")[-1] == "–"
+    times.press("Enter")  # by keyboard, too
+    assert column(visited.page, "solved at, median")[0] != "–"
+    assert visited.complaints == []
+
+
+def test_words_filter_rows(visit, report):
+    """Every word must be in a row, in any column and case; the count says how many are."""
+    page = visit(report).page
+    box = page.locator("#results").get_by_role("searchbox")
+    box.fill("nmu MILD")
+    assert column(page, "schedule") == ["late mild"] * 3
+    assert page.locator("#results").get_by_role("status").inner_text() == "3 of 9"
+    box.fill("")
+    assert len(column(page, "schedule")) == 9
+
+
+def test_a_row_opens_to_its_trials_with_links(visit, report, demo):
+    """Each trial of the cell with its numbers and the address of its run; a crash tells its reason as text."""
+    summaries, _ = demo
+    visited = visit(report)
+    row = next(i for i, s in enumerate(summaries) if s.failed)
+    button = results_of(visited.page).locator(f"tr[data-row='{row}'] button.open")
+    button.click()
+    assert button.get_attribute("aria-expanded") == "true"
+    trials = results_of(visited.page).locator("tr.trials")
+    lines = trials.locator("tbody tr").all_inner_texts()
+    assert [line.split()[1] for line in lines] == ["solved", "solved", "failed"]
+    assert "10,000" in lines[0]
+    assert "it <crashed>" in lines[2]
+    addresses = [link.get_attribute("href") for link in trials.locator("tbody a").all()]
+    ids = [Trial(summaries[row].cell, seed).id for seed in range(2)]
+    assert addresses == [f"http://127.0.0.1:5000/#/runs?trial={trial}&more=1" for trial in ids]
+    cell = trials.get_by_role("link", name="All of them in MLflow").get_attribute("href")
+    assert cell.endswith(f"cell={summaries[row].cell_id}")
+    results_of(visited.page).get_by_role("columnheader", name="seeds").get_by_role("button").click()
+    after = results_of(visited.page).locator(f"tr[data-row='{row}'] + tr")
+    assert after.get_attribute("class") == "trials"
+    button.click()
+    assert trials.count() == 0
+    assert visited.complaints == []
+
+
+def test_points_of_a_figure_tell_their_values(visit, report):
+    """The point nearest to the pointer says its row and its value; away from all points nothing is said."""
+    page = visit(report).page
+    figure = page.locator("figure svg").first
+    figure.scroll_into_view_if_needed()
+    mark = figure.locator(".tips > *").first.bounding_box()
+    page.mouse.move(mark["x"] + mark["width"] / 2 + 2, mark["y"] + mark["height"] / 2)
+    assert "NMU, off, hidden units 2: 0.80" in page.locator(".tip").inner_text()
+    assert page.locator(".tip").is_visible()
+    corner = figure.bounding_box()
+    page.mouse.move(corner["x"] + 3, corner["y"] + 3)
+    assert not page.locator(".tip").is_visible()
+
+
+def test_links_within_the_page_lead_somewhere(visit, report):
+    """Whatever refers to an id finds exactly one element of that id."""
+    page = visit(report).page
+    ids = page.evaluate("[...document.querySelectorAll('[id]')].map(element => element.id)")
+    assert len(ids) == len(set(ids))
+    named = page.evaluate("[...document.querySelectorAll('use')].map(use => use.getAttribute('xlink:href').slice(1))")
+    assert set(named) <= set(ids)
+
+
+def test_without_its_script_the_page_reads_the_same(browser, report):
+    """Tables and figures are there; what only a script can do isn't offered."""
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(report.as_uri())
+    assert page.locator("#results tbody tr").count() == 9
+    assert not page.locator("button.open").first.is_visible()
+    assert not page.get_by_text("A click on a column's title sorts").is_visible()
+    context.close()
+
+
+def test_what_a_page_does_is_noticed(visit, tmp_path):
+    """A page that logs, throws and fetches is caught at each: the silence above is a finding."""
+    noisy = tmp_path / "noisy.html"
+    noisy.write_text(
+        "<img src=beside.png><link rel=stylesheet href=http://nowhere.invalid/far.css>"
+        "<script>console.warn('careful'); console.error('broken'); throw new Error('thrown')</script>"
+    )
+    visited = visit(noisy)
+    assert {"careful", "broken", "thrown"} <= set(visited.complaints)
+    assert {address.rsplit("/", 1)[1] for address in visited.requests} == {"beside.png", "far.css"}

@@ -1,0 +1,336 @@
+"""Laws of a report's files."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import io
+import json
+import re
+import stat
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from matplotlib.figure import Figure
+
+from study.analysis.contrasts import contrasts
+from study.arrow import CELL_COLUMNS
+from study.console import Console
+from study.errors import InputError
+from study.reports import FORMATS, cells, comparisons_table, summaries_table, with_published, write_report
+from study.reports.figures.inline import inline
+from study.reports.figures.style import INK, Drawn, Tips
+from study.reports.files import statistics_columns
+from tests.study.builders import listed, published_cell, report_of, summaries_of
+
+HOSTILE = '_<script>alert("x")</script> & [bold]*|` $x^ --> ]]> {{ 1 }} {% raw %}'
+
+
+class Page(HTMLParser):
+    """The tags, attributes and text of a page."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.attributes, self.text = [], [], ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def trials_of(text):
+    """Read what a page gives its script of the trials."""
+    (content,) = re.findall(r'id="trials">(.*?)</script>', text)
+    return json.loads(content)
+
+
+@pytest.fixture(name="write")
+def _write(demo, tmp_path):
+    """Write the demo's report, or that of other summaries."""
+
+    def write(folder="report", summaries=None, labels=None, formats=tuple(FORMATS), is_ours=False, **changes):
+        arguments = demo if summaries is None else (summaries, labels or {})
+        if labels is not None:
+            arguments = (arguments[0], labels)
+        report = report_of(*arguments, **changes)
+        return {path.name: path for path in write_report(tmp_path / folder, report, formats, is_ours=is_ours)}
+
+    return write
+
+
+def test_the_report_is_the_files_it_names(write, tmp_path):
+    """Every file returned is there, readable, and nothing else is left in the folder."""
+    files = write()
+    assert set(files) <= {name for kind in FORMATS.values() for name in kind} - {"comparison.csv"}
+    tables = {"report.html", "report.md", "cells.csv", "cells.parquet", "cells.tex", "tests.csv"}
+    assert set(files) >= tables | {f"figure.{kind}" for kind in ("png", "svg")}
+    assert {path.name for path in (tmp_path / "report").iterdir()} == {*files, ".report.json"}
+    assert all(path.stat().st_mode & stat.S_IRUSR and path.stat().st_size for path in files.values())
+
+
+def test_the_same_input_gives_the_same_bytes(write):
+    """Two reports of the same results are equal byte for byte."""
+    first, second = write("a"), write("b")
+    for name, path in first.items():
+        assert path.read_bytes() == second[name].read_bytes(), name
+
+
+def test_cells_csv_has_every_hyperparameter_and_statistic_in_full(write, demo):
+    """A spreadsheet gets ASCII names and numbers that read back exactly."""
+    summaries, _ = demo
+    rows = list(csv.DictReader(io.StringIO(write()["cells.csv"].read_text())))
+    assert list(rows[0]) == ["cell_id", "label_schedule", *CELL_COLUMNS, *statistics_columns(summaries)]
+    for row, s in zip(rows, summaries, strict=True):
+        assert row["cell_id"] == s.cell_id
+        assert row["model"] == s.cell.model
+        assert row["model"].isascii()
+        assert int(row["pending"]) == s.pending
+        assert row["complete"] == str(s.complete).lower()
+        assert float(row["success_rate_upper"]) == s.success_rate_interval[1]
+        assert row["solved_at_mean"] == ("" if s.solved_at_mean is None else repr(s.solved_at_mean))
+
+
+def test_tests_csv_has_every_test(write, demo):
+    """Each trend, pair and log-rank test of the report is a row, in full."""
+    summaries, labels = demo
+    tests = contrasts(cells(summaries, labels))
+    rows = list(csv.DictReader(io.StringIO(write()["tests.csv"].read_text())))
+    by_test = {name: [row for row in rows if row["test"] == name] for name in ("Fisher", "log-rank")}
+    assert len(rows) == len(tests.trends) + len(tests.slopes) + len(tests.pairs) + len(tests.speeds)
+    assert [float(row["p_adjusted"]) for row in by_test["Fisher"]] == [p.p_adjusted for p in tests.pairs]
+    assert [float(row["lower"]) for row in by_test["Fisher"]] == [p.interval[0] for p in tests.pairs]
+    assert [float(row["statistic"]) for row in by_test["log-rank"]] == [s.statistic for s in tests.speeds]
+
+
+def test_a_comparison_adds_a_file_and_a_later_report_takes_it_away(write):
+    """comparison.csv is there when something was compared, and no stale one stays."""
+    summaries = summaries_of((published_cell("NMU"), {"solved": 50, "unsolved": 50}))
+    files = write(summaries=summaries)
+    (row,) = csv.DictReader(io.StringIO(files["comparison.csv"].read_text()))
+    assert (row["solved"], row["other_solved"], row["verdict"]) == ("50", "94", "differs")
+    text = Page(files["report.html"].read_text()).text
+    assert "NMU: 50/100 differs from the published 94/100" in text
+    assert "ICLR 2020" in text
+    assert "comparison.csv" not in write()
+    assert not files["comparison.csv"].exists()
+
+
+def test_files_of_others_are_neither_replaced_nor_removed(write, tmp_path):
+    """A report changes what a report is listed to have written, and nothing else that is called alike."""
+    folder = tmp_path / "results"
+    folder.mkdir()
+    (folder / "cells.csv").write_text("mine")
+    with pytest.raises(InputError, match=r"has cells\.csv, which its \.report\.json doesn't list"):
+        write("results", formats=["csv"])
+    assert {path.name: path.read_text() for path in folder.iterdir()} == {"cells.csv": "mine"}
+    (folder / "cells.csv").unlink()
+    write("results", formats=["csv"])
+    (folder / "comparison.csv").write_text("mine")
+    write("results", formats=["csv"])
+    assert (folder / "comparison.csv").read_text() == "mine"
+    summaries = summaries_of((published_cell("NMU"), {"solved": 50, "unsolved": 50}))
+    with pytest.raises(InputError, match=r"comparison\.csv"):
+        write("results", formats=["csv"], summaries=summaries)
+    (folder / "comparison.csv").unlink()
+    assert "comparison.csv" in write("results", formats=["csv"], summaries=summaries)
+    (folder / "comparison.csv").write_text("changed by hand")
+    write("results", formats=["csv"])
+    assert (folder / "comparison.csv").read_text() == "changed by hand"
+
+
+def test_a_folder_of_the_store_takes_a_report_of_before(write, tmp_path):
+    """A report from when there was no list is replaced where the store keeps it."""
+    folder = tmp_path / "old"
+    write("old", formats=["csv"])
+    (folder / ".report.json").unlink()
+    (folder / "comparison.csv").write_text("stale")
+    with pytest.raises(InputError):
+        write("old", formats=["csv"])
+    write("old", formats=["csv"], is_ours=True)
+    assert not (folder / "comparison.csv").exists()
+    write("old", formats=["csv"])
+
+
+def test_the_page_needs_nothing_else(write):
+    """No link, no image, no address is fetched, and only the page's own script runs: the page is one file."""
+    text = write()["report.html"].read_text()
+    page = Page(text)
+    assert not {"link", "img", "iframe", "object"} & set(page.tags)
+    (script,) = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in text
+    assert "svg" in page.tags
+    fetched = [value for name, value in page.attributes if name in ("src", "href", "xlink:href", "action")]
+    assert all(value.startswith("#") for value in fetched)
+
+
+def test_the_page_says_what_there_is_and_what_is_missing(write):
+    """Question, counts, missing trials, notes, provenance and the command are on the page."""
+    text = Page(write()["report.html"].read_text()).text
+    for sentence in (
+        "How often?",
+        "7 trials not yet done",
+        "1 trial crashed",
+        "in 1 cell of 9",
+        "a note",
+        "2.13.0",
+        "study report demo",
+        "2/10",
+    ):
+        assert sentence in text
+
+
+def test_the_page_says_that_trials_were_stopped(write):
+    """stop: when_decided is confessed; without it nothing is said."""
+    cell = published_cell("NMU", stop="when_decided")
+    summaries = summaries_of((cell, {"solved": 3}))
+    assert "when_decided was on" in write(summaries=summaries)["report.html"].read_text()
+    assert "when_decided was on" not in write()["report.html"].read_text()
+
+
+def test_names_cannot_become_markup(write, demo):
+    """Whatever a name holds is text on the page, in Markdown and in the terminal."""
+    summaries, labels = demo
+    hostile = {cell_id: {axis: HOSTILE + label for axis, label in axes.items()} for cell_id, axes in labels.items()}
+    files = write(
+        name=HOSTILE,
+        question=HOSTILE,
+        labels=hostile,
+        notes=[HOSTILE],
+        command=HOSTILE,
+        provenance=[{HOSTILE: {HOSTILE: [HOSTILE]}}],
+    )
+    page = Page(files["report.html"].read_text())
+    assert page.tags.count("script") == 1
+    assert page.text.count(HOSTILE) >= 8
+    assert "<script>" not in files["report.md"].read_text()
+    assert "<script>" not in files["figure.svg"].read_text()
+    console = Console(width=400, record=True, file=io.StringIO())
+    console.print(summaries_table(cells(summaries, hostile), title=HOSTILE))
+    assert HOSTILE in console.export_text()
+
+
+def test_names_in_markdown_are_no_links(write):
+    """A name that is written like an image or a link stays text."""
+    text = write(name="![x](http://a.invalid/b.png)", notes=["[y](c)"])["report.md"].read_text()
+    assert r"\!\[x\](http://a.invalid/b.png)" in text
+    assert r"\[y\](c)" in text
+
+
+def test_only_a_figures_colours_and_ids_become_the_pages():
+    """Ids and colours change in attributes; a text that looks like them stays, and comments, which hold texts, go."""
+    figure = Figure(figsize=(3, 2))
+    axes = figure.add_subplot(title="#262626 url(#b)")
+    axes.plot([0, 1], [0, 1], color=INK)
+    tips = Tips()
+    tips.add(axes, 0.5, 0.5, '#262626 url(#a) id="c" style="fill: #ffffff"')
+    drawing = inline(Drawn("one", "#262626", "url(#d)", figure, tips))
+    page = Page(drawing)
+    assert '#262626 url(#a) id="c" style="fill: #ffffff"' in page.text
+    assert ("aria-label", "#262626") in page.attributes
+    assert "<!--" not in drawing
+    styles = [value for name, value in page.attributes if name == "style"]
+    assert any("stroke: var(--ink)" in style for style in styles)
+    assert not any(INK in style for style in styles)
+    ids = {value for name, value in page.attributes if name == "id"}
+    assert all(value.startswith("one-") for value in ids)
+    used = {value[1:] for name, value in page.attributes if name == "xlink:href"}
+    clips = {value[5:-1] for name, value in page.attributes if name == "clip-path"}
+    assert used
+    assert clips
+    assert used | clips <= ids
+
+
+def test_a_row_without_trials_has_no_link(write, demo, dashboard):
+    """The page's script gets the address of each cell that has trials, and nothing for one that has none."""
+    trials = listed(demo[0])
+    rest = trials.filter(pc.not_equal(trials["row"], 1))
+    text = write(trials=rest, links=dashboard)["report.html"].read_text()
+    expected = [dashboard.cell(s.cell_id) for s in demo[0]]
+    assert trials_of(text)["cells"] == [expected[0], None, *expected[2:]]
+
+
+def test_what_a_trial_says_stays_in_its_script(write, demo):
+    """An error that looks like the end of the script, or the start of a comment, is given on as it is."""
+    trials = listed(demo[0])
+    error = "</script><!--<b>it & that"
+    column = trials.schema.get_field_index("error")
+    trials = trials.set_column(column, "error", pa.array([error] * len(trials)))
+    text = write(trials=trials)["report.html"].read_text()
+    assert Page(text).tags.count("script") == 2
+    assert set(trials_of(text)["errors"].values()) == {error}
+
+
+def test_the_terminal_shows_only_what_varies(demo):
+    """Constants are no columns; a cell that lacks trials shows done of planned."""
+    summaries, labels = demo
+    console = Console(width=200, record=True, file=io.StringIO())
+    table = summaries_table(cells(summaries, labels))
+    console.print(table)
+    text = console.export_text()
+    assert [str(column.header) for column in table.columns][:3] == ["model", "schedule", "hidden units"]
+    assert "2/10" in text
+    assert "0.80 [0.49, 0.94]" in text
+    assert "learning rate" not in text
+
+
+SKEWED = {
+    "3.04M [1.32M, 9.59M]": (3.04e6, (1.32e6, 9.59e6), r"{}^{+6.6 \cdot 10^{6}}_{-1.7 \cdot 10^{6}}"),
+    "850 [121, 3.76k]": (850.0, (121.0, 3761.0), r"{}^{+2.9 \cdot 10^{3}}_{-729}"),
+}
+
+
+@pytest.mark.parametrize("text", SKEWED)
+def test_an_interval_is_written_by_its_ends_wherever_people_read(write, text):
+    """Page, Markdown and terminal have both ends, and LaTeX how far either side reaches: no half of a skewed width."""
+    mean, interval, reach = SKEWED[text]
+    (summary,) = summaries_of((published_cell("NMU"), {"solved": 7, "unsolved": 13}))
+    summaries = [replace(summary, solved_at_mean=mean, solved_at_interval=interval)]
+    files = write(summaries=summaries, formats=("html", "md", "latex"))
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(summaries_table(cells(summaries, {})))
+    markdown = files["report.md"].read_text().replace("\\", "")
+    for output in (console.export_text(), markdown, files["report.html"].read_text()):
+        assert text in output
+        assert "±" not in output
+    assert reach in files["cells.tex"].read_text()
+
+
+def test_the_terminal_shows_the_comparison():
+    """Ours, theirs, p and verdict stand in one row."""
+    summaries = summaries_of((published_cell("NMU"), {"solved": 50, "unsolved": 50}))
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(comparisons_table(cells(summaries, {}), with_published(summaries)))
+    text = console.export_text()
+    assert all(word in text for word in ("50/100", "94/100", "< 0.001", "differs"))
+
+
+def test_nothing_is_no_report(write, tmp_path):
+    """Without a cell there is nothing to write, and nothing is."""
+    with pytest.raises(ValueError, match="at least one row"):
+        write(summaries=[])
+    assert not (tmp_path / "report").exists()
+
+
+def test_a_report_that_fails_leaves_the_old_one(write, monkeypatch):
+    """A file is replaced whole: when the disk refuses, the old file stands and no draft is left."""
+    files = write()
+    before = files["report.html"].read_bytes()
+
+    def refuse(self, target):
+        raise OSError("disk full")
+
+    monkeypatch.setattr("pathlib.Path.replace", refuse)
+    with pytest.raises(OSError, match="disk full"):
+        write(question="another")
+    assert files["report.html"].read_bytes() == before
+    hidden = {path.name for path in files["report.html"].parent.iterdir() if path.name.startswith(".")}
+    assert hidden == {".report.json"}

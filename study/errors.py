@@ -31,11 +31,13 @@ class Problem:
         where: path of the key, such as ``grid.hidden_size``.
         line: 1-based line in the file, or None when the mistake has no line (a missing key).
         message: what was given, what must hold, and the nearest valid name where there is one.
+        source: where a mistake without a line is: in the file, or in a value that stands in for one of the file.
     """
 
     where: str
     line: int | None
     message: str
+    source: str = "file"
 
 
 class SpecError(InputError):
@@ -47,7 +49,7 @@ class SpecError(InputError):
         count = len(self.problems)
         head = f"{source}: {count} mistake{'s' if count != 1 else ''}, nothing was started"
         lines = [
-            f"  {f'line {p.line}' if p.line is not None else 'file'}: {p.where}: {p.message}" for p in self.problems
+            f"  {f'line {p.line}' if p.line is not None else p.source}: {p.where}: {p.message}" for p in self.problems
         ]
         super().__init__("\n".join([head, *lines]))
 

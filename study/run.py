@@ -32,6 +32,7 @@ from study.results.study import are_current, report_folder, show, write_and_keep
 from study.store import Store, StudyLock, StudyStore
 from study.store.retry import Patience
 from study.tracking import Publisher
+from study.words import count_of
 
 if TYPE_CHECKING:
     from study.driver.resources import Resources
@@ -184,7 +185,7 @@ class Run:
         results = self._results(self.options.patience_s)
         beat(self.plan.spec.study, results.counts, self.console)
         if are_current(results, self.options.tracking_uri):
-            show(results, self.console)
+            _show(results, self.console)
             return _ending(results)
         self._keep_judgements(results, self.options.patience_s)
         with self._publishing():
@@ -296,7 +297,7 @@ class Run:
             for file in report.files:
                 publisher.artifact(file)
             publisher.shows(report.mark)
-        show(results, self.console)
+        _show(results, self.console)
 
     def _results(self, patience_s: float) -> StudyResults:
         return self._patience(partial(_checked_results, self.folder, self.options), patience_s)
@@ -342,7 +343,8 @@ def find_missing(plan: Plan, folder: StudyStore, options: Options, console: Cons
     done, planned = folder.done(), {trial.id for trial in plan.trials}
     adopted = store.adopt(plan.spec.study, planned - done, folder) if planned - done else 0
     if adopted:
-        console.print(f"{adopted} trials are done already in other studies of this store")
+        are = "is" if adopted == 1 else "are"
+        console.print(f"{count_of(adopted, 'trial')} {are} done already in other studies of this store")
         done = folder.done()
     unasked = len(done - planned)
     if unasked:
@@ -356,6 +358,12 @@ def find_missing(plan: Plan, folder: StudyStore, options: Options, console: Cons
 def _checked_results(folder: StudyStore, options: Options) -> StudyResults:
     folder.check()
     return load_results(folder.name, options.root)
+
+
+def _show(results: StudyResults, console: Console) -> None:
+    """Print the results; a notebook shows them as the study that `Study.run` returns."""
+    if not console.is_jupyter:
+        show(results, console)
 
 
 def _ending(results: StudyResults) -> Ending:

@@ -11,16 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from study.addresses import without_secret
-from study.cli.options import (
-    CLUSTER,
-    CLUSTERS_STORE,
-    CLUSTERS_TRACKING,
-    OPTIONS,
-    make_console,
-    planned_study,
-    size_of,
-    training_options,
-)
+from study.api import Study, Where, load
+from study.api.notebook import make_console
+from study.cli.options import CLUSTER, CLUSTERS_STORE, CLUSTERS_TRACKING, JSON, OPTIONS, OVERRIDES, training_options
 from study.cli.standings import busy_line, checks_table, detail, listing, studies_table
 from study.console import Console
 from study.driver.progress import waiting
@@ -39,11 +32,11 @@ _ONLY_STORE = click.option(
 _WITHOUT_TOKEN = click.option(
     "--without-token", is_flag=True, help="Run on a cluster that anyone who reaches it can run code on."
 )
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 
 
 @click.command()
 @click.argument("file")
+@OVERRIDES
 @CLUSTER
 @CLUSTERS_STORE
 @CLUSTERS_TRACKING
@@ -54,6 +47,7 @@ def submit(
     ctx: click.Context,
     /,
     file: str,
+    overrides: tuple[str, ...],
     cluster: str | None,
     store: str,
     tracking_uri: str | None,
@@ -63,19 +57,19 @@ def submit(
 ) -> None:
     """Check FILE (a path or a preset's name) here, and run what is missing of it on a cluster.
 
-    A study that is running there for the same store is not started twice.
+    A study that is running there for the same store is not started twice. KEY=VALUE stands in for a value of the file.
     """
     from study.jobs import make_order
 
     url = _cluster(cluster)
-    planned = planned_study(file, yes=yes)
-    spec = planned.spec
+    study = load(file, overrides, store=store, yes=yes)
+    spec = study.planned.spec
     code = dict(getattr(spec.source_code, "files", {}))
     for data in spec.source_data:
         code |= data.beside
     order = make_order(spec.study, spec.text, store, code, tracking_uri=tracking_uri, yes=yes, **options)
     console = make_console()
-    console.print(f"{spec.study}: {size_of(planned)}")
+    console.print(f"{spec.study}: {study.size}")
     _run_there(ctx, url, order, console, without_token=without_token)
 
 
@@ -91,7 +85,6 @@ def resume(
 ) -> None:
     """Go on with study NAME on a cluster: as it was submitted last but for --workers, from what is stored."""
     from study.jobs import connect_to_run, order_of, standing
-    from study.plan.plan import make_plan
     from study.spec import check_size, parse_spec
 
     url, console = _cluster(cluster), make_console()
@@ -101,7 +94,7 @@ def resume(
         order = replace(order, options={**order.options, "workers": workers})
     spec = parse_spec(order.spec, source=f"study {name}, as it was submitted last")
     check_size(spec, yes=order.options.get("yes", False))
-    console.print(f"{name}: {size_of(make_plan(spec))}")
+    console.print(f"{name}: {Study(name, Where(), spec).size}")
     _run_there(ctx, url, order, console, client=client)
 
 
@@ -109,7 +102,7 @@ def resume(
 @click.argument("name")
 @CLUSTER
 @_ONLY_STORE
-@_JSON
+@JSON
 def status(name: str, cluster: str | None, only_store: str | None, as_json: bool) -> None:
     """Print the status of study NAME on a cluster: done and left, time left, workers, use of the nodes."""
     _show(_cluster(cluster), name, only_store, as_json=as_json)
@@ -198,7 +191,7 @@ def keep(arguments: tuple[str, ...]) -> None:
 @CLUSTERS_STORE
 @CLUSTERS_TRACKING
 @_WITHOUT_TOKEN
-@_JSON
+@JSON
 @click.pass_context
 def doctor(
     ctx: click.Context, cluster: str | None, store: str, tracking_uri: str | None, without_token: bool, as_json: bool

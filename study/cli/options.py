@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import os
+import json
+import math
 import sys
 from collections.abc import Callable
 from dataclasses import Field, fields
@@ -12,15 +13,14 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from study.api import Study
+from study.api.where import STORE as STUDIES
 from study.console import Console
 from study.driver.options import TRAINING_OPTIONS, Options
-from study.errors import InputError
 from study.settings import ENVIRONMENT, check_no_secret, confirmed, flag, load_settings
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C or SIGTERM."""
-
-_PLAIN_WIDTH = 150
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -60,8 +60,7 @@ def setting(name: str, description: str, callback: Callable[..., Any] = shared_a
     )
 
 
-_DENIALS = ("none", "no", "false", "null", "disabled")
-_STUDIES: dict[str, Any] = {"default": "studies", "show_default": True}
+_STUDIES: dict[str, Any] = {"default": STUDIES, "show_default": True}
 
 STORE = setting("store", "Folder of the studies' results, or its URL: s3://, gs://, az://.", _checked, **_STUDIES)
 TRACKING = setting("tracking_uri", "MLflow server, or 'off'. Default: sqlite inside the store, if that is a folder.")
@@ -75,6 +74,8 @@ OPTUNA_STORAGE = setting(
     "optuna_storage",
     "For a search: the database of Optuna's dashboard, or 'off'. Default: sqlite in the store, if that is a folder.",
 )
+OVERRIDES = click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
+JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 YES = click.option("--yes", is_flag=True, help="Allow more than 100,000 trials.")
 
 
@@ -145,100 +146,30 @@ def leave_out_pandas() -> None:
         sys.meta_path.remove(finder)
 
 
-def make_console() -> Console:
-    """Make the console that commands print to."""
-    console = Console()
-    # A file or a pipe has no width of its own; this one is enough for tables not to break their lines.
-    return console if console.is_terminal or "COLUMNS" in os.environ else Console(width=_PLAIN_WIDTH)
+def echo_json(content: Any) -> None:
+    """Print data as JSON; a number that isn't finite is null there."""
+    click.echo(json.dumps(_finite(content), indent=1, ensure_ascii=False, default=str))
 
 
-def tracking_address(value: str | None, store: str) -> str | None:
-    """Return MLflow's address; None if nothing is to be published."""
-    from study.tracking import default_uri
-
-    return _view_address("--tracking-uri", value, store, default_uri)
-
-
-def _view_address(option: str, value: str | None, store: str, default: Callable[[Path], str]) -> str | None:
-    """Return the address of a dashboard's data: the option's value, a default inside a folder's store, or None.
-
-    Raises:
-        InputError: if the value is a word that denies, but not ``off``.
-    """
-    from study.store import is_url
-
-    if value is not None and value.lower() in _DENIALS:
-        raise InputError(f"{option} must be an address, or 'off' for none, but got {value!r}")
-    if value == "off" or (not value and is_url(store)):
-        return None
-    return value or default(Path(store).resolve())
+def _finite(content: Any) -> Any:
+    if isinstance(content, dict):
+        return {name: _finite(value) for name, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_finite(value) for value in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content
 
 
-def needed_tracking(value: str | None, store: str, command: str) -> str:
-    """Return MLflow's address for a command that needs one.
-
-    Args:
-        value: the option's value.
-        store: the store's address.
-        command: its name, for the message.
-
-    Raises:
-        InputError: if there is none.
-    """
-    uri = tracking_address(value, store)
-    if uri is None:
-        reason = "--tracking-uri is 'off'" if value == "off" else f"the store at {store} has no database"
-        raise InputError(f"{command} needs a tracking server, but {reason}: give --tracking-uri")
-    return uri
-
-
-def show_addresses(study: str, store: str, uri: str | None, console: Console) -> None:
+def show_addresses(study: Study, console: Console) -> None:
     """Print where a study's report and dashboard are."""
     from study.store import Store
     from study.tracking import links
 
-    page = Store(store).study(study).page
+    uri = study.where.tracking
+    page = Store(study.where.store).study(study.name).page
     if page is None:
         return  # interrupted before the first pack was done
     console.print(f"report:    {page}", soft_wrap=True)
-    pages = links(uri, study)
+    pages = links(uri, study.name)
     if uri is not None and pages is not None:
         when = "" if uri.startswith("http") else " while `study ui` runs"
         console.print(f"dashboard: {pages.study}{when}", soft_wrap=True)
-
-
-def size_of(planned: Any) -> str:
-    """Describe in words how many trials a study asks for."""
-    spec = planned.spec
-    if spec.search is not None:
-        return f"{spec.search.trials:,} trials to search with, by {spec.search.sampler}"
-    if spec.until is not None:
-        most = len(planned.cells) * spec.most_seeds
-        return f"up to {most:,} trials in {len(planned.cells):,} cells"
-    return f"{planned.trials_count:,} trials in {len(planned.cells):,} cells"
-
-
-def extension_of(planned: Any, store: str, optuna_storage: str | None) -> Any:
-    """Return what decides on more trials once all are done: a search, or whether the seeds are enough."""
-    from study.run import until_sure
-
-    if planned.spec.search is None:
-        return until_sure
-    from study.search import Searching
-
-    study = planned.spec.study
-
-    def database(root: Path) -> str:
-        return f"sqlite:///{root / study / 'optuna.db'}"
-
-    return Searching(_view_address("--optuna-storage", optuna_storage, store, database))
-
-
-def planned_study(file: str, *, yes: bool) -> Any:
-    """Plan the study of a file."""
-    from study.plan.plan import make_plan
-    from study.spec import check_size, load_spec
-
-    spec = load_spec(file)
-    check_size(spec, yes=yes)
-    return make_plan(spec)

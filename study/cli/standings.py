@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from study.addresses import without_secret
-from study.words import duration
+from study.words import count_of, duration
 
 if TYPE_CHECKING:
     from study.doctor.nodes import Check
@@ -32,7 +32,7 @@ def studies_table(statuses: Sequence[JobStatus]) -> Table:
             done,
             "" if beat is None else str(beat.failed),
             duration(live.left_s) if live and live.left_s is not None else "",
-            f"{live.workers} packs" if live else "",
+            count_of(live.workers, "pack") if live else "",
             f"{status.user}@{status.host}",
             f"{status.submitted_at:%Y-%m-%d %H:%M}",
             without_secret(status.store),
@@ -59,7 +59,7 @@ def detail(status: JobStatus) -> Table:
         rows += [("outcomes", outcomes)]
         if not status.ended:
             left = "not known yet" if beat.left_s is None else duration(beat.left_s)
-            rows += [("time left", left), ("training", f"{beat.workers} packs")]
+            rows += [("time left", left), ("training", count_of(beat.workers, "pack"))]
         rows += [("said at", f"{beat.at:%Y-%m-%d %H:%M:%S} UTC")]
     rows += [
         ("submitted", f"{status.submitted_at:%Y-%m-%d %H:%M:%S} UTC by {status.user}@{status.host}"),
@@ -76,7 +76,7 @@ def detail(status: JobStatus) -> Table:
 
 def busy_line(busy: Usage) -> str:
     """Format in one line how busy a cluster is."""
-    parts = [f"{busy.nodes} nodes", f"{busy.cpus:g} CPUs"]
+    parts = [count_of(busy.nodes, "node"), f"{busy.cpus:g} CPU{'' if busy.cpus == 1 else 's'}"]
     parts[-1] += "" if busy.cpu_percent is None else f", {busy.cpu_percent:g}% busy"
     if busy.gpus:
         parts += [f"{busy.gpus:g} GPUs"]

@@ -3,112 +3,118 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
+from contextlib import nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
 from study.addresses import without_secret
+from study.api import Study, Where, load
+from study.api.notebook import make_console
 from study.cli.jobs import known_cluster, list_cluster
 from study.cli.options import (
     INTERRUPTED,
+    JSON,
     OPTIONS,
+    OVERRIDES,
     STORE,
     TRACKING,
     YES,
-    extension_of,
+    echo_json,
     leave_out_pandas,
     local_options,
-    make_console,
-    needed_tracking,
-    planned_study,
     show_addresses,
-    size_of,
     together,
-    tracking_address,
     training_options,
 )
 from study.driver.heartbeat import in_job
-from study.driver.options import Options
 from study.driver.progress import waiting
 from study.errors import InputError
+from study.words import count_of
 
 
 @click.command()
 @click.argument("file")
+@OVERRIDES
 @STORE
 @YES
 @OPTIONS["engine"]
 @OPTIONS["device"]
 @OPTIONS["cpus"]
 @OPTIONS["pack_size"]
+@JSON
 @click.option("--quick", is_flag=True, help="Leave out what is measured: engines, packs, memory and time.")
-def plan(file: str, store: str, yes: bool, quick: bool, **options: Any) -> None:
-    """Print what FILE (a path or a preset's name) asks for, and how long it takes; writes nothing."""
+def plan(
+    file: str, overrides: tuple[str, ...], store: str, yes: bool, quick: bool, as_json: bool, **options: Any
+) -> None:
+    """Print what FILE (a path or a preset's name) asks for, and how long it takes; writes nothing.
+
+    KEY=VALUE stands in for a value of the file: seeds=50, grid.hidden_size=[2,4].
+    """
     console = make_console()
-    planned = planned_study(file, yes=yes)
+    study = load(file, overrides, store=store, yes=yes)
     leave_out_pandas()
-    if quick:
-        from study.driver import outline
-
-        console.print(outline.quick(planned, store))
-        return
-    with waiting(console, "measuring"):
-        from study.driver.estimate import preview, preview_search  # only here: it takes long to import
-
-        estimate = preview if planned.spec.search is None else preview_search
-        description = estimate(planned, Options(root=store, tracking_uri=None, **options))
-    console.print(description)
+    with nullcontext() if quick or as_json else waiting(console, "measuring"):
+        description = study.plan(quick=quick, **options)
+    if as_json:
+        echo_json(description.data)
+    else:
+        description.print(console)
 
 
-_running = together(click.argument("file"), STORE, TRACKING, training_options, local_options)
+_running = together(click.argument("file"), OVERRIDES, STORE, TRACKING, training_options, local_options)
 """The options of commands that train a study from here."""
 
 
 @click.command()
 @_running
 def run(file: str, yes: bool, **options: Any) -> None:
-    """Run what is missing of FILE (a path or a preset's name), publish it and report; a search is continued."""
-    _run(file, planned_study(file, yes=yes), **options)
+    """Run what is missing of FILE (a path or a preset's name), publish it and report; a search is continued.
+
+    KEY=VALUE stands in for a value of the file: seeds=50, grid.hidden_size=[2,4].
+    """
+    _run(file, yes=yes, **options)
 
 
 @click.command()
 @_running
-def search(file: str, yes: bool, **options: Any) -> None:
+def search(file: str, **options: Any) -> None:
     """Search the ranges of FILE for the best candidates, confirm them with fresh seeds, and report.
 
     A candidate is a cell with several seeds. Stopped or killed, it goes on where it was.
     """
-    planned = planned_study(file, yes=yes)
-    if planned.spec.search is None:
+    _run(file, only_searches=True, **options)
+
+
+def _run(
+    file: str,
+    overrides: tuple[str, ...],
+    *,
+    yes: bool,
+    store: str,
+    tracking_uri: str | None,
+    only_searches: bool = False,
+    **options: Any,
+) -> None:
+    study = load(file, overrides, store=store, tracking_uri=tracking_uri, yes=yes)
+    if only_searches and study.planned.spec.search is None:
         raise InputError(
             f"{file} has nothing to search for: give it ranges and search: {{objective: success_rate, trials: 600}}, "
             "or use `study run`"
         )
-    _run(file, planned, **options)
-
-
-def _run(
-    file: str, planned: Any, *, store: str, tracking_uri: str | None, optuna_storage: str | None, **options: Any
-) -> None:
     console = make_console()
-    console.print(f"{planned.spec.study}: {size_of(planned)}")
+    console.print(f"{study.name}: {study.size}")
     leave_out_pandas()
+    ending = study.train(console, **options)
     # Imported only now: a mistake in the file is reported without what a run needs.
     from study.run import Ending
-    from study.run import run as run_study
 
-    uri = tracking_address(tracking_uri, store)
-    if uri is None and tracking_uri != "off":
-        console.print(
-            f"nothing is published to MLflow: the store at {store} has no database; --tracking-uri names a server",
-            style="yellow",
-        )
-    where = Options(root=store, tracking_uri=uri, **options)
-    ending = run_study(planned, where, console, extension_of(planned, store, optuna_storage))
-    show_addresses(planned.spec.study, store, uri, console)
-    command = f"study resume {planned.spec.study}" if in_job() else f"study run {file}"
+    show_addresses(study, console)
+    command = f"study resume {study.name}" if in_job() else shlex.join(["study", "run", file, *overrides])
     if ending == Ending.INTERRUPTED:
         console.print(f"interrupted: `{command}` goes on where it stopped", style="yellow")
         sys.exit(INTERRUPTED)
@@ -122,25 +128,29 @@ def _run(
 @click.option(
     "--cluster", "on_cluster", metavar="URL", is_flag=False, flag_value="", help="Those of a Ray cluster instead."
 )
-@click.option("--json", "as_json", is_flag=True, help="With --cluster: print JSON, for programs.")
+@JSON
 @click.option("--presets", "of_presets", is_flag=True, help="The presets alone: what each asks, and what it takes.")
 @click.pass_context
 def list_(ctx: click.Context, store: str, on_cluster: str | None, as_json: bool, of_presets: bool) -> None:
     """List the studies of the store, and the presets; or those of a cluster, whoever submitted them."""
     from study.presets import preset_names
-    from study.results.listing import presets, studies
+    from study.results.listing import presets, presets_table, studies, studies_table
 
     if on_cluster is not None:
         list_cluster(on_cluster or known_cluster(), as_json=as_json)
         return
-    if as_json:
-        raise InputError("--json goes with --cluster")
     if of_presets:
-        make_console().print(presets())
+        if as_json:
+            echo_json({"presets": [asdict(row) for row in presets()]})
+        else:
+            make_console().print(presets_table())
         return
     leave_out_pandas()
+    if as_json:
+        echo_json({"studies": [asdict(row) for row in studies(store)]})
+        return
     try:
-        make_console().print(studies(store))
+        make_console().print(studies_table(store))
     finally:  # a newcomer has no store yet, but presets
         click.echo(f"presets: {', '.join(preset_names())}")
 
@@ -148,13 +158,32 @@ def list_(ctx: click.Context, store: str, on_cluster: str | None, as_json: bool,
 @click.command()
 @click.argument("name")
 @STORE
-def show(name: str, store: str) -> None:
-    """Print the table of study NAME as it now stands."""
-    from study.results import load
-    from study.results import study as study_results
+@click.option("--file", "as_file", is_flag=True, help="Print its study file instead.")
+@JSON
+def show(name: str, store: str, as_file: bool, as_json: bool) -> None:
+    """Print the table of study NAME as it now stands; of a preset that isn't in the store, its file."""
+    from study.api.files import file_of, is_preset_alone
 
+    if as_file or is_preset_alone(name, store):
+        click.echo(file_of(name, store).rstrip())
+        return
     leave_out_pandas()
-    study_results.show(load.load_results(name, store), make_console())
+    table = Study(name, Where(store)).table()
+    if as_json:
+        echo_json(table.data)
+    else:
+        table.print(make_console())
+
+
+@click.command()
+@click.argument("name")
+@click.option("--from", "preset", metavar="PRESET", help="Begin with a preset's file. Default: a small study.")
+def new(name: str, preset: str | None) -> None:
+    """Write a study file NAME.yaml to begin with."""
+    from study.api.files import new_file
+
+    path = new_file(name, preset)
+    click.echo(f"{path}: edit it, `study plan {path}` says what it takes, `study run {path}` runs it")
 
 
 @click.command()
@@ -221,16 +250,16 @@ def report(
     from study.results import groups as results_of_groups
 
     leave_out_pandas()
-    read_from = None if source == "store" else needed_tracking(tracking_uri, store, "--from mlflow")
+    where = Where(store, tracking_uri)
     console = make_console()
     if len(names) > 1 or by is not None or as_published or any(map(results_of_groups.is_file, [*names, compare or ""])):
         if trial is not None:
             raise InputError("--trial: weights are those of one study's trial; leave out files and --by")
-        results = results_of_groups.tabulate(
+        tabulated = results_of_groups.tabulate(
             names,
             store,
             None if by is None else [name.strip() for name in by.split(",") if name.strip()],
-            tracking_uri=read_from,
+            tracking_uri=None if source == "store" else where.needed_tracking("--from mlflow"),
             as_published=as_published,
             compare=compare,
             metrics=metrics,
@@ -238,27 +267,21 @@ def report(
             out=out,
             formats=formats,
         )
-        results_of_groups.show(results, console)
-        results_of_groups.write(results)
-        console.print(f"report:    {results.folder}", soft_wrap=True, highlight=False)
+        results_of_groups.show(tabulated, console)
+        results_of_groups.write(tabulated)
+        console.print(f"report:    {tabulated.folder}", soft_wrap=True, highlight=False)
         return
     if metrics or success is not None:
         raise InputError("--metric and --success say what the columns of a FILE are; a study's file says it of a study")
-    from study.reports import PUBLISHED, USUAL
-    from study.results import load
-    from study.results import study as study_results
-
-    (name,) = names
-    standing = load.load_results(name, store, tracking_uri=read_from, compare=compare or PUBLISHED)
-    study_results.show(standing, console)
-    uri = tracking_address(tracking_uri, store)
-    written = study_results.write(standing, out, formats or USUAL, tracking_uri=uri, trial=trial)
-    in_store = out is None and standing.folder.path is not None
+    study = Study(names[0], where)
+    results = study.results(compare or "published", from_mlflow=source == "mlflow")
+    study.table(results).print(console)
+    written = study.report(out, formats, trial=trial, results=results)
+    in_store = out is None and results.folder.path is not None
     if in_store and any(path.name == "report.html" for path in written):
-        show_addresses(name, store, uri, console)
+        show_addresses(study, console)
     else:
-        folder = out or study_results.own_folder(standing.folder)
-        console.print(f"report:    {folder}", soft_wrap=True, highlight=False)
+        console.print(f"report:    {written[0].parent}", soft_wrap=True, highlight=False)
 
 
 @click.command()
@@ -267,15 +290,9 @@ def report(
 @TRACKING
 def sync(name: str, store: str, tracking_uri: str | None) -> None:
     """Publish to MLflow the trials of study NAME that it lacks, and the report."""
-    from study.results import load
-    from study.results import study as study_results
-
     leave_out_pandas()
-    uri = needed_tracking(tracking_uri, store, "sync")
-    results = load.load_results(name, store)
-    load.require_results(results)
-    published = study_results.sync(results, uri)
-    click.echo(f"{published} trials published")
+    published = Study(name, Where(store, tracking_uri)).sync()
+    click.echo(f"{count_of(published, 'trial')} published")
 
 
 @click.command()
@@ -286,7 +303,7 @@ def ui(store: str, tracking_uri: str | None, port: int) -> None:
     """Serve the MLflow dashboard of the store on this machine, until Ctrl-C."""
     from study.tracking import check_servable, port_for, serve
 
-    uri = needed_tracking(tracking_uri, store, "the dashboard")
+    uri = Where(store, tracking_uri).needed_tracking("the dashboard")
     if uri.startswith("http"):
         raise InputError(
             f"the dashboard at {without_secret(uri)} is served by its own server; open that address in a browser"
@@ -305,4 +322,4 @@ def schema() -> None:
     click.echo(json.dumps(spec_schema(), indent=2, ensure_ascii=False))
 
 
-COMMANDS = (plan, run, search, list_, show, report, sync, ui, schema)
+COMMANDS = (new, plan, run, search, list_, show, report, sync, ui, schema)

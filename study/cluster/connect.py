@@ -9,6 +9,7 @@ import socket
 import sysconfig
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -76,7 +77,11 @@ def connection(address: str | None, cpus: int | None) -> Iterator[None]:
         os.environ.setdefault(name, value)
     # The processes that are started from here import nothing from the working folder.
     os.environ["PYTHONSAFEPATH"] = "1"
-    import ray
+    logging.getLogger("ray.widgets").setLevel(logging.CRITICAL)
+    with warnings.catch_warnings():
+        # Both are said in a notebook without ipywidgets, which nothing here needs.
+        warnings.filterwarnings("ignore", message="IProgress not found")
+        import ray
 
     if address is not None:
         _check_reachable(address)

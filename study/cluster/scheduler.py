@@ -15,6 +15,7 @@ import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ray import tune
 from ray.exceptions import RayError
@@ -26,12 +27,23 @@ from study.cluster.callback import SchedulerCallback, Stopper
 from study.cluster.queue_actor import open_queue
 from study.cluster.worker import PackTrainable
 from study.cluster.workers import Bundle, More, WorkerGroup
+from study.console import Console
 from study.errors import ClusterError, last_line
 from study.records import Event
 
 # Tune would pass these from the driver to its workers in a runtime environment, which Ray writes into logs and shows to
 # all users of the cluster. Nodes have credentials of their own.
 _NOT_HANDED_ON = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SECURITY_TOKEN", "AWS_SESSION_TOKEN"}
+
+
+class _Silent(tune.ProgressReporter):
+    """Reports nothing; in a notebook, Tune's own reporter would clear the cell's output at every report."""
+
+    def should_report(self, trials: Any, done: bool = False) -> bool:
+        return False
+
+    def report(self, trials: Any, done: bool, *sys_info: str) -> None:
+        """Do nothing."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +114,7 @@ class TuneScheduler:
                     callbacks=[callback],
                     stop=Stopper(callback),
                     verbose=0,
+                    progress_reporter=_Silent() if Console().is_jupyter else None,
                 ),
             )
             tuner.fit()

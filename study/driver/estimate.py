@@ -3,31 +3,113 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from study.driver.options import Options
-from study.driver.outline import outline, outline_search, sizes
+from study.driver.outline import Outline, outline, outline_search, sizes
 from study.driver.own_engine import own_engine, prove_packs, trained_one_by_one
 from study.driver.resources import at_once_on, device_of, fitted, passed_over_by
 from study.engine import Engine, engine_for
 from study.engine.function import FunctionEngine
-from study.plan.packs import AtOnce, make_bundles, make_packs, shape_key
+from study.plan.packs import make_bundles, make_packs, shape_key
 from study.plan.plan import Plan
 from study.records import Cell, Pack, Trial
-from study.words import duration, show_value, title
+from study.words import count_of, duration, show_value, title
 
 _CALIBRATION_S = 1.0
 _UNKNOWN = "how long a call takes isn't known before the first has ended"
 
 
-def preview(plan: Plan, options: Options) -> RenderableType:
-    """Describe what running a study would do, without writing anything.
+@dataclass(frozen=True)
+class ShapeEstimate:
+    """What the packs of one shape would take.
+
+    Args:
+        model: its name.
+        sizes: the hyperparameters that say how large it is.
+        engine: the engine that would train them.
+        packs: how many there are.
+        trials: how many trials are in them.
+        memory_mb: of the largest pack, MiB.
+        trial_iteration_s: seconds of a trial's iteration.
+        core_s: seconds of one core, or one GPU, for all of them.
+    """
+
+    model: str
+    sizes: Mapping[str, Any]
+    engine: str
+    packs: int
+    trials: int
+    memory_mb: float
+    trial_iteration_s: float
+    core_s: float
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a study asks for, and what the rest of it would take; rich can print it.
+
+    Args:
+        outline: what it asks for, and how far it is.
+        device: ``cpu`` or ``cuda``.
+        shapes: of packs; none where nothing is left, or where it isn't known before the first trial has ended.
+        cores: that would train side by side; 0 on a GPU.
+        left_s: seconds until all is done; None if it isn't known.
+        notes: what could train faster, and why it doesn't.
+    """
+
+    outline: Outline
+    device: str = "cpu"
+    shapes: Sequence[ShapeEstimate] = ()
+    cores: int = 0
+    left_s: float | None = None
+    notes: Sequence[str] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON data."""
+        own = {name: value for name, value in vars(self).items() if name not in ("outline", "shapes")}
+        return self.outline.as_json() | {"shapes": [asdict(shape) for shape in self.shapes]} | own
+
+    def __rich__(self) -> RenderableType:
+        parts: list[RenderableType] = [*self.outline.parts]
+        if self.shapes:
+            parts.append(self._table())
+        parts += map(Text, self.notes)
+        if self.left_s is not None:
+            where = count_of(self.cores, "core") if self.cores else "one GPU"
+            parts.append(Text(f"about {duration(self.left_s)} on {where}, by a calibration of a second a shape"))
+        return Group(*parts)
+
+    def _table(self) -> Table:
+        trials = count_of(sum(shape.trials for shape in self.shapes), "trial")
+        packs = count_of(sum(shape.packs for shape in self.shapes), "pack")
+        table = Table(title=f"{trials} in {packs} on {self.device}")
+        for column in ("model", *map(title, self.shapes[0].sizes), "engine"):
+            table.add_column(column)
+        for column in ("packs", "trials", "memory", "µs per trial-iteration", "core time"):
+            table.add_column(column, justify="right")
+        for shape in self.shapes:
+            table.add_row(
+                shape.model,
+                *(show_value(name, value) for name, value in shape.sizes.items()),
+                shape.engine,
+                f"{shape.packs:,}",
+                f"{shape.trials:,}",
+                f"{shape.memory_mb:,.0f} MiB",
+                f"{shape.trial_iteration_s * 1e6:.1f}",
+                duration(shape.core_s),
+            )
+        return table
+
+
+def preview(plan: Plan, options: Options) -> Estimate:
+    """Estimate what running a study would take, without writing anything.
 
     The time is measured: the largest pack of each shape trains here for about a second.
 
@@ -38,58 +120,48 @@ def preview(plan: Plan, options: Options) -> RenderableType:
     summary = outline(plan, options.root)
     plan, pending = summary.plan, summary.pending
     if not pending:
-        return Group(*summary.parts)
+        return Estimate(summary)
     options = fitted(plan, options)
     if isinstance(own_engine(plan.spec), FunctionEngine):
-        return Group(*summary.parts, Text(_UNKNOWN))
+        return Estimate(summary, notes=[_UNKNOWN])
     prove_packs(plan, options.root)
-    on_gpu = device_of(options) == "cuda"
-    at_once = at_once_on(plan, replace(options, local=True)) if on_gpu else None
-    slots = 1 if on_gpu else options.cpus or os.cpu_count() or 1
-    packs = make_packs(pending, slots=slots, size=options.pack_size, at_once=at_once, family=plan.spec.family)
-    return Group(*summary.parts, *_pending(plan, packs, slots, options, at_once))
-
-
-def _pending(
-    plan: Plan, packs: list[Pack], slots: int, options: Options, at_once: AtOnce | None
-) -> Iterable[RenderableType]:
     device, own = device_of(options), own_engine(plan.spec)
-    noun = "pack" if len(packs) == 1 else "packs"
-    table = Table(title=f"{sum(len(p.trials) for p in packs):,} trials in {len(packs):,} {noun} on {device}")
-    for column in ("model", *map(title, sizes(plan.spec.family)), "engine"):
-        table.add_column(column)
-    for column in ("packs", "trials", "memory", "µs per trial-iteration", "core time"):
-        table.add_column(column, justify="right")
-    shapes = Counter(shape_key(pack.trials[0].cell) for pack in packs)
-    seconds: dict[str, float] = {}
-    for shape, count in shapes.items():
-        of_shape = [pack for pack in packs if shape_key(pack.trials[0].cell) == shape]
-        largest = max(of_shape, key=lambda pack: len(pack.trials))
-        cell = largest.trials[0].cell
-        engine = engine_for(options.engine, cell, device, own)
-        trial_iteration_s = calibrate(largest, engine, device)
-        trials = sum(len(pack.trials) for pack in of_shape)
-        trial_s = trial_iteration_s * (cell.iterations + 1)
-        seconds |= {pack.id: trial_s * len(pack.trials) for pack in of_shape}
-        table.add_row(
-            cell.model,
-            *(show_value(name, cell.value(name)) for name in sizes(plan.spec.family)),
-            engine.name,
-            f"{count:,}",
-            f"{trials:,}",
-            f"{engine.memory_mb(largest):,.0f} MiB",
-            f"{trial_iteration_s * 1e6:.1f}",
-            duration(trial_s * trials),
-        )
-    yield table
-    for reason in (*passed_over_by(plan, options), *trained_one_by_one(plan)):
-        yield Text(reason)
+    at_once = at_once_on(plan, replace(options, local=True)) if device == "cuda" else None
+    slots = 1 if device == "cuda" else options.cpus or os.cpu_count() or 1
+    packs = make_packs(pending, slots=slots, size=options.pack_size, at_once=at_once, family=plan.spec.family)
+    of_shapes: dict[object, list[Pack]] = {}
+    for pack in packs:
+        of_shapes.setdefault(shape_key(pack.trials[0].cell), []).append(pack)
+    shapes, seconds = [], dict[str, float]()
+    for of_shape in of_shapes.values():
+        shape = _estimate(of_shape, plan, options)
+        shapes.append(shape)
+        seconds |= {pack.id: shape.core_s * len(pack.trials) / shape.trials for pack in of_shape}
     # On a GPU the packs of a bundle train side by side, so a bundle takes as long as its longest pack.
     bundles = make_bundles(packs, slots=slots, at_once=at_once if own is None else None)
     total_s = sum(max(seconds[pack.id] for pack in bundle) for bundle in bundles)
     busy = min(slots, len(bundles))
-    where = "one GPU" if at_once else f"{busy} cores"
-    yield Text(f"about {duration(total_s / busy)} on {where}, by a calibration of a second a shape")
+    notes = [*passed_over_by(plan, options), *trained_one_by_one(plan)]
+    return Estimate(summary, device, shapes, 0 if at_once else busy, total_s / busy, notes)
+
+
+def _estimate(packs: Sequence[Pack], plan: Plan, options: Options) -> ShapeEstimate:
+    """Estimate what packs of one shape take, from training the largest for about a second."""
+    largest = max(packs, key=lambda pack: len(pack.trials))
+    cell, device = largest.trials[0].cell, device_of(options)
+    engine = engine_for(options.engine, cell, device, own_engine(plan.spec))
+    trial_iteration_s = calibrate(largest, engine, device)
+    trials = sum(len(pack.trials) for pack in packs)
+    return ShapeEstimate(
+        model=cell.model,
+        sizes={name: cell.value(name) for name in sizes(plan.spec.family)},
+        engine=engine.name,
+        packs=len(packs),
+        trials=trials,
+        memory_mb=engine.memory_mb(largest),
+        trial_iteration_s=trial_iteration_s,
+        core_s=trial_iteration_s * (cell.iterations + 1) * trials,
+    )
 
 
 def calibrate(pack: Pack, engine: Engine, device: str) -> float:

@@ -16,7 +16,7 @@ from typing import Any
 
 from study.console import Console
 from study.driver.progress import Board
-from study.words import duration
+from study.words import count_of, duration
 
 IN_JOB = "STUDY_JOB"
 """Environment variable that is 1 for a study's driver on a cluster."""
@@ -106,7 +106,7 @@ def readable(log_line: str) -> str:
         f"{heartbeat.failed} failed",
     ]
     if heartbeat.workers:
-        parts.append(f"{heartbeat.workers} packs training")
+        parts.append(f"{count_of(heartbeat.workers, 'pack')} training")
     if heartbeat.left_s is not None and heartbeat.done < heartbeat.trials:
         parts.append(f"{duration(heartbeat.left_s)} left")
     return " · ".join(parts)

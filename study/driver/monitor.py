@@ -197,8 +197,14 @@ def _failed_results(pack: Pack, error: str) -> list[Result]:
 
 @contextmanager
 def stopping(console: Console) -> Iterator[threading.Event]:
-    """Turn the first SIGINT or SIGTERM into a gentle stop; the second has its usual effect."""
+    """Turn the first SIGINT or SIGTERM into a gentle stop; the second has its usual effect.
+
+    Only the main thread may handle signals; in any other, nothing is changed.
+    """
     stop = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def on_signal(number: int, frame: FrameType | None) -> None:

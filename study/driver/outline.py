@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -43,6 +43,13 @@ class Outline:
     plan: Plan
     pending: Sequence[Trial]
     parts: Sequence[RenderableType]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return its numbers as JSON data."""
+        spec, trials = self.plan.spec, len(self.plan.trials)
+        left = len(self.pending)
+        numbers = {"cells": len(self.plan.cells), "trials": trials, "done": trials - left, "left": left}
+        return {"study": spec.study, "question": spec.question, **numbers}
 
 
 def outline(plan: Plan, root: str | Path) -> Outline:
@@ -111,7 +118,7 @@ def outline_search(plan: Plan, root: str | Path) -> Text:
     record = read_record(plan.spec, store.study(plan.spec.study)) if is_stored else None
     if record is not None:
         spent = sum(candidate.seeds for candidate in record.valued)
-        head.append(f"so far {len(record.valued):,} candidates in {spent:,} trials\n")
+        head.append(f"so far {words.count_of(len(record.valued), 'candidate')} in {words.count_of(spent, 'trial')}\n")
     return head
 
 
@@ -123,7 +130,10 @@ def sizes(family: Family) -> list[str]:
 def _left(pending: Sequence[Trial], family: Family) -> Table:
     """Count the trials that are left by model, its size and how long they run."""
     names = ["model", *sizes(family), "iterations"]
-    table = Table(title=f"{len(pending):,} trials are left", title_justify="left")
+    table = Table(
+        title=f"{words.count_of(len(pending), 'trial')} {'is' if len(pending) == 1 else 'are'} left",
+        title_justify="left",
+    )
     for name in (*names, "cells", "trials"):
         table.add_column(words.title(name), justify="right" if name in ("iterations", "cells", "trials") else "left")
     kinds: dict[tuple[object, ...], list[int]] = {}
@@ -137,11 +147,11 @@ def _left(pending: Sequence[Trial], family: Family) -> Table:
 
 
 def _size(plan: Plan) -> str:
-    trials = f"{len(plan.trials):,} trials"
+    cells, trials = words.count_of(len(plan.cells), "cell"), words.count_of(len(plan.trials), "trial")
     if plan.spec.until is not None:
         most = len(plan.cells) * plan.spec.most_seeds
-        return f"{len(plan.cells):,} cells with up to {plan.spec.most_seeds:,} seeds: about {trials} of {most:,}"
-    return f"{len(plan.cells):,} cells × {len(plan.spec.first_seeds):,} seeds = {trials}"
+        return f"{cells} with up to {words.count_of(plan.spec.most_seeds, 'seed')}: about {trials} of {most:,}"
+    return f"{cells} × {words.count_of(len(plan.spec.first_seeds), 'seed')} = {trials}"
 
 
 def _until_sure(plan: Plan, root: str | Path) -> tuple[Plan, Table]:

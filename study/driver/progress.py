@@ -8,16 +8,20 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
+from typing import Any
 
 from rich.live import Live
 from rich.text import Text
 
 from study.console import Console
 from study.records import Outcome, Pack, PackFailed, Preparing, Progress, Result
-from study.words import duration
+from study.visible import visible
+from study.words import count_of, duration
 
 _RATE_WINDOW_S = 30.0
 _PLAIN_EVERY_S = 4.0
+_NOTEBOOK_EVERY_S = 0.5
 # Smaller corrections of a clock are common.
 _JUMP_S = 30.0
 
@@ -142,7 +146,7 @@ class Board:
         if self._running:
             trials = sum(p.trials for p in self._running.values())
             ahead = f" ({sum(p.solved for p in self._running.values())} solved so far)" if self._has_success else ""
-            parts.append(f"training {trials} in {len(self._running)} packs{ahead}")
+            parts.append(f"training {trials} in {count_of(len(self._running), 'pack')}{ahead}")
         if self._preparing:
             parts.append(self._preparing_words())
         elif not self._running and not self._made and self._left > 0:
@@ -226,7 +230,7 @@ def preparation_text(step: Preparing) -> str:
 
 @contextmanager
 def live_board(board: Board, console: Console) -> Iterator[Callable[[], None]]:
-    """Show a board while it changes: in place on a terminal, otherwise as a line every few seconds.
+    """Show a board while it changes: in place on a terminal or in a notebook, otherwise as a line every few seconds.
 
     Yields:
         What to call after each change.
@@ -235,16 +239,36 @@ def live_board(board: Board, console: Console) -> Iterator[Callable[[], None]]:
         with Live(Text(board.line()), console=console, refresh_per_second=4) as live:
             yield lambda: live.update(Text(board.line()))
         return
-    last = -_PLAIN_EVERY_S
+    if console.is_jupyter:
+        write, every_s = _cell_line(), _NOTEBOOK_EVERY_S
+    else:
+        write, every_s = partial(console.print, soft_wrap=True), _PLAIN_EVERY_S
+    last = -every_s
 
     def show() -> None:
         nonlocal last
-        if time.monotonic() - last >= _PLAIN_EVERY_S:
+        if time.monotonic() - last >= every_s:
             last = time.monotonic()
-            console.print(board.line(), soft_wrap=True)
+            write(board.line())
 
     yield show
-    console.print(board.line(), soft_wrap=True)
+    write(board.line())
+
+
+def _cell_line() -> Callable[[str], None]:
+    """Return what writes a line of a notebook cell's output, and replaces its text from then on."""
+    from IPython.display import display  # there is one where a notebook is
+
+    line: list[Any] = []
+
+    def write(text: str) -> None:
+        content = {"text/plain": visible(text)}
+        if line:
+            line[0].update(content, raw=True)
+        else:
+            line.append(display(content, raw=True, display_id=True))  # type: ignore[no-untyped-call]
+
+    return write
 
 
 @contextmanager
@@ -260,10 +284,11 @@ def waiting(console: Console, what: str) -> Iterator[None]:
             yield
         return
     began, over = time.monotonic(), threading.Event()
+    write: Callable[[str], None] = _cell_line() if console.is_jupyter else partial(console.print, soft_wrap=True)
 
     def notify() -> None:
         while not over.wait(_PLAIN_EVERY_S):
-            console.print(f"{what}: {duration(time.monotonic() - began)}", soft_wrap=True)
+            write(f"{what}: {duration(time.monotonic() - began)}")
 
     thread = threading.Thread(target=notify, daemon=True)
     thread.start()

@@ -173,9 +173,14 @@ def to_parquet(rows: DataRows) -> bytes:
     return bytes(sink.getvalue())
 
 
+def comparison_rows(rows: ResultRows, against: Comparisons) -> list[dict[str, Any]]:
+    """Return one mapping per compared row: its keys, its numbers, and those of the other row."""
+    return [_comparison_row(rows, c, against) for c in against.comparisons]
+
+
 def comparison_csv(rows: ResultRows, against: Comparisons) -> str:
-    """Write one row per compared row: its keys, its numbers, and those of the other row."""
-    lines = [_comparison_row(rows, c, against) for c in against.comparisons]
+    """Write what `comparison_rows` returns, with its columns in order."""
+    lines = comparison_rows(rows, against)
     return csv_text(list(dict.fromkeys(name for line in lines for name in line)), lines)
 
 

@@ -98,15 +98,9 @@ def tabulate(
     _check_folder(folder, [Path(name) for name in [*names, *([compare] if compare else [])] if is_file(name)])
     columns = wanted(metrics, success, BUILT_IN_METRICS)
     outcomes, notices = _outcomes(names, root, by, tracking_uri, columns)
-    summaries = aggregate_by(outcomes.table, outcomes.by, outcomes.metrics, as_published=as_published)
-    named = list(columns.columns)
-    rows = groups(summaries, outcomes.by, named)
-    against, versus = None, []
+    other, versus = None, []
     if compare is not None:
-        others, other_notices = _outcomes([compare], root, outcomes.by, tracking_uri, columns)
-        notices += [f"{Path(compare).name}: {notice}" for notice in [*other_notices, *others.notices]]
-        other_rows = groups(aggregate_by(others.table, outcomes.by, others.metrics), outcomes.by)
-        against = with_groups(rows, other_rows, Path(compare).name)
+        other = Path(compare).name, *_outcomes([compare], root, outcomes.by, tracking_uri, columns)
         versus = ["--compare", Path(compare).name]
     short = [Path(name).name for name in names]
     by_option = ["--by", ",".join(outcomes.by)] if outcomes.by else []
@@ -114,20 +108,63 @@ def tabulate(
     columns_options = [part for name in metrics for part in ("--metric", name)] + (
         ["--success", success] if success else []
     )
-    between_rows = contrasts(rows)
-    report = Report(
-        name=", ".join(short) + (f" by {', '.join(outcomes.by)}" if outcomes.by else ""),
-        question="",
-        rows=rows,
-        data=groups_rows(summaries, pa.schema([outcomes.table.schema.field(n) for n in outcomes.by]), named),
+    report = group_report(
+        ", ".join(short),
+        outcomes,
+        notices,
+        named=list(columns.columns),
+        as_published=as_published,
+        other=other,
         command=shlex.join(["study", "report", *short, *by_option, *columns_options, *published, *versus]),
-        headline=headline(rows, between_rows),
-        contrasts=between_rows,
-        against=against,
-        notes=[*notices, *outcomes.notices, *times_notes(rows), *metric_notes(rows)],
     )
     is_ours = out is None and not any(map(is_file, names)) and Store(root).study(names[0]).path is not None
     return GroupReport(report, folder, formats or USUAL, is_ours)
+
+
+def group_report(
+    name: str,
+    outcomes: Outcomes,
+    notices: Sequence[str] = (),
+    *,
+    named: Sequence[str] = (),
+    as_published: bool = False,
+    other: tuple[str, Outcomes, Sequence[str]] | None = None,
+    command: str = "",
+) -> Report:
+    """Put together the report of outcomes, one row a group.
+
+    Args:
+        name: what the outcomes are called.
+        outcomes: checked outcomes, and the columns that distinguish groups.
+        notices: sentences that the reader must know of them.
+        named: metrics that the user has named.
+        as_published: apply the published estimators, too.
+        other: the name, the outcomes and the notices of what the groups are compared with; None for nothing.
+        command: the command that makes the report again; empty if there is none.
+
+    Raises:
+        InputError: if the published estimators lack a solved trial's solved-at or error.
+    """
+    by = outcomes.by
+    summaries = aggregate_by(outcomes.table, by, outcomes.metrics, as_published=as_published)
+    rows = groups(summaries, by, named)
+    against, sentences = None, list(notices)
+    if other is not None:
+        other_name, others, other_notices = other
+        sentences += [f"{other_name}: {notice}" for notice in [*other_notices, *others.notices]]
+        against = with_groups(rows, groups(aggregate_by(others.table, by, others.metrics), by), other_name)
+    between_rows = contrasts(rows)
+    return Report(
+        name=name + (f" by {', '.join(by)}" if by else ""),
+        question="",
+        rows=rows,
+        data=groups_rows(summaries, pa.schema([outcomes.table.schema.field(n) for n in by]), named),
+        command=command,
+        headline=headline(rows, between_rows),
+        contrasts=between_rows,
+        against=against,
+        notes=[*sentences, *outcomes.notices, *times_notes(rows), *metric_notes(rows)],
+    )
 
 
 def _outcomes(
@@ -151,7 +188,11 @@ def _outcomes(
 
 def show(result: GroupReport, console: Console) -> None:
     """Print the table, the comparison, and what the reader must know."""
-    report = result.report
+    show_report(result.report, console)
+
+
+def show_report(report: Report, console: Console) -> None:
+    """Print a report's table, its comparison, and what the reader must know."""
     show_summaries(console, report.rows, report.name)
     console.print(report.headline)
     notes = list(report.notes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.table import Table
@@ -22,55 +23,125 @@ _ROUGHLY = (
 )
 
 
-def studies(root: str | Path) -> Table:
-    """Return a table of the studies of a store; one that can't be read is listed with the reason.
+@dataclass(frozen=True)
+class StudyRow:
+    """A study of a store, in a list.
+
+    Args:
+        study: its name.
+        question: the question that it answers; empty if it can't be read.
+        done: how many trials have a result.
+        trials: how many it asks for.
+        cells: how many cells these have.
+        error: why it can't be read; empty if it can.
+    """
+
+    study: str
+    question: str = ""
+    done: int = 0
+    trials: int = 0
+    cells: int = 0
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class PresetRow:
+    """A preset, in a list.
+
+    Args:
+        preset: its name.
+        task: the name of its task.
+        question: the question that it asks.
+        trials: how many; None if it needs data that aren't here.
+        iterations: of the shortest and of the longest trial.
+        core_s: seconds of one core, roughly.
+    """
+
+    preset: str
+    task: str
+    question: str
+    trials: int | None = None
+    iterations: tuple[int, int] | None = None
+    core_s: float | None = None
+
+
+def studies(root: str | Path) -> list[StudyRow]:
+    """List the studies of a store; one that can't be read is listed with the reason.
 
     Raises:
         InputError: if there is no store at that address.
     """
     store = Store(root, read_only=True)
     store.require()
-    table = Table(title=f"Studies in {store.where}")
-    for column in ("study", "done", "trials", "cells", "question"):
-        table.add_column(column, justify="right" if column in ("done", "trials", "cells") else "left")
+    rows = []
     for name in store.studies():
         try:
-            table.add_row(name, *_cells_of(store.study(name)))
+            rows.append(_study_row(store.study(name)))
         except StudyError as error:
-            table.add_row(name, "?", "?", "?", f"can't be read: {error}", style="yellow")
+            rows.append(StudyRow(name, error=str(error)))
+    return rows
+
+
+def studies_table(root: str | Path) -> Table:
+    """Return `studies` as a table."""
+    rows = studies(root)
+    table = Table(title=f"Studies in {Store(root, read_only=True).where}")
+    for column in ("study", "done", "trials", "cells", "question"):
+        table.add_column(column, justify="right" if column in ("done", "trials", "cells") else "left")
+    for row in rows:
+        if row.error:
+            table.add_row(row.study, "?", "?", "?", f"can't be read: {row.error}", style="yellow")
+        else:
+            table.add_row(row.study, f"{row.done:,}", f"{row.trials:,}", f"{row.cells:,}", row.question)
     return table
 
 
-def presets() -> Table:
-    """Return a table of the presets: what each asks, and what it takes.
+def presets() -> list[PresetRow]:
+    """List the presets: what each asks, and what it takes.
 
     The core time is a rough estimate; `study plan` measures it.
 
     Example:
-        >>> presets().columns[0].header, presets().row_count > 15
-        ('preset', True)
+        >>> next(row.trials for row in presets() if row.preset == "demo")
+        400
     """
-    table = Table(title="Presets", caption=_ROUGHLY, caption_justify="left")
-    for column in ("preset", "task", "trials", "iterations", "core time", "question"):
-        table.add_column(column, justify="right" if column in ("trials", "iterations", "core time") else "left")
+    rows = []
     for name in preset_names():
         try:
             plan = make_plan(load_spec(name))
         except InputError:  # its data aren't here
             file = read(preset_text(name)).data
-            table.add_row(name, file["task"]["name"], "", "", "needs data", file["question"])
+            rows.append(PresetRow(name, file["task"]["name"], file["question"]))
             continue
         packs = make_packs(plan.trials, slots=1, family=plan.spec.family)
-        seconds = sum(pack_cost(pack.trials, plan.spec.family) for pack in packs) / 1e6
-        lengths = sorted({cell.iterations for cell in plan.cells})
-        between = " - ".join(words.iterations(length) for length in dict.fromkeys([lengths[0], lengths[-1]]))
-        table.add_row(
-            name, plan.spec.task_name, f"{len(plan.trials):,}", between, words.duration(seconds), plan.spec.question
-        )
+        core_s = sum(pack_cost(pack.trials, plan.spec.family) for pack in packs) / 1e6
+        lengths = sorted(cell.iterations for cell in plan.cells)
+        between, spec = (lengths[0], lengths[-1]), plan.spec
+        rows.append(PresetRow(name, spec.task_name, spec.question, len(plan.trials), between, core_s))
+    return rows
+
+
+def presets_table() -> Table:
+    """Return `presets` as a table.
+
+    Example:
+        >>> presets_table().columns[0].header, presets_table().row_count > 15
+        ('preset', True)
+    """
+    table = Table(title="Presets", caption=_ROUGHLY, caption_justify="left")
+    for column in ("preset", "task", "trials", "iterations", "core time", "question"):
+        table.add_column(column, justify="right" if column in ("trials", "iterations", "core time") else "left")
+    for row in presets():
+        if row.trials is None or row.iterations is None or row.core_s is None:
+            takes = ("", "", "needs data")
+        else:
+            between = " - ".join(words.iterations(length) for length in dict.fromkeys(row.iterations))
+            takes = (f"{row.trials:,}", between, words.duration(row.core_s))
+        table.add_row(row.preset, row.task, *takes, row.question)
     return table
 
 
-def _cells_of(folder: StudyStore) -> tuple[str, ...]:
+def _study_row(folder: StudyStore) -> StudyRow:
     plan = stored_plan(folder)
     if plan.may_extend:
         # imported late: statistics and reports take longer to import than everything else here
@@ -79,4 +150,4 @@ def _cells_of(folder: StudyStore) -> tuple[str, ...]:
         folder = folder.judged_by(plan.criterion)
         plan = extended_plan(plan, folder, folder.read_results())
     done = len(folder.done() & {trial.id for trial in plan.trials})
-    return f"{done:,}", f"{len(plan.trials):,}", str(len(plan.cells)), plan.spec.question
+    return StudyRow(folder.name, plan.spec.question, done, len(plan.trials), len(plan.cells))

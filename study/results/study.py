@@ -57,6 +57,19 @@ def show(results: StudyResults, console: Console) -> None:
         console.print(notice, style="yellow")
 
 
+def results_as_json(results: StudyResults) -> dict[str, Any]:
+    """Return what `show` prints as JSON data: cells with the columns of cells.csv, and missing values as null."""
+    data = cells_rows(results.summaries, results.plan.labels, results.rows.named_metrics)
+    return {
+        "study": results.name,
+        "question": results.plan.spec.question,
+        "finding": results.headline,
+        "counts": dict(results.counts),
+        "notes": list(results.notes),
+        "cells": [{name: row.get(name) for name in data.schema.names} for row in data.rows],
+    }
+
+
 def write(
     results: StudyResults,
     folder: Path | None = None,

@@ -171,15 +171,28 @@ def _gates(row: int, summary: CellSummary, trials: pa.Table, weights: pa.Table) 
     ]
 
 
+def trial_id_of(table: pa.Table, text: str) -> str:
+    """Return the id of the trial that a person means.
+
+    Args:
+        table: the trials' results.
+        text: the id, or the first letters of it.
+
+    Raises:
+        InputError: if no trial or more than one has it.
+    """
+    ids = [i for i in table["trial_id"].to_pylist() if i.startswith(text)]
+    if len(ids) != 1:
+        raise InputError(
+            f"--trial {text}: {'several trials have' if ids else 'no trial of this study has'} that id; "
+            "the page's lists, results and MLflow's tag study.trial_id say it"
+        )
+    return str(ids[0])
+
+
 def _example_trial(summaries: Sequence[CellSummary], table: pa.Table, trial_id: str | None) -> str | None:
     if trial_id is not None:
-        ids = [i for i in table["trial_id"].to_pylist() if i.startswith(trial_id)]
-        if len(ids) != 1:
-            raise InputError(
-                f"--trial {trial_id}: {'several trials have' if ids else 'no trial of this study has'} that id; "
-                "the page's lists, results and MLflow's tag study.trial_id say it"
-            )
-        return str(ids[0])
+        return trial_id_of(table, trial_id)
     best = max(summaries, key=lambda s: s.success_rate or 0.0).cell_id
     solved = table.filter(
         pc.and_(pc.equal(table["cell_id"], best), pc.equal(table["outcome"], str(Outcome.SOLVED)))

@@ -8,12 +8,24 @@
 - cells: makes a canonical `Cell` of a point's values
 - checks: rules between values
 - search_checks: rules for ranges and searches
+- overrides: values that stand in for those of a file
 - load: applies all of these in order, and reports every mistake in one error
 """
 
 from study.spec.cells import canonical_cell
 from study.spec.grid import check_size, model_level
 from study.spec.load import load_spec, parse_spec, schema
+from study.spec.overrides import dump, parse_overrides
 from study.spec.tables import Spec
 
-__all__ = ["Spec", "canonical_cell", "check_size", "load_spec", "model_level", "parse_spec", "schema"]
+__all__ = [
+    "Spec",
+    "canonical_cell",
+    "check_size",
+    "dump",
+    "load_spec",
+    "model_level",
+    "parse_overrides",
+    "parse_spec",
+    "schema",
+]

@@ -40,21 +40,28 @@ class Document:
         data: plain dicts, lists, text, numbers, booleans and None.
         lines: the 1-based line of each key or list item.
         problems: mistakes in the text itself.
+        replaced: places whose values aren't the text's, and so have no line.
     """
 
     data: Any = None
     lines: dict[Path, int] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+    replaced: set[Path] = field(default_factory=set)
 
     def line(self, path: Path) -> int | None:
         """Return the line of a value, or of the nearest table that holds it; None for the file as a whole."""
+        if self._is_replaced(path):
+            return None
         while path and path not in self.lines:
             path = path[:-1]
         return self.lines.get(path)
 
     def problem(self, path: Path, message: str) -> Problem:
         """Return a mistake with its place and line."""
-        return Problem(where(path), self.line(path), message)
+        return Problem(where(path), self.line(path), message, "KEY=VALUE" if self._is_replaced(path) else "file")
+
+    def _is_replaced(self, path: Path) -> bool:
+        return any(path[: len(one)] == one for one in self.replaced)
 
 
 def where(path: Path) -> str:

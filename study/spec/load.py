@@ -15,6 +15,7 @@ from study.presets import preset_names, preset_text
 from study.source import SourceData
 from study.spec.checks import check
 from study.spec.document import Document, Path, read
+from study.spec.overrides import Overrides, describe, dump, override
 from study.spec.tables import Spec, names_at, spec_class
 from tasks.families import BUILT_IN, OwnFamily
 from tasks.values import ChoiceError, quoted
@@ -25,6 +26,7 @@ _STAND_INS: dict[str, Any] = {
     "study": "unnamed", "task": {"name": BUILT_IN.tasks[0]}, "models": [BUILT_IN.plainest_model], "seeds": 1
 }  # fmt: skip
 _MANY_SEEDS = 10**9
+_NONE: Overrides = {}
 
 
 def schema() -> dict[str, Any]:
@@ -48,11 +50,12 @@ def schema() -> dict[str, Any]:
     }
 
 
-def load_spec(file: str | pathlib.Path) -> Spec:
+def load_spec(file: str | pathlib.Path, overrides: Overrides = _NONE) -> Spec:
     """Load a study file or a preset.
 
     Args:
         file: a path, or a preset's name.
+        overrides: values that stand in for those of the file.
 
     Raises:
         SpecError: if the file has mistakes.
@@ -65,12 +68,12 @@ def load_spec(file: str | pathlib.Path) -> Spec:
     path = pathlib.Path(file)
     try:
         if path.is_file():
-            return parse_spec(path.read_bytes(), source=str(path), folder=path.parent)
+            return parse_spec(path.read_bytes(), source=str(path), folder=path.parent, overrides=overrides)
     except OSError as error:
         raise InputError(f"{path} can't be read: {error.strerror}") from error
     names = preset_names()
     if str(file) in names:
-        return parse_spec(preset_text(str(file)), source=f"preset {file}")
+        return parse_spec(preset_text(str(file)), source=f"preset {file}", overrides=overrides)
     what = "is a folder, not a file" if path.is_dir() else "is no file"
     raise InputError(
         f"{str(file)!r} {what}, and no preset{nearest(path.stem, names)}; the presets are {', '.join(names)}"
@@ -78,7 +81,12 @@ def load_spec(file: str | pathlib.Path) -> Spec:
 
 
 def parse_spec(
-    text: str | bytes, *, source: str, folder: pathlib.Path | None = None, declared: OwnFamily | None = None
+    text: str | bytes,
+    *,
+    source: str,
+    folder: pathlib.Path | None = None,
+    declared: OwnFamily | None = None,
+    overrides: Overrides = _NONE,
 ) -> Spec:
     """Parse a study file.
 
@@ -87,9 +95,11 @@ def parse_spec(
         source: what to call the file in an error.
         folder: the folder in which modules of one's own are looked for first; None for the working folder.
         declared: what its code declared when the study was started, if it isn't to be imported: a study of a store.
+        overrides: values that stand in for those of the file; the study's text has them.
 
     Raises:
         SpecError: if it has mistakes.
+        InputError: if a value stands in for one that can't be there.
 
     Example:
         >>> parse_spec("{study: a, task: {name: simple}, models: [NMUU], seeds: 0}", source="a.yaml")
@@ -100,6 +110,9 @@ def parse_spec(
           line 1: models[1]: must be one of NMU, ..., but got 'NMUU'; did you mean 'NMU'?
     """
     document = read(text)
+    if overrides and isinstance(document.data, dict):
+        override(document, overrides)
+        text = dump(document.data, f"{pathlib.Path(source).name}, with {describe(overrides)}")
     spec = _spec_of(document, folder or pathlib.Path(), declared)
     if document.problems or spec is None:
         in_order = sorted(document.problems, key=lambda problem: problem.line or 0)

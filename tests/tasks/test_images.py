@@ -88,7 +88,8 @@ def test_the_convolutional_network_is_the_published_one():
     torch.testing.assert_close(network(images), plain(images))
     for layer, fan_in in ((network.first, 25), (network.second, 500), (network.hidden, 800), (network.output, 500)):
         for parameter in (layer.weight, layer.bias):
-            assert 0.5 * fan_in**-0.5 < parameter.abs().max() <= fan_in**-0.5
+            largest = parameter.abs().max() * fan_in**0.5
+            assert (0.5 if parameter.numel() >= 20 else 0) < largest <= 1  # one bias may well be near 0
 
 
 def test_many_images_are_read_in_parts():

@@ -116,7 +116,7 @@ def test_plan_writes_nothing(here):
     """`study plan` names cells, trials, packs, engine and time, and leaves no file behind."""
     result = invoke("plan", "little.yaml")
     assert result.exit_code == 0, result.output
-    for word in ("1 cells", "2 trials", "0 done already", "fused", "MiB", "about"):
+    for word in ("1 cell", "2 trials", "0 done already", "fused", "MiB", "about"):
         assert word in result.output
     assert names(here) == {"little.yaml", "mistaken.yaml"}
 

@@ -21,7 +21,7 @@ def test_the_line_moves_before_anything_trains():
     assert board.line().endswith("workers are starting: 12 s")
     board.progress(Progress(pack.id, 10, 100, trials=2, solved=0, diverged=0))
     assert "starting" not in board.line()
-    assert "training 2 in 1 packs" in board.line()
+    assert "training 2 in 1 pack" in board.line()
 
 
 def test_compiling_is_not_told_as_starting():
@@ -40,7 +40,7 @@ def test_compiling_is_not_told_as_starting():
     assert "starting" not in board.line()
     board.preparing(Preparing("fused", "here", "ready", packs[0].id))
     board.progress(Progress(packs[0].id, 10, 100, trials=2, solved=0, diverged=0))
-    assert f"training 2 in 1 packs (0 solved so far) · others wait {compiling}" in board.line()
+    assert f"training 2 in 1 pack (0 solved so far) · others wait {compiling}" in board.line()
     board.progress(Progress(packs[1].id, 10, 100, trials=2, solved=0, diverged=0))
     assert "compiled" not in board.line()
 

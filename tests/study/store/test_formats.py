@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from study.api import Study, Where
 from study.arrow import (
     EMPTY_CURVES,
     EMPTY_RESULTS,
@@ -29,9 +30,7 @@ from study.arrow import (
     table_results,
     table_weights,
 )
-from study.cli.options import extension_of
 from study.console import Console
-from study.driver.options import Options
 from study.engine import ENGINES, Training
 from study.engine.cpu.engine import FusedEngine
 from study.errors import InputError, StoreError
@@ -41,7 +40,7 @@ from study.records import Checkpoint, Notice, Outcome, Pack, Result
 from study.reports import cells_rows
 from study.reports.files import to_csv, to_parquet
 from study.results.load import load_results
-from study.run import Ending, run
+from study.run import Ending
 from study.search import read_record, record
 from study.spec import parse_spec
 from study.store import SCHEMA_VERSION, Store, StudyStore, formats
@@ -190,9 +189,8 @@ def planned(study: StudyStore) -> Plan:
 def run_again(root: Path, name: str) -> str:
     """Run a study of the store as it was given last, in this process."""
     told = Console(file=io.StringIO(), width=1000)
-    study = planned(Store(root).study(name))
-    options = Options(root=root, tracking_uri=None, local=True)
-    assert run(study, options, told, extension_of(study, str(root), None)) is Ending.FINISHED
+    study = Study(name, Where(str(root), "off"), planned(Store(root).study(name)).spec)
+    assert study.train(told, local=True) is Ending.FINISHED
     return told.file.getvalue()
 
 

@@ -1,0 +1,79 @@
+"""Study files: those of presets and stored studies, and new ones."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from study.errors import InputError, UnknownStudyError, nearest
+
+_FIRST = """\
+# `study plan {name}.yaml` says what it takes, `study run {name}.yaml` runs it. docs/study-file.md has all keys.
+study: {name}
+question: How often does each unit learn to multiply?
+task: {{name: simple}}
+models: [NMU, NAC-mul]
+grid: {{hidden_size: [2, 4]}}
+seeds: 20
+protocol: {{iterations: 40000}}
+"""
+
+
+def new_file(name: str, preset: str | None = None, folder: Path = Path()) -> Path:
+    """Write a new study file, NAME.yaml, to begin with.
+
+    Args:
+        name: the study's name.
+        preset: the preset that it begins as; None for a small study.
+        folder: where the file is written.
+
+    Raises:
+        InputError: if there is such a file already, no such preset, or no study may have that name.
+    """
+    from study.presets import preset_names, preset_text
+    from study.spec import parse_spec
+
+    names = preset_names()
+    if preset is not None and preset not in names:
+        raise InputError(f"no preset is called {preset!r}{nearest(preset, names)}; the presets are {', '.join(names)}")
+    text = _FIRST.format(name=name) if preset is None else preset_text(preset)
+    text = re.sub(r"^study: .*$", f"study: {name}", text, count=1, flags=re.MULTILINE)
+    parse_spec(_FIRST.format(name=name), source=f"{name}.yaml")  # whether a study may have that name
+    path = folder / f"{name}.yaml"
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise InputError(f"there is a file {path} already; choose another name, or remove it") from None
+    except OSError as error:
+        raise InputError(f"{path} can't be written: {error.strerror or error}") from error
+    return path
+
+
+def is_preset_alone(name: str, store: str) -> bool:
+    """Tell whether a name is that of a preset, and of no study of the store."""
+    from study.presets import preset_names
+    from study.store import Store
+
+    return name in preset_names() and not Store(store, read_only=True).study(name).exists
+
+
+def file_of(name: str, store: str) -> str:
+    """Return the file of a study of the store, or that of a preset.
+
+    Args:
+        name: the study's name, or the preset's.
+        store: the store's folder, or its URL.
+
+    Raises:
+        UnknownStudyError: if there is neither.
+    """
+    from study.presets import preset_names, preset_text
+    from study.store import Store
+
+    try:
+        return Store(store, read_only=True).open(name).read_spec()
+    except UnknownStudyError:
+        if name not in preset_names():
+            raise
+        return preset_text(name)

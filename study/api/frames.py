@@ -1,0 +1,120 @@
+"""Trials, cells and curves as pandas DataFrames, with documented columns."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from study.arrow import hyperparameters_of, metrics_of
+from study.arrow.columns import WHOLE_NUMBERS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from study.records import Labels
+    from study.reports.content import DataRows
+
+TRIAL_COLUMNS: Mapping[str, str] = {
+    "trial_id": "the trial's id: of what is trained, and of the seed",
+    "cell_id": "the id of its cell",
+    "seed": "its seed",
+    "task": "the name of its task, or the import string",
+    "model": "the name of its model, or the import string",
+    "outcome": "solved, unsolved, finished (where nothing says what success is), diverged or failed",
+    "threshold": "the test error below which the trial counts as solved, where the task computes one",
+    "criterion": "what it was judged by, where references or metrics say what success is",
+    "best_iteration": "the iteration of its best step, of which the metrics are",
+    "solved_at_iteration": "the first iteration at which it met the criterion; missing if it wasn't solved",
+    "trained_iterations": "the iterations that it was trained for",
+    "stopped_early": "whether it ended once its outcome could no longer change",
+    "training_s": "seconds of training",
+    "engine": "the engine that trained it",
+    "device": "the kind of device: cpu or cuda",
+    "error": "why it failed; missing if it didn't",
+}
+"""The columns of `trials` beside axes of the grid, hyperparameters and metrics; what no trial has is left out."""
+
+CURVE_COLUMNS: Mapping[str, str] = {
+    "trial_id": "the trial's id",
+    "cell_id": "the id of its cell",
+    "seed": "its seed",
+    "iteration": "of the evaluation",
+}
+"""The columns of `curves`, beside one for each metric."""
+
+_ALWAYS = ("trial_id", "cell_id", "seed", "task", "model", "outcome")
+
+
+def trials(results: pa.Table, labels: Labels) -> pd.DataFrame:
+    """Return one row a trial: its ids, axes, hyperparameters, outcome and metrics.
+
+    Args:
+        results: the trials' results.
+        labels: the names of points on axes of the grid, which become columns, too.
+    """
+    axes = dict.fromkeys(axis for of in labels.values() for axis in of)
+    cell_ids = results["cell_id"].to_pylist()
+    columns = {name: results[name] for name in _ALWAYS if name != "outcome"}
+    columns |= {
+        axis: pa.array([labels.get(i, {}).get(axis) for i in cell_ids], pa.string())
+        for axis in axes
+        if axis not in results.column_names
+    }
+    for name in [*hyperparameters_of(results), "outcome", *metrics_of(results), *TRIAL_COLUMNS]:
+        if name in results.column_names and name not in columns and name != WHOLE_NUMBERS.name:
+            columns[name] = results[name]
+    return _frame(pa.table({name: column for name, column in columns.items() if name in _ALWAYS or _has_any(column)}))
+
+
+def cells(rows: DataRows) -> pd.DataFrame:
+    """Return one row a cell: what cells.csv has."""
+    records = [{name: row.get(name) for name in rows.schema.names} for row in rows.rows]
+    table = pa.Table.from_pylist(records, rows.schema)
+    return _frame(table)
+
+
+def curves(results: pa.Table, stored: pa.Table, metrics: Collection[str] | None = None) -> pd.DataFrame:
+    """Return one row an evaluation of a trial: its iteration, and the metrics.
+
+    Args:
+        results: the trials' results.
+        stored: their learning curves, one row a trial.
+        metrics: those to return; None for all.
+    """
+    of = {row["trial_id"]: row for row in results.select(["trial_id", "cell_id", "seed"]).to_pylist()}
+    stored = stored.filter(pa.array([trial_id in of for trial_id in stored["trial_id"].to_pylist()], pa.bool_()))
+    ids = stored["trial_id"].to_pylist()
+    sizes = np.array([len(one) for one in stored["iteration"]], np.int64)
+    places = np.repeat(np.arange(len(ids)), sizes)
+    columns: dict[str, pa.Array] = {
+        name: pa.array([of[i][name] for i in ids]).take(pa.array(places)) for name in ("trial_id", "cell_id", "seed")
+    }
+    columns["iteration"] = _flat(stored["iteration"], sizes)
+    for name in metrics_of(stored):
+        if metrics is None or name in metrics:
+            columns[name] = _flat(stored[name], sizes)
+    return _frame(pa.table(columns))
+
+
+def _flat(column: pa.ChunkedArray, sizes: np.ndarray) -> pa.Array:
+    """Put the lists of a column one after another; one that is missing becomes as many missing values."""
+    type_ = column.type.value_type
+    parts = [
+        pa.nulls(size, type_) if part.values is None else part.values
+        for part, size in zip(column, sizes.tolist(), strict=True)
+    ]
+    return pa.concat_arrays(parts) if parts else pa.array([], type_)
+
+
+def _has_any(column: pa.ChunkedArray) -> bool:
+    return bool(column.null_count < len(column))
+
+
+def _frame(table: pa.Table) -> pd.DataFrame:
+    """Convert a table; whole numbers with missing values stay whole."""
+    import pandas as pd
+
+    return table.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}.get)

@@ -1,0 +1,100 @@
+"""How things look: as text in a terminal and in a log, as HTML in a notebook."""
+
+from __future__ import annotations
+
+import html
+import io
+import os
+import sys
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from study.console import Console
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from study.reports.text_table import TextTable
+
+PLAIN_WIDTH = 150
+"""Columns of what has no width of its own, such as a file or a pipe: enough for tables not to break their lines."""
+
+
+def make_console() -> Console:
+    """Make the console that things are printed to: a terminal, a notebook's cell, or a file."""
+    console = Console()
+    has_width = console.is_terminal or console.is_jupyter or "COLUMNS" in os.environ
+    return console if has_width else Console(width=PLAIN_WIDTH)
+
+
+class Printout:
+    """What a command would print, to be shown by a notebook or printed.
+
+    Args:
+        content: what rich can print, or a function that prints it to a console.
+        data: the same for programs: what JSON can hold, numbers that aren't finite besides.
+
+    Example:
+        >>> print(Printout("3 trials"))
+        3 trials
+    """
+
+    def __init__(
+        self, content: RenderableType | Callable[[Console], None], data: Mapping[str, Any] | None = None
+    ) -> None:
+        self._content, self.data = content, dict(data or {})
+
+    def print(self, console: Console) -> None:
+        """Print it to a console."""
+        if callable(self._content):
+            self._content(console)
+        else:
+            console.print(self._content)
+
+    def __str__(self) -> str:
+        return self._written().export_text(styles=False).rstrip()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        page = self._written().export_html(inline_styles=True, code_format="<pre>{code}</pre>")
+        return f'<div style="overflow-x: auto">{page}</div>'
+
+    def _written(self) -> Console:
+        with open(os.devnull, "w") as nowhere:  # noqa: PTH123
+            console = Console(file=nowhere, record=True, width=PLAIN_WIDTH, force_jupyter=False)
+            self.print(console)
+        return console
+
+
+def show_figures_as_pictures() -> None:
+    """Make a notebook show figures that pyplot doesn't know, if this is one; others are shown as it likes."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if shell is None:
+        return
+    formatters = shell.display_formatter.formatters
+    if "image/png" in formatters:
+        formatters["image/png"].for_type_by_name("matplotlib.figure", "Figure", _picture)
+
+
+def _picture(figure: Any) -> bytes:
+    content = io.BytesIO()
+    figure.savefig(content, format="png", dpi=110)
+    return content.getvalue()
+
+
+def html_table(content: TextTable) -> str:
+    """Write a table of texts as HTML; the best values are bold."""
+    head = "".join(f"<th>{html.escape(title)}</th>" for title in content.header)
+    rows = []
+    for cells in content.cells:
+        texts = (
+            f'<td style="text-align: {"right" if is_number else "left"}">'
+            + (f"<b>{html.escape(text)}</b>" if is_best else html.escape(text))
+            + "</td>"
+            for text, _, is_number, is_best in cells
+        )
+        rows.append(f"<tr>{''.join(texts)}</tr>")
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    return f'<div style="overflow-x: auto">{table}</div>'

@@ -1,0 +1,134 @@
+"""The report of outcomes from anywhere: a DataFrame with one row a trial."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from study.api.notebook import Printout, html_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from study.reports import Report
+
+
+def report(
+    trials: pd.DataFrame,
+    by: Sequence[str] | None = None,
+    *,
+    metrics: Sequence[str] = (),
+    success: str | None = None,
+    compare: pd.DataFrame | None = None,
+    as_published: bool = False,
+    name: str = "outcomes",
+) -> OutcomesReport:
+    """Summarise the outcomes of seeded trials, however they were trained: one row a group.
+
+    Args:
+        trials: one row a trial: a column `seed`; `solved` or `outcome`, unless `success` or metrics say more; and
+            columns of what was varied. docs/reports.md lists the columns that are known.
+        by: columns that make a row each; None for those that vary.
+        metrics: columns that are averaged, each perhaps with ``:higher`` or ``:lower`` behind it.
+        success: what a solved trial is: a column, an operator and a number, such as ``"val_mse < 2e-3"``.
+        compare: other trials, whose groups are compared with these.
+        as_published: apply the published estimators, too.
+        name: what the outcomes are called.
+
+    Raises:
+        InputError: if columns are missing or values are wrong; the message says everything at once.
+
+    Example:
+        >>> import pandas as pd
+        >>> trials = pd.DataFrame({"model": ["NMU"] * 4 + ["NALU"] * 4, "seed": [0, 1, 2, 3] * 2,
+        ...     "solved": [True, True, True, False, False, True, False, False]})
+        >>> found = report(trials, by=["model"])
+        >>> found.cells()[["model", "solved", "seeds", "success_rate"]].values.tolist()
+        [['NMU', 3, 4, 0.75], ['NALU', 1, 4, 0.25]]
+    """
+    from study.outcomes import gather, wanted
+    from study.results.groups import group_report
+    from tasks.families import BUILT_IN_METRICS
+
+    columns = wanted(metrics, success, BUILT_IN_METRICS)
+    outcomes = gather([_source(trials, name)], by, columns)
+    other = None
+    if compare is not None:
+        other_name = f"other {name}"
+        other = other_name, gather([_source(compare, other_name)], outcomes.by, columns), ()
+    return OutcomesReport(
+        group_report(
+            name,
+            outcomes,
+            named=list(columns.columns),
+            as_published=as_published,
+            other=other,
+            command=f"study.report(trials, by={list(outcomes.by)})",
+        )
+    )
+
+
+def _source(trials: pd.DataFrame, name: str) -> Any:
+    import numpy as np
+    import pyarrow as pa
+
+    from study.errors import InputError
+    from study.outcomes import Source
+
+    if not len(trials):
+        raise InputError(f"{name}: there must be a row for each trial, but there is none")
+    table = pa.Table.from_pandas(trials, preserve_index=False)
+    return Source(name, table, np.arange(1, len(trials) + 1))
+
+
+class OutcomesReport:
+    """The report of outcomes, to be looked at or written.
+
+    Args:
+        content: its content.
+    """
+
+    def __init__(self, content: Report) -> None:
+        self.content = content
+
+    @property
+    def finding(self) -> str:
+        """What is found, in a sentence."""
+        return self.content.headline
+
+    def cells(self) -> pd.DataFrame:
+        """Return one row a group: its columns, counts, rates and metrics with intervals, as cells.csv has them."""
+        from study.api import frames
+
+        return frames.cells(self.content.data)
+
+    def table(self) -> Printout:
+        """Return the table as a terminal shows it, with the finding."""
+        from study.results.groups import show_report
+
+        return Printout(lambda console: show_report(self.content, console))
+
+    def write(self, folder: str | Path, formats: Collection[str] = ()) -> list[Path]:
+        """Write tables, figures and one HTML page into a folder, and return the files.
+
+        Args:
+            folder: made if there is none.
+            formats: of html, md, csv, parquet, latex, png, svg and pdf; none for all but pdf.
+
+        Raises:
+            InputError: if a file that no report has written would be overwritten.
+        """
+        from study.reports import USUAL, write_report
+
+        return write_report(Path(folder), self.content, formats or USUAL)
+
+    def __repr__(self) -> str:
+        return str(self.table())
+
+    def _repr_html_(self) -> str:
+        from study.reports.table import summaries_table
+
+        table, finding = html_table(summaries_table(self.content.rows)), html.escape(self.finding)
+        return f"<p><b>{html.escape(self.content.name)}</b></p>{table}<p>{finding}</p>"

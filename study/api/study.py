@@ -1,0 +1,397 @@
+"""A study: planned, run and read."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from study.api.notebook import Printout, html_table, make_console, show_figures_as_pictures
+from study.api.where import STORE, Where
+from study.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+    from torch import Tensor
+
+    from study.console import Console
+    from study.plan.plan import Plan
+    from study.results.load import StudyResults
+    from study.run import Ending
+    from study.spec import Spec
+
+_PUBLISHED = "published"
+
+
+def load(
+    file: str | Path | Mapping[str, Any],
+    overrides: Sequence[str] = (),
+    *,
+    store: str | Path = STORE,
+    tracking_uri: str | None = None,
+    yes: bool = False,
+) -> Study:
+    """Load a study: a file, a preset, or what would stand in a file.
+
+    Args:
+        file: a path, a preset's name, or a mapping with the keys of a study file.
+        overrides: values that stand in for those of the file, such as ``seeds=50`` or ``grid.hidden_size=[2,4]``.
+        store: the folder of the studies' results, or its URL.
+        tracking_uri: MLflow's address; None for a database in the store, ``off`` for none.
+        yes: allow more than 100,000 trials.
+
+    Raises:
+        InputError: if there is no such file or preset, or it has mistakes; the message has each with its line.
+
+    Example:
+        >>> load("demo")
+        <Study demo: 400 trials in 20 cells>
+        >>> load("demo", ["seeds=50"])
+        <Study demo: 1,000 trials in 20 cells>
+        >>> load({"study": "mine", "question": "?", "task": {"name": "simple"}, "models": ["NMU"], "seeds": 3})
+        <Study mine: 3 trials in 1 cell>
+    """
+    from study.spec import check_size, dump, load_spec, parse_overrides, parse_spec
+
+    replaced = parse_overrides(overrides)
+    if isinstance(file, Mapping):
+        spec = parse_spec(dump(file), source="this study", overrides=replaced)
+    else:
+        spec = load_spec(file, replaced)
+    check_size(spec, yes=yes)
+    return Study(spec.study, Where(str(store), tracking_uri), spec)
+
+
+def open_study(name: str, *, store: str | Path = STORE, tracking_uri: str | None = None) -> Study:
+    """Open a study of a store, to read it.
+
+    Args:
+        name: the study's name.
+        store: the folder of the studies' results, or its URL.
+        tracking_uri: MLflow's address; None for a database in the store, ``off`` for none.
+
+    Raises:
+        UnknownStudyError: if the store has no such study.
+    """
+    from study.store import Store
+
+    Store(str(store), read_only=True).open(name)
+    return Study(name, Where(str(store), tracking_uri))
+
+
+class Study:
+    """A study, as a file has it or as a store holds it; `load` and `open_study` make one.
+
+    Results are read from the store whenever they are asked for.
+
+    Args:
+        name: its name.
+        where: the store, and MLflow.
+        spec: what its file says; None if only its results are to be read.
+    """
+
+    def __init__(self, name: str, where: Where, spec: Spec | None = None) -> None:
+        self.name, self.where, self._spec = name, where, spec
+
+    # --- before training ---------------------------------------------------------------------------------
+
+    @cached_property
+    def planned(self) -> Plan:
+        """What its file asks for: cells, seeds, trials.
+
+        Raises:
+            InputError: if it was opened, and not loaded from a file.
+        """
+        from study.plan.plan import make_plan
+
+        if self._spec is None:
+            raise InputError(f"study {self.name!r} was opened to be read; study.load its file to plan or run it")
+        return make_plan(self._spec)
+
+    @property
+    def size(self) -> str:
+        """How many trials it asks for, in words."""
+        from study.words import count_of
+
+        plan, spec = self.planned, self.planned.spec
+        cells = count_of(len(plan.cells), "cell")
+        if spec.search is not None:
+            return f"{count_of(spec.search.trials, 'trial')} to search with, by {spec.search.sampler}"
+        if spec.until is not None:
+            return f"up to {count_of(len(plan.cells) * spec.most_seeds, 'trial')} in {cells}"
+        return f"{count_of(plan.trials_count, 'trial')} in {cells}"
+
+    def plan(self, *, quick: bool = False, **options: Any) -> Printout:
+        """Describe what it asks for, what is done, and how long the rest takes; nothing is written.
+
+        Args:
+            quick: leave out what is measured: engines, packs, memory and time.
+            options: fields of `study.driver.options.Options`, such as ``device="cuda"`` or ``cpus=4``.
+
+        Example:
+            >>> print(load("demo", store="no-store").plan(quick=True))  # doctest: +ELLIPSIS
+            demo: How do hidden size and the sparsity schedule change how often the NMU learns to multiply?
+            20 cells × 20 seeds = 400 trials, 0 done already
+            ...
+        """
+        from study.driver import outline
+        from study.driver.options import Options
+
+        plan, store = self.planned, self.where.store
+        where = Options(root=store, tracking_uri=None, **options)
+        if plan.spec.search is not None:
+            asks = {
+                "study": self.name,
+                "question": plan.spec.question,
+                "search": plan.spec.search.model_dump(mode="json"),
+            }
+            if quick:
+                return Printout(outline.quick(plan, store), asks)
+            from study.driver.estimate import preview_search  # only here: it takes long to import
+
+            return Printout(preview_search(plan, where), asks)
+        if quick:
+            return Printout(outline.quick(plan, store), outline.outline(plan, store).as_json())
+        from study.driver.estimate import preview
+
+        estimate = preview(plan, where)
+        return Printout(estimate, estimate.as_json())
+
+    # --- training ----------------------------------------------------------------------------------------
+
+    def run(self, **options: Any) -> Study:
+        """Train what is missing, publish it and write the report; a search is continued.
+
+        Run again, it goes on where it stopped.
+
+        Args:
+            options: fields of `study.driver.options.Options`, such as ``cpus=4`` or ``local=True``, and
+                ``optuna_storage``, the database of Optuna's dashboard.
+
+        Returns:
+            This study, whose results can be read now.
+
+        Raises:
+            KeyboardInterrupt: if Ctrl-C or SIGTERM has stopped it; checkpoints are kept.
+            InputError: if no engine trains a cell.
+        """
+        from study.run import Ending
+
+        console = make_console()
+        ending = self.train(console, **options)
+        if ending is Ending.INTERRUPTED:
+            raise KeyboardInterrupt(f"{self.name} was stopped; run it again to go on")
+        if ending is Ending.FAILURES:
+            console.print("some trials failed: run it again to try them again", style="red")
+        return self
+
+    def train(self, console: Console, *, optuna_storage: str | None = None, **options: Any) -> Ending:
+        """Train what is missing, publish it and write the report, as `run` does, and return how that ended.
+
+        Args:
+            console: where progress and the table are shown.
+            optuna_storage: for a search: the database of Optuna's dashboard, or ``off``; None for one in the store.
+            options: fields of `study.driver.options.Options`.
+        """
+        from study.driver.options import Options
+        from study.run import run, until_sure
+
+        plan, extend = self.planned, until_sure
+        if plan.spec.search is not None:
+            from study.search import Searching
+
+            def database(root: Path) -> str:
+                return f"sqlite:///{root / self.name / 'optuna.db'}"
+
+            extend = Searching(self.where.view("--optuna-storage", optuna_storage, database))
+        uri = self.where.tracking
+        if uri is None and self.where.tracking_uri != "off":
+            console.print(
+                f"nothing is published to MLflow: the store at {self.where.store} has no database; "
+                "--tracking-uri names a server",
+                style="yellow",
+            )
+        return run(plan, Options(root=self.where.store, tracking_uri=uri, **options), console, extend)
+
+    # --- results -----------------------------------------------------------------------------------------
+
+    def results(self, compare: str = _PUBLISHED, *, from_mlflow: bool = False) -> StudyResults:
+        """Read its results so far.
+
+        Args:
+            compare: ``published``, or a study of the store to compare with.
+            from_mlflow: read the results from MLflow instead of the store.
+
+        Raises:
+            UnknownStudyError: if the store has no such study.
+            InputError: if there is nothing to compare.
+        """
+        from study.results.load import load_results
+
+        uri = self.where.needed_tracking("--from mlflow") if from_mlflow else None
+        return load_results(self.name, self.where.store, tracking_uri=uri, compare=compare)
+
+    @property
+    def finding(self) -> str:
+        """What the study finds, in a sentence."""
+        return self.results().headline
+
+    def trials(self) -> pd.DataFrame:
+        """Return one row a trial that has a result: `study.api.frames.TRIAL_COLUMNS`, what it is, and its metrics."""
+        from study.api import frames
+
+        results = self.results()
+        return frames.trials(results.table, results.plan.labels)
+
+    def cells(self) -> pd.DataFrame:
+        """Return one row a cell: what it is, counts, rates and metrics with their intervals, as cells.csv has them."""
+        from study.api import frames
+        from study.reports import cells_rows
+
+        results = self.results()
+        return frames.cells(cells_rows(results.summaries, results.plan.labels, results.rows.named_metrics))
+
+    def curves(self, trials: Collection[str] | None = None, metrics: Collection[str] | None = None) -> pd.DataFrame:
+        """Return one row an evaluation of a trial: its iteration, and the metrics then.
+
+        Args:
+            trials: ids of trials; None for all, which may be many millions of rows.
+            metrics: those to return; None for all.
+        """
+        from study.api import frames
+
+        results = self.results()
+        return frames.curves(results.table, results.folder.read_curves(trials), metrics)
+
+    def weights(self, trial: str) -> dict[str, Tensor]:
+        """Return the weights of a trial when its training ended, as a state_dict.
+
+        Args:
+            trial: its id, or the first letters of it.
+
+        Raises:
+            InputError: if no trial or more than one has that id, or its weights aren't stored.
+        """
+        import torch
+
+        from study.arrow import table_weights
+        from study.results.trials import trial_id_of
+
+        results = self.results()
+        trial_id = trial_id_of(results.table, trial)
+        stored = table_weights(results.folder.read_weights({trial_id}))
+        if not stored:
+            raise InputError(f"trial {trial}: its weights aren't in the store; those of failed trials never are")
+        return {name: torch.from_numpy(array) for name, array in stored[0].arrays.items()}
+
+    # --- what people look at ------------------------------------------------------------------------------
+
+    def table(self, results: StudyResults | None = None) -> Printout:
+        """Return the table of its results as they now stand, with the finding.
+
+        Args:
+            results: those to show; None to read them.
+        """
+        from study.results.study import results_as_json, show
+
+        read = results or self.results()
+        return Printout(lambda console: show(read, console), results_as_json(read))
+
+    def figure(self, name: str = "figure") -> Figure:
+        """Draw a figure of the report.
+
+        Args:
+            name: one of `study.reports.figures.names.NAMES`, such as ``figure``, ``survival`` or ``learning-curves``.
+
+        Raises:
+            InputError: if there is no such figure, or the study has nothing for it.
+        """
+        from study.reports.figures.names import NAMES
+
+        if name not in NAMES:
+            raise InputError(f"a figure must be one of {', '.join(NAMES)}, but got {name!r}")
+        from study.reports.figures.all import draw
+        from study.results.study import report
+
+        show_figures_as_pictures()
+        figures = {drawn.name: drawn.figure for drawn in draw(report(self.results()))}
+        if name not in figures:
+            raise InputError(f"study {self.name!r} has nothing for {name!r}; it has {', '.join(figures)}")
+        return figures[name]
+
+    def report(
+        self,
+        folder: str | Path | None = None,
+        formats: Collection[str] = (),
+        *,
+        compare: str = _PUBLISHED,
+        trial: str | None = None,
+        results: StudyResults | None = None,
+    ) -> list[Path]:
+        """Write the report: tables, figures, one HTML page.
+
+        Args:
+            folder: where; None for `report` in the study's folder.
+            formats: of html, md, csv, parquet, yaml, latex, png, svg and pdf; none for all but pdf.
+            compare: ``published``, or a study of the store to compare with.
+            trial: the trial whose weights are drawn; None for a typical solved one.
+            results: those to report; None to read them.
+
+        Returns:
+            The files written.
+        """
+        from study.reports import USUAL
+        from study.results.study import write
+
+        into = None if folder is None else Path(folder)
+        uri = self.where.tracking
+        return write(results or self.results(compare), into, formats or USUAL, tracking_uri=uri, trial=trial)
+
+    def compare(self, other: str | Study) -> pd.DataFrame:
+        """Compare its cells with those of another study of the store.
+
+        Args:
+            other: the study, or its name.
+
+        Returns:
+            One row a cell that both have: comparison.csv as a DataFrame.
+
+        Raises:
+            InputError: if no cell of either has a counterpart in the other.
+        """
+        import pandas as pd
+
+        from study.reports.files import comparison_rows
+
+        results = self.results(other if isinstance(other, str) else other.name)
+        return pd.DataFrame(comparison_rows(results.rows, results.against))
+
+    def sync(self) -> int:
+        """Publish to MLflow the trials that it lacks, and the report; return how many those were."""
+        from study.results.load import require_results
+        from study.results.study import sync
+
+        uri = self.where.needed_tracking("sync")
+        results = self.results()
+        require_results(results)
+        return sync(results, uri)
+
+    def __repr__(self) -> str:
+        what = f"in {self.where.store}" if self._spec is None else self.size
+        return f"<Study {self.name}: {what}>"
+
+    def _repr_html_(self) -> str:
+        from study.errors import StudyError
+        from study.reports.table import summaries_table
+
+        try:
+            results = self.results()
+        except StudyError:  # nothing is stored yet
+            return f"<p>{html.escape(repr(self))}</p>"
+        question, finding = (html.escape(text) for text in (results.plan.spec.question, results.headline))
+        notes = "".join(f"<li>{html.escape(note)}</li>" for note in results.notes)
+        table = html_table(summaries_table(results.rows))
+        return f"<p><b>{question}</b></p>{table}<p>{finding}</p>" + (f"<ul>{notes}</ul>" if notes else "")

@@ -1,0 +1,79 @@
+"""Where a study is: the address of its store, and that of MLflow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from study.errors import InputError
+
+STORE = "studies"
+"""The folder of a store, if none is named."""
+
+_DENIALS = ("none", "no", "false", "null", "disabled")
+
+
+@dataclass(frozen=True)
+class Where:
+    """The address of a store, and that of MLflow.
+
+    Args:
+        store: the store's folder, or its URL.
+        tracking_uri: MLflow's address; None for a database in the store, if that is a folder; ``off`` for none.
+
+    Example:
+        >>> Where("s3://bucket/studies").tracking is None, Where("studies", "off").tracking is None
+        (True, True)
+        >>> Where("studies", "none").tracking
+        Traceback (most recent call last):
+        ...
+        study.errors.InputError: --tracking-uri must be an address, or 'off' for none, but got 'none'
+    """
+
+    store: str = STORE
+    tracking_uri: str | None = None
+
+    @property
+    def tracking(self) -> str | None:
+        """MLflow's address; None if nothing is published.
+
+        Raises:
+            InputError: if the value is a word that denies, but not ``off``.
+        """
+        from study.tracking import default_uri
+
+        return self.view("--tracking-uri", self.tracking_uri, default_uri)
+
+    def view(self, option: str, value: str | None, default: Callable[[Path], str]) -> str | None:
+        """Return the address of a dashboard's data: an option's value, a default inside a folder's store, or None.
+
+        Raises:
+            InputError: if the value is a word that denies, but not ``off``.
+        """
+        from study.store import is_url
+
+        if value is not None and value.lower() in _DENIALS:
+            raise InputError(f"{option} must be an address, or 'off' for none, but got {value!r}")
+        if value == "off" or (not value and is_url(self.store)):
+            return None
+        return value or default(Path(self.store).resolve())
+
+    def needed_tracking(self, command: str) -> str:
+        """Return MLflow's address for what needs one.
+
+        Args:
+            command: its name, for the message.
+
+        Raises:
+            InputError: if there is none.
+        """
+        uri = self.tracking
+        if uri is None:
+            reason = (
+                "--tracking-uri is 'off'"
+                if self.tracking_uri == "off"
+                else f"the store at {self.store} has no database"
+            )
+            raise InputError(f"{command} needs a tracking server, but {reason}: give --tracking-uri")
+        return uri

@@ -1,0 +1,56 @@
+"""Outcomes of trials from anywhere, as a DataFrame, have the report that a file of them has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import study
+from study.errors import InputError
+from tests.commands import invoke
+
+
+def outcomes() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "optimiser": ["Adam"] * 6 + ["SGD"] * 6,
+            "seed": list(range(6)) * 2,
+            "val_mse": [1e-3, 2e-3, 5e-3, 1e-3, 1.5e-3, 1e-3, 5e-3, 6e-3, 1e-3, 7e-3, 8e-3, 9e-3],
+        }
+    )
+
+
+def test_a_frame_is_reported_as_a_file_is(tmp_path: Path) -> None:
+    """Rates, means and the finding are those of the command."""
+    trials = outcomes()
+    found = study.report(trials, by=["optimiser"], success="val_mse < 2e-3", metrics=["val_mse"])
+    cells = found.cells()
+    assert cells[["optimiser", "solved", "seeds"]].values.tolist() == [["Adam", 4, 6], ["SGD", 1, 6]]
+    assert cells["val_mse_mean"].tolist() == pytest.approx(trials.groupby("optimiser")["val_mse"].mean().tolist())
+    trials.to_csv(tmp_path / "trials.csv", index=False)
+    words = ("--by", "optimiser", "--success", "val_mse < 2e-3", "--metric", "val_mse", "--out", str(tmp_path / "out"))
+    printed = invoke("report", str(tmp_path / "trials.csv"), *words, "--format", "csv").output
+    assert " ".join(found.finding.split()) in " ".join(printed.split())
+    written = pd.read_csv(tmp_path / "out" / "cells.csv", float_precision="round_trip")
+    assert written["success_rate_lower"].tolist() == cells["success_rate_lower"].tolist()
+
+
+def test_it_is_written_shown_and_compared(tmp_path: Path) -> None:
+    """Tables and figures in a folder; a table in a notebook; another frame beside it."""
+    trials = outcomes().assign(solved=lambda frame: frame["val_mse"] < 2e-3)
+    found = study.report(trials, by=["optimiser"], compare=trials.assign(solved=True), name="trials")
+    names = {path.name for path in found.write(tmp_path / "report", ["html", "csv", "png"])}
+    assert {"report.html", "cells.csv", "comparison.csv", "figure.png"} <= names
+    assert "study.report(trials, by=[&#39;optimiser&#39;])" in (tmp_path / "report" / "report.html").read_text()
+    assert "<b>trials by optimiser</b>" in found._repr_html_()
+    assert "Adam" in repr(found)
+
+
+def test_mistakes_are_told_at_once() -> None:
+    """Missing columns and wrong values are one error."""
+    with pytest.raises(InputError, match="seed"):
+        study.report(outcomes().drop(columns="seed"), success="val_mse < 2e-3")
+    with pytest.raises(InputError, match="there must be a row for each trial"):
+        study.report(outcomes()[:0])

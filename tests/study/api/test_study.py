@@ -1,0 +1,188 @@
+"""A study from Python: what the command line does, and its numbers as DataFrames."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import study
+from study.api import frames
+from study.errors import InputError, UnknownStudyError
+from tests.commands import invoke
+
+# Warnings of MLflow and what it imports are theirs to mend.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+LITTLE = {
+    "study": "little",
+    "question": "Does it learn to multiply?",
+    "task": {"name": "simple"},
+    "models": ["NMU", "NAC-mul"],
+    "grid": {"hidden_size": [2, 3]},
+    "seeds": 3,
+    "fixed": {"batch_size": 16},
+    "protocol": {"iterations": 40, "evaluate_every": 10, "evaluation_rows": 50},
+}
+
+
+@pytest.fixture(scope="module", name="store")
+def _store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Run a little study, and one with another learning rate."""
+    store = tmp_path_factory.mktemp("api") / "studies"
+    for name, rate in (("little", 1e-3), ("faster", 1e-2)):
+        fixed = {"fixed": {"batch_size": 16, "learning_rate": rate}, "study": name}
+        loaded = study.load(LITTLE | fixed, store=store, tracking_uri="off")
+        assert loaded.run(local=True, engine="torch") is loaded
+    return store
+
+
+@pytest.fixture(name="little")
+def _little(store: Path) -> study.Study:
+    return study.open("little", store=store, tracking_uri="off")
+
+
+def test_importing_the_package_imports_nothing_else() -> None:
+    """Names are there at once, and what they need is imported when they are used."""
+    heavy = "{'torch', 'numpy', 'pyarrow', 'pandas', 'ray', 'mlflow', 'rich', 'pydantic', 'study.api'}"
+    code = (
+        f"import sys, study; assert {{'load', 'open', 'report'}} <= set(dir(study)); print(set(sys.modules) & {heavy})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+    with pytest.raises(AttributeError, match="no attribute 'lod'"):
+        study.lod  # noqa: B018
+
+
+def test_a_study_is_loaded_from_a_file_a_preset_or_a_mapping(tmp_path: Path) -> None:
+    """All are the same study; mistakes are those of the file."""
+    import yaml
+
+    (tmp_path / "little.yaml").write_text(yaml.safe_dump(LITTLE))
+    of_file, of_mapping = study.load(tmp_path / "little.yaml"), study.load(LITTLE)
+    assert [cell.id for cell in of_file.planned.cells] == [cell.id for cell in of_mapping.planned.cells]
+    assert repr(study.load("demo")) == "<Study demo: 400 trials in 20 cells>"
+    with pytest.raises(InputError, match="did you mean 'NMU'"):
+        study.load(LITTLE | {"models": ["NMUU"]})
+    with pytest.raises(UnknownStudyError, match="nothing"):
+        study.open("nothing", store=tmp_path)
+
+
+def test_the_plan_is_what_the_command_prints(tmp_path: Path) -> None:
+    """As text and as HTML."""
+    plan = study.load("demo", store=tmp_path / "none").plan(quick=True)
+    printed = invoke("plan", "demo", "--quick", "--store", str(tmp_path / "none")).output
+    assert str(plan).split() == printed.split()
+    assert "400 trials" in plan._repr_html_()
+
+
+def test_trials_have_the_documented_columns(little: study.Study) -> None:
+    """One row a trial, with its axes, hyperparameters, outcome and metrics; whole numbers stay whole."""
+    trials = little.trials()
+    assert len(trials) == 12
+    assert trials.groupby(["model", "hidden_size"], observed=True).size().tolist() == [3] * 4
+    assert set(trials["outcome"]) <= {"solved", "unsolved"}
+    own = {*frames.TRIAL_COLUMNS, "sparsity_error", "test_mse", "validation_mse"}
+    hyperparameters = set(little.results().plan.cells[0].names)
+    assert set(trials.columns) <= own | hyperparameters
+    assert trials["trained_iterations"].dtype == pd.Int64Dtype()
+    assert trials["trained_iterations"].tolist() == [40] * 12
+    assert trials["test_mse"].notna().all()
+
+
+def test_the_page_lists_the_columns() -> None:
+    """docs/python.md has each column of trials and its meaning."""
+    page = Path("docs/python.md").read_text()
+    assert all(f"| `{name}` | {meaning} |" in page for name, meaning in frames.TRIAL_COLUMNS.items())
+    assert all(f"`{name}`" in page.partition("`s.curves(trials=None")[2] for name in frames.CURVE_COLUMNS)
+
+
+def test_cells_are_those_of_the_report(little: study.Study, tmp_path: Path) -> None:
+    """The frame has the columns and numbers of cells.csv."""
+    frame = little.cells()
+    (path,) = (path for path in little.report(tmp_path / "report", ["csv"]) if path.name == "cells.csv")
+    written = pd.read_csv(path, float_precision="round_trip")
+    assert list(frame.columns) == list(written.columns)
+    for name in ("success_rate", "success_rate_upper", "sparsity_error_mean", "training_s_mean"):
+        np.testing.assert_array_equal(frame[name].to_numpy(float), written[name].to_numpy(float))
+
+
+def test_curves_have_a_row_for_each_evaluation(little: study.Study) -> None:
+    """All of them, or those of some trials and metrics; the best step's metric is the trial's."""
+    trials, curves = little.trials(), little.curves()
+    assert list(curves.columns)[:4] == list(frames.CURVE_COLUMNS)
+    assert len(curves) == 12 * 5
+    one = trials.iloc[4]
+    some = little.curves([one["trial_id"]], ["validation_mse"])
+    assert list(some.columns) == [*frames.CURVE_COLUMNS, "validation_mse"]
+    assert some["iteration"].tolist() == [0, 10, 20, 30, 40]
+    at_best = some.loc[some["iteration"] == one["best_iteration"], "validation_mse"].item()
+    assert at_best == pytest.approx(one["validation_mse"], rel=1e-6)
+
+
+def test_weights_are_a_state_dict(little: study.Study) -> None:
+    """By the id of a trial, or the first letters of it."""
+    trials = little.trials()
+    trial = trials[(trials["model"] == "NMU") & (trials["hidden_size"] == 3)].iloc[0]["trial_id"]
+    weights = little.weights(trial[:9])
+    assert all(isinstance(weight, torch.Tensor) for weight in weights.values())
+    assert sorted(tuple(weight.shape) for weight in weights.values()) == [(1, 3), (3, 4)]
+    with pytest.raises(InputError, match="no trial of this study has that id"):
+        little.weights("zz")
+
+
+def test_figures_are_those_of_the_report(little: study.Study) -> None:
+    """A name draws one; what isn't there is an error with what is."""
+    assert little.figure().axes[0].get_ylabel() == "success rate"
+    with pytest.raises(InputError, match=r"must be one of .*survival.* but got 'survive'"):
+        little.figure("survive")
+    with pytest.raises(InputError, match="has nothing for 'search-front'; it has figure"):
+        little.figure("search-front")
+
+
+def test_studies_are_compared(little: study.Study, store: Path) -> None:
+    """One row a cell, as comparison.csv has them."""
+    compared = little.compare(study.open("faster", store=store))
+    assert len(compared) == 4
+    assert {"difference", "p_value", "verdict"} <= set(compared.columns)
+    pd.testing.assert_frame_equal(compared, little.compare("faster"))
+
+
+def test_a_notebook_shows_table_and_finding(little: study.Study, tmp_path: Path) -> None:
+    """A study is shown by its table; one that hasn't run, by its size; nothing is taken for markup."""
+    page = little._repr_html_()
+    assert page.count("<tr>") == 5
+    assert "Does it learn to multiply?" in page
+    assert "NAC•" in page
+    assert str(little.table()).split() == invoke("show", "little", "--store", str(little.where.store)).output.split()
+    new = study.load(LITTLE | {"question": "<script>"}, store=tmp_path)
+    assert "12 trials in 4 cells" in new._repr_html_()
+    assert "<script>" not in new._repr_html_()
+
+
+def test_what_was_opened_is_only_read(little: study.Study) -> None:
+    """Without its file, nothing is planned or trained."""
+    with pytest.raises(InputError, match="was opened to be read"):
+        little.run(local=True)
+
+
+def test_a_thread_and_a_running_loop_train_studies(tmp_path: Path) -> None:
+    """Signals are the main thread's, and nothing needs an event loop of its own."""
+    one = study.load(LITTLE | {"study": "thread", "seeds": 1}, store=tmp_path / "studies", tracking_uri="off")
+    thread = threading.Thread(target=one.run, kwargs={"local": True, "engine": "torch"})
+    thread.start()
+    thread.join()
+    assert len(one.trials()) == 4
+
+    async def train() -> int:
+        two = study.load(LITTLE | {"study": "loop", "seeds": 2}, store=tmp_path / "studies", tracking_uri="off")
+        return len(two.run(local=True, engine="torch").trials())
+
+    assert asyncio.run(train()) == 8

@@ -1,0 +1,83 @@
+"""What commands print for programs: the numbers that people read, with full precision."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.commands import invoke
+
+# Warnings of MLflow and what it imports are theirs to mend.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+FILE = """
+study: little
+question: Does it learn?
+task: {name: simple}
+models: [NMU]
+grid: {hidden_size: [2, 3]}
+seeds: 3
+fixed: {batch_size: 16}
+protocol: {iterations: 40, evaluate_every: 10, evaluation_rows: 50}
+"""
+
+
+def said(*words: str) -> Any:
+    result = invoke(*words, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+@pytest.fixture(scope="module", name="place")
+def _place(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """Return the file of a study, and the store in which two of its three seeds have run."""
+    folder = tmp_path_factory.mktemp("json")
+    (folder / "little.yaml").write_text(FILE)
+    file, store = str(folder / "little.yaml"), str(folder / "studies")
+    ran = invoke("run", file, "seeds=2", "--store", store, "--local", "--engine", "torch", "--tracking-uri", "off")
+    assert ran.exit_code == 0, ran.output
+    return file, store
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_a_plan_says_what_is_left(place: tuple[str, str], quick: bool) -> None:
+    """Cells, trials, what is done; and of each shape what it takes, unless nothing is measured."""
+    file, store = place
+    words = ("plan", file, "--store", store, "--engine", "torch", "--cpus", "2")
+    plan = said(*words, *(["--quick"] if quick else []))
+    assert {name: plan[name] for name in ("study", "cells", "trials", "done", "left")} == {
+        "study": "little", "cells": 2, "trials": 6, "done": 4, "left": 2
+    }  # fmt: skip
+    if quick:
+        assert "shapes" not in plan
+        return
+    shapes = sorted((shape["model"], shape["sizes"]["hidden_size"], shape["trials"]) for shape in plan["shapes"])
+    assert shapes == [("NMU", 2, 1), ("NMU", 3, 1)]
+    assert all(shape["trial_iteration_s"] > 0 for shape in plan["shapes"])
+    assert plan["left_s"] > 0
+
+
+def test_results_are_those_of_the_table(place: tuple[str, str], tmp_path: Path) -> None:
+    """The finding, the counts, and cells with the columns of cells.csv."""
+    _, store = place
+    shown = said("show", "little", "--store", store)
+    assert shown["counts"]["done"] == 4
+    assert [(cell["hidden_size"], cell["seeds"]) for cell in shown["cells"]] == [(2, 2), (3, 2)]
+    written = invoke("report", "little", "--store", store, "--format", "csv", "--out", str(tmp_path / "out"))
+    assert written.exit_code == 0, written.output
+    header = (tmp_path / "out" / "cells.csv").read_text().partition("\n")[0]
+    assert list(shown["cells"][0]) == header.split(",")
+    assert shown["finding"]
+
+
+def test_lists_are_of_studies_or_presets(place: tuple[str, str]) -> None:
+    """Each with its numbers."""
+    _, store = place
+    (row,) = said("list", "--store", store)["studies"]
+    assert row == {"study": "little", "question": "Does it learn?", "done": 4, "trials": 4, "cells": 2, "error": ""}
+    demo = next(row for row in said("list", "--presets")["presets"] if row["preset"] == "demo")
+    assert (demo["trials"], demo["iterations"]) == (400, [100_000, 100_000])
+    assert demo["core_s"] > 0

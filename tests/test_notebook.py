@@ -1,0 +1,45 @@
+"""The notebook of docs/ runs as it stands, from an empty folder, and shows what it has kept."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+NOTEBOOK = Path("docs/notebook.ipynb")
+
+
+def shown(notebook: Any) -> list[set[str]]:
+    """Return the kinds of content that each cell of code shows, but for progress."""
+    return [
+        {kind for output in cell.outputs for kind in output.get("data", {}) if output.output_type != "stream"}
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+    ]
+
+
+# Warnings of Jupyter and what it imports are theirs to mend.
+@pytest.mark.filterwarnings("ignore")
+def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each cell runs, and shows the kinds of things that the kept outputs show: tables, pictures, progress."""
+    kept = nbformat.read(NOTEBOOK, as_version=4)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(Path.cwd()), os.environ.get("PYTHONPATH", "")]))
+    ran = nbformat.read(NOTEBOOK, as_version=4)
+    for cell in ran.cells:
+        if cell.cell_type == "code":
+            cell.outputs = []
+    NotebookClient(ran, timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    assert shown(ran) == shown(kept)
+    assert sum("image/png" in kinds for kinds in shown(kept)) == 2
+    assert (tmp_path / "studies" / "notebook" / "report" / "report.html").exists()
+    texts = [str(output) for cell in ran.cells if cell.cell_type == "code" for output in cell.outputs]
+    assert any("80/80 trials" in text for text in texts)  # the line of progress, as it was last
+
+
+def test_the_notebook_is_small() -> None:
+    """Pictures are kept, and the file is below what the repository takes."""
+    assert NOTEBOOK.stat().st_size < 500_000

@@ -90,7 +90,7 @@ def html_table(content: TextTable) -> str:
     rows = []
     for cells in content.cells:
         texts = (
-            f'<td style="text-align: {"right" if is_number else "left"}">'
+            f'<td style="white-space: nowrap; text-align: {"right" if is_number else "left"}">'
             + (f"<b>{html.escape(text)}</b>" if is_best else html.escape(text))
             + "</td>"
             for text, _, is_number, is_best in cells

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from study.console import Console
+    from study.driver.repeat import Repetition
     from study.plan.plan import Plan
+    from study.results.certificate import Certificate
     from study.results.load import StudyResults
     from study.run import Ending
     from study.spec import Spec
@@ -286,6 +288,60 @@ class Study:
         if not stored:
             raise InputError(f"trial {trial}: its weights aren't in the store; those of failed trials never are")
         return {name: torch.from_numpy(array) for name, array in stored[0].arrays.items()}
+
+    def repeat(self, trial: str, *, engine: str | None = None, device: str | None = None) -> Repetition:
+        """Train one stored trial again, by itself, in this process, and compare it bit for bit; nothing is written.
+
+        Code of one's own is that of the study's file, or, if the study was opened, that of the working folder.
+
+        Args:
+            trial: its id, or the first letters of it.
+            engine: the engine's name; None for that which trained it.
+            device: ``cpu`` or ``cuda``; None for that on which it was trained.
+
+        Returns:
+            Whether it is the same, and if not, in what it differs and what was different when it was stored.
+
+        Raises:
+            InputError: if there is no such trial, it failed, or its code isn't what it was.
+        """
+        from study.driver.repeat import repeat
+        from study.results.trials import trial_id_of
+
+        results = self.results()
+        trial_id = trial_id_of(results.table, trial)
+        return repeat(self._trainable(results), self.where.store, trial_id, engine=engine, device=device)
+
+    def verify(
+        self, share: float = 0.01, notify: Callable[[Repetition], None] = lambda repetition: None
+    ) -> Certificate:
+        """Train a random sample of the stored trials again, each by itself, and keep a certificate for the report.
+
+        Args:
+            share: of the trials, in (0, 1]; at least one is trained.
+            notify: called after each.
+
+        Raises:
+            InputError: if there is nothing to compare with, or a trial can't be trained here.
+            BusyError: if the study is running.
+        """
+        from study.driver.repeat import verify
+
+        if not 0 < share <= 1:
+            raise InputError(f"share must be in (0, 1], but got {share:g}")
+        return verify(self._trainable(self.results()), self.where.store, share, notify=notify)
+
+    def _trainable(self, results: StudyResults) -> Plan:
+        """Return the plan of what is stored, with the code that trains it."""
+        from study.plan.plan import make_plan
+        from study.spec import parse_spec
+        from tasks.families import BUILT_IN
+
+        if self._spec is not None and not results.plan.may_extend:
+            return self.planned
+        if results.plan.spec.family is BUILT_IN:
+            return results.plan
+        return make_plan(parse_spec(results.folder.read_spec(), source=results.folder.spec_where))
 
     # --- what people look at ------------------------------------------------------------------------------
 

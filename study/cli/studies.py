@@ -286,6 +286,57 @@ def report(
 
 @click.command()
 @click.argument("name")
+@click.argument("trial")
+@STORE
+@OPTIONS["engine"]
+@OPTIONS["device"]
+def repeat(name: str, trial: str, store: str, engine: str, device: str) -> None:
+    """Train TRIAL of study NAME again, by itself, here, and say whether it is the stored one, bit for bit.
+
+    TRIAL is an id, or the first letters of it, as reports and MLflow's tag study.trial_id have it. NAME may be the
+    study's file, for code of your own that isn't in the working folder.
+    """
+    leave_out_pandas()
+    study, console = _stored_or_file(name, store), make_console()
+    with waiting(console, "training"):
+        repeated = study.repeat(
+            trial, engine=None if engine == "auto" else engine, device=None if device == "auto" else device
+        )
+    console.print(str(repeated), soft_wrap=True)
+    if not repeated.is_same:
+        sys.exit(1)
+
+
+@click.command()
+@click.argument("name")
+@STORE
+@click.option("--share", metavar="1%", default="1%", show_default=True, help="How many of the trials; at least one.")
+def verify(name: str, store: str, share: str) -> None:
+    """Train a random share of the trials of study NAME again, each by itself, and compare them bit for bit.
+
+    The report says from then on what was found. NAME may be the study's file, as for `repeat`.
+    """
+    leave_out_pandas()
+    study, console = _stored_or_file(name, store), make_console()
+    certificate = study.verify(_share(share), lambda repeated: console.print(str(repeated), soft_wrap=True))
+    console.print(certificate.sentence, soft_wrap=True)
+    if certificate.differing:
+        sys.exit(1)
+
+
+def _share(text: str) -> float:
+    try:
+        return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        raise InputError(f"--share must be a number such as 1% or 0.01, but got {text!r}") from None
+
+
+def _stored_or_file(name: str, store: str) -> Study:
+    return load(name, store=store) if Path(name).is_file() else Study(name, Where(store))
+
+
+@click.command()
+@click.argument("name")
 @STORE
 @TRACKING
 def sync(name: str, store: str, tracking_uri: str | None) -> None:
@@ -322,4 +373,4 @@ def schema() -> None:
     click.echo(json.dumps(spec_schema(), indent=2, ensure_ascii=False))
 
 
-COMMANDS = (new, plan, run, search, list_, show, report, sync, ui, schema)
+COMMANDS = (new, plan, run, repeat, verify, search, list_, show, report, sync, ui, schema)

@@ -38,6 +38,7 @@ from study.reports import (
     with_published,
     with_study,
 )
+from study.results.certificate import read_certificate
 from study.results.stored_plan import stored_plan
 from study.store import Store, StudyStore
 from tasks.criterion import Bound
@@ -79,7 +80,7 @@ class StudyResults:
         table: its trials' results.
         summaries: one summary a cell, in the plan's order.
         against: the comparison with the published numbers, where it repeats them, or with another study.
-        notices: sentences about files that couldn't be trusted.
+        notices: sentences about files that couldn't be trusted, and about trials that were trained again.
         search: the search's candidates and findings; None if the study is no search.
         planned_cells: all cells that a search has planned, if those are more than are shown.
     """
@@ -216,9 +217,11 @@ def _results_of(
     folder: StudyStore, plan: Plan, table: pa.Table, root: str | Path, tracking_uri: str | None, compare: str
 ) -> StudyResults:
     summaries = _summaries(plan, table)
+    certificate = read_certificate(folder)
+    notices = [*folder.notices, *([] if certificate is None else [certificate.sentence])]
     if compare == PUBLISHED:
         against = _with_hint(with_published(summaries), plan)
-        return StudyResults(plan, folder, table, summaries, against, folder.notices)
+        return StudyResults(plan, folder, table, summaries, against, notices)
     other_folder, other_plan, other_table = _read(compare, root, tracking_uri)
     if not other_table.num_rows:
         raise InputError(f"--compare {compare}: that study has no results yet; `study run` makes them")
@@ -227,7 +230,7 @@ def _results_of(
     if shared:
         note = f"{shared:,} trials are in both studies, and tests take them for independent samples"
         against = replace(against, notes=(*against.notes, note))
-    return StudyResults(plan, folder, table, summaries, against, [*folder.notices, *other_folder.notices])
+    return StudyResults(plan, folder, table, summaries, against, [*notices, *other_folder.notices])
 
 
 def _with_hint(against: Comparisons, *plans: Plan) -> Comparisons:

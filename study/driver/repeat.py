@@ -1,0 +1,232 @@
+"""Trials trained again, each by itself, and compared bit for bit with what is stored."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow.compute as pc
+
+from study import environment
+from study.arrow import curves_table, table_curves, table_results, table_weights
+from study.driver.own_engine import own_engine, prove_packs
+from study.engine import engine_for
+from study.errors import InputError
+from study.plan.plan import Plan
+from study.records import Curve, Outcome, Pack, Progress, Result, Trial, Weights
+from study.results.certificate import Certificate, write_certificate
+from study.store import Store, StudyStore
+from study.words import duration
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+
+_SLICE_S = 1.0
+_FIELDS = ("outcome", "threshold", "best_iteration", "solved_at_iteration", "iterations", "stopped_early")
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """A trial that was trained again.
+
+    Args:
+        trial: the trial.
+        outcome: its outcome, as stored.
+        engine: the engine that trained it again.
+        device: the kind of device.
+        differences: what isn't as it is stored; none if all bits are.
+        circumstances: what was different when it was stored: engine, device, versions.
+        training_s: seconds that it took, alone.
+    """
+
+    trial: Trial
+    outcome: str
+    engine: str
+    device: str
+    differences: tuple[str, ...]
+    circumstances: tuple[str, ...]
+    training_s: float
+
+    @property
+    def is_same(self) -> bool:
+        """Whether result, learning curve and weights have the bits that are stored."""
+        return not self.differences
+
+    def __str__(self) -> str:
+        where = f"alone, on the {self.device} with the {self.engine} engine, in {duration(self.training_s)}"
+        head = (
+            f"trial {self.trial.id} ({self.trial.cell.model}, seed {self.trial.seed}, {self.outcome}) again, {where}:"
+        )
+        if self.is_same:
+            return f"{head} the same result, learning curve and weights, bit for bit"
+        parts = [f"{head} not the same", *(f"  {one}" for one in (*self.differences, *self.circumstances))]
+        return "\n".join(parts)
+
+
+def repeat(
+    plan: Plan,
+    root: str,
+    trial_id: str,
+    *,
+    engine: str | None = None,
+    device: str | None = None,
+    notify: Callable[[Progress], None] = lambda progress: None,
+) -> Repetition:
+    """Train one stored trial again, by itself, in this process; nothing is written.
+
+    Args:
+        plan: of the study, with its code.
+        root: the store's address.
+        trial_id: the trial's id.
+        engine: the engine's name; None for that which trained it.
+        device: ``cpu`` or ``cuda``; None for that on which it was trained.
+        notify: called about every second.
+
+    Raises:
+        InputError: if the study has no such trial, it failed, it isn't in the plan, or no engine can train it here.
+    """
+    folder = Store(root, read_only=True).open(plan.spec.study)
+    stored = _stored(folder, trial_id)
+    trial = next((one for one in plan.trials if one.id == trial_id), None)
+    if trial is None:
+        raise InputError(
+            f"trial {trial_id} is stored, but the study has no such trial any more: its file or its code has changed"
+        )
+    prove_packs(plan, root)
+    own = own_engine(plan.spec)
+    name, kind = engine or stored.result.engine, device or ("cpu" if stored.result.device == "cpu" else "cuda")
+    chosen = engine_for(name, trial.cell, kind, own)
+    training = chosen.start(Pack((trial,)), device=kind)
+    while not training.done:
+        notify(training.advance(_SLICE_S))
+    (result,), (curve,), weights = training.finish()
+    again = _Trained(result, _as_stored(curve), weights[0] if weights else None)
+    return Repetition(
+        trial,
+        str(stored.result.outcome),
+        chosen.name,
+        kind,
+        tuple(_differences(stored, again)),
+        tuple(_circumstances(stored, again, folder)),
+        result.training_s,
+    )
+
+
+def verify(
+    plan: Plan, root: str, share: float, *, notify: Callable[[Repetition], None] = lambda repetition: None
+) -> Certificate:
+    """Train a random sample of stored trials again, each by itself, and keep a certificate in the study's folder.
+
+    Args:
+        plan: of the study, with its code.
+        root: the store's address.
+        share: of the trials that have a result and didn't fail, in (0, 1]; at least one is trained.
+        notify: called after each.
+
+    Raises:
+        InputError: if there is no such trial, or one can't be trained here.
+        BusyError: if the study is running.
+    """
+    folder = Store(root).open(plan.spec.study)
+    outcomes = folder.outcomes()
+    ended = outcomes.filter(pc.not_equal(outcomes["outcome"], str(Outcome.FAILED)))["trial_id"].to_pylist()
+    planned = {trial.id for trial in plan.trials}
+    ids = sorted(trial_id for trial_id in ended if trial_id in planned)
+    if not ids:
+        raise InputError(f"study {plan.spec.study!r} has no trial with a result to compare with")
+    sample = random.SystemRandom().sample(ids, max(1, round(share * len(ids))))
+    repetitions = []
+    for trial_id in sample:
+        repetitions.append(repeat(plan, root, trial_id))
+        notify(repetitions[-1])
+    certificate = Certificate(
+        at=datetime.now(UTC).isoformat(timespec="seconds"),
+        trials=sample,
+        differing=[one.trial.id for one in repetitions if not one.is_same],
+        of=len(ids),
+        engines=sorted({one.engine for one in repetitions}),
+    )
+    write_certificate(certificate, folder)
+    return certificate
+
+
+@dataclass(frozen=True)
+class _Trained:
+    result: Result
+    curve: Curve | None
+    weights: Weights | None
+
+
+def _stored(folder: StudyStore, trial_id: str) -> _Trained:
+    results = folder.read_results()
+    rows = table_results(results.filter(pc.equal(results["trial_id"], trial_id)))
+    if not rows:
+        raise InputError(f"no trial of study {folder.name!r} has the id {trial_id}")
+    if rows[0].outcome is Outcome.FAILED:
+        raise InputError(f"trial {trial_id} failed, so there is nothing to compare with: {rows[0].error}")
+    curves, weights = table_curves(folder.read_curves({trial_id})), table_weights(folder.read_weights({trial_id}))
+    return _Trained(rows[0], curves[0] if curves else None, weights[0] if weights else None)
+
+
+def _as_stored(curve: Curve) -> Curve:
+    """Return a curve as the store would give it back."""
+    return table_curves(curves_table([curve]))[0]
+
+
+def _differences(stored: _Trained, again: _Trained) -> Iterator[str]:
+    """Yield what isn't equal to the last bit."""
+    for name in _FIELDS:
+        before, now = getattr(stored.result, name), getattr(again.result, name)
+        if before != now:
+            yield f"{name}: {before} is stored, now {now}"
+    for name in dict.fromkeys([*stored.result.metrics, *again.result.metrics]):
+        before, now = stored.result.metrics.get(name), again.result.metrics.get(name)
+        if before != now:
+            yield f"{name}: {before!r} is stored, now {now!r}"
+    if stored.curve is not None and again.curve is not None:
+        yield from _differences_of_curves(stored.curve, again.curve)
+    if stored.weights is not None and again.weights is not None:
+        arrays = again.weights.arrays
+        for name, array in stored.weights.arrays.items():
+            if name not in arrays or not _are_same(array, arrays[name]):
+                yield f"weights: {name} differs"
+
+
+def _differences_of_curves(stored: Curve, again: Curve) -> Iterator[str]:
+    if not _are_same(stored.iteration, again.iteration):
+        yield f"learning curve: {len(stored.iteration)} evaluations are stored, now {len(again.iteration)}"
+        return
+    for name, values in stored.metrics.items():
+        if name not in again.metrics:
+            yield f"learning curve: {name} is stored, and isn't measured now"
+        elif not _are_same(values, again.metrics[name]):
+            first = stored.iteration[np.flatnonzero(_differ(values, again.metrics[name]))[0]]
+            yield f"learning curve: {name} differs from iteration {first:,} on"
+
+
+def _are_same(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
+    return one.shape == other.shape and not _differ(one, other).any()
+
+
+def _differ(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Return where numbers differ; NaN is NaN, and 0 isn't -0."""
+    is_number = np.issubdtype(one.dtype, np.floating)
+    differ = (one != other) | ((np.signbit(one) != np.signbit(other)) if is_number else False)
+    return np.asarray(differ & ~(np.isnan(one) & np.isnan(other))) if is_number else np.asarray(differ)
+
+
+def _circumstances(stored: _Trained, again: _Trained, folder: StudyStore) -> Iterator[str]:
+    """Yield what was different when the trial was stored."""
+    if stored.result.engine != again.result.engine:
+        yield f"it was trained by the {stored.result.engine} engine"
+    if stored.result.device != again.result.device:
+        yield f"it was trained on {stored.result.device}, now on {again.result.device}"
+    here = environment.provenance("cpu")
+    for name in ("packages", "python", "git_commit"):
+        before = {str(one.get(name)) for one in folder.provenances()}
+        if str(here[name]) not in before:
+            yield f"{name} were {' or '.join(sorted(before))}, here {here[name]}"

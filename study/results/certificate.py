@@ -1,0 +1,78 @@
+"""What says that stored trials can be repeated: some were trained again, and compared bit for bit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from study.errors import StoreError
+from study.store import StudyStore
+from study.words import count_of, join_and
+
+NAME = "verified.json"
+"""The file of a study's folder that holds it."""
+
+_MOST_NAMES = 5
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Trials that were drawn at random and trained again, each by itself.
+
+    Args:
+        at: when, UTC, in ISO 8601.
+        trials: their ids.
+        differing: the ids of those whose bits aren't the stored ones.
+        of: how many stored trials they were drawn from.
+        engines: the engines that trained them again.
+    """
+
+    at: str
+    trials: Sequence[str]
+    differing: Sequence[str]
+    of: int
+    engines: Sequence[str]
+
+    @property
+    def sentence(self) -> str:
+        """What a report says of it.
+
+        Example:
+            >>> Certificate("2026-11-23T21:00:00+00:00", ["a", "b"], [], 400, ["fused"]).sentence
+            '2 of 400 trials, drawn at random, were trained again by themselves on 2026-11-23 (fused): all have the
+            stored bits.'
+        """
+        count = len(self.trials)
+        were = "was trained again by itself" if count == 1 else "were trained again by themselves"
+        head = f"{count:,} of {count_of(self.of, 'trial')}, drawn at random, {were} on {self.at[:10]}"
+        names = join_and([*self.differing[:_MOST_NAMES], *(["others"] if len(self.differing) > _MOST_NAMES else [])])
+        differ = f"{len(self.differing):,} of them {'differs' if len(self.differing) == 1 else 'differ'}: {names}"
+        return f"{head} ({', '.join(self.engines)}): {differ if self.differing else 'all have the stored bits'}."
+
+
+def write_certificate(certificate: Certificate, folder: StudyStore) -> None:
+    """Keep a certificate in a study's folder, in place of an earlier one.
+
+    Raises:
+        BusyError: if the study is running.
+    """
+    with folder.lock():
+        folder.write_file(NAME, json.dumps(asdict(certificate), indent=1).encode())
+
+
+def read_certificate(folder: StudyStore) -> Certificate | None:
+    """Return the certificate of a study; None if it has none.
+
+    Raises:
+        StoreError: if it can't be read.
+    """
+    content = folder.read_file(NAME)
+    if content is None:
+        return None
+    try:
+        return Certificate(**json.loads(content))
+    except (ValueError, TypeError) as error:
+        raise StoreError(
+            f"{folder.file_address(NAME)} can't be read: {error}; `study verify` writes it anew, or remove it"
+        ) from None

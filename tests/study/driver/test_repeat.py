@@ -1,0 +1,130 @@
+"""A stored trial, trained again by itself, has the same bits; where it hasn't, it is said what differs and why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import study
+from study.driver.repeat import _differences, _stored, _Trained, repeat
+from study.errors import InputError
+from study.records import Curve, Weights
+from study.results.certificate import Certificate, read_certificate
+from study.store import Store
+from tests.commands import invoke
+
+# Warnings of MLflow and what it imports are theirs to mend.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+LITTLE = {
+    "study": "little",
+    "question": "Does it learn?",
+    "task": {"name": "simple"},
+    "models": ["NMU", "NALU"],
+    "seeds": 3,
+    "fixed": {"batch_size": 16},
+    "protocol": {"iterations": 40, "evaluate_every": 10, "evaluation_rows": 50},
+}
+
+
+@pytest.fixture(scope="module", name="store")
+def _store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    store = tmp_path_factory.mktemp("repeat") / "studies"
+    study.load(LITTLE, store=store, tracking_uri="off").run(local=True, engine="torch")
+    words = {"study": "words", "question": "?", "task": {"name": "identity"}, "models": ["NAU", "tanh"], "seeds": 2}
+    short = {"protocol": {"iterations": 20, "evaluate_every": 10}}
+    study.load(words | short, store=store, tracking_uri="off").run(local=True)
+    return store
+
+
+@pytest.mark.parametrize("name", ["little", "words"])
+def test_a_trial_alone_has_the_bits_of_its_pack(store: Path, name: str) -> None:
+    """Of the built-in tasks, and of those that train in packs; opened by its name, or loaded."""
+    opened = study.open(name, store=store, tracking_uri="off")
+    for trial in opened.trials()["trial_id"][::2]:
+        found = opened.repeat(trial[:10])
+        assert found.is_same, str(found)
+        assert found.trial.id == trial
+        assert str(found).endswith("the same result, learning curve and weights, bit for bit")
+
+
+def test_another_engine_differs_and_is_named(store: Path) -> None:
+    """Its last bits are others; the command says where, and exits with 1."""
+    little = study.load(LITTLE, store=store, tracking_uri="off")
+    trials = little.trials()
+    trial = trials[trials["model"] == "NALU"].iloc[0]["trial_id"]
+    found = little.repeat(trial, engine="fused")
+    assert not found.is_same
+    assert any(one.startswith("weights: layer_1") for one in found.differences), str(found)
+    assert "it was trained by the torch engine" in found.circumstances
+    same = invoke("repeat", "little", trial, "--store", str(store))
+    assert same.exit_code == 0, same.output
+    other = invoke("repeat", "little", trial, "--store", str(store), "--engine", "fused")
+    assert other.exit_code == 1
+    assert "not the same" in other.output
+
+
+def test_every_kind_of_difference_is_named(store: Path) -> None:
+    """In a result, in a learning curve, in weights; NaN is NaN, and zeros have signs."""
+    little = study.open("little", store=store, tracking_uri="off")
+    folder = Store(str(store), read_only=True).study("little")
+    stored = _stored(folder, str(little.trials()["trial_id"][0]))
+    assert list(_differences(stored, stored)) == []
+    curve, weights = stored.curve, stored.weights
+    assert curve is not None
+    assert weights is not None
+    losses = curve.metrics["validation_mse"].copy()
+    losses[2] = np.nan
+    broken = Curve(curve.trial_id, curve.iteration, {**curve.metrics, "validation_mse": losses})
+    assert list(_differences(_Trained(stored.result, broken, weights), _Trained(stored.result, broken, weights))) == []
+    assert list(_differences(stored, _Trained(stored.result, broken, weights))) == [
+        "learning curve: validation_mse differs from iteration 20 on"
+    ]
+    shorter = Curve(curve.trial_id, curve.iteration[:3], {name: v[:3] for name, v in curve.metrics.items()})
+    assert "5 evaluations are stored, now 3" in next(_differences(stored, _Trained(stored.result, shorter, weights)))
+    zeros = {name: np.zeros_like(array) for name, array in weights.arrays.items()}
+    negative = {name: -array for name, array in zeros.items()}
+    of_zeros, of_negative = (
+        _Trained(stored.result, curve, Weights(weights.trial_id, weights.iteration, arrays))
+        for arrays in (zeros, negative)
+    )
+    assert len(list(_differences(of_zeros, of_negative))) == len(zeros)
+
+
+def test_a_sample_is_verified_and_the_report_says_so(store: Path, tmp_path: Path) -> None:
+    """The certificate is kept, printed and reported; one that found a difference says which trial differs."""
+    done = invoke("verify", "little", "--store", str(store), "--share", "50%")
+    assert done.exit_code == 0, done.output
+    assert done.output.count("bit for bit") == 3
+    sentence = read_certificate(Store(str(store)).study("little")).sentence  # type: ignore[union-attr]
+    assert sentence.startswith("3 of 6 trials, drawn at random, were trained again by themselves on 20")
+    assert sentence.endswith("(torch): all have the stored bits.")
+    assert sentence in " ".join(done.output.split())
+    little = study.open("little", store=store, tracking_uri="off")
+    little.report(tmp_path / "report", ["md", "html"])
+    assert sentence in (tmp_path / "report" / "report.md").read_text()
+    assert sentence in (tmp_path / "report" / "report.html").read_text()
+    assert sentence in little._repr_html_()
+    one = Certificate("2026-11-23T21:00:00+00:00", ["a"], ["a"], 7, ["fused"])
+    assert one.sentence.endswith("was trained again by itself on 2026-11-23 (fused): 1 of them differs: a.")
+
+
+@pytest.mark.parametrize("share", ["0", "150%", "some"])
+def test_a_share_is_one_of_all(store: Path, share: str) -> None:
+    """More than all, nothing, and what is no number are refused."""
+    refused = invoke("verify", "little", "--store", str(store), "--share", share)
+    assert refused.exit_code == 2
+    assert "share must be" in refused.output
+
+
+def test_what_cannot_be_repeated_is_refused(store: Path) -> None:
+    """A trial that isn't there, and one that the file doesn't plan any more."""
+    little = study.open("little", store=store, tracking_uri="off")
+    with pytest.raises(InputError, match="no trial of this study has that id"):
+        little.repeat("zzz")
+    trial = str(little.trials()["trial_id"].iloc[-1])
+    fewer = study.load(LITTLE | {"seeds": 1}, store=store)
+    with pytest.raises(InputError, match="its file or its code has changed"):
+        repeat(fewer.planned, str(store), trial)

@@ -32,7 +32,7 @@ class Printout:
 
     Args:
         content: what rich can print, or a function that prints it to a console.
-        data: the same for programs: what JSON can hold, numbers that aren't finite besides.
+        as_data: returns the same for programs: what JSON can hold, numbers that aren't finite besides.
 
     Example:
         >>> print(Printout("3 trials"))
@@ -40,9 +40,16 @@ class Printout:
     """
 
     def __init__(
-        self, content: RenderableType | Callable[[Console], None], data: Mapping[str, Any] | None = None
+        self,
+        content: RenderableType | Callable[[Console], None],
+        as_data: Callable[[], Mapping[str, Any]] = dict[str, Any],
     ) -> None:
-        self._content, self.data = content, dict(data or {})
+        self._content, self._as_data = content, as_data
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The same for programs."""
+        return dict(self._as_data())
 
     def print(self, console: Console) -> None:
         """Print it to a console."""

@@ -140,27 +140,20 @@ class Study:
             ...
         """
         from study.driver import outline
-        from study.driver.options import Options
+        from study.driver.options import options_of
 
         plan, store = self.planned, self.where.store
-        where = Options(root=store, tracking_uri=None, **options)
-        if plan.spec.search is not None:
-            asks = {
-                "study": self.name,
-                "question": plan.spec.question,
-                "search": plan.spec.search.model_dump(mode="json"),
-            }
-            if quick:
-                return Printout(outline.quick(plan, store), asks)
-            from study.driver.estimate import preview_search  # only here: it takes long to import
+        where = options_of(store, None, options)
+        if plan.spec.search is None and not quick:
+            from study.driver.estimate import preview  # only here: it takes long to import
 
-            return Printout(preview_search(plan, where), asks)
+            estimate = preview(plan, where)
+            return Printout(estimate, estimate.as_json)
         if quick:
-            return Printout(outline.quick(plan, store), outline.outline(plan, store).as_json())
-        from study.driver.estimate import preview
+            return Printout(outline.quick(plan, store), lambda: outline.as_json(plan, store))
+        from study.driver.estimate import preview_search
 
-        estimate = preview(plan, where)
-        return Printout(estimate, estimate.as_json())
+        return Printout(preview_search(plan, where), lambda: outline.as_json(plan, store))
 
     # --- training ----------------------------------------------------------------------------------------
 
@@ -198,7 +191,7 @@ class Study:
             optuna_storage: for a search: the database of Optuna's dashboard, or ``off``; None for one in the store.
             options: fields of `study.driver.options.Options`.
         """
-        from study.driver.options import Options
+        from study.driver.options import options_of
         from study.run import run, until_sure
 
         plan, extend = self.planned, until_sure
@@ -216,7 +209,7 @@ class Study:
                 "--tracking-uri names a server",
                 style="yellow",
             )
-        return run(plan, Options(root=self.where.store, tracking_uri=uri, **options), console, extend)
+        return run(plan, options_of(self.where.store, uri, options), console, extend)
 
     # --- results -----------------------------------------------------------------------------------------
 
@@ -354,7 +347,7 @@ class Study:
         from study.results.study import results_as_json, show
 
         read = results or self.results()
-        return Printout(lambda console: show(read, console), results_as_json(read))
+        return Printout(lambda console: show(read, console), lambda: results_as_json(read))
 
     def figure(self, name: str = "figure") -> Figure:
         """Draw a figure of the report.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from study.errors import PATIENCE_S
+from study.errors import PATIENCE_S, InputError, nearest
 
 
 def _option(default: Any, description: str, **rules: Any) -> Any:
@@ -51,6 +52,37 @@ class Options:
     local: bool = _option(False, "Run packs one after another in this process, for debuggers.", is_local=True)
     address: str | None = _option(None, "A running Ray cluster. Default: start Ray on this machine.", is_local=True)
     patience_s: float = PATIENCE_S
+
+
+def options_of(root: str | Path, tracking_uri: str | None, given: Mapping[str, Any]) -> Options:
+    """Make options of those that a program gives.
+
+    Args:
+        root: the store's folder, or its URL.
+        tracking_uri: of MLflow; None not to publish.
+        given: fields of `Options` by name.
+
+    Raises:
+        InputError: if there is no such option, or it can't have that value.
+
+    Example:
+        >>> options_of("studies", None, {"cpus": 2}).cpus
+        2
+        >>> options_of("studies", None, {"cpu": 2})
+        Traceback (most recent call last):
+        ...
+        study.errors.InputError: there is no option 'cpu'; did you mean 'cpus'?
+    """
+    rules = {one.name: one.metadata for one in fields(Options) if one.metadata}
+    for name, value in given.items():
+        if name not in rules:
+            raise InputError(f"there is no option {name!r}{nearest(name, rules)}")
+        choices, least = rules[name].get("choices"), rules[name].get("least")
+        if choices is not None and value not in choices:
+            raise InputError(f"{name} must be one of {', '.join(choices)}, but got {value!r}")
+        if least is not None and value is not None and not value >= least:
+            raise InputError(f"{name} must be at least {least}, but got {value!r}")
+    return Options(root=root, tracking_uri=tracking_uri, **given)
 
 
 TRAINING_OPTIONS = tuple(one.name for one in fields(Options) if one.metadata and "is_local" not in one.metadata)

@@ -91,6 +91,14 @@ def quick(plan: Plan, root: str | Path) -> RenderableType:
     return Group(*summary.parts, _left(summary.pending, plan.spec.family), Text(_LEFT_OUT))
 
 
+def as_json(plan: Plan, root: str | Path) -> dict[str, Any]:
+    """Return what a study asks for as JSON data; of a search, what it searches for."""
+    spec = plan.spec
+    if spec.search is None:
+        return outline(plan, root).as_json()
+    return {"study": spec.study, "question": spec.question, "search": spec.search.model_dump(mode="json")}
+
+
 def outline_search(plan: Plan, root: str | Path) -> Text:
     """Describe a search by its file and by the store.
 

@@ -167,6 +167,22 @@ def test_a_notebook_shows_table_and_finding(little: study.Study, tmp_path: Path)
     assert "<script>" not in new._repr_html_()
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"cpu": 2}, "no option 'cpu'; did you mean 'cpus'"),
+        ({"device": "gpu"}, "device must be one of auto, cpu, cuda, but got 'gpu'"),
+        ({"cpus": 0}, "cpus must be at least 1, but got 0"),
+    ],
+)
+def test_options_are_checked(tmp_path: Path, options: dict[str, object], said: str) -> None:
+    """A wrong one is told before anything starts."""
+    with pytest.raises(InputError, match=said):
+        study.load(LITTLE, store=tmp_path).run(**options)
+    with pytest.raises(InputError, match=said):
+        study.load(LITTLE, store=tmp_path).plan(**options)
+
+
 def test_what_was_opened_is_only_read(little: study.Study) -> None:
     """Without its file, nothing is planned or trained."""
     with pytest.raises(InputError, match="was opened to be read"):

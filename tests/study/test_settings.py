@@ -232,7 +232,6 @@ def test_a_job_is_given_all_that_was_submitted():
         ),
         (("submit", "demo", "--cluster", "http://[127", "--store", "/a"), "must be the address"),
         (("submit", "no.yaml", "--cluster", "http://127.0.0.1:9", "--store", "/a"), "presets are"),
-        (("list", "--json"), "--json goes with --cluster"),
         (("keep",), "study keep -- run FILE"),
     ],
 )

@@ -315,10 +315,11 @@ def _names(recipe: Recipe, kind: type[nn.Module]) -> str:
 
 def _forward(recipe: Recipe) -> nn.Module:
     """Build a module and apply it to a batch once."""
-    module = build(recipe, 0).train()
+    task, module = recipe.task, build(recipe, 0).train()
     stream = Stream([0], 0, Purpose.TRAIN)
     with one_thread(), seeded_generators(seed_of(0, 0, Purpose.TRAIN)), noise_from(Stream([0], 0, Purpose.NOISE)):
-        recipe.task.predict(module, recipe.task.draw(stream))
+        setup = (task.setup(Stream([0], 0, Purpose.SETUP)),) if task.has_setup else ()
+        task.predict(module, task.draw(stream, *setup))
     return module
 
 

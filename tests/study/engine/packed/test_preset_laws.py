@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from study.driver.own_engine import own_engine, prove_packs
+from study.engine.packed import proof
 from study.engine.packed.engine import PackedEngine
 from study.plan.plan import make_plan
 from study.presets import preset_text
@@ -88,3 +89,13 @@ def test_bits_are_those_of_the_trial_alone(preset: str, model: str, tmp_path: Pa
     while not resumed.done:
         resumed.advance(1e9)
     assert comparable(resumed.finish()) == whole
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_what_breaks_a_law_is_looked_for_in_every_task(preset: str) -> None:
+    """Also of tasks whose trials draw something of their own first; nothing of these models depends on others."""
+    plan = make_plan(load(preset))
+    engine = own_engine(plan.spec)
+    assert isinstance(engine, PackedEngine)
+    _, recipe = engine._recipe(plan.cells[0])
+    assert proof._culprits(recipe) == ""

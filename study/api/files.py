@@ -36,9 +36,10 @@ def new_file(name: str, preset: str | None = None, folder: Path = Path()) -> Pat
     names = preset_names()
     if preset is not None and preset not in names:
         raise InputError(f"no preset is called {preset!r}{nearest(preset, names)}; the presets are {', '.join(names)}")
-    text = _FIRST.format(name=name) if preset is None else preset_text(preset)
-    text = re.sub(r"^study: .*$", f"study: {name}", text, count=1, flags=re.MULTILINE)
-    parse_spec(_FIRST.format(name=name), source=f"{name}.yaml")  # whether a study may have that name
+    text = _FIRST.format(name=name)
+    parse_spec(text, source=f"{name}.yaml")  # whether a study may have that name
+    if preset is not None:
+        text = re.sub(r"^study: .*$", f"study: {name}", preset_text(preset), count=1, flags=re.MULTILINE)
     path = folder / f"{name}.yaml"
     try:
         with path.open("x", encoding="utf-8") as file:

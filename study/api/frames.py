@@ -71,9 +71,7 @@ def trials(results: pa.Table, labels: Labels) -> pd.DataFrame:
 
 def cells(rows: DataRows) -> pd.DataFrame:
     """Return one row a cell: what cells.csv has."""
-    records = [{name: row.get(name) for name in rows.schema.names} for row in rows.rows]
-    table = pa.Table.from_pylist(records, rows.schema)
-    return _frame(table)
+    return _frame(pa.Table.from_pylist(rows.records, rows.schema))
 
 
 def curves(results: pa.Table, stored: pa.Table, metrics: Collection[str] | None = None) -> pd.DataFrame:

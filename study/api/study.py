@@ -303,7 +303,7 @@ class Study:
 
         results = self.results()
         trial_id = trial_id_of(results.table, trial)
-        return repeat(self._trainable(results), self.where.store, trial_id, engine=engine, device=device)
+        return next(repeat(self._trainable(results), self.where.store, [trial_id], engine=engine, device=device))
 
     def verify(
         self, share: float = 0.01, notify: Callable[[Repetition], None] = lambda repetition: None

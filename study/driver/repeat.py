@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from study import environment
 from study.arrow import curves_table, table_curves, table_results, table_weights
 from study.driver.own_engine import own_engine, prove_packs
-from study.engine import engine_for
+from study.engine import Engine, engine_for
 from study.errors import InputError
 from study.plan.plan import Plan
-from study.records import Curve, Outcome, Pack, Progress, Result, Trial, Weights
+from study.records import Curve, Outcome, Pack, Result, Trial, Weights
 from study.results.certificate import Certificate, write_certificate
 from study.store import Store, StudyStore
 from study.words import duration
-
-Arrays = Mapping[str, npt.NDArray[Any]]
 
 _SLICE_S = 1.0
 _FIELDS = ("outcome", "threshold", "best_iteration", "solved_at_iteration", "iterations", "stopped_early")
@@ -68,52 +67,52 @@ class Repetition:
 
 
 def repeat(
-    plan: Plan,
-    root: str,
-    trial_id: str,
-    *,
-    engine: str | None = None,
-    device: str | None = None,
-    notify: Callable[[Progress], None] = lambda progress: None,
-) -> Repetition:
-    """Train one stored trial again, by itself, in this process; nothing is written.
+    plan: Plan, root: str, trial_ids: Collection[str], *, engine: str | None = None, device: str | None = None
+) -> Iterator[Repetition]:
+    """Train stored trials again, each by itself, in this process, one after another; nothing is written.
 
     Args:
         plan: of the study, with its code.
         root: the store's address.
-        trial_id: the trial's id.
-        engine: the engine's name; None for that which trained it.
-        device: ``cpu`` or ``cuda``; None for that on which it was trained.
-        notify: called about every second.
+        trial_ids: the trials' ids.
+        engine: the engine's name; None for that which trained a trial.
+        device: ``cpu`` or ``cuda``; None for that on which a trial was trained.
 
     Raises:
         InputError: if the study has no such trial, it failed, it isn't in the plan, or no engine can train it here.
     """
     folder = Store(root, read_only=True).open(plan.spec.study)
-    stored = _stored(folder, trial_id)
-    trial = next((one for one in plan.trials if one.id == trial_id), None)
-    if trial is None:
-        raise InputError(
-            f"trial {trial_id} is stored, but the study has no such trial any more: its file or its code has changed"
-        )
+    results = folder.read_results()
+    planned = {trial.id: trial for trial in plan.trials}
     prove_packs(plan, root)
     own = own_engine(plan.spec)
-    name, kind = engine or stored.result.engine, device or ("cpu" if stored.result.device == "cpu" else "cuda")
-    chosen = engine_for(name, trial.cell, kind, own)
-    training = chosen.start(Pack((trial,)), device=kind)
+    for trial_id in trial_ids:
+        stored = _stored(folder, results, trial_id)
+        if trial_id not in planned:
+            raise InputError(
+                f"trial {trial_id} is stored, but the study has no such trial any more: its file or its code has "
+                "changed"
+            )
+        kind = device or ("cpu" if stored.result.device == "cpu" else "cuda")
+        chosen = engine_for(engine or stored.result.engine, planned[trial_id].cell, kind, own)
+        again = _train(planned[trial_id], chosen, kind)
+        yield Repetition(
+            planned[trial_id],
+            str(stored.result.outcome),
+            chosen.name,
+            kind,
+            tuple(_differences(stored, again)),
+            tuple(_circumstances(stored, again, folder)),
+            again.result.training_s,
+        )
+
+
+def _train(trial: Trial, engine: Engine, device: str) -> _Trained:
+    training = engine.start(Pack((trial,)), device=device)
     while not training.done:
-        notify(training.advance(_SLICE_S))
+        training.advance(_SLICE_S)
     (result,), (curve,), weights = training.finish()
-    again = _Trained(result, _as_stored(curve), weights[0] if weights else None)
-    return Repetition(
-        trial,
-        str(stored.result.outcome),
-        chosen.name,
-        kind,
-        tuple(_differences(stored, again)),
-        tuple(_circumstances(stored, again, folder)),
-        result.training_s,
-    )
+    return _Trained(result, _as_stored(curve), weights[0] if weights else None)
 
 
 def verify(
@@ -140,9 +139,9 @@ def verify(
         raise InputError(f"study {plan.spec.study!r} has no trial with a result to compare with")
     sample = random.SystemRandom().sample(ids, max(1, round(share * len(ids))))
     repetitions = []
-    for trial_id in sample:
-        repetitions.append(repeat(plan, root, trial_id))
-        notify(repetitions[-1])
+    for repetition in repeat(plan, root, sample):
+        repetitions.append(repetition)
+        notify(repetition)
     certificate = Certificate(
         at=datetime.now(UTC).isoformat(timespec="seconds"),
         trials=sample,
@@ -161,8 +160,7 @@ class _Trained:
     weights: Weights | None
 
 
-def _stored(folder: StudyStore, trial_id: str) -> _Trained:
-    results = folder.read_results()
+def _stored(folder: StudyStore, results: pa.Table, trial_id: str) -> _Trained:
     rows = table_results(results.filter(pc.equal(results["trial_id"], trial_id)))
     if not rows:
         raise InputError(f"no trial of study {folder.name!r} has the id {trial_id}")

@@ -33,6 +33,11 @@ class DataRows:
     schema: pa.Schema
     rows: Sequence[Mapping[str, Any]]
 
+    @property
+    def records(self) -> list[dict[str, Any]]:
+        """The rows with every column, in order; None where there is no value."""
+        return [{name: row.get(name) for name in self.schema.names} for row in self.rows]
+
 
 class PageLinks(Protocol):
     """The addresses of a dashboard's pages."""

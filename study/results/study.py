@@ -66,7 +66,7 @@ def results_as_json(results: StudyResults) -> dict[str, Any]:
         "finding": results.headline,
         "counts": dict(results.counts),
         "notes": list(results.notes),
-        "cells": [{name: row.get(name) for name in data.schema.names} for row in data.rows],
+        "cells": data.records,
     }
 
 

@@ -34,6 +34,7 @@ def test_what_no_study_can_be_called_is_refused() -> None:
     """Nothing is written."""
     for words, said in (
         (("a/b",), "study: must"),
+        (("a\\1", "--from", "demo"), "study: must"),
         (("mine", "--from", "demmo"), "no preset is called 'demmo'; did you mean 'demo'?"),
     ):
         refused = invoke("new", *words)

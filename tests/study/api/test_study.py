@@ -173,6 +173,7 @@ def test_a_notebook_shows_table_and_finding(little: study.Study, tmp_path: Path)
         ({"cpu": 2}, "no option 'cpu'; did you mean 'cpus'"),
         ({"device": "gpu"}, "device must be one of auto, cpu, cuda, but got 'gpu'"),
         ({"cpus": 0}, "cpus must be at least 1, but got 0"),
+        ({"cpus": "two"}, "cpus must be at least 1, but got 'two'"),
     ],
 )
 def test_options_are_checked(tmp_path: Path, options: dict[str, object], said: str) -> None:

@@ -70,7 +70,7 @@ def test_every_kind_of_difference_is_named(store: Path) -> None:
     """In a result, in a learning curve, in weights; NaN is NaN, and zeros have signs."""
     little = study.open("little", store=store, tracking_uri="off")
     folder = Store(str(store), read_only=True).study("little")
-    stored = _stored(folder, str(little.trials()["trial_id"][0]))
+    stored = _stored(folder, folder.read_results(), str(little.trials()["trial_id"][0]))
     assert list(_differences(stored, stored)) == []
     curve, weights = stored.curve, stored.weights
     assert curve is not None
@@ -127,4 +127,4 @@ def test_what_cannot_be_repeated_is_refused(store: Path) -> None:
     trial = str(little.trials()["trial_id"].iloc[-1])
     fewer = study.load(LITTLE | {"seeds": 1}, store=store)
     with pytest.raises(InputError, match="its file or its code has changed"):
-        repeat(fewer.planned, str(store), trial)
+        next(repeat(fewer.planned, str(store), [trial]))

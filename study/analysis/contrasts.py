@@ -8,8 +8,9 @@ adjusted.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from typing import Any, TypeVar
 
@@ -133,7 +134,8 @@ class Contrasts:
         speeds: log-rank tests at each question.
         notes: what was left out, and why.
         metric: the metric whose means the pairs differ in; None if success rates are tested.
-        more_pairs: the same pairs by further metrics, where means are tested; each metric is a family of tests.
+        more_pairs: returns the same pairs by further metrics, where means are tested; each metric is a family of tests.
+            Only a file has them, and they take as long as all else.
     """
 
     trends: tuple[TrendTest, ...] = ()
@@ -142,7 +144,7 @@ class Contrasts:
     speeds: tuple[Speed, ...] = ()
     notes: tuple[str, ...] = ()
     metric: str | None = None
-    more_pairs: Mapping[str, tuple[Pair, ...]] = field(default_factory=dict)
+    more_pairs: Callable[[], Mapping[str, tuple[Pair, ...]]] = dict[str, tuple[Pair, ...]]
 
     @property
     def has_any(self) -> bool:
@@ -163,13 +165,16 @@ def contrasts(rows: ResultRows, results: pa.Table | None = None) -> Contrasts:
         if main is None:
             return Contrasts()
         pairs, notes = _pairs(rows, main, results)
-        others = [name for name, metric in rows.single_metrics.items() if metric.of == "ended" and name != main]
-        more = {name: _pairs(rows, name, results)[0] for name in others} if pairs else {}
-        return Contrasts(pairs=pairs, notes=notes, metric=main, more_pairs=more)
+        return Contrasts(pairs=pairs, notes=notes, metric=main, more_pairs=partial(_more_pairs, rows, results))
     (pairs, pair_notes), (speeds, speed_notes) = _pairs(rows), _speeds(rows)
     return Contrasts(
         trends=_trends(rows), slopes=_slopes(rows), pairs=pairs, speeds=speeds, notes=(*pair_notes, *speed_notes)
     )
+
+
+def _more_pairs(rows: ResultRows, results: pa.Table | None) -> dict[str, tuple[Pair, ...]]:
+    others = [name for name, metric in rows.single_metrics.items() if metric.of == "ended" and name != rows.main_metric]
+    return {name: _pairs(rows, name, results)[0] for name in others}
 
 
 def _ordered_keys(rows: ResultRows) -> list[str]:

@@ -207,7 +207,7 @@ def tests_csv(contrasts: Contrasts) -> str:
     rows += [
         {"test": _test_of(p, metric), "metric": metric, "at": p.question, "first": p.first, "second": p.second}
         | {"estimate": p.difference, **_ends("", p.interval), "p_value": p.p_value, "p_adjusted": p.p_adjusted}
-        for metric, pairs in ((contrasts.metric, contrasts.pairs), *contrasts.more_pairs.items())
+        for metric, pairs in ((contrasts.metric, contrasts.pairs), *contrasts.more_pairs().items())
         for p in pairs
     ]
     rows += [

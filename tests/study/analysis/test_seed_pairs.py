@@ -89,11 +89,11 @@ def test_each_metric_is_a_family_in_the_file():
     rows, table = finished(values)
     found = contrasts(rows, table)
     assert found.metric == "loss"
-    assert set(found.more_pairs) == {"accuracy"}
-    assert [pair.difference for pair in found.more_pairs["accuracy"]] == pytest.approx(
+    assert set(found.more_pairs()) == {"accuracy"}
+    assert [pair.difference for pair in found.more_pairs()["accuracy"]] == pytest.approx(
         [-pair.difference for pair in found.pairs]
     )
-    for pairs in (found.pairs, found.more_pairs["accuracy"]):
+    for pairs in (found.pairs, found.more_pairs()["accuracy"]):
         assert [p.p_adjusted for p in pairs] == statistics.holm([p.p_value for p in pairs])
     lines = list(csv.DictReader(io.StringIO(files.tests_csv(found))))
     assert [(line["test"], line["metric"]) for line in lines] == [

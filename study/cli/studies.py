@@ -1,4 +1,4 @@
-"""Commands for studies in a store: plan, run, search, list, show, report, sync, ui, schema."""
+"""Commands that write, plan and run a study: new, plan, run, repeat, verify, search, schema."""
 
 from __future__ import annotations
 
@@ -6,16 +6,13 @@ import json
 import shlex
 import sys
 from contextlib import nullcontext
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
-from study.addresses import without_secret
 from study.api import Study, Where, load
 from study.api.notebook import make_console
-from study.cli.jobs import known_cluster, list_cluster
 from study.cli.options import (
     INTERRUPTED,
     JSON,
@@ -34,7 +31,17 @@ from study.cli.options import (
 from study.driver.heartbeat import in_job
 from study.driver.progress import waiting
 from study.errors import InputError
-from study.words import count_of
+
+
+@click.command()
+@click.argument("name")
+@click.option("--from", "preset", metavar="PRESET", help="Begin with a preset's file. Default: a small study.")
+def new(name: str, preset: str | None) -> None:
+    """Write a study file NAME.yaml to begin with."""
+    from study.api.files import new_file
+
+    path = new_file(name, preset)
+    click.echo(f"{path}: edit it, `study plan {path}` says what it takes, `study run {path}` runs it")
 
 
 @click.command()
@@ -123,167 +130,6 @@ def _run(
         sys.exit(1)
 
 
-@click.command(name="list")
-@STORE
-@click.option(
-    "--cluster", "on_cluster", metavar="URL", is_flag=False, flag_value="", help="Those of a Ray cluster instead."
-)
-@JSON
-@click.option("--presets", "of_presets", is_flag=True, help="The presets alone: what each asks, and what it takes.")
-@click.pass_context
-def list_(ctx: click.Context, store: str, on_cluster: str | None, as_json: bool, of_presets: bool) -> None:
-    """List the studies of the store, and the presets; or those of a cluster, whoever submitted them."""
-    from study.presets import preset_names
-    from study.results.listing import presets, presets_table, studies, studies_table
-
-    if on_cluster is not None:
-        list_cluster(on_cluster or known_cluster(), as_json=as_json)
-        return
-    if of_presets:
-        if as_json:
-            echo_json({"presets": [asdict(row) for row in presets()]})
-        else:
-            make_console().print(presets_table())
-        return
-    leave_out_pandas()
-    if as_json:
-        echo_json({"studies": [asdict(row) for row in studies(store)]})
-        return
-    try:
-        make_console().print(studies_table(store))
-    finally:  # a newcomer has no store yet, but presets
-        click.echo(f"presets: {', '.join(preset_names())}")
-
-
-@click.command()
-@click.argument("name")
-@STORE
-@click.option("--file", "as_file", is_flag=True, help="Print its study file instead.")
-@JSON
-def show(name: str, store: str, as_file: bool, as_json: bool) -> None:
-    """Print the table of study NAME as it now stands; of a preset that isn't in the store, its file."""
-    from study.api.files import file_of, is_preset_alone
-
-    if as_file or is_preset_alone(name, store):
-        click.echo(file_of(name, store).rstrip())
-        return
-    leave_out_pandas()
-    table = Study(name, Where(store)).table()
-    if as_json:
-        echo_json(table.data)
-    else:
-        table.print(make_console())
-
-
-@click.command()
-@click.argument("name")
-@click.option("--from", "preset", metavar="PRESET", help="Begin with a preset's file. Default: a small study.")
-def new(name: str, preset: str | None) -> None:
-    """Write a study file NAME.yaml to begin with."""
-    from study.api.files import new_file
-
-    path = new_file(name, preset)
-    click.echo(f"{path}: edit it, `study plan {path}` says what it takes, `study run {path}` runs it")
-
-
-@click.command()
-@click.argument("names", nargs=-1, required=True, metavar="NAME|FILE...")
-@STORE
-@TRACKING
-@click.option(
-    "--from",
-    "source",
-    type=click.Choice(["store", "mlflow"]),
-    default="store",
-    show_default=True,
-    help="Where the results of studies are read.",
-)
-@click.option("--by", help="Columns that make a row each: model,operation. Default: those that vary.")
-@click.option(
-    "--compare",
-    metavar="published|NAME|FILE",
-    help="What to compare the rows with. Default: the published numbers, where a study's cells repeat them.",
-)
-@click.option(
-    "--success", metavar="'COLUMN < NUMBER'", help="What a solved trial is, of FILE: a column, < <= > or >=, a number."
-)
-@click.option(
-    "--metric",
-    "metrics",
-    metavar="COLUMN[:higher]",
-    multiple=True,
-    help="A column of FILE that is averaged over trials; may be given again. Lower is better without :higher.",
-)
-@click.option("--trial", metavar="ID", help="Whose weights to draw, of one study. Default: a typical solved trial's.")
-@click.option("--as-published", is_flag=True, help="Add the published estimators, with their faults.")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Folder to write to. Default: report in the study's folder (with --by: tables); beside FILE, FILE-report; "
-    "of a study in an object store: NAME-report here.",
-)
-@click.option(
-    "--format",
-    "formats",
-    type=click.Choice(["html", "md", "csv", "parquet", "yaml", "latex", "png", "svg", "pdf"]),
-    multiple=True,
-    help="What to write; may be given again. Default: all but pdf.",
-)
-def report(
-    names: tuple[str, ...],
-    store: str,
-    tracking_uri: str | None,
-    source: str,
-    by: str | None,
-    compare: str | None,
-    success: str | None,
-    metrics: tuple[str, ...],
-    trial: str | None,
-    as_published: bool,
-    out: Path | None,
-    formats: tuple[str, ...],
-) -> None:
-    """Write the report of study NAME: tables, figures, one HTML page.
-
-    With FILE.csv or FILE.parquet of outcomes, with several studies, or with --by: one row a group.
-    """
-    from study.results import groups as results_of_groups
-
-    leave_out_pandas()
-    where = Where(store, tracking_uri)
-    console = make_console()
-    if len(names) > 1 or by is not None or as_published or any(map(results_of_groups.is_file, [*names, compare or ""])):
-        if trial is not None:
-            raise InputError("--trial: weights are those of one study's trial; leave out files and --by")
-        tabulated = results_of_groups.tabulate(
-            names,
-            store,
-            None if by is None else [name.strip() for name in by.split(",") if name.strip()],
-            tracking_uri=None if source == "store" else where.needed_tracking("--from mlflow"),
-            as_published=as_published,
-            compare=compare,
-            metrics=metrics,
-            success=success,
-            out=out,
-            formats=formats,
-        )
-        results_of_groups.show(tabulated, console)
-        results_of_groups.write(tabulated)
-        console.print(f"report:    {tabulated.folder}", soft_wrap=True, highlight=False)
-        return
-    if metrics or success is not None:
-        raise InputError("--metric and --success say what the columns of a FILE are; a study's file says it of a study")
-    study = Study(names[0], where)
-    results = study.results(compare or "published", from_mlflow=source == "mlflow")
-    study.table(results).print(console)
-    written = study.report(out, formats, trial=trial, results=results)
-    in_store = out is None and results.folder.path is not None
-    if in_store and any(path.name == "report.html" for path in written):
-        show_addresses(study, console)
-    else:
-        console.print(f"report:    {written[0].parent}", soft_wrap=True, highlight=False)
-
-
 @click.command()
 @click.argument("name")
 @click.argument("trial")
@@ -336,36 +182,6 @@ def _stored_or_file(name: str, store: str) -> Study:
 
 
 @click.command()
-@click.argument("name")
-@STORE
-@TRACKING
-def sync(name: str, store: str, tracking_uri: str | None) -> None:
-    """Publish to MLflow the trials of study NAME that it lacks, and the report."""
-    leave_out_pandas()
-    published = Study(name, Where(store, tracking_uri)).sync()
-    click.echo(f"{count_of(published, 'trial')} published")
-
-
-@click.command()
-@STORE
-@TRACKING
-@click.option("--port", type=click.IntRange(0, 65535), default=5000, show_default=True)
-def ui(store: str, tracking_uri: str | None, port: int) -> None:
-    """Serve the MLflow dashboard of the store on this machine, until Ctrl-C."""
-    from study.tracking import check_servable, port_for, serve
-
-    uri = Where(store, tracking_uri).needed_tracking("the dashboard")
-    if uri.startswith("http"):
-        raise InputError(
-            f"the dashboard at {without_secret(uri)} is served by its own server; open that address in a browser"
-        )
-    check_servable(uri)
-    port = port_for(port)
-    click.echo(f"dashboard: http://127.0.0.1:{port} (Ctrl-C ends it)")
-    sys.exit(serve(uri, port))
-
-
-@click.command()
 def schema() -> None:
     """Print the JSON schema of a study file, for editors."""
     from study.spec import schema as spec_schema
@@ -373,4 +189,4 @@ def schema() -> None:
     click.echo(json.dumps(spec_schema(), indent=2, ensure_ascii=False))
 
 
-COMMANDS = (new, plan, run, repeat, verify, search, list_, show, report, sync, ui, schema)
+COMMANDS = (new, plan, run, repeat, verify, search, schema)

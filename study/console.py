@@ -1,16 +1,24 @@
-"""The console that everything is printed to: no text is taken for markup, and none steers the terminal."""
+"""The console that everything is printed to: no text is taken for markup, none steers the terminal, tables fit."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rich import console
-from rich.console import ConsoleOptions, RenderableType
+from rich.console import ConsoleOptions, RenderableType, RenderResult
+from rich.measure import Measurement
 from rich.segment import Segment
+from rich.table import Table
 from rich.text import Text
 
 from study.visible import visible
+
+_READABLE = 24
+"""The characters to which a column of text may be folded, if its words allow it; fewer are hard to read."""
+_ENDLESS = 100_000
 
 
 class Console(console.Console):
@@ -20,6 +28,8 @@ class Console(console.Console):
     sequence is escaped. Our own texts are styled with `style=` and `rich.text.Text`.
 
     Args:
+        has_own_width: whether it is as wide as its `width` says. If not, as with a pipe, only texts are folded there,
+            and tables are as wide as they are.
         options: the options of rich's console.
 
     Example:
@@ -27,8 +37,13 @@ class Console(console.Console):
         Is x in [/a/b] [bold]larger? :smile: \x1b[2J
     """
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, *, has_own_width: bool = True, **options: Any) -> None:
         super().__init__(markup=False, highlight=False, emoji=False, **options)
+        self.has_own_width = has_own_width
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print anything; without a width of its own, lines are as long as they are."""
+        super().print(*objects, **({"crop": self.has_own_width} | options))
 
     def render_str(self, text: str, **options: Any) -> Text:
         """Return the text of a printed string, or of a table's title or cell."""
@@ -40,3 +55,158 @@ class Console(console.Console):
             renderable = renderable.copy()
             renderable.plain = escaped
         return super().render(renderable, options)
+
+
+@dataclass(frozen=True)
+class _Size:
+    """What a column takes: folded as far as its words allow, folded so that it reads well, and as it is."""
+
+    word: int
+    least: int
+    natural: int
+
+
+class ConsoleTable(Table):
+    """A table that fits the console that it is printed to.
+
+    Where the console is too narrow, titles and texts are folded at words first; then columns are left out, the least
+    important first, and a line below says which; and where even those that must stay are too wide, each row becomes a
+    block with a line for each column. Columns that are aligned to the right hold numbers, which stay whole. A console
+    without a width of its own, such as a pipe, gets the whole table.
+
+    Args:
+        elsewhere: what has all columns, for that line; empty if nothing has.
+        options: the options of rich's table.
+
+    Example:
+        >>> table = ConsoleTable(box=None, pad_edge=False, elsewhere="cells.csv")
+        >>> table.add_column("model")
+        >>> table.add_column("success rate", justify="right", rank=1)
+        >>> table.add_column("seconds", justify="right", rank=2)
+        >>> table.add_row("NMU", "0.90 [0.83, 0.94]", "1.25")
+        >>> Console(width=40, color_system=None).print(table)
+        model       success rate  seconds
+        NMU    0.90 [0.83, 0.94]     1.25
+        >>> Console(width=30, color_system=None).print(table)
+        model       success rate
+        NMU    0.90 [0.83, 0.94]
+        left out: seconds; all columns
+        need a width of 33, and
+        cells.csv has them
+    """
+
+    def __init__(self, *, elsewhere: str = "", **options: Any) -> None:
+        super().__init__(**options)
+        self._elsewhere, self._ranks = elsewhere, list[int]()
+
+    def add_column(self, *parts: Any, rank: int = 0, **options: Any) -> None:
+        """Add a column.
+
+        Args:
+            parts: its title.
+            rank: 0 for a column that is never left out; of others, those of the highest rank are left out first, and of
+                equal ones the last.
+            options: the options of rich's columns.
+        """
+        super().add_column(*parts, **options)
+        self._ranks.append(rank)
+
+    def __rich_console__(self, console: Any, options: ConsoleOptions) -> RenderResult:
+        """Yield as much of the table as fits."""
+        sizes = [self._size_of(place, console, options.update(width=_ENDLESS)) for place in range(len(self.columns))]
+        chosen, natural = list(range(len(sizes))), self._extra(len(sizes), console, options)
+        needed = natural + sum(size.least for size in sizes)
+        natural += sum(size.natural for size in sizes)
+        room = options.max_width
+        if natural <= room or not sizes:
+            yield from super().__rich_console__(console, options)
+            return
+        if isinstance(console, Console) and not console.has_own_width:
+            yield from super().__rich_console__(console, options.update(width=natural))
+            return
+        while (free := room - self._extra(len(chosen), console, options)) < sum(sizes[i].least for i in chosen):
+            droppable = [i for i in chosen if self._ranks[i]]
+            if not droppable and free < sum(sizes[i].word for i in chosen):
+                yield from self._blocks(console, options)
+                return
+            if not droppable:
+                sizes = [replace(size, least=size.word) for size in sizes]
+                break
+            chosen.remove(max(droppable, key=lambda i: (self._ranks[i], i)))
+        yield from self._part(chosen, _shares([sizes[i] for i in chosen], free), console, options)
+        titles = [str(column.header) for i, column in enumerate(self.columns) if i not in chosen]
+        if titles:
+            also = f", and {self._elsewhere} has them" if self._elsewhere else ""
+            yield Text(f"left out: {'; '.join(titles)}; all columns need a width of {needed}{also}", style="dim")
+
+    def _size_of(self, place: int, console: Any, endless: ConsoleOptions) -> _Size:
+        """Measure a column."""
+        column = self.columns[place]
+        cells = [Measurement.get(console, endless, cell) for cell in column.cells] or [Measurement(0, 0)]
+        head = Measurement.get(console, endless, column.header) if self.show_header else Measurement(0, 0)
+        widest = max(cell.maximum for cell in cells)
+        natural = max(head.maximum, widest)
+        if column.no_wrap or column.justify == "right":
+            return _Size(max(head.minimum, widest), max(head.minimum, widest), natural)
+        word = max(head.minimum, *(cell.minimum for cell in cells))
+        if column.overflow == "fold":
+            word = min(word, _READABLE)
+        return _Size(word, max(word, min(natural, _READABLE)), natural)
+
+    def _extra(self, count: int, console: Any, options: ConsoleOptions) -> int:
+        """Measure what borders and gaps of so many columns take."""
+        empty = self._alike()
+        for _ in range(count):
+            empty.add_column(width=1)
+        return Measurement.get(console, options.update(width=_ENDLESS), empty).maximum - count
+
+    def _part(
+        self, chosen: Sequence[int], widths: Sequence[int], console: Any, options: ConsoleOptions
+    ) -> RenderResult:
+        """Lay some columns out at their widths."""
+        part = self._alike()
+        for i, width in zip(chosen, widths, strict=True):
+            column = self.columns[i]
+            justify, style = column.justify, column.style
+            part.add_column(
+                column.header, justify=justify, style=style, header_style=column.header_style, width=width,
+                overflow="fold",
+            )  # fmt: skip
+        for row, cells in zip(self.rows, zip(*(list(self.columns[i].cells) for i in chosen), strict=True), strict=True):
+            part.add_row(*cells, style=row.style, end_section=row.end_section)
+        yield from Table.__rich_console__(part, console, options)
+
+    def _blocks(self, console: Any, options: ConsoleOptions) -> RenderResult:
+        """Lay each row out as lines, a line a column; without titles, all cells are folded at words."""
+        if self.title:
+            yield self.title if isinstance(self.title, Text) else console.render_str(self.title)
+        titled = self.show_header
+        block = Table(box=None, pad_edge=False, show_header=False)
+        for style in ("bold", "") if titled else [column.style for column in self.columns]:
+            block.add_column(style=style, overflow="fold")
+        for row, cells in zip(self.rows, zip(*(column.cells for column in self.columns), strict=True), strict=True):
+            lines = (
+                [(column.header, cell) for column, cell in zip(self.columns, cells, strict=True)] if titled else [cells]
+            )
+            for line in lines:
+                block.add_row(*line, style=row.style)
+            if titled:
+                block.add_row()
+        yield block
+        if self.caption:
+            yield self.caption if isinstance(self.caption, Text) else console.render_str(self.caption)
+
+    def _alike(self) -> ConsoleTable:
+        """Make an empty table that looks like this one."""
+        alike = copy(self)
+        alike.columns, alike.rows, alike._ranks = [], [], []
+        return alike
+
+
+def _shares(sizes: Sequence[_Size], room: int) -> list[int]:
+    """Share out the room: the widest columns are made narrower first, as far as they may be."""
+    widths = [size.natural for size in sizes]
+    for _ in range(sum(widths) - room):
+        widest = max((i for i, size in enumerate(sizes) if widths[i] > size.least), key=lambda i: widths[i])
+        widths[widest] -= 1
+    return widths

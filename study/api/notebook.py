@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from study.reports.text_table import TextTable
 
 PLAIN_WIDTH = 150
-"""Columns of what has no width of its own, such as a file or a pipe: enough for tables not to break their lines."""
+"""The width at which texts are folded where there is none, as in a file or a pipe; tables are as wide as they are."""
 
 
 def make_console() -> Console:
     """Make the console that things are printed to: a terminal, a notebook's cell, or a file."""
     console = Console()
     has_width = console.is_terminal or console.is_jupyter or "COLUMNS" in os.environ
-    return console if has_width else Console(width=PLAIN_WIDTH)
+    return console if has_width else Console(width=PLAIN_WIDTH, has_own_width=False)
 
 
 class Printout:
@@ -70,7 +70,7 @@ class Printout:
 
     def _written(self) -> Console:
         with open(os.devnull, "w") as nowhere:  # noqa: PTH123
-            console = Console(file=nowhere, record=True, width=PLAIN_WIDTH, force_jupyter=False)
+            console = Console(file=nowhere, record=True, width=PLAIN_WIDTH, has_own_width=False, force_jupyter=False)
             self.print(console)
         return console
 

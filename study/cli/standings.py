@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
 from rich.text import Text
 
 from study.addresses import without_secret
+from study.console import ConsoleTable
 from study.words import count_of, duration
 
 if TYPE_CHECKING:
@@ -17,11 +17,22 @@ if TYPE_CHECKING:
     from study.jobs import JobStatus, Usage
 
 
-def studies_table(statuses: Sequence[JobStatus]) -> Table:
+def studies_table(statuses: Sequence[JobStatus]) -> ConsoleTable:
     """Lay out the statuses of studies as a table with one row each."""
-    table = Table(box=None, pad_edge=False)
-    for heading in ("study", "state", "done", "failed", "left", "training", "by", "submitted", "store"):
-        table.add_column(heading, overflow="fold")
+    table = ConsoleTable(box=None, pad_edge=False, elsewhere="`study list --cluster --json`")
+    ranks = {
+        "study": 0,
+        "state": 0,
+        "done": 1,
+        "failed": 1,
+        "left": 2,
+        "training": 3,
+        "by": 5,
+        "submitted": 4,
+        "store": 6,
+    }
+    for heading, rank in ranks.items():
+        table.add_column(heading, no_wrap=heading in ("done", "failed", "left", "training", "submitted"), rank=rank)
     for status in statuses:
         beat = status.heartbeat
         done = "" if beat is None else f"{beat.done:,}/{beat.trials:,}"
@@ -45,9 +56,9 @@ def listing(statuses: Sequence[JobStatus], busy: Usage) -> dict[str, Any]:
     return {"studies": [status.as_json() for status in statuses], "cluster": asdict(busy)}
 
 
-def detail(status: JobStatus) -> Table:
+def detail(status: JobStatus) -> ConsoleTable:
     """Lay out the status of one study."""
-    table = Table(box=None, pad_edge=False, show_header=False)
+    table = ConsoleTable(box=None, pad_edge=False, show_header=False)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     beat = status.heartbeat
@@ -84,10 +95,10 @@ def busy_line(busy: Usage) -> str:
     return "cluster: " + " · ".join(parts)
 
 
-def checks_table(checks: Sequence[Check]) -> Table:
+def checks_table(checks: Sequence[Check]) -> ConsoleTable:
     """Lay out the doctor's checks as a table."""
     colours = {"ok": "green", "failed": "bold red", "warning": "yellow", "skipped": "dim"}
-    table = Table(box=None, pad_edge=False)
+    table = ConsoleTable(box=None, pad_edge=False)
     for heading in ("check", "", "found"):
         table.add_column(heading, overflow="fold")
     for check in checks:

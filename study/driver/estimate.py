@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
+from study.console import ConsoleTable
 from study.driver.options import Options
 from study.driver.outline import Outline, outline, outline_search, sizes
 from study.driver.own_engine import own_engine, prove_packs, trained_one_by_one
@@ -86,14 +86,16 @@ class Estimate:
             parts.append(Text(f"about {duration(self.left_s)} on {where}, by a calibration of a second a shape"))
         return Group(*parts)
 
-    def _table(self) -> Table:
+    def _table(self) -> ConsoleTable:
         trials = count_of(sum(shape.trials for shape in self.shapes), "trial")
         packs = count_of(sum(shape.packs for shape in self.shapes), "pack")
-        table = Table(title=f"{trials} in {packs} on {self.device}")
-        for column in ("model", *map(title, self.shapes[0].sizes), "engine"):
+        table = ConsoleTable(title=f"{trials} in {packs} on {self.device}", elsewhere="`study plan --json`")
+        for column in ("model", *map(title, self.shapes[0].sizes)):
             table.add_column(column)
-        for column in ("packs", "trials", "memory", "µs per trial-iteration", "core time"):
-            table.add_column(column, justify="right")
+        table.add_column("engine", rank=2)
+        ranks = {"packs": 3, "trials": 1, "memory": 4, "µs per trial-iteration": 5, "core time": 0}
+        for column, rank in ranks.items():
+            table.add_column(column, justify="right", rank=rank)
         for shape in self.shapes:
             table.add_row(
                 shape.model,
@@ -205,16 +207,16 @@ def preview_search(plan: Plan, options: Options) -> RenderableType:
     return Group(head, *_times(plan, options, search.trials + search.confirm_seeds))
 
 
-def _times(plan: Plan, options: Options, trials: int) -> tuple[Table, Text]:
+def _times(plan: Plan, options: Options, trials: int) -> tuple[ConsoleTable, Text]:
     device, own = device_of(options), own_engine(plan.spec)
     shapes: dict[object, Cell] = {shape_key(cell): cell for cell in plan.cells}
     cells = list(shapes.values())
     sample = cells if len(cells) <= _MOST_SHAPES else [*cells[: _MOST_SHAPES - 1], cells[-1]]
-    table = Table(title="at the ends of the ranges", title_justify="left")
+    table = ConsoleTable(title="at the ends of the ranges", title_justify="left")
     for column in ("model", *map(title, sizes(plan.spec.family)), "engine"):
-        table.add_column(column)
-    for column in ("µs per trial-iteration", "core time a trial"):
-        table.add_column(column, justify="right")
+        table.add_column(column, rank=1 if column == "engine" else 0)
+    for column, rank in {"µs per trial-iteration": 2, "core time a trial": 0}.items():
+        table.add_column(column, justify="right", rank=rank)
     seconds = []
     for cell in sample:
         pack = Pack(tuple(Trial(cell, seed) for seed in plan.spec.first_seeds[:16]))

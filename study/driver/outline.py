@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from study import words
 from study.arrow import EMPTY_RESULTS
+from study.console import ConsoleTable
 from study.errors import StudyError
 from study.plan.plan import Plan
 from study.records import Trial
@@ -135,15 +135,14 @@ def sizes(family: Family) -> list[str]:
     return [name for name, one in family.hyperparameters.items() if one.is_searchable and not one.is_method]
 
 
-def _left(pending: Sequence[Trial], family: Family) -> Table:
+def _left(pending: Sequence[Trial], family: Family) -> ConsoleTable:
     """Count the trials that are left by model, its size and how long they run."""
     names = ["model", *sizes(family), "iterations"]
-    table = Table(
-        title=f"{words.count_of(len(pending), 'trial')} {'is' if len(pending) == 1 else 'are'} left",
-        title_justify="left",
-    )
+    title = f"{words.count_of(len(pending), 'trial')} {'is' if len(pending) == 1 else 'are'} left"
+    table = ConsoleTable(title=title, title_justify="left")
     for name in (*names, "cells", "trials"):
-        table.add_column(words.title(name), justify="right" if name in ("iterations", "cells", "trials") else "left")
+        is_number, rank = name in ("iterations", "cells", "trials"), {"iterations": 1, "cells": 2}.get(name, 0)
+        table.add_column(words.title(name), justify="right" if is_number else "left", rank=rank)
     kinds: dict[tuple[object, ...], list[int]] = {}
     for cell, count in Counter(trial.cell for trial in pending).items():
         kinds.setdefault(tuple(cell.value(name) for name in names), []).append(count)
@@ -162,7 +161,7 @@ def _size(plan: Plan) -> str:
     return f"{cells} × {words.count_of(len(plan.spec.first_seeds), 'seed')} = {trials}"
 
 
-def _until_sure(plan: Plan, root: str | Path) -> tuple[Plan, Table]:
+def _until_sure(plan: Plan, root: str | Path) -> tuple[Plan, ConsoleTable]:
     """Plan the seeds that each cell can be expected to need, and show them."""
     # imported late: statistics and reports take as long to import as everything else together
     from study.analysis.aggregate import aggregate
@@ -173,7 +172,7 @@ def _until_sure(plan: Plan, root: str | Path) -> tuple[Plan, Table]:
     counts = until.expected(plan, results)
     summaries = aggregate(results, plan.metrics, planned=dict.fromkeys(plan.cells, 0))
     rows = cells(summaries[: len(plan.cells)], plan.labels)
-    table = Table(title="Seeds that each cell can be expected to need", title_justify="left")
+    table = ConsoleTable(title="Seeds that each cell can be expected to need", title_justify="left")
     metric = plan.spec.until.metric if plan.spec.until is not None else None
     known = "solved" if metric is None else f"{words.metric_title(metric, plan.metrics[metric])}, mean"
     for title in ("cell", "seeds so far", known, "expected"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from study import words
 from study.analysis import rows as result_rows
@@ -63,7 +64,8 @@ def columns(rows: ResultRows, name: str, most: int | None = None, *, is_narrow: 
     def column(heading: str, field: str, interval: str | None) -> Column:
         values = [getattr(of, field) for of in of_rows]
         best = result_rows.best_of(rows, values, write, is_higher_better=metric.higher_is_better)
-        return estimates_column(of_rows[:most], heading, field, write, interval, best)
+        laid_out = estimates_column(of_rows[:most], heading, field, write, interval, best)
+        return replace(laid_out, name=f"{name}_{field}")
 
     if metric.interval == "beta":
         return [column(title, "mean", None if is_narrow else "mean_interval")]

@@ -60,7 +60,7 @@ def series_table(rows: ResultRows, series: MetricSeries) -> TextTable:
         of_rows = _of(rows, name)
         best = result_rows.best_of(rows, [of.mean for of in of_rows], write, is_higher_better=is_higher)
         columns.append(estimates_column(of_rows, place_title(series, at), "mean", write, "mean_interval", best))
-    return TextTable(tuple(columns), marked=places(not s.complete for s in rows.summaries))
+    return TextTable(tuple(columns), places(not s.complete for s in rows.summaries), len(rows.keys))
 
 
 def series_csv(rows: ResultRows) -> str:

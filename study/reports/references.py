@@ -118,7 +118,7 @@ def bounds_table(rows: ResultRows, findings: ReferenceFindings) -> TextTable:
         columns.append(text_column(_TITLES[kind], [(words.measure(one.bound), one.bound) for one in some]))
         rates = [(estimate(one.rate, one.interval, words.rate), one.rate) for one in some]
         columns.append(text_column(f"rate within {_TITLES[kind]}", rates))
-    return TextTable(tuple(columns))
+    return TextTable(tuple(columns), keys=len(rows.keys) + 1)
 
 
 def bounds_csv(rows: ResultRows, findings: ReferenceFindings) -> str:

@@ -15,7 +15,7 @@ from study.analysis.rows import ResultRows
 from study.analysis.summary import Summary
 from study.records import Cell, Interval
 from study.reports import metric_columns
-from study.reports.text_table import Column, TextTable, estimate, estimates_column, places, text_column
+from study.reports.text_table import Column, TextTable, estimate, estimates_column, places, select, text_column
 from tasks.declarations import Metric
 
 if TYPE_CHECKING:
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 _BEST = ("success_rate", "solved_at_median", "solved_at_mean")
 
 
-def summaries_table(rows: ResultRows, *, is_narrow: bool = False, most: int | None = None) -> TextTable:
+def summaries_table(
+    rows: ResultRows, *, is_narrow: bool = False, most: int | None = None, is_full: bool = False
+) -> TextTable:
     """Lay out one row a summary: its keys, then the statistics, each with the number of the published estimator.
 
     Rows that lack trials are marked. A column of counts (diverged, failed) that are all zero, of seconds that weren't
@@ -36,38 +38,70 @@ def summaries_table(rows: ResultRows, *, is_narrow: bool = False, most: int | No
         is_narrow: whether to leave out, for a terminal, the restricted mean, the intervals of metrics of solved trials,
             and of other metrics all but the first ones' means.
         most: the number of rows to lay out; None for all.
+        is_full: whether to lay out counts that are all zero, and times that say nothing new, too.
     """
     some = rows.summaries[:most]
     published = [] if rows.as_published is None else rows.as_published[:most]
+    error = published_error(rows.metrics)
 
     def estimates(title: str, name: str, show: Callable[[Any], str], interval: str | None = None) -> Column:
         best = result_rows.best(rows, name, show) if name in _BEST else ()
         return estimates_column(some, title, name, show, interval, best)
 
     def as_published(name: str, show: Callable[[Any], str], interval: str | None) -> list[Column]:
-        return [estimates_column(published, "as published", name, show, interval)] if published else []
+        if not published:
+            return []
+        column = estimates_column(published, "as published", name, show, interval)
+        return [replace(column, name=f"as_published_{name.replace('error', error or name)}")]
 
     columns = [*key_columns(rows, range(len(some))), seeds_column("seeds", some)]
     if rows.has_rates:
-        columns.append(text_column("solved", [(str(s.solved), s.solved) for s in some]))
+        columns.append(text_column("solved", [(str(s.solved), s.solved) for s in some], name="solved"))
         columns.append(estimates("success rate", "success_rate", words.rate, "success_rate_interval"))
     if rows.has_times:
         columns.append(estimates("solved at, median", "solved_at_median", words.iterations))
         columns.append(estimates("solved at, mean", "solved_at_mean", words.iterations, "solved_at_interval"))
         columns += as_published("solved_at_mean", words.iterations, "solved_at_interval")
-    if not is_narrow and any(s.solved < s.judged for s in some):
+    if not is_narrow and (is_full or any(s.solved < s.judged for s in some)):
         columns += _times_to_success(some)
     for name in metric_columns.names_to_show(rows, is_narrow=is_narrow):
         columns += metric_columns.columns(rows, name, most, is_narrow=is_narrow)
-        if published and name == published_error(rows.metrics):
+        if published and name == error:
             columns += as_published("error_mean", words.error, None if is_narrow else "error_interval")
     for name in (*(["finished"] if rows.has_rates else []), "diverged", "failed"):
         counts = [getattr(s, name) for s in some]
-        columns += [text_column(name, [(str(count), count) for count in counts])] if any(counts) else []
+        columns += (
+            [text_column(name, [(str(count), count) for count in counts], name=name)] if is_full or any(counts) else []
+        )
     for title, name in (("s/trial", "training_s_mean"), ("s to success", "solved_at_s_mean")):
         if any(getattr(s, name) is not None for s in some) and not (is_narrow and name == "solved_at_s_mean"):
             columns.append(estimates(title, name, words.seconds))
-    return TextTable(tuple(columns), marked=places(not s.complete for s in some))
+    return TextTable(tuple(columns), places(not s.complete for s in some), len(rows.keys))
+
+
+def chosen_table(rows: ResultRows, names: Sequence[str]) -> TextTable:
+    """Lay out the keys of each row and some of the statistics.
+
+    Args:
+        rows: the summaries, in order.
+        names: names of statistics, as in cells.csv; none for all that `summaries_table` has.
+
+    Raises:
+        InputError: if there is no such statistic.
+    """
+    if not names:
+        return summaries_table(rows)
+    content, count = summaries_table(rows, is_full=True), len(rows.keys)
+    return replace(content, columns=(*content.columns[:count], *select(content.columns[count:], names)))
+
+
+def check_columns(rows: ResultRows, names: Sequence[str]) -> None:
+    """Check the names of statistics for `chosen_table`, and so for every table whose columns can be chosen.
+
+    Raises:
+        InputError: if there is no such statistic.
+    """
+    chosen_table(rows, names)
 
 
 def key_columns(rows: ResultRows, some: Iterable[int], keys: Sequence[str] | None = None) -> list[Column]:
@@ -85,6 +119,7 @@ def key_columns(rows: ResultRows, some: Iterable[int], keys: Sequence[str] | Non
             tuple(rows.text(row, key) for row in chosen),
             tuple(rows.value(row, key) for row in chosen),
             rows.is_number[rows.keys.index(key)],
+            name=key,
         )
         for key in (rows.keys if keys is None else keys)
     ]
@@ -115,37 +150,43 @@ def comparison_table(rows: ResultRows, against: Comparisons) -> TextTable:
     change = words.change if against.metric is None else words.signed
     columns = [
         *key_columns(rows, at, keys),
-        *_measured("here", [c.summary for c in compared], rows, against.metric),
-        *_measured(there, [c.beside for c in compared], rows, against.metric),
-        text_column("difference", [_change(c.difference, c.difference_interval, change) for c in compared]),
-        text_column("p", [_p(c.p_value) for c in compared]),
-        text_column("p, Holm", [_p(c.p_adjusted) for c in compared]),
-        text_column("verdict", [(c.verdict, c.verdict) for c in compared], is_number=False),
+        *_measured("here", "", [c.summary for c in compared], rows, against.metric),
+        *_measured(there, "other_", [c.beside for c in compared], rows, against.metric),
+        text_column(
+            "difference", [_change(c.difference, c.difference_interval, change) for c in compared], name="difference"
+        ),
+        text_column("p", [_p(c.p_value) for c in compared], name="p_value"),
+        text_column("p, Holm", [_p(c.p_adjusted) for c in compared], name="p_adjusted"),
+        text_column("verdict", [(c.verdict, c.verdict) for c in compared], is_number=False, name="verdict"),
     ]
     if against.metric is None and any(c.summary.solved_at_mean or c.beside.solved_at_mean for c in compared):
-        columns.append(text_column("solved at here: median, mean", [_both(c.summary) for c in compared]))
-        columns.append(text_column(f"solved at {there}: median, mean", [_both(c.beside) for c in compared]))
+        for where, name, some in (
+            ("here", "solved_at_mean", [c.summary for c in compared]),
+            (there, "other_solved_at_mean", [c.beside for c in compared]),
+        ):
+            columns.append(text_column(f"solved at {where}: median, mean", [_both(of) for of in some], name=name))
     if any(c.log_rank_p is not None for c in compared):
-        columns.append(text_column("p, log-rank, Holm", [_p(c.log_rank_p) for c in compared]))
-    return TextTable(tuple(columns), marked=places(c.verdict == "differs" for c in compared))
+        columns.append(text_column("p, log-rank, Holm", [_p(c.log_rank_p) for c in compared], name="log_rank_p"))
+    return TextTable(tuple(columns), places(c.verdict == "differs" for c in compared), len(keys))
 
 
 def _measured(
-    where: str, some: Sequence[Summary | Reference], rows: ResultRows, metric: str | None
+    where: str, prefix: str, some: Sequence[Summary | Reference], rows: ResultRows, metric: str | None
 ) -> tuple[Column, Column]:
     """Lay out what is compared: the success rate, or a metric's mean, each with the number of its trials."""
     if metric is None:
         return (
-            text_column(where, [(_of(of.solved, of), of.solved) for of in some]),
-            text_column(f"success rate {where}", [_rate(of) for of in some]),
+            text_column(where, [(_of(of.solved, of), of.solved) for of in some], name=f"{prefix}solved"),
+            text_column(f"success rate {where}", [_rate(of) for of in some], name=f"{prefix}success_rate"),
         )
     title, write = words.metric_title(metric, rows.metrics[metric]), metric_columns.write_of(rows.metrics[metric])
     means = [of.metrics[metric] for of in some]
     incomplete = ["" if of.complete else ", incomplete" for of in some]
     counts = [(f"{mean.count}{text}", mean.count) for mean, text in zip(means, incomplete, strict=True)]
+    estimates = [(estimate(m.mean, m.mean_interval, write), m.mean) for m in means]
     return (
-        text_column(f"trials {where}", counts),
-        text_column(f"{title} {where}", [(estimate(m.mean, m.mean_interval, write), m.mean) for m in means]),
+        text_column(f"trials {where}", counts, name=f"{prefix}trials"),
+        text_column(f"{title} {where}", estimates, name=f"{prefix}{metric}_mean"),
     )
 
 
@@ -215,7 +256,7 @@ def verdicts_table(rows: ResultRows, verdicts: Sequence[Verdict]) -> TextTable:
     common = [
         text_column("cell", [name(v.cell) for v in verdicts], is_number=False),
         *_named("compared with", [name(v.versus)[0] for v in verdicts]),
-        text_column("seeds", [(str(v.seeds), v.seeds) for v in verdicts]),
+        text_column("seeds", [(str(v.seeds), v.seeds) for v in verdicts], name="seeds"),
     ]
     measured = [] if all(v.p_value is None for v in verdicts) else _of_pairs(verdicts)
     measured += [] if all(v.p_value is not None for v in verdicts) else _of_cells(rows, verdicts)
@@ -235,7 +276,7 @@ def _of_pairs(verdicts: Sequence[Verdict]) -> list[Column]:
     return [
         count(titles[0], [v.wins for v in verdicts]),
         count(titles[1], [v.losses for v in verdicts]),
-        text_column("p, at any time", [_p(v.p_value) for v in verdicts]),
+        text_column("p, at any time", [_p(v.p_value) for v in verdicts], name="p_value"),
     ]
 
 
@@ -246,7 +287,7 @@ def _of_cells(rows: ResultRows, verdicts: Sequence[Verdict]) -> list[Column]:
         half = None if v.interval is None else (v.interval[1] - v.interval[0]) / 2
         return ("" if half is None else (words.measure(half) if v.metric else f"{half:.3f}"), half)
 
-    widths = text_column("half-width", [width(v) for v in verdicts])
+    widths = text_column("half-width", [width(v) for v in verdicts], name="half_width")
     name = next((v.metric for v in verdicts if v.metric), "")
     if not name:
         return [widths]
@@ -313,7 +354,7 @@ def speeds_table(contrasts: Contrasts) -> TextTable:
 def seeds_column(title: str, summaries: Sequence[Summary]) -> Column:
     """Make a column of the numbers of trials that ended; with the numbers planned where some are missing."""
     texts = (str(s.ended) if s.complete else f"{s.ended}/{s.seeds}" for s in summaries)
-    return text_column(title, [(text, s.ended) for text, s in zip(texts, summaries, strict=True)])
+    return text_column(title, [(text, s.ended) for text, s in zip(texts, summaries, strict=True)], name="seeds")
 
 
 def _named(title: str, names: Sequence[str]) -> list[Column]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from rich.table import Table
 from rich.text import Text
 
 from study.analysis.comparison import Comparisons
 from study.analysis.rows import ResultRows
 from study.analysis.search import SearchFindings
-from study.console import Console
+from study.console import Console, ConsoleTable
 from study.reports import table
 from study.reports.search import names as search_names
 from study.reports.search import tables as search_tables
@@ -26,8 +25,27 @@ MOST_ROWS = 200
 _MOST_UPRIGHT = 6
 """The most rows side by side."""
 
+_RANKS = {
+    "success_rate": 0, "failed": 1, "seeds": 1, "diverged": 2, "solved_at_median": 2, "finished": 3, "solved": 4,
+    "solved_at_mean": 5, "training_s_mean": 7,
+}  # fmt: skip
+"""In which order columns of the results are left out where a terminal is narrow: those of the highest rank first.
 
-def summaries_table(rows: ResultRows, *, title: str | None = None, most: int | None = None) -> Table:
+What tells rows apart is never left out. Of a study without success rates, the mean of the first metric stays, too.
+"""
+
+_RANKS_OF_COMPARISONS = {
+    "difference": 1, "p_adjusted": 2, "success_rate": 3, "other_success_rate": 3, "solved": 5, "other_solved": 5,
+    "trials": 5, "other_trials": 5, "p_value": 6, "log_rank_p": 7, "solved_at_mean": 8, "other_solved_at_mean": 8,
+}  # fmt: skip
+_RANKS_OF_VERDICTS = {"seeds": 1, "p_value": 2, "half_width": 2}
+_RANK = 4
+"""The rank of other columns of numbers."""
+
+
+def summaries_table(
+    rows: ResultRows, *, title: str | None = None, most: int | None = None, elsewhere: str = "cells.csv"
+) -> ConsoleTable:
     """Show one row a summary; the best value of each question is bold.
 
     A row that lacks trials is dimmed and shows how many of its seeds have a result.
@@ -36,26 +54,31 @@ def summaries_table(rows: ResultRows, *, title: str | None = None, most: int | N
         rows: the summaries.
         title: the title above the table.
         most: the number of rows to show; None for all.
+        elsewhere: what has the columns that a narrow terminal has no room for.
     """
-    return _rich(table.summaries_table(rows, is_narrow=True, most=most), title)
+    content = table.summaries_table(rows, is_narrow=True, most=most)
+    metrics = [f"{name}_mean" for name in rows.metrics]
+    first = {} if rows.has_rates else dict.fromkeys([c.name for c in content.columns if c.name in metrics][:1], 0)
+    return _rich(content, title, _RANKS | first, elsewhere)
 
 
-def show_summaries(console: Console, rows: ResultRows, title: str) -> None:
+def show_summaries(console: Console, rows: ResultRows, title: str, elsewhere: str = "cells.csv") -> None:
     """Print one row a summary, but only the first ones of very many."""
-    console.print(summaries_table(rows, title=title, most=MOST_ROWS))
+    console.print(summaries_table(rows, title=title, most=MOST_ROWS, elsewhere=elsewhere))
     if len(rows.summaries) > MOST_ROWS:
         console.print(f"... and {len(rows.summaries) - MOST_ROWS:,} more rows, in the files")
 
 
-def comparisons_table(rows: ResultRows, against: Comparisons) -> Table:
+def comparisons_table(rows: ResultRows, against: Comparisons) -> ConsoleTable:
     """Show one row a comparison; rows that differ are bold."""
     title = f"Against {'the published numbers' if against.is_published else against.source}"
-    return _rich(table.comparison_table(rows, against), title, mark="bold")
+    content = table.comparison_table(rows, against)
+    return _rich(content, title, _RANKS_OF_COMPARISONS, "comparison.csv", mark="bold")
 
 
-def verdicts_table(rows: ResultRows, verdicts: Sequence[Verdict]) -> Table:
+def verdicts_table(rows: ResultRows, verdicts: Sequence[Verdict]) -> ConsoleTable:
     """Show whether the seeds are enough; rows in which they aren't are dimmed."""
-    return _rich(table.verdicts_table(rows, verdicts), "Are the seeds enough?")
+    return _rich(table.verdicts_table(rows, verdicts), "Are the seeds enough?", _RANKS_OF_VERDICTS, "report.html")
 
 
 def show_search(console: Console, search: SearchFindings, rows: ResultRows) -> None:
@@ -67,12 +90,14 @@ def show_search(console: Console, search: SearchFindings, rows: ResultRows) -> N
         console.print(line)
 
 
-def _upright(content: TextTable, title: str) -> Table:
+def _upright(content: TextTable, title: str) -> ConsoleTable:
     """Lay a table of a few rows out with one column for each: many titles side by side are too wide for a terminal."""
-    upright = Table(title=Text(title), title_justify="left", box=None, pad_edge=False, show_header=False)
+    upright = ConsoleTable(
+        title=Text(title), title_justify="left", box=None, pad_edge=False, show_header=False, elsewhere="report.html"
+    )
     upright.add_column()
-    for _ in content.rows[:_MOST_UPRIGHT]:
-        upright.add_column(justify="right")
+    for rank, name in enumerate(content.columns[0].texts[:_MOST_UPRIGHT]):
+        upright.add_column(Text(name), justify="right", rank=rank)
     for column in content.columns:
         upright.add_row(Text(column.title), *map(Text, column.texts[:_MOST_UPRIGHT]))
     if len(content.rows) > _MOST_UPRIGHT:
@@ -80,12 +105,17 @@ def _upright(content: TextTable, title: str) -> Table:
     return upright
 
 
-def _rich(content: TextTable, title: str | None, mark: str = "dim") -> Table:
+def _rich(
+    content: TextTable, title: str | None, ranks: Mapping[str, int], elsewhere: str, mark: str = "dim"
+) -> ConsoleTable:
+    """Make the table that is printed; its first columns, the keys, and its columns of text are never left out."""
     # Names come from people: each is a Text, since a plain str would be read as markup.
     heading = None if title is None else Text(title)
-    laid_out = Table(title=heading, title_justify="left", box=None, pad_edge=False)
-    for column in content.columns:
-        laid_out.add_column(Text(column.title), justify="right" if column.is_number else "left", header_style="bold")
+    laid_out = ConsoleTable(title=heading, title_justify="left", box=None, pad_edge=False, elsewhere=elsewhere)
+    for place, column in enumerate(content.columns):
+        rank = ranks.get(column.name, _RANK) if column.is_number and place >= content.keys else 0
+        justify = "right" if column.is_number else "left"
+        laid_out.add_column(Text(column.title), justify=justify, header_style="bold", rank=rank)
     for row, cells in enumerate(content.cells):
         texts = [Text(text, style="bold" if is_best else "") for text, _, _, is_best in cells]
         laid_out.add_row(*texts, style=mark if row in content.marked else "")

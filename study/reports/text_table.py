@@ -4,10 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from study import words
+from study.errors import InputError, nearest
 from study.records import Interval
+
+
+class Named(Protocol):
+    """A column that has the name of a column of cells.csv."""
+
+    @property
+    def name(self) -> str:
+        """The name."""
+
+
+N = TypeVar("N", bound=Named)
+
+
+_STATISTICS = ("mean", "median", "interquartile_mean")
 
 
 @dataclass(frozen=True)
@@ -20,6 +35,7 @@ class Column:
         values: one a row, to sort by; None where there is none.
         is_number: whether it is aligned to the right.
         best: the rows that have the best values of their groups.
+        name: the column of the files of numbers that has the same; empty if none is called so.
     """
 
     title: str
@@ -27,6 +43,7 @@ class Column:
     values: tuple[Any, ...]
     is_number: bool = True
     best: frozenset[int] = frozenset()
+    name: str = ""
 
     @property
     def cells(self) -> list[tuple[str, str, bool, bool]]:
@@ -44,10 +61,12 @@ class TextTable:
     Args:
         columns: from left to right.
         marked: rows to set off.
+        keys: how many of the first columns tell the rows apart, and stay in sight where there is no room for all.
     """
 
     columns: tuple[Column, ...]
     marked: frozenset[int] = frozenset()
+    keys: int = 1
 
     @property
     def header(self) -> tuple[str, ...]:
@@ -65,9 +84,34 @@ class TextTable:
         return list(zip(*(column.cells for column in self.columns), strict=True))
 
 
-def text_column(title: str, pairs: Sequence[tuple[str, Any]], *, is_number: bool = True) -> Column:
+def text_column(title: str, pairs: Sequence[tuple[str, Any]], *, is_number: bool = True, name: str = "") -> Column:
     """Make a column of texts, each with the value that it is sorted by."""
-    return Column(title, tuple(text for text, _ in pairs), tuple(value for _, value in pairs), is_number)
+    return Column(title, tuple(text for text, _ in pairs), tuple(value for _, value in pairs), is_number, name=name)
+
+
+def select(columns: Sequence[N], names: Sequence[str]) -> list[N]:
+    """Choose columns by their names, in the order of these; ``solved_at`` stands for its mean and median.
+
+    Raises:
+        InputError: if there is no such column.
+
+    Example:
+        >>> columns = [Column("solved at", ("1k",), (1000,), name=name) for name in ("solved_at_mean", "seeds")]
+        >>> [column.name for column in select(columns, ["seeds", "solved_at"])]
+        ['seeds', 'solved_at_mean']
+        >>> select(columns, ["sedes"])
+        Traceback (most recent call last):
+            ...
+        study.errors.InputError: --columns sedes: no such column; did you mean 'seeds'?; there is solved_at_mean, seeds
+    """
+    valid = [column.name for column in columns]
+    of = {
+        name: [c for c in columns if c.name == name or c.name.removeprefix(f"{name}_") in _STATISTICS] for name in names
+    }
+    unknown = [f"{name}: no such column{nearest(name, valid)}" for name in names if not of[name]]
+    if unknown:
+        raise InputError(f"--columns {'; '.join(unknown)}; there is {', '.join(valid)}")
+    return list(dict.fromkeys(column for name in names for column in of[name]))
 
 
 def estimate(value: float | None, interval: Interval | None, write: Callable[[float | None], str]) -> str:
@@ -117,4 +161,4 @@ def estimates_column(
     values = tuple(getattr(s, name) for s in some)
     intervals = [getattr(s, interval) if interval else None for s in some]
     texts = tuple(estimate(v, i, show) for v, i in zip(values, intervals, strict=True))
-    return Column(title, texts, values, best=frozenset(best))
+    return Column(title, texts, values, best=frozenset(best), name=name)

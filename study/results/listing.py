@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.table import Table
-
 from study import words
+from study.console import ConsoleTable
 from study.errors import InputError, StudyError
 from study.plan.packs import make_packs, pack_cost
 from study.plan.plan import make_plan
@@ -82,12 +81,12 @@ def studies(root: str | Path) -> list[StudyRow]:
     return rows
 
 
-def studies_table(root: str | Path) -> Table:
+def studies_table(root: str | Path) -> ConsoleTable:
     """Return `studies` as a table."""
     rows = studies(root)
-    table = Table(title=f"Studies in {Store(root, read_only=True).where}")
-    for column in ("study", "done", "trials", "cells", "question"):
-        table.add_column(column, justify="right" if column in ("done", "trials", "cells") else "left")
+    table = ConsoleTable(title=f"Studies in {Store(root, read_only=True).where}", elsewhere="`study list --json`")
+    for column, rank in {"study": 0, "done": 1, "trials": 1, "cells": 3, "question": 2}.items():
+        table.add_column(column, justify="right" if column in ("done", "trials", "cells") else "left", rank=rank)
     for row in rows:
         if row.error:
             table.add_row(row.study, "?", "?", "?", f"can't be read: {row.error}", style="yellow")
@@ -121,16 +120,18 @@ def presets() -> list[PresetRow]:
     return rows
 
 
-def presets_table() -> Table:
+def presets_table() -> ConsoleTable:
     """Return `presets` as a table.
 
     Example:
         >>> presets_table().columns[0].header, presets_table().row_count > 15
         ('preset', True)
     """
-    table = Table(title="Presets", caption=_ROUGHLY, caption_justify="left")
-    for column in ("preset", "task", "trials", "iterations", "core time", "question"):
-        table.add_column(column, justify="right" if column in ("trials", "iterations", "core time") else "left")
+    elsewhere = "`study list --presets --json`"
+    table = ConsoleTable(title="Presets", caption=_ROUGHLY, caption_justify="left", elsewhere=elsewhere)
+    for column, rank in {"preset": 0, "task": 4, "trials": 1, "iterations": 5, "core time": 3, "question": 2}.items():
+        is_number = column in ("trials", "iterations", "core time")
+        table.add_column(column, justify="right" if is_number else "left", rank=rank)
     for row in presets():
         if row.trials is None or row.iterations is None or row.core_s is None:
             takes = ("", "", "needs data")

@@ -1,0 +1,157 @@
+"""Laws of what is printed where a terminal is narrow: columns are left out, and digits never are."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from study.analysis.comparison import with_published
+from study.cli.standings import checks_table
+from study.console import Console, ConsoleTable
+from study.doctor.nodes import Check
+from study.reports import cells, comparisons_table, show_search, summaries_table
+from study.results.listing import presets_table
+from tests.study.builders import demo, published_cell, search_of, summaries_of
+
+WIDTHS = range(40, 201, 4)
+LEFT_OUT = re.compile(r"left out: (.*); all columns need a width of (\d+)(?:, and (.*) has them)?", re.DOTALL)
+
+
+def printed(what: Any, width: int, **options: Any) -> str:
+    out = io.StringIO()
+    console = Console(file=out, width=width, **options)
+    if callable(what):
+        what(console)
+    else:
+        console.print(what)
+    return out.getvalue()
+
+
+def numbers(text: str) -> Counter[str]:
+    """Count the words that have digits in a printed table, without the line on what is left out."""
+    text = LEFT_OUT.sub("", " ".join(text.split()))
+    return Counter(word for word in re.findall(r"[^\s\[\]│┃]+", text) if re.search(r"\d", word))
+
+
+def results() -> ConsoleTable:
+    summaries, labels = demo()
+    return summaries_table(cells(summaries, labels), title="How often?")
+
+
+def comparison() -> ConsoleTable:
+    summaries = summaries_of((published_cell("NMU"), {"solved": 50, "unsolved": 50}))
+    return comparisons_table(cells(summaries, {}), with_published(summaries))
+
+
+def search(console: Console) -> None:
+    show_search(console, *search_of(["success_rate", "time_to_success"], winners=(11, 6, 4)))
+
+
+TABLES = {"results": results(), "comparison": comparison(), "presets": presets_table(), "search": search}
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("width", WIDTHS)
+def test_no_number_is_cut_at_any_width(name: str, width: int) -> None:
+    """Every number that a narrow terminal shows is one of the whole table, and no line is longer than the terminal."""
+    narrow, wide = printed(TABLES[name], width), printed(TABLES[name], 400)
+    assert numbers(narrow) <= numbers(wide)
+    assert max(map(cell_len, narrow.splitlines())) <= width
+    assert "…" not in narrow
+
+
+@pytest.mark.parametrize("name", ["results", "comparison", "presets"])
+def test_what_is_left_out_is_named(name: str) -> None:
+    """Each title is in the table or in the line below it; at the width that the line names, every column is there."""
+    table = TABLES[name]
+    assert isinstance(table, ConsoleTable)
+    titles = [str(column.header) for column in table.columns]
+    assert LEFT_OUT.search(printed(table, 400)) is None
+    lines = 0
+    for width in WIDTHS:
+        line = LEFT_OUT.search(" ".join(printed(table, width).split()))
+        if line is None:
+            continue
+        lines += 1
+        gone, needed, elsewhere = line.groups()
+        assert set(gone.split("; ")) < set(titles)
+        assert not {*titles[:1]} & set(gone.split("; "))
+        assert elsewhere
+        assert width < int(needed)
+        assert LEFT_OUT.search(printed(table, int(needed))) is None
+        assert LEFT_OUT.search(" ".join(printed(table, int(needed) - 1).split()))
+    assert lines
+
+
+def test_rows_stay_what_they_are_at_80_columns() -> None:
+    """What tells rows apart and the success rate are there, one line a row; the least important columns are not."""
+    text = printed(results(), 80)
+    assert re.search(r"^NMU +late mild +10 .* 0\.\d\d \[0\.\d\d, 0\.\d\d\]", text, re.MULTILINE)
+    line = LEFT_OUT.search(" ".join(text.split()))
+    assert line is not None
+    assert {"s/trial", "solved at, mean"} <= set(line[1].split("; "))
+
+
+def test_without_room_for_a_table_rows_are_blocks() -> None:
+    """Below what names and success rate take, each row has a line for each column, and nothing is left out."""
+    text = printed(results(), 40)
+    assert LEFT_OUT.search(text) is None
+    assert text.count("success rate") == 9
+    assert re.search(r"^success rate +0\.\d\d \[0\.\d\d, 0\.\d\d\]", text, re.MULTILINE)
+    assert numbers(text) == numbers(printed(results(), 400))
+
+
+def test_a_pipe_gets_the_whole_table() -> None:
+    """Without a width of its own a console folds texts at its width, and tables are as wide as they are."""
+    table = results()
+    text = printed(table, 60, has_own_width=False)
+    assert numbers(text) == numbers(printed(table, 400))
+    assert max(map(cell_len, text.splitlines())) > 100
+    assert LEFT_OUT.search(text) is None
+    assert max(map(cell_len, printed("word " * 40, 60, has_own_width=False).splitlines())) <= 60
+
+
+def test_findings_of_the_doctor_are_folded() -> None:
+    """A long address is folded, and the check and its state stay beside it."""
+    check = Check("store", "failed", "can't reach s3://" + "bucket/" * 12, "")
+    lines = printed(checks_table([check]), 60).splitlines()
+    assert lines[1].startswith("store  failed  ")
+    assert "".join(line[15:].strip() for line in lines[1:]).endswith("bucket/" * 3)
+
+
+texts = st.text(st.sampled_from("ab1.,k- "), min_size=1, max_size=30).filter(str.strip)
+
+
+@given(
+    st.lists(st.tuples(texts, st.booleans(), st.integers(0, 3)), min_size=1, max_size=9),
+    st.data(),
+    st.integers(30, 200),
+)
+def test_any_table_fits_any_width(columns: list[tuple[str, bool, int]], data: st.DataObject, width: int) -> None:
+    """Whatever columns hold, lines fit, columns that must stay do, and words are whole."""
+    rows = data.draw(st.lists(st.tuples(*(texts for _ in columns)), max_size=3))
+    table = ConsoleTable(box=None, pad_edge=False)
+    for title, is_number, rank in columns:
+        table.add_column(title, justify="right" if is_number else "left", rank=rank)
+    for row in rows:
+        table.add_row(*row)
+    narrow = printed(table, width)
+    assert max(map(cell_len, narrow.splitlines()), default=0) <= width
+    every = Counter(
+        word for part in [*(title for title, *_ in columns), *(t for row in rows for t in row)] for word in part.split()
+    )
+    line = LEFT_OUT.search(" ".join(narrow.split()))
+    shown = Counter(LEFT_OUT.sub("", " ".join(narrow.split())).split())
+    if max(len(word) for word in every) <= 10:  # longer ones don't fit into blocks
+        assert set(shown) <= set(every)
+        stay = [i for i, (_, _, rank) in enumerate(columns) if not rank]
+        assert set(shown) >= {word for row in rows for i in stay for word in row[i].split()}
+        if line is None:
+            assert set(shown) >= {word for row in rows for text in row for word in text.split()}

@@ -1,5 +1,6 @@
 "use strict";
-// Sorting, filtering, trials of a row, and values of a figure's points. Without it the page reads the same.
+// Sorting, filtering, scrolling sideways, trials of a row, values of a figure's points. Without it the page reads the
+// same.
 (() => {
   const FILTER_FROM = 8;
   const make = (tag, attributes = {}, ...children) => {
@@ -62,6 +63,39 @@
       count.textContent = wanted.length ? `${shown} of ${rows.length}` : "";
     });
     table.closest(".scroll").before(make("p", { class: "filter screen" }, input, " ", count));
+  };
+
+  // The columns that tell rows apart stay at the left, as many as leave room for others; an edge says where more is.
+  const MOST_OF_BOX = 0.6;
+  const scrollable = (box) => {
+    const table = box.querySelector("table");
+    const head = [...table.tHead.rows[0].cells];
+    const rest = head.findIndex((cell) => !cell.matches(".o, .key"));
+    const leading = head.slice(0, rest < 0 ? head.length : rest);
+    const look = () => {
+      box.classList.toggle("scrolled", box.scrollLeft > 0);
+      box.classList.toggle("more", box.scrollLeft + box.clientWidth < box.scrollWidth - 1);
+    };
+    const lay = () => {
+      let left = 0;
+      let key = 0;
+      table.dataset.edge = "";
+      for (const cell of leading) {
+        const fits = left + cell.offsetWidth <= MOST_OF_BOX * box.clientWidth;
+        if (cell.matches(".key")) {
+          table.style.setProperty(`--place-${key}`, fits ? "sticky" : "static");
+          table.style.setProperty(`--left-${key}`, `${left}px`);
+          if (fits) table.dataset.edge = key;
+          key += 1;
+        }
+        left += cell.offsetWidth;
+      }
+      look();
+    };
+    box.addEventListener("scroll", look, { passive: true });
+    const sizes = new ResizeObserver(lay);
+    sizes.observe(box);
+    sizes.observe(table);
   };
 
   const OUTCOMES = { s: "solved", u: "unsolved", d: "diverged", f: "failed", e: "finished" };
@@ -171,6 +205,7 @@
   for (const table of document.querySelectorAll("table.sortable")) {
     sortable(table);
     filterable(table);
+    scrollable(table.closest(".scroll"));
   }
   const trials = document.getElementById("trials");
   if (trials) openable(JSON.parse(trials.textContent));

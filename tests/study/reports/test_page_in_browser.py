@@ -72,6 +72,69 @@ def test_only_tables_and_figures_scroll_sideways(visit, report, width):
     assert page.evaluate("window.scrollX") == 0
 
 
+_PLACES = """box => [...box.querySelectorAll("tbody tr[data-row] > .key, thead .key")]
+    .filter(cell => getComputedStyle(cell).position === "sticky")
+    .map(cell => [Math.round(cell.getBoundingClientRect().left - box.getBoundingClientRect().left), cell.innerText])"""
+# The element that is drawn in the middle of each first label, and how opaque its background is.
+_ON_TOP = """box => [...box.querySelectorAll("tbody .k0")].every(cell => {
+    const {left, top, width, height} = cell.getBoundingClientRect();
+    const drawn = document.elementFromPoint(left + width / 2, top + height / 2);
+    const [, , , opacity = 1] = getComputedStyle(cell).backgroundColor.match(/[0-9.]+/g).map(Number);
+    return cell.contains(drawn) && opacity === 1;
+})"""
+
+
+def scrolled(box, left):
+    """Scroll a table sideways, and wait until the page has seen it."""
+    box.evaluate(
+        """(box, left) => new Promise(seen => {
+        const before = box.scrollLeft;
+        box.scrollLeft = left;
+        if (box.scrollLeft === before) seen();
+        else box.addEventListener("scroll", () => requestAnimationFrame(seen), {once: true});
+    })""",
+        left,
+    )
+
+
+@in_every_scheme
+@at_every_width
+def test_names_of_rows_stay_in_sight(visit, report, width, scheme):
+    """However far a table is scrolled sideways, the first labels stand where they stood, and nothing shines through."""
+    box = visit(report, width=width, scheme=scheme).page.locator("#results .scroll")
+    box.scroll_into_view_if_needed()
+    before = box.evaluate(_PLACES)
+    assert {"NMU", "NAC•"} <= {text for _, text in before}
+    for left in (150, 400, 10_000):
+        scrolled(box, left)
+        assert box.evaluate("box => box.scrollLeft") > 0
+        assert box.evaluate(_PLACES) == before
+        assert box.evaluate(_ON_TOP)
+
+
+@at_every_width
+def test_an_edge_says_that_there_is_more(visit, report, width):
+    """The right edge fades as long as columns are hidden there, and the left one once some are."""
+    page = visit(report, width=width).page
+    box = page.locator("#results .scroll")
+    edges = "box => [getComputedStyle(box).maskImage !== 'none', box.matches('.scrolled')]"
+    for left, expected in ((0, [True, False]), (100, [True, True]), (10_000, [False, True])):
+        scrolled(box, left)
+        assert box.evaluate(edges) == expected
+    page.emulate_media(media="print")
+    assert box.evaluate(edges)[0] is False
+    assert box.evaluate(_PLACES) == []
+
+
+def test_a_table_scrolls_by_keyboard(visit, report):
+    """A table's frame has a name, is reached by the tab key, and scrolls by the arrow keys."""
+    page = visit(report, width=390).page
+    box = page.get_by_role("region", name="results, one row a cell")
+    box.focus()
+    box.press("ArrowRight")
+    page.wait_for_function("box => box.scrollLeft > 0", arg=box.element_handle())
+
+
 def test_ink_and_paper_follow_the_reader(visit, report):
     """Dark on light or light on dark, as the browser is set, with contrast to read by; print is always on white."""
     for scheme in SCHEMES:
@@ -209,6 +272,8 @@ def test_without_its_script_the_page_reads_the_same(browser, report):
     assert page.locator("#results tbody tr").count() == 9
     assert not page.locator("button.open").first.is_visible()
     assert not page.get_by_text("A click on a column's title sorts").is_visible()
+    box = page.locator("#results .scroll")
+    assert {text for _, text in box.evaluate(_PLACES)} == {"model", "NMU", "NAC•"}
     context.close()
 
 

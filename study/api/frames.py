@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from study.arrow import hyperparameters_of, metrics_of
+from study.arrow import hyperparameters_of, metrics_of, with_labels
 from study.arrow.columns import WHOLE_NUMBERS
 
 if TYPE_CHECKING:
@@ -55,14 +55,9 @@ def trials(results: pa.Table, labels: Labels) -> pd.DataFrame:
         results: the trials' results.
         labels: the names of points on axes of the grid, which become columns, too.
     """
-    axes = dict.fromkeys(axis for of in labels.values() for axis in of)
-    cell_ids = results["cell_id"].to_pylist()
+    known, results = results.column_names, with_labels(results, labels)
     columns = {name: results[name] for name in _ALWAYS if name != "outcome"}
-    columns |= {
-        axis: pa.array([labels.get(i, {}).get(axis) for i in cell_ids], pa.string())
-        for axis in axes
-        if axis not in results.column_names
-    }
+    columns |= {name: results[name] for name in results.column_names if name not in known}
     for name in [*hyperparameters_of(results), "outcome", *metrics_of(results), *TRIAL_COLUMNS]:
         if name in results.column_names and name not in columns and name != WHOLE_NUMBERS.name:
             columns[name] = results[name]

@@ -19,6 +19,7 @@ from study.arrow.columns import (
     column_names,
     hyperparameters_of,
     metrics_of,
+    with_labels,
     with_metrics,
 )
 from study.arrow.curves import curves_table, table_curves
@@ -51,5 +52,6 @@ __all__ = [
     "trials_table",
     "unified",
     "weights_table",
+    "with_labels",
     "with_metrics",
 ]

@@ -14,7 +14,7 @@ from typing import get_args
 import pyarrow as pa
 
 from study.arrow.kinds import NUMBER, RANGE, TEXT, WHOLE, type_of
-from study.records import Cell
+from study.records import Cell, Labels
 from tasks import TASKS
 from tasks.families import BUILT_IN_METRICS, BUILT_IN_TYPES
 from tasks.threshold import Range
@@ -126,6 +126,27 @@ def with_metrics(results: pa.Table, names: Iterable[str]) -> pa.Table:
             field = Meaning(METRIC, name, NUMBER).field(())
             results = results.append_column(field, pa.nulls(len(results), field.type))
     return results
+
+
+def with_labels(trials: pa.Table, labels: Labels, axes: Collection[str] | None = None) -> pa.Table:
+    """Add a column of labels for each axis that has any, behind the others.
+
+    Args:
+        trials: has a column cell_id.
+        labels: the names of points on axes of the grid.
+        axes: those to add; None for all. An axis that is called like a column of the table is left out.
+
+    Example:
+        >>> trials = pa.table({"cell_id": ["a", "b"]})
+        >>> with_labels(trials, {"a": {"schedule": "late mild"}})["schedule"].to_pylist()
+        ['late mild', None]
+    """
+    cell_ids = trials["cell_id"].to_pylist()
+    for axis in dict.fromkeys(axis for of in labels.values() for axis in of):
+        if axis not in trials.column_names and (axes is None or axis in axes):
+            texts = pa.array([labels.get(cell_id, {}).get(axis) for cell_id in cell_ids], pa.string())
+            trials = trials.append_column(axis, texts)
+    return trials
 
 
 def column_names(cells: Iterable[Cell]) -> list[str]:

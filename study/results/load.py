@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +18,7 @@ from study.analysis.headline import headline
 from study.analysis.references import ReferenceFindings, reference_findings
 from study.analysis.search import SearchFindings
 from study.analysis.summary import WILSON
-from study.arrow import trials_table, unified
+from study.arrow import trials_table, unified, with_labels
 from study.errors import InputError
 from study.outcomes import Source
 from study.plan import until
@@ -253,13 +253,16 @@ def _summaries(plan: Plan, table: pa.Table) -> list[CellSummary]:
     )
 
 
-def outcomes_of(name: str, root: str | Path, *, tracking_uri: str | None = None) -> tuple[Source, Sequence[str]]:
+def outcomes_of(
+    name: str, root: str | Path, *, tracking_uri: str | None = None, axes: Collection[str] = ()
+) -> tuple[Source, Sequence[str]]:
     """Read a study's trials, including the pending ones, as a source for `study.outcomes`.
 
     Args:
         name: the study's name.
         root: the store's folder, or its URL.
         tracking_uri: read the results from this MLflow server instead of the store.
+        axes: names of columns; those that are axes of the study with labels get a column of these.
 
     Returns:
         The rows, and sentences that the reader must know.
@@ -273,7 +276,7 @@ def outcomes_of(name: str, root: str | Path, *, tracking_uri: str | None = None)
         raise InputError(f"study {name!r} has no results yet; `study run` makes them")
     done_ids = set(done["trial_id"].to_pylist())
     pending = trials_table(trial for trial in plan.trials if trial.id not in done_ids)
-    table = unified([done, pending])
+    table = with_labels(unified([done, pending]), plan.labels, axes)
     notices = list(folder.notices)
     if plan.spec.search is not None:
         notices.append(f"study {name!r} is a search: its rows are also of candidates that were chosen by these trials")

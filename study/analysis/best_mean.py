@@ -62,7 +62,7 @@ def swept_means(rows: ResultRows, members: Sequence[int], x: str, name: str) -> 
         f"{words.title(x)} {words.show_value(x, rows.value(row, x))}"
         for row, of in (there[0], there[-1])
     ]
-    return f"it is {ends[0]} and {ends[1]}"
+    return f"on average it is {ends[0]} and {ends[1]}"
 
 
 def _mean(method: Method, name: str) -> _Mean | None:

@@ -8,8 +8,7 @@ from pathlib import Path
 from study.errors import InputError, UnknownStudyError, nearest
 
 _FIRST = """\
-# `study plan {name}.yaml` says what it takes, `study run {name}.yaml` runs it. docs/study-file.md
-# explains all keys, `study schema` lists them.
+# `study plan {name}.yaml` says what it takes, `study run {name}.yaml` runs it. docs/study-file.md has all keys.
 study: {name}
 question: How often does each unit learn to multiply?
 task: {{name: simple}}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -106,23 +107,25 @@ class OutcomesReport:
 
     def table(self) -> Printout:
         """Return the table as a terminal shows it, with the finding."""
-        from study.results.groups import show_report
+        from study.results.groups import report_as_json, show_report
 
-        return Printout(lambda console: show_report(self.content, console))
+        return Printout(lambda console: show_report(self.content, console), lambda: report_as_json(self.content))
 
-    def write(self, folder: str | Path, formats: Collection[str] = ()) -> list[Path]:
+    def write(self, folder: str | Path, formats: Collection[str] = (), *, columns: Sequence[str] = ()) -> list[Path]:
         """Write tables, figures and one HTML page into a folder, and return the files.
 
         Args:
             folder: made if there is none.
             formats: of html, md, csv, parquet, latex, png, svg and pdf; none for all but pdf.
+            columns: the statistics of cells.tex and report.md, by their names in cells.csv; none for the usual ones.
 
         Raises:
-            InputError: if a file that no report has written would be overwritten.
+            InputError: if a file that no report has written would be overwritten, or there is no such statistic.
         """
-        from study.reports import USUAL, write_report
+        from study.reports import USUAL, check_columns, write_report
 
-        return write_report(Path(folder), self.content, formats or USUAL)
+        check_columns(self.content.rows, columns)
+        return write_report(Path(folder), replace(self.content, columns=columns), formats or USUAL)
 
     def __repr__(self) -> str:
         return str(self.table())

@@ -378,6 +378,7 @@ class Study:
         *,
         compare: str = _PUBLISHED,
         trial: str | None = None,
+        columns: Sequence[str] = (),
         results: StudyResults | None = None,
     ) -> list[Path]:
         """Write the report: tables, figures, one HTML page.
@@ -387,6 +388,8 @@ class Study:
             formats: of html, md, csv, parquet, yaml, latex, png, svg and pdf; none for all but pdf.
             compare: ``published``, or a study of the store to compare with.
             trial: the trial whose weights are drawn; None for a typical solved one.
+            columns: the statistics of cells.tex and report.md, by their names in cells.csv, such as
+                ``["success_rate", "solved_at_mean"]``; none for the usual ones.
             results: those to report; None to read them.
 
         Returns:
@@ -397,7 +400,8 @@ class Study:
 
         into = None if folder is None else Path(folder)
         uri = self.where.tracking
-        return write(results or self.results(compare), into, formats or USUAL, tracking_uri=uri, trial=trial)
+        read = results or self.results(compare)
+        return write(read, into, formats or USUAL, tracking_uri=uri, trial=trial, columns=columns)
 
     def compare(self, other: str | Study) -> pd.DataFrame:
         """Compare its cells with those of another study of the store.

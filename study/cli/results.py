@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -109,6 +110,12 @@ def show(name: str, store: str, as_file: bool, as_json: bool) -> None:
     multiple=True,
     help="What to write; may be given again. Default: all but pdf.",
 )
+@click.option(
+    "--columns",
+    metavar="COLUMN,...",
+    help="Columns of statistics in cells.tex and report.md, by their names in cells.csv: success_rate,solved_at_mean.",
+)
+@JSON
 def report(
     names: tuple[str, ...],
     store: str,
@@ -122,11 +129,14 @@ def report(
     as_published: bool,
     out: Path | None,
     formats: tuple[str, ...],
+    columns: str | None,
+    as_json: bool,
 ) -> None:
     """Write the report of study NAME: tables, figures, one HTML page.
 
     With FILE.csv or FILE.parquet of outcomes, with several studies, or with --by: one row a group.
     """
+    from study.reports import check_columns
     from study.results import groups as results_of_groups
 
     leave_out_pandas()
@@ -138,7 +148,7 @@ def report(
         tabulated = results_of_groups.tabulate(
             names,
             store,
-            None if by is None else [name.strip() for name in by.split(",") if name.strip()],
+            None if by is None else _names_in(by),
             tracking_uri=None if source == "store" else where.needed_tracking("--from mlflow"),
             as_published=as_published,
             compare=compare,
@@ -146,7 +156,11 @@ def report(
             success=success,
             out=out,
             formats=formats,
+            columns=_names_in(columns),
         )
+        if as_json:
+            echo_json(results_of_groups.report_as_json(tabulated.report) | _files(results_of_groups.write(tabulated)))
+            return
         results_of_groups.show(tabulated, console)
         results_of_groups.write(tabulated)
         console.print(f"report:    {tabulated.folder}", soft_wrap=True, highlight=False)
@@ -155,13 +169,27 @@ def report(
         raise InputError("--metric and --success say what the columns of a FILE are; a study's file says it of a study")
     study = Study(names[0], where)
     results = study.results(compare or "published", from_mlflow=source == "mlflow")
-    study.table(results).print(console)
-    written = study.report(out, formats, trial=trial, results=results)
+    check_columns(results.rows, _names_in(columns))
+    table = study.table(results)
+    if not as_json:
+        table.print(console)
+    written = study.report(out, formats, trial=trial, columns=_names_in(columns), results=results)
     in_store = out is None and results.folder.path is not None
-    if in_store and any(path.name == "report.html" for path in written):
+    if as_json:
+        echo_json(table.data | _files(written))
+    elif in_store and any(path.name == "report.html" for path in written):
         show_addresses(study, console)
     else:
         console.print(f"report:    {written[0].parent}", soft_wrap=True, highlight=False)
+
+
+def _names_in(text: str | None) -> list[str]:
+    """Split names at commas."""
+    return [name.strip() for name in (text or "").split(",") if name.strip()]
+
+
+def _files(written: Sequence[Path]) -> dict[str, dict[str, str]]:
+    return {"files": {path.name: str(path) for path in written}}
 
 
 COMMANDS = (list_, show, report)

@@ -10,6 +10,7 @@ reference_notes                      notes on the bounds that references set
 contrasts, headline                  trends and tests between rows, and the finding in a sentence
 varying                              the hyperparameters that tell the cells apart
 chart_series                         points for a chart that is drawn elsewhere
+check_columns                        whether statistics can be chosen for tables
 write_report, FORMATS, USUAL         the files
 """
 
@@ -26,6 +27,7 @@ from study.reports.content import DataRows, PageLinks, Report
 from study.reports.files import cells_rows, groups_rows
 from study.reports.notes import metric_notes, times_notes
 from study.reports.references import reference_notes
+from study.reports.table import check_columns
 from study.reports.terminal import (
     MOST_ROWS,
     comparisons_table,
@@ -55,6 +57,7 @@ __all__ = [
     "cells",
     "cells_rows",
     "chart_series",
+    "check_columns",
     "comparisons_table",
     "contrasts",
     "draws",

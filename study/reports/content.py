@@ -59,6 +59,8 @@ class Report:
         rows: the results of the trials, and the keys that tell the rows apart.
         data: the same results for other programs.
         command: the command that makes the report again.
+        columns: the statistics of the tables that people publish, LaTeX and Markdown, by their names in cells.csv; none
+            for the usual ones.
         headline: the finding, in a sentence.
         contrasts: trends and tests between rows.
         against: comparisons of the rows with others; None if there are none to compare with.
@@ -83,6 +85,7 @@ class Report:
     rows: ResultRows
     data: DataRows
     command: str
+    columns: Sequence[str] = ()
     headline: str = ""
     contrasts: Contrasts = field(default_factory=Contrasts)
     against: Comparisons | None = None

@@ -228,7 +228,7 @@ def markdown(report: Report, figures: Sequence[Drawn]) -> str:
     """Write the tables as Markdown, with the notes, to paste into an issue or a notebook."""
     parts = [f"# {_cell(report.name)}", _cell(report.question), _cell(report.headline)]
     parts += [f"![{_cell(figure.title)}]({figure.name}.png)" for figure in figures[:1]]
-    parts.append(_markdown_table(table.summaries_table(report.rows)))
+    parts.append(_markdown_table(table.chosen_table(report.rows, report.columns)))
     for series in series_with_values(report.rows):
         parts += [f"## {_cell(series.heading)}", _markdown_table(series_table(report.rows, series))]
     if report.search is not None:

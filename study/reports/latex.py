@@ -1,15 +1,15 @@
 r"""The table of results in LaTeX, in the layout of the published ones; it needs the package booktabs.
 
 The columns are those of the rows' keys, success rate ± interval, solved at (median, mean ± interval), and metrics ±
-interval, as far as there are any; the best value of each question is bold.
+interval, as far as there are any, or those that are asked for; the best value of each question is bold.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any
 
 from study import words
@@ -19,7 +19,8 @@ from study.analysis.metrics import MetricSummary
 from study.analysis.rows import ResultRows
 from study.analysis.summary import Summary
 from study.records import Interval
-from study.reports import metric_columns
+from study.reports import metric_columns, table
+from study.reports.text_table import Column, select
 from tasks.symbols import LATEX_SYMBOLS, LATEX_TITLES
 
 _NONE = "--"
@@ -43,15 +44,20 @@ _ESCAPED = str.maketrans(_SPECIAL)
 _DAGGER = r"{}^{\dagger}"
 
 
-def latex(rows: ResultRows, *, command: str) -> str:
+def latex(rows: ResultRows, *, command: str, names: Sequence[str] = ()) -> str:
     """Write a tabular, to be put into a table environment as it is.
 
     Args:
         rows: the summaries, in order. Neighbouring rows with equal first values are grouped under one rule.
         command: the command that makes the file again.
+        names: the statistics to write, as in cells.csv, in this order; none for the usual ones.
+
+    Raises:
+        InputError: if there is no such statistic.
     """
-    columns = _columns(rows)
-    statistics = [column for one in columns for column in one.columns]
+    usual = _usual(rows)
+    columns = select([*usual, *_others(rows, {column.name for column in usual})], names) if names else usual
+    statistics = [column.texts for column in columns]
     keys = rows.keys
     head, below, rules = _header(rows, columns)
     body = _body(rows, statistics)
@@ -134,70 +140,102 @@ def percent(value: float) -> str:
 
 
 @dataclass(frozen=True)
-class _Columns:
-    """Columns of statistics under a common title; a single column may have no title of its own."""
+class _Statistic:
+    """A column of statistics; neighbours of one title stand under it together.
 
+    Args:
+        name: its name in cells.csv.
+        title: the title.
+        below: its own title below that; empty for none.
+        texts: one a row.
+    """
+
+    name: str
     title: str
-    titles: tuple[str, ...]
-    columns: tuple[list[str], ...]
+    below: str
+    texts: tuple[str, ...]
 
 
-def _columns(rows: ResultRows) -> list[_Columns]:
-    """Write the columns of statistics."""
+def _usual(rows: ResultRows) -> list[_Statistic]:
+    """Write the columns of statistics that published tables have."""
     some = rows.summaries
 
-    def estimates(name: str, show: Callable[[float], str], interval: str | None = None) -> list[str]:
+    def estimates(name: str, show: Callable[[float], str], interval: str | None = None) -> tuple[str, ...]:
         bold = set(result_rows.best(rows, name, show))
-        return [
+        return tuple(
             estimate(getattr(s, name), getattr(s, interval) if interval else None, show, row in bold)
             for row, s in enumerate(some)
-        ]
+        )
 
     columns = []
     if rows.has_rates:
-        rate = estimates("success_rate", percent, "success_rate_interval")
-        columns.append(_Columns("Success rate", ("",), ([text + _of(s) for text, s in zip(rate, some, strict=True)],)))
+        rates = zip(estimates("success_rate", percent, "success_rate_interval"), some, strict=True)
+        texts = tuple(text + _of(s) for text, s in rates)
+        columns.append(_Statistic("success_rate", "Success rate", "", texts))
     if rows.has_times:
-        median, mean = estimates("solved_at_median", number), estimates("solved_at_mean", number, "solved_at_interval")
-        columns.append(
-            _with_published(_Columns("Solved at iteration", ("Median", "Mean"), (median, mean)), rows, "solved_at")
-        )
+        title, mean = "Solved at iteration", estimates("solved_at_mean", number, "solved_at_interval")
+        columns.append(_Statistic("solved_at_median", title, "Median", estimates("solved_at_median", number)))
+        columns.append(_Statistic("solved_at_mean", title, "Mean", mean))
+        columns += _as_published(rows, title, "solved_at", "solved_at")
     for name in metric_columns.names_to_show(rows):
-        one = _metric(rows, name)
-        is_published = name == published_error(rows.metrics)
-        columns.append(_with_published(one, rows, "error") if is_published else one)
+        columns += _metric(rows, name)
+        if name == published_error(rows.metrics):
+            columns += _as_published(rows, columns[-1].title, name, "error")
     return columns
 
 
-def _metric(rows: ResultRows, name: str) -> _Columns:
+def _metric(rows: ResultRows, name: str) -> list[_Statistic]:
     metric = rows.metrics[name]
     is_mean_alone = metric.interval == "beta"
     show = number if is_mean_alone else measure
     columns = metric_columns.columns(rows, name)
     of_rows = [s.metrics.get(name, MetricSummary(metric=metric)) for s in rows.summaries]
     fields = metric_columns.STATISTICS[:1] if is_mean_alone else metric_columns.STATISTICS
-    return _Columns(
-        escape(_capital(words.metric_title(name, metric))),
-        tuple(_capital(title) for title, *_ in fields),
-        tuple(
-            [
+    return [
+        _Statistic(
+            column.name,
+            escape(_capital(words.metric_title(name, metric))),
+            _capital(title),
+            tuple(
                 estimate(getattr(of, field), getattr(of, interval), show, row in column.best)
                 for row, of in enumerate(of_rows)
-            ]
-            for column, (_, field, interval) in zip(columns, fields, strict=True)
-        ),
-    )
-
-
-def _with_published(one: _Columns, rows: ResultRows, name: str) -> _Columns:
-    """Add the numbers of the published estimator, if there are any."""
-    if not rows.as_published:
-        return one
-    texts = [
-        estimate(getattr(of, f"{name}_mean"), getattr(of, f"{name}_interval"), number, False)
-        for of in rows.as_published
+            ),
+        )
+        for column, (title, field, interval) in zip(columns, fields, strict=True)
     ]
-    return _Columns(one.title, (*one.titles, "As published"), (*one.columns, texts))
+
+
+def _as_published(rows: ResultRows, title: str, name: str, field: str) -> list[_Statistic]:
+    """Write the numbers of the published estimator, if there are any."""
+    texts = tuple(
+        estimate(getattr(of, f"{field}_mean"), getattr(of, f"{field}_interval"), number, False)
+        for of in rows.as_published or ()
+    )
+    return [_Statistic(f"as_published_{name}_mean", title, "As published", texts)] if texts else []
+
+
+def _others(rows: ResultRows, usual: Collection[str]) -> list[_Statistic]:
+    """Write what other tables have and published ones don't: counts, times to success, seconds."""
+    columns = table.summaries_table(rows, is_full=True).columns[len(rows.keys) :]
+    return [
+        _Statistic(column.name, escape(_capital(column.title)), "", _texts(rows, column))
+        for column in columns
+        if column.name not in usual
+    ]
+
+
+def _texts(rows: ResultRows, column: Column) -> tuple[str, ...]:
+    """Write a column of another table: means as estimates, with their limits if those differ; counts as they are."""
+    if not column.name.endswith("_mean"):
+        return tuple(f"${text}$" for text in column.texts)
+    name = column.name.removesuffix("_mean")
+    lines = zip(
+        column.values, (getattr(s, f"{name}_interval", None) for s in rows.summaries), column.texts, strict=True
+    )
+    return tuple(
+        estimate(value, interval, number, row in column.best) + escape("".join(text.partition(" up to ")[1:]))
+        for row, (value, interval, text) in enumerate(lines)
+    )
 
 
 def measure(value: float) -> str:
@@ -231,19 +269,18 @@ def _of(s: Summary) -> str:
     return "" if s.complete else f" (${s.ended}/{s.seeds}{_DAGGER}$)"
 
 
-def _header(rows: ResultRows, columns: Sequence[_Columns]) -> tuple[str, str, str]:
+def _header(rows: ResultRows, columns: Sequence[_Statistic]) -> tuple[str, str, str]:
     """Write the two lines of the header, and the rules between them."""
     titles = [LATEX_TITLES.get(key) or escape(_capital(words.title(key))) for key in rows.keys]
-    head, below, rules, place = list(titles), [""] * len(titles), "", len(titles)
-    for one in columns:
-        count = len(one.columns)
-        if any(one.titles):
-            head.append(f"\\multicolumn{{{count}}}{{c}}{{{one.title}}}")
-            rules += f"\\cmidrule(lr){{{place + 1}-{place + count}}}"
+    head, below, rules = list(titles), [""] * len(titles), ""
+    for title, group in groupby(columns, lambda column: column.title):
+        own = [column.below for column in group]
+        if any(own):
+            head.append(f"\\multicolumn{{{len(own)}}}{{c}}{{{title}}}")
+            rules += f"\\cmidrule(lr){{{len(below) + 1}-{len(below) + len(own)}}}"
         else:
-            head.append(one.title)
-        below += one.titles
-        place += count
+            head.append(title)
+        below += own
     return " & ".join(head) + " \\\\", " & ".join(below).strip() + " \\\\", rules
 
 

@@ -65,7 +65,7 @@ def write_report(
     contents: dict[str, Callable[[], bytes | str]] = {
         "cells.csv": lambda: files.to_csv(report.data),
         "cells.parquet": lambda: files.to_parquet(report.data),
-        "cells.tex": lambda: latex.latex(report.rows, command=report.command),
+        "cells.tex": lambda: latex.latex(report.rows, command=report.command, names=report.columns),
     }
     if draws(formats):
         contents |= _with_figures(report)

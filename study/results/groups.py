@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -23,6 +24,7 @@ from study.reports import (
     PUBLISHED,
     USUAL,
     Report,
+    check_columns,
     comparisons_table,
     groups,
     groups_rows,
@@ -70,6 +72,7 @@ def tabulate(
     success: str | None = None,
     out: Path | None = None,
     formats: Collection[str] = (),
+    columns: Sequence[str] = (),
 ) -> GroupReport:
     """Summarise the outcomes of files and studies, without writing anything.
 
@@ -85,6 +88,7 @@ def tabulate(
         out: the report's folder; None for a folder next to the first file, or in the study's folder, or in the working
             folder if the study is in an object store.
         formats: names of formats in `study.reports.FORMATS`; empty for the usual ones.
+        columns: the statistics of cells.tex and report.md, by their names in cells.csv; empty for the usual ones.
 
     Raises:
         InputError: if a file or a study isn't there or can't be used, or the report can't be written to that folder.
@@ -96,11 +100,11 @@ def tabulate(
         )
     folder = out or _folder(names, root)
     _check_folder(folder, [Path(name) for name in [*names, *([compare] if compare else [])] if is_file(name)])
-    columns = wanted(metrics, success, BUILT_IN_METRICS)
-    outcomes, notices = _outcomes(names, root, by, tracking_uri, columns)
+    metric_columns = wanted(metrics, success, BUILT_IN_METRICS)
+    outcomes, notices = _outcomes(names, root, by, tracking_uri, metric_columns)
     other, versus = None, []
     if compare is not None:
-        other = Path(compare).name, *_outcomes([compare], root, outcomes.by, tracking_uri, columns)
+        other = Path(compare).name, *_outcomes([compare], root, outcomes.by, tracking_uri, metric_columns)
         versus = ["--compare", Path(compare).name]
     short = [Path(name).name for name in names]
     by_option = ["--by", ",".join(outcomes.by)] if outcomes.by else []
@@ -108,14 +112,16 @@ def tabulate(
     columns_options = [part for name in metrics for part in ("--metric", name)] + (
         ["--success", success] if success else []
     )
+    of_tables = ["--columns", ",".join(columns)] if columns else []
     report = group_report(
         ", ".join(short),
         outcomes,
         notices,
-        named=list(columns.columns),
+        named=list(metric_columns.columns),
         as_published=as_published,
         other=other,
-        command=shlex.join(["study", "report", *short, *by_option, *columns_options, *published, *versus]),
+        columns=columns,
+        command=shlex.join(["study", "report", *short, *by_option, *columns_options, *published, *versus, *of_tables]),
     )
     is_ours = out is None and not any(map(is_file, names)) and Store(root).study(names[0]).path is not None
     return GroupReport(report, folder, formats or USUAL, is_ours)
@@ -129,6 +135,7 @@ def group_report(
     named: Sequence[str] = (),
     as_published: bool = False,
     other: tuple[str, Outcomes, Sequence[str]] | None = None,
+    columns: Sequence[str] = (),
     command: str = "",
 ) -> Report:
     """Put together the report of outcomes, one row a group.
@@ -140,14 +147,16 @@ def group_report(
         named: metrics that the user has named.
         as_published: apply the published estimators, too.
         other: the name, the outcomes and the notices of what the groups are compared with; None for nothing.
+        columns: the statistics of cells.tex and report.md; empty for the usual ones.
         command: the command that makes the report again; empty if there is none.
 
     Raises:
-        InputError: if the published estimators lack a solved trial's solved-at or error.
+        InputError: if there is no such statistic, or the published estimators lack a solved trial's solved-at or error.
     """
     by = outcomes.by
     summaries = aggregate_by(outcomes.table, by, outcomes.metrics, as_published=as_published)
     rows = groups(summaries, by, named)
+    check_columns(rows, columns)
     against, sentences = None, list(notices)
     if other is not None:
         other_name, others, other_notices = other
@@ -160,6 +169,7 @@ def group_report(
         rows=rows,
         data=groups_rows(summaries, pa.schema([outcomes.table.schema.field(n) for n in by]), named),
         command=command,
+        columns=columns,
         headline=headline(rows, between_rows),
         contrasts=between_rows,
         against=against,
@@ -180,7 +190,7 @@ def _outcomes(
             # imported late: MLflow takes seconds to import
             from study.results import load
 
-            source, of_study = load.outcomes_of(name, root, tracking_uri=tracking_uri)
+            source, of_study = load.outcomes_of(name, root, tracking_uri=tracking_uri, axes=by or ())
             sources.append(source)
             notices += of_study
     return gather(sources, by, columns), notices
@@ -201,6 +211,12 @@ def show_report(report: Report, console: Console) -> None:
         notes += report.against.notes
     for notice in notes:
         console.print(notice, style="yellow")
+
+
+def report_as_json(report: Report) -> dict[str, Any]:
+    """Return what `show_report` prints as JSON data: rows with the columns of cells.csv, missing values as null."""
+    notes = [*report.notes, *(report.against.notes if report.against else ())]
+    return {"report": report.name, "finding": report.headline, "notes": notes, "cells": report.data.records}
 
 
 def write(result: GroupReport) -> list[Path]:

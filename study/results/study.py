@@ -25,6 +25,7 @@ from study.reports import (
     PageLinks,
     Report,
     cells_rows,
+    check_columns,
     comparisons_table,
     draws,
     show_search,
@@ -45,7 +46,8 @@ MOST_TRIALS = 25_000
 def show(results: StudyResults, console: Console) -> None:
     """Print a study's table, its finding, and the comparison with the published numbers or another study."""
     require_results(results)
-    show_summaries(console, results.rows, results.plan.spec.question)
+    elsewhere = f"`study show {results.name} --json`"
+    show_summaries(console, results.rows, results.plan.spec.question, elsewhere)
     console.print(results.headline)
     if results.search is not None:
         show_search(console, results.search, results.rows)
@@ -77,6 +79,7 @@ def write(
     *,
     tracking_uri: str | None = None,
     trial: str | None = None,
+    columns: Sequence[str] = (),
 ) -> list[Path]:
     """Write a study's report into a folder, and return its files.
 
@@ -86,21 +89,28 @@ def write(
         formats: names of formats in `study.reports.FORMATS`.
         tracking_uri: the MLflow server to link to; None for no links.
         trial: the trial whose weights are drawn, by its id or the first letters of it; None for a typical solved one.
+        columns: the statistics of cells.tex and report.md, by their names in cells.csv; empty for the usual ones.
 
     Raises:
-        InputError: if there is no such trial, or its weights aren't stored.
+        InputError: if there is no such trial or statistic, or the trial's weights aren't stored.
         StudyError: if the folder can't be written.
     """
-    return _write(
-        results, folder or own_folder(results.folder), formats, tracking.links(tracking_uri, results.name), trial
-    )
+    links = tracking.links(tracking_uri, results.name)
+    return _write(results, folder or own_folder(results.folder), formats, links, trial, columns)
 
 
 def _write(
-    results: StudyResults, folder: Path, formats: Collection[str], links: PageLinks | None, trial: str | None = None
+    results: StudyResults,
+    folder: Path,
+    formats: Collection[str],
+    links: PageLinks | None,
+    trial: str | None = None,
+    columns: Sequence[str] = (),
 ) -> list[Path]:
+    check_columns(results.rows, columns)
     # Curves and weights need torch, and tables don't; a trial that the user names must exist in any case.
-    content = report(results, links=links, trial=trial, with_trials=draws(formats) or trial is not None)
+    with_trials = draws(formats) or trial is not None
+    content = report(results, links=links, trial=trial, with_trials=with_trials, columns=columns)
     try:
         is_ours = results.folder.path is not None and folder == own_folder(results.folder)
         return write_report(folder, content, formats, is_ours=is_ours)
@@ -166,7 +176,12 @@ def report_folder(folder: StudyStore) -> Iterator[Path]:
 
 
 def report(
-    results: StudyResults, *, links: PageLinks | None = None, trial: str | None = None, with_trials: bool = True
+    results: StudyResults,
+    *,
+    links: PageLinks | None = None,
+    trial: str | None = None,
+    with_trials: bool = True,
+    columns: Sequence[str] = (),
 ) -> Report:
     """Assemble the report of a study; the arguments are as for `write`.
 
@@ -175,6 +190,7 @@ def report(
     spec = results.plan.spec
     versus = [] if results.against.is_published else ["--compare", results.against.name]
     of_trial = [] if trial is None else ["--trial", trial]
+    of_tables = ["--columns", ",".join(columns)] if columns else []
     parts = (
         exhibits(results.folder, results.summaries, results.rows, results.table, results.metrics, trial, results.bounds)
         if with_trials
@@ -185,7 +201,8 @@ def report(
         question=spec.question,
         rows=results.rows,
         data=cells_rows(results.summaries, results.plan.labels, results.rows.named_metrics),
-        command=shlex.join(["study", "report", spec.study, *versus, *of_trial]),
+        command=shlex.join(["study", "report", spec.study, *versus, *of_trial, *of_tables]),
+        columns=columns,
         headline=results.headline,
         contrasts=results.contrasts,
         against=results.against,

@@ -63,7 +63,7 @@ def test_one_method_is_described_at_both_ends():
     """Alone, its mean is given at the first and the last value of what is swept."""
     text = headline_of({(2,): 0.6, (4,): 0.7, (8,): 0.9}, by=("hidden_size",))
     assert text.startswith("The test accuracy is 0.733 [")
-    assert "; it is 0.6 [" in text
+    assert "on average it is 0.6 [" in text
     assert "at hidden units 2 and 0.9 [" in text
 
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from study.arrow import hyperparameters_of, metrics_of, with_labels
 from study.arrow.columns import WHOLE_NUMBERS
+from study.reports.columns import TRIALS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,24 +18,7 @@ if TYPE_CHECKING:
     from study.records import Labels
     from study.reports.content import DataRows
 
-TRIAL_COLUMNS: Mapping[str, str] = {
-    "trial_id": "the trial's id: of what is trained, and of the seed",
-    "cell_id": "the id of its cell",
-    "seed": "its seed",
-    "task": "the name of its task, or the import string",
-    "model": "the name of its model, or the import string",
-    "outcome": "solved, unsolved, finished (where nothing says what success is), diverged or failed",
-    "threshold": "the test error below which the trial counts as solved, where the task computes one",
-    "criterion": "what it was judged by, where references or metrics say what success is",
-    "best_iteration": "the iteration of its best step, of which the metrics are",
-    "solved_at_iteration": "the first iteration at which it met the criterion; missing if it wasn't solved",
-    "trained_iterations": "the iterations that it was trained for",
-    "stopped_early": "whether it ended once its outcome could no longer change",
-    "training_s": "seconds of training",
-    "engine": "the engine that trained it",
-    "device": "the kind of device: cpu or cuda",
-    "error": "why it failed; missing if it didn't",
-}
+TRIAL_COLUMNS: Mapping[str, str] = {name: note.meaning for name, note in TRIALS.items()}
 """The columns of `trials` beside axes of the grid, hyperparameters and metrics; what no trial has is left out."""
 
 CURVE_COLUMNS: Mapping[str, str] = {

@@ -19,7 +19,9 @@ from study.analysis.search import SearchFindings
 from study.analysis.summary import Summary
 from study.arrow import column_names, encoded, kinds_of
 from study.records import Cell, Interval, Labels, Outcome, format_range
-from study.reports import metric_columns, table
+from study.reports import column_notes, metric_columns, table
+from study.reports.column_notes import ColumnNote
+from study.reports.columns import TESTS
 from study.reports.content import DataRows, Report
 from study.reports.csv_text import csv_text
 from study.reports.metric_series import series_table, series_with_values
@@ -31,49 +33,8 @@ from study.reports.text_table import TextTable
 if TYPE_CHECKING:
     from study.reports.figures.style import Drawn
 
-_COUNTS = {
-    "seeds": "trials planned",
-    "solved": "trials that solved the task",
-    "unsolved": "trials that ran to the end without solving it",
-    "finished": "trials that ran to the end, which nothing judges",
-    "diverged": "trials whose weights became NaN or infinite",
-    "failed": "trials that crashed and have no result",
-    "pending": "trials that are planned and not done",
-    "complete": "true if no trial is failed or pending",
-}
-_RATES = {
-    "success_rate": "solved / (solved + unsolved + diverged)",
-    "success_rate_lower": "95%; Wilson, or one that allows for it where seeds were added until there were enough",
-    "success_rate_upper": "95%; Wilson, or one that allows for it where seeds were added until there were enough",
-}
-_SOLVED_AT = {
-    "solved_at_median": "iterations; median over the solved trials",
-    "solved_at_median_lower": "of the distribution's median, by order statistics, at least 95%",
-    "solved_at_median_upper": "of the distribution's median, by order statistics, at least 95%",
-    "solved_at_mean": "iterations; mean over the solved trials",
-    "solved_at_lower": "of a gamma distribution's mean, by profile likelihood, 95%",
-    "solved_at_upper": "of a gamma distribution's mean, by profile likelihood, 95%",
-}
-_TIMES = {
-    "time_to_success_mean": "iterations; mean of min(time to success, time_to_success_until) of all that finished",
-    "time_to_success_lower": "its interval, at least 95%, for any distribution",
-    "time_to_success_upper": "its interval, at least 95%, for any distribution",
-    "time_to_success_until": "the iterations that it is restricted to: those planned for the rows of its question",
-}
-_SECONDS = {"training_s_mean": "mean seconds of training of the trials that ended"}
-_SECONDS_TO_SUCCESS = {
-    "solved_at_s_median": "seconds of training until solved; median over the solved trials",
-    "solved_at_s_mean": "seconds of training until solved; mean over the solved trials",
-    "solved_at_s_lower": "of a gamma distribution's mean, by profile likelihood, 95%",
-    "solved_at_s_upper": "of a gamma distribution's mean, by profile likelihood, 95%",
-}
-_STOPPED = {
-    "stopped_early": "trials that were ended by stop: when_decided",
-    "ended_early": "trials that ended unsolved before time_to_success_until, and are censored at their end",
-}
 
-
-def statistics_columns(summaries: Sequence[Summary], named_metrics: Collection[str] = ()) -> dict[str, str]:
+def statistics_columns(summaries: Sequence[Summary], named_metrics: Collection[str] = ()) -> dict[str, ColumnNote]:
     """Describe the columns of cells.csv after cell_id, the labels (label_...) and the hyperparameters.
 
     There are only those that the rows can have: no success rates where nothing says what success is, and no times where
@@ -83,38 +44,22 @@ def statistics_columns(summaries: Sequence[Summary], named_metrics: Collection[s
         summaries: the rows.
         named_metrics: metrics that have columns even if they belong to a series.
     """
-    counts = dict(_COUNTS)
+    counts = dict(column_notes.COUNTS)
     has_rates, has_times = result_rows.have_rates(summaries), result_rows.have_times(summaries)
     if not has_rates:
-        counts = {name: text for name, text in counts.items() if name not in ("solved", "unsolved")}
+        counts = {name: note for name, note in counts.items() if name not in ("solved", "unsolved")}
     elif not any(s.finished for s in summaries):
         del counts["finished"]
+    metrics = single(metrics_of(summaries), named_metrics)
     return {
         **counts,
-        **(_RATES if has_rates else {}),
-        **(_SOLVED_AT if has_times else {}),
-        **metric_columns.descriptions(single(metrics_of(summaries), named_metrics)),
-        **(_TIMES if has_times else {}),
-        **(_SECONDS if has_rates or any(s.training_s_mean is not None for s in summaries) else {}),
-        **(_SECONDS_TO_SUCCESS if has_times else {}),
-        **(_STOPPED if has_times else {}),
-    }
-
-
-def as_published_columns(error: str) -> dict[str, str]:
-    """Describe the columns that follow with `--as-published`. The published success rates and medians are right.
-
-    Args:
-        error: the metric of solved trials that the published estimators are applied to.
-    """
-    name = f"as_published_{error}"
-    return {
-        "as_published_solved_at_mean": "the published estimate of the mean of solved-at",
-        "as_published_solved_at_lower": "its interval",
-        "as_published_solved_at_upper": "its interval",
-        f"{name}_mean": f"the published estimate of the mean of the {error.replace('_', ' ')}",
-        f"{name}_lower": "its interval",
-        f"{name}_upper": "its interval",
+        **(column_notes.RATES if has_rates else {}),
+        **(column_notes.SOLVED_AT if has_times else {}),
+        **{column: note for name, one in metrics.items() for column, note in column_notes.of_metric(name, one).items()},
+        **(column_notes.TIMES if has_times else {}),
+        **(column_notes.SECONDS if has_rates or any(s.training_s_mean is not None for s in summaries) else {}),
+        **(column_notes.SECONDS_TO_SUCCESS if has_times else {}),
+        **(column_notes.STOPPED if has_times else {}),
     }
 
 
@@ -123,7 +68,6 @@ _TYPES = {
     **dict.fromkeys(("seeds", *Outcome, "pending", "stopped_early", "ended_early"), pa.int64()),
     "complete": pa.bool_(),
 }
-_STATISTICS = (*_COUNTS, *_RATES, *_SOLVED_AT, *_TIMES, *_SECONDS, *_SECONDS_TO_SUCCESS, *_STOPPED)
 
 _ESCAPED = str.maketrans({character: f"\\{character}" for character in "\\|`*_<>#[]!"})
 
@@ -153,7 +97,7 @@ def cells_rows(summaries: Sequence[CellSummary], labels: Labels, named_metrics: 
 def groups_rows(groups: Sequence[GroupSummary], by: pa.Schema, named_metrics: Collection[str] = ()) -> DataRows:
     """Make one row per group: its columns as they are, every statistic, the published estimators' numbers."""
     error = published_error(metrics_of(groups)) if any(group.as_published for group in groups) else None
-    columns = [*statistics_columns(groups, named_metrics), *(as_published_columns(error) if error else ())]
+    columns = [*statistics_columns(groups, named_metrics), *(column_notes.as_published(error) if error else ())]
     return DataRows(
         pa.schema([*by, *_statistics_types([name for name in columns if name not in by.names])]),
         [_statistics_row(g) | _published_row(g, error) | dict(zip(by.names, g.values, strict=True)) for g in groups],
@@ -183,12 +127,6 @@ def comparison_csv(rows: ResultRows, against: Comparisons) -> str:
     return csv_text(list(dict.fromkeys(name for line in lines for name in line)), lines)
 
 
-_TESTS_COLUMNS = (
-    "test", "metric", "rows", "at", "key", "first", "second", "statistic", "degrees_of_freedom", "estimate", "lower",
-    "upper", "p_value", "p_adjusted",
-)  # fmt: skip
-
-
 def tests_csv(contrasts: Contrasts) -> str:
     """Write one row per test: the estimates are differences of rates or means, or odds ratios of the regression.
 
@@ -215,7 +153,7 @@ def tests_csv(contrasts: Contrasts) -> str:
         | {"degrees_of_freedom": s.degrees_of_freedom, "p_value": s.p_value, "p_adjusted": s.p_adjusted}
         for s in contrasts.speeds
     ]
-    return csv_text(_TESTS_COLUMNS, rows)
+    return csv_text(list(TESTS), rows)
 
 
 def _test_of(pair: Pair, metric: str | None) -> str:
@@ -267,7 +205,7 @@ def _cell_columns(cells: Sequence[Cell], statistics: Collection[str]) -> dict[st
 
 
 def _statistics_row(s: Summary) -> dict[str, Any]:
-    row: dict[str, Any] = {name: getattr(s, name) for name in _STATISTICS if hasattr(s, name)}
+    row: dict[str, Any] = {name: getattr(s, name) for name in column_notes.STATISTICS if hasattr(s, name)}
     for name in _WITH_INTERVALS:
         row |= _ends(f"{name}_", getattr(s, f"{name}_interval"))
     return row | metric_columns.numbers(s.metrics)

@@ -74,33 +74,8 @@ def columns(rows: ResultRows, name: str, most: int | None = None, *, is_narrow: 
     return [column(f"{title}, {what}", field, interval) for what, field, interval in STATISTICS]
 
 
-def descriptions(metrics: Mapping[str, Metric]) -> dict[str, str]:
-    """Describe the columns of metrics in cells.csv."""
-    texts: dict[str, str] = {}
-    for name, metric in metrics.items():
-        trials = "the solved trials" if metric.of == "solved" else "the trials that ended with a number"
-        texts[f"{name}_mean"] = f"mean over {trials}"
-        if metric.interval == "beta":
-            ends = f"of the mean of a beta distribution on [{_end(metric.low)}, {_end(metric.high)}]"
-            texts |= dict.fromkeys((f"{name}_lower", f"{name}_upper"), f"{ends}, by profile likelihood, 95%")
-            continue
-        texts |= dict.fromkeys((f"{name}_lower", f"{name}_upper"), "of the mean, by the studentised bootstrap, 95%")
-        texts[f"{name}_median"] = f"median over {trials}"
-        ends = "of the distribution's median, by order statistics, at least 95%"
-        texts |= dict.fromkeys((f"{name}_median_lower", f"{name}_median_upper"), ends)
-        texts[f"{name}_interquartile_mean"] = f"mean of the middle half of {trials}"
-        ends = "of the interquartile mean, by the expanded percentile bootstrap, 95%"
-        texts |= dict.fromkeys((f"{name}_interquartile_mean_lower", f"{name}_interquartile_mean_upper"), ends)
-        texts[f"{name}_trials"] = f"the number of {trials}"
-    return texts
-
-
-def _end(limit: float | None) -> str:
-    return "1/2" if limit == 0.5 else f"{limit:g}"
-
-
 def numbers(metrics: Mapping[str, MetricSummary]) -> dict[str, float | None]:
-    """Return the values of a row in the columns that `descriptions` describes, and in others that stay empty."""
+    """Return the values of a row in the columns of `column_notes.of_metric`, and in others that stay empty."""
     row: dict[str, float | None] = {}
     for name, summary in metrics.items():
         row |= {f"{name}_mean": summary.mean, f"{name}_median": summary.median, f"{name}_trials": summary.count}

@@ -12,6 +12,7 @@ from study.analysis.metrics import MetricSeries, MetricSummary, series_of
 from study.analysis.rows import ResultRows
 from study.records import format_range
 from study.reports import latex
+from study.reports.columns import SERIES
 from study.reports.csv_text import csv_text
 from study.reports.metric_columns import STATISTICS, write_of
 from study.reports.table import key_columns
@@ -68,19 +69,13 @@ def series_csv(rows: ResultRows) -> str:
     lines: list[dict[str, Any]] = []
     for row, summary in enumerate(rows.summaries):
         own = {"cell_id": summary.cell_id} if isinstance(summary, CellSummary) else {}
-        own |= {f"{key} (column)" if key in _COLUMNS else key: _plain(rows.value(row, key)) for key in rows.keys}
+        own |= {f"{key} (column)" if key in SERIES else key: _plain(rows.value(row, key)) for key in rows.keys}
         for series in series_with_values(rows):
             for name, at in zip(series.metrics, series.places, strict=True):
                 of = _of(rows, name)[row]
                 line = own | {"series": series.title, "along": series.along, "at": at, "metric": name}
                 lines.append(line | {"trials": of.count} | _statistics(of))
     return csv_text(list(dict.fromkeys(name for line in lines for name in line)), lines)
-
-
-_COLUMNS = (
-    *("cell_id", "series", "along", "at", "metric", "trials"),
-    *(f"{name}{end}" for _, name, _ in STATISTICS for end in ("", "_lower", "_upper")),
-)
 
 
 def _statistics(of: MetricSummary) -> dict[str, float | None]:

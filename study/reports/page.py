@@ -56,7 +56,7 @@ def page(report: Report, figures: Sequence[Drawn]) -> str:
         tables=_tables(report),
         planned=sum(s.seeds for s in rows.summaries),
         counts={name: sum(getattr(s, name) for s in rows.summaries) for name in _OUTCOMES},
-        columns=statistics_columns(rows.summaries, rows.named_metrics),
+        columns={name: note.text for name, note in statistics_columns(rows.summaries, rows.named_metrics).items()},
         series=[(one.heading, series_table(rows, one)) for one in series_with_values(rows)],
         intervals_note=_intervals_note(rows),
         pairs_note=_pairs_note(report),

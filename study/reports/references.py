@@ -12,6 +12,7 @@ from study.analysis.rows import ResultRows
 from study.outcomes.text_cells import as_text
 from study.records import Interval
 from study.reports import latex
+from study.reports.columns import OWN_OF_BOUNDS
 from study.reports.table import key_columns
 from study.reports.text_table import TextTable, estimate, text_column
 from study.visible import visible
@@ -22,7 +23,7 @@ _MOST_QUESTIONS = 8
 _MOST_METRICS = 3
 _TITLES: dict[Kind, str] = {"mean": "bound of the mean", "prediction": "prediction bound"}
 _NONE = "--"
-_CSV = ("metric", "kind", "level", "references", "dropped", "bound", "passed", "trials", "rate", "lower", "upper")
+_CSV = tuple(OWN_OF_BOUNDS)
 
 
 def reference_notes(rows: ResultRows, findings: ReferenceFindings) -> list[str]:

@@ -20,7 +20,8 @@ from study.console import Console
 from study.outcomes import gather, read_source, wanted
 from study.reports import Report, groups, groups_rows, latex, write_report
 from study.reports import summaries_table as terminal_table
-from study.reports.files import as_published_columns, statistics_columns
+from study.reports.column_notes import as_published
+from study.reports.files import statistics_columns
 from study.reports.table import summaries_table
 from tasks import MODELS, ArithmeticTask
 from tasks.symbols import MODEL_NAMES
@@ -88,7 +89,7 @@ def test_csv_and_parquet_say_the_same_in_full(tmp_path):
     files = write(tmp_path, summaries)
     table = pq.read_table(files["cells.parquet"])
     rows = list(csv.DictReader(io.StringIO(files["cells.csv"].read_text(encoding="utf-8"))))
-    columns = [*statistics_columns(summaries), *as_published_columns("sparsity_error")]
+    columns = [*statistics_columns(summaries), *as_published("sparsity_error")]
     assert table.column_names == list(rows[0]) == [*BY.names, *columns]
     assert table.schema.field("solved").type == pa.int64()
     assert table.schema.field("complete").type == pa.bool_()

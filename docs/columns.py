@@ -1,0 +1,35 @@
+"""The tables of docs/columns.md: every column of every file, as the code that writes the files describes it.
+
+python -m docs.columns
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from docs.map import BEGIN, END, ROOT
+from study.reports.column_notes import ColumnNote
+from study.reports.columns import FILES
+
+PAGE = ROOT / "docs" / "columns.md"
+
+
+def table(columns: Mapping[str, ColumnNote]) -> str:
+    """Write a row for each column of a file."""
+    rows = [
+        f"| `{name}` | {note.meaning} | {note.unit} | {note.values} | {note.empty or 'never'} |\n"
+        for name, note in columns.items()
+    ]
+    return "| column | what it holds | unit | values | empty |\n| --- | --- | --- | --- | --- |\n" + "".join(rows)
+
+
+def updated(page: str) -> str:
+    """Return the page with the tables as the code has them now, between its two marks."""
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    parts = [f"## {name}\n\n{row[:1].upper()}{row[1:]}.\n\n{table(columns)}" for name, (row, columns) in FILES.items()]
+    return before + BEGIN + "\n" + "\n".join(parts) + "\n" + END + after
+
+
+if __name__ == "__main__":
+    PAGE.write_text(updated(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,0 +1,23 @@
+"""docs/columns.md has the columns that the code describes."""
+
+from __future__ import annotations
+
+from docs import columns
+from study.reports.columns import FILES
+
+TEXT = columns.PAGE.read_text(encoding="utf-8")
+
+
+def test_the_tables_are_as_described() -> None:
+    """The page has a row for each column of each file, with its meaning."""
+    assert columns.updated(TEXT) == TEXT, "stale: run `python -m docs.columns`"
+    notes = {name: note for _, of in FILES.values() for name, note in of.items()}
+    assert all(f"| `{name}` | " in TEXT and note.meaning in TEXT for name, note in notes.items())
+
+
+def test_a_changed_row_is_stale() -> None:
+    """A row that isn't as described is put right; what stands outside the marks is left alone."""
+    row = next(line for line in TEXT.splitlines(keepends=True) if line.startswith("| `success_rate` |"))
+    for changed in (row.replace("solved", "shot"), ""):
+        assert columns.updated(TEXT.replace(row, changed, 1)) == TEXT
+    assert columns.updated(TEXT + "more") == TEXT + "more"

@@ -1,0 +1,230 @@
+"""Every column of every file that real studies write is described, and holds what its description says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+from study.console import Console
+from study.driver.options import Options
+from study.plan.plan import make_plan
+from study.records import names_of
+from study.reports.column_notes import CELLS, GROUPS, ColumnNote
+from study.reports.columns import BOUNDS, CANDIDATES, COMPARISON, CURVES, RESULTS, SERIES, TESTS
+from study.results.groups import tabulate
+from study.results.groups import write as write_groups
+from study.results.load import StudyResults, load_results
+from study.results.study import write
+from study.run import Ending, run
+from study.search import Searching
+from study.spec import Spec, parse_spec
+from study.store import Store
+from tests.study.lab import lab, packed_lab, packed_study, reference_study, study_of
+from tests.study.search.test_search_by_metrics import spec_of
+
+__all__ = ["lab", "packed_lab"]
+
+# Warnings of MLflow and what it imports are theirs to mend.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+FILES: Mapping[str, Mapping[str, ColumnNote]] = {
+    "cells": CELLS,
+    "comparison": COMPARISON,
+    "tests": TESTS,
+    "candidates": CANDIDATES,
+    "bounds": BOUNDS,
+    "series": SERIES,
+}
+ALONG = """
+study: along
+question: How far beyond?
+task: {name: identity}
+models: [linear]
+zip:
+  sizes: [{label: narrow, hidden_size: 2}, {label: wide, hidden_size: 4}]
+seeds: 3
+protocol: {iterations: 2, evaluate_every: 1, best_step_window: 1}
+"""
+ARITHMETIC = """
+study: little
+question: Does it learn?
+task: {name: simple}
+models: [NMU, NAC-mul]
+zip:
+  schedule:
+    - {label: "off", sparsity_strength: 0}
+    - {label: strong, sparsity_strength: 10, sparsity_start: 10, sparsity_end: 20}
+grid: {hidden_size: [2, 3]}
+seeds: 3
+fixed: {batch_size: 16}
+protocol: {iterations: 40, evaluate_every: 10, evaluation_rows: 50}
+success: {threshold: 3.0}
+"""
+
+
+def ran(spec: Spec, store: Path, *, is_search: bool = False) -> StudyResults:
+    """Run a study in this process, and read its results."""
+    options = Options(store, None, local=True, pack_size=8)
+    more = [Searching(None)] if is_search else []
+    assert run(make_plan(spec), options, Console(file=StringIO()), *more) is Ending.FINISHED
+    return load_results(spec.study, store)
+
+
+def note_of(columns: Mapping[str, ColumnNote], name: str, names: Mapping[str, Collection[str]]) -> ColumnNote | None:
+    """Return what describes a column, if words in braces stand for the names given."""
+    plain = re.sub(r" \((hyperparameter|metric|column)\)$", "", name)
+    for pattern, note in columns.items():
+        before, word, after = re.split(r"\{(\w+)\}", pattern) if "{" in pattern else (pattern, "", "")
+        if any(f"{before}{one}{after}" in (name, plain) for one in (names[word] if word else [""])):
+            return note
+    return None
+
+
+def names_in(results: StudyResults) -> dict[str, Collection[str]]:
+    """Return what the words in braces stand for in the files of a study."""
+    search = results.search
+    return {
+        "hyperparameter": names_of(cell for cell in results.plan.cells),
+        "metric": [*results.metrics],
+        "axis": {axis for of in results.plan.labels.values() for axis in of},
+        "key": results.rows.keys,
+        "name": FILES["comparison"],
+        "parameter": [] if search is None else [parameter.name for parameter in search.parameters],
+        "objective": [] if search is None else [objective.name for objective in search.objectives],
+    }
+
+
+def holds(note: ColumnNote, value: Any) -> bool:
+    """Tell whether a value is one of those that a description allows."""
+    if value is None:
+        return bool(note.empty)
+    if note.values == "true or false":
+        return isinstance(value, bool)
+    if note.values.startswith("a whole number"):
+        return float(value) == int(value) and int(value) >= 0
+    if note.values == "0 to 1":
+        return 0 <= value <= 1
+    return note.values != ">= 0" or value >= 0
+
+
+def mistakes(
+    table: pyarrow.Table, columns: Mapping[str, ColumnNote], names: Mapping[str, Collection[str]]
+) -> list[str]:
+    """Name the columns that nothing describes, and those with a value that isn't as described."""
+    wrong = []
+    for name in table.column_names:
+        note = note_of(columns, name, names)
+        if note is None:
+            wrong.append(f"{name}: not described")
+        else:
+            wrong += [f"{name}: {value!r}" for value in table[name].to_pylist() if not holds(note, value)][:1]
+    return wrong
+
+
+def read(path: Path) -> pyarrow.Table:
+    """Read a CSV file; an empty field is a missing value."""
+    options = pyarrow.csv.ConvertOptions(strings_can_be_null=True, null_values=[""])
+    return pyarrow.csv.read_csv(path, convert_options=options)
+
+
+def check(results: StudyResults, out: Path, expected: Sequence[str]) -> None:
+    """Write a study's files, and compare each with its description; cells are the same in CSV and in Parquet."""
+    files = {path.name: path for path in write(results, out, ["csv", "parquet"])}
+    assert {name.removesuffix(".csv") for name in files if name.endswith(".csv")} == set(expected)
+    names = names_in(results)
+    for name in expected:
+        assert mistakes(read(files[f"{name}.csv"]), FILES[name], names) == []
+    cells = pyarrow.parquet.read_table(files["cells.parquet"])
+    assert cells.column_names == read(files["cells.csv"]).column_names
+    assert mistakes(cells, CELLS, names) == []
+    assert cells.num_rows == len(results.summaries)
+
+
+def stored(store: Path, name: str, results: StudyResults) -> Iterator[list[str]]:
+    """Compare the tables of a store with their descriptions."""
+    folder = Store(store).study(name)
+    yield mistakes(folder.read_results(), RESULTS, names_in(results))
+    curves = folder.read_curves()
+    yield [n for n in curves.column_names if note_of(CURVES, n, names_in(results)) is None]
+
+
+@pytest.mark.slow
+def test_columns_of_an_arithmetic_study(tmp_path: Path) -> None:
+    """Cells with labels, tests, a comparison with another study, and the store."""
+    store = tmp_path / "studies"
+    results = ran(parse_spec(ARITHMETIC, source="little.yaml"), store)
+    check(results, tmp_path / "out", ["cells", "tests"])
+    labels = pyarrow.parquet.read_table(tmp_path / "out" / "cells.parquet")["label_schedule"].to_pylist()
+    assert set(labels) == {"off", "strong", None}
+    assert list(stored(store, "little", results)) == [[], []]
+    other = ARITHMETIC.replace("study: little", "study: other").replace("seeds: 3", "seeds: [7, 8, 9]")
+    ran(parse_spec(other, source="other.yaml"), store)
+    check(load_results("little", store, compare="other"), tmp_path / "both", ["cells", "tests", "comparison"])
+
+
+def test_columns_of_groups(tmp_path: Path) -> None:
+    """Rows of a study by an axis with labels, with the published estimators: columns as of cells, in both formats."""
+    store = tmp_path / "studies"
+    results = ran(parse_spec(ARITHMETIC, source="little.yaml"), store)
+    report = tabulate(
+        ["little"], store, ["schedule", "model"], as_published=True, out=tmp_path, formats=["csv", "parquet"]
+    )
+    files = {path.name: path for path in write_groups(report)}
+    names = names_in(results) | {"key": ["schedule", "model"]}
+    table = pyarrow.parquet.read_table(files["cells.parquet"])
+    assert mistakes(table, {**GROUPS, **CELLS}, names) == []
+    assert table.column_names == read(files["cells.csv"]).column_names
+    assert set(table["schedule"].to_pylist()) == {"off", "strong", None}
+
+
+def test_columns_of_a_function(lab: Path, tmp_path: Path) -> None:
+    """Metrics with their statistics, success, and no task."""
+    store = tmp_path / "studies"
+    results = ran(study_of(lab), store)
+    check(results, tmp_path / "out", ["cells", "tests"])
+    assert list(stored(store, "mine", results)) == [[], []]
+
+
+@pytest.mark.slow
+def test_columns_of_a_search(lab: Path, tmp_path: Path) -> None:
+    """Candidates with parameters and values."""
+    results = ran(spec_of(lab), tmp_path / "studies", is_search=True)
+    check(results, tmp_path / "out", ["cells", "candidates"])
+
+
+@pytest.mark.slow
+def test_columns_of_a_task_in_packs(packed_lab: Path, tmp_path: Path) -> None:
+    """Metrics of a task of one's own, without success; means are compared with those of another study."""
+    store = tmp_path / "studies"
+    results = ran(packed_study(packed_lab), store)
+    check(results, tmp_path / "out", ["cells", "tests"])
+    assert list(stored(store, results.name, results)) == [[], []]
+    ran(packed_study(packed_lab, study="other", seeds=[7, 8, 9]), store)
+    check(load_results(results.name, store, compare="other"), tmp_path / "both", ["cells", "tests", "comparison"])
+
+
+def test_columns_of_references(packed_lab: Path, tmp_path: Path) -> None:
+    """Bounds and rates within them."""
+    results = ran(reference_study(packed_lab, seeds=4), tmp_path / "studies")
+    check(results, tmp_path / "out", ["cells", "bounds"])
+
+
+@pytest.mark.slow
+def test_columns_of_series(tmp_path: Path) -> None:
+    """Metrics along an axis, of rows with labels."""
+    results = ran(parse_spec(ALONG, source="along.yaml"), tmp_path / "studies")
+    check(results, tmp_path / "out", ["cells", "tests", "series"])
+
+
+def test_what_is_not_described_would_be_found() -> None:
+    """The laws above can fail: by a column without a description, and by a value that isn't as described."""
+    names: Mapping[str, Collection[str]] = {name: [] for name in ("axis", "hyperparameter", "metric")}
+    wrong = pyarrow.table({"lost_mean": [1.0], "seeds": [1.5], "success_rate": [1.5], "complete": [None]})
+    assert [text.partition(":")[0] for text in mistakes(wrong, CELLS, names)] == wrong.column_names

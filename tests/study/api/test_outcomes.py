@@ -48,6 +48,19 @@ def test_it_is_written_shown_and_compared(tmp_path: Path) -> None:
     assert "Adam" in repr(found)
 
 
+def test_its_data_and_columns_are_those_of_the_command(tmp_path: Path) -> None:
+    """The table for programs has the rows of cells.csv; LaTeX has the columns that were chosen."""
+    found = study.report(outcomes(), by=["optimiser"], success="val_mse < 2e-3")
+    data = found.table().data
+    assert [(row["optimiser"], row["solved"]) for row in data["cells"]] == [("Adam", 4), ("SGD", 1)]
+    assert data["finding"] == found.finding
+    found.write(tmp_path / "report", ["latex"], columns=["success_rate"])
+    assert "\\begin{tabular}{lr}" in (tmp_path / "report" / "cells.tex").read_text()
+    with pytest.raises(InputError, match="did you mean 'success_rate'"):
+        found.write(tmp_path / "other", ["latex"], columns=["sucess_rate"])
+    assert not (tmp_path / "other").exists()
+
+
 def test_mistakes_are_told_at_once() -> None:
     """Missing columns and wrong values are one error."""
     with pytest.raises(InputError, match="seed"):

@@ -73,6 +73,35 @@ def test_results_are_those_of_the_table(place: tuple[str, str], tmp_path: Path) 
     assert shown["finding"]
 
 
+def test_a_report_says_what_it_wrote(place: tuple[str, str], tmp_path: Path) -> None:
+    """The table as `show` has it, and the files by name; of groups, rows as in cells.csv; and no other text."""
+    _, store = place
+    out, words = tmp_path / "out", ("--store", store, "--format", "csv", "--format", "latex")
+    report = said("report", "little", *words, "--out", str(out))
+    files = report.pop("files")
+    assert report == said("show", "little", "--store", store)
+    assert files == {name: str(out / name) for name in ("cells.csv", "tests.csv", "cells.tex") if (out / name).exists()}
+    assert {"cells.csv", "cells.tex"} <= set(files)
+    groups = said("report", "little", *words, "--by", "hidden_size", "--out", str(tmp_path / "groups"))
+    assert [(row["hidden_size"], row["seeds"]) for row in groups["cells"]] == [(2, 2), (3, 2)]
+    header = (tmp_path / "groups" / "cells.csv").read_text().partition("\n")[0]
+    assert list(groups["cells"][0]) == header.split(",")
+    assert groups["finding"]
+    assert groups["files"]["cells.csv"] == str(tmp_path / "groups" / "cells.csv")
+
+
+def test_columns_are_checked_before_anything_is_printed(place: tuple[str, str], tmp_path: Path) -> None:
+    """A column that isn't there is bad input, of a study and of groups; nothing is written."""
+    _, store = place
+    words = ("report", "little", "--store", store, "--columns", "succes_rate,seeds", "--out", str(tmp_path / "out"))
+    for more in ((), ("--by", "hidden_size")):
+        result = invoke(*words, *more)
+        assert result.exit_code == 2
+        assert result.stdout == ""
+        assert "did you mean 'success_rate'?" in result.stderr
+        assert not (tmp_path / "out").exists()
+
+
 def test_lists_are_of_studies_or_presets(place: tuple[str, str]) -> None:
     """Each with its numbers."""
     _, store = place

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from study import reference
@@ -160,6 +161,39 @@ def test_studies_are_tabulated_by_columns_with_what_is_pending(here):
     sources = [row["source"] for row in rows(here / "both" / "cells.csv")]
     assert sources.count("little") == 2
     assert sources.count("seeds") == 10
+
+
+LABELLED = """
+study: labelled
+task: {name: simple}
+models: [NMU]
+zip:
+  schedule:
+    - {label: "off", sparsity_strength: 0}
+    - {label: strong, sparsity_strength: 10, sparsity_start: 1, sparsity_end: 2}
+grid: {hidden_size: [2, 3]}
+seeds: 2
+fixed: {batch_size: 16}
+protocol: {iterations: 3, evaluate_every: 1, best_step_window: 1, evaluation_rows: 10}
+"""
+
+
+def test_axes_with_labels_make_groups(here):
+    """--by takes an axis of a zip; what its labels imply isn't called counted together, and files have the labels."""
+    store = here / "studies"
+    Path("labelled.yaml").write_text(LABELLED)
+    words = ("--store", str(store))
+    ran = invoke("run", "labelled.yaml", *words, "--local", "--engine", "torch", "--tracking-uri", "off")
+    assert ran.exit_code == 0, ran.output
+    done = invoke(
+        "report", "labelled", *words, "--by", "schedule", "--out", "out", "--format", "csv", "--format", "parquet"
+    )
+    assert done.exit_code == 0, done.output
+    assert sorted(row["schedule"] for row in rows(Path("out/cells.csv"))) == ["off", "strong"]
+    assert sorted(pq.read_table("out/cells.parquet")["schedule"].to_pylist()) == ["off", "strong"]
+    assert "rows of different hidden_size are counted together" in " ".join(done.output.split())
+    without = invoke("report", "labelled", *words, "--by", "nothing", "--out", "none")
+    assert without.exit_code == 2
 
 
 def outcomes_of(widths: dict[int, list[int]]) -> str:

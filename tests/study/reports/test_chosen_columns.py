@@ -1,0 +1,93 @@
+"""Laws of `--columns`: the tables that people publish have the statistics that were asked for, and no others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from study.errors import InputError
+from study.reports import cells, check_columns, write_report
+from study.reports.latex import latex
+from study.reports.table import chosen_table, summaries_table
+from tests.study.builders import demo, report_of
+
+Read = Callable[[Sequence[str]], dict[str, str]]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Read:
+    """Write the demo's LaTeX and Markdown with some columns, and return their texts."""
+
+    def read(names: Sequence[str]) -> dict[str, str]:
+        files = write_report(tmp_path / "out", report_of(*demo(), columns=names), ["latex", "md"])
+        return {path.name: path.read_text() for path in files}
+
+    return read
+
+
+def rows_of(tex: str) -> list[list[str]]:
+    """Return the cells of a tabular's rows, those of the header as many as they span."""
+    rows = []
+    for line in tex.splitlines():
+        if line.endswith(" \\\\") and "footnotesize" not in line:
+            parts = re.split(r"\s*&\s*", line.removesuffix(" \\\\"))
+            rows.append(
+                [part for part in parts for _ in range(int((re.findall(r"multicolumn\{(\d)", part) or [1])[0]))]
+            )
+    return rows
+
+
+def columns_of(tex: str) -> str:
+    found = re.search(r"\\begin\{tabular\}\{(\w+)\}", tex)
+    assert found is not None
+    return found[1]
+
+
+@pytest.mark.parametrize(
+    ("names", "titles"),
+    [
+        ([], ["success rate", "solved at, median", "solved at, mean", "sparsity error"]),
+        (["success_rate"], ["success rate"]),
+        (["success_rate", "solved_at"], ["success rate", "solved at, median", "solved at, mean"]),
+        (["sparsity_error_mean", "solved_at_mean"], ["sparsity error", "solved at, mean"]),
+        (["seeds", "failed", "finished"], ["seeds", "failed", "finished"]),
+        (["time_to_success", "training_s"], ["time to success, mean up to 100k", "s/trial"]),
+    ],
+)
+def test_tables_have_the_columns_that_were_chosen(write: Read, names: list[str], titles: list[str]) -> None:
+    """Label columns stay, statistics follow in the order that was given; each row of LaTeX has as many cells."""
+    files = write(names)
+    head = next(line for line in files["report.md"].splitlines() if line.startswith("| model"))
+    markdown = [cell.strip() for cell in head.strip("|").split("|")]
+    assert markdown[:3] == ["model", "schedule", "hidden units"]
+    assert markdown[3:] == titles or not names
+    shape = columns_of(files["cells.tex"])
+    assert shape == "llr" + "r" * len(titles)
+    assert {len(row) for row in rows_of(files["cells.tex"])} == {len(shape)}
+
+
+def test_numbers_are_those_of_the_whole_table(write: Read) -> None:
+    """A chosen column has the texts that it has among all others, in LaTeX and in Markdown."""
+    few, all_ = rows_of(write(["solved_at_mean"])["cells.tex"]), rows_of(write([])["cells.tex"])
+    assert [row[3] for row in few[2:]] == [row[5] for row in all_[2:]]
+    rows = cells(*demo())
+    usual = {column.name: column for column in summaries_table(rows).columns}
+    assert chosen_table(rows, ["solved_at"]).columns[3:] == (usual["solved_at_median"], usual["solved_at_mean"])
+
+
+def test_every_column_of_the_table_can_be_chosen() -> None:
+    """LaTeX has each statistic that the table of the page has, by the same name."""
+    rows = cells(*demo())
+    for column in summaries_table(rows, is_full=True).columns[len(rows.keys) :]:
+        assert columns_of(latex(rows, command="x", names=[column.name])) == "llrr"
+
+
+def test_columns_that_are_not_there_are_one_error() -> None:
+    """All of them are named, each with the nearest, and what there is."""
+    with pytest.raises(InputError) as told:
+        check_columns(cells(*demo()), ["succes_rate", "seeds", "foo"])
+    text = str(told.value)
+    assert "succes_rate: no such column; did you mean 'success_rate'?; foo: no such column; there is seeds," in text

@@ -1,4 +1,4 @@
-"""The console that everything is printed to: no text is taken for markup, none steers the terminal, tables fit."""
+"""The console that everything is printed to: no text is markup, none steers the terminal, and tables fit."""
 
 from __future__ import annotations
 

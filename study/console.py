@@ -28,8 +28,8 @@ class Console(console.Console):
     sequence is escaped. Our own texts are styled with `style=` and `rich.text.Text`.
 
     Args:
-        has_own_width: whether it is as wide as its `width` says. If not, as with a pipe, only texts are folded there,
-            and tables are as wide as they are.
+        has_own_width: whether it is as wide as its `width` says. If not, as with a pipe, texts are folded there, and
+            tables have all columns, however wide they are.
         options: the options of rich's console.
 
     Example:
@@ -72,7 +72,7 @@ class ConsoleTable(Table):
     Where the console is too narrow, titles and texts are folded at words first; then columns are left out, the least
     important first, and a line below says which; and where even those that must stay are too wide, each row becomes a
     block with a line for each column. Columns that are aligned to the right hold numbers, which stay whole. A console
-    without a width of its own, such as a pipe, gets the whole table.
+    without a width of its own, such as a pipe, gets all columns: texts are folded, numbers and their titles aren't.
 
     Args:
         elsewhere: what has all columns, for that line; empty if nothing has.
@@ -113,31 +113,39 @@ class ConsoleTable(Table):
 
     def __rich_console__(self, console: Any, options: ConsoleOptions) -> RenderResult:
         """Yield as much of the table as fits."""
+        extra = [self._extra(count, console, options) for count in range(len(self.columns) + 1)]
         sizes = [self._size_of(place, console, options.update(width=_ENDLESS)) for place in range(len(self.columns))]
-        chosen, natural = list(range(len(sizes))), self._extra(len(sizes), console, options)
-        needed = natural + sum(size.least for size in sizes)
-        natural += sum(size.natural for size in sizes)
         room = options.max_width
-        if natural <= room or not sizes:
+        if extra[-1] + sum(size.natural for size in sizes) <= room or not sizes:
             yield from super().__rich_console__(console, options)
             return
         if isinstance(console, Console) and not console.has_own_width:
-            yield from super().__rich_console__(console, options.update(width=natural))
+            sizes = [replace(size, least=size.natural) if self._is_whole(i) else size for i, size in enumerate(sizes)]
+            room = max(room, extra[-1] + sum(size.least for size in sizes))
+        chosen = self._choose(sizes, room, extra)
+        least, free = [sizes[i].least for i in chosen], room - extra[len(chosen)]
+        if sum(least) > free:
+            least = [sizes[i].word for i in chosen]
+        if sum(least) > free:
+            yield from self._blocks(console, options)
             return
-        while (free := room - self._extra(len(chosen), console, options)) < sum(sizes[i].least for i in chosen):
-            droppable = [i for i in chosen if self._ranks[i]]
-            if not droppable and free < sum(sizes[i].word for i in chosen):
-                yield from self._blocks(console, options)
-                return
-            if not droppable:
-                sizes = [replace(size, least=size.word) for size in sizes]
-                break
-            chosen.remove(max(droppable, key=lambda i: (self._ranks[i], i)))
-        yield from self._part(chosen, _shares([sizes[i] for i in chosen], free), console, options)
+        widths = _shares(least, [sizes[i].natural for i in chosen], free)
+        yield from self._part(chosen, widths, console, options.update(width=room))
         titles = [str(column.header) for i, column in enumerate(self.columns) if i not in chosen]
         if titles:
+            needed = extra[-1] + sum(size.least for size in sizes)
             also = f", and {self._elsewhere} has them" if self._elsewhere else ""
             yield Text(f"left out: {'; '.join(titles)}; all columns need a width of {needed}{also}", style="dim")
+
+    def _choose(self, sizes: Sequence[_Size], room: int, extra: Sequence[int]) -> list[int]:
+        """Leave columns out until the others fit, or only those are left that must stay."""
+        chosen = list(range(len(sizes)))
+        while extra[len(chosen)] + sum(sizes[i].least for i in chosen) > room:
+            droppable = [i for i in chosen if self._ranks[i]]
+            if not droppable:
+                break
+            chosen.remove(max(droppable, key=lambda i: (self._ranks[i], i)))
+        return chosen
 
     def _size_of(self, place: int, console: Any, endless: ConsoleOptions) -> _Size:
         """Measure a column."""
@@ -146,12 +154,16 @@ class ConsoleTable(Table):
         head = Measurement.get(console, endless, column.header) if self.show_header else Measurement(0, 0)
         widest = max(cell.maximum for cell in cells)
         natural = max(head.maximum, widest)
-        if column.no_wrap or column.justify == "right":
+        if self._is_whole(place):
             return _Size(max(head.minimum, widest), max(head.minimum, widest), natural)
         word = max(head.minimum, *(cell.minimum for cell in cells))
         if column.overflow == "fold":
             word = min(word, _READABLE)
         return _Size(word, max(word, min(natural, _READABLE)), natural)
+
+    def _is_whole(self, place: int) -> bool:
+        """Tell whether the cells of a column are never folded."""
+        return self.columns[place].no_wrap or self.columns[place].justify == "right"
 
     def _extra(self, count: int, console: Any, options: ConsoleOptions) -> int:
         """Measure what borders and gaps of so many columns take."""
@@ -203,10 +215,10 @@ class ConsoleTable(Table):
         return alike
 
 
-def _shares(sizes: Sequence[_Size], room: int) -> list[int]:
-    """Share out the room: the widest columns are made narrower first, as far as they may be."""
-    widths = [size.natural for size in sizes]
+def _shares(least: Sequence[int], natural: Sequence[int], room: int) -> list[int]:
+    """Share out the room: the widest columns are made narrower first, none below its least."""
+    widths = list(natural)
     for _ in range(sum(widths) - room):
-        widest = max((i for i, size in enumerate(sizes) if widths[i] > size.least), key=lambda i: widths[i])
+        widest = max((i for i, width in enumerate(widths) if width > least[i]), key=lambda i: widths[i])
         widths[widest] -= 1
     return widths

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from study.reports.text_table import TextTable
 
 PLAIN_WIDTH = 150
-"""The width at which texts are folded where there is none, as in a file or a pipe; tables are as wide as they are."""
+"""The width at which texts are folded where there is none, as in a file or a pipe; tables have all columns there."""
 
 
 def make_console() -> Console:

@@ -109,12 +109,16 @@ def test_without_room_for_a_table_rows_are_blocks() -> None:
 
 
 def test_a_pipe_gets_the_whole_table() -> None:
-    """Without a width of its own a console folds texts at its width, and tables are as wide as they are."""
+    """Without a width of its own a console folds texts at its width, and tables have all columns, titles in a line."""
     table = results()
     text = printed(table, 60, has_own_width=False)
     assert numbers(text) == numbers(printed(table, 400))
     assert max(map(cell_len, text.splitlines())) > 100
     assert LEFT_OUT.search(text) is None
+    assert "solved at, median" in text
+    presets = printed(presets_table(), 150, has_own_width=False)
+    assert max(map(cell_len, presets.splitlines())) == 150
+    assert numbers(presets) == numbers(printed(presets_table(), 400))
     assert max(map(cell_len, printed("word " * 40, 60, has_own_width=False).splitlines())) <= 60
 
 

@@ -327,14 +327,18 @@ class Study:
     def _trainable(self, results: StudyResults) -> Plan:
         """Return the plan of what is stored, with the code that trains it."""
         from study.plan.plan import make_plan
+        from study.results.load import extended_plan
         from study.spec import parse_spec
         from tasks.families import BUILT_IN
 
-        if self._spec is not None and not results.plan.may_extend:
-            return self.planned
-        if results.plan.spec.family is BUILT_IN:
-            return results.plan
-        return make_plan(parse_spec(results.folder.read_spec(), source=results.folder.spec_where))
+        stored = results.plan
+        if stored.spec.family is BUILT_IN and (self._spec is None or stored.may_extend):
+            return stored
+        if self._spec is not None:
+            plan = self.planned
+        else:
+            plan = make_plan(parse_spec(results.folder.read_spec(), source=results.folder.spec_where))
+        return extended_plan(plan, results.folder, results.folder.read_results()) if plan.may_extend else plan
 
     # --- what people look at ------------------------------------------------------------------------------
 

@@ -78,7 +78,12 @@ class Space:
     @cached_property
     def most_iterations(self) -> int:
         """The most iterations of any cell; only the model can change them."""
-        return max(self._cell_of(model, values).iterations for model, values in self.fixed.items())
+        # What has no default needs a value, and any will do.
+        some = {
+            model: {name: one.choices[0] if one.choices else one.low for name, one in of_model.items()}
+            for model, of_model in self._of_model.items()
+        }
+        return max(self._cell_of(model, some[model] | values).iterations for model, values in self.fixed.items())
 
     def _parameter(self, name: str, hyperparameter: str, of: RangeTable) -> Parameter:
         if of.choices is not None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
 import study
 from study.driver.repeat import _differences, _stored, _Trained, repeat
@@ -14,6 +15,9 @@ from study.records import Curve, Weights
 from study.results.certificate import Certificate, read_certificate
 from study.store import Store
 from tests.commands import invoke
+from tests.study.lab import PACKED_STUDY, lab, packed_lab
+
+__all__ = ["lab", "packed_lab"]
 
 # Warnings of MLflow and what it imports are theirs to mend.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -128,3 +132,30 @@ def test_what_cannot_be_repeated_is_refused(store: Path) -> None:
     fewer = study.load(LITTLE | {"seeds": 1}, store=store)
     with pytest.raises(InputError, match="its file or its code has changed"):
         next(repeat(fewer.planned, str(store), [trial]))
+
+
+UNTIL = {"seeds": {"until": {"half_width": 0.2, "max": 8, "batch": 4}}, "models": ["mylab.models:mlp"]}
+SEARCH = {
+    "models": [{"name": "mylab.models:wide", "ranges": {"width": {"low": 2, "high": 5}}}],
+    "search": {"objective": "success_rate", "trials": 16, "candidates": 2, "first_seeds": 2, "confirm_seeds": 3},
+}
+
+
+@pytest.mark.parametrize("more", [UNTIL, SEARCH], ids=["until", "search"])
+def test_trials_that_results_called_for_are_repeated(
+    packed_lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: dict[str, object]
+) -> None:
+    """Of code of one's own, too: seeds that were added, and what a search found; but not with code that has changed."""
+    file, store = packed_lab / "spirals.yaml", tmp_path / "studies"
+    file.write_text(yaml.safe_dump(PACKED_STUDY | more, sort_keys=False))
+    study.load(file, store=store, tracking_uri="off").run(local=True, optuna_storage="off")
+    monkeypatch.chdir(packed_lab)
+    for of in (study.open("spirals", store=store), study.load(file, store=store)):
+        last = of.trials().sort_values("seed").iloc[-1]
+        assert last["seed"] >= 4
+        repeated = of.repeat(last["trial_id"])
+        assert repeated.is_same, str(repeated)
+    models = packed_lab / "mylab" / "models.py"
+    models.write_text(models.read_text() + "# another version")
+    with pytest.raises(InputError, match="its file or its code has changed|other code"):
+        study.load(file, store=store).repeat(last["trial_id"])

@@ -77,6 +77,11 @@ class Family(ABC):
         """
 
     @property
+    def sizes(self) -> Sequence[str]:
+        """The hyperparameters that say how large a model is, as far as that is declared."""
+        return [name for name, one in self.hyperparameters.items() if one.is_searchable and not one.is_method]
+
+    @property
     def plainest_model(self) -> str:
         """The model with the fewest hyperparameters: it stands for a wrong one while the rest of a file is checked."""
         return self.models[0]

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from importlib import resources
 from itertools import chain, groupby
 from typing import Any
 
-from study import statistics
 from study.records import Cell, Interval
-from study.statistics.samples import intervals, numbers
 from tasks import MODELS
-from tasks.arithmetic_cell import ArithmeticCell, typed_cell
+from tasks.arithmetic_cell import ArithmeticCell, canonical, typed_cell
 from tasks.symbols import MODEL_NAMES
 
 SOURCE = "Madsen & Johansen, Neural Arithmetic Units, ICLR 2020"
@@ -86,8 +84,21 @@ def published() -> tuple[Published, ...]:
         >>> [(row.solved, row.seeds) for row in published() if row.task == "simple" and row.model == "NMU"]
         [(94, 100)]
     """
+    return (*printed(), *_static())
+
+
+@cache
+def printed() -> tuple[Published, ...]:
+    """Read the cells whose numbers were printed, and whose seeds nobody has."""
     sizes = (_printed(table, "arithmetic") for table in ("hidden_size", "hidden_size_ablation"))
-    return (*_printed("simple_summary", "simple"), *_static(), *chain.from_iterable(sizes))
+    return (*_printed("simple_summary", "simple"), *chain.from_iterable(sizes))
+
+
+@cache
+def static_seeds() -> dict[tuple[str, str], list[Row]]:
+    """Read the seeds of the static study, by operation and model."""
+    by_cell = groupby(rows("static_seeds"), lambda row: (row["operation"], MODEL_NAMES[row["model"]]))
+    return {cell: list(group) for cell, group in by_cell}
 
 
 def rows(table: str) -> list[Row]:
@@ -97,7 +108,7 @@ def rows(table: str) -> list[Row]:
 
 
 def _printed(table: str, task: str) -> Iterator[Published]:
-    """Take the numbers of a table as they are printed: nobody has its seeds."""
+    """Take the numbers of a table as they are printed."""
     for row in rows(table):
         model, *without = row["model"].split(", no ")
         yield Published(
@@ -120,8 +131,11 @@ def _printed(table: str, task: str) -> Iterator[Published]:
 
 def _static() -> Iterator[Published]:
     """Compute the static study's numbers from its seeds, so that both sides of a comparison are estimated alike."""
-    by_cell = groupby(rows("static_seeds"), lambda row: (row["operation"], row["model"]))
-    seeds = {cell: list(group) for cell, group in by_cell}
+    # imported late: scipy takes seconds to import
+    from study import statistics
+    from study.statistics.samples import intervals, numbers
+
+    seeds = static_seeds()
     solved = [[row for row in of_cell if row["solved"] == "True"] for of_cell in seeds.values()]
     sizes = [len(of_cell) for of_cell in solved]
     solved_at, sparsity_error = (
@@ -141,7 +155,7 @@ def _static() -> Iterator[Published]:
             table="static_seeds",
             task="arithmetic",
             operation=operation,
-            model=MODEL_NAMES[model],
+            model=model,
             hidden_size=2,
             **dict(zip(columns, values, strict=True)),
         )
@@ -154,6 +168,17 @@ def _number(row: Row, column: str) -> float | None:
 def _interval(row: Row, name: str) -> Interval | None:
     low, high = _number(row, f"{name}_lower"), _number(row, f"{name}_upper")
     return (low, high) if low is not None and high is not None else None
+
+
+def trained_cell(task: str, operation: str, model: str, hidden_size: int) -> Cell:
+    """Return the cell of a published one that was trained as the model prescribes.
+
+    Example:
+        >>> trained_cell("simple", "mul", "NMU", 2).value("iterations")
+        200000
+    """
+    content = asdict(canonical(task, model, {"operation": operation, "hidden_size": hidden_size}))
+    return Cell(content.pop("task"), content.pop("model"), content)
 
 
 def matches(cell: Cell, row: Published) -> bool:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from study.console import ConsoleTable
 from study.driver.options import Options
-from study.driver.outline import Outline, outline, outline_search, sizes
+from study.driver.outline import Outline, outline, outline_search
 from study.driver.own_engine import own_engine, prove_packs, trained_one_by_one
 from study.driver.resources import at_once_on, device_of, fitted, passed_over_by
 from study.engine import Engine, engine_for
@@ -156,7 +156,7 @@ def _estimate(packs: Sequence[Pack], plan: Plan, options: Options) -> ShapeEstim
     trials = sum(len(pack.trials) for pack in packs)
     return ShapeEstimate(
         model=cell.model,
-        sizes={name: cell.value(name) for name in sizes(plan.spec.family)},
+        sizes={name: cell.value(name) for name in plan.spec.family.sizes},
         engine=engine.name,
         packs=len(packs),
         trials=trials,
@@ -213,7 +213,7 @@ def _times(plan: Plan, options: Options, trials: int) -> tuple[ConsoleTable, Tex
     cells = list(shapes.values())
     sample = cells if len(cells) <= _MOST_SHAPES else [*cells[: _MOST_SHAPES - 1], cells[-1]]
     table = ConsoleTable(title="at the ends of the ranges", title_justify="left")
-    for column in ("model", *map(title, sizes(plan.spec.family)), "engine"):
+    for column in ("model", *map(title, plan.spec.family.sizes), "engine"):
         table.add_column(column, rank=1 if column == "engine" else 0)
     for column, rank in {"µs per trial-iteration": 2, "core time a trial": 0}.items():
         table.add_column(column, justify="right", rank=rank)
@@ -223,7 +223,7 @@ def _times(plan: Plan, options: Options, trials: int) -> tuple[ConsoleTable, Tex
         engine = engine_for(options.engine, cell, device, own)
         trial_iteration_s = calibrate(pack, engine, device)
         seconds.append(trial_iteration_s * (cell.iterations + 1))
-        values = (show_value(name, cell.value(name)) for name in sizes(plan.spec.family))
+        values = (show_value(name, cell.value(name)) for name in plan.spec.family.sizes)
         took = (f"{trial_iteration_s * 1e6:.1f}", f"{seconds[-1]:.3g} s")
         table.add_row(cell.model, *values, engine.name, *took)
     slots = 1 if device == "cuda" else options.cpus or os.cpu_count() or 1

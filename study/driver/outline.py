@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -14,13 +15,16 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from study import words
+from study.analysis.solved_times import SolvedTimes, published_times, too_few_iterations
 from study.arrow import EMPTY_RESULTS
 from study.console import ConsoleTable
 from study.errors import StudyError
 from study.plan.plan import Plan
-from study.records import Trial
+from study.records import Cell, Trial
 from study.store import Store, StudyStore, one_a_trial
+from tasks.criterion import in_words
 from tasks.family import Family
+from tasks.references import ReferenceCriterion
 
 T = TypeVar("T")
 
@@ -38,18 +42,20 @@ class Outline:
         plan: the study's plan; where seeds are added until there are enough, with the seeds that can be expected.
         pending: trials without a result in any study of the store.
         parts: the description to print.
+        warnings: sentences that a person should read before the study runs.
     """
 
     plan: Plan
     pending: Sequence[Trial]
     parts: Sequence[RenderableType]
+    warnings: Sequence[str] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Return its numbers as JSON data."""
         spec, trials = self.plan.spec, len(self.plan.trials)
         left = len(self.pending)
         numbers = {"cells": len(self.plan.cells), "trials": trials, "done": trials - left, "left": left}
-        return {"study": spec.study, "question": spec.question, **numbers}
+        return {"study": spec.study, "question": spec.question, **numbers, "warnings": list(self.warnings)}
 
 
 def outline(plan: Plan, root: str | Path) -> Outline:
@@ -73,7 +79,8 @@ def outline(plan: Plan, root: str | Path) -> Outline:
     if not pending:
         head.append("nothing is left to do")
         return Outline(plan, pending, [head])
-    return Outline(plan, pending, [head, *seeds])
+    warnings = too_few(plan, [trial.cell for trial in pending], root)
+    return Outline(plan, pending, [head, *_yellow(warnings), *seeds], warnings)
 
 
 def quick(plan: Plan, root: str | Path) -> RenderableType:
@@ -96,7 +103,8 @@ def as_json(plan: Plan, root: str | Path) -> dict[str, Any]:
     spec = plan.spec
     if spec.search is None:
         return outline(plan, root).as_json()
-    return {"study": spec.study, "question": spec.question, "search": spec.search.model_dump(mode="json")}
+    search = {"study": spec.study, "question": spec.question, "search": spec.search.model_dump(mode="json")}
+    return search | {"warnings": too_few(plan, plan.cells, root)}
 
 
 def outline_search(plan: Plan, root: str | Path) -> Text:
@@ -127,17 +135,44 @@ def outline_search(plan: Plan, root: str | Path) -> Text:
     if record is not None:
         spent = sum(candidate.seeds for candidate in record.valued)
         head.append(f"so far {words.count_of(len(record.valued), 'candidate')} in {words.count_of(spent, 'trial')}\n")
+    for warning in too_few(plan, plan.cells, root):
+        head.append(f"{warning}\n", style="yellow")
     return head
 
 
-def sizes(family: Family) -> list[str]:
-    """List the hyperparameters that say how large a model is, as far as its family declares that."""
-    return [name for name, one in family.hyperparameters.items() if one.is_searchable and not one.is_method]
+def too_few(plan: Plan, cells: Iterable[Cell], root: str | Path) -> list[str]:
+    """Say which cells have fewer iterations than any like them needed, published or in the store.
+
+    Args:
+        plan: the plan that they are of.
+        cells: some of its cells.
+        root: the store's folder, or its URL.
+    """
+    with_iterations = [cell for cell in dict.fromkeys(cells) if cell.iterations]
+    models = {cell.model for cell in with_iterations}
+    criterion = plan.criterion
+    if not models or isinstance(criterion, ReferenceCriterion):  # what solves a trial differs from study to study
+        return []
+    text, task = None if criterion is None else in_words(criterion), plan.spec.task_name
+    times = list(published_times()) if criterion is None else []
+    for of_study in _of_each_study(plan, root, lambda folder: _solved(folder, task, models, text)):
+        times += [SolvedTimes(cell, f"study {name}", len(at), median(at), min(at)) for name, cell, at in of_study]
+    return too_few_iterations(with_iterations, times, plan.spec.family)
+
+
+def _solved(
+    folder: StudyStore, task: str, models: Collection[str], criterion: str | None
+) -> list[tuple[str, Cell, Sequence[int]]]:
+    return [(folder.name, cell, at) for cell, at in folder.solved_cells(task, models, criterion)]
+
+
+def _yellow(sentences: Iterable[str]) -> list[Text]:
+    return [Text(sentence, style="yellow") for sentence in sentences]
 
 
 def _left(pending: Sequence[Trial], family: Family) -> ConsoleTable:
     """Count the trials that are left by model, its size and how long they run."""
-    names = ["model", *sizes(family), "iterations"]
+    names = ["model", *family.sizes, "iterations"]
     title = f"{words.count_of(len(pending), 'trial')} {'is' if len(pending) == 1 else 'are'} left"
     table = ConsoleTable(title=title, title_justify="left")
     for name in (*names, "cells", "trials"):

@@ -16,13 +16,14 @@ import pyarrow.compute as pc
 
 from study.arrow import EMPTY_CURVES, EMPTY_RESULTS, WEIGHTS_SCHEMA, curves_table, results_table, unified, weights_table
 from study.errors import BusyError, InputError, StoreError, StudyGoneError
-from study.records import Checkpoint, Curve, Outcome, Result, Weights
+from study.records import Cell, Checkpoint, Curve, Outcome, Result, Weights
 from study.store import judgements
 from study.store.deduplicate import one_a_trial
 from study.store.files import npz, parquet, provenance_of
 from study.store.folder import Folder, StudyLock
 from study.store.judge import judged
 from study.store.judgements import Key, judgements_file, read_judgements
+from study.store.solved import solved_cells
 from study.store.validated import ValidatedFiles, key_of, pack_of
 from tasks.references import Criterion, ReferenceCriterion
 
@@ -219,6 +220,12 @@ class StudyStore:
         # The outcomes of a trial done twice, on two devices, may differ; they are used only for counting.
         ids = rows["trial_id"].combine_chunks().dictionary_encode().indices.to_numpy()
         return rows.take(np.unique(ids, return_index=True)[1])
+
+    def solved_cells(
+        self, task: str, models: Collection[str], criterion: str | None
+    ) -> Iterator[tuple[Cell, Sequence[int]]]:
+        """Yield each cell that has solved trials, and when they were solved; see `study.store.solved`."""
+        return solved_cells(self._files, task, models, criterion)
 
     def read_results(self) -> pa.Table:
         """Return the study's results, one row a trial, ordered by cell and seed, however the trials were packed.

@@ -1,9 +1,14 @@
-"""What is left of a study is shown as every table shows values."""
+"""What is left of a study is shown as every table shows values, and what it may lack is said."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pyarrow.compute as pc
+import pytest
 from rich.console import Console
 
+import study
 from study.driver.outline import quick
 from study.plan.plan import make_plan
 from study.spec import load_spec
@@ -19,3 +24,39 @@ def test_what_does_not_apply_is_a_dash(tmp_path):
     }
     assert rows["NMU"] == ["–", "1", "–", "–", "6,000", "1", "10"]
     assert rows["LSTM"] == ["–", "–", "16", "yes", "6,000", "1", "10"]
+
+
+EASY = {
+    "study": "easy",
+    "question": "Is it learned?",
+    "task": {"name": "simple"},
+    "models": ["NMU", "linear"],
+    "seeds": 6,
+    "fixed": {"batch_size": 16, "learning_rate": 0.01},
+    "protocol": {"iterations": 4000, "evaluate_every": 100, "evaluation_rows": 50},
+    "success": {"threshold": 0.1},
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_plan_is_measured_against_the_studies_of_the_store(tmp_path: Path) -> None:
+    """Fewer iterations than the first solved trial there needed are warned of, in text and as JSON; as many are not."""
+    study.load(EASY, store=tmp_path, tracking_uri="off").run(local=True)
+    results = study.open("easy", store=tmp_path).results().table
+    first = pc.min(results["solved_at_iteration"]).as_py()
+    assert first > 100
+
+    def warnings(iterations: int, **changed: object) -> list[str]:
+        protocol = EASY["protocol"] | {"iterations": iterations}  # type: ignore[operator]
+        other = study.load(EASY | {"study": "short", "protocol": protocol} | changed, store=tmp_path)
+        plan = other.plan(quick=True)
+        text = " ".join(str(plan).split())
+        assert all(warning in text for warning in plan.data["warnings"])
+        return list(plan.data["warnings"])
+
+    [sentence] = warnings(first - 1)
+    assert sentence.startswith(f"{first - 1:,} iterations may be too few for NMU. In study easy (hidden units 2), the ")
+    assert f"at iteration {first:,}" in sentence
+    assert warnings(first) == []
+    assert warnings(100, task={"name": "simple", "operation": "add"}) == []
+    assert warnings(100, models=["NALU"]) == []

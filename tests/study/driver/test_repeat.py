@@ -157,5 +157,5 @@ def test_trials_that_results_called_for_are_repeated(
         assert repeated.is_same, str(repeated)
     models = packed_lab / "mylab" / "models.py"
     models.write_text(models.read_text() + "# another version")
-    with pytest.raises(InputError, match="its file or its code has changed|other code"):
+    with pytest.raises(InputError, match=r"its file or its code has changed|other code"):
         study.load(file, store=store).repeat(last["trial_id"])

@@ -1,0 +1,53 @@
+"""A plan with fewer iterations than any cell like its own needed is told so, and no other plan is."""
+
+from __future__ import annotations
+
+import pytest
+
+from study.analysis.published import trained_cell
+from study.analysis.solved_times import SolvedTimes, published_times, too_few_iterations
+from tasks.families import BUILT_IN
+
+CELL = trained_cell("simple", "mul", "NMU", hidden_size=2)
+SEEDS = SolvedTimes(CELL, "study a", solved=8, mean=900.0, first=600)
+MEAN = SolvedTimes(CELL, "a table", solved=8, mean=900.0)
+
+
+@pytest.mark.parametrize(("times", "least"), [([SEEDS], 600), ([MEAN], 900), ([SEEDS, MEAN], 600)])
+def test_a_warning_begins_below_what_was_enough(times: list[SolvedTimes], least: int) -> None:
+    """With as many iterations as the first solved trial needed, or as trials needed on average, there is none."""
+    assert too_few_iterations([CELL.replace(iterations=least)], times, BUILT_IN) == []
+    [sentence] = too_few_iterations([CELL.replace(iterations=least - 1)], times, BUILT_IN)
+    assert sentence.startswith(f"{least - 1} iterations may be too few for NMU. In ")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{"operation": "add"}, {"input_size": 10}, {"learning_rate": 1e-2}, {"optimizer": "sgd"}, {"success_epsilon": 0.1}],
+)
+def test_cells_that_ask_something_else_are_no_guide(values: dict[str, object]) -> None:
+    """Another question, criterion, learning rate or optimiser says nothing; nor does another model or task."""
+    short = CELL.replace(iterations=10)
+    assert too_few_iterations([short.replace(**values)], [SEEDS], BUILT_IN) == []
+    assert (
+        too_few_iterations([trained_cell("simple", "mul", "NALU", 2).replace(iterations=10)], [SEEDS], BUILT_IN) == []
+    )
+    assert too_few_iterations([short.replace(batch_size=16, init_variance=0.1)], [SEEDS], BUILT_IN) != []
+
+
+def test_the_nearest_cells_of_a_source_are_its_word() -> None:
+    """What differs in the fewest hyperparameters counts, and of that the nearest size."""
+    near = SolvedTimes(CELL.replace(hidden_size=4), "study a", solved=1, mean=5000.0, first=5000)
+    other = SolvedTimes(CELL.replace(hidden_size=5, batch_size=16), "study a", solved=2, mean=9.0, first=8)
+    cells = [CELL.replace(hidden_size=size, iterations=1000) for size in (2, 5, 6)]
+    assert too_few_iterations(cells, [SEEDS, near, other], BUILT_IN) == [
+        "1,000 iterations may be too few for NMU (2 of 3 cells). "
+        "In study a (hidden units 4), the only solved trial was solved at iteration 5,000."
+    ]
+
+
+def test_the_published_protocol_is_long_enough() -> None:
+    """No published cell has fewer iterations than its own trials needed."""
+    cells = [times.cell for times in published_times()]
+    assert len(cells) > 30
+    assert too_few_iterations(cells, published_times(), BUILT_IN) == []

@@ -1,0 +1,47 @@
+"""When trials were solved is read without the rest of what is stored, and is the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import study
+from study.records import Cell
+from study.store import Store
+from tasks.criterion import in_words
+
+# Warnings of MLflow and what it imports are theirs to mend.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+WORDS = {
+    "study": "words",
+    "question": "Is it learned?",
+    "task": {"name": "identity"},
+    "models": ["NAU", "tanh"],
+    "seeds": 3,
+    "success": {"train_error": {"below": 1e9}},
+    "protocol": {"iterations": 20, "evaluate_every": 10},
+}
+
+
+def test_solved_cells_are_those_of_the_results(tmp_path: Path) -> None:
+    """Cell by cell, as the results have them; of other models, tasks and criteria there are none."""
+    study.load(WORDS, store=tmp_path, tracking_uri="off").run(local=True, pack_size=2)
+    folder, opened = Store(tmp_path, read_only=True).study("words"), study.open("words", store=tmp_path).results()
+    times: dict[str, list[int]] = {}
+    for row in opened.table.to_pylist():
+        if row["outcome"] == "solved":
+            times.setdefault(row["cell_id"], []).append(row["solved_at_iteration"])
+    assert len(times) == 2
+
+    def solved(task: str, models: list[str], criterion: str | None) -> list[tuple[Cell, list[int]]]:
+        return [(cell, sorted(at)) for cell, at in folder.solved_cells(task, models, criterion)]
+
+    text = in_words(opened.plan.criterion)  # type: ignore[arg-type]
+    both = solved("identity", ["NAU", "tanh"], text)
+    assert {cell.id: at for cell, at in both} == {cell_id: sorted(at) for cell_id, at in times.items()}
+    assert {cell for cell, _ in both} == set(opened.plan.cells)
+    assert [cell.model for cell, _ in solved("identity", ["NAU"], text)] == ["NAU"]
+    assert solved("simple", ["NAU"], text) == solved("identity", ["NAU"], None) == solved("identity", [], text) == []
+    assert solved("identity", ["NAU"], "train_error < 2.0") == []

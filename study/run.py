@@ -19,6 +19,7 @@ from study.analysis.metrics import single
 from study.console import Console
 from study.driver.heartbeat import beat
 from study.driver.monitor import Monitor, stopping
+from study.driver.notify import notifying
 from study.driver.options import Options
 from study.driver.publishing import publishing
 from study.errors import BusyError, StoreAwayError
@@ -82,14 +83,19 @@ def run(plan: Plan, options: Options, console: Console, extend: Extend = until_s
     """
     study = Run(plan, options, console, extend)
     study.refuse()
-    with study.locked():
+    with notifying(plan.spec.study, console) as news, study.locked():
         pending = study.extend()
         if not pending:
             return study.conclude()
+        news.has_begun = True
         with study.prepare():
             finished = study.train(pending)
             results = study.report(finished)
-    return _ending(results) if finished else Ending.INTERRUPTED
+        ending = _ending(results) if finished else Ending.INTERRUPTED
+        page = study.folder.page or ""
+        news.ending, news.report = ending.value, page if "://" in page or not page else str(Path(page).absolute())
+        news.finding = results.headline if results.counts["done"] else "no trial is done yet"
+    return ending
 
 
 class Run:

@@ -5,12 +5,14 @@ The order of precedence is: the command line, the environment, ``study.toml`` in
 
 A folder, and the ``study.toml`` in it, may be somebody else's: cloned, unpacked, shared. Since servers are sent tokens
 and passwords, those that it names are used only if they are on this machine, or if the user's own file names the same.
+A command that it names is never run.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import os
+import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,6 +33,12 @@ MEANINGS = {
     "optuna_storage": "database for Optuna's dashboard, or 'off'",
 }
 """The settings' meanings, by name."""
+
+NOTIFY = "notify"
+"""The setting that names a command to run when a study ends."""
+
+PLACES = ("study", "ending", "finding", "report")
+"""What may stand in braces in a word of that command."""
 
 ENVIRONMENT = {
     "cluster": "STUDY_CLUSTER",
@@ -79,15 +87,37 @@ def load_settings(files: Sequence[Path] | None = None) -> dict[str, Setting]:
         values, wrong = _read(path)
         mistakes += [f"  {path}: {mistake}" for mistake in wrong]
         for name, value in values.items():
+            if name == NOTIFY:
+                continue
             if name not in settings:
                 is_remote = path == Path(FILE) and name in _SERVERS and not _is_here(value)
                 settings[name] = Setting(value, path, confirmed=not is_remote)
             elif not settings[name].confirmed and settings[name].value == value:
                 settings[name] = Setting(value, path)
+    _check_none(mistakes)
+    return settings
+
+
+def notify_command() -> Sequence[str]:
+    """Return the words of the command to run when a study ends, as the user's own file has it; none without one.
+
+    Raises:
+        InputError: if that file can't be read, or has mistakes; the message lists all of them.
+    """
+    values, wrong = _read(user_file())
+    _check_none([f"  {user_file()}: {mistake}" for mistake in wrong])
+    return tuple(values.get(NOTIFY, ()))
+
+
+def folder_notifies() -> bool:
+    """Return whether the working folder's file names a command, too, which isn't run."""
+    return NOTIFY in _read(Path(FILE))[0] and Path(FILE).resolve() != user_file().resolve()
+
+
+def _check_none(mistakes: Sequence[str]) -> None:
     if mistakes:
         count = f"{len(mistakes)} mistake{'s' if len(mistakes) > 1 else ''}"
         raise InputError("\n".join([f"settings: {count}, nothing was started", *mistakes]))
-    return settings
 
 
 def confirmed(name: str, setting: Setting) -> str:
@@ -196,7 +226,7 @@ _NO_SECRETS_ALLOWED = (
 )
 
 
-def _read(path: Path) -> tuple[dict[str, str], list[str]]:
+def _read(path: Path) -> tuple[dict[str, Any], list[str]]:
     """Return a file's valid values, and what is wrong with the others."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -206,7 +236,7 @@ def _read(path: Path) -> tuple[dict[str, str], list[str]]:
         return {}, [f"can't be read: {error.strerror}"]
     except ValueError as error:  # not TOML, or not even text
         return {}, [f"isn't TOML: {error}"]
-    values: dict[str, str] = {}
+    values: dict[str, Any] = {}
     mistakes: list[str] = []
     for name, value in content.items():
         mistake = _mistake(path, name, value)
@@ -218,12 +248,25 @@ def _read(path: Path) -> tuple[dict[str, str], list[str]]:
 
 
 def _mistake(path: Path, name: str, value: Any) -> str | None:
+    if name == NOTIFY:
+        return _mistake_in_command(value)
     if name not in MEANINGS:
-        return f"unknown setting{nearest(name, MEANINGS) or '; there are ' + ', '.join(MEANINGS)}"
+        there_are = [*MEANINGS, NOTIFY]
+        return f"unknown setting{nearest(name, there_are) or '; there are ' + ', '.join(there_are)}"
     if not isinstance(value, str) or not value.strip():
         return f"must be text, {MEANINGS[name]}, but got {value!r}"
     if holds_secret(value):
         return _NO_SECRETS_ALLOWED
     if name == "store" and "://" not in value and path != Path(FILE) and not Path(value).is_absolute():
         return f"must be a URL or an absolute path, since it holds in every folder, but got {value!r}"
+    return None
+
+
+def _mistake_in_command(words: Any) -> str | None:
+    example = 'such as ["notify-send", "{study}", "{finding}"]'
+    if not isinstance(words, list) or not words or not all(isinstance(word, str) and word for word in words):
+        return f"must be a command as a list of words, {example}, but got {words!r}"
+    for place in (name for word in words for name in re.findall(r"\{([a-z_]+)\}", word)):
+        if place not in PLACES:
+            return f"{{{place}}} can't stand there; there are {', '.join(f'{{{name}}}' for name in PLACES)}"
     return None

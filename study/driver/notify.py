@@ -1,0 +1,113 @@
+"""When a study ends, a command of the user's is run, as their own settings file has it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from study.console import Console
+from study.errors import last_line
+from study.settings import FILE, NOTIFY, PLACES, folder_notifies, notify_command, user_file
+from study.visible import visible
+
+_TIMEOUT_S = 10.0
+
+
+@dataclass
+class News:
+    """What there is to say of a run of a study.
+
+    Args:
+        study: its name.
+        has_begun: whether something is trained: of a run with nothing to do nobody is notified.
+        ending: how the run ended: ``finished``, ``failures``, ``interrupted`` or ``error``.
+        finding: the study's finding in a sentence; of an error, its message.
+        report: where the report's page is; empty if there is none.
+    """
+
+    study: str
+    has_begun: bool = False
+    ending: str = "error"
+    finding: str = ""
+    report: str = ""
+
+    @property
+    def places(self) -> Mapping[str, str]:
+        """What stands for each of `PLACES`."""
+        return {name: visible(getattr(self, name)) for name in PLACES}
+
+
+@contextmanager
+def notifying(study: str, console: Console) -> Iterator[News]:
+    """Run the user's command after the block, whatever becomes of that, if a run has begun in it.
+
+    Args:
+        study: its name.
+        console: where a command that fails is warned of.
+
+    Yields:
+        What to say, to be filled in.
+
+    Raises:
+        InputError: if the user's settings have mistakes; the block isn't run.
+    """
+    command, news = notify_command(), News(study)
+    if folder_notifies():
+        console.print(
+            f"{NOTIFY} in this folder's {FILE} isn't run, since that may be somebody else's file; your own is "
+            f"{user_file()}",
+            style="yellow",
+        )
+    try:
+        yield news
+    except Exception as error:
+        news.ending, news.finding = "error", str(error) or type(error).__name__
+        _notify(command, news, console)
+        raise
+    _notify(command, news, console)
+
+
+def _notify(command: Sequence[str], news: News, console: Console) -> None:
+    """Run the command, for ten seconds at most; where that fails, warn."""
+    if not command or not news.has_begun:
+        return
+    words = [re.sub(r"\{([a-z_]+)\}", lambda match: news.places[match[1]], word) for word in command]
+    variables = {f"STUDY_{'NAME' if name == 'study' else name.upper()}": text for name, text in news.places.items()}
+    with tempfile.TemporaryFile() as errors:
+        try:
+            code = _call(words, os.environ | variables, errors.fileno())
+        except OSError as error:
+            reason: str | None = error.strerror or str(error)
+        else:
+            errors.seek(0)
+            reason = _reason(code, errors.read().decode(errors="replace"))
+    if reason is not None:
+        console.print(f"{NOTIFY}: {command[0]} failed: {reason}. Nothing else depends on it", style="yellow")
+
+
+def _reason(code: int | None, errors: str) -> str | None:
+    """Return why a command failed, by its exit code and by what it wrote; None if it didn't fail."""
+    if code is None:
+        return f"it took longer than {_TIMEOUT_S:g} s, and was ended"
+    return f"exit code {code}: {last_line(errors)}" if code else None
+
+
+def _call(words: Sequence[str], environment: Mapping[str, str], errors: int) -> int | None:
+    """Run a command, and return its exit code; None if it took too long, so that it and what it started were ended."""
+    null = subprocess.DEVNULL
+    process = subprocess.Popen(words, env=environment, stdin=null, stdout=null, stderr=errors, start_new_session=True)
+    try:
+        return process.wait(_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        return None
+    finally:
+        if process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()

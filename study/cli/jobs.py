@@ -13,8 +13,17 @@ import click
 from study.addresses import without_secret
 from study.api import Study, Where, load
 from study.api.notebook import make_console
-from study.cli.options import CLUSTER, CLUSTERS_STORE, CLUSTERS_TRACKING, JSON, OPTIONS, OVERRIDES, training_options
-from study.cli.standings import busy_line, checks_table, detail, listing, studies_table
+from study.cli.options import (
+    CLUSTER,
+    CLUSTERS_STORE,
+    CLUSTERS_TRACKING,
+    INTERRUPTED,
+    JSON,
+    OPTIONS,
+    OVERRIDES,
+    training_options,
+)
+from study.cli.standings import busy_line, checks_table, detail, listing, live_status, studies_table
 from study.console import Console
 from study.driver.progress import waiting
 from study.errors import ClusterError, InputError
@@ -103,9 +112,28 @@ def resume(
 @CLUSTER
 @_ONLY_STORE
 @JSON
-def status(name: str, cluster: str | None, only_store: str | None, as_json: bool) -> None:
-    """Print the status of study NAME on a cluster: done and left, time left, workers, use of the nodes."""
-    _show(_cluster(cluster), name, only_store, as_json=as_json)
+@click.option("--watch", "is_watch", is_flag=True, help="Go on until the study ends, or Ctrl-C; the study goes on.")
+def status(name: str, cluster: str | None, only_store: str | None, as_json: bool, is_watch: bool) -> None:
+    """Print the status of study NAME on a cluster: done and left, time left, workers, use of the nodes.
+
+    With --watch the exit code is that of the study: 0 finished, 1 failed, 2 bad input, 130 stopped.
+    """
+    if not is_watch:
+        _show(_cluster(cluster), name, only_store, as_json=as_json)
+        return
+    if as_json:
+        raise InputError("--watch shows the status to people, and --json prints it once for programs: give one of them")
+    from study.jobs import connect, watch
+
+    client, console = connect(_cluster(cluster), _warn), make_console()
+    try:
+        with live_status(console) as show:
+            for current, busy in watch(client, name, only_store):
+                show(current, busy)
+    except KeyboardInterrupt:
+        console.print(f"{name} goes on: `study stop {name}` ends it")
+        sys.exit(INTERRUPTED)
+    sys.exit(current.exit_code)
 
 
 @click.command()

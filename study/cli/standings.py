@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from rich.console import Group
+from rich.live import Live
 from rich.text import Text
 
 from study.addresses import without_secret
-from study.console import ConsoleTable
+from study.console import Console, ConsoleTable
+from study.driver.heartbeat import progress_words
 from study.words import count_of, duration
 
 if TYPE_CHECKING:
@@ -27,23 +31,25 @@ def studies_table(statuses: Sequence[JobStatus]) -> ConsoleTable:
         "failed": 1,
         "left": 2,
         "training": 3,
+        "share": 4,
         "by": 5,
         "submitted": 4,
         "store": 6,
     }
     for heading, rank in ranks.items():
-        table.add_column(heading, no_wrap=heading in ("done", "failed", "left", "training", "submitted"), rank=rank)
+        table.add_column(heading, no_wrap=heading in ("done", "failed", "left", "training", "share", "submitted"), rank=rank)
     for status in statuses:
         beat = status.heartbeat
         done = "" if beat is None else f"{beat.done:,}/{beat.trials:,}"
         live = None if status.ended else beat
         table.add_row(
             status.study,
-            status.state,
+            "waiting for others" if status.wait else status.state,
             done,
             "" if beat is None else str(beat.failed),
             duration(live.left_s) if live and live.left_s is not None else "",
             count_of(live.workers, "pack") if live else "",
+            "" if status.share is None else f"{status.share.own:g} of {status.share.of:g} {status.share.unit}",
             f"{status.user}@{status.host}",
             f"{status.submitted_at:%Y-%m-%d %H:%M}",
             without_secret(status.store),
@@ -62,7 +68,7 @@ def detail(status: JobStatus) -> ConsoleTable:
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     beat = status.heartbeat
-    rows = [("study", status.study), ("state", status.state)]
+    rows = [("study", status.study), ("state", ", ".join(filter(None, (status.state, status.wait))))]
     if beat is not None:
         counts = f"{beat.done:,} of {beat.trials:,}"
         rows += [("done", counts)]
@@ -72,6 +78,7 @@ def detail(status: JobStatus) -> ConsoleTable:
             left = "not known yet" if beat.left_s is None else duration(beat.left_s)
             rows += [("time left", left), ("training", count_of(beat.workers, "pack"))]
         rows += [("said at", f"{beat.at:%Y-%m-%d %H:%M:%S} UTC")]
+    rows += [] if status.share is None else [(status.share.unit, status.share.words)]
     rows += [
         ("submitted", f"{status.submitted_at:%Y-%m-%d %H:%M:%S} UTC by {status.user}@{status.host}"),
         ("store", without_secret(status.store)),
@@ -83,6 +90,33 @@ def detail(status: JobStatus) -> ConsoleTable:
     for name, value in (*rows, ("next", status.next)):
         table.add_row(name, value)
     return table
+
+
+@contextmanager
+def live_status(console: Console) -> Iterator[Callable[[JobStatus, Usage], None]]:
+    """Show the status of a study while it changes: in place on a terminal, otherwise as a line for each change.
+
+    Yields:
+        What to call with each status.
+    """
+    if console.is_terminal:
+        with Live(console=console, refresh_per_second=4) as live:
+            yield lambda status, busy: live.update(Group(detail(status), Text(busy_line(busy))))
+        return
+    last = ""
+
+    def show(status: JobStatus, busy: Usage) -> None:
+        nonlocal last
+        beat = status.heartbeat
+        text = ", ".join(filter(None, (status.state, status.wait)))
+        text += "" if beat is None else f" · {progress_words(beat)}"
+        if text != last:
+            console.print(text, soft_wrap=True)
+        last = text
+        if status.ended:
+            console.print(detail(status), end="")
+
+    yield show
 
 
 def busy_line(busy: Usage) -> str:

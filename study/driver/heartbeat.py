@@ -97,8 +97,12 @@ def readable(log_line: str) -> str:
     heartbeat = _parse(log_line)
     if heartbeat is None:
         return log_line
+    return f"{heartbeat.at:%H:%M:%S} UTC · {progress_words(heartbeat)}"
+
+
+def progress_words(heartbeat: Heartbeat) -> str:
+    """Format a heartbeat for people, but for the time of day."""
     parts = [
-        f"{heartbeat.at:%H:%M:%S} UTC",
         f"{heartbeat.done}/{heartbeat.trials} trials",
         f"{heartbeat.solved} solved",
         f"{heartbeat.unsolved} unsolved",

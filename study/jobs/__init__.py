@@ -3,13 +3,25 @@
 - address: where a cluster is, and the token that it asks for
 - rows: jobs and nodes, as the dashboard describes them
 - client: requests to the dashboard; the only file that uses Ray's job submission
+- shares: what of a cluster each study has
 - submit: submits a study as a job, once
 - follow: a submitted study's status, list, log and stop
 """
 
 from study.jobs.address import Address, parse_address, token
 from study.jobs.client import Client, connect
-from study.jobs.follow import JobStatus, StopResult, Usage, follow, readable_line, standing, standings, stop, usage
+from study.jobs.follow import (
+    JobStatus,
+    StopResult,
+    Usage,
+    follow,
+    readable_line,
+    standing,
+    standings,
+    stop,
+    usage,
+    watch,
+)
 from study.jobs.rows import Job, Node
 from study.jobs.submit import Order, Submission, connect_to_run, make_order, order_of, submit
 
@@ -36,4 +48,5 @@ __all__ = [
     "submit",
     "token",
     "usage",
+    "watch",
 ]

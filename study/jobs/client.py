@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from study.errors import ClusterError, StudyError
 from study.jobs.address import Address, parse_address, token
-from study.jobs.rows import Job, Node, job_of, node_of
+from study.jobs.rows import Job, Node, Reservation, job_of, node_of, reservation_of
 
 if TYPE_CHECKING:
     import aiohttp
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 _CONNECT_S, _ANSWER_S = 5.0, 30.0
 _OLDEST_RAY = (2, 60)
 _POLL_S = 2.0
+_RESERVATIONS = (
+    "/api/v0/placement_groups?detail=1&limit=10000&filter_keys=state&filter_predicates=%3D&filter_values=CREATED"
+)
 
 
 class TakenError(StudyError):
@@ -102,6 +105,15 @@ class Client:
         entries = self._ask("GET", "/nodes?view=summary")["data"]["summary"]
         alive = [node_of(entry) for entry in entries if entry.get("raylet", {}).get("state") == "ALIVE"]
         return sorted(alive, key=lambda node: (not node.head, node.name, node.id))
+
+    def reservations(self) -> list[Reservation]:
+        """Return what Ray has reserved for workers; nothing if the dashboard doesn't say it."""
+        answer = self._request("GET", _RESERVATIONS)
+        try:
+            entries = answer.json()["data"]["result"]["result"] if answer.status_code == 200 else ()
+            return [reservation_of(entry) for entry in entries]
+        except (ValueError, KeyError, TypeError):
+            return []
 
     def submit(
         self,

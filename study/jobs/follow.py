@@ -16,6 +16,7 @@ from study.driver.heartbeat import Heartbeat, is_heartbeat, read, readable
 from study.errors import ClusterError, InputError
 from study.jobs.client import Client
 from study.jobs.rows import Job
+from study.jobs.shares import Share, shares
 from study.jobs.submit import STOP_WAIT_S, check_known, of_study
 from study.visible import uncoloured
 
@@ -29,6 +30,7 @@ _TAIL_LINES = 300
 _LAST_LINES = 3
 _MOST_LISTED = 100
 _POLL_S = 0.5
+_WATCH_S = 2.0
 # Lines that Ray itself writes into a job's log.
 _RAYS_OWN = re.compile(r"\[?\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+\b.*|Running entrypoint for job .*")
 
@@ -47,8 +49,10 @@ class JobStatus:
         host: the machine it was submitted from.
         submitted_at: when it was submitted, in UTC.
         ended_at: when it ended, in UTC; None while it runs.
+        exit_code: how it ended, as `study run` says it: 0, 1, 2 or 130; None while it runs.
         node: name of the node that its driver runs on; None if that is gone.
         heartbeat: its last heartbeat; None before the first, or if its node is gone.
+        share: what of the cluster it has; None unless it runs.
         last_lines: its driver's last lines of output; empty while it runs, and once it has finished.
         next: what to do now.
     """
@@ -62,8 +66,10 @@ class JobStatus:
     host: str
     submitted_at: datetime
     ended_at: datetime | None
+    exit_code: int | None
     node: str | None
     heartbeat: Heartbeat | None
+    share: Share | None
     last_lines: Sequence[str]
     next: str
 
@@ -72,10 +78,18 @@ class JobStatus:
         """Whether the study's job has ended."""
         return self.ended_at is not None or self.state not in ("waiting", "running")
 
+    @property
+    def wait(self) -> str:
+        """What it waits for while others have all that it could train on; empty if it doesn't."""
+        beat = self.heartbeat
+        is_idle = beat is None or (not beat.workers and beat.done < beat.trials)
+        return self.share.wait if self.share is not None and self.share.is_shut_out and is_idle else ""
+
     def as_json(self) -> dict[str, Any]:
         """Return the status as JSON data."""
         content = asdict(self)
         content["said"] = list(content.pop("last_lines"))
+        content["wait"] = self.wait
         for name in ("submitted_at", "ended_at"):
             content[name] = None if content[name] is None else content[name].isoformat(timespec="seconds")
         if self.heartbeat is not None:
@@ -139,10 +153,15 @@ def standings(client: Client, study: str | None = None, store: str | None = None
         stores = ", ".join(sorted({job.metadata.get("store", "") for job in of_study(jobs, study)}))
         raise InputError(f"study {study!r} isn't there for the store {store}, but for {stores}")
     newest = list(last.values())[: -_MOST_LISTED - 1 : -1]
-    names = {node.id: node.name for node in client.nodes()}
+    nodes = client.nodes()
+    names = {node.id: node.name for node in nodes}
+    share_of = {} if all(job.ended for job in newest) else shares(jobs, nodes, client.reservations())
     with ThreadPoolExecutor(8) as pool:  # each job takes a request
         logs = pool.map(lambda job: client.tail(job, _TAIL_LINES), newest)
-        return [_standing(job, log, names.get(job.node_id or "")) for job, log in zip(newest, logs, strict=True)]
+        return [
+            _standing(job, log, names.get(job.node_id or ""), share_of.get(job.id))
+            for job, log in zip(newest, logs, strict=True)
+        ]
 
 
 def standing(client: Client, study: str, store: str | None = None) -> JobStatus:
@@ -157,6 +176,22 @@ def standing(client: Client, study: str, store: str | None = None) -> JobStatus:
         stores = ", ".join(f"{without_secret(one.store)} ({one.state})" for one in statuses)
         raise InputError(f"study {study!r} is there for {len(statuses)} stores: {stores}; say which with --store")
     return statuses[0]
+
+
+def watch(client: Client, study: str, store: str | None = None) -> Iterator[tuple[JobStatus, Usage]]:
+    """Yield a study's status and how busy its cluster is, now and every two seconds until the study has ended.
+
+    Raises:
+        UnknownStudyError: if the cluster has no study of that name.
+        InputError: if it has one for several stores, or not for that one.
+        ClusterError: if the cluster can't be reached any more.
+    """
+    while True:
+        status = standing(client, study, store)
+        yield status, usage(client)
+        if status.ended:
+            return
+        time.sleep(_WATCH_S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +253,7 @@ def readable_line(log_line: str) -> str:
     return readable(uncoloured(log_line))
 
 
-def _standing(job: Job, log: str, node: str | None) -> JobStatus:
+def _standing(job: Job, log: str, node: str | None, share: Share | None) -> JobStatus:
     state, study = _state(job), job.metadata.get("study", "")
     return JobStatus(
         study=study,
@@ -230,8 +265,10 @@ def _standing(job: Job, log: str, node: str | None) -> JobStatus:
         host=job.metadata.get("host", "unknown"),
         submitted_at=datetime.fromtimestamp(job.began_s, UTC),
         ended_at=None if job.ended_s is None else datetime.fromtimestamp(job.ended_s, UTC),
+        exit_code=_exit_code(state, job),
         node=node,
         heartbeat=read(log),
+        share=share,
         last_lines=_last_lines(job, log) if state in ("waiting", "stopped", "failed") else (),
         next=_next(state, study, job),
     )
@@ -243,6 +280,12 @@ def _state(job: Job) -> str:
     return {"PENDING": "waiting", "RUNNING": "running", "SUCCEEDED": "finished", "STOPPED": "stopped"}.get(
         job.status, "failed"
     )
+
+
+def _exit_code(state: str, job: Job) -> int | None:
+    if state == "failed":
+        return _BAD_INPUT if job.exit_code == _BAD_INPUT else 1
+    return {"finished": 0, "stopped": _INTERRUPTED}.get(state)
 
 
 def _next(state: str, study: str, job: Job) -> str:

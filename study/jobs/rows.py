@@ -26,6 +26,7 @@ class Job:
         began_s: when it was submitted, in seconds since 1970.
         ended_s: when it ended, in seconds since 1970; None while it runs.
         node_id: id of the node that its command runs on.
+        driver_id: Ray's id of the process that has connected to the cluster for it; None before one has.
     """
 
     id: str
@@ -36,6 +37,7 @@ class Job:
     began_s: float
     ended_s: float | None
     node_id: str | None
+    driver_id: str | None = None
 
     @property
     def ended(self) -> bool:
@@ -66,6 +68,21 @@ class Node:
     gpu_percent: Sequence[float] = field(default=())
 
 
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """What Ray has reserved for a worker.
+
+    Args:
+        driver_id: Ray's id of the process that asked for it.
+        cpus: number of cores.
+        gpus: number of GPUs, or the share of one.
+    """
+
+    driver_id: str
+    cpus: float
+    gpus: float
+
+
 def job_of(entry: Mapping[str, Any]) -> Job:
     """Parse the dashboard's entry of a job. Everybody who may use the cluster may have written its texts."""
     ended = entry.get("end_time")
@@ -82,6 +99,7 @@ def job_of(entry: Mapping[str, Any]) -> Job:
         began_s=(entry.get("start_time") or 0) / 1000,
         ended_s=ended / 1000 if ended else None,
         node_id=entry.get("driver_node_id"),
+        driver_id=entry.get("job_id"),
     )
 
 
@@ -104,3 +122,10 @@ def node_of(entry: Mapping[str, Any]) -> Node:
         cpu_percent=entry.get("cpu"),
         gpu_percent=tuple(float(percent) for percent in gpu_percent if percent is not None),
     )
+
+
+def reservation_of(entry: Mapping[str, Any]) -> Reservation:
+    """Parse the dashboard's entry of a placement group."""
+    bundles = [bundle.get("unit_resources") or {} for bundle in entry.get("bundles") or ()]
+    cpus, gpus = (sum(float(bundle.get(name, 0)) for bundle in bundles) for name in ("CPU", "GPU"))
+    return Reservation(str(entry.get("creator_job_id")), cpus, gpus)

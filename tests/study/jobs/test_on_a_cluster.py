@@ -169,6 +169,31 @@ def test_the_life_of_a_study(two_nodes, struck, tmp_path, expected):
     assert two_nodes.token not in repr(client._ask("GET", "/api/jobs/"))
 
 
+def test_a_second_study_waits_and_says_for_what(two_nodes, struck, tmp_path, expected):
+    """While one study has all cores another waits, and says so; then it trains, and both come to their results."""
+    user = as_user(tmp_path, two_nodes)
+    struck.unlink(missing_ok=True)
+    for name in ("first", "second"):
+        done = study(*order(tmp_path / name, name, tmp_path / f"{name}.yaml"), environment=user, cwd=tmp_path)
+        assert done.returncode == 0, done.stdout
+        driver = stopped_driver_of(tmp_path / "first")  # its workers wait for it, and keep their cores
+
+    until(lambda: status("second", user, tmp_path)["heartbeat"], "the second driver to be ready")
+    until(lambda: status("second", user, tmp_path)["wait"], "the second study to wait")
+    second = status("second", user, tmp_path)
+    assert second["wait"] == "waiting for another study: first has 2 of 2 cores"
+    assert second["share"] == {"unit": "cores", "own": 0, "of": 2, "others": {"first": 2}}
+    assert "running, waiting for another study" in study("status", "second", environment=user, cwd=tmp_path).stdout
+    assert status("first", user, tmp_path)["share"] == {"unit": "cores", "own": 2, "of": 2, "others": {}}
+
+    os.kill(driver, signal.SIGCONT)
+    for name in ("first", "second"):
+        watched = study("status", name, "--watch", environment=user, cwd=tmp_path)
+        assert watched.returncode == 0, watched.stdout
+        assert "finished · 4/4 trials" in watched.stdout
+        assert bits(tmp_path / name, name) == expected
+
+
 def test_a_stopped_job_has_its_time(two_nodes, tmp_path):
     """Ray's supervisor reads how long a job may take to stop from the job's own environment, not its 3 seconds."""
     client = two_nodes.client

@@ -6,7 +6,12 @@ Its dashboard is a web server that answers as Ray's does; all else is as users h
 from __future__ import annotations
 
 import json
+import os
+import re
+import signal
+import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -15,6 +20,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from study.cli import main
+from study.driver.heartbeat import Heartbeat, line
 from study.errors import ClusterError
 from study.jobs import Client, Order, client, parse_address, usage
 from study.settings import user_file
@@ -60,12 +66,18 @@ class Dashboard:
         logs: status and text of its log, in the same way.
         token: that it asks for; empty if it asks for none.
         nodes: that there are.
+        reserved: what Ray has reserved, as resources of the job that asked for them; None if that can't be read.
     """
 
     def __init__(
-        self, *jobs: Any, logs: list[tuple[int, str]] | None = None, token: str = "", nodes: list[Any] | None = None
+        self,
+        *jobs: Any,
+        logs: list[tuple[int, str]] | None = None,
+        token: str = "",
+        nodes: list[Any] | None = None,
+        reserved: list[tuple[str, dict[str, float]]] | None = None,
     ) -> None:
-        self.jobs, self.token = list(jobs), token
+        self.jobs, self.token, self.reserved = list(jobs), token, reserved
         self.logs = list(logs or [(200, "")])
         self.nodes = NODES if nodes is None else nodes
         self.requests: list[tuple[str, str]] = []
@@ -78,13 +90,19 @@ class Dashboard:
         if path.startswith("/api/v0/logs/"):
             status, text = self.logs.pop(0) if len(self.logs) > 1 else self.logs[0]
             return status, text.encode()
+        if path.startswith("/api/v0/placement_groups"):
+            groups = [{"creator_job_id": job, "bundles": [{"unit_resources": of}]} for job, of in self.reserved or ()]
+            return (500 if self.reserved is None else 200), json.dumps(
+                {"data": {"result": {"result": groups}}}
+            ).encode()
         answer: Any = {
             "/api/version": {"ray_version": version("ray")},
             "/nodes?view=summary": {"data": {"summary": self.nodes}},
         }.get(path)
         if answer is None and self.jobs:
             job = self.jobs.pop(0) if len(self.jobs) > 1 else self.jobs[0]
-            answer = [job] if path == "/api/jobs/" else job
+            jobs = job if isinstance(job, list) else [job]
+            answer = jobs if path == "/api/jobs/" else jobs[0]
         return 200, json.dumps([] if answer is None else answer).encode()
 
 
@@ -100,6 +118,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / ".ray").mkdir()
     (tmp_path / ".ray" / "auth_token").write_text(TOKEN)
     monkeypatch.setattr(client, "_POLL_S", 0.01)
+    monkeypatch.setattr(sys.modules["study.jobs.follow"], "_WATCH_S", 0.01)  # of the package, `follow` is the function
     return tmp_path / "work"
 
 
@@ -122,6 +141,115 @@ def test_use_of_gpus(server: Start):
         assert (content["gpus"], content["gpu_percent"]) == (3, 55)
     without = server(Dashboard(a_job(), nodes=NODES[:1]))
     assert "GPU" not in invoke("status", "demo", "--cluster", without).output
+
+
+def beat(done: int, workers: int = 0) -> tuple[int, str]:
+    """Write a log that ends with a heartbeat, a second later for each trial."""
+    at = datetime(2026, 5, 1, 12, 30, done, tzinfo=UTC)
+    return 200, line(Heartbeat("demo", done, 20, done, 0, 0, 0, left_s=None, workers=workers, at=at)) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("job", "state", "code"),
+    [
+        (a_job("SUCCEEDED"), "finished", 0),
+        (a_job("FAILED"), "failed", 1),
+        (a_job("FAILED") | {"driver_exit_code": 2}, "failed", 2),
+        (a_job("FAILED") | {"driver_exit_code": 130}, "stopped", 130),
+        (a_job("STOPPED"), "stopped", 130),
+    ],
+)
+def test_a_study_is_watched_to_its_end(server: Start, job: Any, state: str, code: int):
+    """On a pipe each change is a line, the end is told in full, and the exit code says how the study ended."""
+    jobs = [a_job("PENDING", node_id=None), a_job(), a_job(), a_job(), job]
+    logs = [beat(3, workers=2), beat(3, workers=2), beat(8), beat(8)]
+    done = invoke("status", "demo", "--watch", "--cluster", server(Dashboard(*jobs, logs=logs)))
+    assert done.exit_code == code, done.output
+    assert done.stdout.splitlines()[:4] == [
+        "waiting",
+        "running · 3/20 trials · 3 solved · 0 unsolved · 0 diverged · 0 failed · 2 packs training",
+        "running · 8/20 trials · 8 solved · 0 unsolved · 0 diverged · 0 failed",
+        f"{state} · 8/20 trials · 8 solved · 0 unsolved · 0 diverged · 0 failed",
+    ]
+    assert re.search(rf"state +{state}\b", done.stdout)
+    content = json.loads(invoke("status", "demo", "--json", "--cluster", server(Dashboard(job))).stdout)
+    assert content["studies"][0]["exit_code"] == code
+
+
+class CtrlC(Dashboard):
+    """Answers as if the user pressed Ctrl-C when the log is read for the second time."""
+
+    def __call__(self, path: str, token: str) -> tuple[int, bytes]:
+        """Answer a request."""
+        if sum("logs" in earlier for earlier, _ in self.requests) == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+        return super().__call__(path, token)
+
+
+def test_whoever_stops_watching_stops_nothing(server: Start):
+    """After Ctrl-C the study goes on, and that is said; nothing but reading was asked of the cluster."""
+    dashboard = CtrlC(a_job(), logs=[beat(3)])
+    done = invoke("status", "demo", "--watch", "--cluster", server(dashboard))
+    assert done.exit_code == 130
+    assert done.stdout.splitlines()[-1] == "demo goes on: `study stop demo` ends it"
+    assert not any("stop" in path for path, _ in dashboard.requests)
+
+
+def test_programs_read_one_status(server: Start):
+    """JSON is printed once: with --watch it is refused."""
+    done = invoke("status", "demo", "--watch", "--json", "--cluster", server(Dashboard(a_job())))
+    assert done.exit_code == 2
+    assert "give one of them" in done.stderr
+
+
+def a_study(name: str, driver: str, **options: str) -> Any:
+    """Write a running job of a study of some name, as the dashboard does."""
+    metadata = Order(name, "study: a", "/shared", options).metadata
+    return a_job() | {"submission_id": f"study-{name}-0", "metadata": metadata, "job_id": driver}
+
+
+def test_a_study_says_what_it_has_and_what_it_waits_for(server: Start):
+    """What Ray has reserved, study by study; one that has nothing while others have all waits for these."""
+    one, two = a_study("one", "01"), a_study("two", "02")
+    core = {"CPU": 1.0}
+    for reserved, shares, waits in (
+        ([("01", core)] * 30 + [("02", core)] * 6, ("30 of 36; two has 6", "6 of 36; one has 30"), ""),
+        ([("01", core)] * 35, ("35 of 36", "0 of 36; one has 35"), ""),
+        ([("01", core)] * 36, ("36 of 36", "0 of 36; one has 36"), "another study: one has 36 of 36 cores"),
+        (
+            [("01", core)] * 30 + [("07", {"CPU": 6.0})],
+            ("30 of 36; other work has 6", "0 of 36; one has 30; other work has 6"),
+            "others: one has 30 and other work has 6 of 36 cores",
+        ),
+    ):
+        url = server(Dashboard([one, two], reserved=reserved))
+        outputs = [invoke("status", name, "--cluster", url).output for name in ("one", "two")]
+        for output, share in zip(outputs, shares, strict=True):
+            assert re.search(rf"cores +{re.escape(share)}\s", output), output
+        assert re.search("state +running\\s", outputs[0])
+        assert re.search(f"state +running{', waiting for ' if waits else ''}{waits}\\s", outputs[1])
+        assert ("waiting for others" in invoke("list", "--cluster", url).output) == bool(waits)
+
+
+def test_only_a_study_that_trains_nothing_waits(server: Start):
+    """One with packs in training, or with all trials done, has no need to; nor has one whose share isn't known."""
+    reserved = [("01", {"CPU": 36.0})]
+    two = a_study("two", "02")
+    for log, does_wait in ((beat(3), True), (beat(3, workers=1), False), (beat(20), False)):
+        url = server(Dashboard([two], logs=[log], reserved=reserved))
+        assert ("waiting for others: other work" in invoke("status", "two", "--cluster", url).output) == does_wait
+    url = server(Dashboard([two], logs=[beat(3)]))
+    output = invoke("status", "two", "--cluster", url).output
+    assert "waiting" not in output
+    assert re.search(r"state +running\s", output)
+
+
+def test_a_study_of_gpus_waits_for_gpus(server: Start):
+    """Free cores are of no use to it, and a share of a GPU is a share."""
+    reserved = [("01", {"CPU": 1.0, "GPU": 0.5})] * 6
+    url = server(Dashboard([a_study("two", "02", device="cuda"), a_study("one", "01")], reserved=reserved))
+    assert "waiting for another study: one has 3 of 3 GPUs" in invoke("status", "two", "--cluster", url).output
+    assert re.search(r"cores +6 of 36\s", invoke("status", "one", "--cluster", url).output)
 
 
 def test_a_log_that_is_not_there_yet(server: Start):

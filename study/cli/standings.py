@@ -100,8 +100,8 @@ def live_status(console: Console) -> Iterator[Callable[[JobStatus, Usage], None]
         What to call with each status.
     """
     if console.is_terminal:
-        with Live(console=console, refresh_per_second=4) as live:
-            yield lambda status, busy: live.update(Group(detail(status), Text(busy_line(busy))))
+        with Live(console=console, auto_refresh=False) as live:
+            yield lambda status, busy: live.update(Group(detail(status), Text(busy_line(busy))), refresh=True)
         return
     last = ""
 

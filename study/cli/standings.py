@@ -32,12 +32,13 @@ def studies_table(statuses: Sequence[JobStatus]) -> ConsoleTable:
         "left": 2,
         "training": 3,
         "share": 4,
-        "by": 5,
-        "submitted": 4,
-        "store": 6,
+        "by": 6,
+        "submitted": 5,
+        "store": 7,
     }
+    whole = ("done", "failed", "left", "training", "share", "submitted")
     for heading, rank in ranks.items():
-        table.add_column(heading, no_wrap=heading in ("done", "failed", "left", "training", "share", "submitted"), rank=rank)
+        table.add_column(heading, no_wrap=heading in whole, rank=rank)
     for status in statuses:
         beat = status.heartbeat
         done = "" if beat is None else f"{beat.done:,}/{beat.trials:,}"

@@ -162,12 +162,14 @@ def find_setting(name: str) -> str | None:
     return os.environ.get(ENVIRONMENT[name]) or (None if setting is None else confirmed(name, setting))
 
 
-def default_map(commands: Iterable[click.Command], settings: Mapping[str, Setting]) -> dict[str, dict[str, str]]:
+def default_map(commands: Iterable[click.Command], settings: Mapping[str, Setting]) -> dict[str, dict[str, Any]]:
     """Return click's defaults for commands: for each command, the settings that it has an option for."""
-    defaults: dict[str, dict[str, str]] = {}
+    defaults: dict[str, dict[str, Any]] = {}
     for command in commands:
         options = {param.name for param in command.params}
-        defaults[command.name or ""] = {name: setting.value for name, setting in settings.items() if name in options}
+        below = default_map(command.commands.values(), settings) if isinstance(command, click.Group) else {}
+        own = {name: setting.value for name, setting in settings.items() if name in options}
+        defaults[command.name or ""] = own | below
     return defaults
 
 

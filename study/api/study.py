@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from torch import Tensor
 
+    from study.api.deletion import Deletion
     from study.console import Console
     from study.driver.repeat import Repetition
     from study.plan.plan import Plan
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from study.results.load import StudyResults
     from study.run import Ending
     from study.spec import Spec
+    from study.store import Export
 
 _PUBLISHED = "published"
 
@@ -435,6 +437,35 @@ class Study:
         results = self.results()
         require_results(results)
         return sync(results, uri)
+
+    # --- moving it ---------------------------------------------------------------------------------------
+
+    def delete(self) -> Deletion:
+        """Delete it from the store and from MLflow, without a question; return what went.
+
+        Raises:
+            BusyError: if it is running.
+            TrackingError: if MLflow can't be reached; nothing is deleted then.
+        """
+        from study.api.deletion import deletion_of
+
+        deletion = deletion_of(self.name, self.where)
+        deletion.carry_out()
+        return deletion
+
+    def export(self, file: str | Path) -> Export:
+        """Write it into one ZIP file, which `import_study` reads; also while it runs.
+
+        Args:
+            file: the file's path; nothing may be there.
+
+        Raises:
+            UnknownStudyError: if the store has no such study.
+            InputError: if there is such a file already.
+        """
+        from study.store import Store, write_export
+
+        return write_export(Store(self.where.store, read_only=True).open(self.name), Path(file))
 
     def __repr__(self) -> str:
         what = f"in {self.where.store}" if self._spec is None else self.size

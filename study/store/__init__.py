@@ -12,9 +12,23 @@ A file appears whole or not at all, so a kill at any moment loses at most what w
 """
 
 from study.store.deduplicate import one_a_trial
+from study.store.export import Export, unpack_export, write_export
 from study.store.folder import StudyLock, is_url
 from study.store.formats import SCHEMA_VERSION
+from study.store.merge import merge
 from study.store.store import Store, folder_at
 from study.store.study_store import StudyStore
 
-__all__ = ["SCHEMA_VERSION", "Store", "StudyLock", "StudyStore", "folder_at", "is_url", "one_a_trial"]
+__all__ = [
+    "SCHEMA_VERSION",
+    "Export",
+    "Store",
+    "StudyLock",
+    "StudyStore",
+    "folder_at",
+    "is_url",
+    "merge",
+    "one_a_trial",
+    "unpack_export",
+    "write_export",
+]

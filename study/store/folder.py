@@ -115,6 +115,18 @@ class Folder(ABC):
         """Remove a key, if it is there."""
 
     @abstractmethod
+    def sizes(self) -> dict[str, int]:
+        """Return the size in bytes of everything below, at any depth, by key; whatever is no file has 0."""
+
+    @abstractmethod
+    def remove_all(self, keys: Sequence[str]) -> None:
+        """Remove keys of `sizes`; a link is removed, and what it leads to is left alone."""
+
+    @abstractmethod
+    def remove_folders(self) -> None:
+        """Remove the folder and those in it, if nothing else is left there."""
+
+    @abstractmethod
     def move(self, key: str, to: str) -> bool:
         """Rename a key; False if it isn't there any more."""
 

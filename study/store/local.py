@@ -164,6 +164,29 @@ class LocalFolder(Folder):
         with explained(self.path / key, "remove"):
             (self.path / key).unlink(missing_ok=True)
 
+    def sizes(self) -> dict[str, int]:
+        """Return the sizes of all files; links are listed, and not followed."""
+        sizes = {}
+        for folder, folders, files in os.walk(self.path):
+            for path in (Path(folder, name) for name in (*folders, *files)):
+                with suppress(FileNotFoundError):  # another process was quicker
+                    status = path.lstat()
+                    if not stat.S_ISDIR(status.st_mode):
+                        size = status.st_size if stat.S_ISREG(status.st_mode) else 0
+                        sizes[path.relative_to(self.path).as_posix()] = size
+        return sizes
+
+    def remove_all(self, keys: Sequence[str]) -> None:
+        """Remove files."""
+        for key in keys:
+            self.remove(key)
+
+    def remove_folders(self) -> None:
+        """Remove the folder and those in it, the deepest first."""
+        with explained(self.path, "remove"):
+            for folder, _, _ in os.walk(self.path, topdown=False):
+                Path(folder).rmdir()
+
     def move(self, key: str, to: str) -> bool:
         """Rename a file; False if another process was quicker."""
         with explained(self.path / key, "set aside"):
@@ -191,6 +214,8 @@ class LocalFolder(Folder):
                 raise BusyError(
                     f"study {self.name!r} is being run by {holder_of(previous)}: wait for it, or stop it"
                 ) from None
+            if not _is_at(path, file):
+                raise BusyError(f"study {self.name!r} was deleted just now, by {holder_of(previous)}: try again")
             file.seek(0)
             previous = file.read()
             if previous and not previous.startswith(_OURS):
@@ -258,6 +283,13 @@ def _open_lock(path: Path) -> BinaryIO:
     file = os.fdopen(os.open(path, flags, 0o666), "rb+", buffering=0)
     _check_regular(path, os.fstat(file.fileno()).st_mode)
     return file
+
+
+def _is_at(path: Path, file: BinaryIO) -> bool:
+    """Return whether an open file is the one at a path: a lock that was deleted meanwhile holds nothing."""
+    with suppress(FileNotFoundError):
+        return os.path.samestat(path.lstat(), os.fstat(file.fileno()))
+    return False
 
 
 def _discard(temporary: Path) -> None:

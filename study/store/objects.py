@@ -177,6 +177,20 @@ class ObjectFolder(Folder):
         """Delete an object."""
         self._if_there(key, lambda path: obstore.delete(self._store, path), doing="remove")
 
+    def sizes(self) -> dict[str, int]:
+        """Return the sizes of all objects below the prefix."""
+        with self._explained("", "list"):
+            listing = [entry for entries in obstore.list(self._store, self._prefix or None) for entry in entries]
+        return {entry["path"].removeprefix(self._prefix): entry["size"] for entry in listing}
+
+    def remove_all(self, keys: Sequence[str]) -> None:
+        """Delete many objects in few requests."""
+        with self._explained("", "remove"):
+            obstore.delete(self._store, [self._prefix + key for key in keys])
+
+    def remove_folders(self) -> None:
+        """Do nothing: a prefix is no more than its objects."""
+
     def move(self, key: str, to: str) -> bool:
         """Copy an object and delete the original; False if it isn't there any more."""
 

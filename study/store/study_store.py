@@ -7,6 +7,7 @@ import json
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from study.store.solved import solved_cells
 from study.store.validated import ValidatedFiles, key_of, pack_of
 from tasks.references import Criterion, ReferenceCriterion
 
-_SPEC, _REPORT, _PAGE = "spec.yaml", "report", "report/report.html"
+_SPEC, _REPORT, _PAGE, _LOCK = "spec.yaml", "report", "report/report.html", "lock"
 # A weight seldom equals another, and resembles it in its first byte only. The 12.1 KB of a trained NALU (100 inputs, 10
 # hidden units) take 18.0 KB by default, 11.3 without a dictionary, 10.5 with the bytes of each position side by side.
 _WEIGHTS_ENCODING = {"use_dictionary": False, "use_byte_stream_split": ["value.list.element"]}
@@ -128,6 +129,30 @@ class StudyStore:
             self._put(f"{_REPORT}/{file.name}", file.read_bytes())
         for stale in set(self._folder.names(_REPORT, "")) - {file.name for file in files}:
             self._folder.remove(f"{_REPORT}/{stale}")
+
+    # all of its files
+
+    def sizes(self) -> dict[str, int]:
+        """Return the size in bytes of each file of the study, by key."""
+        return self._folder.sizes()
+
+    @property
+    def has_remains(self) -> bool:
+        """Whether something is left of the study's deletion, which was interrupted."""
+        if self.exists or not self._folder.is_there:
+            return False
+        return self._folder.exists(_LOCK) or not self._folder.sizes()
+
+    def delete(self) -> None:
+        """Remove all files of the study. Call it with the lock held.
+
+        The study's file goes first: what a process that is killed leaves is no study. Results go before what belongs to
+        them, so packs that are left are whole. Called again, it removes the rest.
+        """
+        self.begin_attempt()  # a worker of a killed driver writes nothing more
+        for _, keys in groupby(sorted(self._folder.sizes(), key=_turn), key=_turn):
+            self._folder.remove_all(list(keys))
+        self._folder.remove_folders()
 
     # packs
 
@@ -341,6 +366,12 @@ class StudyStore:
                 left -= in_pack
         return shared
 
+    def files_of(self, pack_id: str) -> dict[str, bytes]:
+        """Return the files of a pack by key, the results last; none if these aren't valid, and valid ones alone."""
+        keys = [key_of(kind, pack_id) for kind in ("weights", "curves", "results")]
+        files = {key: data for key in keys if (data := self._files.whole(key)) is not None}
+        return files if keys[-1] in files else {}
+
     def trials_of(self, pack_id: str) -> set[str]:
         """Return the trials of a pack that have a result other than failed; none if the pack can't be read."""
         table = self._files.table(key_of("results", pack_id), ["trial_id", "outcome"])
@@ -461,3 +492,10 @@ class StudyStore:
         except StoreError:
             self.check()  # another driver removes half-written files when it starts
             raise
+
+
+def _turn(key: str) -> int:
+    """Return when a file is deleted: the lock, last, says until then that something is left."""
+    if key.startswith("results/"):
+        return 1
+    return {_SPEC: 0, "attempt": 3, _LOCK: 4}.get(key, 2)

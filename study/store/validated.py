@@ -68,6 +68,16 @@ class ValidatedFiles:
         for key, file in self.opened(keys):
             yield key, None if file is None else self._parsed(key, read, key, file)
 
+    def whole(self, key: str) -> bytes | None:
+        """Return the bytes of a Parquet file if all of it is valid, else None."""
+
+        def check(where: str, data: bytes) -> bytes:
+            read_table(where, open_parquet(where, data, kind_of(key)), kind_of(key))
+            return data
+
+        ((_, data),) = self._read_all([key])
+        return None if data is None else self._parsed(key, check, self._folder.where_is(key), data)
+
     def opened(self, keys: Sequence[str]) -> Iterator[tuple[str, pq.ParquetFile | None]]:
         """Open Parquet files, in order."""
         for key, data in self._read_all(keys):

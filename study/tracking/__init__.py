@@ -8,6 +8,7 @@ nothing.
 from study.tracking.address import check_reachable, default_uri
 from study.tracking.complete import shows_all
 from study.tracking.dashboard import Links, links
+from study.tracking.deletion import StudyExperiment, delete_experiments, experiments_of
 from study.tracking.packs import Packs
 from study.tracking.publisher import Publisher
 from study.tracking.read import load, published
@@ -21,9 +22,12 @@ __all__ = [
     "Packs",
     "Point",
     "Publisher",
+    "StudyExperiment",
     "check_reachable",
     "check_servable",
     "default_uri",
+    "delete_experiments",
+    "experiments_of",
     "links",
     "load",
     "port_for",

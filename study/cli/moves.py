@@ -1,0 +1,101 @@
+"""Commands that take studies out of a store and into it: delete, export, import."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from study.api import Study, Where
+from study.api.notebook import make_console
+from study.cli.options import STORE, TRACKING, leave_out_pandas
+from study.errors import InputError
+from study.words import count_of, join_and
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.command()
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@STORE
+@TRACKING
+@click.option("--yes", is_flag=True, help="Don't ask.")
+def delete(names: tuple[str, ...], store: str, tracking_uri: str | None, yes: bool) -> None:
+    """Delete studies from the store and from MLflow: results, report, experiment. It says what goes, and asks.
+
+    With --tracking-uri off, MLflow is left alone.
+    """
+    from study.api.deletion import deletion_of
+
+    leave_out_pandas()
+    where = Where(store, tracking_uri)
+    deletions = [deletion_of(name, where) for name in dict.fromkeys(names)]
+    for deletion in deletions:
+        click.echo(str(deletion))
+    if not yes:
+        if not sys.stdin.isatty():
+            raise InputError("nothing was deleted: nobody can be asked here, and --yes says that all of this may go")
+        if not click.confirm("Delete all of this?"):
+            click.echo("nothing was deleted")
+            sys.exit(1)
+    for deletion in deletions:
+        deletion.carry_out()
+        click.echo(f"{deletion.study} is deleted")
+
+
+@click.command()
+@click.argument("name")
+@click.argument("file", type=_FILE, metavar="FILE.zip")
+@STORE
+def export(name: str, file: Path, store: str) -> None:
+    """Write study NAME into FILE.zip: its file, copies of its code, results, curves, weights and the report.
+
+    `study import FILE.zip` reads it, in any store. The study may be running: what is done goes into the file.
+    """
+    leave_out_pandas()
+    done = Study(name, Where(store)).export(file)
+    size = sum(done.files.values()) / 2**20
+    console = make_console()
+    for notice in done.notices:
+        console.print(notice, style="yellow", soft_wrap=True)
+    click.echo(f"{file}: {count_of(done.trials, 'trial')} in {count_of(len(done.files), 'file')}, {size:,.1f} MiB")
+
+
+class _Import(click.Group):
+    """A group whose first word may be the file to import, rather than a command."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        is_command = bool(args) and (args[0] in self.commands or args[0] in ctx.help_option_names)
+        return super().parse_args(ctx, args if is_command or not args else ["zip", *args])
+
+
+@click.group(name="import", cls=_Import, subcommand_metavar="FILE.zip | csv | mlflow | wandb ...")
+def import_() -> None:
+    """Import a study that was exported, or runs that were trained elsewhere.
+
+    `study import FILE.zip` makes a study of the store, or merges its trials into the one that is there. The other forms
+    write a table of outcomes, which `study report` reads.
+    """
+
+
+@import_.command(name="zip")
+@click.argument("file", type=_FILE, metavar="FILE.zip")
+@STORE
+def import_zip(file: Path, store: str) -> None:
+    """Import a study from the file that `study export` wrote; the word zip may be left out.
+
+    Trials that the store has already stay as they are.
+    """
+    from study.api.importing import import_study
+
+    leave_out_pandas()
+    done, console = import_study(file, store=store), make_console()
+    click.echo(str(done))
+    for notice in done.notices:
+        console.print(notice, style="yellow", soft_wrap=True, highlight=False)
+    click.echo(f"`study report {done.study}` writes the report, `study sync {done.study}` publishes to MLflow")
+
+
+COMMANDS = (delete, export, import_)

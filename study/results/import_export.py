@@ -1,0 +1,136 @@
+"""A study that comes in a ZIP file: a study of the store from then on, or merged with the store's by the trials' ids."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from study.errors import InputError, StoreError
+from study.plan.plan import Plan
+from study.results.load import extended_plan
+from study.results.stored_plan import stored_plan
+from study.store import Store, StudyStore, merge, unpack_export
+from study.words import count_of
+
+_MERGED = ("spec.yaml", "results/", "curves/", "weights/")
+
+
+@dataclass(frozen=True)
+class Import:
+    """What came with a ZIP file.
+
+    Args:
+        study: the study's name.
+        is_new: whether the store had no study of that name.
+        new: how many trials have a result now that had none.
+        there: how many trials of the file had one already.
+        notices: sentences that the user must know.
+    """
+
+    study: str
+    is_new: bool
+    new: int
+    there: int
+    notices: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        what = "a new study of this store, with" if self.is_new else "merged with the study of this store:"
+        count = f"{self.new:,} new {'trial' if self.new == 1 else 'trials'}"
+        return f"{self.study}: {what} {count}" + (f", {self.there:,} there already" if self.there else "")
+
+
+def import_export(file: Path, root: str | Path) -> Import:
+    """Import a file that `study export` wrote; everything in it is checked before anything is written.
+
+    If the store has a study of that name, it keeps its file, its code's declarations and its report, and gets the
+    trials that it lacks.
+
+    Args:
+        file: the ZIP file.
+        root: the store's folder, or its URL.
+
+    Raises:
+        InputError: if it isn't such a file, if it is damaged, or if the store's study of that name is another one.
+        ConflictError: if the store has another result of one of its trials, by the same engine and kind of device.
+        BusyError: if the store's study is running.
+    """
+    with tempfile.TemporaryDirectory(prefix="study-import-") as temporary:
+        export = unpack_export(file, Path(temporary))
+        source = Store(temporary, read_only=True).study(export.study)
+        _check(source, file)
+        study = Store(root).study(export.study)
+        with study.lock():
+            is_new = not study.exists
+            if not is_new:
+                _check_same_study(study, source, file)
+            there = len(study.done() & source.done())
+            new = merge(study, source, file.name)
+            _copy_files(study, source, export.files, is_new=is_new)
+        return Import(export.study, is_new, new, there, _notices(study, source, export.files, is_new=is_new))
+
+
+def _copy_files(study: StudyStore, source: StudyStore, keys: Collection[str], *, is_new: bool) -> None:
+    """Copy what isn't of packs: to a study that is there only copies of code, each of which is named by its digest."""
+    for key in keys:
+        is_wanted = key.startswith("code/") or (is_new and not key.startswith(_MERGED))
+        if is_wanted and study.read_file(key) is None:
+            study.write_file(key, source.read_file(key) or b"")
+    if is_new:  # last: from here on it is a study
+        study.write_spec(source.read_spec())
+
+
+def _check(source: StudyStore, file: Path) -> None:
+    """Check that what was unpacked is a study, and that all of its results can be read.
+
+    Raises:
+        InputError: if it isn't.
+    """
+    try:
+        plan = stored_plan(source)
+    except (InputError, StoreError) as error:
+        raise InputError(f"{file}: its study file can't be used; nothing was imported. {error}") from error
+    if plan.spec.study != source.name:
+        raise InputError(f"{file}: its study file is that of {plan.spec.study!r}, and not of {source.name!r}")
+    for pack_id in source.pack_ids():
+        source.files_of(pack_id)
+    if source.notices:
+        raise InputError("\n  ".join([f"{file} has files that can't be used; nothing was imported", *source.notices]))
+
+
+def _check_same_study(study: StudyStore, source: StudyStore, file: Path) -> None:
+    """Check that the store's study asks for some of the cells that come.
+
+    Raises:
+        InputError: if it asks for none: it is another study of the same name.
+    """
+    cells = set(source.read_results()["cell_id"].to_pylist())
+    if cells and not cells & {cell.id for cell in _extended(study).cells}:
+        raise InputError(
+            f"the store has another study {study.name!r}, which asks for none of the {count_of(len(cells), 'cell')} of "
+            f"{file}; nothing was imported. Import it into another store, which --store names"
+        )
+
+
+def _extended(study: StudyStore) -> Plan:
+    plan = stored_plan(study)
+    judged = study.judged_by(plan.criterion)
+    return extended_plan(plan, judged, judged.read_results()) if plan.may_extend else plan
+
+
+def _notices(study: StudyStore, source: StudyStore, files: Collection[str], *, is_new: bool) -> tuple[str, ...]:
+    notices = list(study.notices)
+    if not is_new and source.read_spec() != study.read_spec():
+        notices.append(f"{study.spec_where} stays as it is; the study file in the ZIP file is another, and is left out")
+    unasked = len(source.done() - {trial.id for trial in _extended(study).trials})
+    if unasked:
+        are, they = ("isn't", "it is") if unasked == 1 else ("aren't", "they are")
+        notices.append(
+            f"{count_of(unasked, 'trial')} of the ZIP file {are} planned by the store's study file: {they} in the store, "
+            "and will be shown once `study run` has a file that plans them"
+        )
+    code = [study.file_address(key) for key in files if key.startswith("code/")]
+    if code and is_new:
+        notices.append(f"to train more of it, unpack its own code beside its study file: {', '.join(code)}")
+    return tuple(notices)

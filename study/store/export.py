@@ -1,0 +1,238 @@
+"""A study in one ZIP file: written whole or not at all, and read only if every file in it has its digest.
+
+The files lie in a folder that is named as the study, as they lie in the store, and ``export.json`` beside them says what
+there must be. Nothing is compressed, since Parquet files are already: so a file that is read is no larger than the ZIP
+file, and the same files make the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import stat
+import uuid
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from study.environment import versions
+from study.errors import InputError
+from study.store.formats import SCHEMA_VERSION
+from study.store.local import explained
+from study.store.study_store import StudyStore
+from study.store.validated import kind_of
+
+FORMAT = 1
+"""The format of ``export.json`` and of what it lists."""
+
+_LIST = "export.json"
+_SPEC = "spec.yaml"
+_SINGLE = (_SPEC, "declared.json", "layouts.json", "search.json", "verified.json", "report.json")
+_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
+_KEY = re.compile(
+    rf"{'|'.join(map(re.escape, _SINGLE))}|code/[0-9a-f]+\.zip|report/\.?{_NAME}"
+    r"|(results|curves|weights)/[A-Za-z0-9][A-Za-z0-9_-]*\.parquet"
+)
+_MOST_LIST_BYTES = 256 * 2**20
+_TIME, _MODE = (1980, 1, 1, 0, 0, 0), 0o100644 << 16  # the first time that a ZIP file can state; a file, and no link
+
+
+@dataclass(frozen=True)
+class Export:
+    """A study in a ZIP file.
+
+    Args:
+        file: the file.
+        study: the study's name.
+        trials: how many trials have a result in it.
+        files: the size in bytes of each of its files, by key.
+        notices: sentences about files that were left out, because they failed their checks.
+    """
+
+    file: Path
+    study: str
+    trials: int
+    files: Mapping[str, int]
+    notices: Sequence[str] = ()
+
+
+def write_export(study: StudyStore, file: Path) -> Export:
+    """Write a study into a ZIP file, completely or not at all; the study may be running meanwhile.
+
+    Args:
+        study: the study's store.
+        file: the file's path; nothing may be there.
+
+    Raises:
+        InputError: if there is something already.
+        StoreError: if the store can't be read, or the file can't be written.
+    """
+    if file.exists() or file.is_symlink():
+        raise InputError(f"{file} is there already, and nothing is overwritten: remove it, or name another file")
+    if not file.parent.is_dir():
+        raise InputError(f"there is no folder {file.parent} to write {file.name} to")
+    temporary = file.with_name(f"{file.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        with explained(file, "write"):
+            with temporary.open("xb") as output:
+                with zipfile.ZipFile(output, "w") as archive:
+                    export = _written(archive, study, file)
+                output.flush()
+                os.fsync(output.fileno())
+            temporary.rename(file)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return export
+
+
+def _written(archive: zipfile.ZipFile, study: StudyStore, file: Path) -> Export:
+    listed: dict[str, dict[str, Any]] = {}
+    trials: set[str] = set()
+    for key, data in _contents(study, trials):
+        archive.writestr(_member(f"{study.name}/{key}"), data)
+        listed[key] = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    about = {
+        "format": FORMAT,
+        "study": study.name,
+        "trials": len(trials),
+        "schema_version": SCHEMA_VERSION,
+        "versions": versions(),
+        "files": listed,
+    }
+    archive.writestr(_member(f"{study.name}/{_LIST}"), json.dumps(about, indent=1, sort_keys=True))
+    return Export(file, study.name, len(trials), {key: of["bytes"] for key, of in listed.items()}, study.notices)
+
+
+def _member(name: str) -> zipfile.ZipInfo:
+    info = zipfile.ZipInfo(name, _TIME)
+    info.create_system, info.external_attr = 3, _MODE  # as on Unix, wherever it is written
+    return info
+
+
+def _contents(study: StudyStore, trials: set[str]) -> Iterator[tuple[str, bytes]]:
+    """Yield the files of a study that matter, in order; what a running study stores meanwhile is left out.
+
+    Args:
+        study: the study's store.
+        trials: set to add the ids of the trials to that have a result.
+    """
+    for key in (_SPEC, *sorted(key for key in study.sizes() if _is_single(key))):
+        data = study.read_file(key)
+        if data is not None:
+            yield key, data
+    # A pack's results are stored last: if they are there, so is what belongs to them.
+    for pack_id in sorted(study.pack_ids()):
+        files = study.files_of(pack_id)
+        trials.update(study.trials_of(pack_id) if files else ())
+        yield from files.items()
+
+
+def _is_single(key: str) -> bool:
+    is_of_pack = kind_of(key) in ("results", "curves", "weights")
+    return key != _SPEC and not is_of_pack and _KEY.fullmatch(key) is not None
+
+
+def unpack_export(file: Path, into: Path) -> Export:
+    """Check a ZIP file that `write_export` wrote, and unpack it.
+
+    Args:
+        file: the file.
+        into: an empty folder; the study's folder is made in it, under the study's name.
+
+    Raises:
+        InputError: if it isn't such a file, if it is damaged or not as it was written, or if a newer package wrote it.
+        StoreError: if it can't be unpacked there.
+    """
+    if not file.is_file():
+        raise InputError(f"there is no file {file}")
+    try:
+        with zipfile.ZipFile(file) as archive:
+            return _unpacked(archive, file, into)
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
+        raise InputError(
+            f"{file} can't be read as a ZIP file: it is cut off, damaged or something else ({error}); nothing was "
+            "imported. Copy it again, or export the study again"
+        ) from error
+
+
+def _unpacked(archive: zipfile.ZipFile, file: Path, into: Path) -> Export:
+    members = archive.infolist()
+    lists = [member for member in members if re.fullmatch(rf"{_NAME}/{_LIST}", member.filename)]
+    if len(lists) != 1:
+        raise InputError(f"{file} isn't a study: `study export` writes a file {_LIST} into it, and it has none")
+    _check_members(members, file)
+    study = lists[0].filename.partition("/")[0]
+    listed = _listed(archive, lists[0], study, file)
+    by_key = {member.filename.removeprefix(f"{study}/"): member for member in members if member is not lists[0]}
+    if differing := sorted(listed.keys() ^ by_key.keys()):
+        raise InputError(f"{file} isn't as it was exported: {differing[0]} is there and not listed, or the reverse")
+    with explained(into, "unpack into"):
+        for key, member in by_key.items():
+            target = into / study / key
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with archive.open(member) as source, target.open("xb") as copy:
+                if (member.file_size, _copied(source, copy)) != (listed[key]["bytes"], listed[key]["sha256"]):
+                    raise InputError(f"{file} isn't as it was exported: {key} has another digest; nothing was imported")
+    trials = json.loads(archive.read(lists[0]))["trials"]
+    return Export(file, study, trials, {key: of["bytes"] for key, of in listed.items()})
+
+
+def _check_members(members: Sequence[zipfile.ZipInfo], file: Path) -> None:
+    """Check what must hold before anything is read: each member is a plain file, and all fit into the ZIP file.
+
+    Raises:
+        InputError: if it doesn't hold.
+    """
+    folder = members[0].filename.partition("/")[0]
+    for member in members:
+        key = member.filename.removeprefix(f"{folder}/")
+        mode = member.external_attr >> 16
+        if key == member.filename or not (_KEY.fullmatch(key) or key == _LIST):
+            raise InputError(f"{file} isn't a study as it was exported: it has {member.filename!r}; nothing was imported")
+        if member.compress_type != zipfile.ZIP_STORED or (mode and not stat.S_ISREG(mode)):
+            raise InputError(
+                f"{file} isn't a study as it was exported: {member.filename} is compressed, or no plain file; nothing "
+                "was imported"
+            )
+    if sum(member.file_size for member in members) > file.stat().st_size or len(
+        {member.filename for member in members}
+    ) < len(members):
+        raise InputError(f"{file} isn't a study as it was exported: files in it overlap; nothing was imported")
+
+
+def _listed(
+    archive: zipfile.ZipFile, member: zipfile.ZipInfo, study: str, file: Path
+) -> Mapping[str, Mapping[str, Any]]:
+    """Return what the list says of each file: its size and its digest."""
+    if member.file_size > _MOST_LIST_BYTES:
+        raise InputError(f"{file} isn't a study: its {_LIST} has {member.file_size:,} bytes")
+    try:
+        about = json.loads(archive.read(member))
+        is_newer = about["format"] > FORMAT or about["schema_version"] > SCHEMA_VERSION
+        files: dict[str, Mapping[str, Any]] = {
+            key: {"bytes": int(of["bytes"]), "sha256": str(of["sha256"])} for key, of in about["files"].items()
+        }
+        is_ours = about["study"] == study and isinstance(about["trials"], int) and _SPEC in files
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{file} isn't a study: its {_LIST} can't be read ({type(error).__name__}: {error})") from error
+    if is_newer:
+        raise InputError(
+            f"{file} has format {about['format']} and schema version {about['schema_version']}, but this package reads "
+            f"up to {FORMAT} and {SCHEMA_VERSION}: upgrade the package"
+        )
+    if not is_ours:
+        raise InputError(f"{file} isn't a study: its {_LIST} names another study, or no {_SPEC}")
+    return files
+
+
+def _copied(source: IO[bytes], copy: IO[bytes]) -> str:
+    """Copy a file, and return its digest."""
+    shutil.copyfileobj(source, copy, 2**20)
+    copy.flush()
+    with Path(copy.name).open("rb") as written:
+        return hashlib.file_digest(written, "sha256").hexdigest()

@@ -165,9 +165,9 @@ def _unpacked(archive: zipfile.ZipFile, file: Path, into: Path) -> Export:
     lists = [member for member in members if re.fullmatch(rf"{_NAME}/{_LIST}", member.filename)]
     if len(lists) != 1:
         raise InputError(f"{file} isn't a study: `study export` writes a file {_LIST} into it, and it has none")
-    _check_members(members, file)
     study = lists[0].filename.partition("/")[0]
-    listed = _listed(archive, lists[0], study, file)
+    listed = _listed(archive, lists[0], study, file)  # first: a newer format may have other files
+    _check_members(members, study, file)
     by_key = {member.filename.removeprefix(f"{study}/"): member for member in members if member is not lists[0]}
     if differing := sorted(listed.keys() ^ by_key.keys()):
         raise InputError(f"{file} isn't as it was exported: {differing[0]} is there and not listed, or the reverse")
@@ -182,34 +182,30 @@ def _unpacked(archive: zipfile.ZipFile, file: Path, into: Path) -> Export:
     return Export(file, study, trials, {key: of["bytes"] for key, of in listed.items()})
 
 
-def _check_members(members: Sequence[zipfile.ZipInfo], file: Path) -> None:
-    """Check what must hold before anything is read: each member is a plain file, and all fit into the ZIP file.
+def _check_members(members: Sequence[zipfile.ZipInfo], study: str, file: Path) -> None:
+    """Check what must hold before files are read: each is one of a study's, and all fit into the ZIP file.
 
     Raises:
         InputError: if it doesn't hold.
     """
-    folder = members[0].filename.partition("/")[0]
+    wrong = f"{file} isn't a study as it was exported, and nothing was imported"
     for member in members:
-        key = member.filename.removeprefix(f"{folder}/")
-        mode = member.external_attr >> 16
-        if key == member.filename or not (_KEY.fullmatch(key) or key == _LIST):
-            raise InputError(f"{file} isn't a study as it was exported: it has {member.filename!r}; nothing was imported")
-        if member.compress_type != zipfile.ZIP_STORED or (mode and not stat.S_ISREG(mode)):
-            raise InputError(
-                f"{file} isn't a study as it was exported: {member.filename} is compressed, or no plain file; nothing "
-                "was imported"
-            )
-    if sum(member.file_size for member in members) > file.stat().st_size or len(
-        {member.filename for member in members}
-    ) < len(members):
-        raise InputError(f"{file} isn't a study as it was exported: files in it overlap; nothing was imported")
+        folder, _, key = member.filename.partition("/")
+        if folder != study or not (_KEY.fullmatch(key) or key == _LIST):
+            raise InputError(f"{wrong}: it has {member.filename!r}")
+        is_plain = stat.S_IFMT(member.external_attr >> 16) in (0, stat.S_IFREG)
+        if member.compress_type != zipfile.ZIP_STORED or not is_plain:
+            raise InputError(f"{wrong}: {member.filename} is compressed, or no plain file")
+    names = {member.filename for member in members}
+    if len(names) < len(members) or sum(member.file_size for member in members) > file.stat().st_size:
+        raise InputError(f"{wrong}: files in it overlap")
 
 
 def _listed(
     archive: zipfile.ZipFile, member: zipfile.ZipInfo, study: str, file: Path
 ) -> Mapping[str, Mapping[str, Any]]:
     """Return what the list says of each file: its size and its digest."""
-    if member.file_size > _MOST_LIST_BYTES:
+    if member.file_size > min(_MOST_LIST_BYTES, file.stat().st_size):
         raise InputError(f"{file} isn't a study: its {_LIST} has {member.file_size:,} bytes")
     try:
         about = json.loads(archive.read(member))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import io
 import json
 import os
@@ -788,3 +789,89 @@ def test_a_trial_judged_by_two_criteria_has_one_result(local: StudyStore) -> Non
     local.write_pack(OTHER_PACK, [replace(by_two, metrics={"test_mse": 0.5})], [], [], SOURCE)
     with pytest.raises(ConflictError, match="test_mse"):
         local.read_results()
+
+
+# deletion
+
+
+def test_a_deleted_study_leaves_nothing(study: StudyStore, root: str) -> None:
+    """Nothing of it is in the store, its neighbour is as it was, and the name can be used again."""
+    fill(study, PACK, [solved(1), solved(2)])
+    study.save_checkpoint(checkpoint())
+    put(study, "quarantine/deep/er", b"?")
+    neighbour = Store(root).study("demo-2")
+    neighbour.write_spec("name: demo-2\n")
+    with study.lock():
+        study.delete()
+    assert study.sizes() == {}
+    assert not place(study).is_there
+    assert not study.has_remains
+    assert Store(root).studies() == ["demo-2"]
+    assert list(neighbour.sizes()) == ["spec.yaml"]
+    with study.lock():
+        study.begin_attempt()
+        study.write_spec("name: demo\n")
+        fill(study, PACK, [solved(1)])
+    assert study.done() == {Trial(CELL, 1).id}
+
+
+DELETE_AND_STOP = """
+from study.store.local import LocalFolder
+seen = []
+remove = LocalFolder.remove
+def stop(folder, key):
+    seen.append(key)
+    if len(seen) == int(sys.argv[2]):
+        print("here", flush=True)
+        sys.stdin.read()
+    remove(folder, key)
+LocalFolder.remove = stop
+study = Store(sys.argv[1]).study("demo")
+with study.lock():
+    study.delete()
+"""
+
+
+@pytest.mark.parametrize("stop_at", [1, 2, 3, 4, 6, 8, 9])
+def test_a_deletion_killed_anywhere_leaves_no_half_study(local: StudyStore, stop_at: int) -> None:
+    """From its first removal on it is no study, packs that are left are whole, and a second deletion ends it."""
+    fill(local, PACK, [solved(1)])
+    fill(local, OTHER_PACK, [solved(2)])
+    with in_process(DELETE_AND_STOP, str(local.path.parent), str(stop_at)) as deleter:
+        assert deleter.stdout is not None
+        assert deleter.stdout.readline() == "here\n"
+        deleter.send_signal(signal.SIGKILL)
+    assert local.exists == (stop_at == 1)
+    assert local.has_remains == (stop_at > 1)
+    assert len(local.done()) == max(0, 2 - max(0, stop_at - 2))
+    assert len(local.read_curves()) == len(local.read_weights()) == len(local.done())
+    with local.lock():
+        local.delete()
+    assert not local.path.exists()
+
+
+def test_a_deletion_follows_no_link(local: StudyStore, tmp_path: Path) -> None:
+    """A link in a study's folder goes, and what it leads to stays."""
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "data.csv").write_text("1")
+    (local.path / "link").symlink_to(tmp_path / "mine")
+    (local.path / "file").symlink_to(tmp_path / "mine" / "data.csv")
+    with local.lock():
+        local.delete()
+    assert not local.path.exists()
+    assert (tmp_path / "mine" / "data.csv").read_text() == "1"
+
+
+def test_the_lock_of_a_deleted_study_holds_nothing(local: StudyStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who opened a lock that was then deleted with its study doesn't get it: another could hold a new one."""
+    lock = fcntl.flock
+
+    def late(file: BinaryIO, how: int) -> None:
+        monkeypatch.undo()
+        with local.lock():
+            local.delete()
+        lock(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with pytest.raises(BusyError, match="was deleted just now"), local.lock():
+        pass

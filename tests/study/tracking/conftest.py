@@ -25,3 +25,13 @@ def service(running_service: Service, monkeypatch: pytest.MonkeyPatch) -> Servic
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("PGPASSFILE", str(running_service.postgres.password_file))
     return running_service
+
+
+@pytest.fixture(params=["a file", pytest.param("a server", marks=pytest.mark.slow)])
+def addresses(request: pytest.FixtureRequest) -> tuple[str, str]:
+    """Give two addresses of the same runs: those of a database in a file, and a server's and its database's."""
+    if request.param == "a file":
+        uri: str = request.getfixturevalue("uri")
+        return uri, uri
+    service: Service = request.getfixturevalue("service")
+    return service.mlflow.address, service.direct

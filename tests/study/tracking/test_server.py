@@ -39,16 +39,6 @@ RESULTS = [solved(seed) for seed in range(12)]
 PACKS = Made(RESULTS, [curve(seed) for seed in range(12)], size=3)
 
 
-@pytest.fixture(params=["a file", pytest.param("a server", marks=pytest.mark.slow)])
-def addresses(request: pytest.FixtureRequest) -> tuple[str, str]:
-    """Give two addresses of the same runs: those of a database in a file, and a server's and its database's."""
-    if request.param == "a file":
-        uri: str = request.getfixturevalue("uri")
-        return uri, uri
-    service: Service = request.getfixturevalue("service")
-    return service.mlflow.address, service.direct
-
-
 def once_each(uri: str, study: str) -> None:
     """Check that every trial has one run, finished and exact, and the study's run is finished too."""
     runs = runs_of(uri, study=study)

@@ -3,6 +3,8 @@
     study.load("study.yaml" | "demo" | {...})    a study, to plan, run and read
     study.open("demo", store="studies")          a study of a store, to read
     study.report(dataframe, by=["model"])        the report of outcomes from anywhere
+    study.import_study("demo.zip")               a study that was exported
+    study.import_mlflow(uri, "experiment")       runs that were trained elsewhere; import_csv, import_wandb
 
 docs/python.md explains them. Nothing else is imported before one of them is used.
 """
@@ -12,10 +14,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from study.api import Study, load, report
+    from study.api import Study, import_csv, import_mlflow, import_study, import_wandb, load, report
     from study.api import open_study as open  # noqa: A004
 
-__all__ = ["Study", "load", "open", "report"]
+__all__ = ["Study", "import_csv", "import_mlflow", "import_study", "import_wandb", "load", "open", "report"]
 
 _NAMES = {"open": "open_study"}
 

@@ -124,7 +124,8 @@ def _experiments(study: str, where: Where) -> Sequence[StudyExperiment]:
 
 def _left_alone(error: TrackingError) -> TrackingError:
     return TrackingError(
-        f"{error}. Nothing was deleted from the store; --tracking-uri off deletes the study there, and leaves MLflow alone"
+        f"{error}. Nothing was deleted from the store; --tracking-uri off deletes the study there, and leaves MLflow "
+        "alone"
     )
 
 

@@ -1,13 +1,18 @@
-"""What was trained elsewhere: a study from a ZIP file."""
+"""What was trained elsewhere: a study from a ZIP file, and runs from MLflow, wandb or a table."""
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from study.api.outcomes import OutcomesReport
 from study.api.where import STORE
 
 if TYPE_CHECKING:
+    import pandas as pd
+
+    from study.outcomes import RunOutcomes, Runs
     from study.results.import_export import Import
 
 
@@ -29,3 +34,111 @@ def import_study(file: str | Path, *, store: str | Path = STORE) -> Import:
     from study.results.import_export import import_export
 
     return import_export(Path(file), str(store))
+
+
+def import_csv(file: str | Path, **choices: Any) -> ImportedRuns:
+    """Take the runs of a table as outcomes: a CSV or Parquet file with one row a run, whatever its columns are called.
+
+    Args:
+        file: its path.
+        choices: fields of `study.outcomes.RunChoices`: ``seed``, ``without_seeds``, ``by``, ``metrics``, ``repeats``.
+
+    Raises:
+        InputError: if it can't be read, or nothing in it is a seed or a metric.
+    """
+    from study.outcomes import read_runs
+
+    return _imported(read_runs(Path(file)), choices)
+
+
+def import_wandb(file: str | Path, **choices: Any) -> ImportedRuns:
+    """Take runs of wandb as outcomes: the CSV file that its table of runs is exported to.
+
+    Args:
+        file: its path.
+        choices: those of `import_csv`.
+
+    Raises:
+        InputError: if it isn't such a file, or nothing in it is a seed or a metric.
+    """
+    from study.outcomes import read_runs
+
+    return _imported(read_runs(Path(file), is_wandb=True), choices)
+
+
+def import_mlflow(uri: str, experiment: str, **choices: Any) -> ImportedRuns:
+    """Take the runs of an experiment in MLflow as outcomes, whoever wrote them; nothing is written there.
+
+    Args:
+        uri: MLflow's address.
+        experiment: the experiment's name, or its id.
+        choices: those of `import_csv`.
+
+    Raises:
+        InputError: if there is no such experiment, or nothing in its runs is a seed or a metric.
+        TrackingError: if MLflow can't be reached.
+    """
+    from study.outcomes import of_mlflow
+    from study.tracking import experiment_runs
+
+    return _imported(of_mlflow(experiment, experiment_runs(uri, experiment)), choices)
+
+
+def _imported(runs: Runs, choices: dict[str, Any]) -> ImportedRuns:
+    from study.outcomes import RunChoices, outcomes_of_runs
+
+    return ImportedRuns(outcomes_of_runs(runs, RunChoices(**choices)))
+
+
+class ImportedRuns:
+    """Outcomes of runs that were trained elsewhere.
+
+    Args:
+        content: the outcomes, and what was decided about them.
+    """
+
+    def __init__(self, content: RunOutcomes) -> None:
+        self.content = content
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What was decided, a sentence each."""
+        return self.content.notices
+
+    def trials(self) -> pd.DataFrame:
+        """Return one row a trial: its seed, its outcome, its hyperparameters and its metrics."""
+        import pandas as pd
+
+        return pd.DataFrame(self.content.table.to_pydict())
+
+    def report(self) -> OutcomesReport:
+        """Return the report of these trials, one row a group."""
+        import numpy as np
+
+        from study.outcomes import Source, gather, wanted
+        from study.results.groups import group_report
+        from tasks.families import BUILT_IN_METRICS
+
+        content, columns = self.content, wanted(self.content.metric_options, None, BUILT_IN_METRICS)
+        source = Source(content.name, content.table, np.arange(1, content.table.num_rows + 1))
+        outcomes = gather([source], content.by or None, columns)
+        return OutcomesReport(group_report(content.name, outcomes, named=list(columns.columns)))
+
+    def write(self, file: str | Path) -> str:
+        """Write the trials as a CSV or Parquet file, and return the command that reports it.
+
+        Args:
+            file: a path that ends in ``.csv`` or ``.parquet``; nothing may be there.
+
+        Raises:
+            InputError: if there is such a file already.
+        """
+        from study.outcomes import write_outcomes
+
+        write_outcomes(self.content.table, Path(file))
+        by = ["--by", ",".join(self.content.by)] if self.content.by else []
+        metrics = [word for option in self.content.metric_options for word in ("--metric", option)]
+        return shlex.join(["study", "report", str(file), *by, *metrics])
+
+    def __repr__(self) -> str:
+        return "\n".join(self.notices)

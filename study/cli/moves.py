@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from study.api import Study, Where
 from study.api.notebook import make_console
-from study.cli.options import STORE, TRACKING, leave_out_pandas
+from study.cli.options import STORE, TRACKING, leave_out_pandas, together
 from study.errors import InputError
-from study.words import count_of, join_and
+from study.settings import check_no_secret
+from study.words import count_of
+
+if TYPE_CHECKING:
+    from study.api.importing import ImportedRuns
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -96,6 +101,88 @@ def import_zip(file: Path, store: str) -> None:
     for notice in done.notices:
         console.print(notice, style="yellow", soft_wrap=True, highlight=False)
     click.echo(f"`study report {done.study}` writes the report, `study sync {done.study}` publishes to MLflow")
+
+
+_runs_options = together(
+    click.option("--seed", metavar="COLUMN", help="The column of seeds. Default: the one that is called so."),
+    click.option("--without-seeds", is_flag=True, help="The runs drew their seeds at random: number them."),
+    click.option("--by", help="Columns that make a row each: lr,optimizer. Default: all that vary but the seed."),
+    click.option(
+        "--metric",
+        "metrics",
+        metavar="COLUMN[:higher]",
+        multiple=True,
+        help="A column that is averaged over trials; may be given again. Default: those that are called so.",
+    ),
+    click.option(
+        "--repeats",
+        type=click.Choice(["first", "last"]),
+        default="first",
+        show_default=True,
+        help="Which of several runs of one trial counts.",
+    ),
+    click.option(
+        "--out", type=_FILE, metavar="FILE", help="Table to write, .csv or .parquet. Default: *-outcomes.csv."
+    ),
+)
+"""The options of imports of runs."""
+
+
+@import_.command(name="csv")
+@click.argument("file", type=_FILE)
+@_runs_options
+def import_csv(file: Path, out: Path | None, **choices: Any) -> None:
+    """Import runs from a table, FILE.csv or FILE.parquet, with one row a run and any columns.
+
+    Exports of MLflow's and wandb's tables of runs are read as such.
+    """
+    from study.api.importing import import_csv as import_runs
+
+    _show_runs(import_runs(file, **_choices(choices)), out or _beside(file))
+
+
+@import_.command(name="wandb")
+@click.argument("file", type=_FILE, metavar="FILE.csv")
+@_runs_options
+def import_wandb(file: Path, out: Path | None, **choices: Any) -> None:
+    """Import runs of wandb from the CSV file that its table of runs is exported to."""
+    from study.api.importing import import_wandb as import_runs
+
+    _show_runs(import_runs(file, **_choices(choices)), out or _beside(file))
+
+
+@import_.command(name="mlflow")
+@click.argument("uri")
+@click.argument("experiment")
+@_runs_options
+def import_mlflow(uri: str, experiment: str, out: Path | None, **choices: Any) -> None:
+    """Import the runs of EXPERIMENT, a name or an id, from MLflow at URI: a server, or sqlite:///mlflow.db."""
+    from study.api.importing import import_mlflow as import_runs
+
+    check_no_secret(uri, "URI")
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", experiment).strip("-.") or "runs"
+    _show_runs(import_runs(uri, experiment, **_choices(choices)), out or Path(f"{plain}-outcomes.csv"))
+
+
+def _choices(options: dict[str, Any]) -> dict[str, Any]:
+    leave_out_pandas()
+    return options | {"by": [name.strip() for name in (options["by"] or "").split(",") if name.strip()]}
+
+
+def _beside(file: Path) -> Path:
+    return file.with_name(f"{file.stem}-outcomes.csv")
+
+
+def _show_runs(runs: ImportedRuns, out: Path) -> None:
+    """Say what was decided, print the table of groups, and write the trials."""
+    console = make_console()
+    for notice in runs.notices:
+        console.print(notice, soft_wrap=True, highlight=False, markup=False)
+    table = runs.report().table()
+    command = runs.write(out)
+    table.print(console)
+    console.print(f"written:   {out}", soft_wrap=True, highlight=False, markup=False)
+    console.print(f"report:    {command}", soft_wrap=True, highlight=False, markup=False)
 
 
 COMMANDS = (delete, export, import_)

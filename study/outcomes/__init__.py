@@ -1,15 +1,40 @@
 """Outcomes of seeded trials from anywhere, as one checked table: one row a trial.
 
-wanted    what the user says of columns: metrics, and what success is
-columns   the names that a column may have, and what it must hold
-files     CSV and Parquet files, as they are
-checks    the rules for their values
-gather    several sources -> one table; the columns that distinguish groups
+wanted        what the user says of columns: metrics, and what success is
+columns       the names that a column may have, and what it must hold
+files, write  CSV and Parquet files, as they are
+checks        the rules for their values
+gather        several sources -> one table; the columns that distinguish groups
+runs          runs that were recorded elsewhere, as tables
+run_names     what the names of their columns say
+run_columns   what each of them is for
+nested_runs   runs with runs nested in them
+run_outcomes  runs -> outcomes, with a sentence for each decision
 """
 
 from study.outcomes.columns import OUTCOME_SCHEMA
 from study.outcomes.files import SUFFIXES, Source, read_source
 from study.outcomes.gather import Outcomes, gather
+from study.outcomes.run_columns import RunChoices
+from study.outcomes.run_outcomes import RunOutcomes, outcomes_of_runs
+from study.outcomes.runs import Runs, of_mlflow, read_runs
 from study.outcomes.wanted import Wanted, wanted
+from study.outcomes.write import write_outcomes
 
-__all__ = ["OUTCOME_SCHEMA", "SUFFIXES", "Outcomes", "Source", "Wanted", "gather", "read_source", "wanted"]
+__all__ = [
+    "OUTCOME_SCHEMA",
+    "SUFFIXES",
+    "Outcomes",
+    "RunChoices",
+    "RunOutcomes",
+    "Runs",
+    "Source",
+    "Wanted",
+    "gather",
+    "of_mlflow",
+    "outcomes_of_runs",
+    "read_runs",
+    "read_source",
+    "wanted",
+    "write_outcomes",
+]

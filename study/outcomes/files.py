@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import difflib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -57,18 +58,43 @@ def read_source(path: Path, *, also: Collection[str] = (), metrics: Collection[s
     Raises:
         InputError: if the file isn't there, can't be read, has no rows, or was written by a newer package.
     """
+    is_csv = path.suffix.lower() == ".csv"
+    with _explained(path):
+        table = _read_csv(path, metrics) if is_csv else _read_parquet(path, {*also, *metrics})
+    if not table.num_rows:
+        raise InputError(f"{path} has no rows: one row a trial is needed below the header")
+    return _from_mlflow_export(Source(str(path), table, np.arange(1, table.num_rows + 1)), metrics)
+
+
+def read_columns(path: Path) -> pa.Table:
+    """Read a file as it is: of a CSV file all columns as text, of a Parquet file all columns.
+
+    Args:
+        path: a path that ends in one of `SUFFIXES`.
+
+    Raises:
+        InputError: if the file isn't there, can't be read, or has no rows.
+    """
+    if path.suffix.lower() not in SUFFIXES:
+        raise InputError(f"{path} must end in {' or '.join(SUFFIXES)}")
+    with _explained(path):
+        table = _read_csv(path, ()) if path.suffix.lower() == ".csv" else pq.read_table(path)
+    if not table.num_rows:
+        raise InputError(f"{path} has no rows: one row a run is needed below the header")
+    return table.replace_schema_metadata(None)
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Check that a file is there, and turn what reading it raises into an error that says what is wrong with it."""
     _check_there(path)
     try:
-        is_csv = path.suffix.lower() == ".csv"
-        table = _read_csv(path, metrics) if is_csv else _read_parquet(path, {*also, *metrics})
+        yield
     except UnbelievableError as error:
         raise InputError(f"{path}: {error}") from error
     except UNREADABLE as error:
         kind = path.suffix.lower().removeprefix(".")
         raise InputError(f"{path} can't be read as a {kind} file: {_sentence(error)}") from error
-    if not table.num_rows:
-        raise InputError(f"{path} has no rows: one row a trial is needed below the header")
-    return _from_mlflow_export(Source(str(path), table, np.arange(1, table.num_rows + 1)), metrics)
 
 
 def _check_there(path: Path) -> None:

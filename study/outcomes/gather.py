@@ -91,7 +91,7 @@ def gather(sources: Sequence[Source], by: Sequence[str] | None = None, wanted: W
     key = [name for name in key if counts[name] + (table[name].null_count > 0) > 1]
     of_trial = ("outcome", "solved_at_iteration", *metrics)
     trials, notices = _unique_trials(sources, table, key, [name for name in ids if name not in explicit], of_trial)
-    fewest = _fewest_columns(trials, key)
+    fewest = fewest_columns(trials, key)
     chosen = explicit if by is not None else _with_model(fewest, candidates)
     pooled = [name for name in _fewest_columns(trials, [*chosen, *key]) if name not in chosen]
     return Outcomes(trials, tuple(chosen), (*notices, *_grouping_notices(chosen, pooled, ids)), metrics)
@@ -149,10 +149,10 @@ def _others(source: Source, metrics: Collection[str]) -> pa.Table:
     if "trained_iterations" in names:
         used.remove("iterations")  # here it is the protocol's number of iterations
     columns = {name: source.table[name] for name in names if name not in used}
-    return pa.table({name: _infer_type(c) for name, c in columns.items() if not pa.types.is_nested(c.type)})
+    return pa.table({name: infer_type(c) for name, c in columns.items() if not pa.types.is_nested(c.type)})
 
 
-def _infer_type(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def infer_type(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Convert a column of text to whole numbers or numbers if every value that isn't missing is one."""
     if pa.types.is_large_string(column.type):
         column = pc.cast(column, pa.string())
@@ -195,7 +195,7 @@ def _is_id(different: int, rows: int) -> bool:
     return different * 2 > rows > 1
 
 
-def _fewest_columns(table: pa.Table, names: Sequence[str]) -> list[str]:
+def fewest_columns(table: pa.Table, names: Sequence[str]) -> list[str]:
     """Return the fewest columns, in order, that distinguish the same groups as all of them."""
     columns: list[str] = []
     count = 1
@@ -248,7 +248,7 @@ def _conflicts(
         which = int(np.searchsorted(offsets, row, side="right")) - 1
         return f"{sources[which].name}, row {sources[which].rows[row - offsets[which]]}"
 
-    columns = _fewest_columns(table, key)
+    columns = fewest_columns(table, key)
     lines = []
     for row in places[:_MOST_LISTED]:
         trial = table.slice(int(row), 1).to_pylist()[0]

@@ -1,4 +1,4 @@
-"""A study that comes in a ZIP file: a study of the store from then on, or merged with the store's by the trials' ids."""
+"""A study that comes in a ZIP file: it becomes a study of the store, or its trials are merged with the store's."""
 
 from __future__ import annotations
 
@@ -127,8 +127,8 @@ def _notices(study: StudyStore, source: StudyStore, files: Collection[str], *, i
     if unasked:
         are, they = ("isn't", "it is") if unasked == 1 else ("aren't", "they are")
         notices.append(
-            f"{count_of(unasked, 'trial')} of the ZIP file {are} planned by the store's study file: {they} in the store, "
-            "and will be shown once `study run` has a file that plans them"
+            f"{count_of(unasked, 'trial')} of the ZIP file {are} planned by the store's study file: {they} in the "
+            "store, and will be shown once `study run` has a file that plans them"
         )
     code = [study.file_address(key) for key in files if key.startswith("code/")]
     if code and is_new:

@@ -1,8 +1,8 @@
 """A study in one ZIP file: written whole or not at all, and read only if every file in it has its digest.
 
-The files lie in a folder that is named as the study, as they lie in the store, and ``export.json`` beside them says what
-there must be. Nothing is compressed, since Parquet files are already: so a file that is read is no larger than the ZIP
-file, and the same files make the same bytes.
+The files lie in a folder that is named as the study, as they lie in the store, and ``export.json`` beside them says
+what there must be. Nothing is compressed, since Parquet files are already: so a file that is read is no larger than the
+ZIP file, and the same files make the same bytes.
 """
 
 from __future__ import annotations
@@ -215,7 +215,9 @@ def _listed(
         }
         is_ours = about["study"] == study and isinstance(about["trials"], int) and _SPEC in files
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{file} isn't a study: its {_LIST} can't be read ({type(error).__name__}: {error})") from error
+        raise InputError(
+            f"{file} isn't a study: its {_LIST} can't be read ({type(error).__name__}: {error})"
+        ) from error
     if is_newer:
         raise InputError(
             f"{file} has format {about['format']} and schema version {about['schema_version']}, but this package reads "

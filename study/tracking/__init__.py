@@ -9,6 +9,7 @@ from study.tracking.address import check_reachable, default_uri
 from study.tracking.complete import shows_all
 from study.tracking.dashboard import Links, links
 from study.tracking.deletion import StudyExperiment, delete_experiments, experiments_of
+from study.tracking.experiment_runs import experiment_runs
 from study.tracking.packs import Packs
 from study.tracking.publisher import Publisher
 from study.tracking.read import load, published
@@ -27,6 +28,7 @@ __all__ = [
     "check_servable",
     "default_uri",
     "delete_experiments",
+    "experiment_runs",
     "experiments_of",
     "links",
     "load",

@@ -66,7 +66,9 @@ def test_two_results_of_one_trial_are_refused(study: StudyStore, other: StudySto
     """If the stores contradict each other, a person must say which is right, and nothing is copied."""
     fill(other, OTHER_PACK, [solved(2, test_mse=0.25), solved(3)])
     before = files(study)
-    with pytest.raises(ConflictError, match=r"nothing was imported: .* differ in test_mse: .*demo, row 2, and demo.zip"):
+    with pytest.raises(
+        ConflictError, match=r"nothing was imported: .* differ in test_mse: .*demo, row 2, and demo.zip"
+    ):
         merge(study, other, "demo.zip")
     assert files(study) == before
 

@@ -1,0 +1,261 @@
+"""From runs to outcomes: what is the seed, what makes a group, what is averaged, and which runs count.
+
+Every decision is one sentence for the user, who can take another one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from study.analysis.aggregate import group_codes
+from study.errors import InputError
+from study.outcomes.columns import ALIASES
+from study.outcomes.gather import fewest_columns, infer_type
+from study.outcomes.nested_runs import inherited, with_trials_below
+from study.outcomes.run_columns import CONSTANT, LABEL, STATED, RunChoices, floats, is_higher, role_of
+from study.outcomes.run_names import direction, main_first, seed_column
+from study.outcomes.runs import HYPERPARAMETER, METRIC, Runs
+from study.records import Outcome
+from study.words import count_of
+
+Rows = npt.NDArray[np.bool_]
+
+_UNFINISHED = ("running", "scheduled", "pending", "queued", "created")
+_FAILED = ("failed", "failure", "killed", "crashed", "crash", "error", "aborted", "preempted", "cancelled", "canceled")
+_RESERVED = {"trial_id", "source", *(alias for aliases in ALIASES.values() for alias in aliases)}
+_MOST_METRICS = 6
+_MOST_NAMES = 12
+
+
+@dataclass(frozen=True)
+class RunOutcomes:
+    """Outcomes of runs, one row a trial, as `study report` reads them.
+
+    Args:
+        name: what the runs are called.
+        table: the trials.
+        by: the columns that make a group.
+        metrics: the columns that are averaged, the main one first: whether higher values are better.
+        notices: the decisions, a sentence each.
+    """
+
+    name: str
+    table: pa.Table
+    by: tuple[str, ...]
+    metrics: Mapping[str, bool]
+    notices: tuple[str, ...]
+
+    @property
+    def metric_options(self) -> list[str]:
+        """The metrics as `study report --metric` takes them."""
+        return [f"{name}:higher" if higher else name for name, higher in self.metrics.items()]
+
+
+_NONE = RunChoices()
+
+
+def outcomes_of_runs(runs: Runs, choices: RunChoices = _NONE) -> RunOutcomes:
+    """Make outcomes of runs.
+
+    Runs that haven't ended are left out, and those that failed count as failed. Of runs that have all hyperparameters
+    and the seed in common one counts.
+
+    Args:
+        runs: the runs.
+        choices: what the user says of them.
+
+    Raises:
+        InputError: if there are no seeds, or a column that the user names isn't there.
+
+    Example:
+        >>> table = pa.table({"lr": ["0.1", "0.1", "0.2", "0.2"], "seed": ["0", "1", "0", "1"],
+        ...     "val_acc": ["0.91", "0.92", "0.97", "0.96"], "host": ["a", "a", "a", "a"]})
+        >>> found = outcomes_of_runs(Runs("runs.csv", table))
+        >>> found.by, found.metric_options
+        (('lr',), ['val_acc:higher'])
+    """
+    return _Decisions(runs, choices).outcomes()
+
+
+class _Decisions:
+    """Decides step by step, and collects what it has decided."""
+
+    def __init__(self, runs: Runs, choices: RunChoices) -> None:
+        self._runs, self._choices = runs, choices
+        self._notices: list[str] = []
+        self._left_out: list[str] = []
+        self._table, self._roles = runs.table, dict(runs.roles)
+        self._status = np.array(runs.status if runs.status is not None else [""] * len(runs.table), dtype=object)
+        self._extra: dict[str, pa.Array] = {}
+        if runs.ids is not None:
+            self._extra["trial_id"] = pa.array(runs.ids, pa.string())
+        if runs.seconds is not None:
+            self._extra["training_s"] = pa.array(runs.seconds, pa.float64())
+
+    def outcomes(self) -> RunOutcomes:
+        """Decide, and return the outcomes."""
+        _check_there([*self._choices.by, *self._choices.metric_names], self._table.column_names)
+        self._read_seeds()
+        self._leave_out(np.isin(self._status, _UNFINISHED), "not ended yet")
+        columns = self._columns()
+        metrics = self._metrics([name for name in columns if self._roles[name] == METRIC])
+        hyperparameters = [name for name in columns if self._roles[name] == HYPERPARAMETER]
+        names = {name: f"{name} (hyperparameter)" if name in _RESERVED else name for name in hyperparameters}
+        content = {"seed": self._extra.pop("seed"), **self._outcome(columns, list(metrics)), **self._extra}
+        content |= {names[name]: columns[name] for name in hyperparameters} | {name: columns[name] for name in metrics}
+        table = self._without_repeats(pa.table(content), list(names.values()))
+        by = self._by(table, names)
+        self._notices.append(f"metrics: {', '.join(f'{n} ({_better(b)})' for n, b in metrics.items()) or 'none'}")
+        return RunOutcomes(self._runs.name, table, tuple(by), metrics, tuple(self._notices))
+
+    def _read_seeds(self) -> None:
+        """Take the seeds out of the table, and leave out runs that are no trials: without a seed, or above others."""
+        name = None if self._choices.without_seeds else seed_column(self._table, self._choices.seed)
+        if name is None:
+            self._notices.append("seeds: none; the runs are numbered, so that none has another's")
+            texts = [str(row) for row in range(len(self._table))]
+        else:
+            self._notices.append(f"seeds: {name}")
+            texts = [str(text).strip() if text is not None else "" for text in self._table[name].to_pylist()]
+            self._table = self._table.drop_columns([name])
+        self._extra["seed"] = infer_type(pa.chunked_array([pa.array(texts, pa.string())])).combine_chunks()
+        has_seed = np.array([text.lower() not in ("", "none", "nan", "null") for text in texts])
+        if any(row is not None for row in self._runs.above):
+            has_seed = self._unnest(has_seed)
+        self._leave_out(~has_seed, "without a seed")
+
+    def _unnest(self, has_seed: Rows) -> Rows:
+        """Fill in what nested runs take from those above them, and leave these out where the nested ones have seeds."""
+        names = [name for name in self._table.column_names if self._roles.get(name) == HYPERPARAMETER]
+        self._table, changed = inherited(self._table, names, self._runs.above)
+        self._say("nested runs take from the runs above them", changed)
+        is_above = with_trials_below(has_seed, self._runs.above)
+        self._leave_out(is_above, "with runs nested in them that have seeds")
+        return has_seed[~is_above]
+
+    def _leave_out(self, rows: Rows, why: str) -> None:
+        number = int(rows.sum())
+        if not number:
+            return
+        if number == len(rows):
+            raise InputError(f"{self._runs.name}: no run is left to count: {count_of(number, 'run')} {why}")
+        self._notices.append(f"left out: {count_of(number, 'run')} {why}")
+        left = pa.array(~rows)
+        self._table, self._status = self._table.filter(left), self._status[~rows]
+        self._extra = {name: column.filter(left) for name, column in self._extra.items()}
+
+    def _columns(self) -> dict[str, pa.ChunkedArray]:
+        """Return the columns that have a role, by their types; say which have none."""
+        columns, by_role = {}, defaultdict(list)
+        for name in self._table.column_names:
+            typed = infer_type(self._table[name])
+            role = role_of(name, typed, self._roles.get(name), self._choices)
+            by_role[role].append(name)
+            if role in (HYPERPARAMETER, METRIC):
+                self._roles[name] = role
+                columns[name] = floats(self._table[name]) if role == METRIC else typed
+        self._say("the same in all runs, left out", by_role[CONSTANT])
+        self._say("ids, names, places and times, left out (--by takes one for a hyperparameter)", by_role[LABEL])
+        self._left_out = by_role[LABEL]
+        return columns
+
+    def _metrics(self, names: Sequence[str]) -> dict[str, bool]:
+        """Choose the metrics to average, and which values are better."""
+        if self._choices.metrics:
+            chosen = zip(self._choices.metric_names, self._choices.metrics, strict=True)
+            return {name: is_higher(name, option) for name, option in chosen}
+        ordered = main_first(names)
+        telling = [name for name in ordered if direction(name) is not None] or ordered
+        left = [name for name in ordered if name not in telling[:_MOST_METRICS]]
+        self._say("other numbers that may be metrics, left out (--metric takes one, or --by)", left)
+        self._left_out += [name for name in left if name not in self._runs.roles]
+        return {name: bool(direction(name)) for name in telling[:_MOST_METRICS]}
+
+    def _outcome(self, columns: Mapping[str, pa.ChunkedArray], metrics: Sequence[str]) -> dict[str, pa.Array]:
+        """Return what the runs came to: what they say themselves, or else by their status and their metrics."""
+        stated = {name: self._table[name] for name in STATED if name in self._table.column_names}
+        failed = np.isin(self._status, _FAILED)
+        if stated:
+            return stated
+        if not metrics:
+            raise InputError(
+                f"{self._runs.name} has no metrics: name a column of numbers with --metric; there is "
+                f"{', '.join(self._table.column_names)}"
+            )
+        values = np.array([columns[name].to_numpy() for name in metrics], dtype=float)
+        has_none = np.all([np.asarray(columns[name].is_null()) for name in metrics], axis=0)
+        main_is_there = ~np.asarray(columns[metrics[0]].is_null())
+        outcome = np.where(main_is_there & ~np.isfinite(values[0]), str(Outcome.DIVERGED), str(Outcome.FINISHED))
+        outcome[failed | has_none] = str(Outcome.FAILED)
+        silent = int((has_none & ~failed).sum())
+        if failed.any():
+            self._notices.append(f"failed: {count_of(int(failed.sum()), 'run')}, by their status")
+        if silent:
+            self._notices.append(f"failed: {count_of(silent, 'run')}, which ended without any of the metrics")
+        return {"outcome": pa.array(outcome.tolist(), pa.string())}
+
+    def _without_repeats(self, table: pa.Table, hyperparameters: Sequence[str]) -> pa.Table:
+        """Return one row a trial: of several runs of it one that didn't fail, and of these the first, or the last."""
+        codes = group_codes(table, [*hyperparameters, "seed"])
+        has_failed = (
+            np.asarray(pc.equal(table["outcome"], str(Outcome.FAILED)).fill_null(False))
+            if "outcome" in table.column_names
+            else np.zeros(len(codes), bool)
+        )
+        order = np.arange(len(codes)) * (-1 if self._choices.repeats == "last" else 1)
+        places = np.lexsort((order, has_failed, codes))
+        first = places[np.append(True, codes[places][1:] != codes[places][:-1])]
+        number = len(codes) - len(first)
+        if not number:
+            return table
+        if number > len(first) and self._left_out:
+            raise InputError(
+                f"{self._runs.name}: {number:,} of {len(codes):,} runs have the hyperparameters and the seed of "
+                f"another: if one of {_some(self._left_out)} is a hyperparameter, name all of them with --by; if the "
+                "runs drew their seeds at random, say --without-seeds"
+            )
+        others = np.setdiff1d(np.arange(len(codes)), first)
+        groups = len(set(group_codes(table, hyperparameters)[others].tolist()))
+        self._notices.append(
+            f"repeats: {count_of(number, 'run')} of {count_of(groups, 'group')} with the hyperparameters and the seed "
+            f"of another; the {self._choices.repeats} that didn't fail counts (--repeats)"
+        )
+        return table.take(pa.array(np.sort(first)))
+
+    def _by(self, table: pa.Table, names: Mapping[str, str]) -> list[str]:
+        by = [names.get(name, name) for name in self._choices.by] or fewest_columns(table, list(names.values()))
+        codes = group_codes(table, by)
+        sizes = Counter(codes.tolist()).values()
+        seeds = (
+            f"{min(sizes)} to {max(sizes)} seeds each"
+            if min(sizes) < max(sizes)
+            else f"{count_of(min(sizes), 'seed')} each"
+        )
+        self._notices.append(f"groups: {count_of(len(sizes), 'group')} by {', '.join(by) or 'nothing'}, {seeds}")
+        return by
+
+    def _say(self, what: str, names: Sequence[str]) -> None:
+        if names:
+            self._notices.append(f"{what}: {_some(names)}")
+
+
+def _check_there(names: Iterable[str], there: Sequence[str]) -> None:
+    for name in names:
+        if name not in there:
+            raise InputError(f"there is no column {name!r} in the runs; there is {', '.join(there)}")
+
+
+def _better(higher: bool) -> str:
+    return "higher is better" if higher else "lower is better"
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return ", ".join(names[:_MOST_NAMES]) + more

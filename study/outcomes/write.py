@@ -1,0 +1,55 @@
+"""A table of outcomes as a file that `study report` reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from study.errors import InputError, StudyError
+from study.outcomes.files import SUFFIXES
+from study.outcomes.text_cells import as_text
+from study.visible import visible
+
+
+def write_outcomes(table: pa.Table, file: Path) -> None:
+    """Write a table as a CSV file, in which texts are marked that a spreadsheet would compute, or as a Parquet file.
+
+    Args:
+        table: the outcomes.
+        file: a path that ends in one of `SUFFIXES`; nothing may be there.
+
+    Raises:
+        InputError: if there is such a file already, or its name ends otherwise.
+        StudyError: if it can't be written.
+    """
+    kind = file.suffix.lower()
+    if kind not in SUFFIXES:
+        raise InputError(f"{file} must end in {' or '.join(SUFFIXES)}")
+    try:
+        with file.open("xb") as output:
+            if kind == ".csv":
+                pacsv.write_csv(_marked(table), output)
+            else:
+                pq.write_table(table, output)
+    except FileExistsError:
+        raise InputError(
+            f"{file} is there already, and nothing is overwritten: remove it, or name another file with --out"
+        ) from None
+    except OSError as error:
+        raise StudyError(f"can't write {file}: {error.strerror or error}") from error
+
+
+def _marked(table: pa.Table) -> pa.Table:
+    columns = []
+    for column in table.columns:
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(pa.string())
+        if pa.types.is_string(column.type):
+            encoded = column.combine_chunks().dictionary_encode()
+            texts = [None if text is None else as_text(visible(text)) for text in encoded.dictionary.to_pylist()]
+            column = pa.array(texts, pa.string()).take(encoded.indices)
+        columns.append(column)
+    return pa.table(columns, names=[as_text(visible(name)) for name in table.column_names])

@@ -1,0 +1,81 @@
+"""The runs of any experiment in MLflow, whoever wrote them, as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from study.addresses import without_secret
+from study.errors import InputError, nearest
+from study.tracking.address import connect, database
+from study.tracking.read import runs_of
+from study.tracking.trouble import explaining_errors
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.entities import Run
+
+PARENT = "tags.mlflow.parentRunId"
+
+
+def experiment_runs(uri: str, experiment: str) -> pa.Table:
+    """Read the runs of an experiment, in the order in which they began, under the names of MLflow's own exports.
+
+    Args:
+        uri: MLflow's address.
+        experiment: the experiment's name, or its id.
+
+    Returns:
+        One row a run: ``run_id``, ``status``, ``start_time`` and ``end_time`` (ms), the parent's id, and a column
+        ``params.NAME`` or ``metrics.NAME`` for each of its parameters and metrics, of which the last value counts.
+
+    Raises:
+        InputError: if there is no such experiment, or it has no runs.
+        TrackingError: if MLflow can't be reached.
+    """
+    path = database(uri)
+    if path is not None and not path.exists():
+        raise InputError(f"there is no database {path}: MLflow's address must be a server's or a database's")
+    if "://" not in uri:
+        raise InputError(
+            f"{uri} is no address of MLflow: it must be a server's, http://HOST:5000, or a database's, "
+            "sqlite:///mlflow.db"
+        )
+    with explaining_errors(uri):
+        client = connect(uri)
+        experiment_id, names = _experiment_id(client, experiment)
+        runs = [] if experiment_id is None else list(runs_of(client, experiment_id, ""))
+    if experiment_id is None:
+        there = f"; there is {', '.join(names[:20])}" if names else "; there is none"
+        raise InputError(
+            f"MLflow at {without_secret(uri)} has no experiment {experiment!r}{nearest(experiment, names) or there}"
+        )
+    if not runs:
+        raise InputError(f"experiment {experiment!r} in MLflow at {without_secret(uri)} has no runs")
+    return _table(runs)
+
+
+def _experiment_id(client: MlflowClient, experiment: str) -> tuple[str | None, Sequence[str]]:
+    """Return an experiment's id, or None and the names of those that are there."""
+    listed = list(client.search_experiments(max_results=1000))
+    by_name = {one.name: str(one.experiment_id) for one in listed}
+    ids = {str(one.experiment_id) for one in listed}
+    return by_name.get(experiment, experiment if experiment in ids else None), list(by_name)
+
+
+def _table(runs: Sequence[Run]) -> pa.Table:
+    columns: dict[str, Any] = {
+        "run_id": [run.info.run_id for run in runs],
+        "status": [run.info.status for run in runs],
+        "start_time": pa.array([run.info.start_time for run in runs], pa.int64()),
+        "end_time": pa.array([run.info.end_time for run in runs], pa.int64()),
+        PARENT: pa.array([run.data.tags.get("mlflow.parentRunId") for run in runs], pa.string()),
+    }
+    for kind, kind_of_value in (("params", pa.string()), ("metrics", pa.float64())):
+        names = sorted({name for run in runs for name in getattr(run.data, kind)})
+        for name in names:
+            values = [getattr(run.data, kind).get(name) for run in runs]
+            columns[f"{kind}.{name}"] = pa.array(values, kind_of_value)
+    return pa.table(columns)

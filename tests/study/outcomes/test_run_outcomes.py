@@ -1,0 +1,262 @@
+"""Runs from elsewhere become trials: each counts once, groups are all that varies but the seed, and each decision is
+said.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from study.errors import InputError
+from study.outcomes import (
+    RunChoices,
+    RunOutcomes,
+    Runs,
+    of_mlflow,
+    outcomes_of_runs,
+    read_runs,
+    read_source,
+    write_outcomes,
+)
+
+GRID = [
+    {"lr": lr, "optimizer": optimizer, "seed": seed, "val_acc": 0.5 + seed / 10 + index / 100}
+    for index, (lr, optimizer, seed) in enumerate(itertools.product((0.1, 0.01), ("adam", "sgd"), range(3)))
+]
+
+
+def table_of(rows: list[dict[str, Any]]) -> pa.Table:
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return pa.table({name: [row.get(name) for row in rows] for name in names})
+
+
+def outcomes(rows: list[dict[str, Any]], **choices: Any) -> RunOutcomes:
+    status = [str(row.pop("status")) for row in rows] if "status" in rows[0] else None
+    return outcomes_of_runs(Runs("runs", table_of(rows), status=status), RunChoices(**choices))
+
+
+def grid(**more: Any) -> list[dict[str, Any]]:
+    """Return the rows of the grid, with more columns: a value, or one for each row."""
+    return [
+        row | {name: value[place] if isinstance(value, list) else value for name, value in more.items()}
+        for place, row in enumerate(GRID)
+    ]
+
+
+def said(found: RunOutcomes, start: str) -> str:
+    """Return what was decided about something."""
+    (notice,) = [notice for notice in found.notices if notice.startswith(start)]
+    return notice
+
+
+def test_groups_are_all_that_varies_but_the_seed() -> None:
+    """Hyperparameters make the groups, a column called as a metric is averaged, and the rest is left out."""
+    found = outcomes(
+        grid(
+            batch_size=32,
+            run_name=[f"run-{place}" for place in range(12)],
+            output_dir=["/a", "/b", "/c"] * 4,
+            started=[f"2026-01-{place + 1:02}T00:00:00" for place in range(12)],
+            epoch=[7, 8, 9] * 4,
+            walltime=[1.5 + place for place in range(12)],
+        )
+    )
+    assert found.by == ("lr", "optimizer")
+    assert found.metric_options == ["val_acc:higher"]
+    assert found.table.column_names == ["seed", "outcome", "lr", "optimizer", "val_acc"]
+    assert found.table["val_acc"].to_pylist() == [row["val_acc"] for row in GRID]
+    assert set(found.table["outcome"].to_pylist()) == {"finished"}
+    assert said(found, "seeds") == "seeds: seed"
+    assert said(found, "the same in all runs").endswith(": batch_size")
+    assert said(found, "ids, names").endswith(": run_name, output_dir, started, epoch")
+    assert said(found, "other numbers").endswith(": walltime")
+    assert said(found, "groups") == "groups: 4 groups by lr, optimizer, 3 seeds each"
+
+
+@pytest.mark.parametrize("name", ["seed", "random_seed", "trainer.seed", "RNGSeed", "random_state", "cfg/train-seed"])
+def test_seeds_are_found_by_their_name(name: str) -> None:
+    """However a program calls the seed, its last word says it; another name must be given."""
+    rows = [{name if key == "seed" else key: value for key, value in row.items()} for row in GRID]
+    assert outcomes(rows).table["seed"].to_pylist() == [row["seed"] for row in GRID]
+
+
+def test_without_a_seed_the_user_says_what_it_is() -> None:
+    """A column that isn't called so can be named; with none, runs are numbered, and no two share a number."""
+    rows = [{("draw" if key == "seed" else key): value for key, value in row.items()} for row in GRID]
+    with pytest.raises(InputError, match=r"--seed COLUMN.*--without-seeds.*there is lr, optimizer, draw, val_acc"):
+        outcomes(rows)
+    assert outcomes(rows, seed="draw").by == ("lr", "optimizer")
+    with pytest.raises(InputError, match="--seed draws: there is no such column"):
+        outcomes(rows, seed="draws")
+    for row in rows:
+        del row["draw"]
+    numbered = outcomes(rows, without_seeds=True)
+    assert numbered.table["seed"].to_pylist() == list(range(12))
+    assert numbered.by == ("lr", "optimizer")
+
+
+def test_failed_and_diverged_runs_are_counted() -> None:
+    """A run that failed, or says nothing, has failed; NaN is diverged; what hasn't ended or has no seed is left out."""
+    words = ["finished"] * 6 + ["FAILED", "killed", "crashed", "running", "finished", "finished"]
+    rows = grid(status=[word.lower() for word in words])
+    rows[1]["val_acc"], rows[10]["val_acc"], rows[11]["seed"] = math.nan, None, None
+    found = outcomes(rows)
+    assert found.table["outcome"].to_pylist() == [
+        *("finished", "diverged", "finished", "finished", "finished", "finished"),
+        *("failed", "failed", "failed", "failed"),
+    ]
+    assert found.table["seed"].to_pylist() == [row["seed"] for row in GRID[:9]] + [GRID[10]["seed"]]
+    assert "left out: 1 run not ended yet" in found.notices
+    assert "left out: 1 run without a seed" in found.notices
+    assert "failed: 3 runs, by their status" in found.notices
+    assert "failed: 1 run, which ended without any of the metrics" in found.notices
+
+
+@pytest.mark.parametrize(("repeats", "counts"), [("first", 0.11), ("last", 0.12)])
+def test_of_repeated_seeds_one_counts(repeats: str, counts: float) -> None:
+    """A run with the hyperparameters and the seed of another is no trial of its own; a failure never counts instead."""
+    again = [GRID[0] | {"val_acc": value, "status": status} for value, status in
+             ((0.10, "failed"), (0.11, "finished"), (0.12, "finished"), (0.13, "failed"))]  # fmt: skip
+    found = outcomes([*again, *(row | {"status": "finished"} for row in GRID[1:])], repeats=repeats)
+    assert found.table.num_rows == 12
+    assert next(row["val_acc"] for row in found.table.to_pylist() if row["seed"] == 0) == counts
+    assert said(found, "repeats").startswith("repeats: 3 runs of 1 group ")
+
+
+def test_what_only_an_id_tells_apart_is_refused() -> None:
+    """If most runs differ in nothing but what looks like an id, the user must say what they are."""
+    rows = [{"seed": 0, "shape": f"{n}-{n + 1}", "val_acc": n / 10} for n in range(9)]
+    with pytest.raises(InputError, match=r"8 of 9 runs .* if one of shape is a hyperparameter"):
+        outcomes(rows)
+    assert outcomes(rows, by=["shape"]).by == ("shape",)
+
+
+def test_the_user_decides() -> None:
+    """Columns that are named with --by make groups, those with --metric are averaged, in the direction that is said."""
+    rows = grid(walltime=[1.5 + place for place in range(12)], depth=[2.5 + place for place in range(12)])
+    found = outcomes(rows, by=["depth"], metrics=["walltime", "val_acc:lower"])
+    assert found.by == ("depth",)
+    assert found.metrics == {"walltime": False, "val_acc": False}
+    assert found.table.column_names == ["seed", "outcome", "lr", "optimizer", "depth", "walltime", "val_acc"]
+    for wrong in ({"by": ["dpth"]}, {"metrics": ["walltimes"]}):
+        with pytest.raises(InputError, match="there is no column"):
+            outcomes(rows, **wrong)
+    with pytest.raises(InputError, match="--metric optimizer: its values must be numbers"):
+        outcomes(rows, metrics=["optimizer"])
+
+
+def test_stated_outcomes_stay() -> None:
+    """Where runs say themselves whether they were solved, that is what they came to."""
+    solved = [place % 2 == 0 for place in range(12)]
+    found = outcomes([{k: v for k, v in row.items() if k != "val_acc"} for row in grid(solved=solved)])
+    assert found.table["solved"].to_pylist() == solved
+    assert "outcome" not in found.table.column_names
+
+
+def test_names_of_ours_are_marked() -> None:
+    """A hyperparameter that is called as one of our columns doesn't become one."""
+    found = outcomes(grid(iterations=[100, 200] * 6))
+    assert "iterations (hyperparameter)" in found.table.column_names
+    assert found.by == ("lr", "optimizer", "iterations (hyperparameter)")
+
+
+def mlflow_rows(rows: list[dict[str, Any]]) -> pa.Table:
+    """Build the table of an MLflow experiment: of each run its id, its parent's, its status, its values."""
+    return pa.table(
+        {
+            "run_id": [row["id"] for row in rows],
+            "status": ["FINISHED"] * len(rows),
+            "start_time": pa.array([1000 * place for place in range(len(rows))]),
+            "end_time": pa.array([1000 * place + 500 for place in range(len(rows))]),
+            "tags.mlflow.parentRunId": pa.array([row.get("parent") for row in rows], pa.string()),
+            **{f"params.{name}": pa.array([row.get(name) for row in rows], pa.string()) for name in ("lr", "seed")},
+            "metrics.val_acc": pa.array([row.get("val_acc") for row in rows], pa.float64()),
+        }
+    )
+
+
+def test_nested_runs_with_seeds_are_the_trials() -> None:
+    """Runs above runs with seeds are left out, and the nested ones take their parameters; the time is theirs."""
+    rows: list[dict[str, Any]] = [{"id": "top", "lr": "9"}]
+    for lr in ("0.1", "0.2"):
+        rows.append({"id": lr, "parent": "top", "lr": lr, "val_acc": 1.0})
+        rows += [{"id": f"{lr}-{seed}", "parent": lr, "seed": str(seed), "val_acc": seed / 10} for seed in range(3)]
+    found = outcomes_of_runs(of_mlflow("sweep", mlflow_rows(rows)))
+    assert found.table["lr"].to_pylist() == [0.1] * 3 + [0.2] * 3
+    assert found.table["seed"].to_pylist() == [0, 1, 2] * 2
+    assert found.table["training_s"].to_pylist() == [0.5] * 6
+    assert found.table["trial_id"].to_pylist()[0] == "0.1-0"
+    assert "left out: 3 runs with runs nested in them that have seeds" in found.notices
+
+
+def test_nested_runs_without_seeds_are_parts() -> None:
+    """Where the runs above have the seeds, these are the trials, and the nested ones are left out."""
+    rows: list[dict[str, Any]] = []
+    for lr, seed in itertools.product(("0.1", "0.2"), range(3)):
+        rows.append({"id": f"{lr}-{seed}", "lr": lr, "seed": str(seed), "val_acc": seed / 10})
+        rows += [{"id": f"{lr}-{seed}-{fold}", "parent": f"{lr}-{seed}", "val_acc": 0.0} for fold in range(2)]
+    found = outcomes_of_runs(of_mlflow("folds", mlflow_rows(rows)))
+    assert found.table["val_acc"].to_pylist() == [0.0, 0.1, 0.2] * 2
+    assert "left out: 12 runs without a seed" in found.notices
+
+
+WANDB = """\
+"Name","State","Notes","User","Tags","Created","Runtime","Sweep","batch_size","lr","random_seed","epoch","val/loss"
+"calm-sea-4","finished","-","me","","2026-01-04T00:00:00.000Z","60","s1","32","0.1","1","10","0.3"
+"calm-sea-3","crashed","-","me","","2026-01-03T00:00:00.000Z","6","s1","32","0.1","0","1","0.9"
+"calm-sea-5","running","-","me","","2026-01-05T00:00:00.000Z","9","s1","32","0.1","2","1","0.8"
+"calm-sea-2","finished","-","me","","2026-01-02T00:00:00.000Z","61","s1","32","0.01","1","10","NaN"
+"calm-sea-1","finished","-","me","","2026-01-01T00:00:00.000Z","60","s1","32","0.01","0","10","0.2"
+"""
+
+
+def test_wandbs_table_of_runs_is_read(tmp_path: Path) -> None:
+    """Its own columns aren't hyperparameters, its states say what failed, and its oldest run is the first."""
+    (tmp_path / "wandb.csv").write_text(WANDB)
+    found = outcomes_of_runs(read_runs(tmp_path / "wandb.csv", is_wandb=True))
+    assert found.table.select(["seed", "outcome", "trial_id", "training_s", "lr"]).to_pylist() == [
+        {"seed": 0, "outcome": "finished", "trial_id": "calm-sea-1", "training_s": 60, "lr": 0.01},
+        {"seed": 1, "outcome": "diverged", "trial_id": "calm-sea-2", "training_s": 61, "lr": 0.01},
+        {"seed": 0, "outcome": "failed", "trial_id": "calm-sea-3", "training_s": 6, "lr": 0.1},
+        {"seed": 1, "outcome": "finished", "trial_id": "calm-sea-4", "training_s": 60, "lr": 0.1},
+    ]
+    assert (found.by, found.metric_options) == (("lr",), ["val/loss"])
+    assert read_runs(tmp_path / "wandb.csv").status == read_runs(tmp_path / "wandb.csv", is_wandb=True).status
+    (tmp_path / "other.csv").write_text("lr,seed,val/loss\n0.1,0,0.5\n")
+    with pytest.raises(InputError, match="isn't wandb's table of runs"):
+        read_runs(tmp_path / "other.csv", is_wandb=True)
+
+
+@pytest.mark.parametrize("name", ["trials.csv", "trials.parquet"])
+def test_what_is_written_is_what_a_report_reads(tmp_path: Path, name: str) -> None:
+    """Values come back, texts that a spreadsheet would compute are marked in CSV, and nothing is overwritten."""
+    rows = grid(kind=["=1+1", "plain", "-late"] * 4)
+    rows[0]["val_acc"] = math.nan
+    found = outcomes(rows)
+    write_outcomes(found.table, tmp_path / name)
+    read = read_source(tmp_path / name, metrics=["val_acc"]).table
+    assert read["kind"].to_pylist() == ["=1+1", "plain", "-late"] * 4
+    values = [float(value) for value in read["val_acc"].to_pylist()]
+    assert math.isnan(values[0])
+    assert values[1:] == [row["val_acc"] for row in GRID[1:]]
+    assert name.endswith(".parquet") or b'"\'=1+1"' in (tmp_path / name).read_bytes()
+    with pytest.raises(InputError, match="nothing is overwritten"):
+        write_outcomes(found.table, tmp_path / name)
+    with pytest.raises(InputError, match="must end in"):
+        write_outcomes(found.table, tmp_path / "trials.txt")
+
+
+def test_a_parquet_file_of_runs_is_read(tmp_path: Path) -> None:
+    """A table of runs may be a Parquet file, with typed columns; a file that is neither is refused."""
+    pq.write_table(table_of(GRID), tmp_path / "runs.parquet")
+    assert outcomes_of_runs(read_runs(tmp_path / "runs.parquet")).by == ("lr", "optimizer")
+    (tmp_path / "runs.xlsx").write_bytes(b"PK")
+    for name, message in (("runs.xlsx", "must end in .csv or .parquet"), ("no.csv", "there is no file")):
+        with pytest.raises(InputError, match=message):
+            read_runs(tmp_path / name)

@@ -1,0 +1,248 @@
+"""A study goes from store to store as one file: all of it comes back, and nothing that is there is lost."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+import study as api
+from study.errors import BusyError, ConflictError, InputError
+from study.results.import_export import import_export
+from study.results.load import load_results
+from study.store import Store, StudyStore, write_export
+from tests.study.lab import STUDY, lab
+from tests.study.source.builders import deactivate
+
+__all__ = ["lab"]
+
+# Warnings of MLflow and what it imports are theirs to mend.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+STORES = Path(__file__).parents[1] / "stores"
+LITTLE = {
+    "study": "little",
+    "question": "Does it learn?",
+    "task": {"name": "simple"},
+    "models": ["NMU"],
+    "grid": {"hidden_size": [2, 3]},
+    "fixed": {"batch_size": 16},
+    "protocol": {"iterations": 40, "evaluate_every": 10, "evaluation_rows": 50},
+}
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Callable[..., StudyStore]:
+    """Give a function that trains a study into a store, with a list of seeds."""
+
+    def train(store: str, seeds: object, **changes: object) -> StudyStore:
+        spec = LITTLE | {"seeds": seeds} | changes
+        api.load(spec, store=tmp_path / store, tracking_uri="off").run(local=True, engine="torch")
+        return Store(tmp_path / store).study("little")
+
+    return train
+
+
+def files(folder: StudyStore) -> dict[str, bytes | None]:
+    return {key: folder.read_file(key) for key in folder.sizes() if key not in ("lock", "attempt")}
+
+
+def export(folder: StudyStore, file: Path) -> Path:
+    return write_export(Store(folder.where.rpartition("/")[0], read_only=True).study(folder.name), file).file
+
+
+@pytest.mark.parametrize("kind", ["folder", "s3"])
+def test_a_study_that_the_store_lacks_becomes_one(finished_study: Path, tmp_path: Path, request, kind: str) -> None:
+    """All of its files are there, byte for byte; it is shown and reported there, and a run has nothing to do."""
+    source = Store(finished_study / "studies", read_only=True).study("little")
+    file = write_export(source, tmp_path / "little.zip").file
+    root = str(tmp_path / "there") if kind == "folder" else f"{request.getfixturevalue('s3').bucket()}/studies"
+    done = import_export(file, root)
+    assert (done.study, done.is_new, done.new, done.there, done.notices) == ("little", True, 12, 0, ())
+    there = Store(root).study("little")
+    assert files(there) == {key: data for key, data in files(source).items() if key != "judged.parquet"}
+    results = load_results("little", root)
+    assert results.headline == load_results("little", finished_study / "studies").headline
+    before = there.pack_ids()
+    api.load(finished_study / "little.yaml", store=root, tracking_uri="off").run(local=True)
+    assert there.pack_ids() == before
+
+
+def test_a_second_time_nothing_changes(finished_study: Path, tmp_path: Path) -> None:
+    """Importing the same file again says that all trials are there, and changes no byte."""
+    file = export(Store(finished_study / "studies").study("little"), tmp_path / "little.zip")
+    import_export(file, tmp_path / "there")
+    before = files(Store(tmp_path / "there").study("little"))
+    again = import_export(file, tmp_path / "there")
+    assert (again.is_new, again.new, again.there, again.notices) == (False, 0, 12, ())
+    assert files(Store(tmp_path / "there").study("little")) == before
+
+
+def test_seeds_of_two_machines_are_merged(make, tmp_path: Path) -> None:
+    """Trials that the store lacks come, its study file stays, and a file that plans them all trains nothing."""
+    here, there = make("here", [0, 1, 2]), make("there", [2, 3])
+    before = files(here)
+    done = import_export(export(there, tmp_path / "little.zip"), tmp_path / "here")
+    assert (done.is_new, done.new, done.there) == (False, 2, 2)
+    assert [("spec.yaml stays as it is" in note, "2 trials" in note) for note in done.notices] == [
+        (True, False),
+        (False, True),
+    ]
+    after = files(here)
+    assert {key: after[key] for key in before} == before
+    assert load_results("little", tmp_path / "here").counts["trials"] == 6
+    count = len(here.pack_ids())
+    make("here", [0, 1, 2, 3])
+    assert len(here.pack_ids()) == count
+    assert load_results("little", tmp_path / "here").counts["done"] == 8
+    alone = make("alone", [0, 1, 2, 3])
+    same = ["trial_id", "outcome", "validation_mse", "test_mse", "best_iteration"]
+    assert here.read_results().select(same).equals(alone.read_results().select(same))
+
+
+def test_another_study_of_the_name_is_refused(make, tmp_path: Path) -> None:
+    """A study that has no cell in common with the store's is another one: nothing is copied."""
+    here, there = make("here", 2), make("there", 2, fixed={"batch_size": 17})
+    before = files(here)
+    with pytest.raises(InputError, match="another study 'little', which asks for none of the 2 cells"):
+        import_export(export(there, tmp_path / "little.zip"), tmp_path / "here")
+    assert files(here) == before
+
+
+def test_contradicting_results_are_refused(make, tmp_path: Path) -> None:
+    """If both stores have a trial with different results of one engine, nothing is copied."""
+    here, there = make("here", 2), make("there", 3)
+    (pack, *_) = sorted(there.pack_ids())
+    table, provenance = there.read_results(), {"made": "up"}
+    wrong = table.set_column(
+        table.column_names.index("test_mse"), table.schema.field("test_mse"), [[0.125] * len(table)]
+    )
+    there._write_tables(pack, wrong, there.read_curves(), there.read_weights(), provenance)
+    before = files(here)
+    with pytest.raises(ConflictError, match="two results that differ in test_mse"):
+        import_export(export(there, tmp_path / "little.zip"), tmp_path / "here")
+    assert files(here) == before
+
+
+def test_a_running_study_is_left_alone(make, tmp_path: Path) -> None:
+    """While a study runs, nothing is merged into it; it can be exported."""
+    here = make("here", 2)
+    with here.lock():
+        file = export(here, tmp_path / "little.zip")
+        with pytest.raises(BusyError):
+            import_export(file, tmp_path / "here")
+
+
+def test_an_interrupted_import_is_completed(
+    finished_study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Interrupted before it is whole, it is no study yet; imported again, it is all there."""
+    source = Store(finished_study / "studies").study("little")
+    file = export(source, tmp_path / "little.zip")
+
+    def interrupt(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as interrupted:
+        interrupted.setattr(StudyStore, "write_spec", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            import_export(file, tmp_path / "there")
+    assert Store(tmp_path / "there").studies() == []
+    done = import_export(file, tmp_path / "there")
+    assert (done.is_new, done.new, done.there) == (True, 0, 12)
+    assert Store(tmp_path / "there").studies() == ["little"]
+
+
+@pytest.mark.parametrize(("version", "name"), [(1, "grid"), (1, "search"), (2, "grid")])
+def test_a_study_of_any_version_is_moved(tmp_path: Path, version: int, name: str) -> None:
+    """What an earlier version stored comes byte for byte, merges with the same of today, and is read."""
+    root = shutil.copytree(STORES / f"version-{version}", tmp_path / "old")
+    old = Store(root).study(name)
+    file = export(old, tmp_path / "old.zip")
+    assert import_export(file, tmp_path / "new").new == len(old.done())
+    new = Store(tmp_path / "new").study(name)
+    came = files(new)
+    assert came == {key: data for key, data in files(old).items() if key in came}
+    assert set(came) >= {key for key in old.sizes() if key.startswith(("results/", "curves/", "spec.yaml"))}
+    assert load_results(name, tmp_path / "new").table.equals(load_results(name, root).table)
+    assert (import_export(file, root).new, old.notices) == (0, [])
+
+
+@pytest.mark.parametrize(("mine", "other"), [(1, 2), (2, 1)])
+def test_versions_are_merged(tmp_path: Path, mine: int, other: int) -> None:
+    """A store of one version takes the trials of another that it lacks, with their curves and weights."""
+    roots = {version: shutil.copytree(STORES / f"version-{version}", tmp_path / str(version)) for version in (1, 2)}
+    here, there = (Store(roots[version]).study("grid") for version in (mine, other))
+    all_trials = here.done()
+    lost = next(pack for pack in sorted(here.pack_ids()) if here.trials_of(pack))
+    for kind in ("results", "curves", "weights"):
+        here._folder.remove(f"{kind}/{lost}.parquet")
+    count = len(all_trials - here.done())
+    assert count > 0
+    assert import_export(export(there, tmp_path / "grid.zip"), roots[mine]).new == count
+    assert here.done() == all_trials
+    assert len(here.read_curves()) == len(here.read_weights()) == len(all_trials)
+
+
+def test_own_code_comes_along_and_trains_on(lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A half-done study of own code goes on elsewhere: its code is in the store, to be unpacked beside its file."""
+    (lab / "mine.yaml").write_text(yaml.safe_dump(STUDY))
+    half = api.load(lab / "mine.yaml", ["seeds=2"], store=tmp_path / "here", tracking_uri="off")
+    file = half.run(local=True).export(tmp_path / "mine.zip").file
+    shutil.rmtree(lab)
+    deactivate()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another-cache"))
+    elsewhere = tmp_path / "elsewhere"
+    done = api.import_study(file, store=elsewhere / "studies")
+    assert done.new == 4
+    there = Store(elsewhere / "studies").study("mine")
+    (code,) = [key for key in there.sizes() if key.startswith("code/")]
+    assert str(elsewhere / "studies" / "mine" / code) in done.notices[0]
+    shutil.unpack_archive(elsewhere / "studies" / "mine" / code, elsewhere)
+    (elsewhere / "mine.yaml").write_text(there.read_spec())
+    before = there.done()
+    whole = api.load(elsewhere / "mine.yaml", ["seeds=3"], store=elsewhere / "studies", tracking_uri="off")
+    whole.run(local=True)
+    assert before < there.done()
+    assert len(there.done()) == len(there.read_results()) == 6
+
+
+def changed(file: Path, to: Path, key: str, data: bytes) -> Path:
+    """Write a file again with another content of one of its files, listed as if it had been exported so."""
+    with zipfile.ZipFile(file) as archive:
+        content = {name: archive.read(name) for name in archive.namelist()}
+    content[f"little/{key}"] = data
+    listed = json.loads(content["little/export.json"])
+    listed["files"][key] = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    content["little/export.json"] = json.dumps(listed).encode()
+    with zipfile.ZipFile(to, "w") as archive:
+        for name, of_name in content.items():
+            archive.writestr(name, of_name)
+    return to
+
+
+def test_what_comes_is_checked_before_anything_is_written(finished_study: Path, tmp_path: Path) -> None:
+    """A file whose study file or results can't be used is refused, whatever its digests say, and no store is made."""
+    source = Store(finished_study / "studies").study("little")
+    file = export(source, tmp_path / "little.zip")
+    pack = sorted(source.pack_ids())[0]
+    torn = (source.read_file(f"results/{pack}.parquet") or b"")[:-20]
+    for key, data, message in (
+        ("spec.yaml", b"study: little\ntask: [", "its study file can't be used; nothing was imported"),
+        (
+            "spec.yaml",
+            source.read_spec().replace("little", "large").encode(),
+            "is that of 'large', and not of 'little'",
+        ),
+        (f"results/{pack}.parquet", torn, "has files that can't be used; nothing was imported"),
+        (f"weights/{pack}.parquet", b"PAR1", "has files that can't be used; nothing was imported"),
+    ):
+        with pytest.raises(InputError, match=message):
+            import_export(changed(file, tmp_path / "changed.zip", key, data), tmp_path / "there")
+        assert not (tmp_path / "there").exists()

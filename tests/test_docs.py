@@ -52,8 +52,10 @@ def matching(pattern: str, text: str) -> set[tuple[str, str]]:
 
 
 def options(command: click.Command) -> set[str]:
-    """List the options of a command."""
-    return {option for param in command.params for option in param.opts} | {"--help"}
+    """List the options of a command, and of the commands in it."""
+    below = command.commands.values() if isinstance(command, click.Group) else ()
+    own = {option for param in command.params for option in param.opts} | {"--help"}
+    return own.union(*(options(one) for one in below))
 
 
 def yaml_blocks() -> dict[str, tuple[Path, str, str | None]]:

@@ -1,4 +1,4 @@
-"""Runs with runs nested in them: which of the two are trials, and what nested ones take from those above them."""
+"""Runs with runs nested in them: which of the two are trials, and what nested ones take from above."""
 
 from __future__ import annotations
 

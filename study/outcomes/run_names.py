@@ -1,4 +1,4 @@
-"""What the name of a run's column says: whether it holds seeds, or a metric, and which values of it are better."""
+"""What the name of a run's column says: whether it holds seeds or a metric, and which values are better."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A study that comes in a ZIP file: it becomes a study of the store, or its trials are merged with the store's."""
+"""A study that comes in a ZIP file: it becomes a study of the store, or its trials are merged with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The experiments that a study has in MLflow, and their deletion, after which a new study may have the same name."""
+"""The experiments that a study has in MLflow, and their deletion, which leaves the name free."""
 
 from __future__ import annotations
 

@@ -1,0 +1,135 @@
+"""The commands that delete, export and import: what they say, what they ask, and their exit codes."""
+
+from __future__ import annotations
+
+import os
+import pty
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from study.store import Store
+from tests.commands import STUDY, invoke
+
+# Warnings of MLflow and what it imports are theirs to mend.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+RUNS = "lr,seed,val_acc\n0.1,0,0.90\n0.1,1,0.92\n0.2,0,0.97\n0.2,1,0.95\n"
+
+
+@pytest.fixture
+def here(finished_study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Stand in a folder with a copy of a store with one study, `little`."""
+    shutil.copytree(finished_study / "studies", tmp_path / "studies")
+    monkeypatch.chdir(tmp_path)
+    for name in ("STUDY_STORE", "MLFLOW_TRACKING_URI"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+def test_where_nobody_can_be_asked_nothing_goes(here: Path) -> None:
+    """Without a terminal and without --yes, delete says what would go, and ends with 2; with --yes it goes."""
+    result = invoke("delete", "little")
+    assert result.exit_code == 2
+    for words in ("12 trials and a report", "experiment 'little' with 13 runs", "nothing was deleted", "--yes"):
+        assert words in result.output
+    assert Store(here / "studies").studies() == ["little"]
+    result = invoke("delete", "little", "--yes")
+    assert (result.exit_code, result.output.splitlines()[-1]) == (0, "little is deleted")
+    assert Store(here / "studies").studies() == []
+    result = invoke("delete", "little", "--yes")
+    assert (result.exit_code, "no study 'little'" in result.output) == (2, True)
+
+
+@pytest.mark.parametrize(("answer", "code", "left"), [("n\n", 1, ["little"]), ("\n", 1, ["little"]), ("y\n", 0, [])])
+def test_on_a_terminal_it_asks(here: Path, answer: str, code: int, left: list[str]) -> None:
+    """Only a yes deletes; anything else leaves all as it was, with exit code 1."""
+    ours, theirs = pty.openpty()
+    words = [*STUDY, "delete", "little", "--tracking-uri", "off"]
+    os.write(ours, answer.encode())
+    done = subprocess.run(words, stdin=theirs, capture_output=True, text=True, check=False)
+    os.close(ours)
+    os.close(theirs)
+    assert "Delete all of this? [y/N]" in done.stdout
+    assert (done.returncode, "nothing was deleted" in done.stdout) == (code, bool(left))
+    assert Store(here / "studies").studies() == left
+
+
+def test_one_wrong_name_deletes_nothing(here: Path) -> None:
+    """All names are looked up before anything goes."""
+    assert invoke("delete", "little", "litle", "--yes").exit_code == 2
+    assert Store(here / "studies").studies() == ["little"]
+
+
+def test_a_study_goes_from_store_to_store(here: Path) -> None:
+    """Export writes one file, import reads it with or without the word zip, and both say how much there is."""
+    result = invoke("export", "little", "little.zip")
+    assert result.exit_code == 0, result.output
+    assert result.output.startswith("little.zip: 12 trials in ")
+    assert invoke("export", "little", "little.zip").exit_code == 2
+    result = invoke("import", "little.zip", "--store", "other")
+    assert result.output.splitlines()[0] == "little: a new study of this store, with 12 new trials"
+    result = invoke("import", "--store", "other", "little.zip")
+    assert result.output.splitlines()[0].endswith("merged with the study of this store: 0 new trials, 12 there already")
+    assert invoke("import", "zip", "little.zip", "--store", "third").exit_code == 0
+    assert Store("third").studies() == ["little"]
+    assert invoke("report", "little", "--store", "other", "--tracking-uri", "off").exit_code == 0
+    assert invoke("sync", "little", "--store", "other").output == "12 trials published\n"
+
+
+def test_the_settings_name_the_store_of_imports_too(here: Path) -> None:
+    """A store that study.toml names is the one that is imported into."""
+    assert invoke("export", "little", "little.zip").exit_code == 0
+    (here / "study.toml").write_text('store = "elsewhere"\n')
+    assert invoke("import", "little.zip").exit_code == 0
+    assert Store(here / "elsewhere").studies() == ["little"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("import", "no.zip"), "there is no file no.zip"),
+        (("import", "runs.csv"), "can't be read as a ZIP file"),
+        (("import", "csv", "no.csv"), "there is no file no.csv"),
+        (("import", "wandb", "runs.csv"), "`study import csv` takes any other table"),
+        (("import", "mlflow", "sqlite:///no.db", "x"), "there is no database no.db"),
+        (("import", "mlflow", "http://me:secret@host", "x"), "must not hold a password"),
+        (("import", "csv", "runs.csv", "--seed", "sed"), "--seed sed: there is no such column"),
+        (("export", "nothing", "nothing.zip"), "no study 'nothing'"),
+    ],
+)
+def test_bad_input_is_told_in_words(here: Path, words: tuple[str, ...], message: str) -> None:
+    """A wrong file, column or name ends with exit code 2 and a sentence; nothing is written."""
+    (here / "runs.csv").write_text(RUNS)
+    before = sorted(here.rglob("*"))
+    result = invoke(*words)
+    assert (result.exit_code, message in result.output, "secret" in result.output) == (2, True, False), result.output
+    assert sorted(here.rglob("*")) == before
+
+
+def test_runs_are_tabulated_and_the_command_reports_them(here: Path) -> None:
+    """The table is printed, the trials are written once, and the command that is printed reports the same groups."""
+    (here / "runs.csv").write_text(RUNS)
+    result = invoke("import", "csv", "runs.csv")
+    assert result.exit_code == 0, result.output
+    table = [line for line in result.output.splitlines() if line.lstrip().startswith(("0.1 ", "0.2 "))]
+    assert len(table) == 2
+    command = result.output.rpartition("report:")[2].split()
+    assert command == ["study", "report", "runs-outcomes.csv", "--by", "lr", "--metric", "val_acc:higher"]
+    report = invoke(*command[1:])
+    assert report.exit_code == 0, report.output
+    assert all(line in report.output for line in table)
+    assert (here / "runs-outcomes-report" / "report.html").exists()
+    again = invoke("import", "csv", "runs.csv")
+    assert (again.exit_code, "nothing is overwritten" in again.output) == (2, True)
+
+
+def test_an_experiment_is_imported(here: Path) -> None:
+    """Runs of an experiment in MLflow become trials, those that this service has published as well."""
+    result = invoke("import", "mlflow", "sqlite:///studies/mlflow.db", "little", "--metric", "validation_mse")
+    assert result.exit_code == 0, result.output
+    assert "left out: 1 run with runs nested in them that have seeds" in result.output
+    assert "groups: 4 groups by " in result.output
+    assert (here / "little-outcomes.csv").exists()

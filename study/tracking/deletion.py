@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from study.addresses import without_secret
 from study.errors import InputError
-from study.tracking.address import connect, database
+from study.tracking.address import ENVIRONMENT, connect, database
 from study.tracking.rows import KIND
 from study.tracking.trouble import explaining_errors
 from study.words import count_of
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 _DELETED = "study.deleted"
 """Tag of an experiment that is being deleted: the name that it had."""
 
+_TIMEOUT = "MLFLOW_HTTP_REQUEST_TIMEOUT"
 _MOST_COUNTED = 1000  # counting 20,000 runs would take 20 s
 
 
@@ -90,7 +93,20 @@ def delete_experiments(uri: str, study: str, experiments: Sequence[StudyExperime
                 client.restore_experiment(one.experiment_id)  # only an active one can be renamed
             client.set_experiment_tag(one.experiment_id, _DELETED, study)
             client.rename_experiment(one.experiment_id, f"{study} (deleted, experiment {one.experiment_id})")
-            client.delete_experiment(one.experiment_id)
+            with _patience():
+                client.delete_experiment(one.experiment_id)
+
+
+@contextmanager
+def _patience() -> Iterator[None]:
+    """Wait for a server's answer for as long as 20,000 runs take, unless the user has said how long."""
+    usual = os.environ.get(_TIMEOUT, "")
+    if usual == ENVIRONMENT[_TIMEOUT]:
+        os.environ[_TIMEOUT] = "600"
+    try:
+        yield
+    finally:
+        os.environ[_TIMEOUT] = usual
 
 
 def _described(client: MlflowClient, experiment: MlflowExperiment) -> StudyExperiment:

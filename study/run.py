@@ -26,6 +26,7 @@ from study.errors import BusyError, StoreAwayError
 from study.plan import until
 from study.plan.plan import Plan
 from study.records import Event, Pack, PackFailed, Trial
+from study.results.dashboard import cell_runs, charts
 from study.results.load import StudyResults, load_results
 from study.results.stored_packs import StoredPacks
 from study.results.stored_plan import keep_code
@@ -298,7 +299,8 @@ class Run:
         report = write_and_keep(results, self._into, self.folder, tracking_uri=self.options.tracking_uri)
         if publisher is not None:
             publisher.counts(results.counts)
-            publisher.series(results.series)
+            publisher.cells(cell_runs(results))
+            publisher.charts(partial(charts, results))
             publisher.describe(results.headline, results.counts)
             for file in report.files:
                 publisher.artifact(file)

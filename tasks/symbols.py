@@ -37,6 +37,9 @@ METHODS = (
 SWEPT_FIRST = ("hidden_size",)
 """What the x axis of a figure shows if it varies, and a row's name says after the model."""
 
+SHORT: Mapping[str, str] = {"hidden_size": "h", "init_variance": "v"}
+"""Letters for hyperparameters that are often swept, for names that must be short."""
+
 NAMED_FIRST = ("hidden_size", "operation")
 """The hyperparameters that tell rows apart before any other does, after the model and axes of the grid."""
 

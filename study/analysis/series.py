@@ -103,7 +103,12 @@ def chart_series(summaries: Sequence[CellSummary], labels: Labels | None = None)
     rank = {value: place for place, value in enumerate(levels(rows, x))}
     are_whole = all(isinstance(value, int) and not isinstance(value, bool) for value in values)
     return [
-        (chart, one.name or "all", values[row] if are_whole else rank[values[row]], y)
+        (
+            chart,
+            ", ".join(filter(None, (one.name, one.facet))) or "all",
+            values[row] if are_whole else rank[values[row]],
+            y,
+        )
         for one in split(rows, x)
         for row in one.rows
         for chart, y in charts[row].items()

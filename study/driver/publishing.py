@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from study.console import Console
 from study.driver.progress import waiting
 from study.plan.plan import Plan
+from study.results.dashboard import planned_cells
 from study.results.stored_packs import StoredPacks
 from study.tracking import Publisher
 
@@ -28,7 +30,15 @@ def publishing(plan: Plan, packs: StoredPacks, uri: str | None, console: Console
     def notify(sentence: str) -> None:
         console.print(sentence, style="yellow")
 
-    with Publisher(uri, spec.study, packs, question=spec.question, spec=spec.text, notify=notify) as publisher:
+    with Publisher(
+        uri,
+        spec.study,
+        packs,
+        question=spec.question,
+        spec=spec.text,
+        cells=partial(planned_cells, plan),
+        notify=notify,
+    ) as publisher:
         yield publisher
         with waiting(console, "publishing what is left to MLflow"):
             missed = publisher.close(_CLOSE_S + (_WRITE_S * plan.trials_count if plan.judges_at_the_end else 0.0))

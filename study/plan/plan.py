@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from study.analysis.cell_names import cell_names
 from study.plan.pairs import pairs
 from study.records import Cell, Trial
 from study.spec.cells import canonical_cell
@@ -44,6 +45,11 @@ class Plan:
     def trials(self) -> tuple[Trial, ...]:
         """Every cell with each of its seeds."""
         return tuple(Trial(cell, seed) for cell in self.cells for seed in self.seeds(cell))
+
+    @cached_property
+    def names(self) -> Mapping[str, str]:
+        """A short name of each cell, by its id: what varies between them, with the labels of zip axes."""
+        return cell_names(self.cells, self.labels)
 
     @property
     def trials_count(self) -> int:

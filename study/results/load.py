@@ -30,7 +30,6 @@ from study.reports import (
     Contrasts,
     ResultRows,
     cells,
-    chart_series,
     metric_notes,
     reference_notes,
     search_headline,
@@ -174,11 +173,6 @@ class StudyResults:
         trials = sum(s.seeds for s in summaries)
         return {"trials": trials, "done": trials - by_state["pending"], **by_state}
 
-    @property
-    def series(self) -> Sequence[tracking.Point]:
-        """What MLflow's own charts show: success rate and solved-at, or a metric's mean, against what is swept."""
-        return chart_series(self.summaries, self.plan.labels)
-
 
 def load_results(
     name: str, root: str | Path, *, tracking_uri: str | None = None, compare: str = PUBLISHED
@@ -209,7 +203,7 @@ def load_results(
     results = _results_of(folder, report_plan, _of_plan(table, report_plan), root, tracking_uri, compare)
     search = search_findings(plan.spec, record, results.summaries)
     more = [] if search.is_over else [results_of_search.NOT_CONFIRMED]
-    candidates = CandidateCells(plan, _summaries(plan, table))
+    candidates = CandidateCells(results_of_search.with_numbers(plan, record), _summaries(plan, table))
     return replace(results, search=search, planned_cells=candidates, notices=[*results.notices, *more])
 
 

@@ -40,11 +40,16 @@ def reported_plan(plan: Plan, record: Record) -> Plan:
         record: its suggestions, and what came of them.
     """
     if record.winners is None:
-        first = {c.cell_id: c.number for c in reversed(record.candidates) if c.cell_id is not None}
-        return replace(plan, labels={cell_id: _label(number) for cell_id, number in first.items()})
+        return with_numbers(plan, record)
     cells = winners_cells(plan.spec, record)
     labels = {cell.id: _label(number) for cell, number in zip(cells, record.winners, strict=True)}
     return Plan(plan.spec, tuple(cells), labels, {cell.id: planned_seeds(plan.spec).fresh for cell in cells})
+
+
+def with_numbers(plan: Plan, record: Record) -> Plan:
+    """Return a search's plan with its cells called by the candidates that had them first."""
+    first = {c.cell_id: c.number for c in reversed(record.candidates) if c.cell_id is not None}
+    return replace(plan, labels={cell_id: _label(number) for cell_id, number in first.items()})
 
 
 def _label(number: int) -> dict[str, str]:

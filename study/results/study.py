@@ -33,6 +33,7 @@ from study.reports import (
     verdicts_table,
     write_report,
 )
+from study.results.dashboard import cell_runs, charts
 from study.results.load import StudyResults, _of_plan, require_results
 from study.results.mark import has_mark, mark, write_mark
 from study.results.stored_packs import StoredPacks
@@ -289,6 +290,7 @@ def sync(results: StudyResults, tracking_uri: str) -> int:
             spec=spec.text,
             finding=results.headline,
             counts=results.counts,
-            series=results.series,
+            cells=cell_runs(results),
+            charts=lambda: charts(results),
             files=lambda: write_and_keep(results, into, results.folder, tracking_uri=tracking_uri).files,
         )

@@ -71,9 +71,9 @@ def exhibits(
     Raises:
         InputError: if no trial or more than one has that id, or its weights aren't stored.
     """
-    chosen = _choose_rows(rows)
+    chosen = choose_rows(rows)
     cells = [s.cell_id for s in summaries]
-    trials = {row: _of_cell(table, cells[row]) for row in chosen}
+    trials = {row: first_trials(table, cells[row]) for row in chosen}
     example_id = _example_trial(summaries, table, trial_id)
     ids = {i for of_row in trials.values() for i in of_row["trial_id"].to_pylist()}
     curves = folder.read_curves(ids)
@@ -93,18 +93,18 @@ def exhibits(
     )
 
 
-def _choose_rows(rows: ResultRows) -> list[int]:
+def choose_rows(rows: ResultRows, most: int = MOST_ROWS) -> list[int]:
     """Return all rows with a trial that ended if they are few, otherwise the ends of each curve, or some of them."""
     ended = rows.ended()
-    if len(ended) <= MOST_ROWS:
+    if len(ended) <= most:
         return ended
     curves = series.split(rows, series.x_axis(rows))
     ends = sorted({end for curve in curves for end in (curve.rows[0], curve.rows[-1])} & set(ended))
-    places = np.unique(np.linspace(0, len(ends) - 1, min(len(ends), MOST_ROWS)).round().astype(int))
+    places = np.unique(np.linspace(0, len(ends) - 1, min(len(ends), most)).round().astype(int))
     return [ends[i] for i in places]
 
 
-def _of_cell(table: pa.Table, cell_id: str) -> pa.Table:
+def first_trials(table: pa.Table, cell_id: str) -> pa.Table:
     """Return a cell's first trials, without those that failed."""
     own = table.filter(
         pc.and_(pc.equal(table["cell_id"], cell_id), pc.not_equal(table["outcome"], str(Outcome.FAILED)))
@@ -112,7 +112,8 @@ def _of_cell(table: pa.Table, cell_id: str) -> pa.Table:
     return own.sort_by("seed").slice(0, MOST_TRIALS)
 
 
-def _only(table: pa.Table, trials: pa.Table) -> pa.Table:
+def of_trials_in(table: pa.Table, trials: pa.Table) -> pa.Table:
+    """Return the rows of some trials."""
     return table.filter(pc.is_in(table["trial_id"], trials["trial_id"].combine_chunks()))
 
 
@@ -127,7 +128,7 @@ def _learning(
     thresholds = set(trials["threshold"].to_pylist())
     curve = learning_curve(
         row,
-        _only(curves, trials),
+        of_trials_in(curves, trials),
         of=rows.summaries[row].ended,
         threshold=thresholds.pop() if len(thresholds) == 1 else None,
         higher=[name for name, metric in metrics.items() if metric.higher_is_better],
@@ -148,7 +149,7 @@ def _end(bound: Bound, metric: Metric) -> float | None:
 
 
 def _gates(row: int, summary: CellSummary, trials: pa.Table, weights: pa.Table) -> list[Gates]:
-    own = table_weights(_only(weights, trials))
+    own = table_weights(of_trials_in(weights, trials))
     if not own:
         return []
     # imported late: torch takes seconds to import

@@ -6,7 +6,7 @@ import sqlite3
 from contextlib import closing
 
 from study.tracking.address import database
-from study.tracking.packs import SHOWS
+from study.tracking.packs import SHOWS, shows_value
 from study.tracking.rows import KIND
 
 _TIMEOUT_S = 5.0
@@ -38,7 +38,7 @@ def shows_all(uri: str, study: str, mark: str) -> bool:
     read_only = f"{path.absolute().as_uri()}?mode=ro"
     try:
         with closing(sqlite3.connect(read_only, uri=True, timeout=_TIMEOUT_S)) as connection:
-            (count,) = connection.execute(_QUERY, [KIND, SHOWS, mark, study]).fetchone()
+            (count,) = connection.execute(_QUERY, [KIND, SHOWS, shows_value(mark), study]).fetchone()
     except sqlite3.Error:
         return False
     return bool(count)

@@ -12,14 +12,15 @@ from urllib.parse import quote, urlencode
 
 from study.addresses import page_of
 from study.tracking.address import connect, database, imported
+from study.tracking.pages import CELLS
 from study.tracking.rows import CELL_ID, TRIAL_ID
 
 # Where `study ui` serves a database by default.
 _DASHBOARD = "http://127.0.0.1:5000"
 # On a browser's first visit the dashboard shows every experiment as a chat application.
 _WORKFLOW = {"workflowType": "machine_learning"}
-# In its default order the dashboard hides trials' runs below the study's collapsed run. Ordered by name it doesn't, and
-# sorts 20,000 runs within a second; by a tag or a metric that takes 30 s.
+# In its default order the dashboard hides trials' runs below the collapsed run of their cell. Ordered by name it
+# doesn't, and sorts 20,000 runs within a second; by a tag or a metric that takes 30 s.
 _FLAT = {"orderByKey": "attributes.run_name", "orderByAsc": "true"}
 # Otherwise the browser would remember the filter, and apply it to the study from then on.
 _ONLY_NOW = {"isPreview": "true"}
@@ -40,9 +41,9 @@ class Links:
     Example:
         >>> links = Links("http://127.0.0.1:5000", "1")
         >>> links.study
-        'http://127.0.0.1:5000/#/experiments/1/runs?workflowType=machine_learning'
-        >>> links.trial("0a1b").removeprefix(links.study)
-        '&...&searchFilter=tags.%60study.trial_id%60%20%3D%20%270a1b%27'
+        'http://127.0.0.1:5000/#/experiments/1/runs?workflowType=machine_learning&viewStateShareKey=cells'
+        >>> links.trial("0a1b")
+        'http://127.0.0.1:5000/#/experiments/1/runs?...&searchFilter=tags.%60study.trial_id%60%20%3D%20%270a1b%27'
     """
 
     dashboard: str
@@ -50,11 +51,11 @@ class Links:
 
     @property
     def study(self) -> str:
-        """The address of the page of all runs."""
-        return self._runs(_WORKFLOW)
+        """The address of the page that lists the study's run and those of its cells."""
+        return self._runs(_WORKFLOW | {"viewStateShareKey": CELLS})
 
     def cell(self, cell_id: str) -> str:
-        """Return the address of the page of a cell's runs, one a trial, ordered by name."""
+        """Return the address of the page of a cell's run and those of its trials, ordered by name."""
         return self._tagged(CELL_ID, cell_id)
 
     def trial(self, trial_id: str) -> str:

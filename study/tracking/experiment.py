@@ -11,11 +11,13 @@ from study.addresses import without_secret
 from study.errors import TrackingError
 from study.records import Curve, Outcome, Result
 from study.tracking.address import connect, count_rows, place_of_files, user
+from study.tracking.cell_runs import PARENT, CellRun, CellRuns
+from study.tracking.charts import ChartLine, write_charts
 from study.tracking.packs import CHECKED, WRITING, empty_tags, mark_of, marks_of, marks_tags
 from study.tracking.pages import EXPERIMENT_KIND
 from study.tracking.read import runs_of
-from study.tracking.rows import KIND, PACK, TRIAL_ID, TrialRun, run_digest, trial_run, trials_of
-from study.tracking.study_run import StudyRun, metric, now_ms
+from study.tracking.rows import KIND, LABEL, PACK, TRIAL_ID, TrialRun, run_digest, trial_run, trials_of
+from study.tracking.study_run import StudyRun, metric, now_ms, write_batch
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -51,13 +53,24 @@ class Experiment:
         study: the study's name.
         question: the question that the study asks.
         spec: text of the study's file.
+        cells: the cells that are planned, in the plan's order.
         look_at_all: ignore marks and compare all runs, which takes half a minute for 20,000.
     """
 
-    def __init__(self, uri: str, study: str, *, question: str = "", spec: str = "", look_at_all: bool = False) -> None:
+    def __init__(
+        self,
+        uri: str,
+        study: str,
+        *,
+        question: str = "",
+        spec: str = "",
+        cells: Sequence[CellRun] = (),
+        look_at_all: bool = False,
+    ) -> None:
         self._client, self._uri = connect(uri), uri
-        self._id = _experiment_id(self._client, uri, study)
+        self._id, is_new = _experiment_id(self._client, uri, study)
         self.study = StudyRun(self._client, uri, self._id, study, question, spec)
+        self._cells = CellRuns(self._client, self._id, self.study, cells, is_new=is_new)
         self._runs: dict[str, _ExistingRun] = {}
         self._marks = marks_of(self.study.tags)
         self._compares_all = False
@@ -126,6 +139,18 @@ class Experiment:
             self._runs.clear()
             self._look_at(_UNFINISHED)
 
+    def cells(self, cells: Sequence[CellRun]) -> None:
+        """Bring the cells' runs up to what is planned and known now, and with them their trials' names and labels."""
+        if self.study.before is not None:
+            for run in list(runs_of(self._client, self._id, f"{_TRIALS} and tags.`{PARENT}` = '{self.study.before}'")):
+                self._cells.check(run)
+        self._cells.write(cells)
+        self.study.forget_before()
+
+    def charts(self, lines: Sequence[ChartLine]) -> None:
+        """Replace the charts if they differ from those that are there."""
+        write_charts(self._client, self._id, self.study, lines)
+
     def finish(self) -> None:
         """Delete running runs of trials that also have an ended one; end the study's run."""
         for run in runs_of(self._client, self._id, f"{_TRIALS} and attributes.status = 'RUNNING'"):
@@ -133,15 +158,18 @@ class Experiment:
             ended = [other for other in others if other.info.status in _ENDED]
             if ended:  # the answer to its creation came too late
                 self._drop([run], min(ended, key=_rank))
+        self._cells.finish()
         self.study.finish()
         count_rows(self._uri)
 
     def _look_at(self, which: str) -> None:
-        """Read the runs that a filter selects, and delete all but the best of each trial."""
+        """Read the runs that a filter selects, and delete all but the best of each trial; check who is below whom."""
         runs = [run for run in runs_of(self._client, self._id, which) if TRIAL_ID in run.data.tags]
         for trial_id, twins in groupby(sorted(runs, key=_rank), key=_trial_id):
             best, *others = twins  # left by two publishers at once, or by a lost answer
-            self._runs[trial_id] = _existing_run(self._drop(others, best))
+            left = self._drop(others, best)
+            self._cells.check(left)
+            self._runs[trial_id] = _existing_run(left)
 
     def _drop(self, twins: Sequence[Run], best: Run) -> Run:
         """Delete a trial's other runs, and return the one that is left.
@@ -164,7 +192,7 @@ class Experiment:
         return run is not None and not run.running and run.digest == trial_run(result, None).digest
 
     def _write(self, pack: str, trial: TrialRun) -> None:
-        run = self._runs.get(trial.trial_id)
+        run = self._runs.get(trial.trial.id)
         if run is not None and run.running and run.digest == trial.digest:
             run_id, start_ms = run.run_id, run.start_ms
             self._client.set_tag(run_id, PACK, pack)
@@ -178,7 +206,7 @@ class Experiment:
                 run_id, start_ms = self._begin(pack, trial)
             self._log(run_id, start_ms, trial)
         self._end(run_id, start_ms, trial)
-        self._runs[trial.trial_id] = _ExistingRun(run_id, start_ms, False, False, trial.digest, {})
+        self._runs[trial.trial.id] = _ExistingRun(run_id, start_ms, False, False, trial.digest, {})
 
     def _read_back(self, pack: str, results: Sequence[Result]) -> None:
         """Check that each trial has one run, with this result; delete other runs of the pack."""
@@ -196,15 +224,12 @@ class Experiment:
 
     def _begin(self, pack: str, trial: TrialRun) -> tuple[str, int]:
         start_ms = now_ms() - round(1000 * trial.training_s)
-        above = {KIND: "trial", PACK: pack, "mlflow.parentRunId": self.study.run_id}
-        tags = {**trial.tags, **above, **user()}
-        run = self._client.create_run(self._id, start_time=start_ms, tags=tags, run_name=trial.name)
+        above = {KIND: "trial", PACK: pack, **self._cells.trial_tags(trial.trial.cell)}
+        tags, name = {**trial.tags, **above, **user()}, self._cells.trial_name(trial.trial)
+        run = self._client.create_run(self._id, start_time=start_ms, tags=tags, run_name=name)
         return run.info.run_id, start_ms
 
     def _log(self, run_id: str, start_ms: int, trial: TrialRun) -> None:
-        from mlflow.entities import Param
-
-        params = [Param(name, value) for name, value in trial.params.items()]
         last = max((step for _, step, _ in trial.curve), default=0) or 1
         length_ms = 1000 * trial.training_s
         metrics = [
@@ -212,7 +237,7 @@ class Experiment:
         ]
         end_ms = start_ms + round(length_ms)
         metrics += [metric(name, value, end_ms, 0) for name, value in trial.metrics.items()]
-        self._client.log_batch(run_id, metrics=metrics, params=params)
+        write_batch(self._client, run_id, metrics=metrics, params=trial.params)
 
     def _end(self, run_id: str, start_ms: int, trial: TrialRun) -> None:
         status = "FAILED" if trial.failed else "FINISHED"
@@ -220,17 +245,18 @@ class Experiment:
         self._client.set_terminated(run_id, status=status, end_time=end_ms)
 
 
-def _experiment_id(client: MlflowClient, uri: str, study: str) -> str:
+def _experiment_id(client: MlflowClient, uri: str, study: str) -> tuple[str, bool]:
+    """Return the experiment's id, and whether it was made just now."""
     experiment = client.get_experiment_by_name(study)
     if experiment is None:
         location = place_of_files(uri, study)
-        return str(client.create_experiment(study, artifact_location=location, tags=EXPERIMENT_KIND))
+        return str(client.create_experiment(study, artifact_location=location, tags=EXPERIMENT_KIND)), True
     if experiment.lifecycle_stage != "active":
         raise TrackingError(
             f"experiment {study!r} was deleted in MLflow at {without_secret(uri)}: restore it with "
             f"`mlflow experiments restore --experiment-id {experiment.experiment_id}`, or name the study anew"
         )
-    return str(experiment.experiment_id)
+    return str(experiment.experiment_id), False
 
 
 def _of_pack(name: str) -> str:
@@ -260,4 +286,4 @@ def _existing_run(run: Run) -> _ExistingRun:
 
 
 def _is_ours(tag: str) -> bool:
-    return tag not in (KIND, PACK) and not tag.startswith("mlflow.")
+    return tag not in (KIND, PACK) and not tag.startswith(("mlflow.", LABEL))

@@ -24,6 +24,7 @@ CHECKED = "mlflow.study.checked"
 """Tag of the study's run: every trial's run belongs to a marked pack or the one being written, or is unfinished."""
 SHOWS = "mlflow.study.shows"
 """Tag of the study's run: the mark of what it shows, while no process writes to it and nothing is missing."""
+_LAYOUT = 2  # trials' runs are below those of cells since then; what an earlier version published is published anew
 _LENGTH = 11  # characters of a mark: 66 bits
 _MARKS_A_TAG = 450  # MLflow allows 8000 characters, 5000 on some databases
 
@@ -42,6 +43,11 @@ class Packs(Protocol):
     def curves(self, name: str) -> Sequence[Curve]:
         """Read a pack's learning curves, which are much larger."""
         ...
+
+
+def shows_value(mark: str) -> str:
+    """Return the value of the tag `SHOWS` for a mark: other versions may have shown the same otherwise."""
+    return f"{mark} {_LAYOUT}"
 
 
 def mark_of(name: str, results: Sequence[Result]) -> str:

@@ -3,34 +3,39 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+
+from study.tracking.rows import PLACE
 
 EXPERIMENT_KIND = {"mlflow.experimentKind": "custom_model_development"}
 """Tag of the experiment: not a chat application. The dashboard of 3.17 goes by the link instead (see `Links`)."""
-TRIALS, NOT_SOLVED = "trials", "not-solved"
-"""Views of the experiment; an address with ``viewStateShareKey=trials`` opens the first."""
+CELLS, TRIALS, NOT_SOLVED, LINES, CURVES = "cells", "trials", "not-solved", "lines", "curves"
+"""Views of the experiment; an address with ``viewStateShareKey=cells`` opens the first."""
 
 # Where the dashboard of 3.17 finds views; the experiment's page lists their names. Columns are chosen in a view or by
 # hand: an experiment has no default ones.
 _VIEW_TAG = "mlflow.sharedViewState."
-# A run's name has the model, the hidden units and the seed.
-_COLUMNS = ("metrics.`solved_at_iteration`", "metrics.`test_mse`", "metrics.`sparsity_error`", "tags.`study.outcome`")
+# In its default order, by time, the dashboard hides runs below collapsed parents, and reads the newest hundred first:
+# of 4,000 trials those of a few cells. Only these names work for the keys.
+_BY_PLACE, _BY_NAME = f"tags.`{PLACE}`", "tags.`mlflow.runName`"
+_OF_CELLS = ("trials", "success_rate", "success_rate_lower", "success_rate_upper", "solved_at_median")
+_OF_TRIALS = ("solved_at_iteration", "test_mse", "sparsity_error")
+_OUTCOME = "tags.`study.outcome`"
 _HOW_TO_READ = """
-**How to read it.** The run with the study's name is the study itself: its counts, success rate and solved-at against
-hidden units, and the report. Each run below it is a trial: one cell of the grid, one seed. The view *Trials* lists them
-without nesting, with the most useful columns.
+**How to read it.** *Views*, at the top right, has *Cells*: the run of the study, which has the report under
+*Artifacts*, and one run for each cell of the grid. What varies is in its name; its success rate, the ends of the
+interval, and the median of solved-at are in columns. Below a cell are its trials, one a seed: the view *Trials* lists
+them all. *Charts* (statistics against what is swept, which is called *Step* there) and *Learning curves* (medians and
+quartiles of cells) are lists of lines: the second button above a list draws them.
 
-Tags to filter by: `study.model`, `study.hidden_size`, `study.seed`, `study.outcome` (solved, unsolved, diverged,
-failed), `study.cell_id`, `study.trial_id`. For example:
-``tags.`study.outcome` = 'solved' and tags.`study.model` = 'NMU'``
+Tags to filter by: `study.kind` (cell, trial, ...), `study.model`, `study.hidden_size`, `study.label.AXIS` (the label
+on an axis of the study's file), `study.seed`, `study.outcome` (solved, unsolved, diverged, failed), `study.cell_id`,
+`study.trial_id`. For example: ``tags.`study.outcome` = 'solved' and tags.`study.model` = 'NMU'``
 """
-_CHARTS = """
-**How to read it.** Under *Model metrics*, `success_rate/...` and `solved_at_median/...` are drawn against hidden units,
-which are called *Step* there. If the study has grown since it was first published, the charts with the highest number
-are the newest.
-
-Under *Artifacts*, `report/report.html` is the whole report, with intervals and tests, and `spec.yaml` the study's file.
-Learning curves of trials are thinned in MLflow; the store has them whole.
+_STUDY = """
+**How to read it.** Under *Artifacts*, `report/report.html` is the whole report, with intervals and tests, and
+`spec.yaml` the study's file. The runs below this one are the study's cells, with their trials below them, and its
+charts. Learning curves are thinned in MLflow; the store has them whole.
 """
 
 
@@ -46,17 +51,21 @@ def experiment_tags(question: str, finding: str = "", counts: Mapping[str, float
     if counts:
         count_tags["study.trials"] = "{done:,} of {trials:,}, {solved:,} solved".format(**counts)
     trials = "tags.`study.kind` = 'trial'"
+    not_solved = f"{trials} and {_OUTCOME} != 'solved'"
     return {
         "mlflow.note.content": _note(question, finding, _HOW_TO_READ),
         **count_tags,
-        **_view(TRIALS, "Trials", trials),
-        **_view(NOT_SOLVED, "Trials that were not solved", f"{trials} and tags.`study.outcome` != 'solved'"),
+        **_view(CELLS, "Cells", f"tags.`{PLACE}` != ''", _BY_PLACE, _OF_CELLS),
+        **_view(TRIALS, "Trials", trials, _BY_NAME, _OF_TRIALS, _OUTCOME),
+        **_view(NOT_SOLVED, "Trials that were not solved", not_solved, _BY_NAME, _OF_TRIALS, _OUTCOME),
+        **_view(LINES, "Charts", "tags.`study.kind` = 'line'", _BY_NAME),
+        **_view(CURVES, "Learning curves", "tags.`study.kind` = 'curve'", _BY_NAME),
     }
 
 
 def study_note(question: str, finding: str = "") -> str:
     """Return the description of the study's own run; the arguments are those of `experiment_tags`."""
-    return _note(question, finding, _CHARTS)
+    return _note(question, finding, _STUDY)
 
 
 def _note(question: str, finding: str, how_to_read: str) -> str:
@@ -64,14 +73,14 @@ def _note(question: str, finding: str, how_to_read: str) -> str:
     return "\n\n".join(part for part in (question.strip(), findings, how_to_read.strip()) if part)
 
 
-def _view(key: str, name: str, which: str) -> Mapping[str, str]:
+def _view(key: str, name: str, which: str, order: str, metrics: Sequence[str] = (), *others: str) -> Mapping[str, str]:
     """Return a view in the form in which the dashboard stores those that a user saves."""
     state = {
         "searchFilter": which,
-        # In its default order the dashboard hides trials below the collapsed study. Only this name works for the key.
-        "orderByKey": "tags.`mlflow.runName`",
+        "orderByKey": order,
         "orderByAsc": True,
-        "selectedColumns": list(_COLUMNS),
+        "selectedColumns": [*(f"metrics.`{metric}`" for metric in metrics), *others],
+        "runsHiddenMode": "SHOW_ALL",  # otherwise charts are of the first ten runs
     }
     made_ms = 1_700_000_000_000  # the same each time, since the view never changes
     view = {"name": name, "createdAt": made_ms, "updatedAt": made_ms, "state": json.dumps(state)}

@@ -14,9 +14,10 @@ from types import TracebackType
 from study.addresses import without_secret
 from study.errors import StoreAwayError, StudyError, TrackingError
 from study.tracking.address import imported
+from study.tracking.cell_runs import CellRun
+from study.tracking.charts import ChartLine
 from study.tracking.experiment import Experiment
 from study.tracking.packs import Packs, mark_of
-from study.tracking.rows import Point
 from study.tracking.trouble import explanation
 
 _LONGEST_PAUSE_S = 60.0
@@ -47,6 +48,7 @@ class Publisher:
         packs: reads the stored packs.
         question: the question that the study asks.
         spec: text of the study's file.
+        cells: returns the cells that are planned, in the plan's order; called by the publisher's thread.
         notify: called, in the publisher's thread, with a sentence when MLflow can't be used and when it can again.
         close_timeout_s: how long leaving the ``with`` block may wait for queued jobs.
 
@@ -62,12 +64,15 @@ class Publisher:
         *,
         question: str = "",
         spec: str = "",
+        cells: Callable[[], Sequence[CellRun]] = tuple,
         notify: Callable[[str], None] = lambda sentence: None,
         close_timeout_s: float = 60.0,
     ) -> None:
         self.trouble: str | None = None
         self._uri, self._packs, self._notify = uri, packs, notify
-        self._open: Callable[[], Experiment] = lambda: Experiment(uri, study, question=question, spec=spec)
+        self._open: Callable[[], Experiment] = lambda: Experiment(
+            uri, study, question=question, spec=spec, cells=cells()
+        )
         self._close_timeout_s = close_timeout_s
         self._jobs: deque[_Job] = deque()
         self._writing = 0  # trials that the current job has yet to write
@@ -115,9 +120,13 @@ class Publisher:
         counted = dict(counts)
         self._put(_Job(lambda experiment: experiment.study.counts(counted), kind="counts"))
 
-    def series(self, points: Sequence[Point]) -> None:
-        """Queue the charts against hidden size. Call it when they are final."""
-        self._put(_Job(lambda experiment: experiment.study.series(points), kind="series"))
+    def cells(self, cells: Sequence[CellRun]) -> None:
+        """Queue what the study's cells are called, and what their trials have come to."""
+        self._put(_Job(lambda experiment: experiment.cells(cells), kind="cells"))
+
+    def charts(self, lines: Callable[[], Sequence[ChartLine]]) -> None:
+        """Queue the charts; their lines are read when their turn comes. Call it when they are final."""
+        self._put(_Job(lambda experiment: experiment.charts(lines()), kind="charts"))
 
     def describe(self, finding: str, counts: Mapping[str, float] | None = None) -> None:
         """Queue the findings so far."""

@@ -10,10 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import posixpath
-import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +20,7 @@ import pyarrow as pa
 
 from study.arrow import EMPTY_RESULTS, METRIC_COLUMNS, RESULT_COLUMNS, built_in_kinds, kind_of, results_table
 from study.records import Cell, Curve, Outcome, Result, Trial, format_range, parse_range
+from study.tracking.keys import CURVE, keys_of
 from tasks.symbols import SWEPT_FIRST
 
 CURVE_POINTS = 50
@@ -31,6 +30,11 @@ TRIAL_ID = "study.trial_id"
 CELL_ID = "study.cell_id"
 KIND = "study.kind"
 PACK = "study.pack"
+SEED = "study.seed"
+PLACE = "study.place"
+"""Tag of the runs of the study and its planned cells: in this order they are listed first."""
+LABEL = "study.label."
+"""Tags of runs of trials and cells: the name of the cell's point on a zip axis; the axis' name follows."""
 
 _KINDS = "study.kinds"
 _VALUE = "study.value."  # the tags of a value that is too long for a parameter begin with this
@@ -47,13 +51,9 @@ _TAGS = {
 }
 _NUMBERS = tuple(name for name in RESULT_COLUMNS if name not in _TAGS)
 _SOLVED = "solved"
-_CURVE = "curve/"
 _SIZE = SWEPT_FIRST[0]
 _TAG_CHARACTERS = 5000  # MLflow allows 8000; longer text continues in error.2, error.3, ...
 _PARAMETER_CHARACTERS = 6000  # MLflow cuts off the rest without a word
-_KEY_CHARACTERS = 240  # MLflow allows 250
-# As the models' names are written in study files.
-_SPELLED = {"₊": "-add", "•": "-mul", ", ": " ", ",": "-", "λ": "lambda", "σ": "sigma", "\u0302": "", "=": " "}
 _LARGEST = sys.float_info.max  # what the database stores for infinity
 
 _WRITERS: Mapping[str, Callable[[Any], str]] = {"text": str, "range": format_range, "json": json.dumps}
@@ -66,17 +66,12 @@ _READERS: Mapping[str, Callable[[str], Any]] = {
 }
 
 
-Point = tuple[str, str, int, float]
-"""A point of a chart: name of the chart, name of the curve, value on the x axis, value."""
-
-
 @dataclass(frozen=True)
 class TrialRun:
     """A trial as MLflow shows it.
 
     Args:
-        trial_id: the trial's id.
-        name: the run's name.
+        trial: the trial.
         params: the seed, task, model, and the cell's values.
         metrics: every number of the result.
         tags: the rest, and what users may want to filter by.
@@ -85,8 +80,7 @@ class TrialRun:
         failed: whether the run has MLflow's status FAILED, since the trial crashed.
     """
 
-    trial_id: str
-    name: str
+    trial: Trial
     params: Mapping[str, str]
     metrics: Mapping[str, float]
     tags: Mapping[str, str]
@@ -115,12 +109,12 @@ class _Names:
     @property
     def params(self) -> dict[str, str]:
         """The parameter of each hyperparameter."""
-        return _keys(self.kinds, _OF_TRIAL)
+        return keys_of(self.kinds, _OF_TRIAL)
 
     @property
     def numbers(self) -> dict[str, str]:
         """The metric of MLflow for each metric."""
-        return _keys(self.metrics, (*_NUMBERS, _SOLVED))
+        return keys_of(self.metrics, (*_NUMBERS, _SOLVED))
 
     @property
     def is_built_in(self) -> bool:
@@ -146,15 +140,13 @@ def _names_of(tags: Mapping[str, str]) -> _Names:
 def trial_run(result: Result, curve: Curve | None) -> TrialRun:
     """Convert a result into the form in which MLflow shows it."""
     trial, cell = result.trial, result.trial.cell
-    values = {name: value for name, value in cell.values.items() if value is not None}
     of_curve = {} if curve is None else curve.metrics
-    names = _Names({n: _kind(v) for n, v in values.items()}, list(dict.fromkeys([*result.metrics, *of_curve])))
-    texts = {key: _written(values[name], names.kinds[name]) for name, key in names.params.items()}
+    names = _names_in(cell, list(dict.fromkeys([*result.metrics, *of_curve])))
+    texts = _texts(cell, names)
     fixed = {"trial_id": trial.id, "cell_id": cell.id, **{name: _of_result(result, name) for name in RESULT_COLUMNS}}
     fixed["outcome"] = str(result.outcome)
     tags = {tag: _text(fixed[column]) for column, tag in _TAGS.items() if fixed[column] is not None}
-    tags |= {"study.model": cell.model, "study.seed": str(trial.seed)}
-    tags |= {f"study.{name}": _text(values[name]) for name in (_SIZE,) if name in values}
+    tags |= cell_tags(cell) | {SEED: str(trial.seed)}
     tags |= _pages("error", result.error or "") | names.tag()
     for key, text in texts.items():
         tags |= _pages(f"{_VALUE}{key}", text) if len(text) > _PARAMETER_CHARACTERS else {}
@@ -162,8 +154,7 @@ def trial_run(result: Result, curve: Curve | None) -> TrialRun:
     metrics |= {key: float(result.metrics[name]) for name, key in names.numbers.items() if name in result.metrics}
     params = {"seed": str(trial.seed), "task": cell.task, "model": cell.model, **texts}
     return TrialRun(
-        trial_id=trial.id,
-        name=_name(trial),
+        trial=trial,
         params={key: text[:_PARAMETER_CHARACTERS] for key, text in params.items()},
         metrics=metrics | {_SOLVED: float(result.outcome is Outcome.SOLVED)},
         tags=tags,
@@ -228,7 +219,7 @@ def runs_table(runs: Sequence[tuple[Mapping[str, str], Result]]) -> pa.Table:
 
 def curve_keys(tags: Mapping[str, str]) -> dict[str, str]:
     """Return by which key MLflow knows the curve of each metric of a run."""
-    return {name: f"{_CURVE}{key}" for name, key in _names_of(tags).numbers.items()}
+    return {name: f"{CURVE}{key}" for name, key in _names_of(tags).numbers.items()}
 
 
 def curve_of(tags: Mapping[str, str], values: Mapping[str, Mapping[int, float]]) -> Curve:
@@ -247,45 +238,31 @@ def curve_of(tags: Mapping[str, str], values: Mapping[str, Mapping[int, float]])
     return Curve(trial_id=tags[TRIAL_ID], iteration=np.array(steps, np.int64), metrics=arrays)
 
 
-def metric_name(text: str) -> str:
-    """Spell out symbols that MLflow doesn't allow in metrics' names.
-
-    Example:
-        >>> metric_name("success_rate/NAC•,σ λ̂=10")
-        'success_rate/NAC-mul-sigma lambda 10'
-    """
-    for symbol, word in _SPELLED.items():
-        text = text.replace(symbol, word)
-    return re.sub(r"[^A-Za-z0-9_\-. /:]", "_", text)
+def cell_params(cell: Cell) -> dict[str, str]:
+    """Return a cell's parameters: those of its trials' runs, without the seed."""
+    texts = _texts(cell, _names_in(cell, ()))
+    return {"task": cell.task, "model": cell.model} | {k: text[:_PARAMETER_CHARACTERS] for k, text in texts.items()}
 
 
-def _keys(names: Iterable[str], taken: Collection[str]) -> dict[str, str]:
-    """Return a key for each name that MLflow takes, and that differs from all others in more than capitals."""
-    keys: dict[str, str] = {}
-    lower = {key.casefold() for key in taken}
-    for name in names:
-        key = _key(name)
-        number = 2
-        while key.casefold() in lower:
-            key, number = f"{_key(name)}.{number}", number + 1
-        keys[name] = key
-        lower.add(key.casefold())
-    return keys
+def cell_tags(cell: Cell) -> dict[str, str]:
+    """Return the tags that users may want to filter cells and their trials by."""
+    size = cell.value(_SIZE)
+    return {"study.model": cell.model} | ({} if size is None else {f"study.{_SIZE}": _text(size)})
 
 
-def _key(name: str) -> str:
-    """Spell a name so that MLflow takes it as a key; a slash makes a group of charts there."""
-    key = metric_name(name)[:_KEY_CHARACTERS] or "_"
-    is_path = posixpath.normpath(key) == key and not key.startswith((".", "/", _CURVE))
-    return key if is_path else re.sub("[./]", "_", key)
-
-
-def _name(trial: Trial) -> str:
-    """Return what the dashboard calls a trial's run: model, size, if the model declares one, and seed."""
-    cell = trial.cell
+def plain_name(cell: Cell) -> str:
+    """Return what the dashboard calls a cell of which no name is known: its model, and its size if it has one."""
     size = cell.value(_SIZE)
     model = cell.model.rpartition(":")[2]
-    return f"{model} seed {trial.seed}" if size is None else f"{model} {_SIZE[0]}{size} seed {trial.seed}"
+    return model if size is None else f"{model} {_SIZE[0]}{size}"
+
+
+def _names_in(cell: Cell, metrics: Sequence[str]) -> _Names:
+    return _Names({name: _kind(value) for name, value in cell.values.items() if value is not None}, metrics)
+
+
+def _texts(cell: Cell, names: _Names) -> dict[str, str]:
+    return {key: _written(cell.values[name], names.kinds[name]) for name, key in names.params.items()}
 
 
 def _thinned(curve: Curve, result: Result, keys: Mapping[str, str]) -> list[tuple[str, int, float]]:
@@ -300,7 +277,7 @@ def _thinned(curve: Curve, result: Result, keys: Mapping[str, str]) -> list[tupl
     for name, array in curve.metrics.items():
         values = array[rows].tolist()
         points += [
-            (f"{_CURVE}{keys[name]}", step, value)
+            (f"{CURVE}{keys[name]}", step, value)
             for step, value in zip(curve.iteration[rows].tolist(), values, strict=True)
             if math.isfinite(value)
         ]

@@ -1,8 +1,9 @@
-"""The study's own run in MLflow: counts, charts, the report's files, what it asks and what was found."""
+"""The study's own run in MLflow: counts, the report's files, what it asks and what was found."""
 
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,21 +12,26 @@ from typing import TYPE_CHECKING
 import yaml
 
 from study.tracking.address import can_keep_files, user
-from study.tracking.packs import CHECKED, SHOWS
+from study.tracking.keys import metric_name
+from study.tracking.packs import CHECKED, SHOWS, shows_value
 from study.tracking.pages import experiment_tags, study_note
-from study.tracking.rows import KIND, Point, metric_name
+from study.tracking.rows import KIND, PLACE
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
-    from mlflow.entities import Metric
+    from mlflow.entities import Metric, Run
 
-_BATCH = 1000  # metrics a call
-_TAGS = 100  # tags a call
+# What MLflow takes in a call: 100 tags, 100 parameters, and 1000 of all together.
+_METRICS_A_CALL, _OTHERS_A_CALL = 800, 100
 _NOTE = "mlflow.note.content"
+_NAME = "mlflow.runName"
+_BEFORE = "mlflow.study.before"
+# Charts were metrics of this run, with a number where points had changed, until they got runs of their own.
+_OLD_CHART = re.compile(r"(success_rate|solved_at_median|.+_mean)(\.\d+)?/")
 
 
 class StudyRun:
-    """The parent of the trials' runs; opening it makes it if need be, and sets its status to running.
+    """The parent of the cells' runs; opening it makes it if need be, and sets its status to running.
 
     Args:
         client: MLflow's client.
@@ -37,6 +43,8 @@ class StudyRun:
 
     Attributes:
         run_id: MLflow's id of the run.
+        began_ms: when the study was first published.
+        before: MLflow's id of the run that this one replaced, which may have runs below it; None if there was none.
         tags: the run's tags when it was opened.
     """
 
@@ -48,30 +56,36 @@ class StudyRun:
             [experiment_id], f"tags.`{KIND}` = 'study'", order_by=["attributes.start_time ASC"], max_results=9
         )
         if runs:
-            run = runs[0]
+            replaced = {run.data.tags.get(_BEFORE) for run in runs}
+            run, *twins = sorted(runs, key=lambda run: run.info.run_id in replaced)
+            if any(_OLD_CHART.match(name) for name in run.data.metrics):
+                run, twins = self._without_charts(run), [run, *twins]
             client.update_run(run.info.run_id, status="RUNNING")
-            for twin in runs[1:]:  # left by a lost answer
+            for twin in twins:  # left by a lost answer
                 client.delete_run(twin.info.run_id)
         else:
             # Nothing is published yet, so there are no runs to compare.
             tags = {KIND: "study", CHECKED: "yes", **user()}
             run = client.create_run(experiment_id, start_time=now_ms(), tags=tags, run_name=study)
-        self.run_id, self._began_ms = run.info.run_id, run.info.start_time
+        self.run_id, self.began_ms = run.info.run_id, int(run.info.start_time)
         self.tags: Mapping[str, str] = dict(run.data.tags)
+        self.before = self.tags.get(_BEFORE) or None
         self._keeps_files = can_keep_files(uri, run.info.artifact_uri)
         note = {} if runs and _NOTE in self.tags else {_NOTE: study_note(question)}
-        self.tag(note | {SHOWS: ""} | _spec_tags(spec))
+        self.tag(note | {SHOWS: "", PLACE: "000000"} | _spec_tags(spec))
         self._tag_experiment(experiment_tags(question), only_new=True)
         if spec and self._keeps_files:
             client.log_text(self.run_id, spec, "spec.yaml")
 
     def tag(self, tags: Mapping[str, str]) -> None:
         """Set tags."""
-        from mlflow.entities import RunTag
+        write_batch(self._client, self.run_id, tags)
 
-        pairs = [RunTag(name, value) for name, value in tags.items()]
-        for start in range(0, len(pairs), _TAGS):
-            self._client.log_batch(self.run_id, tags=pairs[start : start + _TAGS])
+    def forget_before(self) -> None:
+        """Record that nothing is below the run that this one replaced."""
+        if self.before is not None:
+            self.tag({_BEFORE: ""})
+            self.before = None
 
     def describe(self, finding: str, counts: Mapping[str, float] | None = None) -> None:
         """Write the findings into the descriptions of the run and the experiment, and the counts into its tags."""
@@ -81,25 +95,9 @@ class StudyRun:
     def counts(self, counts: Mapping[str, float]) -> None:
         """Write how many trials are in each state, against seconds since the study was first published."""
         at_ms = now_ms()
-        step = (at_ms - self._began_ms) // 1000
+        step = (at_ms - self.began_ms) // 1000
         metrics = [metric(name, float(value), at_ms, step) for name, value in counts.items()]
         self._client.log_batch(self.run_id, metrics=metrics)
-
-    def series(self, points: Sequence[Point]) -> None:
-        """Write the charts against what is swept.
-
-        MLflow can't delete a metric's value, so charts that differ from those there get the next number.
-        """
-        charts: dict[tuple[str, str], dict[int, float]] = {}
-        for chart, line, x, value in points:
-            charts.setdefault((chart, line), {})[x] = float(value)
-        edition = 1
-        while (missing := self._missing(charts, edition)) is None:
-            edition += 1
-        at_ms = now_ms()
-        metrics = [metric(name, value, at_ms, step) for name, step, value in missing]
-        for start in range(0, len(metrics), _BATCH):
-            self._client.log_batch(self.run_id, metrics=metrics[start : start + _BATCH])
 
     def artifact(self, path: Path) -> None:
         """Add a file of the report, or a folder's files, to the study's run, if files can be written from here."""
@@ -112,24 +110,25 @@ class StudyRun:
 
     def shows(self, mark: str) -> None:
         """Record that everything with this mark is published; opening the run again clears this."""
-        self.tag({SHOWS: mark})
+        self.tag({SHOWS: shows_value(mark)})
 
     def finish(self) -> None:
         """Set the run's status to finished."""
         self._client.set_terminated(self.run_id)
 
-    def _missing(
-        self, charts: Mapping[tuple[str, str], Mapping[int, float]], edition: int
-    ) -> list[tuple[str, int, float]] | None:
-        """Return the points that this edition of the charts lacks, or None if it has different ones."""
-        missing = []
-        for (chart, series), values in charts.items():
-            name = metric_name(f"{chart if edition == 1 else f'{chart}.{edition}'}/{series}")
-            there = {point.step: point.value for point in self._client.get_metric_history(self.run_id, name)}
-            if any(values.get(step) != value for step, value in there.items()):
-                return None
-            missing += [(name, step, value) for step, value in values.items() if step not in there]
-        return missing
+    def _without_charts(self, old: Run) -> Run:
+        """Make the run anew without the charts of an earlier version, since MLflow can't delete a metric."""
+        tags = {name: value for name, value in old.data.tags.items() if name != _NAME}
+        run = self._client.create_run(
+            self._experiment_id,
+            start_time=old.info.start_time,
+            tags=tags | {_BEFORE: old.info.run_id},
+            run_name=old.info.run_name,
+        )
+        counts = [name for name in old.data.metrics if not _OLD_CHART.match(name)]
+        points = [point for name in counts for point in self._client.get_metric_history(old.info.run_id, name)]
+        write_batch(self._client, run.info.run_id, metrics=points)
+        return run
 
     def _tag_experiment(self, tags: Mapping[str, str], *, only_new: bool = False) -> None:
         """Set those tags of the experiment that differ from the ones it has."""
@@ -137,6 +136,25 @@ class StudyRun:
         for name, value in tags.items():
             if there.get(name) != value and not (only_new and name in there):
                 self._client.set_experiment_tag(self._experiment_id, name, value)
+
+
+def write_batch(
+    client: MlflowClient,
+    run_id: str,
+    tags: Mapping[str, str] | None = None,
+    metrics: Sequence[Metric] = (),
+    params: Mapping[str, str] | None = None,
+) -> None:
+    """Write tags, metrics and parameters of a run in as few requests as MLflow allows; none if there is nothing."""
+    from mlflow.entities import Param, RunTag
+
+    pairs = [RunTag(name, value) for name, value in (tags or {}).items()]
+    constants = [Param(name, value) for name, value in (params or {}).items()]
+    calls = max(-(-len(metrics) // _METRICS_A_CALL), *(-(-len(some) // _OTHERS_A_CALL) for some in (pairs, constants)))
+    for call in range(calls):
+        some = slice(call * _METRICS_A_CALL, (call + 1) * _METRICS_A_CALL)
+        few = slice(call * _OTHERS_A_CALL, (call + 1) * _OTHERS_A_CALL)
+        client.log_batch(run_id, metrics[some], constants[few], pairs[few])
 
 
 def metric(name: str, value: float, timestamp_ms: int, step: int) -> Metric:

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from study.tracking.cell_runs import CellRun
+from study.tracking.charts import ChartLine
 from study.tracking.experiment import Experiment
 from study.tracking.packs import Packs, mark_of
-from study.tracking.rows import Point
 from study.tracking.trouble import explaining_errors
 
 
@@ -21,7 +22,8 @@ def sync(
     spec: str = "",
     finding: str = "",
     counts: Mapping[str, float] | None = None,
-    series: Sequence[Point] = (),
+    cells: Sequence[CellRun] = (),
+    charts: Callable[[], Sequence[ChartLine]] = tuple,
     files: Callable[[], Sequence[Path]] = tuple,
 ) -> int:
     """Publish what MLflow is missing, and correct what differs.
@@ -34,7 +36,8 @@ def sync(
         spec: text of the study's file.
         finding: the findings so far; shown below the question.
         counts: number of trials in each state.
-        series: the points of the charts.
+        cells: the study's cells, in the plan's order, and what their trials have come to.
+        charts: reads the lines of the charts.
         files: called once everything is published and can be linked to; writes the report and returns its files.
 
     Returns:
@@ -44,7 +47,7 @@ def sync(
         TrackingError: if MLflow can't be reached or refuses.
     """
     with explaining_errors(uri):
-        experiment = Experiment(uri, study, question=question, spec=spec, look_at_all=True)
+        experiment = Experiment(uri, study, question=question, spec=spec, cells=cells, look_at_all=True)
         written, marks = 0, []
         for name in packs.names():
             results = packs.results(name)
@@ -53,7 +56,8 @@ def sync(
         experiment.believe_marks(marks)
         if counts:
             experiment.study.counts(counts)
-        experiment.study.series(series)
+        experiment.cells(cells)
+        experiment.charts(charts())
         if finding:
             experiment.study.describe(finding, counts)
         for file in files():

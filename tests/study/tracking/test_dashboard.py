@@ -13,9 +13,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from study.records import Outcome, Trial
-from study.tracking import Publisher, links, sync
+from study.tracking import CURVE, LINE, CellRun, ChartLine, Publisher, links, sync
 from study.tracking.address import connect
-from study.tracking.pages import TRIALS
+from study.tracking.pages import CURVES, LINES, TRIALS
 from tests.processes import free_port
 from tests.servers import dashboard
 from tests.study.tracking.made import CELL, Made, curve, failed, solved
@@ -91,14 +91,14 @@ def test_the_view_of_trials_has_columns_worth_seeing(uri: str, tmp_path: Path, v
 
 
 def test_links_lead_to_just_these_runs(uri: str, tmp_path: Path, visit: Callable[..., Any]) -> None:
-    """In the dashboard a trial's link shows its run, a cell's its runs, the study's what it ever showed.
+    """In the dashboard a trial's link shows its run, a cell's its own and its trials', the study's it and its cells.
 
     The server and the database give the same links, without the password.
     """
     other = CELL.replace(hidden_size=2)
     results = [*(solved(seed) for seed in range(3)), replace(solved(7), trial=Trial(other, 7)), failed(4)]
     sync(uri, "first", Made([solved(1)], []))
-    sync(uri, "demo", Made(results, [curve(1)]))
+    sync(uri, "demo", Made(results, [curve(1)]), cells=[CellRun(CELL, "NMU h4"), CellRun(other, "NMU h2")])
     with dashboard(uri, tmp_path) as address:
         found = links(uri, "demo", address=address)
         assert found is not None
@@ -106,10 +106,29 @@ def test_links_lead_to_just_these_runs(uri: str, tmp_path: Path, visit: Callable
         page = visit(found.trial(results[1].trial.id)).page
         shown_runs(page, "NMU h4 seed 1")
         page.goto(found.cell(CELL.id))
-        shown_runs(page, *(f"NMU h4 seed {seed}" for seed in (0, 1, 2, 4)))
+        shown_runs(page, "NMU h4", *(f"NMU h4 seed {seed}" for seed in (0, 1, 2, 4)))
         page.goto(found.cell(other.id))
-        shown_runs(page, "NMU h2 seed 7")
+        shown_runs(page, "NMU h2", "NMU h2 seed 7")
         page.goto(found.trial("none"))
         expect(page.get_by_text("0 matching runs")).to_be_visible()
         page.goto(found.study)
-        shown_runs(page, "demo")
+        shown_runs(page, "demo", "NMU h4", "NMU h2")
+
+
+def test_lines_are_drawn_into_one_chart(uri: str, tmp_path: Path, visit: Callable[..., Any]) -> None:
+    """The views of charts and learning curves have one chart a metric, with a line for each method or cell."""
+    rates = [
+        ChartLine(LINE, name, [("success_rate", 2, 0.5), ("success_rate", 10, 1.0)]) for name in ("NMU", "NAC-mul")
+    ]
+    medians = [("curve/test_mse_median", 0, 1.0), ("curve/test_mse_median", 1000, 0.1)]
+    curves = [ChartLine(CURVE, f"NMU h{size}", medians) for size in range(2, 14)]
+    sync(uri, "demo", Made([solved(0)]), charts=lambda: [*rates, *curves])
+    with dashboard(uri, tmp_path) as address:
+        found = links(uri, "demo", address=address)
+        assert found is not None
+        view = found.study.replace("viewStateShareKey=cells", "compareRunsMode=CHART&viewStateShareKey=")
+        page = visit(f"{view}{LINES}").page
+        shown_runs(page, "NMU", "NAC-mul")
+        expect(page.locator(".plotly .lines path.js-line")).to_have_count(2)
+        page.goto(f"{view}{CURVES}")
+        expect(page.locator(".plotly .lines path.js-line")).to_have_count(len(curves))

@@ -47,7 +47,7 @@ def test_a_thinned_curve_keeps_its_landmarks(uri: str) -> None:
     assert all(math.isfinite(value) for _, _, value in trial_run(solved(1), whole).curve)
 
 
-def test_a_trial_is_a_run_below_the_studys(uri: str) -> None:
+def test_a_trial_is_a_run_below_its_cells(uri: str) -> None:
     """Names, tags to filter by, parameters, status and times are what a reader of the dashboard expects."""
     sync(uri, "demo", Made(RESULTS, CURVES), question="Why?", spec="study: demo\ngrid:\n  hidden_size: [2, 4]\n")
     (study,) = runs_of(uri, "study")
@@ -60,7 +60,9 @@ def test_a_trial_is_a_run_below_the_studys(uri: str) -> None:
     runs = {run.data.tags["study.trial_id"]: run for run in runs_of(uri)}
     run = runs[RESULTS[0].trial.id]
     assert run.info.run_name == "NMU h4 seed 1"
-    assert run.data.tags["mlflow.parentRunId"] == study.info.run_id
+    (cell,) = runs_of(uri, "cell")
+    assert run.data.tags["mlflow.parentRunId"] == cell.info.run_id
+    assert cell.data.tags["mlflow.parentRunId"] == study.info.run_id
     assert run.data.tags["study.outcome"] == "solved"
     assert run.data.tags["study.hidden_size"] == "4"
     assert run.data.tags["study.cell_id"] == CELL.id
@@ -217,29 +219,6 @@ def test_two_that_delete_each_others_run_of_a_trial_lose_none(uri: str, monkeypa
     quick.publish("pack-0", RESULTS[:1], lambda: CURVES[:1])
     assert [run.info.run_id for run in runs_of(uri)] == [run_id]
     assert sync(uri, "demo", Made(RESULTS[:1], CURVES)) == 0
-
-
-def test_charts_against_hidden_size(uri: str) -> None:
-    """A chart is drawn once; one that differs gets a number of its own, and the old one stays clean."""
-    points = [
-        ("success_rate", "NMU", 2, 0.9),
-        ("solved_at_median", "NMU", 2, 1e5),
-        ("success_rate", "NMU", 4, 1.0),
-        ("success_rate", "NAC-mul λ", 2, 0.0),
-    ]
-    for _ in range(2):
-        sync(uri, "demo", Made([], []), series=points)
-    client, run_id = connect(uri), runs_of(uri, "study")[0].info.run_id
-
-    def chart(name: str) -> dict[int, float]:
-        return {point.step: point.value for point in client.get_metric_history(run_id, name)}
-
-    assert chart("success_rate/NMU") == {2: 0.9, 4: 1.0}
-    assert chart("solved_at_median/NMU") == {2: 1e5}
-    assert chart("success_rate/NAC-mul lambda") == {2: 0.0}
-    sync(uri, "demo", Made([], []), series=[("success_rate", "NMU", 2, 0.8), points[1]])
-    assert chart("success_rate/NMU") == {2: 0.9, 4: 1.0}
-    assert chart("success_rate.2/NMU") == {2: 0.8}
 
 
 def test_counts_and_files_are_on_the_studys_run(uri: str, tmp_path: Path) -> None:

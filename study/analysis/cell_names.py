@@ -1,0 +1,75 @@
+"""Short names of a study's cells, made of what varies: what their runs are called in MLflow."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from study.analysis import questions
+from study.records import Cell, Labels, format_range, value
+from tasks.symbols import SELF_EXPLANATORY, SHORT, SWEPT_FIRST
+
+_CHARACTERS = 60  # of one value
+_ID_CHARACTERS = 6
+
+
+def cell_names(cells: Sequence[Cell], labels: Labels) -> dict[str, str]:
+    """Name cells by the fewest hyperparameters that tell them apart, spelled as in study files.
+
+    A label stands for all that changes with it, and comes right after the model; what figures have on their x axis
+    comes last.
+
+    Args:
+        cells: all cells of a study.
+        labels: the names of points on axes of the grid.
+
+    Returns:
+        The name of each cell by its id, all different.
+
+    Example:
+        >>> points = [(h, v, start) for start in (1000, 5000) for v in (0.05, 0.1) for h in (2, 10)]
+        >>> keys = ("hidden_size", "init_variance", "sparsity_start")
+        >>> cells = [Cell("simple", "NMU", dict(zip(keys, point))) for point in points]
+        >>> labels = {cell.id: {"schedule": "early" if cell in cells[:4] else "late"} for cell in cells}
+        >>> list(cell_names(cells, labels).values())[:5]
+        ['NMU early v0.05 h2', 'NMU early v0.05 h10', 'NMU early v0.1 h2', 'NMU early v0.1 h10', 'NMU late v0.05 h2']
+        >>> list(cell_names([Cell("function", "lab:train", {"width": n, "rate": 0.1}) for n in (2, 4)], {}).values())
+        ['width 2', 'width 4']
+    """
+    if not cells:
+        return {}
+    keys = questions.keys(cells, labels)
+    axes = questions.axes(keys, labels)
+    first = [*(key for key in keys if key == "model"), *axes]
+    last = [key for key in keys if key in SWEPT_FIRST]
+    order = [*first, *(key for key in keys if key not in (*first, *last)), *last]
+    texts = [" ".join(filter(None, (_text(key, value(cell, key, labels), axes) for key in order))) for cell in cells]
+    counts = Counter(texts)
+    names = [
+        text if text and counts[text] == 1 else f"{text} {cell.id[:_ID_CHARACTERS]}".strip()
+        for text, cell in zip(texts, cells, strict=True)
+    ]
+    return {cell.id: name for cell, name in zip(cells, names, strict=True)}
+
+
+def _text(key: str, content: Any, axes: Sequence[str]) -> str:
+    if content is None:
+        return ""
+    if key == "model":
+        return str(content).rpartition(":")[2]
+    text = _written(content)
+    if key in SHORT:
+        return f"{SHORT[key]}{text}"
+    return text if key in axes or key in SELF_EXPLANATORY else f"{key} {text}"
+
+
+def _written(content: Any) -> str:
+    if isinstance(content, float):
+        text = repr(content).removesuffix(".0")
+    elif isinstance(content, tuple) and content and all(isinstance(part, tuple) for part in content):
+        text = format_range(content)
+    else:
+        text = str(content)
+    text = " ".join(text.split())
+    return text if len(text) <= _CHARACTERS else f"{text[: _CHARACTERS - 1]}…"

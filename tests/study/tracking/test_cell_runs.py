@@ -1,0 +1,219 @@
+"""Each cell has one run, between the study's and its trials': named by what varies, with what its trials came to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mlflow import MlflowClient
+
+from study.arrow import results_table
+from study.errors import TrackingError
+from study.records import Result, Trial
+from study.tracking import CellRun, Publisher, load, sync
+from study.tracking.address import connect
+from tests.study.tracking.before import published_before
+from tests.study.tracking.made import CELL, CURVES, Made, curve, publish_all, runs_of, solved
+
+# What MLflow and its libraries deprecate is not ours to mend.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+OTHER = CELL.replace(sparsity_start=5)
+PARENT = "mlflow.parentRunId"
+
+
+def of_other(seed: int) -> Result:
+    return replace(solved(seed), trial=Trial(OTHER, seed))
+
+
+RESULTS = [solved(0), solved(1), of_other(0), of_other(1)]
+PACKS = Made(RESULTS, [curve(0), curve(1)], size=2)
+EARLY = CellRun(CELL, "NMU early", {"schedule": "early"}, {"success_rate": 0.5, "solved_at_median": 100.0})
+LATE = CellRun(OTHER, "NMU late", {"schedule": "late"}, {"success_rate": 1.0})
+
+
+def by_name(uri: str, kind: str) -> dict[str, Any]:
+    runs = {run.info.run_name: run for run in runs_of(uri, kind)}
+    assert len(runs) == len(runs_of(uri, kind))
+    return runs
+
+
+def as_planned(uri: str) -> None:
+    """Check that names, labels and parents are those of `EARLY` and `LATE`, and that nothing is there twice."""
+    (study,) = runs_of(uri, "study")
+    cells, trials = by_name(uri, "cell"), by_name(uri, "trial")
+    assert set(cells) == {"NMU early", "NMU late"}
+    assert set(trials) == {f"{name} seed {seed}" for name in cells for seed in (0, 1)}
+    for name, cell in cells.items():
+        label = name.removeprefix("NMU ")
+        assert cell.data.tags[PARENT] == study.info.run_id
+        own = [trials[f"{name} seed {seed}"] for seed in (0, 1)]
+        assert {run.data.tags["study.label.schedule"] for run in (cell, *own)} == {label}
+        assert {run.data.tags[PARENT] for run in own} == {cell.info.run_id}
+        assert {run.data.tags["study.cell_id"] for run in (cell, *own)} == {(CELL if label == "early" else OTHER).id}
+        assert {run.info.status for run in (study, cell, *own)} == {"FINISHED"}
+    expected = results_table(RESULTS).sort_by([("cell_id", "ascending"), ("seed", "ascending")])
+    assert load(uri, "demo", with_curves=False)[0].equals(expected)
+
+
+@pytest.mark.parametrize("how", ["sync", "publisher"])
+def test_a_cell_has_its_name_values_and_statistics(uri: str, how: str) -> None:
+    """Whoever publishes: cells in the plan's order, with parameters, labels and statistics, and trials below them."""
+    if how == "sync":
+        sync(uri, "demo", PACKS, cells=[EARLY, LATE])
+    else:
+        with Publisher(
+            uri, "demo", PACKS, cells=lambda: [replace(c, metrics=None) for c in (EARLY, LATE)]
+        ) as publisher:
+            publish_all(publisher, PACKS)
+            publisher.cells([EARLY, LATE])
+        assert publisher.trouble is None
+    as_planned(uri)
+    early = by_name(uri, "cell")["NMU early"]
+    assert early.data.metrics == {"success_rate": 0.5, "solved_at_median": 100.0}
+    assert early.data.params["hidden_size"] == "4"
+    assert early.data.params["subset_ratio"] == repr(0.1 + 0.2)
+    assert "seed" not in early.data.params
+    places = {
+        run.info.run_name: run.data.tags["study.place"] for run in [*runs_of(uri, "study"), *runs_of(uri, "cell")]
+    }
+    assert sorted(places, key=lambda name: places[name]) == ["demo", "NMU early", "NMU late"]
+
+
+def test_publishing_cells_twice_writes_nothing(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is there and right is not written again: neither a cell nor what trials have of it."""
+    sync(uri, "demo", PACKS, cells=[EARLY, LATE])
+    before = [run.to_dictionary() for kind in ("cell", "trial") for run in runs_of(uri, kind)]
+    written = counting_writes(monkeypatch)
+    (study,) = runs_of(uri, "study")
+    sync(uri, "demo", PACKS, cells=[EARLY, LATE])
+    assert {run_id for run_id in written if run_id is not None} == {study.info.run_id}
+    assert [run.to_dictionary() for kind in ("cell", "trial") for run in runs_of(uri, kind)] == before
+
+
+def counting_writes(monkeypatch: pytest.MonkeyPatch, *, fail_at: int = 0) -> list[str | None]:
+    """Record which runs are written to; with `fail_at`, one of the writes raises, as if the process were killed."""
+    written: list[str | None] = []
+    for name in ("create_run", "log_batch", "update_run", "set_terminated", "delete_run", "delete_tag", "set_tag"):
+        monkeypatch.setattr(MlflowClient, name, _counted(getattr(MlflowClient, name), written, fail_at))
+    return written
+
+
+def _counted(method: Callable[..., Any], written: list[str | None], fail_at: int) -> Callable[..., Any]:
+    def call(self: MlflowClient, first: str, *others: Any, **named: Any) -> Any:
+        written.append(None if method.__name__ == "create_run" else first)
+        if len(written) == fail_at:
+            raise OSError("killed")
+        return method(self, first, *others, **named)
+
+    return call
+
+
+def test_more_seeds_change_a_cell_in_place(uri: str) -> None:
+    """A cell's run stays, its statistics are the latest, and a statistic that is gone is no number."""
+    sync(uri, "demo", Made(RESULTS[:1]), cells=[EARLY])
+    (first,) = runs_of(uri, "cell")
+    sync(uri, "demo", Made(RESULTS[:2]), cells=[replace(EARLY, metrics={"success_rate": 0.0})])
+    (cell,) = runs_of(uri, "cell")
+    assert cell.info.run_id == first.info.run_id
+    assert cell.data.metrics["success_rate"] == 0.0
+    assert math.isnan(cell.data.metrics["solved_at_median"])
+    assert {run.data.tags[PARENT] for run in runs_of(uri)} == {cell.info.run_id}
+
+
+@pytest.mark.parametrize("how", ["sync", "publisher"])
+def test_names_and_labels_follow_the_plan(uri: str, how: str) -> None:
+    """Where a study is extended and its names change, the runs that are there are renamed, and none is made anew."""
+    plain = [CellRun(CELL, "NMU", {"axis": "gone"}, {}), CellRun(OTHER, "NMU 2", {}, {})]
+    sync(uri, "demo", PACKS, cells=plain)
+    before = {run.info.run_id for run in runs_of(uri)}
+    if how == "sync":
+        assert sync(uri, "demo", PACKS, cells=[EARLY, LATE]) == 0
+    else:
+        with Publisher(uri, "demo", PACKS, cells=lambda: [EARLY, LATE]) as publisher:
+            publisher.catch_up()
+            publisher.cells([EARLY, LATE])
+        assert publisher.trouble is None
+    as_planned(uri)
+    assert {run.info.run_id for run in runs_of(uri)} == before
+    assert not [run for run in runs_of(uri) if "study.label.axis" in run.data.tags]
+
+
+def test_a_cell_that_is_not_planned_any_more_is_not_listed_first(uri: str) -> None:
+    """Its runs stay as they are, without a place; a cell that was never planned is called by model and size."""
+    sync(uri, "demo", PACKS, cells=[EARLY, LATE])
+    sync(uri, "demo", PACKS, cells=[EARLY])
+    assert "study.place" not in by_name(uri, "cell")["NMU late"].data.tags
+    assert {f"NMU late seed {seed}" for seed in (0, 1)} < by_name(uri, "trial").keys()
+    sync(uri, "bare", PACKS)
+    assert [run.info.run_name for run in runs_of(uri, "cell", "bare")] == ["NMU h4"] * 2
+
+
+def test_two_runs_of_a_cell_become_one(uri: str) -> None:
+    """Of twins, which two publishers or a lost answer made, one is left, with the trials of both below it."""
+    sync(uri, "demo", PACKS, cells=[EARLY, LATE])
+    client = connect(uri)
+    (early,) = (run for run in runs_of(uri, "cell") if run.info.run_name == "NMU early")
+    tags = {name: value for name, value in early.data.tags.items() if name != "mlflow.runName"}
+    twin = client.create_run(early.info.experiment_id, start_time=1, tags=tags, run_name="NMU early")
+    client.set_tag(by_name(uri, "trial")["NMU early seed 1"].info.run_id, PARENT, twin.info.run_id)
+    sync(uri, "demo", PACKS, cells=[EARLY, LATE])
+    as_planned(uri)
+
+
+def test_what_was_published_before_cells_had_runs_is_moved_below_them(uri: str) -> None:
+    """No trial is written again; charts of all generations go with the study's old run, its counts and notes stay."""
+    published_before(uri, PACKS)
+    before = {run.info.run_id for run in runs_of(uri)}
+    assert sync(uri, "demo", PACKS, cells=[EARLY, LATE]) == 0
+    as_planned(uri)
+    assert {run.info.run_id for run in runs_of(uri)} == before
+    (study,) = runs_of(uri, "study")
+    assert study.data.metrics == {"done": 4.0}
+    assert study.data.tags["mlflow.note.content"] == "mine"
+    assert [point.step for point in connect(uri).get_metric_history(study.info.run_id, "done")] == [0, 5]
+
+
+def test_a_publisher_moves_them_without_reading_packs_again(uri: str) -> None:
+    """The marks of before are believed, so a rerun of an old study publishes nothing, and moves everything."""
+    published_before(uri, PACKS)
+
+    class Unread(Made):
+        def curves(self, name: str) -> Any:
+            raise AssertionError(name)
+
+    packs = Unread(RESULTS, CURVES, size=2)
+    with Publisher(uri, "demo", packs, cells=lambda: [EARLY, LATE]) as publisher:
+        publisher.catch_up()
+        publisher.cells([EARLY, LATE])
+    assert publisher.trouble is None
+    as_planned(uri)
+
+
+@pytest.mark.slow
+def test_a_kill_between_any_two_writes_is_made_up_for(
+    uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While an old database is brought up to date, whichever write is the last: the next sync does the rest."""
+    published_before(uri, PACKS)
+    database = tmp_path / "mlflow.db"
+    old, cells = database.read_bytes(), [EARLY, LATE]
+    for fail_at in range(1, 1000):
+        for file in tmp_path.glob("mlflow.db*"):
+            file.unlink()
+        database.write_bytes(old)
+        with monkeypatch.context() as patch:
+            counting_writes(patch, fail_at=fail_at)
+            try:
+                sync(uri, "demo", PACKS, cells=cells)
+            except TrackingError:
+                pass
+            else:
+                break
+        sync(uri, "demo", PACKS, cells=cells)
+        as_planned(uri)
+    assert fail_at > 20

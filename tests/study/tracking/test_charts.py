@@ -1,0 +1,87 @@
+"""A study has one family of charts: those of its results so far."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from study.tracking import CURVE, LINE, ChartLine, Publisher, sync
+from study.tracking.address import connect
+from study.tracking.experiment import Experiment
+from tests.study.tracking.made import Made, runs_of
+
+# What MLflow and its libraries deprecate is not ours to mend.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+RATES = ChartLine(LINE, "NMU", [("success_rate", 2, 0.9), ("success_rate", 4, 1.0), ("solved_at_median", 2, 1e5)])
+OTHER = ChartLine(LINE, "NAC•, λ", [("success_rate", 2, 0.0)])
+MEDIAN = ChartLine(CURVE, "NMU h2", [("curve/test_mse_median", step, 0.5) for step in range(50)])
+
+
+def drawn(uri: str) -> dict[str, dict[str, dict[int, float]]]:
+    """Give the values of each metric of each line, by step; check that all lines belong to one family."""
+    client = connect(uri)
+    (family,) = runs_of(uri, "charts")
+    lines: dict[str, Any] = {}
+    for run in (*runs_of(uri, "line"), *runs_of(uri, "curve")):
+        assert run.data.tags["mlflow.parentRunId"] == family.info.run_id
+        histories = {name: client.get_metric_history(run.info.run_id, name) for name in run.data.metrics}
+        assert run.info.run_name not in lines
+        lines[run.info.run_name] = {name: {p.step: p.value for p in points} for name, points in histories.items()}
+        assert sum(map(len, histories.values())) == sum(map(len, lines[run.info.run_name].values()))
+    return lines
+
+
+def test_charts_that_differ_replace_those_that_are_there(uri: str) -> None:
+    """There is never more than one generation: a line that changed is new, and one that is gone is gone."""
+    sync(uri, "demo", Made([]), charts=lambda: [RATES, OTHER, MEDIAN])
+    first = drawn(uri)
+    assert first["NMU"] == {"success_rate": {2: 0.9, 4: 1.0}, "solved_at_median": {2: 1e5}}
+    assert first["NAC-mul lambda"] == {"success_rate": {2: 0.0}}
+    assert len(first["NMU h2"]["curve/test_mse_median"]) == 50
+    changed = ChartLine(LINE, "NMU", [("success_rate", 2, 0.8)])
+    sync(uri, "demo", Made([]), charts=lambda: [changed, MEDIAN])
+    assert drawn(uri) == {"NMU": {"success_rate": {2: 0.8}}, "NMU h2": first["NMU h2"]}
+    sync(uri, "demo", Made([]))
+    assert [runs_of(uri, kind) for kind in ("charts", "line", "curve")] == [[], [], []]
+
+
+def test_the_same_charts_are_left_as_they_are(uri: str) -> None:
+    """Whoever publishes them again: no run is made and none is deleted."""
+    sync(uri, "demo", Made([]), charts=lambda: [RATES, MEDIAN])
+    before = {run.info.run_id for kind in ("charts", "line", "curve") for run in runs_of(uri, kind)}
+    with Publisher(uri, "demo", Made([])) as publisher:
+        publisher.charts(lambda: [RATES, MEDIAN])
+    assert publisher.trouble is None
+    assert {run.info.run_id for kind in ("charts", "line", "curve") for run in runs_of(uri, kind)} == before
+
+
+@pytest.mark.parametrize("fail_at", range(1, 8))
+def test_charts_that_a_kill_left_unfinished_are_replaced(
+    uri: str, fail_at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever run was the last to be made or deleted, the next publisher leaves one whole family."""
+    sync(uri, "demo", Made([]), charts=lambda: [RATES, MEDIAN])
+    experiment, done = Experiment(uri, "demo"), 0
+    create, delete = experiment._client.create_run, experiment._client.delete_run
+
+    def struck(act: Any) -> Any:
+        def call(*given: Any, **named: Any) -> Any:
+            nonlocal done
+            done += 1
+            if done == fail_at:
+                raise OSError("killed")
+            return act(*given, **named)
+
+        return call
+
+    monkeypatch.setattr(experiment._client, "create_run", struck(create))
+    monkeypatch.setattr(experiment._client, "delete_run", struck(delete))
+    if fail_at <= 6:  # three runs are deleted and three are made
+        with pytest.raises(OSError, match="killed"):
+            experiment.charts([OTHER, MEDIAN])
+    else:
+        experiment.charts([OTHER, MEDIAN])
+    sync(uri, "demo", Made([]), charts=lambda: [OTHER, MEDIAN])
+    assert set(drawn(uri)) == {"NAC-mul lambda", "NMU h2"}

@@ -170,7 +170,7 @@ class CellRuns:
             if cell_id not in self._there():
                 self._run(self._planned[cell_id].cell if cell_id in self._planned else _cell_of(run))
             if self._differs(run, cell_id):
-                self._mend(run, cell_id)
+                self._correct(run, cell_id)
         if cell_id in self._there():
             write_batch(self._client, self._there()[cell_id].info.run_id, {_UNSETTLED: ""})
         self._unsettled.discard(cell_id)
@@ -180,7 +180,7 @@ class CellRuns:
         is_named = run.info.run_name == self._name(run, cell_id)
         return not (is_named and above.items() <= run.data.tags.items()) or bool(_gone_labels(run, above))
 
-    def _mend(self, run: Run, cell_id: str) -> None:
+    def _correct(self, run: Run, cell_id: str) -> None:
         run_id, above, name = run.info.run_id, self._above(cell_id), self._name(run, cell_id)
         write_batch(self._client, run_id, {tag: v for tag, v in above.items() if run.data.tags.get(tag) != v})
         for tag in _gone_labels(run, above):

@@ -75,13 +75,14 @@ def _note(question: str, finding: str, how_to_read: str) -> str:
 
 def _view(key: str, name: str, which: str, order: str, metrics: Sequence[str] = (), *others: str) -> Mapping[str, str]:
     """Return a view in the form in which the dashboard stores those that a user saves."""
-    state = {
+    state: dict[str, object] = {
         "searchFilter": which,
         "orderByKey": order,
         "orderByAsc": True,
         "selectedColumns": [*(f"metrics.`{metric}`" for metric in metrics), *others],
-        "runsHiddenMode": "SHOW_ALL",  # otherwise charts are of the first ten runs
     }
+    if key in (CELLS, LINES, CURVES):
+        state["runsHiddenMode"] = "SHOW_ALL"  # otherwise charts are of the first ten runs
     made_ms = 1_700_000_000_000  # the same each time, since the view never changes
     view = {"name": name, "createdAt": made_ms, "updatedAt": made_ms, "state": json.dumps(state)}
     return {f"{_VIEW_TAG}{key}": json.dumps(view)}

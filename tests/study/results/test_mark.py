@@ -109,7 +109,8 @@ def test_what_mlflow_lost_is_published_again(here):
     run(here)
     assert is_current(here)
     runs = "SELECT COUNT(*) FROM runs WHERE lifecycle_stage = 'active' AND status = 'FINISHED'"
-    assert asked(here, runs) == [(13,)]  # one a trial, and the study's own
+    # one a trial, one a cell with its learning curve, the study's own, and two lines of charts with their parent
+    assert asked(here, runs) == [(12 + 2 * 4 + 1 + 3,)]
 
 
 def test_a_server_is_asked_itself(here):

@@ -200,20 +200,19 @@ def test_a_kill_between_any_two_writes_is_made_up_for(
 ) -> None:
     """While an old database is brought up to date, whichever write is the last: the next sync does the rest."""
     published_before(uri, PACKS)
-    database = tmp_path / "mlflow.db"
-    old, cells = database.read_bytes(), [EARLY, LATE]
-    for fail_at in range(1, 1000):
-        for file in tmp_path.glob("mlflow.db*"):
-            file.unlink()
-        database.write_bytes(old)
+    old, cells = (tmp_path / "mlflow.db").read_bytes(), [EARLY, LATE]
+    fail_at, is_killed = 0, True
+    while is_killed:
+        fail_at += 1
+        (tmp_path / f"{fail_at}.db").write_bytes(old)
+        again = f"sqlite:///{tmp_path / f'{fail_at}.db'}"
         with monkeypatch.context() as patch:
             counting_writes(patch, fail_at=fail_at)
             try:
-                sync(uri, "demo", PACKS, cells=cells)
+                sync(again, "demo", PACKS, cells=cells)
+                is_killed = False
             except TrackingError:
                 pass
-            else:
-                break
-        sync(uri, "demo", PACKS, cells=cells)
-        as_planned(uri)
+        sync(again, "demo", PACKS, cells=cells)
+        as_planned(again)
     assert fail_at > 20

@@ -15,7 +15,7 @@ from playwright.sync_api import Page, expect
 from study.records import Outcome, Trial
 from study.tracking import CURVE, LINE, CellRun, ChartLine, Publisher, links, sync
 from study.tracking.address import connect
-from study.tracking.pages import CURVES, LINES, TRIALS
+from study.tracking.pages import CELLS, CURVES, LINES, TRIALS
 from tests.processes import free_port
 from tests.servers import dashboard
 from tests.study.tracking.made import CELL, Made, curve, failed, solved
@@ -85,7 +85,7 @@ def test_the_view_of_trials_has_columns_worth_seeing(uri: str, tmp_path: Path, v
         page = visit(f"{address}/#/experiments", width=1280).page
         expect(page.get_by_text("Which is solved?")).to_be_visible()
         expect(page.get_by_text("2 of 2, 1 solved")).to_be_visible()
-        page.goto(f"{found.study}&viewStateShareKey={TRIALS}")
+        page.goto(found.study.replace(CELLS, TRIALS))
         shown_runs(page, "NMU h4 seed 0", "NMU h4 seed 1")
         expect(page.get_by_role("gridcell", name="unsolved")).to_be_visible()
 
@@ -126,9 +126,10 @@ def test_lines_are_drawn_into_one_chart(uri: str, tmp_path: Path, visit: Callabl
     with dashboard(uri, tmp_path) as address:
         found = links(uri, "demo", address=address)
         assert found is not None
-        view = found.study.replace("viewStateShareKey=cells", "compareRunsMode=CHART&viewStateShareKey=")
-        page = visit(f"{view}{LINES}").page
-        shown_runs(page, "NMU", "NAC-mul")
-        expect(page.locator(".plotly .lines path.js-line")).to_have_count(2)
-        page.goto(f"{view}{CURVES}")
-        expect(page.locator(".plotly .lines path.js-line")).to_have_count(len(curves))
+        for view, lines in ((LINES, rates), (CURVES, curves)):
+            page = visit(f"{found.study.replace(CELLS, view)}&compareRunsMode=CHART").page
+            shown_runs(page, *(line.name for line in lines))
+            (metric,) = {metric for line in lines for metric, _, _ in line.points}
+            expect(page.locator(".js-plotly-plot")).to_have_count(1)
+            for line in lines:
+                expect(page.get_by_text(f"{line.name} ({metric})", exact=True)).to_have_count(1)

@@ -93,7 +93,7 @@ def gather(sources: Sequence[Source], by: Sequence[str] | None = None, wanted: W
     trials, notices = _unique_trials(sources, table, key, [name for name in ids if name not in explicit], of_trial)
     fewest = fewest_columns(trials, key)
     chosen = explicit if by is not None else _with_model(fewest, candidates)
-    pooled = [name for name in _fewest_columns(trials, [*chosen, *key]) if name not in chosen]
+    pooled = [name for name in fewest_columns(trials, [*chosen, *key]) if name not in chosen]
     return Outcomes(trials, tuple(chosen), (*notices, *_grouping_notices(chosen, pooled, ids)), metrics)
 
 

@@ -21,14 +21,12 @@ from study.outcomes.gather import fewest_columns, infer_type
 from study.outcomes.nested_runs import inherited, with_trials_below
 from study.outcomes.run_columns import CONSTANT, LABEL, STATED, RunChoices, floats, is_higher, role_of
 from study.outcomes.run_names import direction, main_first, seed_column
-from study.outcomes.runs import HYPERPARAMETER, METRIC, Runs
+from study.outcomes.runs import FAILED, HYPERPARAMETER, METRIC, UNFINISHED, Runs
 from study.records import Outcome
 from study.words import count_of
 
 Rows = npt.NDArray[np.bool_]
 
-_UNFINISHED = ("running", "scheduled", "pending", "queued", "created")
-_FAILED = ("failed", "failure", "killed", "crashed", "crash", "error", "aborted", "preempted", "cancelled", "canceled")
 _RESERVED = {"trial_id", "source", *(alias for aliases in ALIASES.values() for alias in aliases)}
 _MOST_METRICS = 6
 _MOST_NAMES = 12
@@ -103,7 +101,7 @@ class _Decisions:
         """Decide, and return the outcomes."""
         _check_there([*self._choices.by, *self._choices.metric_names], self._table.column_names)
         self._read_seeds()
-        self._leave_out(np.isin(self._status, _UNFINISHED), "not ended yet")
+        self._leave_out(np.isin(self._status, UNFINISHED), "not ended yet")
         columns = self._columns()
         metrics = self._metrics([name for name in columns if self._roles[name] == METRIC])
         hyperparameters = [name for name in columns if self._roles[name] == HYPERPARAMETER]
@@ -181,7 +179,7 @@ class _Decisions:
     def _outcome(self, columns: Mapping[str, pa.ChunkedArray], metrics: Sequence[str]) -> dict[str, pa.Array]:
         """Return what the runs came to: what they say themselves, or else by their status and their metrics."""
         stated = {name: self._table[name] for name in STATED if name in self._table.column_names}
-        failed = np.isin(self._status, _FAILED)
+        failed = np.isin(self._status, FAILED)
         if stated:
             return stated
         if not metrics:
@@ -233,12 +231,11 @@ class _Decisions:
         by = [names.get(name, name) for name in self._choices.by] or fewest_columns(table, list(names.values()))
         codes = group_codes(table, by)
         sizes = Counter(codes.tolist()).values()
-        seeds = (
-            f"{min(sizes)} to {max(sizes)} seeds each"
-            if min(sizes) < max(sizes)
-            else f"{count_of(min(sizes), 'seed')} each"
+        least = "" if min(sizes) == max(sizes) else f"{min(sizes)} to "
+        groups = (
+            f"{count_of(len(sizes), 'group')} by {', '.join(by)}" if by else "one, since nothing varies but the seed"
         )
-        self._notices.append(f"groups: {count_of(len(sizes), 'group')} by {', '.join(by) or 'nothing'}, {seeds}")
+        self._notices.append(f"groups: {groups}, {least}{count_of(max(sizes), 'seed')} each")
         return by
 
     def _say(self, what: str, names: Sequence[str]) -> None:

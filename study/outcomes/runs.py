@@ -18,6 +18,11 @@ from study.outcomes.gather import infer_type
 from study.words import join_and
 
 HYPERPARAMETER, METRIC = "hyperparameter", "metric"
+UNFINISHED = ("running", "scheduled", "pending", "queued", "created")
+FAILED = ("failed", "failure", "killed", "crashed", "crash", "error", "aborted", "preempted", "cancelled", "canceled")
+"""What a run's status may say, in small letters; any other word says that it came to its end."""
+
+_ENDED = ("finished", "success", "succeeded", "complete", "completed", "done", "ok")
 
 _PARENT = "tags.mlflow.parentRunId"
 _WANDB = ("Name", "State")
@@ -71,7 +76,7 @@ def read_runs(file: Path, *, is_wandb: bool = False) -> Runs:
         )
     if any(name.startswith("params.") for name in names):
         return of_mlflow(str(file), table)
-    return _of_wandb(str(file), table) if set(_WANDB) <= set(names) else Runs(str(file), table)
+    return _of_wandb(str(file), table) if set(_WANDB) <= set(names) else _of_table(str(file), table)
 
 
 def of_mlflow(name: str, table: pa.Table) -> Runs:
@@ -92,6 +97,16 @@ def of_mlflow(name: str, table: pa.Table) -> Runs:
     row_of = {run_id: row for row, run_id in enumerate(ids or ())}
     above = [row_of.get(parent) for parent in parents or ()]
     return Runs(name, pa.table(columns), roles, ids, _lower(_texts(table, "status")), _seconds(table), above)
+
+
+def _of_table(name: str, table: pa.Table) -> Runs:
+    """Take runs from a table of anybody's; a column `state` or `status` is one if it has the words of one."""
+    for column in table.column_names:
+        if column.lower() in ("state", "status"):
+            status = _lower(_texts(table, column))
+            if status is not None and set(status) <= {*UNFINISHED, *FAILED, *_ENDED}:
+                return Runs(name, table.drop_columns([column]), status=status)
+    return Runs(name, table)
 
 
 def _of_wandb(name: str, table: pa.Table) -> Runs:

@@ -233,6 +233,19 @@ def test_wandbs_table_of_runs_is_read(tmp_path: Path) -> None:
         read_runs(tmp_path / "other.csv", is_wandb=True)
 
 
+@pytest.mark.parametrize(("name", "words", "is_status"), [
+    ("state", "finished,crashed,running", True), ("Status", "success,failed,pending", True),
+    ("state", "solid,liquid,gas", False),
+])  # fmt: skip
+def test_a_tables_column_of_states_is_read(tmp_path: Path, name: str, words: str, is_status: bool) -> None:
+    """A column that is called so says which runs failed, if its words do; otherwise it is a hyperparameter."""
+    rows = [f"{word},{seed},0.{5 + seed}" for word in words.split(",") for seed in range(3)]
+    (tmp_path / "runs.csv").write_text("\n".join([f"{name},seed,val_acc", *rows]))
+    found = outcomes_of_runs(read_runs(tmp_path / "runs.csv"))
+    assert found.by == (() if is_status else (name,))
+    assert found.table["outcome"].to_pylist() == ["finished"] * (3 if is_status else 9)
+
+
 @pytest.mark.parametrize("name", ["trials.csv", "trials.parquet"])
 def test_what_is_written_is_what_a_report_reads(tmp_path: Path, name: str) -> None:
     """Values come back, texts that a spreadsheet would compute are marked in CSV, and nothing is overwritten."""

@@ -1,4 +1,4 @@
-"""The runs of a study's cells in MLflow, which the runs of their trials are below: names, numbers, and who is whose."""
+"""The runs of a study's cells in MLflow: their names and numbers, and the trials' runs below them."""
 
 from __future__ import annotations
 

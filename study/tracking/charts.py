@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 LINE, CURVE = "line", "curve"
 """Kinds of charts' runs: statistics of cells against what is swept, and a cell's learning curve."""
 _FAMILY = "charts"
+# Otherwise the dashboard draws colours by lot, and gives the same one to several lines.
+_COLOUR = "mlflow.runColor"
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b6b6b", "#7a4fb5")
 _PARENT = "mlflow.parentRunId"
 # Tag of the family's run: the digest of its lines, once all of them are there.
 _DIGEST = "mlflow.study.charts"
@@ -66,8 +69,8 @@ def _write(client: MlflowClient, experiment_id: str, study: StudyRun, lines: Seq
     start_ms = now_ms()
     tags = {KIND: _FAMILY, _PARENT: study.run_id, **user()}
     family = client.create_run(experiment_id, start_time=start_ms, tags=tags, run_name="charts").info.run_id
-    for line in lines:
-        of_line = {KIND: line.kind, _PARENT: family, **user()}
+    for place, line in enumerate(lines):
+        of_line = {KIND: line.kind, _PARENT: family, _COLOUR: _COLOURS[place % len(_COLOURS)], **user()}
         run = client.create_run(experiment_id, start_time=start_ms, tags=of_line, run_name=metric_name(line.name))
         points = [metric(metric_name(name), value, start_ms, step) for name, step, value in line.points]
         write_batch(client, run.info.run_id, metrics=points)

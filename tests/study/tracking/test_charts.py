@@ -40,6 +40,7 @@ def test_charts_that_differ_replace_those_that_are_there(uri: str) -> None:
     assert first["NMU"] == {"success_rate": {2: 0.9, 4: 1.0}, "solved_at_median": {2: 1e5}}
     assert first["NAC-mul lambda"] == {"success_rate": {2: 0.0}}
     assert len(first["NMU h2"]["curve/test_mse_median"]) == 50
+    assert len({run.data.tags["mlflow.runColor"] for run in (*runs_of(uri, "line"), *runs_of(uri, "curve"))}) == 3
     changed = ChartLine(LINE, "NMU", [("success_rate", 2, 0.8)])
     sync(uri, "demo", Made([]), charts=lambda: [changed, MEDIAN])
     assert drawn(uri) == {"NMU": {"success_rate": {2: 0.8}}, "NMU h2": first["NMU h2"]}

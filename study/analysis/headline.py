@@ -52,7 +52,7 @@ def headline(rows: ResultRows, contrasts: Contrasts) -> str:
     else:
         first = list(questions.values())[:_MOST_QUESTIONS]
         parts = [
-            f"at {rows.name(some[0], question_keys)}, {_most(rows, methods_of(rows, some, x, question_keys))}"
+            f"{_at(rows, some[0], question_keys)}, {_most(rows, methods_of(rows, some, x, question_keys))}"
             for some in first
         ]
         more = len(questions) - len(first)
@@ -98,6 +98,12 @@ def _of_best(search: SearchFindings, best: Summary) -> str:
             title = words.metric_title(objective.name, summary.metric)
             return f"has a {objective.statistic} {title} of {words.measure(value)}{interval}"
     return ""
+
+
+def _at(rows: ResultRows, row: int, keys: Sequence[str]) -> str:
+    """Say which question a row is of; of one whose keys have no value there, that it is without them."""
+    name = rows.name(row, keys)
+    return f"at {name}" if name else f"without {words.join_and([words.title(key) for key in keys])}"
 
 
 def _most(rows: ResultRows, methods: Sequence[Method]) -> str:

@@ -104,3 +104,16 @@ def test_what_only_some_models_have_tells_methods_apart():
         "unit (pull 0) succeeds most often (which may be chance), in 9 of 10 trials (90%), unit (pull 1) 50%"
     )
     assert "lstm" in text
+
+
+def test_a_question_without_a_value_is_called_so(tmp_path):
+    """Where some trials have no value of what tells questions apart, their question is named by what it lacks."""
+    lines = ["schedule,hidden,seed,outcome"]
+    for schedule in ("", "late"):
+        lines += [f"{schedule},{h},{seed},{'solved' if schedule else 'unsolved'}" for h in (2, 4) for seed in range(9)]
+    (tmp_path / "some.csv").write_text("\n".join(lines))
+    outcomes = gather([read_source(tmp_path / "some.csv")], ["schedule", "hidden"])
+    rows = groups(aggregate_by(outcomes.table, outcomes.by), outcomes.by)
+    text = headline(rows, contrasts(rows))
+    assert "without schedule, nothing was solved" in text.lower()
+    assert "at schedule late, " in text.lower() or "at late, " in text.lower()

@@ -1,0 +1,143 @@
+"""Writes a script: what the templates beside it say of a trial's cell, result and learning curve."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+
+from study.errors import InputError
+from study.records import Curve, Result
+from study.reports.script.layers import layers
+from study.reports.script.task import target
+from study.reports.script.training import constants, has_two_intervals, optimizer, penalties
+from study.words import count_of
+from tasks.arithmetic_cell import typed_cell
+from tasks.arithmetic_family import ARITHMETIC
+from tasks.families import family_of
+
+_EVALUATIONS = 10
+"""The number of a stored curve's evaluations that a script has, besides those around the solved-at."""
+_A_LINE = 3
+
+
+@dataclass(frozen=True)
+class TrialScript:
+    """One trial as one plain Python file.
+
+    Args:
+        trial_id: the trial's id.
+        text: of the file.
+    """
+
+    trial_id: str
+    text: str
+
+    def write(self, file: str | Path | None = None) -> Path:
+        """Write the file.
+
+        Args:
+            file: its path; None for ``trial-ID.py`` in the working folder.
+
+        Raises:
+            InputError: if there is such a file already, or it can't be written.
+        """
+        path = Path(file or f"trial-{self.trial_id}.py")
+        try:
+            with path.open("x", encoding="utf-8") as stream:
+                stream.write(self.text)
+        except FileExistsError:
+            raise InputError(f"there is a file {path} already; choose another name, or remove it") from None
+        except OSError as error:
+            raise InputError(f"{path} can't be written: {error.strerror or error}") from error
+        return path
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def trial_script(study: str, result: Result, curve: Curve) -> TrialScript:
+    """Write a stored trial as one plain Python file, which trains it again with torch alone.
+
+    The file draws the same initial weights and the same rows, bit for bit, and compares its learning curve with the
+    stored one. Sums are taken in another order than by the engines, so the curves agree up to rounding.
+
+    Args:
+        study: the study's name.
+        result: of the trial.
+        curve: of the trial.
+
+    Raises:
+        InputError: if the trial's task isn't of the arithmetic family.
+    """
+    trial = result.trial
+    if family_of(trial.cell) is not ARITHMETIC:
+        have_one = " and ".join(sorted(ARITHMETIC.tasks))
+        raise InputError(
+            f"trial {trial.id} has no script: scripts are written for the tasks {have_one}, but its task is "
+            f"{trial.cell.task}; without --script it is trained again here"
+        )
+    cell = typed_cell(trial.cell)
+    first, second = layers(cell)
+    learns, at = target(cell), result.solved_at_iteration
+    pairs = [f"{name}.{p}: {low}" for name, of in (("first", first), ("second", second)) for p, low in of.bounded]
+    text = _template().render(
+        study=study,
+        trial=trial,
+        result=result,
+        cell=cell,
+        layers=(first, second),
+        target=learns,
+        constants=constants(cell, result.threshold or 0.0),
+        two_intervals=has_two_intervals(cell),
+        evaluations=evaluations(curve, result.solved_at_iteration),
+        bounded=", ".join(pairs),
+        weights=", ".join([first.weights.format("first"), second.weights.format("second")]),
+        optimizer=optimizer(cell),
+        penalties=list(penalties(cell)),
+        units=count_of(cell.hidden_size, "hidden unit"),
+        solved_at=f"first at iteration {at:,}" if at is not None else "never",
+        best_from=max(0, cell.evaluations - cell.best_step_window) * cell.evaluate_every,
+    )
+    return TrialScript(trial.id, text)
+
+
+def evaluations(curve: Curve, solved_at: int | None) -> Iterator[str]:
+    """Yield lines with some of a stored curve's evaluations, more of the first than of the last.
+
+    Args:
+        curve: the stored one.
+        solved_at: an iteration whose evaluation is among them, with the one before.
+    """
+    last = len(curve.iteration) - 1
+    places = {round(last * (i / (_EVALUATIONS - 1)) ** 2) for i in range(_EVALUATIONS)}
+    if solved_at is not None:
+        at = int(np.searchsorted(curve.iteration, solved_at))
+        places |= {max(0, at - 1), at}
+    mses = [curve.metrics[name] for name in ("validation_mse", "test_mse")]
+    rows = [f"({curve.iteration[i]}, {_number(mses[0][i])}, {_number(mses[1][i])})," for i in sorted(places)]
+    for start in range(0, len(rows), _A_LINE):
+        yield " ".join(rows[start : start + _A_LINE])
+
+
+def _number(value: float) -> str:
+    digits, _, power = f"{value:.5e}".partition("e")
+    return f"{digits}e{int(power)}" if math.isfinite(value) else f"math.{value}"
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        loader=PackageLoader("study.reports.script", "."),
+        autoescape=False,  # it writes Python
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return environment.get_template("trial.py.j2")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from study.console import Console
     from study.driver.repeat import Repetition
     from study.plan.plan import Plan
+    from study.reports.script import TrialScript
     from study.results.certificate import Certificate
     from study.results.load import StudyResults
     from study.run import Ending
@@ -306,6 +307,24 @@ class Study:
         results = self.results()
         trial_id = trial_id_of(results.table, trial)
         return next(repeat(self._trainable(results), self.where.store, [trial_id], engine=engine, device=device))
+
+    def script(self, trial: str) -> TrialScript:
+        """Write one stored trial as one plain Python file, which trains it again with torch alone.
+
+        Args:
+            trial: its id, or the first letters of it.
+
+        Returns:
+            The file's `text`; `write` writes it.
+
+        Raises:
+            InputError: if there is no such trial, it failed, or its task isn't one of those that come along for units.
+        """
+        from study.driver.repeat import script
+        from study.results.trials import trial_id_of
+
+        results = self.results()
+        return script(self.name, results.folder, results.table, trial_id_of(results.table, trial))
 
     def verify(
         self, share: float = 0.01, notify: Callable[[Repetition], None] = lambda repetition: None

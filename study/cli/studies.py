@@ -136,7 +136,15 @@ def _run(
 @STORE
 @OPTIONS["engine"]
 @OPTIONS["device"]
-def repeat(name: str, trial: str, store: str, engine: str, device: str) -> None:
+@click.option(
+    "--script",
+    "file",
+    is_flag=False,
+    flag_value="",
+    metavar="[FILE]",
+    help="Train nothing, and write a plain Python file that trains it with torch alone. Default: trial-ID.py.",
+)
+def repeat(name: str, trial: str, store: str, engine: str, device: str, file: str | None) -> None:
     """Train TRIAL of study NAME again, by itself, here, and say whether it is the stored one, bit for bit.
 
     TRIAL is an id, or the first letters of it, as reports and MLflow's tag study.trial_id have it. NAME may be the
@@ -144,6 +152,12 @@ def repeat(name: str, trial: str, store: str, engine: str, device: str) -> None:
     """
     leave_out_pandas()
     study, console = _stored_or_file(name, store), make_console()
+    if file is not None:
+        if (engine, device) != ("auto", "auto"):
+            raise InputError("--script trains nothing here, so that it goes with neither --engine nor --device")
+        path = study.script(trial).write(file)
+        click.echo(f"{path}: `{shlex.join(['python', str(path)])}` trains it and compares the learning curves")
+        return
     with waiting(console, "training"):
         repeated = study.repeat(
             trial, engine=None if engine == "auto" else engine, device=None if device == "auto" else device

@@ -1,4 +1,4 @@
-"""Trials trained again, each by itself, and compared bit for bit with what is stored."""
+"""Trials trained again, each by itself, and compared bit for bit with what is stored; or written as a plain script."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from study.engine import Engine, engine_for
 from study.errors import InputError
 from study.plan.plan import Plan
 from study.records import Curve, Outcome, Pack, Result, Trial, Weights
+from study.reports.script import TrialScript, trial_script
 from study.results.certificate import Certificate, write_certificate
 from study.store import Store, StudyStore
 from study.words import duration
@@ -105,6 +106,25 @@ def repeat(
             tuple(_circumstances(stored, again, folder)),
             again.result.training_s,
         )
+
+
+def script(study: str, folder: StudyStore, results: pa.Table, trial_id: str) -> TrialScript:
+    """Write a stored trial as one plain Python file, which trains it again with torch alone; nothing is trained here.
+
+    Args:
+        study: the study's name.
+        folder: the study's part of the store.
+        results: its trials' results.
+        trial_id: the trial's id.
+
+    Raises:
+        InputError: if there is no such trial, it failed, its learning curve isn't stored, or no script can be written
+            for its task.
+    """
+    stored = _stored(folder, results, trial_id)
+    if stored.curve is None:
+        raise InputError(f"trial {trial_id} has no learning curve in the store, so there is nothing to compare with")
+    return trial_script(study, stored.result, stored.curve)
 
 
 def _train(trial: Trial, engine: Engine, device: str) -> _Trained:

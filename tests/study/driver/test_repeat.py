@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -121,6 +123,53 @@ def test_a_share_is_one_of_all(store: Path, share: str) -> None:
     refused = invoke("verify", "little", "--store", str(store), "--share", share)
     assert refused.exit_code == 2
     assert "share must be" in refused.output
+
+
+def test_a_script_alone_reproduces_the_curve(store: Path, tmp_path: Path) -> None:
+    """The command writes it and trains nothing; Python with torch alone then gets the stored outcome and errors."""
+    little = study.open("little", store=store, tracking_uri="off")
+    trial = little.trials().query("model == 'NMU'")["trial_id"].iloc[0]
+    path = tmp_path / "a trial.py"
+    done = invoke("repeat", "little", trial[:12], "--store", str(store), "--script", str(path))
+    assert done.exit_code == 0, done.output
+    assert f"`python '{path}'`" in done.output
+    assert path.read_text(encoding="utf-8") == little.script(trial).text
+    printed = subprocess.run(
+        [sys.executable, "-I", path], cwd=tmp_path, check=True, capture_output=True, text=True
+    ).stdout.splitlines()
+    assert [line.split()[0] for line in printed[:5]] == ["0", "10", "20", "30", "40"]
+    assert printed[5:] == [
+        "stored: unsolved, test MSE below the threshold never",
+        "here:   unsolved, test MSE below the threshold never",
+        "MSEs within 0.1% of the stored ones, or of the threshold: at all of these iterations",
+    ]
+
+
+def test_a_script_has_the_trial_s_name_and_replaces_no_file(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a name it is called after the trial; a file that is there is kept, and the command says so."""
+    monkeypatch.chdir(tmp_path)
+    trial = str(study.open("little", store=store, tracking_uri="off").trials()["trial_id"][0])
+    words = ("repeat", "little", trial, "--store", str(store), "--script")
+    assert invoke(*words).exit_code == 0
+    again = invoke(*words)
+    assert again.exit_code == 2
+    assert f"there is a file trial-{trial}.py already" in again.output
+    assert [path.name for path in tmp_path.iterdir()] == [f"trial-{trial}.py"]
+
+
+def test_what_has_no_script_is_refused(store: Path, tmp_path: Path) -> None:
+    """A trial of another family's task, and a device for what trains nothing; no file is written."""
+    words = study.open("words", store=store, tracking_uri="off")
+    trial, into = str(words.trials()["trial_id"][0]), str(tmp_path / "trial.py")
+    refused = invoke("repeat", "words", trial, "--store", str(store), "--script", into)
+    assert refused.exit_code == 2
+    assert "scripts are written for the tasks arithmetic and simple, but its task is identity" in refused.output
+    refused = invoke("repeat", "little", trial, "--store", str(store), "--script", into, "--device", "cpu")
+    assert refused.exit_code == 2
+    assert "--script trains nothing here" in refused.output
+    assert not list(tmp_path.iterdir())
 
 
 def test_what_cannot_be_repeated_is_refused(store: Path) -> None:

@@ -91,6 +91,10 @@ class Folder(ABC):
         """Return the names directly below ``kind/`` that end in a suffix, sorted."""
 
     @abstractmethod
+    def times(self, kind: str = "") -> dict[str, float]:
+        """Return the names directly below ``kind/``, each with when it was written last, in seconds since 1970."""
+
+    @abstractmethod
     def exists(self, key: str) -> bool:
         """Return whether there is such a key."""
 
@@ -139,6 +143,14 @@ class Folder(ABC):
 
         Raises:
             BusyError: if another process holds it.
+        """
+
+    @abstractmethod
+    def holder(self) -> str | None:
+        """Describe the process that holds the key ``lock``, without waiting or writing; None if none does.
+
+        In an object store a process that was killed is named until another has taken the lock: only who watches the
+        object for a while can tell them apart.
         """
 
     @abstractmethod

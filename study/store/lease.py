@@ -159,6 +159,18 @@ class Lease(StudyLock):
             return
 
 
+def named_holder(data: bytes | None) -> str | None:
+    """Describe the process that a lock's content names; None if there is none, or it has released the lock.
+
+    Example:
+        >>> named_holder(b'{"pid": 12, "host": "here", "id": "0a1b", "beat": 3}')
+        'process 12 on here'
+        >>> named_holder(b'{"free": "0a1b"}') is named_holder(None) is None
+        True
+    """
+    return holder_of(data) if data and not _is_free(data) else None
+
+
 def _is_free(data: bytes) -> bool:
     return "free" in _parsed(data)
 

@@ -111,6 +111,16 @@ class LocalFolder(Folder):
             except FileNotFoundError:
                 return []
 
+    def times(self, kind: str = "") -> dict[str, float]:
+        """Return the names of the files in a folder with their times, but for files that are being written."""
+        times = {}
+        with explained(self.path / kind, "read"), suppress(FileNotFoundError), os.scandir(self.path / kind) as entries:
+            for entry in entries:
+                with suppress(FileNotFoundError):  # another process may move it just now
+                    if not _TEMPORARY.fullmatch(entry.name) and entry.is_file():
+                        times[entry.name] = entry.stat().st_mtime
+        return times
+
     def exists(self, key: str) -> bool:
         """Return whether there is such a file."""
         with explained(self.path / key, "read"):
@@ -231,6 +241,25 @@ class LocalFolder(Folder):
             finally:
                 with suppress(OSError):  # the lock is ours until the file is closed, whatever the file holds
                     file.truncate(0)
+
+    def holder(self) -> str | None:
+        """Ask the kernel about the file ``lock`` if a process has written its name there.
+
+        A process takes its name out again at its end. So the kernel, which answers only by lending the lock for an
+        instant, is asked about locks that are held or whose holders were killed, never about free ones.
+        """
+        content = self.read("lock")
+        if not content:
+            return None
+        path = self.path / "lock"
+        try:
+            with explained(path, "read", let_pass=(BlockingIOError, FileNotFoundError)), path.open("rb") as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return holder_of(content)
+        except FileNotFoundError:
+            return None
+        return None
 
     def clean(self) -> None:
         """Remove temporary files of writers that were killed."""

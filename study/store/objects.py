@@ -30,7 +30,7 @@ from obstore.store import from_url
 from study.addresses import without_secret
 from study.errors import InputError, StoreAwayError, StoreError, StudyError
 from study.store.folder import Folder, StudyLock, in_order
-from study.store.lease import Lease, Timing, Version
+from study.store.lease import Lease, Timing, Version, named_holder
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -156,6 +156,13 @@ class ObjectFolder(Folder):
             ]
         return sorted(path for path in paths if path.endswith(suffix) and "/" not in path)
 
+    def times(self, kind: str = "") -> dict[str, float]:
+        """Return the names of the objects directly below a prefix with the times of the store's server."""
+        base = f"{self._prefix}{kind}/" if kind else self._prefix
+        with self._explained(kind, "list"):
+            listing = obstore.list_with_delimiter(self._store, base or None)
+        return {o["path"].removeprefix(base): o["last_modified"].timestamp() for o in listing["objects"]}
+
     def exists(self, key: str) -> bool:
         """Return whether there is such an object; only its head is requested."""
         return self._if_there(key, lambda path: obstore.head(self._store, path)) is not None
@@ -209,6 +216,10 @@ class ObjectFolder(Folder):
             yield lease
         finally:
             lease.release()
+
+    def holder(self) -> str | None:
+        """Read whose name is in the object ``lock``."""
+        return named_holder(self.read("lock"))
 
     def clean(self) -> None:
         """Do nothing: an object is complete or not there."""

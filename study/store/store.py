@@ -48,6 +48,11 @@ class Store:
         """The address that means the same to a process elsewhere."""
         return self._folder.address
 
+    @property
+    def path(self) -> Path | None:
+        """The folder's path in this machine's file system; None for an object store."""
+        return self._folder.path
+
     def require(self) -> None:
         """Check that there is a store to read: a mistyped address would look like an empty one.
 
@@ -60,8 +65,13 @@ class Store:
             ...
             study.errors.InputError: there is no store at no-such-folder: correct --store, or run a study...
         """
-        if not self._folder.is_there:
+        if not self.is_there:
             raise InputError(self._no_store_hint)
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is anything at its address."""
+        return self._folder.is_there
 
     @property
     def _no_store_hint(self) -> str:

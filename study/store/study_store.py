@@ -29,6 +29,7 @@ from study.store.validated import ValidatedFiles, key_of, pack_of
 from tasks.references import Criterion, ReferenceCriterion
 
 _SPEC, _REPORT, _PAGE, _LOCK = "spec.yaml", "report", "report/report.html", "lock"
+_NOT_CONTENT = (_LOCK, "attempt")  # they change while a study runs, and say nothing about its results
 # A weight seldom equals another, and resembles it in its first byte only. The 12.1 KB of a trained NALU (100 inputs, 10
 # hidden units) take 18.0 KB by default, 11.3 without a dictionary, 10.5 with the bytes of each position side by side.
 _WEIGHTS_ENCODING = {"use_dictionary": False, "use_byte_stream_split": ["value.list.element"]}
@@ -153,6 +154,23 @@ class StudyStore:
         for _, keys in groupby(sorted(self._folder.sizes(), key=_turn), key=_turn):
             self._folder.remove_all(list(keys))
         self._folder.remove_folders()
+
+    # what an onlooker sees
+
+    def times(self) -> dict[str, float]:
+        """Return when each file of the study and each file of its results was written, in seconds since 1970.
+
+        No file is read. Every change is a file that is written anew, so the same times mean the same content.
+        """
+        files = {name: time for name, time in self._folder.times().items() if name not in _NOT_CONTENT}
+        return files | {f"results/{name}": time for name, time in self._folder.times("results").items()}
+
+    def holder(self) -> str | None:
+        """Describe the process that runs the study; None if none does.
+
+        In an object store it may also be one that was killed, until the study is run again.
+        """
+        return self._folder.holder()
 
     # packs
 

@@ -628,6 +628,46 @@ def test_one_driver_at_a_time_and_the_kernel_frees_the_dead(local: StudyStore) -
         pass
 
 
+def test_an_onlooker_sees_who_runs_a_study_and_is_in_nobodys_way(local: StudyStore) -> None:
+    """The holder is named while it holds the lock, not after its end or its death; asking writes nothing."""
+    assert local.holder() is None
+    with in_process(HOLD, str(local.path.parent)) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "here\n"
+        content = (local.path / "lock").read_bytes()
+        assert local.holder() == f"process {holder.pid} on {socket.gethostname()}"
+        holder.send_signal(signal.SIGKILL)
+    assert (local.path / "lock").read_bytes() == content
+    assert local.holder() is None
+    with local.lock():
+        assert local.holder() == f"process {os.getpid()} on {socket.gethostname()}"
+    assert local.holder() is None
+    (local.path / "lock").write_text("somebody else's")
+    assert local.holder() is None
+
+
+def test_the_holder_of_a_lock_in_an_object_store_is_named(study: StudyStore) -> None:
+    """In a folder and in an object store, a lock names its holder until it is released."""
+    assert study.holder() is None
+    with study.lock():
+        assert study.holder() == f"process {os.getpid()} on {socket.gethostname()}"
+    assert study.holder() is None
+
+
+def test_times_tell_what_has_changed(study: StudyStore) -> None:
+    """What is stored or written anew has another time or name; what a running driver does besides it hasn't."""
+    before = study.times()
+    assert set(before) == {"spec.yaml"}
+    with study.lock():
+        study.begin_attempt()
+        study.save_checkpoint(checkpoint())
+        assert study.times() == before
+        fill(study, PACK, [solved(0)])
+    assert set(study.times()) == {"spec.yaml", f"results/{PACK}.parquet"}
+    assert study.times().items() >= before.items()
+    assert Store("no-such-folder").study("demo").times() == {}
+
+
 def symbolic(victim: Path, lock: Path) -> None:
     lock.symlink_to(victim)
 

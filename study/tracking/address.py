@@ -52,10 +52,18 @@ def connect(uri: str) -> MlflowClient:
     client = client_class(tracking_uri=uri)
     client.search_experiments(max_results=1)
     if fresh and path is not None:
-        # With a write-ahead log the dashboard can read while we write; the setting stays in the file.
-        with closing(sqlite3.connect(path)) as connection:
-            connection.execute("PRAGMA journal_mode=WAL")
+        log_ahead(path)
     return client
+
+
+def log_ahead(path: Path) -> None:
+    """Give a file's database a write-ahead log, so that it can be read and written at once; the file keeps the setting.
+
+    Args:
+        path: the database; an empty one is made if there is none.
+    """
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
 
 
 def count_rows(uri: str) -> None:

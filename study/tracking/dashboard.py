@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import queue
+import json
 import sqlite3
 import threading
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,8 @@ _WORKFLOW = {"workflowType": "machine_learning"}
 _FLAT = {"orderByKey": "attributes.run_name", "orderByAsc": "true"}
 # Otherwise the browser would remember the filter, and apply it to the study from then on.
 _ONLY_NOW = {"isPreview": "true"}
+# An address has so many characters at most.
+_MOST_STUDIES = 100
 
 
 @dataclass(frozen=True)
@@ -71,53 +74,97 @@ class Links:
 
 
 def links(uri: str | None, study: str, *, address: str | None = None, timeout_s: float = 5.0) -> Links | None:
-    """Find where the dashboard shows a study.
-
-    Args:
-        uri: MLflow's address; None if nothing is tracked.
-        study: the study's name.
-        address: the dashboard's address; by default the server's, or for a database where `study ui` serves it.
-        timeout_s: how long to wait for a server's answer, once MLflow is imported, which takes 2 s.
+    """Find where the dashboard shows a study; the arguments are those of `links_of`.
 
     Returns:
         None if MLflow doesn't know the study, doesn't answer, or isn't there: a report can do without links.
     """
-    if uri is None:
-        return None
+    return links_of(uri, [study], address=address, timeout_s=timeout_s).get(study)
+
+
+def links_of(
+    uri: str | None, studies: Collection[str], *, address: str | None = None, timeout_s: float = 5.0
+) -> dict[str, Links]:
+    """Find where the dashboard shows some studies.
+
+    Args:
+        uri: MLflow's address; None if nothing is tracked.
+        studies: the studies' names.
+        address: the dashboard's address; by default the server's, or for a database where `study ui` serves it.
+        timeout_s: how long to wait for a server's answers, once MLflow is imported, which takes 2 s.
+
+    Returns:
+        The links by study; without those of studies that MLflow doesn't know, or says nothing about in time.
+    """
+    if uri is None or not studies:
+        return {}
     path = database(uri)
-    experiment_id = _of_server(uri, study, timeout_s) if path is None else _of_database(path, study, timeout_s)
-    is_server = uri.startswith("http")
-    dashboard = address or (page_of(uri) if is_server else _DASHBOARD)
-    return None if experiment_id is None else Links(dashboard.rstrip("/"), experiment_id)
+    ids = _of_server(uri, studies, timeout_s) if path is None else _of_database(path, timeout_s)
+    place = dashboard_of(uri, address)
+    return {study: Links(place, ids[study]) for study in studies if study in ids}
 
 
-def _of_database(path: Path, study: str, timeout_s: float) -> str | None:
+def dashboard_of(uri: str, address: str | None = None) -> str:
+    """Return the dashboard's address; the arguments are those of `links_of`.
+
+    Example:
+        >>> dashboard_of("https://me:secret@host/mlflow/"), dashboard_of("sqlite:///mlflow.db")
+        ('https://host/mlflow', 'http://127.0.0.1:5000')
+    """
+    return (address or (page_of(uri) if uri.startswith("http") else _DASHBOARD)).rstrip("/")
+
+
+def studies_page(dashboard: str, studies: Sequence[Links]) -> str:
+    """Return the page of a dashboard that lists the runs of studies, one a study.
+
+    MLflow's root shows an assistant on a browser's first visit, and its list of experiments leads to pages for chat
+    applications. Without studies there is nothing else.
+
+    Args:
+        dashboard: the dashboard's address.
+        studies: the studies' links.
+
+    Example:
+        >>> links = [Links("http://127.0.0.1:5000", "1"), Links("http://127.0.0.1:5000", "2")]
+        >>> studies_page("http://127.0.0.1:5000", links)
+        'http://127.0.0.1:5000/#/compare-experiments/s?experiments=%5B%221%22%2C%20%222%22%5D&workflowType=...'
+        >>> studies_page("http://127.0.0.1:5000", [])
+        'http://127.0.0.1:5000/#/experiments?workflowType=machine_learning'
+    """
+    if not studies:
+        return f"{dashboard}/#/experiments?{urlencode(_WORKFLOW)}"
+    if len(studies) == 1:
+        return studies[0].study
+    ids = json.dumps([one.experiment_id for one in studies[:_MOST_STUDIES]])
+    query = {"experiments": ids} | _WORKFLOW | _ONLY_NOW | {"searchFilter": "tags.`study.kind` = 'study'"}
+    return f"{dashboard}/#/compare-experiments/s?{urlencode(query, quote_via=quote, safe='')}"
+
+
+def _of_database(path: Path, timeout_s: float) -> dict[str, str]:
     """Query the database itself, which takes 10 ms; MLflow takes 4 s to be imported and to open it."""
-    query = "SELECT experiment_id FROM experiments WHERE name = ? AND lifecycle_stage = 'active'"
+    query = "SELECT name, experiment_id FROM experiments WHERE lifecycle_stage = 'active'"
     read_only = f"{path.absolute().as_uri()}?mode=ro"  # a missing database isn't made, as it would be by MLflow
     try:
         with closing(sqlite3.connect(read_only, uri=True, timeout=timeout_s)) as connection:
-            row = connection.execute(query, [study]).fetchone()
+            return {str(name): str(experiment_id) for name, experiment_id in connection.execute(query)}
     except sqlite3.Error:
-        return None
-    return None if row is None else str(row[0])
+        return {}
 
 
-def _of_server(uri: str, study: str, timeout_s: float) -> str | None:
+def _of_server(uri: str, studies: Collection[str], timeout_s: float) -> Mapping[str, str]:
     """Ask a server in a thread, since one that never answers would block for MLflow's timeout of ten seconds."""
-    answers: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+    ids: dict[str, str] = {}
 
     def ask() -> None:
-        experiment_id = None
         with suppress(Exception):  # requests, sqlalchemy, mlflow: each has its own exceptions
-            experiment = connect(uri).get_experiment_by_name(study)
-            if experiment is not None and experiment.lifecycle_stage == "active":
-                experiment_id = str(experiment.experiment_id)
-        answers.put(experiment_id)
+            client = connect(uri)
+            for study in studies:
+                experiment = client.get_experiment_by_name(study)
+                if experiment is not None and experiment.lifecycle_stage == "active":
+                    ids[study] = str(experiment.experiment_id)
 
     imported()  # the seconds this takes aren't the server's
-    threading.Thread(target=ask, name="links", daemon=True).start()
-    try:
-        return answers.get(timeout=timeout_s)
-    except queue.Empty:
-        return None
+    thread = threading.Thread(target=ask, name="links", daemon=True)
+    thread.start()
+    thread.join(timeout_s)
+    return dict(ids)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import queue
 import signal
 import socket
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
 
 from study.errors import InputError
-from study.tracking.address import ENVIRONMENT, artifacts, database
+from study.tracking.address import ENVIRONMENT, artifacts, database, log_ahead
 
 _HOST = "127.0.0.1"
 _GRACE_S = 10
@@ -30,12 +33,14 @@ def ui_command(uri: str, port: int = 5000, host: str = _HOST) -> tuple[list[str]
         host: interface to listen on; the dashboard asks for no password.
     """
     command = [sys.executable, "-m", "mlflow", "server", "--host", host, "--port", str(port), "--workers", "1"]
+    command += ["--uvicorn-opts", "--log-level warning"]  # else every request is a line in the terminal
     folder = artifacts(uri)
     if folder is not None:
         command += ["--artifacts-destination", folder.as_uri()]
     return command, os.environ | ENVIRONMENT | {
         "MLFLOW_BACKEND_STORE_URI": uri,
         "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+        "PYTHONWARNINGS": "ignore",  # its libraries' deprecations aren't for the user of a study
         # Neither Python nor uvicorn, which MLflow starts, shall import files of the working folder.
         "PYTHONSAFEPATH": "1",
         "UVICORN_APP_DIR": sysconfig.get_path("purelib"),
@@ -58,9 +63,11 @@ def port_for(port: int) -> int:
             probe.bind((_HOST, port))
             probe.listen()
         except OSError as error:
+            taken = error.errno == errno.EADDRINUSE
+            reason = "another program listens there, perhaps another `study ui`" if taken else error.strerror
             raise InputError(
-                f"port {port} of this machine can't be listened on: {error.strerror}; another server may have it: "
-                "give another --port"
+                f"port {port} of this machine can't be listened on: {reason}; give another one, such as "
+                f"--port {port % 65535 + 1}, or --port 0 for any that is free"
             ) from error
         return int(probe.getsockname()[1])
 
@@ -79,6 +86,20 @@ def check_servable(uri: str) -> None:
         )
 
 
+def until_signal(begin: Callable[[], None]) -> None:
+    """Wait for Ctrl-C or SIGTERM. Call it in the main thread.
+
+    Args:
+        begin: called once a signal does nothing but end the waiting.
+    """
+    signals: queue.SimpleQueue[int] = queue.SimpleQueue()  # a handler may put into it whatever it interrupts
+    before = {number: signal.signal(number, lambda number, frame: signals.put(number)) for number in _GENTLY}
+    begin()
+    signals.get()
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 def serve(uri: str, port: int) -> int:
     """Serve a database's dashboard until a signal comes, and end all its processes.
 
@@ -92,6 +113,9 @@ def serve(uri: str, port: int) -> int:
         The server's exit code, at least 1; 0 if a signal ended it.
     """
     command, environment = ui_command(uri, port=port)
+    path = database(uri)
+    if path is not None and not path.exists():
+        log_ahead(path)
     is_ending = False
 
     def end(number: int, frame: FrameType | None) -> None:

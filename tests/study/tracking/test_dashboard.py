@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import socket
+import urllib.request
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +15,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from study.records import Outcome, Trial
-from study.tracking import CURVE, LINE, CellRun, ChartLine, Publisher, links, sync
+from study.tracking import CURVE, LINE, CellRun, ChartLine, Publisher, links, links_of, studies_page, sync
 from study.tracking.address import connect
 from study.tracking.pages import CELLS, CURVES, LINES, TRIALS
 from tests.processes import free_port
@@ -58,6 +60,15 @@ def test_a_study_can_be_linked_to_once_its_publisher_has_begun(uri: str) -> None
         assert publisher.trouble is not None
 
 
+def test_many_studies_are_linked_at_once(uri: str) -> None:
+    """Those that MLflow knows have the links that each has alone; the others have none."""
+    for name in ("first", "second"):
+        sync(uri, name, Made([]))
+    found = links_of(uri, ["first", "second", "third"], address="http://127.0.0.1:5001/")
+    assert found == {name: links(uri, name, address="http://127.0.0.1:5001") for name in ("first", "second")}
+    assert links_of(uri, []) == links_of(None, ["first"]) == {}
+
+
 @pytest.mark.slow
 def test_a_dashboard_imports_nothing_of_the_working_folder(uri: str, tmp_path: Path) -> None:
     """Whatever lies where `study ui` is called: neither MLflow nor what it starts takes it for a module."""
@@ -88,6 +99,26 @@ def test_the_view_of_trials_has_columns_worth_seeing(uri: str, tmp_path: Path, v
         page.goto(found.study.replace(CELLS, TRIALS))
         shown_runs(page, "NMU h4 seed 0", "NMU h4 seed 1")
         expect(page.get_by_role("gridcell", name="unsolved")).to_be_visible()
+
+
+def test_the_dashboard_opens_at_the_studies_runs_and_asks_nobody_else(
+    uri: str, tmp_path: Path, visit: Callable[..., Any]
+) -> None:
+    """On a first visit the page whose address is printed lists a run for each study; all requests stay on this machine.
+
+    MLflow tells the browser that it collects nothing.
+    """
+    for name in ("first", "second"):
+        sync(uri, name, Made([solved(0)]), question="Which?")
+    with dashboard(uri, tmp_path) as address:
+        found = links_of(uri, ["first", "second"], address=address)
+        visited = visit(studies_page(address, [*found.values()]), width=1280)
+        shown_runs(visited.page, "first", "second")
+        visited.page.goto(studies_page(address, [found["first"]]))
+        shown_runs(visited.page, "first")
+        assert [url for url in visited.requests if not url.startswith(f"{address}/")] == []
+        with urllib.request.urlopen(f"{address}/ajax-api/3.0/mlflow/ui-telemetry") as answer:
+            assert json.load(answer)["disable_ui_telemetry"] is True
 
 
 def test_links_lead_to_just_these_runs(uri: str, tmp_path: Path, visit: Callable[..., Any]) -> None:

@@ -5,17 +5,13 @@ This file says what the page shows; the templates beside it, page.html.j2 and pi
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import math
-import re
 from collections.abc import Sequence
 from functools import cache
-from importlib import resources
 from typing import Any
 
 import pyarrow as pa
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import Template
 
 from study import words
 from study.analysis.aggregate import CellSummary
@@ -31,6 +27,7 @@ from study.reports.metric_series import series_table, series_with_values
 from study.reports.references import bounds_note, bounds_table
 from study.reports.search.names import confirmed, objectives_note
 from study.reports.search.tables import CAUTION, candidates_table, progress_note, winners_table
+from study.reports.templates import asset, template
 from study.reports.text_table import TextTable
 
 MOST_SENTENCES = 12
@@ -68,40 +65,22 @@ def page(report: Report, figures: Sequence[Drawn]) -> str:
 
 @cache
 def _template() -> Template:
-    """Load the page's template with what it calls, and with the style and the script of every page."""
-    environment = Environment(
-        loader=PackageLoader("study.reports", "."),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+    return template(
+        "page.html.j2",
+        style=asset("page.css"),
+        script=asset("page.js"),
+        filters={
+            "bounds_note": bounds_note,
+            "comparison_note": _comparison_note,
+            "comparison_sentences": _comparison_sentences,
+            "inline": inline,
+            "objectives_note": objectives_note,
+            "progress_note": progress_note,
+            "verdicts_note": table.verdicts_note,
+        },
+        caution=CAUTION,
+        importance="search-importance",
     )
-    environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
-    environment.filters |= {
-        "anchor": lambda title: re.sub(r"[^a-z]+", "-", title.lower()).strip("-"),
-        "bounds_note": bounds_note,
-        "comparison_note": _comparison_note,
-        "comparison_sentences": _comparison_sentences,
-        "count_of": words.count_of,
-        "inline": inline,
-        "objectives_note": objectives_note,
-        "progress_note": progress_note,
-        "verdicts_note": table.verdicts_note,
-    }
-    script = _asset("page.js")
-    environment.globals |= {
-        "caution": CAUTION,
-        "importance": "search-importance",
-        "none_shown": words.NONE,
-        "script": script,
-        "script_digest": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        "style": _asset("page.css"),
-    }
-    return environment.get_template("page.html.j2")
-
-
-def _asset(name: str) -> str:
-    return resources.files("study.reports").joinpath(name).read_text(encoding="utf-8")
 
 
 def _tables(report: Report) -> dict[str, TextTable | None]:

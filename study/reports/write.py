@@ -143,6 +143,15 @@ def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 
+def write_whole(path: Path, text: str) -> Path:
+    """Put a page in place: who reads it meanwhile sees the old one or the new one.
+
+    Raises:
+        OSError: if it can't be written.
+    """
+    return _write(path, _as_bytes(text))
+
+
 def _as_bytes(content: bytes | str) -> bytes:
     """Encode a text, with characters that would control a terminal made visible."""
     return content if isinstance(content, bytes) else visible(content).encode()

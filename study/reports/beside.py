@@ -1,0 +1,64 @@
+"""What the index needs of each study to set two of them side by side: texts only, nothing is computed there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from study import words
+from study.analysis.aggregate import CellSummary
+from study.analysis.rows import ResultRows
+from study.records import names_of
+from study.reports import metric_columns, table
+from study.reports.text_table import Column, estimates_column
+
+MOST_ROWS = 500
+"""The most rows of a study that the index sets beside those of another; they take some 50 KB."""
+
+
+def beside(rows: ResultRows, summaries: Sequence[CellSummary]) -> dict[str, Any] | None:
+    """Write what tells the cells of a study apart and what they came to, as texts that JSON can hold.
+
+    Args:
+        rows: the results of the study.
+        summaries: the same, with their cells.
+
+    Returns:
+        ``same``, the hyperparameters that all cells have in common; ``keys``, the others; ``columns``, the titles of
+        the results; ``rows``, for each cell its id, its name, the values of `keys` and the texts of `columns`. None if
+        these are too many.
+    """
+    if len(summaries) > MOST_ROWS:
+        return None
+    cells = [s.cell for s in summaries]
+    texts = {name: [words.show_value(name, cell.value(name)) for cell in cells] for name in names_of(cells)}
+    keys = [name for name, values in texts.items() if len(set(values)) > 1]
+    columns = _columns(rows)
+    return {
+        "same": {name: values[0] for name, values in texts.items() if name not in keys},
+        "keys": keys,
+        "columns": [column.title for column in columns],
+        "rows": [
+            [cell.id, rows.name(row), [texts[key][row] for key in keys], [column.texts[row] for column in columns]]
+            for row, cell in enumerate(cells)
+        ],
+    }
+
+
+def titles(studies: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """Return the readable names of all hyperparameters that `beside` wrote for some studies."""
+    names = {name for one in studies for name in (*one["same"], *one["keys"])}
+    return {name: words.title(name) for name in sorted(names)}
+
+
+def _columns(rows: ResultRows) -> list[Column]:
+    """Lay out the trials and the success rate with the time to it, or where there are no rates the main metric."""
+    some, name = rows.summaries, rows.main_metric
+    columns = [table.seeds_column("seeds", some)]
+    if rows.has_rates:
+        columns.append(estimates_column(some, "success rate", "success_rate", words.rate, "success_rate_interval"))
+    elif name is not None:
+        columns += metric_columns.columns(rows, name, is_narrow=True)
+    if rows.has_times:
+        columns.append(estimates_column(some, "solved at, median", "solved_at_median", words.iterations))
+    return columns

@@ -1,0 +1,130 @@
+"""The index of a store as one HTML page: its studies with what each has come to, two of them side by side.
+
+This file says what the page shows; index.html.j2, index.css and index.js beside it say how.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Template
+
+from study.errors import InputError
+from study.reports.beside import titles
+from study.reports.strip import HEIGHT, WIDTH, Strip
+from study.reports.templates import asset, template
+from study.reports.write import write_whole
+
+_OURS = '<meta name="generator" content="study index">'
+_HEAD_BYTES = 2000
+_REFRESH_S = 5.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndexEntry:
+    """A study of a store, in its index.
+
+    Args:
+        name: its name.
+        question: the question that it answers.
+        finding: the headline; empty before any trial has ended.
+        trials: how many trials it asks for.
+        done: how many have ended or failed.
+        failed: how many have failed.
+        cells: how many rows its report has.
+        strip: its rows at a glance.
+        beside: what `study.reports.beside` wrote of it.
+        written_at: when its newest result was written; None if it has none.
+        error: why it can't be read; empty if it can.
+        holder: the process that runs it; empty if none does.
+        report: the address of its report, relative to the page; empty if there is none.
+        dashboard: the address of its runs in MLflow; empty if there are none.
+    """
+
+    name: str
+    question: str = ""
+    finding: str = ""
+    trials: int = 0
+    done: int = 0
+    failed: int = 0
+    cells: int = 0
+    strip: Strip | None = None
+    beside: dict[str, Any] | None = None
+    written_at: datetime | None = None
+    error: str = ""
+    holder: str = ""
+    report: str = ""
+    dashboard: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreIndex:
+    """The content of an index.
+
+    Args:
+        where: the store's address.
+        entries: the studies, in order.
+        dashboard: the address of MLflow's list of experiments; empty if nothing is published.
+        option: the words that name the store on a command line; empty if it needn't be named.
+        is_live: whether the page is written again as long as something changes.
+    """
+
+    where: str
+    entries: Sequence[IndexEntry]
+    dashboard: str = ""
+    option: str = ""
+    is_live: bool = False
+
+
+def index_page(index: StoreIndex, at: datetime, *, refresh_s: float = _REFRESH_S) -> str:
+    """Write the page. Whatever comes from outside is escaped.
+
+    Args:
+        index: its content.
+        at: when that was read from the store.
+        refresh_s: after how long a page that shows a running study loads itself again.
+    """
+    compared = {entry.name: entry.beside for entry in index.entries if entry.beside is not None}
+    running = [entry for entry in index.entries if entry.holder]
+    return _template().render(
+        index=index,
+        at=at,
+        running=running,
+        refresh_s=refresh_s,
+        beside={
+            "studies": compared,
+            "names": [entry.name for entry in index.entries],
+            "titles": titles([*compared.values()]),
+            "option": index.option,
+        },
+    )
+
+
+def write_index(path: Path, index: StoreIndex, at: datetime) -> Path:
+    """Write the page to a file, in place of an earlier one; the arguments are those of `index_page`.
+
+    Raises:
+        InputError: if the file is there and is no index.
+        OSError: if it can't be written.
+    """
+    if path.exists() and _OURS.encode() not in path.read_bytes()[:_HEAD_BYTES]:
+        raise InputError(f"{path} isn't an index of studies, so it isn't overwritten: move it away")
+    return write_whole(path, index_page(index, at))
+
+
+@cache
+def _template() -> Template:
+    return template(
+        "index.html.j2",
+        style=asset("page.css") + asset("index.css"),
+        script=asset("index.js"),
+        filters={"utc": lambda at: f"{at:%Y-%m-%d %H:%M} UTC"},
+        generator=_OURS,
+        strip_width=WIDTH,
+        strip_height=HEIGHT,
+    )

@@ -1,0 +1,127 @@
+"""A strip of marks that shows at a glance what the rows of a study came to, one mark a row."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from study import words
+from study.analysis.metrics import MetricSummary
+from study.analysis.rows import ResultRows
+from study.records import Interval
+from study.reports.metric_columns import write_of
+from study.reports.text_table import estimate
+
+WIDTH, HEIGHT = 240.0, 40.0
+"""Of the drawing, in CSS pixels."""
+
+_EDGE = 4.0  # room for half a mark at each end
+_WIDEST_STEP = 18.0
+_WIDEST_MARK = 6.0
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A row's mark.
+
+    Args:
+        x: its place, from the left.
+        y: its height, from the top.
+        ends: the heights of its interval's ends; None without one.
+        text: what it says to who points at it.
+    """
+
+    x: float
+    y: float
+    ends: tuple[float, float] | None
+    text: str
+
+
+@dataclass(frozen=True)
+class Strip:
+    """The marks of all rows.
+
+    Args:
+        caption: what is drawn, and from where to where.
+        description: the same for who can't see it.
+        width: from the first row to the last.
+        mark_width: of each mark.
+        marks: one for each row that has a number, in the rows' order.
+    """
+
+    caption: str
+    description: str
+    width: float
+    mark_width: float
+    marks: Sequence[Mark]
+
+
+def strip(rows: ResultRows) -> Strip | None:
+    """Draw the success rate of each row, or where there are none the mean of the main metric, with its interval.
+
+    Rates are drawn from 0 to 1, means from the lowest to the highest that there is.
+
+    Args:
+        rows: the results of the trials.
+
+    Returns:
+        None if no row has a number.
+    """
+    if rows.has_rates:
+        rates = [(s.success_rate if s.judged else None, s.success_rate_interval) for s in rows.summaries]
+        return _drawn(rows, "success rate", rates, words.rate, (0.0, 1.0))
+    name = rows.main_metric
+    if name is None:
+        return None
+    metric = rows.metrics[name]
+    of_rows = [s.metrics.get(name, MetricSummary(metric=metric)) for s in rows.summaries]
+    means = [(m.mean, m.mean_interval) for m in of_rows]
+    ends = [end for mean, interval in means if mean is not None for end in (mean, *(interval or ()))]
+    finite = [end for end in ends if math.isfinite(end)]
+    if not finite:
+        return None
+    return _drawn(rows, words.metric_title(name, metric), means, write_of(metric), (min(finite), max(finite)))
+
+
+def _drawn(
+    rows: ResultRows,
+    title: str,
+    values: Sequence[tuple[float | None, Interval | None]],
+    write: Callable[[float | None], str],
+    limits: Interval,
+) -> Strip | None:
+    present = {row: v for row, (v, _) in enumerate(values) if v is not None and math.isfinite(v)}
+    if not present:
+        return None
+    low, high = limits
+    step = min(_WIDEST_STEP, (WIDTH - 2 * _EDGE) / len(values))
+
+    def height(value: float) -> float:
+        share = 0.5 if high == low else (min(max(value, low), high) - low) / (high - low)
+        return round(HEIGHT - _EDGE - share * (HEIGHT - 2 * _EDGE), 2)
+
+    marks = []
+    for row, value in present.items():
+        interval = values[row][1]
+        ends = None if interval is None else (height(interval[0]), height(interval[1]))
+        text = ": ".join(part for part in (rows.name(row), estimate(value, interval, write)) if part)
+        marks.append(Mark(round(_EDGE + (row + 0.5) * step, 2), height(value), ends, text))
+    lowest, highest = (choose(present, key=present.__getitem__) for choose in (min, max))
+    return Strip(
+        caption=f"{title}, {write(low)} to {write(high)}",
+        description=f"{title} of {words.count_of(len(values), rows.noun)} with 95% intervals, in the report's order: "
+        + _range(rows, present, lowest, highest, write),
+        width=round(2 * _EDGE + step * len(values), 2),
+        mark_width=round(min(_WIDEST_MARK, 0.8 * step), 2),
+        marks=marks,
+    )
+
+
+def _range(
+    rows: ResultRows, values: dict[int, float], lowest: int, highest: int, write: Callable[[float | None], str]
+) -> str:
+    if len(values) == 1:
+        return write(values[lowest])
+    ends = (f"{write(values[row])} ({rows.name(row)})" for row in (lowest, highest))
+    return "from {} to {}".format(*ends)

@@ -1,0 +1,194 @@
+"""The index of a store: the page that lists its studies, written again when something has changed."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import quote
+
+from study import tracking
+from study.errors import StudyError
+from study.reports.beside import beside
+from study.reports.index_page import IndexEntry, StoreIndex, write_index
+from study.reports.strip import strip
+from study.results.load import load_results
+from study.results.study import own_folder
+from study.store import Store, StudyStore
+
+EVERY_S = 3.0
+"""Seconds between two looks at a store."""
+
+_REST = 20.0
+"""Seconds of rest for each second of the processor that reading a study takes: one that trains needs it more."""
+
+_DEFAULT = "studies"  # the store that commands take if none is named
+
+
+@dataclass(frozen=True)
+class _StudyReading:
+    """What was read of a study, and when it may be read again.
+
+    Args:
+        times: those of its files, as they were then.
+        entry: what was read.
+        due_s: when it may be read again, by the monotonic clock.
+    """
+
+    times: dict[str, float]
+    entry: IndexEntry
+    due_s: float
+
+
+class Index:
+    """The index of a store.
+
+    It reads a study's results when the times of its files have changed, and asks MLflow about each study until MLflow
+    knows it.
+
+    Args:
+        root: the store's folder, or its URL.
+        tracking_uri: MLflow's address; None where nothing is published.
+        dashboard: the address of MLflow's dashboard; None for the usual one.
+
+    Raises:
+        InputError: if there is no store at that address.
+    """
+
+    def __init__(self, root: str | Path, *, tracking_uri: str | None = None, dashboard: str | None = None) -> None:
+        self._store = Store(root, read_only=True)
+        self._store.require()
+        self._option = "" if str(root) == _DEFAULT else shlex.join(["--store", str(root)])
+        self._uri, self._dashboard = tracking_uri, dashboard
+        self._readings: dict[str, _StudyReading] = {}
+        self._links: dict[str, tracking.Links] = {}
+        self._page: StoreIndex | None = None
+        self.path = _path(root, self._store)
+
+    def write(self, *, is_live: bool = False) -> bool:
+        """Write the page, unless it is as it was written last.
+
+        Args:
+            is_live: whether `follow` writes it again; the page says so, and loads itself again.
+
+        Returns:
+            Whether it was written.
+
+        Raises:
+            InputError: if another file has its name.
+            StudyError: if the store can't be read, or the page can't be written.
+        """
+        entries = [self._entry(name) for name in self._store.studies()]
+        if self._uri is not None:
+            unknown = [entry.name for entry in entries if entry.name not in self._links]
+            self._links |= tracking.links_of(self._uri, unknown, address=self._dashboard)
+        entries = [replace(e, dashboard=self._links[e.name].study if e.name in self._links else "") for e in entries]
+        page = StoreIndex(
+            where=self._store.where,
+            entries=sorted(entries, key=_order),
+            dashboard=self.dashboard_page if self._links else "",
+            option=self._option,
+            is_live=is_live,
+        )
+        if page == self._page and self.path.exists():
+            return False
+        try:
+            write_index(self.path, page, datetime.now(UTC))
+        except OSError as error:
+            raise StudyError(f"can't write the index to {self.path}: {error.strerror or error}") from error
+        self._page = page
+        return True
+
+    def follow(self, over: threading.Event, notify: Callable[[str], None]) -> None:
+        """Write the page whenever something has changed, until an event is set; then a last time, not live any more.
+
+        Call it in a thread of its own.
+
+        Args:
+            over: ends it.
+            notify: called with the reason if the store can't be read, or the page can't be written; it goes on.
+        """
+        signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM, signal.SIGINT, signal.SIGHUP))  # the main thread's
+        reason, is_live = "", True
+        while is_live:
+            is_live = not over.wait(EVERY_S)
+            try:
+                self.write(is_live=is_live)
+                reason = ""
+            except StudyError as error:
+                if str(error) != reason:
+                    notify(str(error))
+                reason = str(error)
+
+    @property
+    def dashboard_page(self) -> str:
+        """The address of MLflow's page of the studies that it knew when the index was written; empty without MLflow."""
+        if self._uri is None:
+            return ""
+        return tracking.studies_page(tracking.dashboard_of(self._uri, self._dashboard), [*self._links.values()])
+
+    @property
+    def has_runs(self) -> bool:
+        """Whether MLflow knew any of the studies then."""
+        return bool(self._links)
+
+    def _entry(self, name: str) -> IndexEntry:
+        """Return a study's entry: what was read of it before, if nothing has changed or it isn't due."""
+        try:
+            folder = self._store.study(name)
+            times, reading = folder.times(), self._readings.get(name)
+            if reading is None or (reading.times != times and time.monotonic() >= reading.due_s):
+                used_s = time.process_time()
+                entry = _read(name, self._store, times)
+                used_s = time.process_time() - used_s
+                reading = self._readings[name] = _StudyReading(times, entry, time.monotonic() + _REST * used_s)
+            return replace(reading.entry, holder=folder.holder() or "", report=_report(folder, self.path.parent))
+        except StudyError as error:
+            return IndexEntry(name=name, error=str(error))
+
+
+def _read(name: str, store: Store, times: dict[str, float]) -> IndexEntry:
+    """Read a study's results."""
+    written = [at for key, at in times.items() if key.startswith("results/")]
+    written_at = datetime.fromtimestamp(max(written), UTC) if written else None
+    try:
+        results = load_results(name, store.address)
+    except StudyError as error:
+        return IndexEntry(name=name, written_at=written_at, error=str(error))
+    counts, has_any = results.counts, bool(results.counts["done"])
+    return IndexEntry(
+        name=name,
+        question=results.plan.spec.question,
+        finding=results.headline if has_any else "",
+        trials=counts["trials"],
+        done=counts["done"],
+        failed=counts["failed"],
+        cells=len(results.summaries),
+        strip=strip(results.rows) if has_any else None,
+        beside=beside(results.rows, results.summaries) if has_any else None,
+        written_at=written_at,
+    )
+
+
+def _order(entry: IndexEntry) -> tuple[bool, float, str]:
+    """Put studies that run first, then those with the newest results."""
+    return not entry.holder, -(entry.written_at.timestamp() if entry.written_at else 0.0), entry.name
+
+
+def _report(folder: StudyStore, base: Path) -> str:
+    """Return the address of a study's page, relative to the index; empty if there is none on this machine."""
+    page = own_folder(folder) / "report.html"
+    return quote(os.path.relpath(page, base)) if page.is_file() else ""
+
+
+def _path(root: str | Path, store: Store) -> Path:
+    """Return where the index is written: into the store, or the working folder if the store can't be written to."""
+    folder = store.path
+    can_write = folder is not None and os.access(folder, os.W_OK)
+    return folder / "index.html" if folder is not None and can_write else Path("study-index.html")

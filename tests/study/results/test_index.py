@@ -1,0 +1,175 @@
+"""The index of a store says of each study what is stored of it, and is written when that changes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from study.errors import InputError
+from study.results.index import Index
+from study.results.load import load_results
+from study.store import Store
+from tests.commands import invoke
+from tests.processes import wait_for
+from tests.study.builders import exact_result
+
+# Warnings of MLflow and what it imports are theirs to mend.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture(name="store")
+def _store(finished_study: Path, tmp_path: Path) -> Path:
+    """Give a copy of a store with one study."""
+    return Path(shutil.copytree(finished_study / "studies", tmp_path / "studies"))
+
+
+def entries(index: Index) -> dict[str, object]:
+    """Return what the index shows, by the studies' names."""
+    assert index._page is not None
+    return {entry.name: entry for entry in index._page.entries}
+
+
+def test_an_entry_is_what_the_study_shows(store: Path) -> None:
+    """Question, numbers and finding are those of `study show`; its report and its runs are linked."""
+    index = Index(store, tracking_uri=f"sqlite:///{store}/mlflow.db", dashboard="http://127.0.0.1:5001")
+    assert index.write()
+    results, entry = load_results("little", store), entries(index)["little"]
+    assert (entry.finding, entry.cells, entry.trials) == (results.headline, 4, 12)
+    newest = max(path.stat().st_mtime for path in (store / "little" / "results").iterdir())
+    assert entry.written_at == datetime.fromtimestamp(newest, UTC)
+    assert (store / entry.report).is_file()
+    assert entry.dashboard.startswith("http://127.0.0.1:5001/#/experiments/1/runs?workflowType=machine_learning")
+    page = (store / "index.html").read_text()
+    assert 'href="little/report/report.html"' in page
+    assert index.dashboard_page == entry.dashboard
+
+
+def test_nothing_is_written_while_nothing_changes(store: Path) -> None:
+    """A second look writes nothing; new results, another study, a lost page and a lock that is held each write."""
+    index = Index(store)
+    assert index.write()
+    assert not index.write()
+    index.path.unlink()
+    assert index.write()
+    with Store(store).study("little").lock():
+        assert index.write()
+        assert entries(index)["little"].holder.startswith(f"process {os.getpid()} ")
+    assert index.write()
+    shutil.copytree(store / "little", store / "other")
+    assert index.write()
+    assert set(entries(index)) == {"little", "other"}
+
+
+def test_new_results_are_read_once_they_are_due(store: Path) -> None:
+    """A study is read again when its files have changed, but not as long as it rests."""
+    folder, index = Store(store).study("little"), Index(store)
+    trial = load_results("little", store).plan.trials[0]
+    folder.write_spec(folder.read_spec().replace("seeds: 3", "seeds: 5"))
+    index.write()
+    assert (entries(index)["little"].done, entries(index)["little"].trials) == (12, 20)
+    new = exact_result(replace(trial, seed=4))
+    folder.write_pack("00aa", [new], [], [], {})
+    index._readings["little"] = replace(index._readings["little"], due_s=float("inf"))
+    assert not index.write()
+    index._readings["little"] = replace(index._readings["little"], due_s=0.0)
+    assert index.write()
+    assert entries(index)["little"].done == 13
+
+
+def test_a_study_that_cannot_be_read_says_why(store: Path) -> None:
+    """Its entry has the reason, and the other studies theirs."""
+    shutil.copytree(store / "little", store / "broken")
+    (store / "broken" / "spec.yaml").write_text("study: broken\nmodelz: [NMU]\n")
+    index = Index(store)
+    index.write()
+    assert "modelz" in entries(index)["broken"].error
+    assert entries(index)["little"].error == ""
+
+
+def test_a_study_without_results_has_an_entry(store: Path) -> None:
+    """One that has just begun asks its question, and has found nothing."""
+    for path in (store / "little" / "results").iterdir():
+        path.unlink()
+    index = Index(store)
+    index.write()
+    entry = entries(index)["little"]
+    assert (entry.done, entry.trials, entry.finding, entry.strip, entry.written_at) == (0, 12, "", None, None)
+
+
+def test_a_page_of_somebody_else_stays(store: Path) -> None:
+    """Another file of that name is told, and its content stays."""
+    (store / "index.html").write_text("mine")
+    with pytest.raises(InputError, match="move it away"):
+        Index(store).write()
+    assert (store / "index.html").read_text() == "mine"
+
+
+def test_a_store_that_is_not_there_has_no_index(tmp_path: Path) -> None:
+    """It is told, and not made; an empty store has a page that says what to do."""
+    with pytest.raises(InputError, match="there is no store at"):
+        Index(tmp_path / "typo")
+    assert not (tmp_path / "typo").exists()
+    Index(tmp_path).write()
+    assert "study run demo" in (tmp_path / "index.html").read_text()
+
+
+def test_of_an_object_store_the_page_is_in_the_working_folder(
+    s3, finished_study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The studies of a bucket are listed in a file here; a report here is linked."""
+    monkeypatch.chdir(tmp_path)
+    url = f"{s3.bucket()}/studies"
+    done = invoke("run", str(finished_study / "little.yaml"), "--store", url, "--local", "--engine", "torch")
+    assert done.exit_code == 0, done.output
+    index = Index(url)
+    assert index.write()
+    assert not index.write()
+    entry = entries(index)["little"]
+    assert (entry.done, entry.report) == (12, "")
+    assert entry.written_at is not None
+    assert url in (tmp_path / "study-index.html").read_text()
+    invoke("report", "little", "--store", url, "--tracking-uri", "off")
+    assert index.write()
+    assert entries(index)["little"].report == "little-report/report.html"
+
+
+@pytest.fixture(name="follower")
+def _follower(store: Path) -> Iterator[tuple[Index, threading.Event, list[str]]]:
+    """Follow a store in a thread; it ends with the test."""
+    index, over, sentences = Index(store), threading.Event(), []
+    index.write(is_live=True)
+    thread = threading.Thread(target=index.follow, args=(over, sentences.append))
+    thread.start()
+    yield index, over, sentences
+    over.set()
+    thread.join()
+    assert 'data-live="no"' in index.path.read_text()
+
+
+def test_a_page_follows_the_store(follower, store: Path) -> None:
+    """What is new is on the page without anybody asking for it; at the end the page says that it isn't live."""
+    index, _, sentences = follower
+    assert 'data-live="yes"' in index.path.read_text()
+    shutil.copytree(store / "little", store / "other")
+    wait_for(lambda: 'data-study="other"' in index.path.read_text(), "the other study on the page")
+    assert 'data-live="yes"' in index.path.read_text()
+    assert sentences == []
+
+
+def test_trouble_is_told_once_and_followed_through(follower, store: Path) -> None:
+    """A page that can't be written is told once, and is written when it can be."""
+    index, _, sentences = follower
+    index.path.write_text("mine")
+    shutil.copytree(store / "little", store / "other")
+    wait_for(lambda: sentences, "the trouble to be told")
+    index.path.unlink()
+    wait_for(index.path.exists, "the page")
+    assert len(sentences) == 1
+    assert "move it away" in sentences[0]

@@ -2,6 +2,7 @@
 
     study.load("study.yaml" | "demo" | {...})    a study, to plan, run and read
     study.open("demo", store="studies")          a study of a store, to read
+    study.index(store="studies")                 the page that lists the studies of a store
     study.report(dataframe, by=["model"])        the report of outcomes from anywhere
     study.import_study("demo.zip")               a study that was exported
     study.import_mlflow(uri, "experiment")       runs that were trained elsewhere; import_csv, import_wandb
@@ -14,10 +15,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from study.api import Study, import_csv, import_mlflow, import_study, import_wandb, load, report
+    from study.api import Study, import_csv, import_mlflow, import_study, import_wandb, index, load, report
     from study.api import open_study as open  # noqa: A004
 
-__all__ = ["Study", "import_csv", "import_mlflow", "import_study", "import_wandb", "load", "open", "report"]
+__all__ = ["Study", "import_csv", "import_mlflow", "import_study", "import_wandb", "index", "load", "open", "report"]
 
 _NAMES = {"open": "open_study"}
 

@@ -6,10 +6,9 @@ import sys
 
 import click
 
-from study.addresses import without_secret
-from study.api import Study, Where
+from study.api import Study, Where, serve_pages
 from study.cli.options import STORE, TRACKING, leave_out_pandas
-from study.errors import InputError
+from study.visible import visible
 from study.words import count_of
 
 
@@ -27,20 +26,20 @@ def sync(name: str, store: str, tracking_uri: str | None) -> None:
 @click.command()
 @STORE
 @TRACKING
-@click.option("--port", type=click.IntRange(0, 65535), default=5000, show_default=True)
-def ui(store: str, tracking_uri: str | None, port: int) -> None:
-    """Serve the MLflow dashboard of the store on this machine, until Ctrl-C."""
-    from study.tracking import check_servable, port_for, serve
+@click.option("--port", type=click.IntRange(0, 65535), default=5000, show_default=True, help="0 for any that is free.")
+@click.option("--no-browser", is_flag=True, help="Don't open the index, which is done if this is a terminal.")
+def ui(store: str, tracking_uri: str | None, port: int, no_browser: bool) -> None:
+    """Write and open the index of the store's studies, and serve MLflow's dashboard here, until Ctrl-C.
 
-    uri = Where(store, tracking_uri).needed_tracking("the dashboard")
-    if uri.startswith("http"):
-        raise InputError(
-            f"the dashboard at {without_secret(uri)} is served by its own server; open that address in a browser"
-        )
-    check_servable(uri)
-    port = port_for(port)
-    click.echo(f"dashboard: http://127.0.0.1:{port} (Ctrl-C ends it)")
-    sys.exit(serve(uri, port))
+    The index is a page, which is kept up to date meanwhile: what each study asks, how far it is, and what it finds.
+    """
+    leave_out_pandas()
+    where = Where(store, tracking_uri)
+    sys.exit(serve_pages(where, port, opens=not no_browser and sys.stdout.isatty(), notify=_echo))
+
+
+def _echo(sentence: str) -> None:
+    click.echo(visible(sentence))
 
 
 COMMANDS = (sync, ui)

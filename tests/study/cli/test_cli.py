@@ -67,7 +67,7 @@ def test_five_mistakes_one_message(here, command):
         (("run", "little.yaml", "--engine", "fast", "--local"), "fused, fused-gpu, torch"),
         (("report", "x", "--from", "mlflow", "--tracking-uri", "off"), "--tracking-uri is 'off'"),
         (("run", "little.yaml", "--local", "--tracking-uri", "none"), "must be an address, or 'off' for none"),
-        (("ui", "--tracking-uri", "http://127.0.0.1:9"), "open that address"),
+        (("ui", "--tracking-uri", "http://127.0.0.1:9"), "there is no store at studies"),
         (("sync", "x", "--tracking-uri", "http://me:secret@host"), "must not hold a password"),
         (("ui", "--tracking-uri", "postgresql://host/d?password=secret"), "MLFLOW_TRACKING_USERNAME"),
     ],
@@ -182,7 +182,8 @@ def test_a_busy_port_is_told(here):
         port = listener.getsockname()[1]
         result = invoke("ui", "--port", str(port))
     assert result.exit_code == 2
-    assert f"port {port} of this machine can't be listened on" in result.output
+    assert f"port {port} of this machine can't be listened on: another program listens there" in result.output
+    assert "--port 0" in result.output
     assert "http://" not in result.output
     assert not names(here / "studies")
 

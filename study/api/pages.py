@@ -1,0 +1,119 @@
+"""The pages of a store: its index, and MLflow's dashboard beside it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import webbrowser
+from collections.abc import Callable
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from study.api.where import STORE, Where
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def index(*, store: str | Path = STORE, tracking_uri: str | None = None) -> Path:
+    """Write the index of a store: a page that lists its studies with what each has come to.
+
+    Args:
+        store: the folder of the studies' results, or its URL.
+        tracking_uri: MLflow's address; None for a database in the store, ``off`` for none.
+
+    Returns:
+        The page: ``index.html`` in the store, or ``study-index.html`` in the working folder if nothing can be written
+        there.
+
+    Raises:
+        InputError: if there is no store at that address, or another file has the page's name.
+    """
+    from study.results.index import Index
+
+    where = Where(str(store), tracking_uri)
+    written = Index(where.store, tracking_uri=where.tracking)
+    written.write()
+    return written.path
+
+
+def serve_pages(where: Where, port: int, *, opens: bool, notify: Callable[[str], None]) -> int:
+    """Write the index of a store, keep it up to date, and serve MLflow's dashboard, until Ctrl-C or SIGTERM.
+
+    Call it in the main thread.
+
+    Args:
+        where: the store, and MLflow: a database is served, and a server of its own is only linked to.
+        port: the dashboard's port; 0 for any that is free.
+        opens: whether to open the index in a browser.
+        notify: called with each sentence for the user.
+
+    Returns:
+        An exit code: 0 if a signal ended it, else that of MLflow's server.
+
+    Raises:
+        InputError: if there is no store, or the port is taken.
+    """
+    from study import tracking
+    from study.store import Store
+
+    uri = where.tracking
+    served = None if uri is None or uri.startswith("http") else uri
+    has_store = Store(where.store, read_only=True).is_there
+    if served is None or where.tracking_uri is None:
+        Store(where.store, read_only=True).require()
+    if served is not None:
+        tracking.check_servable(served)
+        port = tracking.port_for(port)
+    dashboard = None if served is None else f"http://127.0.0.1:{port}"
+    with _index(where, dashboard, opens=opens, notify=notify) if has_store else _no_index(where, notify) as page:
+        sentence = f"dashboard: {page or _no_runs(uri, dashboard)} (Ctrl-C ends)"
+        if served is not None:
+            notify(sentence)
+            return tracking.serve(served, port)
+        tracking.until_signal(lambda: notify(sentence))
+    return 0
+
+
+def _no_runs(uri: str | None, dashboard: str | None) -> str:
+    """Return the address of MLflow's list of experiments, or say why there is none."""
+    from study import tracking
+
+    if uri is None:
+        return "none, since nothing is published to MLflow"
+    return tracking.studies_page(tracking.dashboard_of(uri, dashboard), [])
+
+
+@contextmanager
+def _index(where: Where, dashboard: str | None, *, opens: bool, notify: Callable[[str], None]) -> Iterator[str]:
+    """Write the index, say where it is, keep it up to date in a thread, and yield the address of the studies' runs."""
+    from study.results.index import Index
+
+    followed = Index(where.store, tracking_uri=where.tracking, dashboard=dashboard)
+    followed.write(is_live=True)
+    address = followed.path.resolve().as_uri()
+    notify(f"studies:   {address}")
+    if opens and _has_screen():
+        webbrowser.open(address)
+    over = threading.Event()
+    thread = threading.Thread(target=followed.follow, args=(over, notify), name="index", daemon=True)
+    thread.start()
+    is_empty = dashboard is not None and not followed.has_runs  # a server of its own may only not have answered
+    try:
+        yield followed.dashboard_page + (", on which nothing is published yet" if is_empty else "")
+    finally:
+        over.set()
+        thread.join()
+
+
+@contextmanager
+def _no_index(where: Where, notify: Callable[[str], None]) -> Iterator[str]:
+    notify(f"studies:   none: there is no store at {where.store}")
+    yield ""
+
+
+def _has_screen() -> bool:
+    """Return whether a browser has a screen to open on: in a bare terminal, Python would start one made of text."""
+    return sys.platform == "darwin" or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))

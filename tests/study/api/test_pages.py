@@ -1,0 +1,140 @@
+"""The pages of a store: `study ui` as a user starts and ends it, and the index from Python."""
+
+from __future__ import annotations
+
+import os
+import pty
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+import study
+from study.errors import InputError
+from tests.commands import DEADLINE_S, invoke
+from tests.processes import answers, free_port, wait_for
+
+# Warnings of MLflow and what it imports are theirs to mend.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture(name="store")
+def _store(finished_study: Path, tmp_path: Path) -> Path:
+    """Give a copy of a store with one study."""
+    return Path(shutil.copytree(finished_study / "studies", tmp_path / "studies"))
+
+
+@pytest.fixture(name="ui")
+def _ui(tmp_path: Path) -> Iterator[Start]:
+    """Start `study ui` in a folder of the test's own; what the test leaves running is killed."""
+    started = []
+
+    def start(*words: str, **options: object) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "study", "ui", *words]
+        started.append(subprocess.Popen(command, cwd=tmp_path, text=True, **{"stdout": subprocess.PIPE} | options))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def lines(process: subprocess.Popen[str], count: int) -> list[str]:
+    """Read the first lines that it prints."""
+    assert process.stdout is not None
+    return [process.stdout.readline().strip() for _ in range(count)]
+
+
+def ended(process: subprocess.Popen[str]) -> int:
+    """End it as a service is ended, and return its exit code."""
+    process.send_signal(signal.SIGTERM)
+    return process.wait(DEADLINE_S)
+
+
+def test_the_index_is_written_from_python(store: Path, tmp_path: Path) -> None:
+    """It is the store's own file; a store that isn't there is told, and not made."""
+    page = study.index(store=store)
+    assert page == store / "index.html"
+    assert 'data-study="little"' in page.read_text()
+    with pytest.raises(InputError, match="there is no store at"):
+        study.index(store=tmp_path / "typo")
+    assert not (tmp_path / "typo").exists()
+
+
+def test_a_server_of_its_own_is_linked_to(store: Path, ui: Start) -> None:
+    """With a tracking server the index is written and followed, the server's address is told without its user."""
+    port = free_port()
+    process = ui("--store", str(store), env=os.environ | {"MLFLOW_TRACKING_URI": f"http://me:secret@127.0.0.1:{port}"})
+    assert lines(process, 2) == [
+        f"studies:   {(store / 'index.html').as_uri()}",
+        f"dashboard: http://127.0.0.1:{port}/#/experiments?workflowType=machine_learning (Ctrl-C ends)",
+    ]
+    assert 'data-live="yes"' in (store / "index.html").read_text()
+    assert ended(process) == 0
+    assert 'data-live="no"' in (store / "index.html").read_text()
+
+
+def test_without_mlflow_there_is_an_index(store: Path, ui: Start) -> None:
+    """With tracking off there is no dashboard, which is told, and no port is needed."""
+    process = ui("--store", str(store), "--tracking-uri", "off")
+    assert lines(process, 2)[1].startswith("dashboard: none")
+    assert "MLflow" not in (store / "index.html").read_text().split("</style>")[1].split('<script type="application')[0]
+    assert ended(process) == 0
+
+
+def test_a_store_of_a_server_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is neither a store nor a database to serve, that is an error."""
+    monkeypatch.chdir(tmp_path)
+    for uri in ("off", "http://127.0.0.1:9"):
+        result = invoke("ui", "--store", "typo", "--tracking-uri", uri)
+        assert result.exit_code == 2
+        assert "there is no store at typo" in result.output
+
+
+def test_the_index_opens_from_a_terminal_only(store: Path, tmp_path: Path, ui: Start) -> None:
+    """A browser gets the index's address if somebody looks at a terminal: not in a pipe, and not with --no-browser."""
+    opened, browser = tmp_path / "opened", tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" >> {opened}\n')
+    browser.chmod(0o755)
+    words = ("--store", str(store), "--tracking-uri", "off")
+    environment = os.environ | {"BROWSER": f"{browser} %s"}
+    process = ui(*words, env=environment)
+    lines(process, 2)
+    assert ended(process) == 0
+    main, side = pty.openpty()
+    process = ui(*words, "--no-browser", env=environment, stdout=side)
+    with os.fdopen(main, "rb", buffering=0) as screen:
+        wait_for(lambda: b"dashboard" in screen.read(4096), "both addresses")
+        assert ended(process) == 0
+        assert not opened.exists()
+        process = ui(*words, env=environment, stdout=side)
+        wait_for(lambda: b"dashboard" in screen.read(4096), "both addresses")
+        wait_for(opened.exists, "the browser")
+        assert ended(process) == 0
+    os.close(side)
+    assert opened.read_text().strip() == (store / "index.html").as_uri()
+
+
+@pytest.mark.slow
+def test_a_store_that_was_just_made_is_served(tmp_path: Path, ui: Start) -> None:
+    """Without a study and a database there are both pages; what is published later can be read while it is written."""
+    (tmp_path / "studies").mkdir()
+    port = free_port()
+    process = ui("--port", str(port))
+    studies, dashboard = lines(process, 2)
+    assert studies == f"studies:   {(tmp_path / 'studies' / 'index.html').as_uri()}"
+    assert dashboard.startswith(f"dashboard: http://127.0.0.1:{port}/#/experiments?")
+    assert "nothing is published yet" in dashboard
+    wait_for(lambda: answers(f"http://127.0.0.1:{port}/health"), "the dashboard")
+    with closing(sqlite3.connect(tmp_path / "studies" / "mlflow.db")) as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert ended(process) == 0

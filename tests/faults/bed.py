@@ -29,7 +29,7 @@ from study.plan.plan import make_plan
 from study.records import Result
 from study.spec import parse_spec
 from study.store import Store, StudyStore
-from study.tracking.rows import TRIAL_ID
+from study.tracking.rows import KIND, TRIAL_ID
 from study.worker.pack_work import PackWork
 from tests.faults.nodes import ROOT, WORKERS, Nodes
 from tests.faults.places import Clock, Disk, Network, own_folder
@@ -345,16 +345,16 @@ class Bed:
         wait_for(self.trainers, "a process that trains")
         return self.trainers()[0]
 
-    def runs_of(self, study: str) -> Counter[tuple[str | None, str]]:
-        """Count the runs that MLflow has of a study, by trial (None for the study's own) and state."""
+    def runs_of(self, study: str) -> Counter[tuple[str, str | None, str]]:
+        """Count the runs that MLflow has of a study, by kind, trial (None for those of other kinds) and state."""
         client = MlflowClient(self.service.mlflow.address)
         experiment = client.get_experiment_by_name(study)
-        found: Counter[tuple[str | None, str]] = Counter()
+        found: Counter[tuple[str, str | None, str]] = Counter()
         page = None
         while experiment is not None and page != "":
             ids = [experiment.experiment_id]
             runs = client.search_runs(ids, "", ViewType.ACTIVE_ONLY, 1000, page_token=page)
-            found.update((run.data.tags.get(TRIAL_ID), run.info.status) for run in runs)
+            found.update((run.data.tags[KIND], run.data.tags.get(TRIAL_ID), run.info.status) for run in runs)
             page = runs.token or ""
         return found
 

@@ -90,14 +90,15 @@ def _check_store(study: Study) -> int:
 
 
 def _check_runs(bed: Bed, study: Study) -> int:
-    """Every trial has exactly one run, finished; none is left running, the study's own neither."""
+    """Every trial and every cell has exactly one run, finished; none is left running, the study's own neither."""
     runs = bed.runs_of(study.name)
-    states = Counter(state for _, state in runs.elements())
-    trials = Counter(trial for trial, _ in runs.elements() if trial is not None)
+    states = Counter(state for _, _, state in runs.elements())
+    trials = Counter(trial for kind, trial, _ in runs.elements() if kind == "trial")
     assert set(states) == {"FINISHED"}, states
     assert set(trials) == {result.trial.id for result in undisturbed()}, f"{len(trials)} trials have a run"
     assert set(trials.values()) == {1}, trials.most_common(3)
-    assert runs[None, "FINISHED"] == 1
+    assert runs["study", None, "FINISHED"] == 1
+    assert runs["cell", None, "FINISHED"] == len({result.trial.cell for result in undisturbed()})
     return sum(trials.values()) - TRIALS
 
 

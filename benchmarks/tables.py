@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 
 from benchmarks.measure import PACK
 from study import statistics
@@ -90,6 +90,23 @@ def presets_table(rows: Sequence[Row]) -> str:
     lines = [[row["preset"], row["model"], row["pack"], *(number(row[name]) for name in columns)] for row in rows]
     head = ["preset", "model", "trials in a pack", "plain loop, us", "pack of one, us", "packed, us"]
     return markdown([*head, "times the plain loop", "times packs of one", "goal"], lines, 2)
+
+
+def script_table(rows: Sequence[Row]) -> str:
+    """Count how often scripts, and the torch engine, come to what is stored."""
+    lines = []
+    ways = {way: [row for row in rows if row["what"] == way] for way in ("script", "torch")}
+    count = len(ways["script"])
+    for title, name in (("the same outcome", "same_outcome"), ("the same outcome and solved-at", "same_solved_at")):
+        lines.append([title, *(str(sum(int(row[name]) for row in of)) for of in ways.values())])
+    shares = {way: [float(row["agreement"]) for row in of] for way, of in ways.items()}
+    lines.append(["the whole curve agrees", *(str(sum(share == 1 for share in of)) for of in shares.values())])
+    means = [f"{mean(of):.0%}" for of in shares.values()]
+    lines.append(["share of the evaluations up to where a curve agrees, mean", *means])
+    took_s = median(float(row["s_per_10k_iterations"]) for row in ways["script"])
+    lines.append(["seconds for 10,000 iterations, median", number(str(took_s)), "–"])
+    solved = sum(int(row["solved"]) for row in ways["script"])
+    return markdown([f"of {count} trials, {solved} of them solved", "the script", "the torch engine"], lines, 1)
 
 
 def floor_table(rows: Sequence[Row]) -> str:
@@ -315,6 +332,7 @@ TABLES = {
     "function": function_table,
     "report": report_table,
     "scale": scale_table,
+    "script": script_table,
     "tracking": tracking_table,
     "search/methods": search_table,
     "until/half-width": narrow_table, "until/different-from": apart_table,
@@ -322,8 +340,8 @@ TABLES = {
 }  # fmt: skip
 DOCS = HERE.parent / "docs"
 PAGES = (
-    HERE / "README.md", DOCS / "statistics.md", DOCS / "deploy.md", DOCS / "results" / "until" / "README.md",
-    DOCS / "results" / "search" / "README.md",
+    HERE / "README.md", DOCS / "statistics.md", DOCS / "deploy.md", DOCS / "one-machine.md",
+    DOCS / "results" / "until" / "README.md", DOCS / "results" / "search" / "README.md",
 )  # fmt: skip
 
 

@@ -33,6 +33,7 @@ from benchmarks import (
     restricted,
     scale,
     scaling,
+    script,
     tables,
     tracking,
     until,
@@ -71,6 +72,17 @@ def measured(main: Callable[[list[str]], None], folder: Path, *words: str) -> li
     assert numbers
     assert min(float(text) for text in numbers) >= 0  # how fast a machine is, or how busy, is no test's business
     return rows
+
+
+@pytest.mark.slow
+def test_scripts_are_measured_beside_the_torch_engine(tmp_path):
+    """Each trial is compared by its script and by the torch engine; where that trained it, its curve is the stored."""
+    rows = measured(script.main, tmp_path, *["--models", "NMU-normalized", "--seeds", "2"])
+    assert [(row["seed"], row["engine"], row["what"]) for row in rows] == [
+        (seed, "torch", way) for seed in "01" for way in ("script", "torch")
+    ]
+    assert [row["agreement"] for row in rows if row["what"] == "torch"] == ["1.0000"] * 2
+    assert tables.script_table(rows).count("\n") == 6
 
 
 @pytest.mark.slow

@@ -93,9 +93,9 @@ def presets_table(rows: Sequence[Row]) -> str:
 
 
 def script_table(rows: Sequence[Row]) -> str:
-    """Count how often scripts, and the torch engine, come to what is stored."""
-    lines = []
-    ways = {way: [row for row in rows if row["what"] == way] for way in ("script", "torch")}
+    """Count how often scripts, and the torch engine, come to what the fused engine has stored."""
+    lines, fused = [], [row for row in rows if row["engine"] == "fused"]
+    ways = {way: [row for row in fused if row["what"] == way] for way in ("script", "torch")}
     count = len(ways["script"])
     for title, name in (("the same outcome", "same_outcome"), ("the same outcome and solved-at", "same_solved_at")):
         lines.append([title, *(str(sum(int(row[name]) for row in of)) for of in ways.values())])

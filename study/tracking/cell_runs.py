@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from study.records import Cell, Trial
 from study.tracking.address import user
-from study.tracking.keys import key_of
+from study.tracking.keys import key_of, keys_of
 from study.tracking.read import runs_of
 from study.tracking.rows import CELL_ID, KIND, LABEL, PLACE, SEED, cell_params, cell_tags, plain_name, run_result
 from study.tracking.study_run import StudyRun, metric, now_ms, write_batch
@@ -154,7 +154,7 @@ class CellRuns:
             self._unsettled.add(one.cell.id)
             changed[_UNSETTLED] = "yes"
         params = {} if run.data.params else cell_params(one.cell)
-        metrics = {} if one.metrics is None else _changes(one.metrics, run.data.metrics)
+        metrics = {} if one.metrics is None else _changes(_spelled(one.metrics), run.data.metrics)
         at_ms = now_ms()
         points = [metric(name, value, at_ms, 0) for name, value in metrics.items()]
         write_batch(self._client, run_id, changed, points, params)
@@ -168,7 +168,10 @@ class CellRuns:
         of_cell = f"tags.`{KIND}` = 'trial' and tags.`{CELL_ID}` = '{cell_id}'"
         for run in list(runs_of(self._client, self._experiment_id, of_cell)):
             if cell_id not in self._there():
-                self._run(self._planned[cell_id].cell if cell_id in self._planned else _cell_of(run))
+                cell = self._planned[cell_id].cell if cell_id in self._planned else _cell_of(run)
+                if cell is None or cell.id != cell_id:
+                    continue  # killed before it had parameters, or changed by hand: nothing says what it is of
+                self._run(cell)
             if self._differs(run, cell_id):
                 self._correct(run, cell_id)
         if cell_id in self._there():
@@ -203,7 +206,10 @@ def _trial_name(one: CellRun, seed: object) -> str:
     return f"{one.name} seed {seed}"
 
 
-def _cell_of(run: Run) -> Cell:
+def _cell_of(run: Run) -> Cell | None:
+    """Read a trial's cell from its run; None if that has no parameters yet."""
+    if "task" not in run.data.params:
+        return None
     return run_result(run.data.params, run.data.metrics, run.data.tags).trial.cell
 
 
@@ -213,6 +219,12 @@ def _label_tags(one: CellRun) -> dict[str, str]:
 
 def _gone_labels(run: Run, tags: Mapping[str, str]) -> list[str]:
     return [name for name in run.data.tags if name.startswith(LABEL) and name not in tags]
+
+
+def _spelled(metrics: Mapping[str, float]) -> dict[str, float]:
+    """Spell the metrics' names so that MLflow takes them."""
+    keys = keys_of(metrics, ())
+    return {keys[name]: value for name, value in metrics.items()}
 
 
 def _changes(metrics: Mapping[str, float], there: Mapping[str, float]) -> dict[str, float]:

@@ -60,7 +60,12 @@ def write_charts(client: MlflowClient, experiment_id: str, study: StudyRun, line
         if current is None and (tags.get(_DIGEST), tags.get(_PARENT)) == (digest, study.run_id):
             current = run.info.run_id
         else:
-            _delete(client, experiment_id, run.info.run_id)
+            client.delete_run(run.info.run_id)
+    # Of any other family: one that another publisher deleted while its lines were still being written, for example.
+    for kind in (LINE, CURVE):
+        for run in list(runs_of(client, experiment_id, f"tags.`{KIND}` = '{kind}'")):
+            if run.data.tags.get(_PARENT) != current:
+                client.delete_run(run.info.run_id)
     if current is None and lines:
         _write(client, experiment_id, study, lines, digest)
 
@@ -77,10 +82,3 @@ def _write(client: MlflowClient, experiment_id: str, study: StudyRun, lines: Seq
         client.set_terminated(run.info.run_id)
     write_batch(client, family, {_DIGEST: digest})
     client.set_terminated(family)
-
-
-def _delete(client: MlflowClient, experiment_id: str, family: str) -> None:
-    """Delete a family, its lines first, so that none is left if this is killed."""
-    for line in list(runs_of(client, experiment_id, f"tags.`{_PARENT}` = '{family}'")):
-        client.delete_run(line.info.run_id)
-    client.delete_run(family)

@@ -26,6 +26,7 @@ _METRICS_A_CALL, _OTHERS_A_CALL = 800, 100
 _NOTE = "mlflow.note.content"
 _NAME = "mlflow.runName"
 _BEFORE = "mlflow.study.before"
+_UNFINISHED = "mlflow.study.unfinished"  # tag of a run that replaces another, until it has all that it takes over
 # Charts were metrics of this run, with a number where points had changed, until they got runs of their own.
 _OLD_CHART = re.compile(r"(success_rate|solved_at_median|.+_mean)(\.\d+)?/")
 
@@ -57,7 +58,7 @@ class StudyRun:
         )
         if runs:
             replaced = {run.data.tags.get(_BEFORE) for run in runs}
-            run, *twins = sorted(runs, key=lambda run: run.info.run_id in replaced)
+            run, *twins = sorted(runs, key=lambda r: (bool(r.data.tags.get(_UNFINISHED)), r.info.run_id in replaced))
             if any(_OLD_CHART.match(name) for name in run.data.metrics):
                 run, twins = self._without_charts(run), [run, *twins]
             client.update_run(run.info.run_id, status="RUNNING")
@@ -122,13 +123,15 @@ class StudyRun:
         run = self._client.create_run(
             self._experiment_id,
             start_time=old.info.start_time,
-            tags=tags | {_BEFORE: old.info.run_id},
+            tags=tags | {_UNFINISHED: "yes"},
             run_name=old.info.run_name,
         )
         counts = [name for name in old.data.metrics if not _OLD_CHART.match(name)]
         points = [point for name in counts for point in self._client.get_metric_history(old.info.run_id, name)]
         write_batch(self._client, run.info.run_id, metrics=points)
-        return run
+        # Only now: whoever finds it unfinished, after a kill, makes it again.
+        write_batch(self._client, run.info.run_id, {_BEFORE: old.info.run_id, _UNFINISHED: ""})
+        return self._client.get_run(run.info.run_id)
 
     def _tag_experiment(self, tags: Mapping[str, str], *, only_new: bool = False) -> None:
         """Set those tags of the experiment that differ from the ones it has."""

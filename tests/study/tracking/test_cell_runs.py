@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -194,18 +196,37 @@ def test_a_publisher_moves_them_without_reading_packs_again(uri: str) -> None:
     as_planned(uri)
 
 
+def test_metrics_are_spelled_as_mlflow_takes_them(uri: str) -> None:
+    """A metric of one's own may have a name that MLflow refuses; its mean and interval are there all the same."""
+    sync(uri, "demo", Made(RESULTS[:1]), cells=[replace(EARLY, metrics={"val(σ) %_mean": 0.5, "val(σ) %_lower": 0.25})])
+    (cell,) = runs_of(uri, "cell")
+    assert sorted(cell.data.metrics.values()) == [0.25, 0.5]
+
+
+def test_a_run_that_does_not_say_what_it_is_of_stops_nothing(uri: str) -> None:
+    """A trial's run without parameters, of a cell that was never planned, is left as it is, and the rest published."""
+    sync(uri, "demo", PACKS, cells=[EARLY, LATE])
+    (study,) = runs_of(uri, "study")
+    tags = {"study.kind": "trial", "study.trial_id": "gone", "study.cell_id": "gone", "study.seed": "7"}
+    lost = connect(uri).create_run(study.info.experiment_id, tags=tags, run_name="lost").info.run_id
+    sync(uri, "demo", PACKS, cells=[EARLY, LATE])
+    connect(uri).delete_run(lost)
+    as_planned(uri)
+
+
 @pytest.mark.slow
 def test_a_kill_between_any_two_writes_is_made_up_for(
     uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While an old database is brought up to date, whichever write is the last: the next sync does the rest."""
     published_before(uri, PACKS)
-    old, cells = (tmp_path / "mlflow.db").read_bytes(), [EARLY, LATE]
-    fail_at, is_killed = 0, True
+    cells, fail_at, is_killed = [EARLY, LATE], 0, True
     while is_killed:
         fail_at += 1
-        (tmp_path / f"{fail_at}.db").write_bytes(old)
-        again = f"sqlite:///{tmp_path / f'{fail_at}.db'}"
+        path = tmp_path / f"{fail_at}.db"
+        with closing(sqlite3.connect(tmp_path / "mlflow.db")) as old, closing(sqlite3.connect(path)) as copy:
+            old.backup(copy)  # with what is still in its write-ahead log
+        again = f"sqlite:///{path}"
         with monkeypatch.context() as patch:
             counting_writes(patch, fail_at=fail_at)
             try:
@@ -215,4 +236,6 @@ def test_a_kill_between_any_two_writes_is_made_up_for(
                 pass
         sync(again, "demo", PACKS, cells=cells)
         as_planned(again)
+        (study,) = runs_of(again, "study")
+        assert [point.step for point in connect(again).get_metric_history(study.info.run_id, "done")] == [0, 5]
     assert fail_at > 20

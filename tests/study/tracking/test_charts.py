@@ -48,6 +48,16 @@ def test_charts_that_differ_replace_those_that_are_there(uri: str) -> None:
     assert [runs_of(uri, kind) for kind in ("charts", "line", "curve")] == [[], [], []]
 
 
+def test_lines_of_a_family_that_is_gone_go_too(uri: str) -> None:
+    """Another publisher may have deleted a family while its lines were being made: none of them stays."""
+    sync(uri, "demo", Made([]), charts=lambda: [RATES])
+    (study,) = runs_of(uri, "study")
+    tags = {"study.kind": "line", "mlflow.parentRunId": "gone"}
+    connect(uri).create_run(study.info.experiment_id, tags=tags, run_name="stale")
+    sync(uri, "demo", Made([]), charts=lambda: [RATES])
+    assert drawn(uri).keys() == {"NMU"}
+
+
 def test_the_same_charts_are_left_as_they_are(uri: str) -> None:
     """Whoever publishes them again: no run is made and none is deleted."""
     sync(uri, "demo", Made([]), charts=lambda: [RATES, MEDIAN])

@@ -8,8 +8,10 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from importlib import resources
 from itertools import chain, groupby
+from statistics import median
 from typing import Any
 
+from study.analysis.solved_times import SolvedTimes
 from study.records import Cell, Interval
 from tasks import MODELS
 from tasks.arithmetic_cell import ArithmeticCell, canonical, typed_cell
@@ -239,3 +241,26 @@ def _bounds_match(cell: ArithmeticCell, row: Published) -> bool:
     if row.clipped:
         return cell.bounds in (None, "clipped")
     return cell.bounds == "regularized" and not cell.out_of_bounds_strength
+
+
+@cache
+def published_times() -> tuple[SolvedTimes, ...]:
+    """Return when the trials of the published cells were solved.
+
+    Example:
+        >>> next(times.first for times in published_times() if times.cell.model == "NAU" and times.first)
+        15000
+    """
+    times = [
+        SolvedTimes(
+            trained_cell(row.task, row.operation, row.model, row.hidden_size), SOURCE, row.solved, row.solved_at_mean
+        )
+        for row in printed()
+        if row.solved_at_mean is not None and row.sparsity and row.clipped
+    ]
+    for (operation, model), seeds in static_seeds().items():
+        at = [int(float(row["solved_at"])) for row in seeds if row["solved"] == "True"]
+        if at:
+            cell = trained_cell("arithmetic", operation, model, hidden_size=2)
+            times.append(SolvedTimes(cell, SOURCE, len(at), median(at), min(at)))
+    return tuple(times)

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
-from statistics import median
 
 from study import words
-from study.analysis.published import SOURCE, printed, static_seeds, trained_cell
 from study.records import Cell
 from tasks.family import Family
 
@@ -54,29 +51,6 @@ class SolvedTimes:
         if self.solved == 1:
             return f"{where}, the only solved trial was solved at iteration {self.first:,}."
         return f"{where}, the first of {trials} was solved at iteration {self.first:,}, and half by {self.mean:,.0f}."
-
-
-@cache
-def published_times() -> tuple[SolvedTimes, ...]:
-    """Return when the trials of the published cells were solved.
-
-    Example:
-        >>> next(times.first for times in published_times() if times.cell.model == "NAU" and times.first)
-        15000
-    """
-    times = [
-        SolvedTimes(
-            trained_cell(row.task, row.operation, row.model, row.hidden_size), SOURCE, row.solved, row.solved_at_mean
-        )
-        for row in printed()
-        if row.solved_at_mean is not None and row.sparsity and row.clipped
-    ]
-    for (operation, model), seeds in static_seeds().items():
-        at = [int(float(row["solved_at"])) for row in seeds if row["solved"] == "True"]
-        if at:
-            cell = trained_cell("arithmetic", operation, model, hidden_size=2)
-            times.append(SolvedTimes(cell, SOURCE, len(at), median(at), min(at)))
-    return tuple(times)
 
 
 def too_few_iterations(cells: Iterable[Cell], times: Sequence[SolvedTimes], family: Family) -> list[str]:

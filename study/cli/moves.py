@@ -177,12 +177,12 @@ def _show_runs(runs: ImportedRuns, out: Path) -> None:
     """Say what was decided, print the table of groups, and write the trials."""
     console = make_console()
     for notice in runs.notices:
-        console.print(notice, soft_wrap=True, highlight=False, markup=False)
+        console.print(notice, soft_wrap=True, highlight=False)
     table = runs.report().table()
     command = runs.write(out)
     table.print(console)
-    console.print(f"written:   {out}", soft_wrap=True, highlight=False, markup=False)
-    console.print(f"report:    {command}", soft_wrap=True, highlight=False, markup=False)
+    console.print(f"written:   {out}", soft_wrap=True, highlight=False)
+    console.print(f"report:    {command}", soft_wrap=True, highlight=False)
 
 
 COMMANDS = (delete, export, import_)

@@ -15,7 +15,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from study import words
-from study.analysis.solved_times import SolvedTimes, published_times, too_few_iterations
+from study.analysis.published import published_times
+from study.analysis.solved_times import SolvedTimes, too_few_iterations
 from study.arrow import EMPTY_RESULTS
 from study.console import ConsoleTable
 from study.errors import StudyError

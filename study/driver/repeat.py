@@ -1,4 +1,4 @@
-"""Trials trained again, each by itself, and compared bit for bit with what is stored; or written as a plain script."""
+"""Trials trained again by themselves and compared bit for bit with what is stored, or written as scripts."""
 
 from __future__ import annotations
 

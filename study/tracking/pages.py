@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
+from study.arrow import METRIC_COLUMNS
 from study.tracking.rows import PLACE
 
 EXPERIMENT_KIND = {"mlflow.experimentKind": "custom_model_development"}
@@ -19,7 +20,7 @@ _VIEW_TAG = "mlflow.sharedViewState."
 # of 4,000 trials those of a few cells. Only these names work for the keys.
 _BY_PLACE, _BY_NAME = f"tags.`{PLACE}`", "tags.`mlflow.runName`"
 _OF_CELLS = ("trials", "success_rate", "success_rate_lower", "success_rate_upper", "solved_at_median")
-_OF_TRIALS = ("solved_at_iteration", "test_mse", "sparsity_error")
+_OF_TRIALS = ("solved_at_iteration", *METRIC_COLUMNS)
 _OUTCOME = "tags.`study.outcome`"
 _HOW_TO_READ = """
 **How to read it.** *Views*, at the top right, has *Cells*: the run of the study, which has the report under

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import obstore
 import pytest
 
+from study.api import index
 from study.errors import BusyError, StoreAwayError, StoreError
 from study.records import Notice
 from study.store import Store
@@ -321,7 +322,9 @@ def test_from_file_to_report(here, url):
     assert result.exit_code == 0, result.output
     assert (here / "little-tables" / "report.html").is_file()
 
-    for words in (("sync", "little"), ("ui",), ("report", "little", "--from", "mlflow")):
+    assert index(store=url) == Path("study-index.html")
+    assert "NMU" in (here / "study-index.html").read_text(encoding="utf-8")
+    for words in (("sync", "little"), ("report", "little", "--from", "mlflow")):
         result = invoke(*words, "--store", url)
         assert result.exit_code == 2
         assert "give --tracking-uri" in result.output

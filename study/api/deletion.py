@@ -63,6 +63,7 @@ class Deletion:
         from study.store import Store
 
         folder = Store(self.where.store).study(self.study)
+        is_own = _check_own(folder)
         with folder.lock():
             uri = self.where.tracking
             if uri is not None:
@@ -70,9 +71,9 @@ class Deletion:
 
                 try:
                     # Those of now, since a person may have taken long to answer.
-                    delete_experiments(uri, self.study, _experiments(self.study, self.where))
+                    delete_experiments(uri, self.study, _experiments(self.study, self.where, is_own=is_own))
                 except TrackingError as error:
-                    raise _left_alone(error) from error
+                    raise _left_alone(self.study, error) from error
             folder.delete()
 
 
@@ -85,7 +86,7 @@ def deletion_of(study: str, where: Where) -> Deletion:
 
     Raises:
         UnknownStudyError: if neither the store nor MLflow has anything of that study.
-        InputError: if its experiment in MLflow has runs that it didn't write, or its folder is a link.
+        InputError: if its experiment in MLflow has runs that it didn't write, or its folder is a link or no study's.
         TrackingError: if MLflow can't be reached.
     """
     from study.store import Store
@@ -94,10 +95,12 @@ def deletion_of(study: str, where: Where) -> Deletion:
     folder = store.study(study)
     if folder.path is not None and folder.path.is_symlink():
         raise InputError(f"{folder.where} is a link to another folder, and not a study's own: remove the link itself")
-    experiments = _experiments(study, where)
-    if not experiments and not folder.has_remains:
+    is_own = folder.exists or folder.has_remains
+    experiments = _experiments(study, where, is_own=is_own)
+    if not experiments and not is_own:
         store.open(study)
-    sizes = folder.sizes() if folder.exists or folder.has_remains else {}
+    _check_own(folder)
+    sizes = folder.sizes()
     return Deletion(
         study,
         where,
@@ -109,7 +112,23 @@ def deletion_of(study: str, where: Where) -> Deletion:
     )
 
 
-def _experiments(study: str, where: Where) -> Sequence[StudyExperiment]:
+def _check_own(folder: StudyStore) -> bool:
+    """Check that a folder is a study's, or what an interrupted deletion left of one, and return whether it is there.
+
+    Raises:
+        InputError: if it has files and is neither: they may be anybody's.
+    """
+    is_own = folder.exists or folder.has_remains
+    if not is_own and folder.sizes():
+        raise InputError(
+            f"{folder.where} has files but no study, so nothing was deleted: correct --store, or remove the folder by "
+            "hand. --store with another folder deletes the experiment in MLflow alone"
+        )
+    return is_own
+
+
+def _experiments(study: str, where: Where, *, is_own: bool) -> Sequence[StudyExperiment]:
+    """Return the study's experiments; if the store has no such study, one without runs may be anybody's."""
     uri = where.tracking
     if uri is None:
         return ()
@@ -117,15 +136,15 @@ def _experiments(study: str, where: Where) -> Sequence[StudyExperiment]:
     from study.tracking import experiments_of
 
     try:
-        return experiments_of(uri, study)
+        return [one for one in experiments_of(uri, study) if is_own or one.has_runs]
     except TrackingError as error:
-        raise _left_alone(error) from error
+        raise _left_alone(study, error) from error
 
 
-def _left_alone(error: TrackingError) -> TrackingError:
+def _left_alone(study: str, error: TrackingError) -> TrackingError:
     return TrackingError(
-        f"{error}. Nothing was deleted from the store; --tracking-uri off deletes the study there, and leaves MLflow "
-        "alone"
+        f"{error}. Nothing of {study!r} was deleted from the store; --tracking-uri off deletes the study there, and "
+        "leaves MLflow alone"
     )
 
 

@@ -19,6 +19,11 @@ _LOWER = {
     *("loss", "error", "err", "mse", "rmse", "mae", "nll", "perplexity", "ppl", "fid", "wer", "cer", "bce", "regret"),
     *("crossentropy", "logloss", "brier", "mape", "cost", "distance"),
 }
+# What ends so is set by hand, whatever it is the weight, the scale or the threshold of.
+_SET_BY_HAND = {
+    *("weight", "weights", "coef", "coeff", "coefficient", "scale", "threshold", "margin", "penalty", "type", "fn"),
+    *("function", "size", "name"),
+}
 _LABELS = {
     *("dir", "directory", "path", "folder", "file", "filename", "uuid", "host", "hostname", "user", "username", "url"),
     *("uri", "commit", "sha", "hash", "date", "timestamp", "datetime", "created", "started", "finished", "updated"),
@@ -32,8 +37,12 @@ def direction(name: str) -> bool | None:
     Example:
         >>> direction("val_acc"), direction("test/nll-loss"), direction("neg_log_likelihood"), direction("epoch")
         (True, False, False, None)
+        >>> direction("loss_weight"), direction("score_threshold")
+        (None, None)
     """
     parts = words_of(name)
+    if parts and parts[-1] in _SET_BY_HAND:
+        return None
     if {"neg", "negative"} & set(parts):
         return False if set(parts) & (_HIGHER | _LOWER) else None
     lower, higher = set(parts) & _LOWER, set(parts) & _HIGHER

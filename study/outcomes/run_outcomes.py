@@ -101,9 +101,13 @@ class _Decisions:
         """Decide, and return the outcomes."""
         _check_there([*self._choices.by, *self._choices.metric_names], self._table.column_names)
         self._read_seeds()
+        _check_there([*self._choices.by, *self._choices.metric_names], self._table.column_names)  # but for the seeds
         self._leave_out(np.isin(self._status, UNFINISHED), "not ended yet")
         columns = self._columns()
         metrics = self._metrics([name for name in columns if self._roles[name] == METRIC])
+        if not self._choices.metrics:  # metrics by their names that have few values may be hyperparameters
+            guessed = [name for name in list(metrics)[1:] if name not in self._runs.roles]
+            self._left_out += [name for name in guessed if 2 * len(pc.unique(columns[name])) <= len(columns[name])]
         hyperparameters = [name for name in columns if self._roles[name] == HYPERPARAMETER]
         names = {name: f"{name} (hyperparameter)" if name in _RESERVED else name for name in hyperparameters}
         content = {"seed": self._extra.pop("seed"), **self._outcome(columns, list(metrics)), **self._extra}
@@ -181,7 +185,7 @@ class _Decisions:
         stated = {name: self._table[name] for name in STATED if name in self._table.column_names}
         failed = np.isin(self._status, FAILED)
         if stated:
-            return stated
+            return _with_failures(stated, failed)
         if not metrics:
             raise InputError(
                 f"{self._runs.name} has no metrics: name a column of numbers with --metric; there is "
@@ -203,7 +207,7 @@ class _Decisions:
         """Return one row a trial: of several runs of it one that didn't fail, and of these the first, or the last."""
         codes = group_codes(table, [*hyperparameters, "seed"])
         has_failed = (
-            np.asarray(pc.equal(table["outcome"], str(Outcome.FAILED)).fill_null(False))
+            np.asarray(pc.equal(table["outcome"].cast(pa.string()), str(Outcome.FAILED)).fill_null(False))
             if "outcome" in table.column_names
             else np.zeros(len(codes), bool)
         )
@@ -213,11 +217,11 @@ class _Decisions:
         number = len(codes) - len(first)
         if not number:
             return table
-        if number > len(first) and self._left_out:
+        if number >= len(first) and self._left_out:
             raise InputError(
                 f"{self._runs.name}: {number:,} of {len(codes):,} runs have the hyperparameters and the seed of "
-                f"another: if one of {_some(self._left_out)} is a hyperparameter, name all of them with --by; if the "
-                "runs drew their seeds at random, say --without-seeds"
+                f"another: if one of {_some(self._left_out)} is a hyperparameter, name all of them with --by, "
+                "and if none is, the metrics with --metric; if the runs drew their seeds at random, say --without-seeds"
             )
         others = np.setdiff1d(np.arange(len(codes)), first)
         groups = len(set(group_codes(table, hyperparameters)[others].tolist()))
@@ -241,6 +245,22 @@ class _Decisions:
     def _say(self, what: str, names: Sequence[str]) -> None:
         if names:
             self._notices.append(f"{what}: {_some(names)}")
+
+
+def _with_failures(stated: Mapping[str, pa.Array], failed: Rows) -> dict[str, pa.Array]:
+    """Count runs as failed that say so by their status, and say nothing of what they came to."""
+    texts = {name: [None if text is None else str(text) for text in of.to_pylist()] for name, of in stated.items()}
+    name = "outcome" if "outcome" in texts else "solved"
+    silent = failed & np.array([text is None or not text.strip() for text in texts[name]])
+    if not silent.any():
+        return dict(stated)
+    words = {"true": Outcome.SOLVED, "1": Outcome.SOLVED, "false": Outcome.UNSOLVED, "0": Outcome.UNSOLVED}
+    known = words if name == "solved" else {}
+    outcome = [
+        str(Outcome.FAILED) if is_silent else None if text is None else str(known.get(text.strip().lower(), text))
+        for text, is_silent in zip(texts[name], silent, strict=True)
+    ]
+    return {"outcome": pa.array(outcome, pa.string())}
 
 
 def _check_there(names: Iterable[str], there: Sequence[str]) -> None:

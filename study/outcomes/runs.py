@@ -18,7 +18,9 @@ from study.outcomes.gather import infer_type
 from study.words import join_and
 
 HYPERPARAMETER, METRIC = "hyperparameter", "metric"
-UNFINISHED = ("running", "scheduled", "pending", "queued", "created")
+UNFINISHED = (
+    *("running", "scheduled", "pending", "queued", "created", "starting", "initializing", "paused", "preempting"),
+)
 FAILED = ("failed", "failure", "killed", "crashed", "crash", "error", "aborted", "preempted", "cancelled", "canceled")
 """What a run's status may say, in small letters; any other word says that it came to its end."""
 

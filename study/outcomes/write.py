@@ -30,10 +30,14 @@ def write_outcomes(table: pa.Table, file: Path) -> None:
         raise InputError(f"{file} must end in {' or '.join(SUFFIXES)}")
     try:
         with file.open("xb") as output:
-            if kind == ".csv":
-                pacsv.write_csv(_marked(table), output)
-            else:
-                pq.write_table(table, output)
+            try:
+                if kind == ".csv":
+                    pacsv.write_csv(_marked(table), output)
+                else:
+                    pq.write_table(table, output)
+            except BaseException:
+                file.unlink(missing_ok=True)  # half of a table would be read as a whole one
+                raise
     except FileExistsError:
         raise InputError(
             f"{file} is there already, and nothing is overwritten: remove it, or name another file with --out"

@@ -84,7 +84,7 @@ class Index:
             InputError: if another file has its name.
             StudyError: if the store can't be read, or the page can't be written.
         """
-        entries = [self._entry(name) for name in self._store.studies()]
+        entries = [self._entry(name, may_wait=is_live) for name in self._store.studies()]
         if self._uri is not None:
             unknown = [entry.name for entry in entries if entry.name not in self._links]
             self._links |= tracking.links_of(self._uri, unknown, address=self._dashboard)
@@ -138,16 +138,22 @@ class Index:
         """Whether MLflow knew any of the studies then."""
         return bool(self._links)
 
-    def _entry(self, name: str) -> IndexEntry:
-        """Return a study's entry: what was read of it before, if nothing has changed or it isn't due."""
+    def _entry(self, name: str, *, may_wait: bool) -> IndexEntry:
+        """Return a study's entry: what was read of it before, if nothing has changed, or if it isn't due and may wait.
+
+        What couldn't be read is read again: the store may only have been away.
+        """
         try:
             folder = self._store.study(name)
             times, reading = folder.times(), self._readings.get(name)
-            if reading is None or (reading.times != times and time.monotonic() >= reading.due_s):
+            is_due = not may_wait or reading is None or time.monotonic() >= reading.due_s
+            if reading is None or (is_due and (reading.times != times or reading.entry.error)):
                 used_s = time.process_time()
                 entry = _read(name, self._store, times)
                 used_s = time.process_time() - used_s
-                reading = self._readings[name] = _StudyReading(times, entry, time.monotonic() + _REST * used_s)
+                reading = self._readings[name] = _StudyReading(
+                    times, entry, time.monotonic() + max(EVERY_S, _REST * used_s)
+                )
             return replace(reading.entry, holder=folder.holder() or "", report=_report(folder, self.path.parent))
         except StudyError as error:
             return IndexEntry(name=name, error=str(error))

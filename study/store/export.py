@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import hashlib
 import json
+import lzma
 import os
 import re
 import shutil
 import stat
 import uuid
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from study.environment import versions
-from study.errors import InputError
+from study.errors import InputError, StudyError
 from study.store.formats import SCHEMA_VERSION
 from study.store.local import explained
 from study.store.study_store import StudyStore
@@ -153,7 +155,9 @@ def unpack_export(file: Path, into: Path) -> Export:
     try:
         with zipfile.ZipFile(file) as archive:
             return _unpacked(archive, file, into)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
+    except StudyError:
+        raise
+    except (zipfile.BadZipFile, RuntimeError, EOFError, ValueError, OSError, zlib.error, lzma.LZMAError) as error:
         raise InputError(
             f"{file} can't be read as a ZIP file: it is cut off, damaged or something else ({error}); nothing was "
             "imported. Copy it again, or export the study again"

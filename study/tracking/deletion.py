@@ -35,12 +35,14 @@ class StudyExperiment:
         name: its name.
         is_active: whether it is there to be seen; False for one that was deleted in MLflow, and still has the name.
         runs: the number of its runs, as text: there may be more than are counted.
+        has_runs: whether there are any.
     """
 
     experiment_id: str
     name: str
     is_active: bool
     runs: str
+    has_runs: bool
 
 
 def experiments_of(uri: str, study: str) -> list[StudyExperiment]:
@@ -67,7 +69,7 @@ def experiments_of(uri: str, study: str) -> list[StudyExperiment]:
     for one in foreign:
         raise InputError(
             f"experiment {one.name!r} in MLflow at {without_secret(uri)} has runs that the study didn't write; nothing "
-            "was deleted. Move or delete them there, or leave MLflow alone with --tracking-uri off"
+            f"of {study!r} was deleted. Move or delete them there, or leave MLflow alone with --tracking-uri off"
         )
     return experiments
 
@@ -113,7 +115,7 @@ def _described(client: MlflowClient, experiment: MlflowExperiment) -> StudyExper
     is_active = experiment.lifecycle_stage == "active"
     page = client.search_runs([experiment.experiment_id], run_view_type=_view(is_active), max_results=_MOST_COUNTED)
     runs = f"more than {_MOST_COUNTED:,} runs" if page.token else count_of(len(page), "run")
-    return StudyExperiment(str(experiment.experiment_id), experiment.name, is_active, runs)
+    return StudyExperiment(str(experiment.experiment_id), experiment.name, is_active, runs, bool(page))
 
 
 def _has_foreign_runs(client: MlflowClient, experiment: MlflowExperiment) -> bool:

@@ -59,7 +59,13 @@ def experiment_runs(uri: str, experiment: str) -> pa.Table:
 
 def _experiment_id(client: MlflowClient, experiment: str) -> tuple[str | None, Sequence[str]]:
     """Return an experiment's id, or None and the names of those that are there."""
-    listed = list(client.search_experiments(max_results=1000))
+    named = client.get_experiment_by_name(experiment)
+    if named is not None and named.lifecycle_stage == "active":
+        return str(named.experiment_id), []
+    listed, token = [], None
+    while token != "":
+        page = client.search_experiments(max_results=1000, page_token=token)
+        listed, token = [*listed, *page], page.token or ""
     by_name = {one.name: str(one.experiment_id) for one in listed}
     ids = {str(one.experiment_id) for one in listed}
     return by_name.get(experiment, experiment if experiment in ids else None), list(by_name)

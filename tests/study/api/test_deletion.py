@@ -13,6 +13,7 @@ from study.api.deletion import deletion_of
 from study.errors import BusyError, InputError, TrackingError, UnknownStudyError
 from study.store import Store, StudyStore
 from study.tracking import experiments_of
+from study.tracking.address import connect
 
 # Warnings of MLflow and what it imports are theirs to mend.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -55,7 +56,7 @@ def test_a_study_can_begin_anew(root: Path, finished_study: Path) -> None:
 def test_without_mlflow_nothing_goes(root: Path) -> None:
     """If MLflow can't be reached, store and study stay as they are; off leaves MLflow alone."""
     before = Store(root).study("little").sizes()
-    with pytest.raises(TrackingError, match=r"Nothing was deleted from the store; --tracking-uri off"):
+    with pytest.raises(TrackingError, match=r"Nothing of 'little' was deleted from the store; --tracking-uri off"):
         little(root, "http://127.0.0.1:9").delete()
     assert Store(root).study("little").sizes() == before
     deletion = little(root, "off").delete()
@@ -113,3 +114,18 @@ def test_results_of_others_stay(root: Path, finished_study: Path) -> None:
     other = Store(root).study("other")
     assert other.read_results().equals(before)
     assert len(other.read_curves()) == len(other.read_weights()) == 12
+
+
+def test_a_folder_that_is_no_study_stays(root: Path) -> None:
+    """MLflow may have an experiment that is called as a folder of the store with anybody's files: nothing goes."""
+    (root / "data").mkdir()
+    (root / "data" / "precious.csv").write_text("1")
+    client = connect(f"sqlite:///{root}/mlflow.db")
+    experiment = client.create_experiment("data")
+    with pytest.raises(UnknownStudyError, match="no study 'data'"):  # an experiment without runs may be anybody's, too
+        deletion_of("data", Where(str(root)))
+    client.create_run(experiment, tags={"study.kind": "study"})
+    with pytest.raises(InputError, match="has files but no study"):
+        deletion_of("data", Where(str(root)))
+    assert (root / "data" / "precious.csv").read_text() == "1"
+    assert [one.is_active for one in experiments_of(f"sqlite:///{root}/mlflow.db", "data")] == [True]

@@ -273,3 +273,36 @@ def test_a_parquet_file_of_runs_is_read(tmp_path: Path) -> None:
     for name, message in (("runs.xlsx", "must end in .csv or .parquet"), ("no.csv", "there is no file")):
         with pytest.raises(InputError, match=message):
             read_runs(tmp_path / name)
+
+
+def test_a_weight_of_a_loss_is_no_metric() -> None:
+    """A hyperparameter may have a metric's word in its name: no run is taken for a repeat because of that."""
+    rows = [{**row, "loss_weight": weight} for row in GRID for weight in (1, 10)]
+    found = outcomes(rows)
+    assert set(found.by) == {"lr", "optimizer", "loss_weight"}
+    assert (len(found.table), list(found.metrics)) == (len(rows), ["val_acc"])
+    odd = [{**row, "cost": cost} for row in GRID for cost in (1, 10)]
+    with pytest.raises(InputError, match="if one of cost is a hyperparameter"):
+        outcomes(odd)
+    assert len(outcomes(odd, by=["lr", "optimizer", "cost"]).table) == len(odd)
+
+
+@pytest.mark.parametrize("choices", [{"metrics": ["seed"]}, {"by": ["lr", "seed"]}])
+def test_the_seed_is_neither_metric_nor_hyperparameter(choices: dict[str, Any]) -> None:
+    """Whoever names it as one is told which columns there are."""
+    with pytest.raises(InputError, match="there is no column 'seed' in the runs; there is lr, optimizer"):
+        outcomes([dict(row) for row in GRID], **choices)
+
+
+def test_a_run_that_crashed_before_it_was_judged_failed() -> None:
+    """Where others say whether they were solved, a run that crashed and says nothing counts as failed."""
+    rows = [{"lr": 0.1, "seed": seed, "solved": "true", "status": "finished"} for seed in range(3)]
+    rows.append({"lr": 0.1, "seed": 3, "solved": None, "status": "crashed"})
+    assert outcomes(rows).table["outcome"].to_pylist() == ["solved"] * 3 + ["failed"]
+
+
+def test_outcomes_that_are_no_texts_are_refused_in_words(tmp_path: Path) -> None:
+    """A Parquet file may have numbers there: what a report refuses is refused as there."""
+    pq.write_table(pa.table({"lr": [0.1, 0.1], "seed": [0, 1], "outcome": [0, 1]}), tmp_path / "runs.parquet")
+    found = outcomes_of_runs(read_runs(tmp_path / "runs.parquet"))
+    assert [str(value) for value in found.table["outcome"].to_pylist()] == ["0", "1"]

@@ -85,7 +85,7 @@ def test_runs_of_others_are_left_alone(uri: str) -> None:
     """An experiment with a run that the study didn't write is not deleted."""
     sync(uri, "demo", PACKS)
     connect(uri).create_run(experiment_id(uri))
-    with pytest.raises(InputError, match="runs that the study didn't write; nothing was deleted"):
+    with pytest.raises(InputError, match="runs that the study didn't write; nothing of 'demo' was deleted"):
         experiments_of(uri, "demo")
 
 

@@ -62,10 +62,11 @@ def _experiment_id(client: MlflowClient, experiment: str) -> tuple[str | None, S
     named = client.get_experiment_by_name(experiment)
     if named is not None and named.lifecycle_stage == "active":
         return str(named.experiment_id), []
-    listed, token = [], None
-    while token != "":
-        page = client.search_experiments(max_results=1000, page_token=token)
-        listed, token = [*listed, *page], page.token or ""
+    page = client.search_experiments(max_results=1000)
+    listed = list(page)
+    while page.token:
+        page = client.search_experiments(max_results=1000, page_token=page.token)
+        listed += page
     by_name = {one.name: str(one.experiment_id) for one in listed}
     ids = {str(one.experiment_id) for one in listed}
     return by_name.get(experiment, experiment if experiment in ids else None), list(by_name)

@@ -157,11 +157,12 @@ _narrow, _narrow_two = _strip(LANES, two=False), _strip(LANES, two=True)
 
 
 @cached(_STAMP, error_model="numpy", no_cfunc_wrapper=True, _nrt=False)
-def draw(x, seed, low, second, width, iteration, purpose, first):  # type: ignore[no-untyped-def]
+def draw(x, rows, seed, low, second, width, iteration, purpose, first):  # type: ignore[no-untyped-def]
     """Draw rows first, first + 1, ... of one trial, in compiled code.
 
     Args:
-        x: float32 [features, rows], contiguous; features a multiple of 4, rows one of `LANES`; written.
+        x: float32 [features, rows or more], contiguous; features a multiple of 4; written.
+        rows: how many, a multiple of `LANES`.
         seed: uint64.
         low: float32, where the interval starts.
         second: float32, where the second interval starts; the same if there is but one.
@@ -175,7 +176,6 @@ def draw(x, seed, low, second, width, iteration, purpose, first):  # type: ignor
     # In `tasks.stream` the 24 bits are multiplied by 2**-24 and then by the width, here at once by both: a power of two
     # moves the exponent only, so the bits are the same.
     scale = width * _STEP
-    rows = x.shape[1]
     wide = rows - rows % _WIDE_ROWS
     if low == second:
         for b in range(0, wide, _WIDE_ROWS):
@@ -195,7 +195,7 @@ def _fill(out, spare, seeds, low, width, iteration, purpose):  # type: ignore[no
     direct = spare.shape == (features, rows)
     for s in range(trials):
         x = out[s] if direct else spare
-        draw(x, seeds[s], low[s, 0], low[s, 1], width[s], iteration, purpose, 0)
+        draw(x, x.shape[1], seeds[s], low[s, 0], low[s, 1], width[s], iteration, purpose, 0)
         if not direct:
             out[s] = spare[:features, :rows]
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from study.engine.arithmetic.evaluation_rows import range_arrays
 from study.engine.arithmetic.initial_weights import KINDS, PREFIX, initial_state
 from study.engine.arithmetic.task import masks_of, task_of
-from study.engine.arithmetic.update_rule import new_update_rule
+from study.engine.arithmetic.update_rule import UpdateRule, new_update_rule
 from study.engine.compiled.codes import CODES, Code, InputStream, Network, Target
 from study.engine.compiled.formulas import SETTLED, bias_corrections
 from study.records import Trial
@@ -52,6 +52,26 @@ class PackArrays:
         ranges = range_arrays([c.interpolation_range for c in self._cells])
         self._source = InputStream(int(Purpose.TRAIN), self._seeds, *ranges)
 
+    @property
+    def network(self) -> Network:
+        """What compiled code knows of the trials' network."""
+        return self._network
+
+    @property
+    def target(self) -> Target:
+        """What the trials are to compute."""
+        return self._target
+
+    @property
+    def rule(self) -> UpdateRule:
+        """How their parameters move."""
+        return self._rule
+
+    @property
+    def parameters(self) -> int:
+        """The number of a trial's parameters."""
+        return self._count()
+
     def _count(self) -> int:
         return sum(math.prod(shape) for shape in self._shapes.values())
 
@@ -84,6 +104,26 @@ class PackArrays:
             name: view.reshape(trials, *self._shapes[name.rsplit("/", 1)[1]]).copy()
             for name, view in self._views().items()
         }
+
+
+    def move_to(self, arrays: Mapping[str, npt.NDArray[np.float32]]) -> None:
+        """Keep parameters and moments elsewhere: in the first columns of arrays [trials, parameters or more], by kind."""
+        for kind, array in arrays.items():
+            place = array[:, : self._count()]
+            place[:] = self._arrays[kind]
+            self._arrays[kind] = place
+
+    def parameters_by_name(self) -> dict[str, npt.NDArray[np.float32]]:
+        """Copy the parameters out, [trials, ...] by name."""
+        return _without(self.state(), f"{PREFIX}weight/")
+
+    def has_nan(self) -> npt.NDArray[np.bool_]:
+        """Tell of each trial whether a parameter is NaN, bool [trials]."""
+        return np.asarray(np.isnan(self._arrays["weight"]).any(1))
+
+
+def _without(arrays: Arrays, prefix: str) -> dict[str, Any]:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 @lru_cache(maxsize=8)

@@ -1,88 +1,183 @@
-"""The arrays of the fused engine: what its compiled loops read and write."""
+"""The arrays of the fused engine: what its compiled loops read and write, for trials of several shapes."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from study.engine.arithmetic.evaluation_rows import draw_rows
-from study.engine.compiled.pack import Arrays, PackArrays
+from study.engine.arithmetic.evaluation_rows import draw_rows, range_arrays
+from study.engine.arithmetic.initial_weights import KINDS, PREFIX
+from study.engine.compiled.codes import InputStream
+from study.engine.compiled.pack import Arrays, PackArrays, corrections
 from study.engine.cpu import loop
+from study.engine.cpu.first_layers import PRODUCTS
+from study.engine.cpu.groups import Groups, Sizes, distinct, new_groups
+from study.engine.cpu.tables import new_tables, padded_count
 from study.records import Range, Trial
-from tasks.arithmetic_cell import ArithmeticCell
+from tasks.arithmetic_cell import typed_cell
 from tasks.stream import Purpose
 from tasks.stream_simd import LANES, padded
 
-# Bytes of inputs and hidden values processed at a time: most of a first-level cache, and a good part of a second.
-_BLOCK_BYTES = 40 * 1024
+# Bytes of the inputs that are processed at a time: with a transposed copy of them, a part of a second-level cache.
+_BLOCK_BYTES = 64 * 1024
 _CHUNK_BYTES = 128 * 1024
-_MOST_CHUNK_ROWS = 1024
+_MOST_ROWS = 512
+
+# Float32 numbers of the weights of trials that are evaluated together, chunk of rows by chunk: of a first-level cache.
+_MOST_EVALUATED = 8 * 1024
 
 
-def block_rows(cell: ArithmeticCell, most_bytes: int, rows: int) -> int:
+def block_rows(inputs: int, most_bytes: int, rows: int) -> int:
     """Choose how many rows to process at a time: equal blocks, each of whole vectors.
 
-    It depends on the cell's shape alone, for the order of sums depends on it.
+    It depends on what all trials of a pack have in common, for some sums are taken block by block.
+
+    Args:
+        inputs: numbers in a row.
+        most_bytes: of a block's inputs.
+        rows: to be processed.
+
+    Example:
+        >>> block_rows(100, 64 * 1024, 128), block_rows(400, 64 * 1024, 128)
+        (128, 32)
     """
-    row_bytes = 4 * (padded(cell.input_size, 4) + 4 * cell.hidden_size + 8)
-    most = max(2 * LANES, most_bytes // row_bytes // LANES * LANES)
+    most = min(max(2 * LANES, most_bytes // (4 * padded(inputs, 4)) // LANES * LANES), _MOST_ROWS)
     return padded(math.ceil(rows / math.ceil(rows / most)), LANES)
 
 
-class CpuArrays(PackArrays):
+class CpuArrays:
     """A pack's trials, with what the loops work on and in.
 
     Args:
-        trials: of equal tensor shape.
+        trials: of equal inputs, batch and protocol.
         state: what `state` gave of these trials; None to draw initial weights.
     """
 
     def __init__(self, trials: Sequence[Trial], state: Arrays | None = None) -> None:
-        super().__init__(trials, state)
-        cell = self._cell
-        self._block = block_rows(cell, _BLOCK_BYTES, cell.batch_size)
-        self._validation = self._rows([c.interpolation_range for c in self._cells], Purpose.VALIDATION)
+        self._cells = [typed_cell(trial.cell) for trial in trials]
+        cell = self._cell = self._cells[0]
+        shape = distinct([c.shape for c in self._cells])
+        self._places = [np.flatnonzero(shape == k) for k in range(int(shape.max()) + 1)]
+        self._parts = [
+            PackArrays([trials[place] for place in places], _of_part(state, k))
+            for k, places in enumerate(self._places)
+        ]
+        at = self._lay_out(len(trials))
+        self._tables = new_tables(self._parts, self._places, at)
+        self._corrections = corrections(cell.iterations + 1)
+        ranges = [c.interpolation_range for c in self._cells]
+        seeds = np.array([trial.seed for trial in trials], np.uint64)
+        self._source = InputStream(int(Purpose.TRAIN), seeds, *range_arrays(ranges))
+        self._same_rows = distinct([(trial.seed, range_) for trial, range_ in zip(trials, ranges, strict=True)])
+        self._block = block_rows(cell.input_size, _BLOCK_BYTES, cell.batch_size)
+        self._validation = self._rows(ranges, Purpose.VALIDATION)
         self._test = self._rows([c.extrapolation_range for c in self._cells], Purpose.TEST)
+        self._made: dict[tuple[str, bytes], tuple[Groups, Sizes]] = {}
 
-    def _rows(self, ranges: Sequence[Range], purpose: Purpose) -> tuple[Any, npt.NDArray[np.int64]]:
-        """Draw rows for each range that occurs, cut into blocks, and list which range is which trial's."""
-        cell, distinct = self._cell, list(dict.fromkeys(ranges))
+    def _lay_out(self, trials: int) -> npt.NDArray[np.int64]:
+        """Put all parameters and moments into flat arrays, and give each trial's place."""
+        at, total = np.empty(trials, np.int64), 0
+        steps = [padded_count(part.parameters) for part in self._parts]
+        for places, step in zip(self._places, steps, strict=True):
+            at[places] = total + step * np.arange(len(places))
+            total += step * len(places)
+        self._flat = {kind: loop.zeros(total) for kind in KINDS}
+        for part, places, step in zip(self._parts, self._places, steps, strict=True):
+            first = at[places[0]]
+            part.move_to({k: a[first : first + step * len(places)].reshape(-1, step) for k, a in self._flat.items()})
+        return at
+
+    def _rows(self, ranges: Sequence[Range], purpose: Purpose) -> tuple[Any, npt.NDArray[np.int64], int]:
+        """Draw rows for each range that occurs, cut into blocks, and list which range is which trial's.
+
+        Returns:
+            The rows, float32 [ranges, planes, blocks, n, block or more]; if a trial multiplies logarithms, a second
+            plane has theirs. Then each trial's range, and the rows of a block.
+        """
+        cell, which = self._cell, distinct(ranges)
+        firsts = list(dict.fromkeys(ranges))
         count = cell.evaluation_rows
-        rows = block_rows(cell, _CHUNK_BYTES, min(count, _MOST_CHUNK_ROWS))
-        blocks = math.ceil(count / rows)
+        block = block_rows(cell.input_size, _CHUNK_BYTES, count)
+        blocks = math.ceil(count / block)
         # The last block is filled up with copies of its first row, which overflow only where that does.
-        places = np.where(np.arange(blocks * rows) < count, np.arange(blocks * rows), (blocks - 1) * rows)
-        x = draw_rows(distinct, cell, purpose)[:, :, places]
-        x = x.reshape(len(distinct), cell.input_size, blocks, rows).transpose(0, 2, 1, 3)
-        return np.ascontiguousarray(x), np.array([distinct.index(range_) for range_ in ranges])
+        places = np.where(np.arange(blocks * block) < count, np.arange(blocks * block), (blocks - 1) * block)
+        drawn = draw_rows(firsts, cell, purpose)[:, :, places].reshape(len(firsts), cell.input_size, blocks, block)
+        planes = 2 if any(PRODUCTS[int(family)][1] for family in self._tables.codes[:, 0]["family"]) else 1
+        # A row more than a block is a cache line more, as for training.
+        x = np.zeros((len(firsts), planes, blocks, cell.input_size, block + LANES), np.float32)
+        x[:, 0, :, :, :block] = drawn.transpose(0, 2, 1, 3)
+        if planes > 1:
+            for of_range in x:
+                loop.take_logarithms(of_range[0], of_range[1])
+        return x, which, block
+
+    def _groups(self, name: str, which: npt.NDArray[np.int64], same_rows: Any, *most: int) -> tuple[Groups, Sizes]:
+        """Put trials into groups, once for the trials that still train."""
+        key = (name, which.tobytes())
+        if key not in self._made:
+            self._made = {made: groups for made, groups in self._made.items() if made[0] != name or made[1] == key[1]}
+            self._made[key] = new_groups(self._tables, which, same_rows, *most)
+        return self._made[key]
 
     def update(self, which: npt.NDArray[np.int64], iteration: int, count: int) -> None:
         """Make `count` updates of the trials at some places, from `iteration` on."""
+        groups, sizes = self._groups("train", which, self._same_rows)
         loop.train(
-            self._network, self._target, self._source, self._rule, self._cell.batch_size, which,
-            *self._arrays.values(), iteration, count, self._new_scratch(self._block), self._corrections,
+            self._tables, groups, self._source, self._cell.batch_size, *self._flat.values(), iteration, count,
+            loop.new_scratch(self._tables, sizes, self._block), self._corrections,
         )  # fmt: skip
 
     def evaluate(self, which: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[np.float32]]:
         """Compute validation MSE, test MSE and sparsity error of the trials at some places, float32 [which]."""
-        weight, rows = self._arrays["weight"], self._cell.evaluation_rows
-        scratch = self._new_scratch(self._validation[0].shape[-1])
+        weight, rows, trials = self._flat["weight"], self._cell.evaluation_rows, len(self._cells)
         metrics = {}
-        for name, (x, of_range) in (("validation_mse", self._validation), ("test_mse", self._test)):
-            total, part = np.zeros(len(which)), np.zeros((1, 1), np.float32)
-            loop.add_squared_errors(self._network, self._target, x, of_range, rows, which, weight, scratch, part, total)
-            metrics[name] = (total / rows).astype(np.float32)
-        metrics["sparsity_error"] = np.empty(len(which), np.float32)
-        loop.sparsity_errors(self._network, which, weight, scratch, metrics["sparsity_error"])
-        return metrics
-
-    def _new_scratch(self, rows: int) -> loop.Scratch:
-        return loop.new_scratch(self._network, self._target.starts.shape[1], rows, self._count())
+        for name, (x, of_range, block) in (("validation_mse", self._validation), ("test_mse", self._test)):
+            groups, sizes = self._groups(name, which, of_range, _MOST_EVALUATED)
+            scratch = loop.new_scratch(self._tables, sizes, block)
+            total, part = np.zeros(trials), np.zeros((1, 1), np.float32)
+            loop.add_squared_errors(self._tables, groups, x, of_range, rows, weight, scratch, part, total)
+            metrics[name] = (total[which] / rows).astype(np.float32)
+        errors = np.empty(trials, np.float32)
+        loop.sparsity_errors(self._tables, groups, weight, scratch, errors)
+        return metrics | {"sparsity_error": errors[which]}
 
     def has_nan(self, which: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Tell of the trials at some places whether a weight is NaN, bool [which]."""
-        return np.asarray(np.isnan(self._arrays["weight"][which]).any(1))
+        found = np.empty(len(self._cells), np.bool_)
+        for part, places in zip(self._parts, self._places, strict=True):
+            found[places] = part.has_nan()
+        return found[which]
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """Copy weights and optimiser state out: of the trials of each shape, the trial being the first axis."""
+        return {
+            name: array
+            for k, part in enumerate(self._parts)
+            for name, array in _named(part.state(), PREFIX, _prefix(k)).items()
+        }
+
+    def weights(self) -> list[dict[str, npt.NDArray[Any]]]:
+        """Copy each trial's parameters out, by name."""
+        found: list[dict[str, npt.NDArray[Any]]] = [{} for _ in self._cells]
+        for part, places in zip(self._parts, self._places, strict=True):
+            for name, array in part.parameters_by_name().items():
+                for row, place in zip(array, places, strict=True):
+                    found[place][name] = row
+        return found
+
+
+def _prefix(part: int) -> str:
+    """Name the arrays of a part: those of the first as those of a pack of one shape."""
+    return PREFIX if part == 0 else f"part{part}/"
+
+
+def _named(arrays: Mapping[str, Any], prefix: str, new: str) -> dict[str, Any]:
+    return {new + name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _of_part(state: Arrays | None, part: int) -> Arrays | None:
+    return None if state is None else _named(state, _prefix(part), PREFIX)

@@ -5,6 +5,9 @@ y [out, batch], W [out, in]; the batch is a multiple of `LANES`. What a forward 
 arguments, its backward function reads. Gradients are added to, those of weights because a batch may come in
 blocks; that of the inputs may have no rows, if it isn't wanted. The same code runs in float32 and float64. Below, ȳ
 stands for dL/dy.
+
+What is between the products of a unit has functions of its own, `*_of_sums` and `*_to_sums`: the first layers of many
+trials share their products (`stacked`).
 """
 
 from __future__ import annotations
@@ -35,7 +38,7 @@ from study.engine.compiled.formulas import (
     squash_back,
 )
 from study.engine.compiled.math import exp
-from study.engine.cpu.simd import add_outer, add_sums, multiply
+from study.engine.cpu.products import add_dots, add_sums, multiply
 
 # --- effective weights; all arguments have one dimension -----------------------------------------------------
 
@@ -120,30 +123,64 @@ def _activate_each(z, y, activation):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _activate_back(z, y, y_grad, activation):  # type: ignore[no-untyped-def]
-    """Overwrite z by z̄."""
+def _activate_back(z, y, y_grad, activation, z_grad):  # type: ignore[no-untyped-def]
     if activation == LINEAR:
-        _activate_back_each(z, y, y_grad, LINEAR)
+        _activate_back_each(z, y, y_grad, LINEAR, z_grad)
     elif activation == RELU:
-        _activate_back_each(z, y, y_grad, RELU)
+        _activate_back_each(z, y, y_grad, RELU, z_grad)
     elif activation == RELU6:
-        _activate_back_each(z, y, y_grad, RELU6)
+        _activate_back_each(z, y, y_grad, RELU6, z_grad)
     elif activation == TANH:
-        _activate_back_each(z, y, y_grad, TANH)
+        _activate_back_each(z, y, y_grad, TANH, z_grad)
     elif activation == SIGMOID:
-        _activate_back_each(z, y, y_grad, SIGMOID)
+        _activate_back_each(z, y, y_grad, SIGMOID, z_grad)
     elif activation == SOFTSIGN:
-        _activate_back_each(z, y, y_grad, SOFTSIGN)
+        _activate_back_each(z, y, y_grad, SOFTSIGN, z_grad)
     elif activation == SELU:
-        _activate_back_each(z, y, y_grad, SELU)
+        _activate_back_each(z, y, y_grad, SELU, z_grad)
     elif activation == ELU:
-        _activate_back_each(z, y, y_grad, ELU)
+        _activate_back_each(z, y, y_grad, ELU, z_grad)
 
 
 @inlined
-def _activate_back_each(z, y, y_grad, activation):  # type: ignore[no-untyped-def]
+def _activate_back_each(z, y, y_grad, activation, z_grad):  # type: ignore[no-untyped-def]
     for b in range(len(z)):
-        z[b] = activate_back(z[b], y[b], y_grad[b], activation)
+        z_grad[b] = activate_back(z[b], y[b], y_grad[b], activation)
+
+
+@compiled
+def affine_of_sums(bias, activation, z, y):  # type: ignore[no-untyped-def]
+    """Compute y = f(z + b) from the sums z = Wx, and leave z + b in z. For PLAIN there is nothing to compute.
+
+    Args:
+        bias: [1, out].
+        activation: f, not PLAIN.
+        z: [out, batch]; overwritten.
+        y: written, [out, batch].
+    """
+    for o in range(z.shape[0]):
+        row, shift = z[o], bias[0, o]
+        for b in range(len(row)):
+            row[b] += shift
+        _activate(row, y[o], activation)
+
+
+@compiled
+def affine_to_sums(activation, z, y, y_grad, ones, bias_grad, z_grad):  # type: ignore[no-untyped-def]
+    """Differentiate y = f(z): z̄ = ȳ f'(z), dL/db = sum z̄; not for PLAIN, where z̄ is ȳ.
+
+    Args:
+        activation: f, not PLAIN.
+        z: as `affine_of_sums` left it.
+        y: from there.
+        y_grad: ȳ, [out, batch].
+        ones: [1, batch].
+        bias_grad: added to, [1, out].
+        z_grad: z̄, written, [out, batch]; may be z.
+    """
+    for o in range(z.shape[0]):
+        _activate_back(z[o], y[o], y_grad[o], activation, z_grad[o])
+    add_sums(bias_grad, 0, ones, z_grad)
 
 
 @compiled
@@ -162,11 +199,7 @@ def affine_forward(w, bias, activation, x, z, y):  # type: ignore[no-untyped-def
         multiply(y, w, x, 0, w.shape[1])
         return
     multiply(z, w, x, 0, w.shape[1])
-    for o in range(w.shape[0]):
-        row, shift = z[o], bias[0, o]
-        for b in range(len(row)):
-            row[b] += shift
-        _activate(row, y[o], activation)
+    affine_of_sums(bias, activation, z, y)
 
 
 @compiled
@@ -187,11 +220,9 @@ def affine_backward(w, activation, x, z, y, y_grad, ones, w_grad, bias_grad, x_g
     """
     z_grad = y_grad
     if activation != PLAIN:
-        for o in range(w.shape[0]):
-            _activate_back(z[o], y[o], y_grad[o], activation)
+        affine_to_sums(activation, z, y, y_grad, ones, bias_grad, z)
         z_grad = z
-        add_sums(bias_grad, 0, ones, z_grad)
-    add_outer(w_grad, z_grad, x)
+    add_dots(w_grad, z_grad, x, 0)
     _back_to_inputs(w, z_grad, x_grad)
 
 
@@ -279,11 +310,12 @@ def nmu_backward(w, x, before, y, y_grad, ones, after, others, w_grad, x_grad): 
 # --- NAC•, NAC•,σ, NAC•,NMU -------------------------------------------------------------------------------------
 
 
-@inlined
-def _logarithms(x, features, logs):  # type: ignore[no-untyped-def]
+@compiled
+def logarithms(x, features, rows, logs):  # type: ignore[no-untyped-def]
+    """Write l = log(|x| + 1e-7) of the first features and rows of x [features or more, rows or more]."""
     for i in range(features):
         row, to = x[i], logs[i]
-        for b in range(len(row)):
+        for b in range(rows):
             to[b] = logarithm(row[b])
 
 
@@ -299,6 +331,24 @@ def _logarithms_back(x, w, z_grad, spare, x_grad):  # type: ignore[no-untyped-de
 
 
 @compiled
+def exponentials(y):  # type: ignore[no-untyped-def]
+    """Overwrite sums y [out, batch] by exp(y)."""
+    for o in range(y.shape[0]):
+        row = y[o]
+        for b in range(len(row)):
+            row[b] = exp(row[b])
+
+
+@compiled
+def times(y_grad, y, z_grad):  # type: ignore[no-untyped-def]
+    """Differentiate y = exp(z): z̄ = ȳ y, written; all [out, batch], and z̄ may be ȳ."""
+    for o in range(y.shape[0]):
+        to, slope, row = z_grad[o], y_grad[o], y[o]
+        for b in range(len(to)):
+            to[b] = slope[b] * row[b]
+
+
+@compiled
 def nac_mul_forward(w, x, has_logs, logs, y):  # type: ignore[no-untyped-def]
     """Compute y = exp(Wl), l = log(|x| + 1e-7).
 
@@ -310,12 +360,9 @@ def nac_mul_forward(w, x, has_logs, logs, y):  # type: ignore[no-untyped-def]
         y: written, [out, batch].
     """
     if not has_logs:
-        _logarithms(x, w.shape[1], logs)
+        logarithms(x, w.shape[1], x.shape[1], logs)
     multiply(y, w, logs, 0, w.shape[1])
-    for o in range(w.shape[0]):
-        row = y[o]
-        for b in range(len(row)):
-            row[b] = exp(row[b])
+    exponentials(y)
 
 
 @compiled
@@ -333,11 +380,8 @@ def nac_mul_backward(w, x, logs, y, y_grad, z_grad, spare, w_grad, x_grad):  # t
         w_grad: added to, [out, in].
         x_grad: added to, [in, batch]; [0, batch] if it isn't wanted.
     """
-    for o in range(w.shape[0]):
-        to, slope, row = z_grad[o], y_grad[o], y[o]
-        for b in range(len(to)):
-            to[b] = slope[b] * row[b]
-    add_outer(w_grad, z_grad, logs)
+    times(y_grad, y, z_grad)
+    add_dots(w_grad, z_grad, logs, 0)
     if x_grad.shape[0]:
         _logarithms_back(x, w, z_grad, spare, x_grad)
 
@@ -345,9 +389,16 @@ def nac_mul_backward(w, x, logs, y, y_grad, z_grad, spare, w_grad, x_grad):  # t
 # --- gates: NALU, gated NAU/NMU -----------------------------------------------------------------------------------
 
 
-@inlined
-def _mix(w_gate, x, sums, products, gates, y):  # type: ignore[no-untyped-def]
-    multiply(gates, w_gate, x, 0, w_gate.shape[1])
+@compiled
+def mix_of_sums(sums, products, gates, y):  # type: ignore[no-untyped-def]
+    """Compute y = g a + (1 - g) m, all [out, batch].
+
+    Args:
+        sums: a.
+        products: m.
+        gates: Gx; overwritten by g = σ(Gx).
+        y: written.
+    """
     for o in range(y.shape[0]):
         g, a, m, to = gates[o], sums[o], products[o], y[o]
         for b in range(len(g)):
@@ -356,13 +407,24 @@ def _mix(w_gate, x, sums, products, gates, y):  # type: ignore[no-untyped-def]
             to[b] = mix(g[b], a[b], m[b])
 
 
-@inlined
-def _mix_back(y_grad, sums, products, gates, a_grad, m_grad):  # type: ignore[no-untyped-def]
-    """Write ā = ȳ g and m̄ = ȳ (1 - g), and overwrite g by dL/d(Gx) = ȳ (a - m) g (1 - g)."""
+@compiled
+def mix_to_sums(y_grad, sums, products, gates, a_grad, m_grad, gate_grad):  # type: ignore[no-untyped-def]
+    """Differentiate the mix: ā = ȳ g,  m̄ = ȳ (1 - g),  dL/d(Gx) = ȳ (a - m) g (1 - g), written; all [out, batch].
+
+    Args:
+        y_grad: ȳ.
+        sums: a.
+        products: m.
+        gates: g.
+        a_grad: ā; may be any array that is read here, as may the next two.
+        m_grad: m̄.
+        gate_grad: dL/d(Gx).
+    """
     for o in range(y_grad.shape[0]):
-        slope, a, m, g, to_a, to_m = y_grad[o], sums[o], products[o], gates[o], a_grad[o], m_grad[o]
+        slope, a, m, g = y_grad[o], sums[o], products[o], gates[o]
+        to_a, to_m, to_g = a_grad[o], m_grad[o], gate_grad[o]
         for b in range(len(slope)):
-            to_a[b], to_m[b], g[b] = mix_back(slope[b], a[b], m[b], g[b])
+            to_a[b], to_m[b], to_g[b] = mix_back(slope[b], a[b], m[b], g[b])
 
 
 @compiled
@@ -383,7 +445,8 @@ def nalu_forward(w_add, w_mul, w_gate, x, has_logs, logs, sums, products, gates,
     """
     multiply(sums, w_add, x, 0, w_add.shape[1])
     nac_mul_forward(w_mul, x, has_logs, logs, products)
-    _mix(w_gate, x, sums, products, gates, y)
+    multiply(gates, w_gate, x, 0, w_gate.shape[1])
+    mix_of_sums(sums, products, gates, y)
 
 
 @compiled
@@ -411,16 +474,13 @@ def nalu_backward(  # type: ignore[no-untyped-def]
         gate_grad: dL/dG, added to.
         x_grad: added to, [in, batch]; [0, batch] if it isn't wanted.
     """
-    _mix_back(y_grad, sums, products, gates, a_grad, m_grad)
-    add_outer(add_grad, a_grad, x)
-    add_outer(gate_grad, gates, x)
+    mix_to_sums(y_grad, sums, products, gates, a_grad, m_grad, gates)
+    add_dots(add_grad, a_grad, x, 0)
+    add_dots(gate_grad, gates, x, 0)
     _back_to_inputs(w_add, a_grad, x_grad)
     _back_to_inputs(w_gate, gates, x_grad)
-    for o in range(m_grad.shape[0]):
-        row, m = m_grad[o], products[o]
-        for b in range(len(row)):
-            row[b] *= m[b]
-    add_outer(mul_grad, m_grad, logs)
+    times(m_grad, products, m_grad)
+    add_dots(mul_grad, m_grad, logs, 0)
     if x_grad.shape[0]:
         _logarithms_back(x, w_mul, m_grad, spare, x_grad)
 
@@ -433,7 +493,8 @@ def gated_forward(w_add, w_mul, w_gate, x, before, sums, products, gates, y):  #
     """
     multiply(sums, w_add, x, 0, w_add.shape[1])
     nmu_forward(w_mul, x, before, products)
-    _mix(w_gate, x, sums, products, gates, y)
+    multiply(gates, w_gate, x, 0, w_gate.shape[1])
+    mix_of_sums(sums, products, gates, y)
 
 
 @compiled
@@ -445,9 +506,9 @@ def gated_backward(  # type: ignore[no-untyped-def]
 
     Args: as for `nalu_backward`, with `before`, `ones`, `after` and `others` as for `nmu_backward`.
     """
-    _mix_back(y_grad, sums, products, gates, a_grad, m_grad)
+    mix_to_sums(y_grad, sums, products, gates, a_grad, m_grad, gates)
     nmu_backward(w_mul, x, before, products, m_grad, ones, after, others, mul_grad, x_grad)
-    add_outer(add_grad, a_grad, x)
-    add_outer(gate_grad, gates, x)
+    add_dots(add_grad, a_grad, x, 0)
+    add_dots(gate_grad, gates, x, 0)
     _back_to_inputs(w_add, a_grad, x_grad)
     _back_to_inputs(w_gate, gates, x_grad)

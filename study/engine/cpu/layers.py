@@ -1,4 +1,4 @@
-"""One layer of the fused engine, of any unit: from parameters to output, and from gradient to gradient.
+"""One layer of a trial, of any unit: from parameters to weights and back, and a second layer from input to output.
 
 Choosing the unit costs a few comparisons a block of rows; in exchange one compilation serves all models.
 """
@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from study.engine.compiled.cache import forced, inlined, internal
+from study.engine.compiled.cache import inlined, internal
 from study.engine.compiled.codes import AFFINE, GATED, NAC, NAC_MUL, NALU, NMU, SQUASHED
 from study.engine.compiled.formulas import PLAIN, discrete_distance, larger
 from study.engine.cpu.gradients import (
@@ -32,82 +32,72 @@ from study.engine.cpu.gradients import (
     sigmoid_weight_forward,
 )
 from study.engine.cpu.simd import matrix, vector
-from tasks.stream_simd import LANES, padded
 
 
 class Layer(NamedTuple):
-    """Weights, gradients and scratch of one layer.
+    """Where one layer of a trial has its numbers, among those of other layers and trials.
 
-    In one array: each array costs a dozen instructions at every call, more than the arithmetic of a small layer. One
-    after the other lie
-
-        3 of [in, rows] and 5 of [out, rows]: scratch,      [1, rows]: scratch,      [1, rows]: ones,
-        3 of [out, in]: effective weights, which is up to the unit,      3 of [out, in]: their gradients,
-        4 of [out, in]: tanh and σ of a NAC's weights, and again if the unit has two of them,
-        2 of [1, out]: bias and its gradient.
+    In one array: each array costs a dozen instructions at every call, more than the arithmetic of a small layer.
 
     Args:
-        numbers: all of these; where weights and biases start, on whole vectors.
+        weights: effective weights, float32; biases and a NAC's factors, too.
+        gradients: of all these, at the same places.
+        first: place of a matrix [out, in] of weights; which, is up to the unit: `Code`.
+        second: place of another, if the unit has one.
+        third: the same.
+        factors: place of tanh and σ of a NAC's weights, [out, in] each, and again if the unit has two of them.
+        bias: place of the bias, [1, out].
         inputs: in.
         outputs: out.
-        rows: of a block.
     """
 
-    numbers: npt.NDArray[np.float32]
+    weights: npt.NDArray[np.float32]
+    gradients: npt.NDArray[np.float32]
+    first: int
+    second: int
+    third: int
+    factors: int
+    bias: int
     inputs: int
     outputs: int
-    rows: int
-
-
-_INNER, _OUTER = 3, 5
-_WEIGHT, _GRADIENT, _FACTOR, _BIAS = 0, 3, 6, 10
-
-
-def new_layer(inputs: int, outputs: int, rows: int) -> Layer:
-    """Allocate a layer for blocks of that many rows."""
-    by_row = (_INNER * inputs + _OUTER * outputs + 1) * rows
-    of_weights = _BIAS * padded(inputs * outputs, LANES) + 2 * padded(outputs, LANES)
-    numbers = np.zeros(by_row + rows + of_weights, np.float32)
-    numbers[by_row : by_row + rows] = 1
-    return Layer(numbers, inputs, outputs, rows)
 
 
 @inlined
-def _inner(layer, k):  # type: ignore[no-untyped-def]
-    return matrix(layer.numbers, k * layer.inputs * layer.rows, layer.inputs, layer.rows)
+def _weight(layer, at):  # type: ignore[no-untyped-def]
+    return matrix(layer.weights, at, layer.outputs, layer.inputs)
 
 
 @inlined
-def _outer(layer, k):  # type: ignore[no-untyped-def]
-    return matrix(layer.numbers, (_INNER * layer.inputs + k * layer.outputs) * layer.rows, layer.outputs, layer.rows)
+def _gradient(layer, at):  # type: ignore[no-untyped-def]
+    return matrix(layer.gradients, at, layer.outputs, layer.inputs)
 
 
 @inlined
-def _row(layer, k):  # type: ignore[no-untyped-def]
-    before = _INNER * layer.inputs + _OUTER * layer.outputs
-    return matrix(layer.numbers, (before + k) * layer.rows, 1, layer.rows)
-
-
-@forced
-def _start(layer, k):  # type: ignore[no-untyped-def]
-    before = (_INNER * layer.inputs + _OUTER * layer.outputs + 2) * layer.rows
-    return before + k * padded(layer.inputs * layer.outputs, LANES)
+def _flat(layer, at):  # type: ignore[no-untyped-def]
+    return vector(layer.weights, at, layer.inputs * layer.outputs)
 
 
 @inlined
-def _matrix(layer, k):  # type: ignore[no-untyped-def]
-    return matrix(layer.numbers, _start(layer, k), layer.outputs, layer.inputs)
+def _flat_gradient(layer, at):  # type: ignore[no-untyped-def]
+    return vector(layer.gradients, at, layer.inputs * layer.outputs)
 
 
 @inlined
-def _flat(layer, k):  # type: ignore[no-untyped-def]
-    return vector(layer.numbers, _start(layer, k), layer.inputs * layer.outputs)
+def _factor(layer, k):  # type: ignore[no-untyped-def]
+    size = layer.inputs * layer.outputs
+    return vector(layer.weights, layer.factors + k * size, size)
 
 
 @inlined
-def _bias(layer, k):  # type: ignore[no-untyped-def]
-    start = _start(layer, _BIAS) + k * padded(layer.outputs, LANES)
-    return matrix(layer.numbers, start, 1, layer.outputs)
+def bias(layer):  # type: ignore[no-untyped-def]
+    """View the bias, [1, out]."""
+    return matrix(layer.weights, layer.bias, 1, layer.outputs)
+
+
+@inlined
+def bias_gradient(layer):  # type: ignore[no-untyped-def]
+    """View the gradient of the bias, [1, out]."""
+    return matrix(layer.gradients, layer.bias, 1, layer.outputs)
 
 
 @inlined
@@ -126,25 +116,27 @@ def _clear(to):  # type: ignore[no-untyped-def]
 def set_weights(code, layer, p):  # type: ignore[no-untyped-def]
     """Compute a layer's effective weights from its parameters p, in the order of the unit's own."""
     size = layer.inputs * layer.outputs
-    first, second, third = _flat(layer, _WEIGHT), _flat(layer, _WEIGHT + 1), _flat(layer, _WEIGHT + 2)
+    first = _flat(layer, layer.first)
     minus_one, zero, one = np.float32(-1), np.float32(0), np.float32(1)
     if code.family == GATED:
+        second = _flat(layer, layer.second)
         if code.high < np.inf:
             clamp_weight_forward(p[:size], minus_one, one, first)
             clamp_weight_forward(p[size : 2 * size], zero, one, second)
         else:
             _copy(p[:size], first)
             _copy(p[size : 2 * size], second)
-        _copy(p[2 * size :], third)
+        _copy(p[2 * size :], _flat(layer, layer.third))
     elif code.weights == NAC:
-        tanh_1, sigma_1 = _flat(layer, _FACTOR), _flat(layer, _FACTOR + 1)
-        nac_weight_forward(p[:size], p[size : 2 * size], tanh_1, sigma_1, first)
+        nac_weight_forward(p[:size], p[size : 2 * size], _factor(layer, 0), _factor(layer, 1), first)
         if code.family == NALU:
-            if not code.shared:
+            second = _flat(layer, layer.second)
+            if code.shared:
+                _copy(first, second)
+            else:
                 hats = p[2 * size : 4 * size]
-                tanh_2, sigma_2 = _flat(layer, _FACTOR + 2), _flat(layer, _FACTOR + 3)
-                nac_weight_forward(hats[:size], hats[size:], tanh_2, sigma_2, second)
-            _copy(p[len(p) - size :], third)
+                nac_weight_forward(hats[:size], hats[size:], _factor(layer, 2), _factor(layer, 3), second)
+            _copy(p[len(p) - size :], _flat(layer, layer.third))
     elif code.weights == SQUASHED:
         sigmoid_weight_forward(p, first)
     elif code.high < np.inf:
@@ -152,104 +144,62 @@ def set_weights(code, layer, p):  # type: ignore[no-untyped-def]
     else:
         _copy(p[:size], first)
         if code.activation != PLAIN:
-            _copy(p[size:], _bias(layer, 0)[0])
+            _copy(p[size:], bias(layer)[0])
 
 
 @internal
 def clear_gradients(code, layer):  # type: ignore[no-untyped-def]
     """Zero the gradients of the effective weights."""
-    _clear(_flat(layer, _GRADIENT))
+    _clear(_flat_gradient(layer, layer.first))
     if code.family >= NALU:
-        _clear(_flat(layer, _GRADIENT + 1))
-        _clear(_flat(layer, _GRADIENT + 2))
+        _clear(_flat_gradient(layer, layer.second))
+        _clear(_flat_gradient(layer, layer.third))
     if code.activation != PLAIN:
-        _clear(_bias(layer, 1)[0])
+        _clear(bias_gradient(layer)[0])
 
 
 @internal
 def get_gradients(code, layer, p, p_grad):  # type: ignore[no-untyped-def]
     """Compute the gradients of the parameters from those of the effective weights; written."""
     size = layer.inputs * layer.outputs
-    first, second, third = _flat(layer, _GRADIENT), _flat(layer, _GRADIENT + 1), _flat(layer, _GRADIENT + 2)
+    first = _flat_gradient(layer, layer.first)
     minus_one, zero, one = np.float32(-1), np.float32(0), np.float32(1)
     if code.family == GATED:
+        second = _flat_gradient(layer, layer.second)
         if code.high < np.inf:
             clamp_weight_backward(p[:size], minus_one, one, first, p_grad[:size])
             clamp_weight_backward(p[size : 2 * size], zero, one, second, p_grad[size : 2 * size])
         else:
             _copy(first, p_grad[:size])
             _copy(second, p_grad[size : 2 * size])
-        _copy(third, p_grad[2 * size :])
+        _copy(_flat_gradient(layer, layer.third), p_grad[2 * size :])
     elif code.weights == NAC:
-        tanh_1, sigma_1 = _flat(layer, _FACTOR), _flat(layer, _FACTOR + 1)
-        nac_weight_backward(tanh_1, sigma_1, first, p_grad[:size], p_grad[size : 2 * size])
         if code.family == NALU:
-            if not code.shared:
+            second = _flat_gradient(layer, layer.second)
+            if code.shared:
+                for k in range(size):
+                    first[k] += second[k]
+            else:
                 hats_grad = p_grad[2 * size : 4 * size]
-                tanh_2, sigma_2 = _flat(layer, _FACTOR + 2), _flat(layer, _FACTOR + 3)
-                nac_weight_backward(tanh_2, sigma_2, second, hats_grad[:size], hats_grad[size:])
-            _copy(third, p_grad[len(p) - size :])
+                nac_weight_backward(_factor(layer, 2), _factor(layer, 3), second, hats_grad[:size], hats_grad[size:])
+            _copy(_flat_gradient(layer, layer.third), p_grad[len(p) - size :])
+        nac_weight_backward(_factor(layer, 0), _factor(layer, 1), first, p_grad[:size], p_grad[size : 2 * size])
     elif code.weights == SQUASHED:
-        sigmoid_weight_backward(_flat(layer, _WEIGHT), first, p_grad)
+        sigmoid_weight_backward(_flat(layer, layer.first), first, p_grad)
     elif code.high < np.inf:
         clamp_weight_backward(p, code.low, code.high, first, p_grad)
     else:
         _copy(first, p_grad[:size])
         if code.activation != PLAIN:
-            _copy(_bias(layer, 1)[0], p_grad[size:])
-
-
-@internal
-def forward(code, layer, x, has_logs, y):  # type: ignore[no-untyped-def]
-    """Compute a layer's output from its inputs, both [features, rows]; `has_logs` if the last call had this very x."""
-    w, side = _matrix(layer, _WEIGHT), _inner(layer, 0)
-    a, m, g = _outer(layer, 0), _outer(layer, 1), _outer(layer, 2)
-    if code.family == AFFINE:
-        affine_forward(w, _bias(layer, 0), code.activation, x, a, y)
-    elif code.family == NMU:
-        nmu_forward(w, x, side, y)
-    elif code.family == NAC_MUL:
-        nac_mul_forward(w, x, has_logs, side, y)
-    elif code.family == NALU:
-        w_mul, w_gate = _matrix(layer, _WEIGHT if code.shared else _WEIGHT + 1), _matrix(layer, _WEIGHT + 2)
-        nalu_forward(w, w_mul, w_gate, x, has_logs, side, a, m, g, y)
-    else:
-        gated_forward(w, _matrix(layer, _WEIGHT + 1), _matrix(layer, _WEIGHT + 2), x, side, a, m, g, y)
-
-
-@internal
-def backward(code, layer, x, y, y_grad, x_grad):  # type: ignore[no-untyped-def]
-    """Add to the gradients of the effective weights, and to that of the inputs if it has rows."""
-    w, d = _matrix(layer, _WEIGHT), _matrix(layer, _GRADIENT)
-    side, others, spare = _inner(layer, 0), _inner(layer, 1), _inner(layer, 2)
-    a, m, g, a_grad, m_grad = (_outer(layer, 0), _outer(layer, 1), _outer(layer, 2), _outer(layer, 3), _outer(layer, 4))
-    after, ones = _row(layer, 0), _row(layer, 1)
-    if code.family == AFFINE:
-        affine_backward(w, code.activation, x, a, y, y_grad, ones, d, _bias(layer, 1), x_grad)
-    elif code.family == NMU:
-        nmu_backward(w, x, side, y, y_grad, ones, after, others, d, x_grad)
-    elif code.family == NAC_MUL:
-        nac_mul_backward(w, x, side, y, y_grad, a_grad, spare, d, x_grad)
-    elif code.family == NALU:
-        second = 0 if code.shared else 1
-        nalu_backward(
-            w, _matrix(layer, _WEIGHT + second), _matrix(layer, _WEIGHT + 2), x, side, a, m, g, y_grad, a_grad, m_grad,
-            spare, d, _matrix(layer, _GRADIENT + second), _matrix(layer, _GRADIENT + 2), x_grad
-        )  # fmt: skip
-    else:
-        gated_backward(
-            w, _matrix(layer, _WEIGHT + 1), _matrix(layer, _WEIGHT + 2), x, side, a, m, g, y_grad, ones, a_grad, m_grad,
-            after, others, d, _matrix(layer, _GRADIENT + 1), _matrix(layer, _GRADIENT + 2), x_grad
-        )  # fmt: skip
+            _copy(bias_gradient(layer)[0], p_grad[size:])
 
 
 @internal
 def sparsity_error(code, layer):  # type: ignore[no-untyped-def]
     """Find the largest distance of an effective weight from -1, 0 or 1; NaN if one is."""
-    worst = _largest_distance(_flat(layer, _WEIGHT))
+    worst = _largest_distance(_flat(layer, layer.first))
     if code.family == GATED or (code.family == NALU and not code.shared):
-        other = _largest_distance(_flat(layer, _WEIGHT + 1))
-        worst = larger(worst, other)
+        worst = larger(worst, _largest_distance(_flat(layer, layer.second)))
     return worst
 
 
@@ -259,3 +209,97 @@ def _largest_distance(w):  # type: ignore[no-untyped-def]
     for k in range(len(w)):
         worst = larger(discrete_distance(w[k]), worst)
     return worst
+
+
+# --- a second layer -------------------------------------------------------------------------------------------------
+
+_INNER, _OUTER = 3, 5
+
+
+def room_rows(inputs: int, outputs: int) -> int:
+    """Count the rows of scratch that `forward` and `backward` need: 3 of [in], 5 of [out], and 1."""
+    return _INNER * inputs + _OUTER * outputs + 1
+
+
+@inlined
+def _inner(layer, room, at, rows, k):  # type: ignore[no-untyped-def]
+    return matrix(room, at + k * layer.inputs * rows, layer.inputs, rows)
+
+
+@inlined
+def _outer(layer, room, at, rows, k):  # type: ignore[no-untyped-def]
+    return matrix(room, at + (_INNER * layer.inputs + k * layer.outputs) * rows, layer.outputs, rows)
+
+
+@internal
+def forward(code, layer, x, has_logs, room, at, y):  # type: ignore[no-untyped-def]
+    """Compute a layer's output.
+
+    Args:
+        code: which unit it is.
+        layer: `Layer`.
+        x: inputs, [in, rows].
+        has_logs: whether the last call had this very x.
+        room: scratch, flat.
+        at: where in it there are `room_rows` rows for this layer.
+        y: output, [out, rows]; written.
+    """
+    rows = x.shape[1]
+    w, side = _weight(layer, layer.first), _inner(layer, room, at, rows, 0)
+    a, m, g = (
+        _outer(layer, room, at, rows, 0), _outer(layer, room, at, rows, 1), _outer(layer, room, at, rows, 2)
+    )  # fmt: skip
+    if code.family == AFFINE:
+        affine_forward(w, bias(layer), code.activation, x, a, y)
+    elif code.family == NMU:
+        nmu_forward(w, x, side, y)
+    elif code.family == NAC_MUL:
+        nac_mul_forward(w, x, has_logs, side, y)
+    elif code.family == NALU:
+        nalu_forward(w, _weight(layer, layer.second), _weight(layer, layer.third), x, has_logs, side, a, m, g, y)
+    else:
+        gated_forward(w, _weight(layer, layer.second), _weight(layer, layer.third), x, side, a, m, g, y)
+
+
+@internal
+def backward(code, layer, x, room, at, ones, y, y_grad, x_grad):  # type: ignore[no-untyped-def]
+    """Add to the gradients of the effective weights, and to that of the inputs.
+
+    Args:
+        code: as given to `forward`, as are layer, x, room and at.
+        layer: see there.
+        x: see there.
+        room: as `forward` left it.
+        at: see there.
+        ones: [1, rows].
+        y: output.
+        y_grad: its gradient, [out, rows].
+        x_grad: added to, [in, rows].
+    """
+    rows = x.shape[1]
+    w, d = _weight(layer, layer.first), _gradient(layer, layer.first)
+    w_second, d_second = _weight(layer, layer.second), _gradient(layer, layer.second)
+    w_third, d_third = _weight(layer, layer.third), _gradient(layer, layer.third)
+    side, others, spare = (
+        _inner(layer, room, at, rows, 0), _inner(layer, room, at, rows, 1), _inner(layer, room, at, rows, 2)
+    )  # fmt: skip
+    a, m, g = (
+        _outer(layer, room, at, rows, 0), _outer(layer, room, at, rows, 1), _outer(layer, room, at, rows, 2)
+    )  # fmt: skip
+    a_grad, m_grad = _outer(layer, room, at, rows, 3), _outer(layer, room, at, rows, 4)
+    after = matrix(room, at + (_INNER * layer.inputs + _OUTER * layer.outputs) * rows, 1, rows)
+    if code.family == AFFINE:
+        affine_backward(w, code.activation, x, a, y, y_grad, ones, d, bias_gradient(layer), x_grad)
+    elif code.family == NMU:
+        nmu_backward(w, x, side, y, y_grad, ones, after, others, d, x_grad)
+    elif code.family == NAC_MUL:
+        nac_mul_backward(w, x, side, y, y_grad, a_grad, spare, d, x_grad)
+    elif code.family == NALU:
+        nalu_backward(
+            w, w_second, w_third, x, side, a, m, g, y_grad, a_grad, m_grad, spare, d, d_second, d_third, x_grad
+        )
+    else:
+        gated_backward(
+            w, w_second, w_third, x, side, a, m, g, y_grad, ones, a_grad, m_grad, after, others, d, d_second, d_third,
+            x_grad
+        )  # fmt: skip

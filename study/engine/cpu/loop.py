@@ -1,7 +1,8 @@
-"""The compiled loops of the fused engine: thousands of iterations of a trial without returning to Python.
+"""The compiled loops of the fused engine: thousands of iterations of a group of trials without returning to Python.
 
-A trial is trained from one evaluation to the next before its neighbour gets its turn, so that all it needs stays
-in the first two levels of cache. A batch is processed in blocks of rows small enough for the first.
+A block of rows is drawn and passes through all trials of the group: one product for their first layers, then each
+trial from its sums to the loss and back, then one product for the gradients of the first layers. All that a group needs
+stays in the second-level cache.
 """
 
 from __future__ import annotations
@@ -10,50 +11,46 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from study.engine.arithmetic.update_rule import ADAM, MOMENTUM
 from study.engine.compiled.cache import entry, inlined, internal
-from study.engine.compiled.codes import Network
 from study.engine.compiled.formulas import (
     ADD,
     DIV,
     ROOT,
     SQUARED,
     SUB,
-    adam,
-    clip,
     combine,
     fold,
     larger,
-    momentum_step,
-    out_of_bounds_slope,
-    sgd,
-    sparsity_slope,
-    sparsity_strength,
 )
+from study.engine.cpu.first_layers import Rows, from_sums, hidden_slopes, hidden_values, to_sums
+from study.engine.cpu.gradients import logarithms
+from study.engine.cpu.groups import Sizes
 from study.engine.cpu.layers import (
     Layer,
     backward,
     clear_gradients,
     forward,
     get_gradients,
-    new_layer,
     set_weights,
     sparsity_error,
 )
-from study.engine.cpu.simd import add_squares, multiply
+from study.engine.cpu.products import add_outer, add_squares, multiply, transpose
+from study.engine.cpu.simd import matrix, vector
+from study.engine.cpu.tables import Tables
+from study.engine.cpu.update import update
 from tasks import stream_simd
+from tasks.stream_simd import LANES, padded
 
 # --- inputs and targets ---------------------------------------------------------------------------------------
 
 
 @internal
-def draw(x, seed, low, second, width, iteration, purpose, first, rows):  # type: ignore[no-untyped-def]
-    """Fill x [features, block] with the stream's rows first, first + 1, ...; beyond the last, copies of the first.
+def draw(x, block, seed, low, second, width, iteration, purpose, first, rows):  # type: ignore[no-untyped-def]
+    """Fill x [features, block or more] with a block of rows from `first` on; beyond the last, copies of the first.
 
     A copy overflows only where its original does too, so that it spoils nothing.
     """
-    block = x.shape[1]
-    stream_simd.draw(x, seed, low, second, width, iteration, purpose, first)
+    stream_simd.draw(x, block, seed, low, second, width, iteration, purpose, first)
     if first + block > rows:
         for i in range(x.shape[0]):
             for b in range(rows - first, block):
@@ -61,12 +58,13 @@ def draw(x, seed, low, second, width, iteration, purpose, first, rows):  # type:
 
 
 @internal
-def fill_targets(target, s, x, ones, sums, result):  # type: ignore[no-untyped-def]
-    """Write the targets of one trial's rows into result [block]; `sums` is scratch, [subsets, block]."""
-    operation = target.operation
-    for j in range(sums.shape[0]):
-        multiply(sums[j : j + 1], ones, x, target.starts[s, j], target.stops[s, j])
-    first, last = sums[0], sums[sums.shape[0] - 1]
+def fill_targets(tables, s, x, ones, sums, result):  # type: ignore[no-untyped-def]
+    """Write the targets of one trial's rows into result [block]; `sums` is scratch, [subsets or more, block]."""
+    kind = tables.shapes[tables.shape[s]]
+    operation, subsets = kind.operation, kind.subsets
+    for j in range(subsets):
+        multiply(sums[j : j + 1], ones, x, tables.starts[s, j], tables.stops[s, j])
+    first, last = sums[0], sums[subsets - 1]
     # A loop for each, as for activations: see `gradients`.
     if operation == SUB:
         _combine_each(SUB, first, last, result)
@@ -78,7 +76,7 @@ def fill_targets(target, s, x, ones, sums, result):  # type: ignore[no-untyped-d
         _combine_each(ROOT, first, last, result)
     else:
         _combine_each(ADD, first, last, result)
-        for j in range(1, sums.shape[0]):
+        for j in range(1, subsets):
             other = sums[j]
             for b in range(len(result)):
                 result[b] = fold(operation, result[b], other[b])
@@ -90,126 +88,292 @@ def _combine_each(operation, first, last, result):  # type: ignore[no-untyped-de
         result[b] = combine(operation, first[b], last[b])
 
 
-# --- the update -------------------------------------------------------------------------------------------------
-
-
-@internal
-def _regularise(w, g, push, out, of_nau, squared, out_squared):  # type: ignore[no-untyped-def]
-    if push != np.float32(0):
-        for k in range(len(w)):
-            g[k] += push * sparsity_slope(w[k], of_nau, squared)
-    if out != np.float32(0):
-        for k in range(len(w)):
-            g[k] += out * out_of_bounds_slope(w[k], of_nau, out_squared)
-
-
-@internal
-def _adam(w, g, m, v, rate, c2):  # type: ignore[no-untyped-def]
-    for k in range(len(w)):
-        w[k], m[k], v[k] = adam(w[k], g[k], m[k], v[k], rate, c2)
-
-
-@internal
-def _update(rule, s, iteration, c1, c2, w, g, m, v):  # type: ignore[no-untyped-def]
-    """Make one step of one trial's parameters."""
-    strength = np.float32(
-        sparsity_strength(iteration, rule.start[s], rule.length[s], rule.strength[s], rule.exponential[s])
-    )
-    at = 0
-    for p in range(len(rule.ends)):
-        end, share = rule.ends[p], rule.share[p]
-        if share != np.float32(0):
-            _regularise(
-                w[at:end], g[at:end], strength * share, rule.out_strength[s] * share, rule.of_nau[p],
-                rule.squared, rule.out_squared,
-            )  # fmt: skip
-        at = end
-    if rule.optimizer == ADAM:
-        _adam(w, g, m, v, rule.rate[s] * c1, c2)
-    elif rule.optimizer == MOMENTUM:
-        rate, momentum = rule.rate[s], rule.momentum
-        for k in range(len(w)):
-            w[k], m[k] = momentum_step(w[k], g[k], m[k], rate, momentum)
-    else:
-        rate = rule.rate[s]
-        for k in range(len(w)):
-            w[k] = sgd(w[k], g[k], rate)
-    at = 0
-    for p in range(len(rule.ends)):
-        end, low, high = rule.ends[p], rule.low[p], rule.high[p]
-        if high < np.inf:
-            part = w[at:end]  # from 0 on: an index that could be negative keeps a loop from being vectorised
-            for k in range(len(part)):
-                part[k] = clip(part[k], low, high)
-        at = end
-
-
-# --- training ---------------------------------------------------------------------------------------------------
+# --- arrays to work in ------------------------------------------------------------------------------------------
 
 
 class Scratch(NamedTuple):
     """Arrays to work in, for blocks of so many rows; see `new_scratch`.
 
     Args:
-        front: the first layer.
-        back: the second layer.
-        x: inputs, float32 [features, rows], where features are n rounded up to a multiple of 4.
-        h: hidden units, [hidden, rows].
-        h_grad: their gradients, the same shape.
-        x_grad: the gradient of the inputs, which nobody needs, [0, rows].
-        y: outputs, [1, rows].
+        block: rows.
+        stacked: rows of sums that are computed at a time.
+        x: inputs, float32 [features, block or more], where features are n rounded up to a multiple of 4.
+        x_transposed: most of them, [block, features rounded down to whole vectors].
+        logs: their logarithms, [n, block or more].
+        logs_transposed: most of them, as of the inputs.
+        weights: of a group, and more: see `Layer`.
+        gradients: of these.
+        room: sums, their gradients, and what layers use in turn: [rows, block] flattened.
+        spare: first of the rows that first layers use in turn.
+        back: first of the rows that second layers use in turn.
+        y: outputs, [1, block].
         y_grad: their gradients, the same shape.
-        sums: of the subsets, [subsets, rows].
-        targets: [rows].
-        ones: [1, n].
-        gradient: of a trial's parameters, [parameters].
+        subset_sums: [subsets, block].
+        targets: [block].
+        ones: [1, block].
+        ones_of_inputs: [1, n].
+        gradient: of a trial's parameters, and 0 up to a whole vector.
     """
 
-    front: Layer
-    back: Layer
+    block: int
+    stacked: int
     x: Any
-    h: Any
-    h_grad: Any
-    x_grad: Any
+    x_transposed: Any
+    logs: Any
+    logs_transposed: Any
+    weights: Any
+    gradients: Any
+    room: Any
+    spare: int
+    back: int
     y: Any
     y_grad: Any
-    sums: Any
+    subset_sums: Any
     targets: Any
     ones: Any
+    ones_of_inputs: Any
     gradient: Any
 
 
-def new_scratch(network: Network, subsets: int, rows: int, parameters: int) -> Scratch:
+def new_scratch(tables: Tables, sizes: Sizes, block: int) -> Scratch:
     """Make arrays to work in: nothing in them outlives a call."""
-    n, hidden = network.inputs, network.hidden
-    shapes = (
-        (stream_simd.padded(n, 4), rows),
-        (hidden, rows),
-        (hidden, rows),
-        (0, rows),
-        (1, rows),
-        (1, rows),
-        (subsets, rows),
+    n, subsets = tables.inputs, tables.starts.shape[1]
+    # A row more than a block is a cache line more: rows of a power of two would share few places in a cache.
+    inputs = (padded(n, 4), block + LANES)
+    deep = n - n % LANES
+    spare = 2 * sizes.stacked
+    return Scratch(
+        block=block,
+        stacked=sizes.stacked,
+        x=zeros(*inputs),
+        x_transposed=zeros(block, deep),
+        logs=zeros(*inputs),
+        logs_transposed=zeros(block, deep),
+        weights=zeros(sizes.numbers),
+        gradients=zeros(sizes.numbers),
+        room=zeros((spare + sizes.spare + sizes.room) * block),
+        spare=spare,
+        back=spare + sizes.spare,
+        y=zeros(1, block),
+        y_grad=zeros(1, block),
+        subset_sums=zeros(subsets, block),
+        targets=zeros(block),
+        ones=np.ones((1, block), np.float32),
+        ones_of_inputs=np.ones((1, n), np.float32),
+        gradient=zeros(padded(int(tables.shapes["parameters"].max()), LANES)),
     )
-    arrays = [np.zeros(shape, np.float32) for shape in (*shapes, (rows,))]
-    arrays += [np.ones((1, n), np.float32), np.zeros(parameters, np.float32)]
-    return Scratch(new_layer(n, hidden, rows), new_layer(hidden, 1, rows), *arrays)
+
+
+def zeros(*shape: int) -> Any:
+    """Make an array of zeros that begins with a cache line: vectors that cross two take twice as long."""
+    count = int(np.prod(shape))
+    numbers = np.zeros(count + LANES, np.float32)
+    first = -(numbers.ctypes.data // numbers.itemsize) % LANES
+    return numbers[first : first + count].reshape(shape)
+
+
+@inlined
+def _layer(tables, places, scratch, s, layer):  # type: ignore[no-untyped-def]
+    k = 5 * layer
+    hidden = tables.shapes[tables.shape[s]].hidden
+    return Layer(
+        scratch.weights, scratch.gradients,
+        places[s, k], places[s, k + 1], places[s, k + 2], places[s, k + 3], places[s, k + 4],
+        hidden if layer else tables.inputs, 1 if layer else hidden,
+    )  # fmt: skip
+
+
+@internal
+def _set_weights(tables, groups, scratch, weight, first, last):  # type: ignore[no-untyped-def]
+    """Compute the effective weights of some trials of a group."""
+    for t in range(first, last):
+        s = groups.order[t]
+        k = tables.shape[s]
+        p = vector(weight, tables.at[s], tables.shapes[k].parameters)
+        middle = tables.shapes[k].middle
+        set_weights(tables.codes[k, 0], _layer(tables, groups.places, scratch, s, 0), p[:middle])
+        set_weights(tables.codes[k, 1], _layer(tables, groups.places, scratch, s, 1), p[middle:])
+
+
+@internal
+def _clear_gradients(tables, groups, scratch, first, last):  # type: ignore[no-untyped-def]
+    for t in range(first, last):
+        s = groups.order[t]
+        codes = tables.codes[tables.shape[s]]
+        clear_gradients(codes[0], _layer(tables, groups.places, scratch, s, 0))
+        clear_gradients(codes[1], _layer(tables, groups.places, scratch, s, 1))
+
+
+# --- some trials of a group -----------------------------------------------------------------------------------------
+
+
+class Stack(NamedTuple):
+    """Trials of a group whose sums are computed at a time.
+
+    Args:
+        first: of them, in the order of the groups.
+        last: the one after their last.
+        sums: rows of sums with inputs.
+        log_sums: rows of sums with logarithms, which follow.
+    """
+
+    first: int
+    last: int
+    sums: int
+    log_sums: int
+
+
+@internal
+def _next_stack(groups, first, end, most):  # type: ignore[no-untyped-def]
+    """Take as many trials as fit, at least one."""
+    last, sums, log_sums = first, 0, 0
+    while last < end:
+        s = groups.order[last]
+        more, more_logs = groups.stacked[s, 0], groups.stacked[s, 1]
+        if last > first and sums + log_sums + more + more_logs > most:
+            break
+        sums, log_sums, last = sums + more, log_sums + more_logs, last + 1
+    return Stack(first, last, sums, log_sums)
+
+
+@internal
+def _multiply_stack(tables, groups, scratch, stack, x, logs):  # type: ignore[no-untyped-def]
+    """Compute the sums of all trials of a stack."""
+    n, block = tables.inputs, scratch.block
+    s = groups.order[stack.first]
+    w = matrix(scratch.weights, groups.sums[s] * n, stack.sums, n)
+    multiply(matrix(scratch.room, 0, stack.sums, block), w, x, 0, n)
+    if stack.log_sums:
+        w = matrix(scratch.weights, groups.logs_at + groups.log_sums[s] * n, stack.log_sums, n)
+        multiply(matrix(scratch.room, stack.sums * block, stack.log_sums, block), w, logs, 0, n)
+
+
+@internal
+def _add_stack(tables, groups, scratch, stack):  # type: ignore[no-untyped-def]
+    """Add to the gradients of the stacked weights of all trials of a stack."""
+    n, block = tables.inputs, scratch.block
+    s = groups.order[stack.first]
+    d = matrix(scratch.gradients, groups.sums[s] * n, stack.sums, n)
+    g = matrix(scratch.room, scratch.stacked * block, stack.sums, block)
+    add_outer(d, g, scratch.x, scratch.x_transposed)
+    if stack.log_sums:
+        d = matrix(scratch.gradients, groups.logs_at + groups.log_sums[s] * n, stack.log_sums, n)
+        g = matrix(scratch.room, (scratch.stacked + stack.sums) * block, stack.log_sums, block)
+        add_outer(d, g, scratch.logs, scratch.logs_transposed)
+
+
+@inlined
+def _rows(groups, scratch, stack, s):  # type: ignore[no-untyped-def]
+    first = groups.order[stack.first]
+    return Rows(
+        scratch.room, scratch.block, groups.sums[s] - groups.sums[first],
+        stack.sums + groups.log_sums[s] - groups.log_sums[first], scratch.stacked, scratch.spare,
+    )  # fmt: skip
+
+
+@internal
+def _predict(tables, groups, scratch, stack, s, x):  # type: ignore[no-untyped-def]
+    """Compute a trial's outputs from its sums."""
+    codes = tables.codes[tables.shape[s]]
+    front, back = _layer(tables, groups.places, scratch, s, 0), _layer(tables, groups.places, scratch, s, 1)
+    rows = _rows(groups, scratch, stack, s)
+    from_sums(codes[0], front, rows, x)
+    h = hidden_values(codes[0], rows, front.outputs)
+    forward(codes[1], back, h, False, scratch.room, scratch.back * scratch.block, scratch.y)
+
+
+@internal
+def _back(tables, groups, scratch, stack, s, x):  # type: ignore[no-untyped-def]
+    """Compute the gradients of a trial's sums from those of its outputs, and add to those of its other weights."""
+    codes = tables.codes[tables.shape[s]]
+    front, back = _layer(tables, groups.places, scratch, s, 0), _layer(tables, groups.places, scratch, s, 1)
+    rows = _rows(groups, scratch, stack, s)
+    h, slopes = hidden_values(codes[0], rows, front.outputs), hidden_slopes(codes[0], rows, front.outputs)
+    for o in range(front.outputs):
+        to = slopes[o]
+        for b in range(len(to)):
+            to[b] = 0
+    at = scratch.back * scratch.block
+    backward(codes[1], back, h, scratch.room, at, scratch.ones, scratch.y, scratch.y_grad, slopes)
+    to_sums(codes[0], front, rows, x, scratch.ones)
+
+
+@internal
+def _targets_of(tables, groups, scratch, t, first, x):  # type: ignore[no-untyped-def]
+    """Write the targets of a trial, unless its neighbour in the group had the same of these rows."""
+    s = groups.order[t]
+    if t == first or groups.target[s] != groups.target[groups.order[t - 1]]:
+        fill_targets(tables, s, x, scratch.ones_of_inputs, scratch.subset_sums, scratch.targets)
+
+
+# --- training -------------------------------------------------------------------------------------------------------
+
+
+@internal
+def _draw(tables, groups, scratch, g, source, iteration, row, batch):  # type: ignore[no-untyped-def]
+    """Draw a block of rows for a group, and transpose it; take logarithms if a trial multiplies them."""
+    s = groups.order[groups.ends[g] - 1]
+    low, second, width = source.low[s, 0], source.low[s, 1], source.width[s]
+    x, block = scratch.x, scratch.block
+    draw(x, block, source.seeds[s], low, second, width, iteration, source.purpose, row, batch)
+    transpose(scratch.x_transposed, x)
+    if groups.has_logs[g]:
+        logarithms(x, tables.inputs, block, scratch.logs)
+        transpose(scratch.logs_transposed, scratch.logs)
+
+
+@internal
+def _learn(tables, groups, scratch, first, last, row, batch):  # type: ignore[no-untyped-def]
+    """Add to the gradients of a group's trials what a block of rows gives."""
+    x, guess, slope = scratch.x, scratch.y[0], scratch.y_grad[0]
+    scale = np.float32(2 / batch)
+    at = first
+    while at < last:
+        stack = _next_stack(groups, at, last, scratch.stacked)
+        _multiply_stack(tables, groups, scratch, stack, x, scratch.logs)
+        for t in range(stack.first, stack.last):
+            s = groups.order[t]
+            _targets_of(tables, groups, scratch, t, first, x)
+            _predict(tables, groups, scratch, stack, s, x)
+            for b in range(len(slope)):
+                slope[b] = (guess[b] - scratch.targets[b]) * scale
+            for b in range(batch - row, len(slope)):
+                slope[b] = 0
+            _back(tables, groups, scratch, stack, s, x)
+        _add_stack(tables, groups, scratch, stack)
+        at = stack.last
+
+
+@internal
+def _move(tables, groups, scratch, t, iteration, corrections, weight, first, second):  # type: ignore[no-untyped-def]
+    """Make a step of one trial's parameters."""
+    s = groups.order[t]
+    k = tables.shape[s]
+    kind = tables.shapes[k]
+    count = padded(kind.parameters, LANES)
+    w, m, v = vector(weight, tables.at[s], count), vector(first, tables.at[s], count), vector(second, tables.at[s], count)
+    gradient = vector(scratch.gradient, 0, count)
+    middle, end = kind.middle, kind.parameters
+    get_gradients(tables.codes[k, 0], _layer(tables, groups.places, scratch, s, 0), w[:middle], gradient[:middle])
+    get_gradients(tables.codes[k, 1], _layer(tables, groups.places, scratch, s, 1), w[middle:end], gradient[middle:end])
+    for p in range(end, count):
+        gradient[p] = 0
+    settled = min(iteration, len(corrections) - 1)
+    update(tables.rules, k, s, iteration, corrections[settled, 0], corrections[settled, 1], w, gradient, m, v)
 
 
 @entry
 def train(  # type: ignore[no-untyped-def]
-    network, target, source, rule, batch, which, weight, first, second, iteration, count, scratch, corrections
+    tables, groups, source, batch, weight, first, second, iteration, count, scratch, corrections
 ):
-    """Make some updates of each trial in `which`, from `iteration` on.
+    """Make some updates of the trials of some groups, from `iteration` on.
 
     Args:
-        network: `Network`.
-        target: `Target`.
+        tables: `Tables`.
+        groups: `Groups` of trials that see the same rows.
         source: `InputStream` of the training inputs.
-        rule: `UpdateRule`.
         batch: rows a batch.
-        which: places of the trials, int64.
-        weight: parameters, float32 [trials, parameters]; written, as are the next two.
+        weight: parameters of all trials, float32; written, as are the next two.
         first: of the optimiser, the same shape.
         second: the same.
         iteration: updates made so far.
@@ -217,93 +381,81 @@ def train(  # type: ignore[no-untyped-def]
         scratch: `Scratch`; a batch is processed in blocks of its rows.
         corrections: Adam's, of each iteration from 0 on, float32 [iterations, 2]; the last row holds from there on.
     """
-    front, back, x, h, h_grad, y, y_grad = (
-        scratch.front, scratch.back, scratch.x, scratch.h, scratch.h_grad, scratch.y, scratch.y_grad
-    )  # fmt: skip
-    sums, targets, ones, gradient = scratch.sums, scratch.targets, scratch.ones, scratch.gradient
-    middle, block = network.parameters, x.shape[1]
-    settled = len(corrections) - 1
-    scale = np.float32(2 / batch)
-    guess, slope = y[0], y_grad[0]
-    for s in which:
-        w, m, v = weight[s], first[s], second[s]
-        w_front, w_back, g_front, g_back = w[:middle], w[middle:], gradient[:middle], gradient[middle:]
-        seed, low, high_low, width = source.seeds[s], source.low[s, 0], source.low[s, 1], source.width[s]
+    begin = 0
+    for g in range(len(groups.ends)):
+        end = groups.ends[g]
         for i in range(iteration, iteration + count):
-            set_weights(network.first, front, w_front)
-            set_weights(network.second, back, w_back)
-            clear_gradients(network.first, front)
-            clear_gradients(network.second, back)
-            for row in range(0, batch, block):
-                draw(x, seed, low, high_low, width, i, source.purpose, row, batch)
-                fill_targets(target, s, x, ones, sums, targets)
-                forward(network.first, front, x, False, h)
-                forward(network.second, back, h, False, y)
-                for b in range(block):
-                    slope[b] = (guess[b] - targets[b]) * scale
-                for b in range(batch - row, block):
-                    slope[b] = 0
-                for o in range(h_grad.shape[0]):
-                    to = h_grad[o]
-                    for b in range(block):
-                        to[b] = 0
-                backward(network.second, back, h, y, y_grad, h_grad)
-                backward(network.first, front, x, h, h_grad, scratch.x_grad)
-            get_gradients(network.first, front, w_front, g_front)
-            get_gradients(network.second, back, w_back, g_back)
-            c1, c2 = corrections[min(i, settled), 0], corrections[min(i, settled), 1]
-            _update(rule, s, i, c1, c2, w, gradient, m, v)
+            _set_weights(tables, groups, scratch, weight, begin, end)
+            _clear_gradients(tables, groups, scratch, begin, end)
+            for row in range(0, batch, scratch.block):
+                _draw(tables, groups, scratch, g, source, i, row, batch)
+                _learn(tables, groups, scratch, begin, end, row, batch)
+            for t in range(begin, end):
+                _move(tables, groups, scratch, t, i, corrections, weight, first, second)
+        begin = end
 
 
-# --- evaluation -------------------------------------------------------------------------------------------------
+# --- evaluation -----------------------------------------------------------------------------------------------------
 
 
 @entry
-def add_squared_errors(network, target, rows, of_range, count, which, weight, scratch, part, total):  # type: ignore[no-untyped-def]
-    """Add up the squared errors of each trial in `which`.
+def add_squared_errors(tables, groups, rows, of_range, count, weight, scratch, part, total):  # type: ignore[no-untyped-def]
+    """Add up the squared errors of the trials of some groups.
 
     Args:
-        network: `Network`.
-        target: `Target`.
-        rows: evaluation rows, float32 [ranges, blocks, features, block].
+        tables: `Tables`.
+        groups: `Groups` of trials that have the same evaluation rows.
+        rows: these, float32 [ranges, planes, blocks, n, block or more]; a second plane has their logarithms.
         of_range: which range is each trial's, int64 [trials].
         count: evaluation rows.
-        which: places of the trials, int64.
-        weight: parameters, float32 [trials, parameters].
+        weight: parameters of all trials.
         scratch: `Scratch` for blocks of these rows.
         part: scratch, float32 [1, 1].
-        total: added to, float64 [which].
+        total: added to, float64 [trials].
     """
-    front, back, h, y, sums, targets = (
-        scratch.front, scratch.back, scratch.h, scratch.y, scratch.sums, scratch.targets
-    )  # fmt: skip
-    middle, block = network.parameters, rows.shape[3]
-    guess = y[0]
-    for c in range(rows.shape[1]):
-        for k in range(len(which)):
-            s = which[k]
-            x = rows[of_range[s], c]
-            set_weights(network.first, front, weight[s, :middle])
-            set_weights(network.second, back, weight[s, middle:])
-            fill_targets(target, s, x, scratch.ones, sums, targets)
-            has_logs = k > 0 and of_range[s] == of_range[which[k - 1]]
-            forward(network.first, front, x, has_logs, h)
-            forward(network.second, back, h, False, y)
-            for b in range(block):
-                guess[b] -= targets[b]
-            for b in range(count - c * block, block):
-                guess[b] = 0
-            part[0, 0] = 0
-            add_squares(part, y)
-            total[k] += part[0, 0]
+    guess, block, begin = scratch.y[0], scratch.block, 0
+    for g in range(len(groups.ends)):
+        end = groups.ends[g]
+        _set_weights(tables, groups, scratch, weight, begin, end)
+        of_group = rows[of_range[groups.order[begin]]]
+        for c in range(of_group.shape[1]):
+            x, logs = of_group[0, c], of_group[of_group.shape[0] - 1, c]
+            at = begin
+            while at < end:
+                stack = _next_stack(groups, at, end, scratch.stacked)
+                _multiply_stack(tables, groups, scratch, stack, x, logs)
+                for t in range(stack.first, stack.last):
+                    s = groups.order[t]
+                    _targets_of(tables, groups, scratch, t, begin, x)
+                    _predict(tables, groups, scratch, stack, s, x)
+                    for b in range(block):
+                        guess[b] -= scratch.targets[b]
+                    for b in range(count - c * block, block):
+                        guess[b] = 0
+                    part[0, 0] = 0
+                    add_squares(part, scratch.y)
+                    total[s] += part[0, 0]
+                at = stack.last
+        begin = end
 
 
 @entry
-def sparsity_errors(network, which, weight, scratch, errors):  # type: ignore[no-untyped-def]
-    """Write the sparsity error of each trial in `which` into errors, float32 [which]."""
-    front, back = scratch.front, scratch.back
-    middle = network.parameters
-    for k in range(len(which)):
-        set_weights(network.first, front, weight[which[k], :middle])
-        set_weights(network.second, back, weight[which[k], middle:])
-        errors[k] = larger(sparsity_error(network.first, front), sparsity_error(network.second, back))
+def sparsity_errors(tables, groups, weight, scratch, errors):  # type: ignore[no-untyped-def]
+    """Write the sparsity error of each trial of some groups into errors, float32 [trials]."""
+    begin = 0
+    for g in range(len(groups.ends)):
+        end = groups.ends[g]
+        _set_weights(tables, groups, scratch, weight, begin, end)
+        for t in range(begin, end):
+            s = groups.order[t]
+            codes = tables.codes[tables.shape[s]]
+            front, back = _layer(tables, groups.places, scratch, s, 0), _layer(tables, groups.places, scratch, s, 1)
+            errors[s] = larger(sparsity_error(codes[0], front), sparsity_error(codes[1], back))
+        begin = end
+
+
+@entry
+def take_logarithms(x, logs):  # type: ignore[no-untyped-def]
+    """Write the logarithms of evaluation rows, both [blocks, n, block or more]."""
+    for c in range(x.shape[0]):
+        logarithms(x[c], x.shape[1], x.shape[2], logs[c])

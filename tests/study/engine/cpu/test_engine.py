@@ -11,16 +11,15 @@ import pytest
 
 from study.engine.compiled import math
 from study.engine.compiled.codes import CODES
-from study.engine.cpu import loop, simd
+from study.engine.cpu import loop, products
 from study.engine.cpu.arrays import block_rows
 from study.engine.cpu.engine import FusedEngine
 from study.engine.torch.engine import TorchEngine
 from study.errors import DeviceError
 from study.records import Checkpoint, Pack, Trial
 from tasks import MODELS
-from tasks.arithmetic_cell import typed_cell
 from tasks.stream import Purpose
-from tasks.stream_simd import fill_inputs
+from tasks.stream_simd import LANES, fill_inputs
 from tests.study.builders import small_cell
 
 TRAINED = [name for name, model in MODELS.items() if {model.first, model.second} <= set(CODES)]
@@ -159,12 +158,11 @@ def test_a_slice_stays_near_its_time():
 
 
 @pytest.mark.parametrize("rows", [1, 7, 100, 128, 1000])
-@pytest.mark.parametrize("size", [(1, 1), (4, 2), (100, 10), (300, 50)])
-def test_blocks_hold_a_batch(rows, size):
+@pytest.mark.parametrize("inputs", [1, 4, 100, 300, 3000])
+def test_blocks_hold_a_batch(rows, inputs):
     """Blocks are whole vectors, and no block is without a row."""
-    cell = typed_cell(small_cell().replace(input_size=size[0], hidden_size=size[1]))
-    block = block_rows(cell, 40 * 1024, rows)
-    assert block % simd.LANES == 0
+    block = block_rows(inputs, 64 * 1024, rows)
+    assert block % LANES == 0
     assert -(-rows // block) * block - rows < block
 
 
@@ -173,7 +171,7 @@ def _draw_blocks(x, seeds, low, width, iteration, purpose, count):  # type: igno
     trials, blocks, _, rows = x.shape
     for s in range(trials):
         for c in range(blocks):
-            loop.draw(x[s, c], seeds[s], low[s, 0], low[s, 1], width[s], iteration, purpose, c * rows, count)
+            loop.draw(x[s, c], rows, seeds[s], low[s, 0], low[s, 1], width[s], iteration, purpose, c * rows, count)
 
 
 @pytest.mark.parametrize("second", [-3.0, 2.5])
@@ -195,16 +193,18 @@ def test_inputs_are_the_streams_bits(width, second):
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
-@pytest.mark.parametrize("shape", [(1, 1, 16), (2, 4, 32), (3, 7, 48), (10, 100, 64), (5, 6, 112)])
+@pytest.mark.parametrize("shape", [(1, 1, 16), (2, 4, 32), (3, 7, 48), (10, 100, 64), (5, 6, 112), (47, 35, 32)])
 def test_matrix_products(shape, kind):
     """Products and sums are those of numpy in float64, to rounding."""
     outputs, features, rows = shape
     rng = np.random.default_rng(sum(shape))
     w, x = (rng.normal(size=(outputs, features)).astype(kind), rng.normal(size=(features + 2, rows)).astype(kind))
     z, d, s = np.empty((outputs, rows), kind), np.ones_like(w), np.ones((2, features), kind)
-    simd.multiply(z, w, x, 0, features)
-    simd.add_outer(d, z, x)
-    simd.add_sums(s, 1, np.ones((1, rows), kind), x)
+    products.multiply(z, w, x, 0, features)
+    transposed = np.zeros((rows, features - features % LANES), kind)
+    products.transpose(transposed, x)
+    products.add_outer(d, z, x, transposed)
+    products.add_sums(s, 1, np.ones((1, rows), kind), x)
     exact = w.astype(np.float64) @ x[:features]
     scale = 50 * features * rows * np.finfo(kind).eps
     np.testing.assert_allclose(z, exact, atol=scale)
@@ -212,7 +212,7 @@ def test_matrix_products(shape, kind):
     np.testing.assert_allclose(s[1] - 1, x[:features].astype(np.float64).sum(1), atol=scale)
     assert (s[0] == 1).all()
     if features > 2:
-        simd.multiply(z, np.ascontiguousarray(w[:, 1:]), x, 1, features - 1)
+        products.multiply(z, np.ascontiguousarray(w[:, 1:]), x, 1, features - 1)
         np.testing.assert_allclose(z, w[:, 2:features].astype(np.float64) @ x[1 : features - 1], atol=scale)
 
 

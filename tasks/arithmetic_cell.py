@@ -41,6 +41,13 @@ _MAY_DIFFER = {
     "success_epsilon",
     "success_threshold",
 }
+# Microseconds of one core, roughly, as the fused engine has them (benchmarks/README.md): a number drawn; a product of an
+# input and a weight, there and back; a hidden unit of a row, and a row.
+_DRAWN_US, _PRODUCT_US, _HIDDEN_US, _ROW_US = 3e-4, 6e-5, 2e-4, 3e-3
+
+# What other models take of that: three products, exponentials and logarithms, or products of factors.
+_TIMES = {"NALU": 4.0, "NALU-separate": 4.0, "gated-NAU-NMU": 10.0}
+
 _WHEN_OFF = {"sparsity_shape": "linear", "sparsity_scaling": "linear"}
 
 
@@ -132,14 +139,20 @@ class ArithmeticCell:
 
     @property
     def cost_us(self) -> float:
-        """The estimated microseconds that one trial adds to an iteration of its pack, on one core.
+        """The estimated microseconds that one trial adds to an iteration of its pack, on one core, rows apart.
 
         The rows are those of the batch and those of the evaluations, which are forward passes only and are spread over
-        the iterations between them. The cost of a row is that of its inputs, drawn once and multiplied by each hidden
-        unit, and that of the hidden units.
+        the iterations between them. The cost of a row is that of the products of its inputs with each hidden unit, and
+        that of the hidden units.
         """
         rows = self.batch_size + 2 * self.evaluation_rows / self.evaluate_every / 3
-        return rows * (self.input_size * (1e-3 + 1.5e-3 * self.hidden_size) + 0.02 * self.hidden_size + 0.02)
+        of_row = self.hidden_size * (_PRODUCT_US * self.input_size + _HIDDEN_US) + _ROW_US
+        return rows * of_row * _TIMES.get(self.model, 1.0)
+
+    @property
+    def draw_us(self) -> float:
+        """The estimated microseconds of drawing the rows of an iteration, which trials of one seed may share."""
+        return _DRAWN_US * self.batch_size * self.input_size
 
     @property
     def activations(self) -> int:

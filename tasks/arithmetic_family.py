@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
@@ -14,9 +15,6 @@ from tasks.declarations import Hyperparameter
 from tasks.family import Check, Content, Family, Mistake, Values
 from tasks.threshold import Range
 from tasks.values import Count, Iteration, NotNegative, Positive, Share, ShareOrNone, choice, number, quoted, whole
-
-# The Python step of an iteration costs a pack this much, however many trials share it.
-_STEP_US = 300.0
 
 # Float32 numbers in a pack's activations; beyond them, more trials only fall out of the cache.
 _PACK_NUMBERS = 2**20
@@ -219,10 +217,18 @@ class ArithmeticFamily(Family):
         """Return what must be equal among the trials of a pack."""
         return typed_cell(cell).shape
 
-    def cost_us(self, cell: Content, trials: int) -> float:
-        """Estimate the microseconds that a pack takes on one core."""
+    def rows_of(self, cell: Content) -> tuple[object, ...]:
+        """Return what determines, with a seed, the rows that a trial of a cell sees."""
         typed = typed_cell(cell)
-        return (typed.iterations + 1) * (_STEP_US + trials * typed.cost_us)
+        return (typed.input_size, typed.batch_size, typed.interpolation_range)
+
+    def cost_us(self, cells: Sequence[Content], draws: int) -> float:
+        """Estimate the microseconds that a pack takes on one core, by the engine that draws rows once for all."""
+        if not cells:
+            return 0.0
+        typed = typed_cell(cells[0])
+        own_us = sum(trials * typed_cell(cell).cost_us for cell, trials in Counter(cells).items())
+        return (typed.iterations + 1) * (own_us + draws * typed.draw_us)
 
     def most_in_pack(self, cell: Content, trials: int, slots: int) -> int:
         """Return the most trials of a cell that are useful in a pack."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -119,9 +119,18 @@ class Family(ABC):
     def shape(self, cell: Content) -> tuple[object, ...]:
         """Return what must be equal among the trials of a pack."""
 
+    def rows_of(self, cell: Content) -> Hashable | None:
+        """Return what determines, with a seed, the rows that a trial of a cell sees; None if no two see the same."""
+        return None
+
     @abstractmethod
-    def cost_us(self, cell: Content, trials: int) -> float:
-        """Estimate the microseconds that a pack of so many trials of the cell takes on one core."""
+    def cost_us(self, cells: Sequence[Content], draws: int) -> float:
+        """Estimate the microseconds that a pack takes on one core.
+
+        Args:
+            cells: those of its trials, one for each.
+            draws: of rows, one for those that see the same rows.
+        """
 
     @abstractmethod
     def most_in_pack(self, cell: Content, trials: int, slots: int) -> int:

@@ -99,9 +99,9 @@ class FunctionFamily(Family):
         """Return what must be equal among the trials of a pack: trials are called one after another."""
         return ()
 
-    def cost_us(self, cell: Content, trials: int) -> float:
+    def cost_us(self, cells: Sequence[Content], draws: int) -> float:
         """Count the trials of a pack, since nothing is known of how long a call takes."""
-        return float(trials)
+        return float(len(cells))
 
     def most_in_pack(self, cell: Content, trials: int, slots: int) -> int:
         """Return the most trials of a pack: few where there are few, so that no worker waits for another at the end."""

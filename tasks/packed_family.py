@@ -243,9 +243,11 @@ class PackedFamily(Family):
         """Return what must be equal among the trials of a pack: all but the rate and its schedule."""
         return (recipe_text(cell), *(cell.values[name] for name in _PROTOCOL))
 
-    def cost_us(self, cell: Content, trials: int) -> float:
+    def cost_us(self, cells: Sequence[Content], draws: int) -> float:
         """Estimate the microseconds that a pack takes on one core, from what the task says of an update."""
-        return (int(cell.values["iterations"]) + 1) * (_STEP_US + trials * self.update_us)
+        if not cells:
+            return 0.0
+        return (int(cells[0].values["iterations"]) + 1) * (_STEP_US + len(cells) * self.update_us)
 
     def most_in_pack(self, cell: Content, trials: int, slots: int) -> int:
         """Return the most trials of a pack; more of them would train no faster."""

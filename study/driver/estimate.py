@@ -14,10 +14,10 @@ from study.console import ConsoleTable
 from study.driver.options import Options
 from study.driver.outline import Outline, outline, outline_search
 from study.driver.own_engine import own_engine, prove_packs, trained_one_by_one
-from study.driver.resources import at_once_on, device_of, fitted, passed_over_by
+from study.driver.resources import at_once_on, device_of, fitted, key_on, passed_over_by
 from study.engine import Engine, engine_for
 from study.engine.function import FunctionEngine
-from study.plan.packs import make_bundles, make_packs, shape_key
+from study.plan.packs import count_draws, make_bundles, make_packs, pack_cost, shape_key
 from study.plan.plan import Plan
 from study.records import Cell, Pack, Trial
 from study.words import count_of, duration, show_value, title
@@ -27,25 +27,27 @@ _UNKNOWN = "how long a call takes isn't known before the first has ended"
 
 
 @dataclass(frozen=True)
-class ShapeEstimate:
-    """What the packs of one shape would take.
+class PacksEstimate:
+    """What packs that hold trials of the same kinds would take.
 
     Args:
-        model: its name.
-        sizes: the hyperparameters that say how large it is.
+        models: their names.
+        sizes: the values of the hyperparameters that say how large they are.
         engine: the engine that would train them.
         packs: how many there are.
         trials: how many trials are in them.
+        draws: how often rows are drawn for them in an iteration: once in a pack for all trials that see the same.
         memory_mb: of the largest pack, MiB.
         trial_iteration_s: seconds of a trial's iteration.
         core_s: seconds of one core, or one GPU, for all of them.
     """
 
-    model: str
-    sizes: Mapping[str, Any]
+    models: Sequence[str]
+    sizes: Mapping[str, Sequence[Any]]
     engine: str
     packs: int
     trials: int
+    draws: int
     memory_mb: float
     trial_iteration_s: float
     core_s: float
@@ -58,7 +60,7 @@ class Estimate:
     Args:
         outline: what it asks for, and how far it is.
         device: ``cpu`` or ``cuda``.
-        shapes: of packs; none where nothing is left, or where it isn't known before the first trial has ended.
+        kinds: of packs; none where nothing is left, or where it isn't known before the first trial has ended.
         cores: that would train side by side; 0 on a GPU.
         left_s: seconds until all is done; None if it isn't known.
         notes: what could train faster, and why it doesn't.
@@ -66,54 +68,69 @@ class Estimate:
 
     outline: Outline
     device: str = "cpu"
-    shapes: Sequence[ShapeEstimate] = ()
+    kinds: Sequence[PacksEstimate] = ()
     cores: int = 0
     left_s: float | None = None
     notes: Sequence[str] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON data."""
-        own = {name: value for name, value in vars(self).items() if name not in ("outline", "shapes")}
-        return self.outline.as_json() | {"shapes": [asdict(shape) for shape in self.shapes]} | own
+        own = {name: value for name, value in vars(self).items() if name not in ("outline", "kinds")}
+        return self.outline.as_json() | {"packs": [asdict(kind) for kind in self.kinds]} | own
 
     def __rich__(self) -> RenderableType:
         parts: list[RenderableType] = [*self.outline.parts]
-        if self.shapes:
-            parts.append(self._table())
+        if self.kinds:
+            parts += [self._table(), *self._sharing()]
         parts += map(Text, self.notes)
         if self.left_s is not None:
             where = count_of(self.cores, "core") if self.cores else "one GPU"
-            parts.append(Text(f"about {duration(self.left_s)} on {where}, by a calibration of a second a shape"))
+            parts.append(Text(f"about {duration(self.left_s)} on {where}, by a calibration of a second a row"))
         return Group(*parts)
 
     def _table(self) -> ConsoleTable:
-        trials = count_of(sum(shape.trials for shape in self.shapes), "trial")
-        packs = count_of(sum(shape.packs for shape in self.shapes), "pack")
+        trials = count_of(sum(kind.trials for kind in self.kinds), "trial")
+        packs = count_of(sum(kind.packs for kind in self.kinds), "pack")
         table = ConsoleTable(title=f"{trials} in {packs} on {self.device}", elsewhere="`study plan --json`")
-        for column in ("model", *map(title, self.shapes[0].sizes)):
+        for column in ("model", *map(title, self.kinds[0].sizes)):
             table.add_column(column)
         table.add_column("engine", rank=2)
         ranks = {"packs": 3, "trials": 1, "memory": 4, "µs per trial-iteration": 5, "core time": 0}
         for column, rank in ranks.items():
             table.add_column(column, justify="right", rank=rank)
-        for shape in self.shapes:
+        for kind in self.kinds:
             table.add_row(
-                shape.model,
-                *(show_value(name, value) for name, value in shape.sizes.items()),
-                shape.engine,
-                f"{shape.packs:,}",
-                f"{shape.trials:,}",
-                f"{shape.memory_mb:,.0f} MiB",
-                f"{shape.trial_iteration_s * 1e6:.1f}",
-                duration(shape.core_s),
+                _some(kind.models),
+                *(_some([show_value(name, value) for value in values]) for name, values in kind.sizes.items()),
+                kind.engine,
+                f"{kind.packs:,}",
+                f"{kind.trials:,}",
+                f"{kind.memory_mb:,.0f} MiB",
+                f"{kind.trial_iteration_s * 1e6:.1f}",
+                duration(kind.core_s),
             )
         return table
+
+    def _sharing(self) -> list[Text]:
+        """Say how many trials share a draw of rows, if any do."""
+        trials, draws = (sum(getattr(kind, name) for kind in self.kinds) for name in ("trials", "draws"))
+        if draws == trials:
+            return []
+        return [Text(f"a draw of rows serves {trials / draws:.3g} trials: cells of a seed train on the same rows")]
+
+
+# Of what packs hold, so many are named in a row; of more, the first and the last.
+_NAMED = 3
+
+
+def _some(values: Sequence[str]) -> str:
+    return ", ".join(values) if len(values) <= _NAMED else f"{values[0]} … {values[-1]}"
 
 
 def preview(plan: Plan, options: Options) -> Estimate:
     """Estimate what running a study would take, without writing anything.
 
-    The time is measured: the largest pack of each shape trains here for about a second.
+    The time is measured: the largest of the packs that hold the same kinds of trials trains here for about a second.
 
     Args:
         plan: what the study asks for.
@@ -130,39 +147,48 @@ def preview(plan: Plan, options: Options) -> Estimate:
     device, own = device_of(options), own_engine(plan.spec)
     at_once = at_once_on(plan, replace(options, local=True)) if device == "cuda" else None
     slots = 1 if device == "cuda" else options.cpus or os.cpu_count() or 1
-    packs = make_packs(pending, slots=slots, size=options.pack_size, at_once=at_once, family=plan.spec.family)
-    of_shapes: dict[object, list[Pack]] = {}
+    key_of, family = key_on([device], options, own), plan.spec.family
+    packs = make_packs(
+        pending, slots=slots, size=options.pack_size, at_once=at_once, family=family, key_of=key_of
+    )  # fmt: skip
+    of_kinds: dict[object, list[Pack]] = {}
     for pack in packs:
-        of_shapes.setdefault(shape_key(pack.trials[0].cell), []).append(pack)
-    shapes, seconds = [], dict[str, float]()
-    for of_shape in of_shapes.values():
-        shape = _estimate(of_shape, plan, options)
-        shapes.append(shape)
-        seconds |= {pack.id: shape.core_s * len(pack.trials) / shape.trials for pack in of_shape}
+        of_kinds.setdefault(key_of(pack.trials[0].cell), []).append(pack)
+    kinds, seconds = [], dict[str, float]()
+    for of_kind in of_kinds.values():
+        kind = _estimate(of_kind, plan, options)
+        kinds.append(kind)
+        costs = {pack.id: pack_cost(pack.trials, family) for pack in of_kind}
+        seconds |= {pack_id: kind.core_s * cost / sum(costs.values()) for pack_id, cost in costs.items()}
     # On a GPU the packs of a bundle train side by side, so a bundle takes as long as its longest pack.
     bundles = make_bundles(packs, slots=slots, at_once=at_once if own is None else None)
     total_s = sum(max(seconds[pack.id] for pack in bundle) for bundle in bundles)
     busy = min(slots, len(bundles))
     notes = [*passed_over_by(plan, options), *trained_one_by_one(plan)]
-    return Estimate(summary, device, shapes, 0 if at_once else busy, total_s / busy, notes)
+    return Estimate(summary, device, kinds, 0 if at_once else busy, total_s / busy, notes)
 
 
-def _estimate(packs: Sequence[Pack], plan: Plan, options: Options) -> ShapeEstimate:
-    """Estimate what packs of one shape take, from training the largest for about a second."""
-    largest = max(packs, key=lambda pack: len(pack.trials))
-    cell, device = largest.trials[0].cell, device_of(options)
+def _estimate(packs: Sequence[Pack], plan: Plan, options: Options) -> PacksEstimate:
+    """Estimate what packs of one kind take, from training the largest for about a second."""
+    family, device = plan.spec.family, device_of(options)
+    costs = {pack.id: pack_cost(pack.trials, family) for pack in packs}
+    largest = max(packs, key=lambda pack: costs[pack.id])
+    cell = largest.trials[0].cell
     engine = engine_for(options.engine, cell, device, own_engine(plan.spec))
-    trial_iteration_s = calibrate(largest, engine, device)
-    trials = sum(len(pack.trials) for pack in packs)
-    return ShapeEstimate(
-        model=cell.model,
-        sizes={name: cell.value(name) for name in plan.spec.family.sizes},
+    pack_s = calibrate(largest, engine, device) * len(largest.trials) * (cell.iterations + 1)
+    trials = [trial for pack in packs for trial in pack.trials]
+    core_s = pack_s * sum(costs.values()) / costs[largest.id]
+    cells = {trial.cell for trial in trials}
+    return PacksEstimate(
+        models=list(dict.fromkeys(cell.model for cell in plan.cells if cell in cells)),
+        sizes={name: sorted({cell.value(name) for cell in cells}) for name in family.sizes},
         engine=engine.name,
         packs=len(packs),
-        trials=trials,
+        trials=len(trials),
+        draws=sum(count_draws(pack.trials, family) for pack in packs),
         memory_mb=engine.memory_mb(largest),
-        trial_iteration_s=trial_iteration_s,
-        core_s=trial_iteration_s * (cell.iterations + 1) * trials,
+        trial_iteration_s=core_s / len(trials) / (cell.iterations + 1),
+        core_s=core_s,
     )
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import torch
@@ -16,11 +16,11 @@ from study.console import Console
 from study.driver.options import Options
 from study.driver.own_engine import OwnEngine, own_engine, trained_one_by_one
 from study.driver.progress import preparation_text, waiting
-from study.engine import Engine, check_device, engine_for, passed_over, trials_at_once
+from study.engine import Engine, check_device, engine_for, pack_key, passed_over, trials_at_once
 from study.engine.function import FunctionEngine
 from study.engine.packed.engine import PackedEngine
 from study.errors import ClusterError, InputError
-from study.plan.packs import AtOnce, bundle_share, make_bundles, make_packs, shape_key
+from study.plan.packs import AtOnce, KeyOf, bundle_share, make_bundles, make_packs, shape_key
 from study.plan.plan import Plan
 from study.records import Cell, Pack, Trial
 from study.store import Store, StudyStore
@@ -189,6 +189,7 @@ class Resources:
             checkpointed=checkpointed,
             at_once=at_once,
             family=self.family,
+            key_of=key_on(self.slots, self.options, self.own),
         )
         # Modules of a study's own engine are built from global generators, which threads of a worker would share.
         bundles = make_bundles(packs, slots=self.count, at_once=at_once if self.own is None else None)
@@ -341,6 +342,12 @@ def _too_small(has: cluster.Capacity, device: str, needs: Needs) -> str:
 
 def _workers_on(gpus: float, needs: Needs) -> int:
     return int(gpus / needs.gpus + 1e-9)
+
+
+def key_on(devices: Iterable[str], options: Options, own: OwnEngine | None) -> KeyOf:
+    """Return what tells which trials a pack may hold, for the engines that would train them on some devices."""
+    kinds = tuple(devices)
+    return cache(lambda cell: pack_key(options.engine, cell, kinds, own))
 
 
 def at_once_on(plan: Plan, options: Options) -> AtOnce:

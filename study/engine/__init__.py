@@ -6,7 +6,7 @@
 from study.engine.arithmetic.gates import effective_weights, mean_gates, stacked
 from study.engine.base import Engine, Training
 from study.engine.device import check_device
-from study.engine.registry import ENGINES, engine_for, passed_over, trials_at_once
+from study.engine.registry import ENGINES, engine_for, pack_key, passed_over, trials_at_once
 
 __all__ = [
     "ENGINES",
@@ -16,6 +16,7 @@ __all__ = [
     "effective_weights",
     "engine_for",
     "mean_gates",
+    "pack_key",
     "passed_over",
     "stacked",
     "trials_at_once",

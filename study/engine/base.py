@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
+from study.plan.packs import shape_key
 from study.records import Cell, Checkpoint, Curve, Pack, Progress, Result, Trial, Weights
 
 
@@ -71,6 +72,10 @@ class Engine(ABC):
     def refuses(self, cell: Cell) -> str | None:
         """Say why this engine can't train the cell, or None if it can."""
 
+    def pack_key(self, cell: Cell) -> tuple[object, ...]:
+        """Return what must be equal among the trials of a pack: here, all that tensors' shapes depend on."""
+        return shape_key(cell)
+
     @abstractmethod
     def memory_mb(self, pack: Pack) -> float:
         """Estimate the memory the pack needs on its device, in MiB."""
@@ -88,7 +93,7 @@ class Engine(ABC):
         """Begin a pack, or go on from a checkpoint of these very trials.
 
         Args:
-            pack: trials of equal tensor shape.
+            pack: trials of equal `pack_key`.
             device: ``cpu`` or ``cuda``.
             checkpoint: taken by this engine of the same trials in the same order.
 

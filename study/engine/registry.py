@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 
 from study.engine.base import Engine
@@ -45,6 +45,19 @@ def engine_for(name: str, cell: Cell, device: str, own: Engine | None = None) ->
         passed[engine.name] = reason
     reasons = "; ".join(f"{engine}: {reason}" for engine, reason in passed.items())
     raise InputError(f"no engine trains {cell.model} (cell {cell.id}) on {device}: {reasons}")
+
+
+def pack_key(name: str, cell: Cell, devices: Iterable[str], own: Engine | None = None) -> tuple[object, ...]:
+    """Return what must be equal among the trials of a pack that any of some devices may train.
+
+    Args:
+        name: as for `engine_for`, as are cell and own.
+        cell: see there.
+        devices: of ``cpu`` and ``cuda``.
+        own: see there.
+    """
+    engines = [engine_for(name, cell, device, own) for device in devices]
+    return tuple((engine.name, engine.pack_key(cell)) for engine in engines)
 
 
 def passed_over(engine: Engine, cell: Cell, device: str) -> dict[str, str]:

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from study import words
 from study.console import ConsoleTable
 from study.errors import InputError, StudyError
-from study.plan.packs import make_packs, pack_cost
+from study.plan.packs import pack_cost
 from study.plan.plan import make_plan
 from study.presets import preset_names, preset_text
+from study.records import Trial
 from study.results.stored_plan import stored_plan
 from study.spec import load_spec
 from study.spec.document import read
 from study.store import Store, StudyStore
 
-_ROUGHLY = (
-    "Core time is a rough estimate: `study plan PRESET` measures it here. The fused engine, where it trains a study, "
-    "takes about a tenth. What needs data says what it takes once they are in this folder or in $STUDY_DATA."
-)
+_ROUGHLY = "Core time is a rough estimate: `study plan PRESET` measures it here. What needs data says what it takes once they are in this folder or in $STUDY_DATA."
 
 
 @dataclass(frozen=True)
@@ -112,12 +111,19 @@ def presets() -> list[PresetRow]:
             file = read(preset_text(name)).data
             rows.append(PresetRow(name, file["task"]["name"], file["question"]))
             continue
-        packs = make_packs(plan.trials, slots=1, family=plan.spec.family)
-        core_s = sum(pack_cost(pack.trials, plan.spec.family) for pack in packs) / 1e6
+        core_s = sum(pack_cost(trials, plan.spec.family) for trials in _of_each_length(plan.trials)) / 1e6
         lengths = sorted(cell.iterations for cell in plan.cells)
         between, spec = (lengths[0], lengths[-1]), plan.spec
         rows.append(PresetRow(name, spec.task_name, spec.question, len(plan.trials), between, core_s))
     return rows
+
+
+def _of_each_length(trials: Sequence[Trial]) -> list[list[Trial]]:
+    """Divide trials by their iterations."""
+    of_length: dict[int, list[Trial]] = {}
+    for trial in trials:
+        of_length.setdefault(trial.cell.iterations, []).append(trial)
+    return list(of_length.values())
 
 
 def presets_table() -> ConsoleTable:

@@ -110,10 +110,12 @@ class ArithmeticTraining(SlicedTraining):
             self._drop_ended()
 
     def _weights(self) -> list[Weights]:
-        arrays = {_public(name): array for name, array in self._state().items() if name.startswith(_WEIGHT)}
-        return self._of_each_trial(arrays)
+        state = self._state().items()
+        arrays = {name.removeprefix(_WEIGHT): array for name, array in state if name.startswith(_WEIGHT)}
+        return self._of_each_trial(with_layers(arrays))
 
 
-def _public(name: str) -> str:
-    layer, parameter = name.removeprefix(_WEIGHT).split(".")
-    return f"{_LAYERS[layer]}.{parameter}"
+def with_layers(arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+    """Call parameters ``layer_1.NAME`` and ``layer_2.NAME`` that are called ``first.NAME`` and ``second.NAME``."""
+    split = {name: name.split(".") for name in arrays}
+    return {f"{_LAYERS[layer]}.{parameter}": arrays[name] for name, (layer, parameter) in split.items()}

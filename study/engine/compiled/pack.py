@@ -105,7 +105,6 @@ class PackArrays:
             for name, view in self._views().items()
         }
 
-
     def move_to(self, arrays: Mapping[str, npt.NDArray[np.float32]]) -> None:
         """Keep parameters and moments elsewhere: in the first columns of arrays [trials, parameters or more], by kind."""
         for kind, array in arrays.items():

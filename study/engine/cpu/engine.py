@@ -1,7 +1,8 @@
-"""The fused engine: the arithmetic task on the CPU, one trial at a time, with no Python in its iterations.
+"""The fused engine: the arithmetic task on the CPU, with no Python in its iterations, and one draw a seed.
 
-What keeps a trial's bits independent of its pack: each trial is computed alone, by the same compiled loop, whose sums
-have a fixed order (`simd`). A slice of time only decides how many iterations one call makes.
+Trials that see the same rows train side by side, whatever their models (`groups`). What keeps a trial's bits
+independent of its neighbours: each of its numbers has a lane of its own in whatever vector it is computed in, and its
+sums have a fixed order (`products`). A slice of time only decides how many iterations one call makes.
 """
 
 from __future__ import annotations
@@ -15,19 +16,22 @@ import numpy as np
 import numpy.typing as npt
 
 from study.engine.arithmetic.engine import ArithmeticEngine
-from study.engine.arithmetic.training import ArithmeticTraining
+from study.engine.arithmetic.training import ArithmeticTraining, with_layers
 from study.engine.base import Training
 from study.engine.compiled.codes import no_gradient
 from study.engine.cpu.arrays import CpuArrays
 from study.engine.cpu.loop import train
 from study.engine.training import Arrays, PendingEvaluation
 from study.errors import DeviceError
-from study.records import Cell, Checkpoint, Pack
-from tasks import ArithmeticTask
+from study.records import Cell, Checkpoint, Pack, Weights
+from tasks import MODELS, ArithmeticTask
 from tasks.arithmetic_cell import typed_cell
 from tasks.compile import is_on_disk
 
 _Result = TypeVar("_Result")
+
+# What the trials of a pack have in common: the sizes of the rows, and the protocol.
+_EQUAL = ("input_size", "batch_size", "iterations", "evaluate_every", "best_step_window", "evaluation_rows", "stop")
 
 # Seconds of one compiled call: it can't be interrupted.
 _CALL_S = 0.5
@@ -55,14 +59,23 @@ class FusedEngine(ArithmeticEngine):
         """Say why this engine can't train the cell, or None if it can."""
         return super().refuses(cell) or no_gradient(cell.model)
 
+    def pack_key(self, cell: Cell) -> tuple[object, ...]:
+        """Return what must be equal among the trials of a pack: what rows consist of, and how long trials train.
+
+        Their models, sizes, operations and ranges may differ.
+        """
+        typed = typed_cell(cell)
+        return (cell.task, *(getattr(typed, name) for name in _EQUAL))
+
     def memory_mb(self, pack: Pack) -> float:
         """Estimate from what `CpuArrays` holds: parameters three times over, evaluation rows of each range."""
-        cell, trials = typed_cell(pack.trials[0].cell), len(pack.trials)
-        parameters = 5 * cell.hidden_size * (cell.input_size + 1)
-        cells = {typed_cell(trial.cell) for trial in pack.trials}
-        ranges = {r for c in cells for r in (c.interpolation_range, c.extrapolation_range)}
-        shared = max(2, len(ranges)) * cell.evaluation_rows * (cell.input_size + 4)
-        return 4 * (trials * 3 * parameters + shared) / 2**20
+        cells = [typed_cell(trial.cell) for trial in pack.trials]
+        cell = cells[0]
+        parameters = sum(5 * c.hidden_size * (c.input_size + 1) for c in cells)
+        ranges = {r for c in set(cells) for r in (c.interpolation_range, c.extrapolation_range)}
+        planes = 2 if any(MODELS[c.model].first.startswith("NALU") for c in cells) else 1
+        shared = max(2, len(ranges)) * cell.evaluation_rows * (planes * cell.input_size + 4)
+        return 4 * (3 * parameters + shared) / 2**20
 
     def start(self, pack: Pack, *, device: str, checkpoint: Checkpoint | None = None) -> Training:
         """Begin a pack, or go on from a checkpoint of these very trials."""
@@ -117,6 +130,10 @@ class FusedTraining(ArithmeticTraining):
         if not self._update_s:
             return 1 if self._calls == 0 else 16
         return max(1, int(min(for_s, _CALL_S) / self._update_s))
+
+    def _weights(self) -> list[Weights]:
+        made = zip(self._pack.trials, self._scores.updates(), self._arrays.weights(), strict=True)
+        return [Weights(trial.id, int(updates), with_layers(arrays)) for trial, updates, arrays in made]
 
     def _state(self) -> dict[str, npt.NDArray[Any]]:
         return self._arrays.state()

@@ -26,7 +26,6 @@ from study.engine.cpu.gradients import (
 from study.engine.cpu.layers import bias, bias_gradient
 from study.engine.cpu.simd import matrix
 
-
 PRODUCTS = {AFFINE: (1, 0, 0), NMU: (0, 0, 1), NAC_MUL: (0, 1, 0), NALU: (2, 1, 0), GATED: (2, 0, 1)}
 """How many matrices of a first layer's weights inputs, logarithms and factors are multiplied with, by family."""
 

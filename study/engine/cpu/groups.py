@@ -166,7 +166,10 @@ def _ends(same_rows: npt.NDArray[np.int64], weights: npt.NDArray[np.int64], most
 
 
 def _within(
-    sizes: npt.NDArray[np.int64], begins: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], *,
+    sizes: npt.NDArray[np.int64],
+    begins: npt.NDArray[np.int64],
+    ends: npt.NDArray[np.int64],
+    *,
     cumulate_columns: bool = False,
 ) -> tuple[npt.NDArray[np.int64], Any]:
     """Lay sizes [trials, columns] one after the other within each group.

@@ -12,16 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from study.engine.compiled.cache import entry, inlined, internal
-from study.engine.compiled.formulas import (
-    ADD,
-    DIV,
-    ROOT,
-    SQUARED,
-    SUB,
-    combine,
-    fold,
-    larger,
-)
+from study.engine.compiled.formulas import ADD, DIV, ROOT, SQUARED, SUB, combine, fold, larger
 from study.engine.cpu.first_layers import Rows, from_sums, hidden_slopes, hidden_values, to_sums
 from study.engine.cpu.gradients import logarithms
 from study.engine.cpu.groups import Sizes
@@ -351,7 +342,11 @@ def _move(tables, groups, scratch, t, iteration, corrections, weight, first, sec
     k = tables.shape[s]
     kind = tables.shapes[k]
     count = padded(kind.parameters, LANES)
-    w, m, v = vector(weight, tables.at[s], count), vector(first, tables.at[s], count), vector(second, tables.at[s], count)
+    w, m, v = (
+        vector(weight, tables.at[s], count),
+        vector(first, tables.at[s], count),
+        vector(second, tables.at[s], count),
+    )
     gradient = vector(scratch.gradient, 0, count)
     middle, end = kind.middle, kind.parameters
     get_gradients(tables.codes[k, 0], _layer(tables, groups.places, scratch, s, 0), w[:middle], gradient[:middle])

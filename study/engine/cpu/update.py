@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from study.engine.arithmetic.update_rule import ADAM, MOMENTUM
 from study.engine.compiled.cache import internal
 from study.engine.compiled.formulas import (
     adam,
@@ -14,7 +15,6 @@ from study.engine.compiled.formulas import (
     sparsity_slope,
     sparsity_strength,
 )
-from study.engine.arithmetic.update_rule import ADAM, MOMENTUM
 from tasks.stream_simd import LANES
 
 

@@ -52,11 +52,11 @@ def test_a_plan_says_what_is_left(place: tuple[str, str], quick: bool) -> None:
         "study": "little", "cells": 2, "trials": 6, "done": 4, "left": 2
     }  # fmt: skip
     if quick:
-        assert "shapes" not in plan
+        assert "packs" not in plan
         return
-    shapes = sorted((shape["model"], shape["sizes"]["hidden_size"], shape["trials"]) for shape in plan["shapes"])
-    assert shapes == [("NMU", 2, 1), ("NMU", 3, 1)]
-    assert all(shape["trial_iteration_s"] > 0 for shape in plan["shapes"])
+    found = sorted((kind["models"], kind["sizes"]["hidden_size"], kind["trials"]) for kind in plan["packs"])
+    assert found == [(["NMU"], [2], 1), (["NMU"], [3], 1)]
+    assert all(kind["trial_iteration_s"] > 0 for kind in plan["packs"])
     assert plan["left_s"] > 0
 
 

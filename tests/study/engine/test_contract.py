@@ -147,6 +147,42 @@ def test_what_may_differ_inside_a_pack_does_not_leak(engine):
     assert len({found[3] for found in together}) == len(cells) - 1  # the last differs in its threshold only
 
 
+def mixed_cells() -> list[Cell]:
+    """Give cells that differ in what changes no row: models and sizes, what is asked, how parameters move."""
+    task = {"task": "arithmetic", "input_size": 20, "subset_ratio": 0.25, "overlap_ratio": 0.5, "batch_size": 40}
+    units = [small_cell(model, hidden_size=2 + k % 4, **task) for k, model in enumerate(MODELS)]
+    asked = [small_cell(hidden_size=3, operation=operation, **task) for operation in ("add", "div", "squared")]
+    moved = [
+        small_cell(**(task | changes))
+        for changes in (
+            {"optimizer": "sgd", "learning_rate": 1e-4},
+            {"optimizer": "momentum", "momentum": 0.9, "learning_rate": 1e-4},
+            {"bounds": "regularized", "out_of_bounds_strength": 1.0, "out_of_bounds_shape": "squared"},
+            {"sparsity_scaling": "exponential", "sparsity_start": None, "sparsity_end": None},
+            {"sparsity_shape": "squared"},
+            {"learning_rate": 0.1},
+            {"init_variance": 0.01},
+            {"subsets": 3, "overlap_ratio": 0.0, "subset_ratio": 0.2},
+        )
+    ]
+    return [*units, *asked, *moved, small_cell(interpolation_range=((-2.0, -1.0), (1.0, 2.0)), **task)]
+
+
+def test_trials_of_many_cells_that_share_rows_are_as_alone(engine):
+    """Cells of a seed that an engine trains beside each other, mixed with other seeds, have the bits they have alone."""
+    of_key: dict[object, list[Cell]] = {}
+    for cell in mixed_cells():
+        if engine.refuses(cell) is None:
+            of_key.setdefault(engine.pack_key(cell), []).append(cell)
+    cells = max(of_key.values(), key=len)
+    assert len(cells) > 2
+    trials = [Trial(cell, seed) for seed in (3, 4) for cell in cells]
+    order = np.random.default_rng(0).permutation(len(trials))
+    together = trained(engine, Pack(tuple(trials[place] for place in order)))
+    for found, place in list(zip(together, order, strict=True))[:: 1 if engine.name == "fused" else 4]:
+        assert trained(engine, Pack((trials[place],))) == [found]
+
+
 @on_each_engine("model", ["NMU", "NAC-mul-sigma", "NALU-separate"])
 def test_each_trial_is_evaluated_on_its_own_range(engine, model):
     """Trials that share evaluation rows and such that don't, mixed: each is as alone."""
@@ -171,10 +207,30 @@ def test_resume_is_bit_exact(engine, name):
         assert comparable(resumed.finish()) == expected
 
 
+def test_a_pack_of_many_shapes_resumes_bit_for_bit(engine):
+    """A pack of all that an engine trains side by side goes on from any checkpoint, trials that have ended among it."""
+    cells = [
+        small_cell(model, hidden_size=2 + k, stop="when_decided") for k, model in enumerate(("NMU", "NALU", "ReLU"))
+    ]
+    cells += [small_cell("linear", learning_rate=1e30, stop="when_decided")]
+    alike = [cell for cell in cells if engine.pack_key(cell) == engine.pack_key(cells[0])]
+    pack = Pack(tuple(Trial(cell, seed) for seed in range(3) for cell in alike))
+    accepted(engine, pack.trials[0].cell)
+    expected = trained(engine, pack)
+    training = engine.start(pack, device=engine.devices[0])
+    while training.advance(0.0).iteration < 15:
+        pass
+    resumed = engine.start(pack, device=engine.devices[0], checkpoint=through_disk(training.checkpoint()))
+    while not resumed.done:
+        resumed.advance(0.0)
+    assert comparable(resumed.finish()) == expected
+    assert any(row[0].stopped_early for row in expected) == (len(alike) > 1)
+
+
 def through_disk(checkpoint: Checkpoint) -> Checkpoint:
     """Copy the arrays, as storing and loading does, so that nothing is shared; none may need pickle."""
     assert all(array.dtype != object for array in checkpoint.arrays.values())
-    assert all(len(array) == len(checkpoint.trial_ids) for array in checkpoint.arrays.values())
+    assert all(len(array) <= len(checkpoint.trial_ids) for array in checkpoint.arrays.values())
     return replace(checkpoint, arrays={name: array.copy() for name, array in checkpoint.arrays.items()})
 
 

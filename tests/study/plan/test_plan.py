@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from study.arrow import CELL_COLUMNS
-from study.plan.packs import bundle_share, make_bundles, make_packs, pack_cost, shape_key
+from study.engine import ENGINES
+from study.plan.packs import bundle_share, count_draws, make_bundles, make_packs, pack_cost, shape_key
 from study.plan.plan import Plan, cells, make_plan
 from study.records import Cell, Pack, Trial
 from study.spec import load_spec, parse_spec
@@ -215,9 +216,7 @@ def test_all_slots_are_kept_busy() -> None:
         for model in ("linear", "NMU"):
             sizes = [len(pack.trials) for pack in found if pack.trials[0].cell.model == model]
             assert max(sizes) - min(sizes) <= 1
-    costs = [
-        len(p.trials) * typed_cell(p.trials[0].cell).cost_us for p in make_packs(planned().trials, slots=2, size=20)
-    ]
+    costs = [pack_cost(pack.trials) for pack in make_packs(planned().trials, slots=2, size=20)]
     assert costs == sorted(costs, reverse=True)
 
 
@@ -231,6 +230,48 @@ def test_packs_are_as_large_and_cost_as_much_as_the_task_says() -> None:
     one_by_one = replace(family, trials_at_once=1)
     assert {len(pack.trials) for pack in make_packs(trials, slots=1, family=one_by_one)} == {1}
     assert pack_cost(trials[:20], replace(family, update_us=3000.0)) > 1.5 * pack_cost(trials[:20], family)
+
+
+FUSED = ENGINES["fused"]
+
+
+@pytest.mark.parametrize("slots", [1, 2, 16])
+@pytest.mark.parametrize("seeds", [1, 3, 16, 50])
+def test_cells_of_a_seed_share_a_pack_and_leave_no_slot_idle(slots: int, seeds: int) -> None:
+    """With seeds enough each draw serves all cells; with few, seeds are divided so that all slots end about together."""
+    trials = make_plan(load_spec("hidden-size")).trials
+    some = [trial for trial in trials if trial.seed < seeds]
+    found = make_packs(some, slots=slots, key_of=FUSED.pack_key)
+    assert sorted(ids(found)) == sorted(trial.id for trial in some)
+    draws = sum(count_draws(pack.trials) for pack in found)
+    assert draws == seeds if seeds >= 3 * slots else draws <= seeds + len(found)
+    costs = [pack_cost(pack.trials) for pack in found]
+    ends = [0.0] * slots
+    for cost in costs:
+        ends[ends.index(min(ends))] += cost
+    assert max(ends) < 1.2 * pack_cost(some) / slots
+
+
+@given(st.lists(st.sampled_from(make_plan(load_spec("hidden-size")).trials[::7]), unique=True), st.integers(1, 12))
+@settings(max_examples=30)
+def test_every_trial_is_in_one_pack_of_any_shapes(pending: Sequence[Trial], slots: int) -> None:
+    """So is every trial where packs may hold many shapes, and no pack is empty."""
+    found = make_packs(pending, slots=slots, key_of=FUSED.pack_key)
+    assert sorted(ids(found)) == sorted(trial.id for trial in pending)
+    assert all(pack.trials for pack in found)
+    assert all(len({FUSED.pack_key(trial.cell) for trial in pack.trials}) == 1 for pack in found)
+
+
+@pytest.mark.parametrize("name", CELL_COLUMNS)
+def test_the_fused_engine_trains_all_that_see_the_same_numbers_side_by_side(name: str) -> None:
+    """What an engine trains together is its own to say: here all but the sizes of rows, and how long trials train."""
+    cell = planned().cells[1]
+    must_be_equal = {
+        "task", "input_size", "batch_size", "iterations", "evaluate_every", "best_step_window", "evaluation_rows",
+        "stop",
+    }  # fmt: skip
+    same = FUSED.pack_key(cell.replace(**{name: OTHER[name]})) == FUSED.pack_key(cell)
+    assert same == (name not in must_be_equal)
 
 
 def test_packs_do_not_depend_on_chance() -> None:

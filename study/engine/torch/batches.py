@@ -21,8 +21,9 @@ class Batches:
     """Draws what each trial sees in an iteration.
 
     Trials of one seed and range see the same rows and targets. Where that makes at least every second draw needless,
-    each is made once and copied to the places of its trials. Otherwise each trial draws its own: the copies, which
-    take up to half as long as the draws, would cost what they save.
+    each is made once on the CPU and copied to the places of its trials. Otherwise each trial draws its own: the copies,
+    which take up to half as long as the draws, would cost what they save. On a GPU each always draws its own, since
+    there a kernel is chosen by the number of products that it computes.
 
     Args:
         cells: of the trials, of equal tensor shape.
@@ -37,12 +38,12 @@ class Batches:
         self._task, self._cell = task, cells[0]
         seen = [(int(seed), cell.interpolation_range) for seed, cell in zip(seeds, cells, strict=True)]
         distinct = list(dict.fromkeys(seen))
-        shares = 2 * len(distinct) <= len(seen)
+        self._on_cpu = masks.device.type == "cpu"
+        shares = self._on_cpu and 2 * len(distinct) <= len(seen)
         drawn = [seen.index(pair) for pair in distinct] if shares else list(range(len(seen)))
         self._masks = masks[drawn]
         self._seeds = seeds[drawn]
         self._low, self._width = range_arrays([cells[k].interpolation_range for k in drawn])
-        self._on_cpu = masks.device.type == "cpu"
         features, rows = self._cell.input_size, self._cell.batch_size
         if self._on_cpu:
             self._array = np.empty((len(drawn), features, rows), np.float32)
@@ -52,8 +53,8 @@ class Batches:
             self._device_width = torch.from_numpy(self._width).to(masks.device)
         self._of_trial: Tensor | None = None
         if shares:
-            self._of_trial = torch.tensor([distinct.index(pair) for pair in seen], device=masks.device)
-            self._x = torch.empty((len(seen), features, rows), device=masks.device)
+            self._of_trial = torch.tensor([distinct.index(pair) for pair in seen])
+            self._x = torch.empty((len(seen), features, rows))
 
     def inputs(self, iteration: int) -> Tensor:
         """Draw an iteration's inputs, [trials, features, batch]; the next draw overwrites them."""

@@ -15,7 +15,7 @@ import numba as nb
 from numba import types
 
 from study.engine.compiled import math
-from study.engine.cpu import simd
+from study.engine.cpu import products
 from tasks import stream_simd
 from tasks.compile import IntoLibrary, Library, cached
 
@@ -27,12 +27,13 @@ _FLOAT, _WORD, _PLACE = types.float32, types.uint32, types.int64
 _VECTOR, _MATRIX = types.Array(_FLOAT, 1, "C"), types.Array(_FLOAT, 2, "C")
 
 PRODUCTS: dict[str, tuple[Any, tuple[Any, ...]]] = {
-    "multiply": (simd.multiply, (_MATRIX, _MATRIX, _MATRIX, _PLACE, _PLACE)),
-    "add_outer": (simd.add_outer, (_MATRIX, _MATRIX, _MATRIX)),
+    "multiply": (products.multiply, (_MATRIX, _MATRIX, _MATRIX, _PLACE, _PLACE)),
+    "add_outer": (products.add_outer, (_MATRIX, _MATRIX, _MATRIX, _MATRIX)),
+    "add_dots": (products.add_dots, (_MATRIX, _MATRIX, _MATRIX, _PLACE)),
 }
 """Functions whose innermost loops are fused multiply-adds, with the types of their arguments."""
 
-DRAW = (stream_simd.draw, (_MATRIX, types.uint64, _FLOAT, _FLOAT, _FLOAT, _WORD, _WORD, _PLACE))
+DRAW = (stream_simd.draw, (_MATRIX, _PLACE, types.uint64, _FLOAT, _FLOAT, _FLOAT, _WORD, _WORD, _PLACE))
 
 
 def _over_an_array(function: Any) -> tuple[Any, tuple[Any, ...]]:
@@ -69,7 +70,7 @@ def code_of(function: Any, arguments: Sequence[Any]) -> Code:
 
     class Arm64Library(Library):  # type: ignore[misc]
         def _optimize_final_module(self) -> None:
-            # All parts are linked here, and no pass that chooses by the processor has run yet.
+            # All parts are linked here, and the passes that make vectors have not run yet.
             here: Any = (self._final_module, self._codegen._tm)
             text = re.sub(r"^target (triple|datalayout) = .*$", "", str(self._final_module), flags=re.MULTILINE)
             module = llvm.parse_assembly(text)

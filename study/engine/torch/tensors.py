@@ -14,18 +14,17 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from study.engine.arithmetic.evaluation_rows import CHUNK_ROWS, EvaluationRows, range_arrays
+from study.engine.arithmetic.evaluation_rows import CHUNK_ROWS, EvaluationRows
 from study.engine.arithmetic.initial_weights import KINDS, PREFIX, initial_state
 from study.engine.arithmetic.task import masks_of, task_of
 from study.engine.arithmetic.update_rule import UpdateRule, new_update_rule
+from study.engine.torch.batches import Batches
 from study.engine.torch.step import Flat, sparsity_strengths, step_compiled, step_torch
 from study.records import Trial
 from tasks import MODELS
 from tasks.arithmetic_cell import typed_cell
 from tasks.networks import Network
-from tasks.stream import Purpose, inputs
-from tasks.stream_simd import fill_inputs
-from units.kernels import contract
+from tasks.stream import Purpose
 from units.regularize import Shape
 
 # Hidden values of one evaluation chunk: about half of a core's second-level cache.
@@ -60,7 +59,8 @@ class TorchTensors:
         self._flat = self._bind()
         self._load(initial_state(trials) if state is None else state)
         self._rule = self._new_rule()
-        self._prepare_inputs()
+        self._masks = torch.from_numpy(masks_of(self._task, self._seeds)).to(self._device)
+        self._batches = Batches(self._cells, self._seeds, self._masks, self._task)
         self._validation = self._rows("interpolation_range", Purpose.VALIDATION)
         self._test = self._rows("extrapolation_range", Purpose.TEST)
         self._chunks = self._new_chunks()
@@ -108,18 +108,6 @@ class TorchTensors:
             return rule._replace(share=np.zeros_like(rule.share))
         return rule
 
-    def _prepare_inputs(self) -> None:
-        cell = self._cell
-        self._low, self._width = range_arrays([cell.interpolation_range for cell in self._cells])
-        self._masks = torch.from_numpy(masks_of(self._task, self._seeds)).to(self._device)
-        if self._on_cpu:
-            self._x_array = np.empty((len(self.trials), cell.input_size, cell.batch_size), np.float32)
-            self._x = torch.from_numpy(self._x_array)
-        else:
-            self._device_seeds = torch.from_numpy(self._seeds.astype(np.int64)).to(self._device)
-            self._device_low = torch.from_numpy(self._low).to(self._device)
-            self._device_width = torch.from_numpy(self._width).to(self._device)
-
     def _rows(self, range_: str, purpose: Purpose) -> EvaluationRows:
         ranges = [getattr(cell, range_) for cell in self._cells]
         return EvaluationRows(ranges, self._cell, purpose, self._task, self._masks)
@@ -138,21 +126,11 @@ class TorchTensors:
 
     # --- training -----------------------------------------------------------------------------------------
 
-    def _inputs(self, iteration: int) -> Tensor:
-        """Draw [trials, features, batch]."""
-        if self._on_cpu:
-            fill_inputs(self._x_array, self._seeds, self._low, self._width, iteration, Purpose.TRAIN)
-            return self._x
-        cell = self._cell
-        ranges = (self._device_low, self._device_width)
-        return inputs(self._device_seeds, *ranges, cell.input_size, cell.batch_size, iteration, Purpose.TRAIN)
-
     def update(self, iteration: int) -> None:
         """Update every trial once."""
-        x = self._inputs(iteration)
-        prediction = self._network(x.mT)
+        prediction = self._network(self._batches.inputs(iteration).mT)
         with torch.no_grad():
-            target = self._task.target(contract(self._masks, x.mT).mT).mT
+            target = self._batches.targets()
             # Of the loss, the mean squared error over the batch, training needs the gradient only.
             slope = (prediction - target).mul_(2 / self._cell.batch_size)
         outputs, slopes = [prediction], [slope]

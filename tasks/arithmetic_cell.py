@@ -41,8 +41,9 @@ _MAY_DIFFER = {
     "success_epsilon",
     "success_threshold",
 }
-# Microseconds of one core, roughly, as the fused engine has them (benchmarks/README.md): a number drawn; a product of an
-# input and a weight, there and back; a hidden unit of a row, and a row.
+
+# Microseconds of one core, roughly, as the fused engine has them (benchmarks/README.md): a number drawn; a product of
+# an input and a weight, there and back; a hidden unit of a row, and a row.
 _DRAWN_US, _PRODUCT_US, _HIDDEN_US, _ROW_US = 3e-4, 6e-5, 2e-4, 3e-3
 
 # What other models take of that: three products, exponentials and logarithms, or products of factors.

@@ -17,7 +17,8 @@ from study.driver.own_engine import own_engine, prove_packs, trained_one_by_one
 from study.driver.resources import at_once_on, device_of, fitted, key_on, passed_over_by
 from study.engine import Engine, engine_for
 from study.engine.function import FunctionEngine
-from study.plan.packs import count_draws, make_bundles, make_packs, pack_cost, shape_key
+from study.plan.costs import count_draws, pack_cost
+from study.plan.packs import make_bundles, make_packs, shape_key
 from study.plan.plan import Plan
 from study.records import Cell, Pack, Trial
 from study.words import count_of, duration, show_value, title

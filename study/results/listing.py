@@ -9,7 +9,7 @@ from pathlib import Path
 from study import words
 from study.console import ConsoleTable
 from study.errors import InputError, StudyError
-from study.plan.packs import pack_cost
+from study.plan.costs import pack_cost
 from study.plan.plan import make_plan
 from study.presets import preset_names, preset_text
 from study.records import Trial
@@ -18,7 +18,10 @@ from study.spec import load_spec
 from study.spec.document import read
 from study.store import Store, StudyStore
 
-_ROUGHLY = "Core time is a rough estimate: `study plan PRESET` measures it here. What needs data says what it takes once they are in this folder or in $STUDY_DATA."
+_ROUGHLY = (
+    "Core time is a rough estimate: `study plan PRESET` measures it here. What needs data says what it takes once they "
+    "are in this folder or in $STUDY_DATA."
+)
 
 
 @dataclass(frozen=True)

@@ -106,7 +106,7 @@ class PackArrays:
         }
 
     def move_to(self, arrays: Mapping[str, npt.NDArray[np.float32]]) -> None:
-        """Keep parameters and moments elsewhere: in the first columns of arrays [trials, parameters or more], by kind."""
+        """Keep parameters and moments elsewhere: in the first columns of arrays [trials, parameters or more]."""
         for kind, array in arrays.items():
             place = array[:, : self._count()]
             place[:] = self._arrays[kind]

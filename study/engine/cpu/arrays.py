@@ -63,7 +63,8 @@ class CpuArrays:
         shape = distinct([c.shape for c in self._cells])
         self._places = [np.flatnonzero(shape == k) for k in range(int(shape.max()) + 1)]
         self._parts = [
-            PackArrays([trials[place] for place in places], _of_part(state, k)) for k, places in enumerate(self._places)
+            PackArrays([trials[int(place)] for place in places], _of_part(state, part))
+            for part, places in enumerate(self._places)
         ]
         at = self._lay_out(len(trials))
         self._tables = new_tables(self._parts, self._places, at)

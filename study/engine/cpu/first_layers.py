@@ -1,4 +1,4 @@
-"""The first layers of many trials that see the same rows: one product for all of them, and what each does with its sums.
+"""The first layers of trials that see the same rows: one product for all of them, and what each does with its sums.
 
 A first layer is a product of its weights with the inputs, one with their logarithms, or a product of factors, and
 something done with the sums, row by row. The weights that are multiplied with the same numbers are stacked: one matrix

@@ -81,17 +81,22 @@ class _Needs:
         first, second = tables.codes[:, 0], tables.codes[:, 1]
         self.products = np.array([PRODUCTS[int(family)] for family in first["family"]], np.int64) * self.hidden[:, None]
         size = self.hidden * self.inputs
-        self.of_rest = np.stack(
+        of_rest = np.stack(
             [
                 _factors(first) * size,
                 np.where(first["activation"] == PLAIN, 0, self.hidden),
-                np.where(second["family"] >= NALU, 3, 1) * padded(self.hidden, LANES),
+                np.where(second["family"] >= NALU, 3, 1) * _whole(self.hidden),
                 _factors(second) * self.hidden,
                 np.where(second["activation"] == PLAIN, 0, 1),
             ],
             axis=1,
         )
-        self.of_rest = padded(self.of_rest, LANES)
+        self.of_rest = _whole(of_rest)
+
+
+def _whole(counts: Any) -> Any:
+    """Round counts up to whole vectors."""
+    return -(-counts // LANES) * LANES
 
 
 def _factors(codes: Any) -> npt.NDArray[np.int64]:
@@ -206,7 +211,7 @@ def _places(
     of_products = np.select([counts[:, 0], counts[:, 1]], [x, logs], factors)
     second = np.where(counts[:, 1], logs, factors)
     others = flat + rest
-    lines = padded(hidden, LANES)
+    lines = _whole(hidden)
     return np.stack(
         [
             of_products, second, x + hidden * n, others[:, 0], others[:, 1],

@@ -1,7 +1,7 @@
 """What compiled code knows of a pack's trials, as tables: the trials of a pack may have different shapes.
 
-A shape is what tensors and code depend on: model, hidden units, operation, optimiser, and more. What is the same for all
-trials of a shape stands in a row of a table of records, from which compiled code reads fields by name.
+A shape is what tensors and code depend on: model, hidden units, operation, optimiser, and more. What is the same for
+all trials of a shape stands in a row of a table of records, from which compiled code reads fields by name.
 """
 
 from __future__ import annotations

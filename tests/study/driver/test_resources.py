@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from study.driver.options import Options
 from study.driver.own_engine import own_engine
 from study.driver.resources import Resources, fitted, needs_of, slots_of_cluster
 from study.errors import DeviceError
+from study.plan.packs import make_bundles
 from study.plan.plan import Plan, make_plan
 from study.run import run
 from study.store import Store
@@ -53,7 +53,8 @@ def test_a_gpu_trains_one_pack_of_ones_own_at_a_time(packed_lab: Path, tmp_path:
     assert {trial.id for pack in formed.packs for trial in pack.trials} == {trial.id for trial in plan.trials}
     assert all(len(pack.trials) <= 12 for pack in formed.packs)
     assert list(formed.bundles) == [(pack,) for pack in formed.packs]
-    assert len(replace(resources, own=None).form(plan.trials, folder, console).bundles) < len(formed.bundles)
+    beside = make_bundles(formed.packs, slots=1, at_once=resources.at_once)
+    assert len(beside) < len(formed.bundles)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")

@@ -169,7 +169,7 @@ def mixed_cells() -> list[Cell]:
 
 
 def test_trials_of_many_cells_that_share_rows_are_as_alone(engine):
-    """Cells of a seed that an engine trains beside each other, mixed with other seeds, have the bits they have alone."""
+    """Cells of a seed that train beside each other, mixed with other seeds, have the bits that they have alone."""
     of_key: dict[object, list[Cell]] = {}
     for cell in mixed_cells():
         if engine.refuses(cell) is None:
@@ -208,7 +208,7 @@ def test_resume_is_bit_exact(engine, name):
 
 
 def test_a_pack_of_many_shapes_resumes_bit_for_bit(engine):
-    """A pack of all that an engine trains side by side goes on from any checkpoint, trials that have ended among it."""
+    """A pack of all that an engine trains side by side goes on from a checkpoint, with trials that have ended."""
     cells = [
         small_cell(model, hidden_size=2 + k, stop="when_decided") for k, model in enumerate(("NMU", "NALU", "ReLU"))
     ]

@@ -1,0 +1,49 @@
+"""What trials cost a core, roughly, and which of them see the same rows: what packs are made by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from study.records import Cell, Trial
+from tasks.families import family_of
+from tasks.family import Family
+
+
+def count_draws(trials: Iterable[Trial], family: Family | None = None) -> int:
+    """Count the draws of rows that trials need if those that see the same rows share one.
+
+    Args:
+        trials: some trials.
+        family: as for `make_packs`.
+
+    Example:
+        >>> from study.plan.plan import make_plan
+        >>> from study.spec import load_spec
+        >>> trials = make_plan(load_spec("simple")).trials
+        >>> len(trials), count_draws(trials)
+        (400, 100)
+    """
+    return len(set(draws_of(trials, family)))
+
+
+def draws_of(trials: Iterable[Trial], family: Family | None) -> list[object]:
+    """Tell of each trial which rows it sees."""
+    rows: dict[Cell, object] = {}
+    found: list[object] = []
+    for trial in trials:
+        cell = trial.cell
+        if cell not in rows:
+            rows[cell] = (family or family_of(cell)).rows_of(cell)
+        found.append(trial.id if rows[cell] is None else (trial.seed, rows[cell]))
+    return found
+
+
+def pack_cost(trials: Sequence[Trial], family: Family | None = None) -> float:
+    """Estimate the microseconds that a pack takes on one core.
+
+    Args:
+        trials: those of the pack.
+        family: as for `make_packs`.
+    """
+    cells = [trial.cell for trial in trials]
+    return (family or family_of(cells[0])).cost_us(cells, count_draws(trials, family))

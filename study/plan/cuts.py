@@ -1,0 +1,118 @@
+"""Cuts groups of trials into packs, so that trials that see the same rows are together and all slots end together."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Mapping, Sequence
+
+from study.plan.costs import count_draws, draws_of, pack_cost
+from study.records import Cell, Trial
+from tasks.families import family_of
+from tasks.family import Family
+
+
+def with_whole_draws(count: int, draws: int) -> int:
+    """Raise the number of packs so that each can have all trials of as many draws, if there are enough of these."""
+    return count if draws < count else -(-draws // (draws // count))
+
+
+def cut_by_number(group: Sequence[Trial], count: int) -> list[tuple[Trial, ...]]:
+    """Cut a group into parts whose sizes differ by at most one."""
+    edges = [len(group) * i // count for i in range(count + 1)]
+    return [tuple(group[a:b]) for a, b in itertools.pairwise(edges)]
+
+
+def cut_by_cost(group: Sequence[Trial], count: int, family: Family | None) -> list[tuple[Trial, ...]]:
+    """Cut a group into parts of about the same cost: between draws, or within them if there are fewer draws."""
+    of_draw: dict[object, list[Trial]] = {}
+    for trial, draw in zip(group, draws_of(group, family), strict=True):
+        of_draw.setdefault(draw, []).append(trial)
+    cost_us = {cell: pack_cost([Trial(cell, 0)], family) for cell in {trial.cell for trial in group}}
+    draws = list(of_draw.values())
+    costs = [sum(cost_us[trial.cell] for trial in trials) for trials in draws]
+    if count <= len(draws):
+        parts = [list(itertools.chain.from_iterable(draws[i] for i in part)) for part in _cut_in_order(costs, count)]
+    else:
+        wanted = zip(draws, _shares(costs, [len(trials) for trials in draws], count), strict=True)
+        parts = [part for trials, parts_of in wanted for part in _divide(trials, parts_of, cost_us)]
+    return [tuple(part) for part in parts]
+
+
+def _cut_in_order(costs: Sequence[float], count: int) -> list[list[int]]:
+    """Cut a sequence of costs, in order, into parts of about the same sum, none of them empty."""
+    parts: list[list[int]] = [[] for _ in range(count)]
+    total, before, at = sum(costs), 0.0, 0
+    for i, cost in enumerate(costs):
+        wanted, left = int((before + cost / 2) / total * count), len(costs) - i
+        # Each part begins where its share of the cost does.
+        if parts[at] and at < count - 1 and (at < wanted or left < count - at):
+            at += 1
+        parts[at].append(i)
+        before += cost
+    return parts
+
+
+def _shares(costs: Sequence[float], most: Sequence[int], count: int) -> list[int]:
+    """Divide a number of parts by cost: at least one each, and no more than each has trials."""
+    shares = [1] * len(costs)
+    for _ in range(count - len(costs)):
+        can = [i for i, share in enumerate(shares) if share < most[i]]
+        shares[max(can, key=lambda i: costs[i] / shares[i])] += 1
+    return shares
+
+
+def _divide(trials: Sequence[Trial], count: int, cost_us: Mapping[Cell, float]) -> list[list[Trial]]:
+    """Divide trials into parts of about the same cost: each, the costliest first, comes into the cheapest part."""
+    parts: list[list[int]] = [[] for _ in range(count)]
+    cheapest = [(0.0, part) for part in range(count)]
+    for place in sorted(range(len(trials)), key=lambda place: -cost_us[trials[place].cell]):
+        cost, part = cheapest[0]
+        parts[part].append(place)
+        heapq.heapreplace(cheapest, (cost + cost_us[trials[place].cell], part))
+    return [[trials[place] for place in sorted(part)] for part in parts]
+
+
+class Work:
+    """What the trials of a group cost, however many packs they are cut into."""
+
+    def __init__(self, group: Sequence[Trial], family: Family | None) -> None:
+        self.trials = len(group)
+        cells = [trial.cell for trial in group]
+        of_group = family or family_of(cells[0])
+        self.draws = count_draws(group, family)
+        self._cost_us = of_group.cost_us(cells, self.draws)
+        # What a pack more costs: its own steps, and rows that another draws, too.
+        self._more_us = 2 * of_group.cost_us(cells[:1], 1) - of_group.cost_us(cells[:1] * 2, 1)
+
+    def part_us(self, count: int) -> float:
+        """Estimate the microseconds of a pack if there are so many."""
+        return (self._cost_us + (count - 1) * self._more_us) / count
+
+
+def balanced(groups: Sequence[Work], counts: list[int], formed_costs: Sequence[float], slots: int) -> list[int]:
+    """Split the costliest packs further while that lets all slots end earlier."""
+    if slots == 1:
+        return counts
+    now = best = list(counts)
+    shortest = _makespan(groups, best, formed_costs, slots)
+    for _ in range(3 * slots):
+        largest = [group.part_us(count) for group, count in zip(groups, now, strict=True)]
+        can = [i for i, group in enumerate(groups) if now[i] < group.trials]
+        if not can:
+            break
+        costliest = max(can, key=largest.__getitem__)
+        now = [count + (i == costliest) for i, count in enumerate(now)]
+        length = _makespan(groups, now, formed_costs, slots)
+        if length < 0.97 * shortest:
+            best, shortest = now, length
+    return best
+
+
+def _makespan(groups: Sequence[Work], counts: Sequence[int], formed_costs: Sequence[float], slots: int) -> float:
+    """Estimate when the last slot ends if each takes the costliest pack that is left."""
+    parts = [group.part_us(n) for group, n in zip(groups, counts, strict=True) for _ in range(n)]
+    ends = [0.0] * slots
+    for pack_us in sorted((*parts, *formed_costs), reverse=True):
+        heapq.heapreplace(ends, ends[0] + pack_us)
+    return max(ends)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from study.engine.compiled.cache import entry, inlined, internal
+from study.engine.compiled.cache import entry, forced, inlined, internal
 from study.engine.compiled.formulas import ADD, DIV, ROOT, SQUARED, SUB, combine, fold, larger
 from study.engine.cpu.first_layers import Rows, from_sums, hidden_slopes, hidden_values, to_sums
 from study.engine.cpu.gradients import logarithms
@@ -49,12 +49,21 @@ def draw(x, block, seed, low, second, width, iteration, purpose, first, rows):  
 
 
 @internal
-def fill_targets(tables, s, x, ones, sums, result):  # type: ignore[no-untyped-def]
-    """Write the targets of one trial's rows into result [block]; `sums` is scratch, [subsets or more, block]."""
-    kind = tables.shapes[tables.shape[s]]
-    operation, subsets = kind.operation, kind.subsets
+def fill_targets(operation, starts, stops, x, ones, sums, result):  # type: ignore[no-untyped-def]
+    """Write the targets of one trial's rows into result [block].
+
+    Args:
+        operation: of the sums of the subsets.
+        starts: first input of each subset, [subsets].
+        stops: the input after its last, [subsets].
+        x: inputs, [features, block or more].
+        ones: [1, features].
+        sums: scratch, [subsets or more, block].
+        result: written.
+    """
+    subsets = len(starts)
     for j in range(subsets):
-        multiply(sums[j : j + 1], ones, x, tables.starts[s, j], tables.stops[s, j])
+        multiply(sums[j : j + 1], ones, x, starts[j], stops[j])
     first, last = sums[0], sums[subsets - 1]
     # A loop for each, as for activations: see `gradients`.
     if operation == SUB:
@@ -214,7 +223,7 @@ class Stack(NamedTuple):
     log_sums: int
 
 
-@internal
+@forced
 def _next_stack(groups, first, end, most):  # type: ignore[no-untyped-def]
     """Take as many trials as fit, at least one."""
     last, sums, log_sums = first, 0, 0
@@ -227,7 +236,7 @@ def _next_stack(groups, first, end, most):  # type: ignore[no-untyped-def]
     return Stack(first, last, sums, log_sums)
 
 
-@internal
+@forced
 def _multiply_stack(tables, groups, scratch, stack, x, logs):  # type: ignore[no-untyped-def]
     """Compute the sums of all trials of a stack."""
     n, block = tables.inputs, scratch.block
@@ -239,7 +248,7 @@ def _multiply_stack(tables, groups, scratch, stack, x, logs):  # type: ignore[no
         multiply(matrix(scratch.room, stack.sums * block, stack.log_sums, block), w, logs, 0, n)
 
 
-@internal
+@forced
 def _add_stack(tables, groups, scratch, stack):  # type: ignore[no-untyped-def]
     """Add to the gradients of the stacked weights of all trials of a stack."""
     n, block = tables.inputs, scratch.block
@@ -263,38 +272,46 @@ def _rows(groups, scratch, stack, s):  # type: ignore[no-untyped-def]
 
 
 @internal
-def _predict(tables, groups, scratch, stack, s, x):  # type: ignore[no-untyped-def]
-    """Compute a trial's outputs from its sums."""
-    codes = tables.codes[tables.shape[s]]
-    front, back = _layer(tables, groups.places, scratch, s, 0), _layer(tables, groups.places, scratch, s, 1)
-    rows = _rows(groups, scratch, stack, s)
-    from_sums(codes[0], front, rows, x)
-    h = hidden_values(codes[0], rows, front.outputs)
-    forward(codes[1], back, h, False, scratch.room, scratch.back * scratch.block, scratch.y)
+def _predict(first, second, front, back, rows, at, x, y):  # type: ignore[no-untyped-def]
+    """Compute a trial's outputs from its sums.
+
+    Args:
+        first: unit of the first layer.
+        second: unit of the second layer.
+        front: first `Layer`.
+        back: second `Layer`.
+        rows: `Rows` of the first layer.
+        at: where in their room second layers have theirs.
+        x: inputs.
+        y: outputs, [1, block]; written.
+    """
+    from_sums(first, front, rows, x)
+    forward(second, back, hidden_values(first, rows, front.outputs), False, rows.room, at, y)
 
 
 @internal
-def _back(tables, groups, scratch, stack, s, x):  # type: ignore[no-untyped-def]
-    """Compute the gradients of a trial's sums from those of its outputs, and add to those of its other weights."""
-    codes = tables.codes[tables.shape[s]]
-    front, back = _layer(tables, groups.places, scratch, s, 0), _layer(tables, groups.places, scratch, s, 1)
-    rows = _rows(groups, scratch, stack, s)
-    h, slopes = hidden_values(codes[0], rows, front.outputs), hidden_slopes(codes[0], rows, front.outputs)
+def _back(first, second, front, back, rows, at, x, y, y_grad, ones):  # type: ignore[no-untyped-def]
+    """Compute the gradients of a trial's sums from those of its outputs, and add to those of its other weights.
+
+    Args: as for `_predict`, with the gradients of the outputs, and [1, block] ones.
+    """
+    h, slopes = hidden_values(first, rows, front.outputs), hidden_slopes(first, rows, front.outputs)
     for o in range(front.outputs):
         to = slopes[o]
         for b in range(len(to)):
             to[b] = 0
-    at = scratch.back * scratch.block
-    backward(codes[1], back, h, scratch.room, at, scratch.ones, scratch.y, scratch.y_grad, slopes)
-    to_sums(codes[0], front, rows, x, scratch.ones)
+    backward(second, back, h, rows.room, at, ones, y, y_grad, slopes)
+    to_sums(first, front, rows, x, ones)
 
 
-@internal
+@forced
 def _targets_of(tables, groups, scratch, t, first, x):  # type: ignore[no-untyped-def]
     """Write the targets of a trial, unless its neighbour in the group had the same of these rows."""
     s = groups.order[t]
     if t == first or groups.target[s] != groups.target[groups.order[t - 1]]:
-        fill_targets(tables, s, x, scratch.ones_of_inputs, scratch.subset_sums, scratch.targets)
+        kind = tables.shapes[tables.shape[s]]
+        starts, stops = tables.starts[s, : kind.subsets], tables.stops[s, : kind.subsets]
+        fill_targets(kind.operation, starts, stops, x, scratch.ones_of_inputs, scratch.subset_sums, scratch.targets)
 
 
 # --- training -------------------------------------------------------------------------------------------------------
@@ -318,43 +335,45 @@ def _learn(tables, groups, scratch, first, last, row, batch):  # type: ignore[no
     """Add to the gradients of a group's trials what a block of rows gives."""
     x, guess, slope = scratch.x, scratch.y[0], scratch.y_grad[0]
     scale = np.float32(2 / batch)
+    at_back = scratch.back * scratch.block
     at = first
     while at < last:
         stack = _next_stack(groups, at, last, scratch.stacked)
         _multiply_stack(tables, groups, scratch, stack, x, scratch.logs)
         for t in range(stack.first, stack.last):
             s = groups.order[t]
+            one, two = tables.codes[tables.shape[s], 0], tables.codes[tables.shape[s], 1]
+            front, back = _layer(tables, groups.places, scratch, s, 0), _layer(tables, groups.places, scratch, s, 1)
+            rows = _rows(groups, scratch, stack, s)
             _targets_of(tables, groups, scratch, t, first, x)
-            _predict(tables, groups, scratch, stack, s, x)
+            _predict(one, two, front, back, rows, at_back, x, scratch.y)
             for b in range(len(slope)):
                 slope[b] = (guess[b] - scratch.targets[b]) * scale
             for b in range(batch - row, len(slope)):
                 slope[b] = 0
-            _back(tables, groups, scratch, stack, s, x)
+            _back(one, two, front, back, rows, at_back, x, scratch.y, scratch.y_grad, scratch.ones)
         _add_stack(tables, groups, scratch, stack)
         at = stack.last
 
 
 @internal
-def _move(tables, groups, scratch, t, iteration, corrections, weight, first, second):  # type: ignore[no-untyped-def]
-    """Make a step of one trial's parameters."""
-    s = groups.order[t]
-    k = tables.shape[s]
-    kind = tables.shapes[k]
-    count = padded(kind.parameters, LANES)
-    w, m, v = (
-        vector(weight, tables.at[s], count),
-        vector(first, tables.at[s], count),
-        vector(second, tables.at[s], count),
-    )
-    gradient = vector(scratch.gradient, 0, count)
-    middle, end = kind.middle, kind.parameters
-    get_gradients(tables.codes[k, 0], _layer(tables, groups.places, scratch, s, 0), w[:middle], gradient[:middle])
-    get_gradients(tables.codes[k, 1], _layer(tables, groups.places, scratch, s, 1), w[middle:end], gradient[middle:end])
-    for p in range(end, count):
-        gradient[p] = 0
+def _move(tables, groups, scratch, begin, end, iteration, corrections, weight, first, second):  # type: ignore[no-untyped-def]
+    """Make a step of the parameters of a group's trials."""
     settled = min(iteration, len(corrections) - 1)
-    update(tables.rules, k, s, iteration, corrections[settled, 0], corrections[settled, 1], w, gradient, m, v)
+    c1, c2 = corrections[settled, 0], corrections[settled, 1]
+    for t in range(begin, end):
+        s = groups.order[t]
+        k = tables.shape[s]
+        middle, last = tables.shapes[k].middle, tables.shapes[k].parameters
+        count = padded(last, LANES)
+        w, gradient = vector(weight, tables.at[s], count), vector(scratch.gradient, 0, count)
+        m, v = vector(first, tables.at[s], count), vector(second, tables.at[s], count)
+        front, back = _layer(tables, groups.places, scratch, s, 0), _layer(tables, groups.places, scratch, s, 1)
+        get_gradients(tables.codes[k, 0], front, w[:middle], gradient[:middle])
+        get_gradients(tables.codes[k, 1], back, w[middle:last], gradient[middle:last])
+        for p in range(last, count):
+            gradient[p] = 0
+        update(tables.rules, k, s, iteration, c1, c2, w, gradient, m, v)
 
 
 @entry
@@ -385,8 +404,7 @@ def train(  # type: ignore[no-untyped-def]
             for row in range(0, batch, scratch.block):
                 _draw(tables, groups, scratch, g, source, i, row, batch)
                 _learn(tables, groups, scratch, begin, end, row, batch)
-            for t in range(begin, end):
-                _move(tables, groups, scratch, t, i, corrections, weight, first, second)
+            _move(tables, groups, scratch, begin, end, i, corrections, weight, first, second)
         begin = end
 
 
@@ -421,8 +439,12 @@ def add_squared_errors(tables, groups, rows, of_range, count, weight, scratch, p
                 _multiply_stack(tables, groups, scratch, stack, x, logs)
                 for t in range(stack.first, stack.last):
                     s = groups.order[t]
+                    codes = tables.codes[tables.shape[s]]
+                    front = _layer(tables, groups.places, scratch, s, 0)
+                    back = _layer(tables, groups.places, scratch, s, 1)
                     _targets_of(tables, groups, scratch, t, begin, x)
-                    _predict(tables, groups, scratch, stack, s, x)
+                    rows_of_s = _rows(groups, scratch, stack, s)
+                    _predict(codes[0], codes[1], front, back, rows_of_s, scratch.back * block, x, scratch.y)
                     for b in range(block):
                         guess[b] -= scratch.targets[b]
                     for b in range(count - c * block, block):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from study.engine.arithmetic.update_rule import ADAM, MOMENTUM
-from study.engine.compiled.cache import internal
+from study.engine.compiled.cache import forced, internal
 from study.engine.compiled.formulas import (
     adam,
     clip,
@@ -30,14 +30,11 @@ def _regularise(w, g, push, out, of_nau, squared, out_squared):  # type: ignore[
 
 @internal
 def _adam(w, g, m, v, rate, c2):  # type: ignore[no-untyped-def]
-    # By whole vectors: a loop whose length isn't known ends number by number, and a small network is all end.
-    for first in range(0, len(w), LANES):
-        for lane in range(LANES):
-            k = first + lane
-            w[k], m[k], v[k] = adam(w[k], g[k], m[k], v[k], rate, c2)
+    for k in range(len(w)):
+        w[k], m[k], v[k] = adam(w[k], g[k], m[k], v[k], rate, c2)
 
 
-@internal
+@forced
 def update(rules, shape, s, iteration, c1, c2, w, g, m, v):  # type: ignore[no-untyped-def]
     """Make one step of one trial's parameters.
 

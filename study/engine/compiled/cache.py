@@ -50,6 +50,19 @@ class _PartCompiler(IntoLibrary):
     library_class = _PartLibrary
 
 
+class _ApartCompiler(_PartCompiler):
+    """Tells the compiler that arrays of a function don't overlap.
+
+    It can't know, and asks before each loop whether they do: views of one array, that is, whether the loop may be
+    vectorised. If it asks of too much at once, such as of whole matrices instead of rows, it isn't.
+    """
+
+    def __init__(self, typing: Any, target: Any, library: Any, arguments: Any, returned: Any, flags: Any, *rest: Any):
+        flags = flags.copy()
+        flags.noalias = True
+        super().__init__(typing, target, library, arguments, returned, flags, *rest)
+
+
 _cached = partial(cached, _STAMP, error_model="numpy", _nrt=False)
 compiled = _cached(no_cfunc_wrapper=True, pipeline_class=_PartCompiler)
 """Compile a function that Python may call too."""
@@ -63,6 +76,9 @@ entry = _cached(no_cfunc_wrapper=True, nogil=True)
 
 forced = _cached(forceinline=True, pipeline_class=_PartCompiler)
 """Compile a function of numbers that becomes part of the loop that calls it, which can then be vectorised."""
+
+apart = _cached(forceinline=True, pipeline_class=_ApartCompiler)
+"""Compile a function whose arrays don't overlap, which becomes part of its caller."""
 
 _njit: Any = nb.njit
 inlined: Decorator = _njit(error_model="numpy", _nrt=False, inline="always")

@@ -12,7 +12,7 @@ trials share their products (`stacked`).
 
 from __future__ import annotations
 
-from study.engine.compiled.cache import compiled, inlined, internal
+from study.engine.compiled.cache import apart, compiled, inlined, internal
 from study.engine.compiled.formulas import (
     ELU,
     LINEAR,
@@ -116,7 +116,7 @@ def _activate(z, y, activation):  # type: ignore[no-untyped-def]
         _activate_each(z, y, ELU)
 
 
-@inlined
+@apart
 def _activate_each(z, y, activation):  # type: ignore[no-untyped-def]
     for b in range(len(z)):
         y[b] = activate(z[b], activation)
@@ -226,15 +226,25 @@ def affine_backward(w, activation, x, z, y, y_grad, ones, w_grad, bias_grad, x_g
     _back_to_inputs(w, z_grad, x_grad)
 
 
+@apart
+def copy(source, to):  # type: ignore[no-untyped-def]
+    """Copy numbers between arrays of one dimension."""
+    for k in range(len(to)):
+        to[k] = source[k]
+
+
 @internal
 def _back_to_inputs(w, z_grad, x_grad):  # type: ignore[no-untyped-def]
     """Add Wᵀ z̄."""
     for i in range(x_grad.shape[0]):
-        to = x_grad[i]
         for o in range(w.shape[0]):
-            row, weight = z_grad[o], w[o, i]
-            for b in range(len(to)):
-                to[b] += weight * row[b]
+            _add_times(w[o, i], z_grad[o], x_grad[i])
+
+
+@apart
+def _add_times(factor, row, to):  # type: ignore[no-untyped-def]
+    for b in range(len(to)):
+        to[b] += factor * row[b]
 
 
 # --- NMU --------------------------------------------------------------------------------------------------------
@@ -257,13 +267,17 @@ def nmu_forward(w, x, before, y):  # type: ignore[no-untyped-def]
 @inlined
 def _products(w, o, x, before, product):  # type: ignore[no-untyped-def]
     """Leave in `before` the products of the factors 0..i-1, and in `product` that of all."""
-    one = w.dtype.type(1)
-    product[:] = one
+    product[:] = w.dtype.type(1)
     for i in range(w.shape[1]):
-        row, left, weight = x[i], before[i], w[o, i]
-        for b in range(len(product)):
-            left[b] = product[b]
-            product[b] = product[b] * (weight * (row[b] - one) + one)
+        _next_product(w[o, i], x[i], before[i], product)
+
+
+@apart
+def _next_product(weight, row, left, product):  # type: ignore[no-untyped-def]
+    one = type(weight)(1)
+    for b in range(len(product)):
+        left[b] = product[b]
+        product[b] = product[b] * (weight * (row[b] - one) + one)
 
 
 @compiled
@@ -284,27 +298,39 @@ def nmu_backward(w, x, before, y, y_grad, ones, after, others, w_grad, x_grad): 
         w_grad: added to, [out, in].
         x_grad: added to, [in, batch]; [0, batch] if it isn't wanted.
     """
-    one = w.dtype.type(1)
     outputs, features = w.shape
     wanted = x_grad.shape[0] > 0
     right = after[0]
     for o in range(outputs):
         if outputs > 1:
             _products(w, o, x, before, y[o])
-        slope = y_grad[o]
-        for b in range(len(right)):
-            right[b] = slope[b]
+        copy(y_grad[o], right)
         for i in range(features - 1, -1, -1):
-            row, left, result, weight = x[i], before[i], others[i], w[o, i]
-            to = x_grad[i if wanted else 0]
-            for b in range(len(right)):
-                shifted = row[b] - one
-                other = left[b] * right[b]
-                result[b] = other * shifted
-                right[b] = right[b] * (weight * shifted + one)
-                if wanted:
-                    to[b] += other * weight
+            if wanted:
+                _product_back(w[o, i], x[i], before[i], right, others[i], x_grad[i])
+            else:
+                _weight_back(w[o, i], x[i], before[i], right, others[i])
         add_sums(w_grad, o, ones, others)
+
+
+@apart
+def _product_back(weight, row, left, right, result, to):  # type: ignore[no-untyped-def]
+    one = type(weight)(1)
+    for b in range(len(right)):
+        shifted = row[b] - one
+        other = left[b] * right[b]
+        result[b] = other * shifted
+        right[b] = right[b] * (weight * shifted + one)
+        to[b] += other * weight
+
+
+@apart
+def _weight_back(weight, row, left, right, result):  # type: ignore[no-untyped-def]
+    one = type(weight)(1)
+    for b in range(len(right)):
+        shifted = row[b] - one
+        result[b] = left[b] * right[b] * shifted
+        right[b] = right[b] * (weight * shifted + one)
 
 
 # --- NAC•, NAC•,σ, NAC•,NMU -------------------------------------------------------------------------------------
@@ -403,8 +429,13 @@ def mix_of_sums(sums, products, gates, y):  # type: ignore[no-untyped-def]
         g, a, m, to = gates[o], sums[o], products[o], y[o]
         for b in range(len(g)):
             g[b] = gate(g[b])
-        for b in range(len(g)):
-            to[b] = mix(g[b], a[b], m[b])
+        _mix(g, a, m, to)
+
+
+@apart
+def _mix(g, a, m, y):  # type: ignore[no-untyped-def]
+    for b in range(len(y)):
+        y[b] = mix(g[b], a[b], m[b])
 
 
 @compiled

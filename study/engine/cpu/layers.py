@@ -18,6 +18,7 @@ from study.engine.cpu.gradients import (
     affine_forward,
     clamp_weight_backward,
     clamp_weight_forward,
+    copy,
     gated_backward,
     gated_forward,
     nac_mul_backward,
@@ -101,12 +102,6 @@ def bias_gradient(layer):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _copy(source, to):  # type: ignore[no-untyped-def]
-    for k in range(len(to)):
-        to[k] = source[k]
-
-
-@inlined
 def _clear(to):  # type: ignore[no-untyped-def]
     for k in range(len(to)):
         to[k] = 0
@@ -124,27 +119,27 @@ def set_weights(code, layer, p):  # type: ignore[no-untyped-def]
             clamp_weight_forward(p[:size], minus_one, one, first)
             clamp_weight_forward(p[size : 2 * size], zero, one, second)
         else:
-            _copy(p[:size], first)
-            _copy(p[size : 2 * size], second)
-        _copy(p[2 * size :], _flat(layer, layer.third))
+            copy(p[:size], first)
+            copy(p[size : 2 * size], second)
+        copy(p[2 * size :], _flat(layer, layer.third))
     elif code.weights == NAC:
         nac_weight_forward(p[:size], p[size : 2 * size], _factor(layer, 0), _factor(layer, 1), first)
         if code.family == NALU:
             second = _flat(layer, layer.second)
             if code.shared:
-                _copy(first, second)
+                copy(first, second)
             else:
                 hats = p[2 * size : 4 * size]
                 nac_weight_forward(hats[:size], hats[size:], _factor(layer, 2), _factor(layer, 3), second)
-            _copy(p[len(p) - size :], _flat(layer, layer.third))
+            copy(p[len(p) - size :], _flat(layer, layer.third))
     elif code.weights == SQUASHED:
         sigmoid_weight_forward(p, first)
     elif code.high < np.inf:
         clamp_weight_forward(p, code.low, code.high, first)
     else:
-        _copy(p[:size], first)
+        copy(p[:size], first)
         if code.activation != PLAIN:
-            _copy(p[size:], bias(layer)[0])
+            copy(p[size:], bias(layer)[0])
 
 
 @internal
@@ -170,9 +165,9 @@ def get_gradients(code, layer, p, p_grad):  # type: ignore[no-untyped-def]
             clamp_weight_backward(p[:size], minus_one, one, first, p_grad[:size])
             clamp_weight_backward(p[size : 2 * size], zero, one, second, p_grad[size : 2 * size])
         else:
-            _copy(first, p_grad[:size])
-            _copy(second, p_grad[size : 2 * size])
-        _copy(_flat_gradient(layer, layer.third), p_grad[2 * size :])
+            copy(first, p_grad[:size])
+            copy(second, p_grad[size : 2 * size])
+        copy(_flat_gradient(layer, layer.third), p_grad[2 * size :])
     elif code.weights == NAC:
         if code.family == NALU:
             second = _flat_gradient(layer, layer.second)
@@ -182,16 +177,16 @@ def get_gradients(code, layer, p, p_grad):  # type: ignore[no-untyped-def]
             else:
                 hats_grad = p_grad[2 * size : 4 * size]
                 nac_weight_backward(_factor(layer, 2), _factor(layer, 3), second, hats_grad[:size], hats_grad[size:])
-            _copy(_flat_gradient(layer, layer.third), p_grad[len(p) - size :])
+            copy(_flat_gradient(layer, layer.third), p_grad[len(p) - size :])
         nac_weight_backward(_factor(layer, 0), _factor(layer, 1), first, p_grad[:size], p_grad[size : 2 * size])
     elif code.weights == SQUASHED:
         sigmoid_weight_backward(_flat(layer, layer.first), first, p_grad)
     elif code.high < np.inf:
         clamp_weight_backward(p, code.low, code.high, first, p_grad)
     else:
-        _copy(first, p_grad[:size])
+        copy(first, p_grad[:size])
         if code.activation != PLAIN:
-            _copy(bias_gradient(layer)[0], p_grad[size:])
+            copy(bias_gradient(layer)[0], p_grad[size:])
 
 
 @internal

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from study.engine.compiled.cache import entry, forced, inlined, internal
+from study.engine.compiled.cache import apart, entry, forced, inlined, internal
 from study.engine.compiled.formulas import ADD, DIV, ROOT, SQUARED, SUB, combine, fold, larger
 from study.engine.cpu.first_layers import Rows, from_sums, hidden_slopes, hidden_values, to_sums
 from study.engine.cpu.gradients import logarithms
@@ -183,7 +183,7 @@ def _layer(tables, places, scratch, s, layer):  # type: ignore[no-untyped-def]
     )  # fmt: skip
 
 
-@internal
+@forced
 def _set_weights(tables, groups, scratch, weight, first, last):  # type: ignore[no-untyped-def]
     """Compute the effective weights of some trials of a group."""
     for t in range(first, last):
@@ -195,7 +195,7 @@ def _set_weights(tables, groups, scratch, weight, first, last):  # type: ignore[
         set_weights(tables.codes[k, 1], _layer(tables, groups.places, scratch, s, 1), p[middle:])
 
 
-@internal
+@forced
 def _clear_gradients(tables, groups, scratch, first, last):  # type: ignore[no-untyped-def]
     for t in range(first, last):
         s = groups.order[t]
@@ -317,7 +317,7 @@ def _targets_of(tables, groups, scratch, t, first, x):  # type: ignore[no-untype
 # --- training -------------------------------------------------------------------------------------------------------
 
 
-@internal
+@forced
 def _draw(tables, groups, scratch, g, source, iteration, row, batch):  # type: ignore[no-untyped-def]
     """Draw a block of rows for a group, and transpose it; take logarithms if a trial multiplies them."""
     s = groups.order[groups.ends[g] - 1]
@@ -330,10 +330,16 @@ def _draw(tables, groups, scratch, g, source, iteration, row, batch):  # type: i
         transpose(scratch.logs_transposed, scratch.logs)
 
 
-@internal
+@apart
+def _slopes(guess, targets, scale, slope):  # type: ignore[no-untyped-def]
+    for b in range(len(slope)):
+        slope[b] = (guess[b] - targets[b]) * scale
+
+
+@forced
 def _learn(tables, groups, scratch, first, last, row, batch):  # type: ignore[no-untyped-def]
     """Add to the gradients of a group's trials what a block of rows gives."""
-    x, guess, slope = scratch.x, scratch.y[0], scratch.y_grad[0]
+    x, slope = scratch.x, scratch.y_grad[0]
     scale = np.float32(2 / batch)
     at_back = scratch.back * scratch.block
     at = first
@@ -347,8 +353,7 @@ def _learn(tables, groups, scratch, first, last, row, batch):  # type: ignore[no
             rows = _rows(groups, scratch, stack, s)
             _targets_of(tables, groups, scratch, t, first, x)
             _predict(one, two, front, back, rows, at_back, x, scratch.y)
-            for b in range(len(slope)):
-                slope[b] = (guess[b] - scratch.targets[b]) * scale
+            _slopes(scratch.y[0], scratch.targets, scale, slope)
             for b in range(batch - row, len(slope)):
                 slope[b] = 0
             _back(one, two, front, back, rows, at_back, x, scratch.y, scratch.y_grad, scratch.ones)
@@ -356,7 +361,7 @@ def _learn(tables, groups, scratch, first, last, row, batch):  # type: ignore[no
         at = stack.last
 
 
-@internal
+@forced
 def _move(tables, groups, scratch, begin, end, iteration, corrections, weight, first, second):  # type: ignore[no-untyped-def]
     """Make a step of the parameters of a group's trials."""
     settled = min(iteration, len(corrections) - 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from study.engine.arithmetic.update_rule import ADAM, MOMENTUM
-from study.engine.compiled.cache import forced, internal
+from study.engine.compiled.cache import apart, forced
 from study.engine.compiled.formulas import (
     adam,
     clip,
@@ -18,7 +18,7 @@ from study.engine.compiled.formulas import (
 from tasks.stream_simd import LANES
 
 
-@internal
+@apart
 def _regularise(w, g, push, out, of_nau, squared, out_squared):  # type: ignore[no-untyped-def]
     if push != np.float32(0):
         for k in range(len(w)):
@@ -28,7 +28,7 @@ def _regularise(w, g, push, out, of_nau, squared, out_squared):  # type: ignore[
             g[k] += out * out_of_bounds_slope(w[k], of_nau, out_squared)
 
 
-@internal
+@apart
 def _adam(w, g, m, v, rate, c2):  # type: ignore[no-untyped-def]
     for k in range(len(w)):
         w[k], m[k], v[k] = adam(w[k], g[k], m[k], v[k], rate, c2)

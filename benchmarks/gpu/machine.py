@@ -75,9 +75,9 @@ class Machine:
         """Count the trials that are trained side by side."""
         if self.emulated:
             return self.multiprocessors
-        from study.engine.gpu.device import blocks_at_once
+        from study.engine.gpu.device import trials_at_once
 
-        return blocks_at_once(_layout(cell), registers)
+        return trials_at_once(_layout(cell), registers)
 
     def start(self, pack: Pack, registers: int | None = None) -> Training:
         """Begin a pack."""

@@ -16,7 +16,9 @@ from tasks.stream import MULTIPLIERS, ROUNDS
 
 _M0, _M1 = (np.uint32(factor) for factor in MULTIPLIERS)
 _EIGHT, _BIT, _ZERO_WORD = np.uint32(8), np.uint32(1), np.uint32(0)
-_ONE, _FOUR, _WARP = np.uint64(1), np.uint64(4), np.uint64(32)
+_ONE, _FOUR = np.uint64(1), np.uint64(4)
+_WARP_THREADS = 32
+_WARP = np.uint64(_WARP_THREADS)
 
 
 class BlockStream(NamedTuple):
@@ -153,6 +155,7 @@ def new_multiply(layout: Layout) -> tuple[Any, Any]:
     sums, totals, hidden, subset_count = layout.sums, layout.totals, layout.shape.hidden, layout.shape.subsets
     at_partial, at_products, at_subset_sums = layout.at_partial, layout.at_products, layout.at_subset_sums
     add_quad, add_subsets = new_sums(layout)
+    warps = layout.threads // _WARP_THREADS
 
     @inline
     def multiply(t, x, w, a):
@@ -183,8 +186,8 @@ def new_multiply(layout: Layout) -> tuple[Any, Any]:
 
     @inline
     def subsets(t, x, e, trial, trials):
-        # A whole warp at a time: all of its threads do the same.
-        if (t // _WARP) % trials == trial:
+        # A whole warp at a time, so that all of its threads do the same; no division by what isn't known before.
+        if (t // _WARP) * trials // np.uint64(warps) == trial:
             row, part = t % np.uint64(rows), t // np.uint64(rows)
             for j in range(subset_count):
                 e[j] = ZERO

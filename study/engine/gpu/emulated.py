@@ -35,6 +35,7 @@ from study.engine.gpu.arrays import (
 from study.engine.gpu.compile import inline
 from study.engine.gpu.draw import BlockStream
 from study.engine.gpu.groups import deal
+from study.engine.gpu.instructions import from_place
 from study.engine.gpu.layout import EVALUATED_ROWS, MOST_TOGETHER, Layout, Shape, new_layout
 from study.engine.gpu.phases import new_phases
 from study.engine.gpu.row_math import ZERO
@@ -112,7 +113,7 @@ def _train(layout: Layout) -> Any:
     ):  # fmt: skip
         (e, a, d, z, p, m, v, f, p2, m2, v2, f2, u, u_grad, mul, gates, left, x) = own_arrays
         settled, trials = np.uint64(len(corrections) // 2 - 1), np.uint64(len(of_block))
-        s, w = x[at_inputs:], x[at_inputs + max(input_room, trials * part_sums) :]
+        at_own = at_inputs + max(input_room, trials * part_sums)
         for block in range(len(which) // len(of_block)):
             trial_0 = np.uint64(block) * trials
             place_0 = which[trial_0]
@@ -129,7 +130,7 @@ def _train(layout: Layout) -> Any:
                     load(t, weight, at, p[b], p2[b])
                     load(t, first, at, m[b], m2[b])
                     load(t, second_moment, at, v[b], v2[b])
-                    put(t, w[k * own_size :], p[b], f[b], p2[b], f2[b])
+                    put(t, from_place(x, at_own + k * own_size), p[b], f[b], p2[b], f2[b])
                     put_subsets(b, x, spans, place_0 * span, trials * threads)
             for i in range(iteration, iteration + count):
                 for b in range(len(z)):
@@ -142,37 +143,52 @@ def _train(layout: Layout) -> Any:
                     for k in of_block:
                         for t in order:
                             b = k * threads + t
-                            multiply(t, x, w[k * own_size :], a[b])
+                            multiply(t, x, from_place(x, at_own + k * own_size), a[b])
                             subsets(t, x, e[b], k, trials)
                     for k in of_block:
                         for t in order:
-                            b, mine = k * threads + t, w[k * own_size :]
+                            b, mine = k * threads + t, from_place(x, at_own + k * own_size)
                             rows(t, x, mine, a[b], e[b], u, u_grad, mul, gates, left, z[b], turn, choices.operation)
                     for k in of_block:
                         for t in order:
-                            outer(t, x, w[k * own_size :], d[k * threads + t], turn)
+                            outer(t, x, from_place(x, at_own + k * own_size), d[k * threads + t], turn)
                     if products:
                         for o in range(hidden):
                             for k in of_block:
                                 for t in order:
-                                    spread(t, x, w[k * own_size :], o)
+                                    spread(t, x, from_place(x, at_own + k * own_size), o)
                             for k in of_block:
                                 for t in order:
-                                    gather(t, w[k * own_size :], o, turn)
+                                    gather(t, from_place(x, at_own + k * own_size), o, turn)
                 for k in of_block:
                     for t in order:
                         b = k * threads + t
-                        parts(t, s[k * part_sums :], w[k * own_size :], d[b], z[b])
+                        parts(
+                            t,
+                            from_place(x, at_inputs + k * part_sums),
+                            from_place(x, at_own + k * own_size),
+                            d[b],
+                            z[b],
+                        )
                 for k in of_block:
                     how = step_of(which[trial_0 + k], i, settled, choices, start, numbers, corrections)
                     for t in order:
                         b = k * threads + t
-                        own(t, s[k * part_sums :], w[k * own_size :], p[b], m[b], v[b], f[b], how)
+                        own(
+                            t,
+                            from_place(x, at_inputs + k * part_sums),
+                            from_place(x, at_own + k * own_size),
+                            p[b],
+                            m[b],
+                            v[b],
+                            f[b],
+                            how,
+                        )
                 for k in of_block:
                     how = step_of(which[trial_0 + k], i, settled, choices, start, numbers, corrections)
                     for t in order:
                         b = k * threads + t
-                        second(t, w[k * own_size :], p2[b], m2[b], v2[b], f2[b], how)
+                        second(t, from_place(x, at_own + k * own_size), p2[b], m2[b], v2[b], f2[b], how)
             for k in of_block:
                 at = which[trial_0 + k] * parameters_
                 for t in order:
@@ -211,7 +227,7 @@ def _evaluate(layout: Layout) -> Any:
         order, own_arrays, choices, which, sets, evaluated, spans, weight, rows, errors, weights
     ):  # fmt: skip
         (e, a, _, _, p, _, _, f, p2, _, _, f2, u, _, mul, gates, left, x) = own_arrays
-        s, w = x[at_inputs:], x[at_trial:]
+        s, w = from_place(x, np.uint64(at_inputs)), from_place(x, np.uint64(at_trial))
         plane = np.uint64(quads) * np.uint64(4 * rows)
         set_size = plane * np.uint64(planes)
         for k in range(len(which)):

@@ -52,6 +52,18 @@ def _four(context: Any, builder: Any, kind: Any, numbers: Any, at: Any) -> tuple
 
 
 @_intrinsic  # type: ignore[untyped-decorator]
+def from_place(typing: Any, numbers: Any, at: Any) -> Any:
+    """Point at the float32 of an array from a uint64 place on; a slice would check at each use where it ends."""
+    signature = types.CPointer(types.float32)(numbers, types.uint64)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = cgutils.create_struct_proxy(signature.args[0])(context, builder, value=arguments[0]).data
+        return builder.gep(data, [arguments[1]])
+
+    return signature, generate
+
+
+@_intrinsic  # type: ignore[untyped-decorator]
 def load4(typing: Any, numbers: Any, at: Any) -> Any:
     """Load four neighbours of a float32 array, or from a pointer, at a uint64 place that is a multiple of 4."""
     signature = _tuple_of(types.float32, 4)(numbers, types.uint64)

@@ -30,6 +30,7 @@ from study.engine.gpu.arrays import (
     Choices,
 )
 from study.engine.gpu.draw import BlockStream
+from study.engine.gpu.instructions import from_place
 from study.engine.gpu.layout import EVALUATED_ROWS, Layout
 from study.engine.gpu.phases import new_phases
 from study.engine.gpu.row_math import ZERO
@@ -83,8 +84,9 @@ def new_train(layout: Layout, choices: Choices) -> Any:
         t, k, trial_0 = b % uint64(threads), b // uint64(threads), uint64(cuda.blockIdx.x) * trials
         place, place_0 = which[trial_0 + k], which[trial_0]
         x = cuda.shared.array(0, float32, alignment=16)
-        s = x[uint64(at_inputs) + k * uint64(part_sums) :]
-        w = x[uint64(at_inputs) + max(uint64(input_room), trials * uint64(part_sums)) + k * uint64(own_size) :]
+        s = from_place(x, uint64(at_inputs) + k * uint64(part_sums))
+        at_own = uint64(at_inputs) + max(uint64(input_room), trials * uint64(part_sums))
+        w = from_place(x, at_own + k * uint64(own_size))
         e = cuda.local.array(subset_count, float32)
         a, d = cuda.local.array(totals, float32), cuda.local.array(outer_sums, float32)
         z, p = cuda.local.array(row_sums, float32), cuda.local.array(slots, float32)
@@ -178,7 +180,7 @@ def new_evaluate(layout: Layout, choices: Choices) -> Any:
         c, of = uint64(cuda.blockIdx.y), uint64(cuda.blockIdx.z)
         place = which[k]
         x = cuda.shared.array(0, float32, alignment=16)
-        s, w = x[at_inputs:], x[at_trial:]
+        s, w = from_place(x, uint64(at_inputs)), from_place(x, uint64(at_trial))
         e = cuda.local.array(subset_count, float32)
         a, p = cuda.local.array(totals, float32), cuda.local.array(slots, float32)
         p2, f = cuda.local.array(second_slots, float32), cuda.local.array(factor_slots, float32)

@@ -157,6 +157,24 @@ def new_multiply(layout: Layout) -> tuple[Any, Any]:
     add_quad, add_subsets = new_sums(layout)
     warps = layout.threads // _WARP_THREADS
 
+    # Loops whose lengths are known have no ends to be found, which would take a third of their instructions.
+    least_quads = max(0, quads - (layout.slices - 1) * slice_quads)
+
+    @inline
+    def add(x, w, a, at_row, quad):
+        at = at_row + _FOUR * quad
+        f0, f1, f2, f3 = load4(x, at)
+        if logs:
+            l0, l1, l2, l3 = load4(x, np.uint64(plane) + at)
+            add_quad(w, quad, a, f0, f1, f2, f3, l0, l1, l2, l3)
+        else:
+            add_quad(w, quad, a, f0, f1, f2, f3, f0, f1, f2, f3)
+
+    @inline
+    def add_to_subsets(x, e, at_row, quad):
+        f0, f1, f2, f3 = load4(x, at_row + _FOUR * quad)
+        add_subsets(x, quad, e, f0, f1, f2, f3)
+
     @inline
     def multiply(t, x, w, a):
         row, part = t % np.uint64(rows), t // np.uint64(rows)
@@ -164,17 +182,14 @@ def new_multiply(layout: Layout) -> tuple[Any, Any]:
             a[k] = ZERO
         for k in range(sums, totals):
             a[k] = ONE
-        quad = part * np.uint64(slice_quads)
-        end = min(quad + np.uint64(slice_quads), np.uint64(quads))
-        while quad < end:
-            at = np.uint64(at_inputs) + row * np.uint64(stride) + _FOUR * quad
-            f0, f1, f2, f3 = load4(x, at)
-            if logs:
-                l0, l1, l2, l3 = load4(x, np.uint64(plane) + at)
-                add_quad(w, quad, a, f0, f1, f2, f3, l0, l1, l2, l3)
-            else:
-                add_quad(w, quad, a, f0, f1, f2, f3, f0, f1, f2, f3)
-            quad += _ONE
+        first, at = part * np.uint64(slice_quads), np.uint64(at_inputs) + row * np.uint64(stride)
+        j = np.uint64(0)
+        while j < np.uint64(least_quads):
+            add(x, w, a, at, first + j)
+            j += _ONE
+        for k in range(least_quads, slice_quads):
+            if first + np.uint64(k) < np.uint64(quads):
+                add(x, w, a, at, first + np.uint64(k))
         if part > np.uint64(0):
             to = np.uint64(at_partial) + (part - _ONE) * np.uint64(sums * rows) + row
             for k in range(sums):
@@ -191,12 +206,14 @@ def new_multiply(layout: Layout) -> tuple[Any, Any]:
             row, part = t % np.uint64(rows), t // np.uint64(rows)
             for j in range(subset_count):
                 e[j] = ZERO
-            quad = part * np.uint64(slice_quads)
-            end = min(quad + np.uint64(slice_quads), np.uint64(quads))
-            while quad < end:
-                f0, f1, f2, f3 = load4(x, np.uint64(at_inputs) + row * np.uint64(stride) + _FOUR * quad)
-                add_subsets(x, quad, e, f0, f1, f2, f3)
-                quad += _ONE
+            first, at = part * np.uint64(slice_quads), np.uint64(at_inputs) + row * np.uint64(stride)
+            k = np.uint64(0)
+            while k < np.uint64(least_quads):
+                add_to_subsets(x, e, at, first + k)
+                k += _ONE
+            for j in range(least_quads, slice_quads):
+                if first + np.uint64(j) < np.uint64(quads):
+                    add_to_subsets(x, e, at, first + np.uint64(j))
             to = np.uint64(at_subset_sums) + part * np.uint64(subset_count * rows) + row
             for j in range(subset_count):
                 x[to + np.uint64(j * rows)] = e[j]

@@ -31,6 +31,16 @@ def new_outer(layout: Layout) -> tuple[Any, Any]:
     at_inputs = layout.at_inputs
 
     @inline
+    def add(x, w, d, at, slopes, row):
+        x0, x1, x2, x3 = load4(x, at + row * np.uint64(stride))
+        for k in range(outputs):
+            slope = w[slopes + row * np.uint64(slope_stride) + np.uint64(k)]
+            d[4 * k] = multiply_add(slope, x0, d[4 * k])
+            d[4 * k + 1] = multiply_add(slope, x1, d[4 * k + 1])
+            d[4 * k + 2] = multiply_add(slope, x2, d[4 * k + 2])
+            d[4 * k + 3] = multiply_add(slope, x3, d[4 * k + 3])
+
+    @inline
     def outer(t, x, w, d, turn):
         if turn == 0:
             for k in range(4 * outputs):
@@ -41,16 +51,13 @@ def new_outer(layout: Layout) -> tuple[Any, Any]:
             at = np.uint64(at_inputs + plane) if group >= np.uint64(input_groups) else np.uint64(at_inputs)
             at += _U4 * quad
             slopes = np.uint64(at_slopes) + group * np.uint64(outputs)
-            row = part
-            while row < np.uint64(rows):
-                x0, x1, x2, x3 = load4(x, at + row * np.uint64(stride))
-                for k in range(outputs):
-                    slope = w[slopes + row * np.uint64(slope_stride) + np.uint64(k)]
-                    d[4 * k] = multiply_add(slope, x0, d[4 * k])
-                    d[4 * k + 1] = multiply_add(slope, x1, d[4 * k + 1])
-                    d[4 * k + 2] = multiply_add(slope, x2, d[4 * k + 2])
-                    d[4 * k + 3] = multiply_add(slope, x3, d[4 * k + 3])
-                row += np.uint64(parts)
+            j = np.uint64(0)
+            while j < np.uint64(rows // parts):
+                add(x, w, d, at, slopes, part + j * np.uint64(parts))
+                j += _U1
+            last = part + np.uint64(rows // parts * parts)
+            if last < np.uint64(rows):
+                add(x, w, d, at, slopes, last)
 
     at_sums, row_sums = layout.at_row_sums, layout.row_sums
 

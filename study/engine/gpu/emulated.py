@@ -79,8 +79,8 @@ def new_threads(layout: Layout, trials: int) -> Threads:
     Scratch of a phase is one array for all threads, and shared memory starts as NaN.
     """
     own = (
-        layout.shape.subsets, layout.totals, 4 * layout.outputs, layout.row_sums, *[layout.slots] * 3, layout.factor_slots,
-        *[layout.second_slots] * 3, layout.second_factor_slots,
+        layout.shape.subsets, layout.totals, 4 * layout.outputs, layout.row_sums, *[layout.slots] * 3,
+        layout.factor_slots, *[layout.second_slots] * 3, layout.second_factor_slots,
     )  # fmt: skip
     arrays = [np.zeros((trials * layout.threads, count), np.float32) for count in own]
     scratch = [np.zeros(layout.shape.hidden, np.float32) for _ in range(5)]

@@ -35,7 +35,8 @@ from benchmarks.measure import published_cell, tell
 from benchmarks.tables import markdown
 from study.engine.gpu.arrays import Choices, GpuArrays, Tables
 from study.engine.gpu.emulated import EmulatedBlocks
-from study.engine.gpu.layout import MOST_TOGETHER, Layout, Shape, new_layout
+from study.engine.gpu.layout import MOST_TOGETHER, Layout, new_layout
+from study.engine.gpu.shape import Shape
 from study.records import Cell, Trial
 
 PAGE = Path(__file__).parents[2] / "docs" / "gpu.md"

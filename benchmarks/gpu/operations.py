@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from benchmarks.gpu.floats import COMBINE, COMPARE, FLOAT_STEPS
+from benchmarks.gpu.moves import MOVE_STEPS
 from benchmarks.gpu.warp import LANES, Code, Instruction, Step, Warp
 
-_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    "LT": np.less, "LE": np.less_equal, "GT": np.greater, "GE": np.greater_equal, "EQ": np.equal, "NE": np.not_equal,
-}  # fmt: skip
-_COMBINE: dict[str, Callable[[Any, Any], Any]] = {
-    "AND": np.logical_and, "OR": np.logical_or, "XOR": np.logical_xor,
-}  # fmt: skip
-_SPECIAL = {"SR_CgaCtaId": 0, "SR_CTAID.Y": 0, "SR_CTAID.Z": 0, "SRZ": 0}
 _BITS, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 
 
@@ -183,7 +177,7 @@ def _plop3(flags: frozenset[str], operands: tuple[str, ...], _: tuple[str, ...])
 
 def _isetp(flags: frozenset[str], operands: tuple[str, ...], names: tuple[str, ...]) -> Step:
     compare, strict = names[0], {"LE": "LT", "GE": "GT"}.get(names[0], names[0])
-    signed, combine = "U32" not in flags, next(_COMBINE[name] for name in names[1:] if name in _COMBINE)
+    signed, combine = "U32" not in flags, next(COMBINE[name] for name in names[1:] if name in COMBINE)
 
     def step(warp: Warp, mask: Any) -> None:
         kind = np.int32 if signed else np.uint32
@@ -193,9 +187,9 @@ def _isetp(flags: frozenset[str], operands: tuple[str, ...], names: tuple[str, .
             equal = a == b
             result = (a != b) | lower if compare == "NE" else equal & lower
             if compare not in ("NE", "EQ"):
-                result = _COMPARE[strict](a, b) | equal & lower
+                result = COMPARE[strict](a, b) | equal & lower
         else:
-            result = _COMPARE[compare](a, b)
+            result = COMPARE[compare](a, b)
         warp.set_predicate(operands[0], combine(result, warp.predicate(operands[4])), mask)
         warp.set_predicate(operands[1], combine(~result, warp.predicate(operands[4])), mask)
 
@@ -239,217 +233,9 @@ def _prmt(flags: frozenset[str], operands: tuple[str, ...], _: tuple[str, ...]) 
     return step
 
 
-# --- moves --------------------------------------------------------------------------------------------------------
-
-
-def _move(flags: frozenset[str], operands: tuple[str, ...], _: tuple[str, ...]) -> Step:
-    def step(warp: Warp, mask: Any) -> None:
-        warp.set(operands[0], warp.word(operands[-1]), mask)
-        if "64" in flags and operands[0] != "URZ":
-            warp.set(operands[0], warp.word(operands[-1], 1), mask, 1)
-
-    return step
-
-
-def _clear(flags: frozenset[str], operands: tuple[str, ...], _: tuple[str, ...]) -> Step:
-    def step(warp: Warp, mask: Any) -> None:
-        if operands[1] != "SRZ":
-            raise ValueError(f"CS2R of {operands[1]} isn't known")
-        for k in range(1 if "32" in flags else 2):
-            warp.set(operands[0], np.uint32(0), mask, k)
-
-    return step
-
-
-def _special(flags: frozenset[str], operands: tuple[str, ...], _: tuple[str, ...]) -> Step:
-    def step(warp: Warp, mask: Any) -> None:
-        if operands[1] == "SR_TID.X":
-            value: Any = np.arange(LANES, dtype=np.uint32) + np.uint32(warp.first_thread)
-        elif operands[1] == "SR_CTAID.X":
-            value = np.uint32(warp.block)
-        else:
-            value = np.uint32(_SPECIAL[operands[1]])
-        warp.set(operands[0], value, mask)
-
-    return step
-
-
-def _select(flags: frozenset[str], operands: tuple[str, ...], _: tuple[str, ...]) -> Step:
-    def step(warp: Warp, mask: Any) -> None:
-        a, b = warp.word(operands[1]), warp.word(operands[2])
-        warp.set(operands[0], np.where(warp.predicate(operands[3]), a, b), mask)
-
-    return step
-
-
-def _packed(flags: frozenset[str], operands: tuple[str, ...], _: tuple[str, ...]) -> Step:
-    """Make a constant of two halves: the only use of HFMA2 here."""
-    if operands[1:3] != ("-RZ", "RZ"):
-        raise ValueError("HFMA2 is known as a constant only")
-    high, low = (int(np.float16(float(text)).view(np.uint16)) for text in operands[3:5])
-    return lambda warp, mask: warp.set(operands[0], np.uint32(high << 16 | low), mask)
-
-
-def _from_predicates(flags: frozenset[str], operands: tuple[str, ...], _: tuple[str, ...]) -> Step:
-    def step(warp: Warp, mask: Any) -> None:
-        value = sum(warp.predicates[k].astype(np.uint32) << np.uint32(k) for k in range(7))
-        warp.set(operands[0], value & np.uint32(int(operands[-1], 16)), mask)
-
-    return step
-
-
-def _to_predicates(flags: frozenset[str], operands: tuple[str, ...], _: tuple[str, ...]) -> Step:
-    def step(warp: Warp, mask: Any) -> None:
-        value = warp.word(operands[-2])
-        for k in range(7):
-            if int(operands[-1], 16) >> k & 1:
-                warp.set_predicate(f"P{k}", (value >> np.uint32(k) & np.uint32(1)) != 0, mask)
-
-    return step
-
-
-# --- memory -------------------------------------------------------------------------------------------------------
-
-
-def _width(flags: frozenset[str]) -> int:
-    return 4 if "128" in flags else 2 if "64" in flags else 1
-
-
-def _load(flags: frozenset[str], operands: tuple[str, ...], _: tuple[str, ...], kind: str = "") -> Step:
-    def step(warp: Warp, mask: Any) -> None:
-        at = np.where(mask, warp.address(operands[1]), 0) // 4
-        for k in range(_width(flags)):
-            if kind == "local":
-                value = warp.stack[at + k, np.arange(LANES)]
-            elif kind == "constant":
-                value = warp.memory.constants[at + k]
-            else:
-                value = (warp.memory.heap if kind == "global" else warp.memory.shared)[at + k]
-            warp.set(operands[0], value, mask, k)
-
-    return step
-
-
-def _store(flags: frozenset[str], operands: tuple[str, ...], _: tuple[str, ...], kind: str = "") -> Step:
-    def step(warp: Warp, mask: Any) -> None:
-        at = warp.address(operands[0]) // 4
-        for k in range(_width(flags)):
-            value = np.broadcast_to(warp.word(operands[1], k if operands[1] != "RZ" else 0), LANES)[mask]
-            if kind == "local":
-                warp.stack[at[mask] + k, np.arange(LANES)[mask]] = value
-            else:
-                (warp.memory.heap if kind == "global" else warp.memory.shared)[at[mask] + k] = value
-
-    return step
-
-
-def _of(kind: str, make: Any) -> Any:
-    return lambda flags, operands, names: make(flags, operands, names, kind)
-
-
-# --- float32 ------------------------------------------------------------------------------------------------------
-
-
-def _floating(compute: Callable[..., Any]) -> Any:
-    def make(flags: frozenset[str], operands: tuple[str, ...], _: tuple[str, ...]) -> Step:
-        def step(warp: Warp, mask: Any) -> None:
-            value = np.float32(compute(*(warp.number(text) for text in operands[1:])))
-            warp.set(operands[0], value, mask)
-
-        return step
-
-    return make
-
-
-def _fused(a: Any, b: Any, c: Any) -> Any:
-    return np.asarray(a, np.float64) * np.asarray(b, np.float64) + np.asarray(c, np.float64)
-
-
-def _float_compare(flags: frozenset[str], operands: tuple[str, ...], names: tuple[str, ...]) -> Step:
-    unordered = names[0].endswith("U") and len(names[0]) == 3
-    compare, combine = names[0][:2], next(_COMBINE[name] for name in names[1:] if name in _COMBINE)
-
-    def step(warp: Warp, mask: Any) -> None:
-        a, b = (np.broadcast_to(warp.number(text), LANES) for text in operands[2:4])
-        result = _COMPARE[compare](a, b)
-        nan = np.isnan(a) | np.isnan(b)
-        result = result | nan if unordered else result & ~nan
-        warp.set_predicate(operands[0], combine(result, warp.predicate(operands[4])), mask)
-        warp.set_predicate(operands[1], combine(~result, warp.predicate(operands[4])), mask)
-
-    return step
-
-
-def _float_set(flags: frozenset[str], operands: tuple[str, ...], names: tuple[str, ...]) -> Step:
-    compare = _COMPARE[names[1][:2]]
-
-    def step(warp: Warp, mask: Any) -> None:
-        a, b = (warp.number(text) for text in operands[1:3])
-        warp.set(operands[0], (compare(a, b) & warp.predicate(operands[3])).astype(np.float32), mask)
-
-    return step
-
-
-def _float_select(flags: frozenset[str], operands: tuple[str, ...], _: tuple[str, ...]) -> Step:
-    def step(warp: Warp, mask: Any) -> None:
-        a, b = (warp.number(text) for text in operands[1:3])
-        warp.set(operands[0], np.where(warp.predicate(operands[3]), a, b).astype(np.float32), mask)
-
-    return step
-
-
-def _least(flags: frozenset[str], operands: tuple[str, ...], _: tuple[str, ...]) -> Step:
-    def step(warp: Warp, mask: Any) -> None:
-        a, b = (warp.number(text) for text in operands[1:3])
-        least, most = (np.minimum, np.maximum) if "NAN" in flags else (np.fmin, np.fmax)
-        value = np.where(warp.predicate(operands[3]), least(a, b), most(a, b))
-        warp.set(operands[0], value.astype(np.float32), mask)
-
-    return step
-
-
-_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
-    "RCP": lambda x: 1 / x, "RSQ": lambda x: 1 / np.sqrt(x), "SQRT": np.sqrt, "EX2": np.exp2, "LG2": np.log2,
-}  # fmt: skip
-
-
-def _function(flags: frozenset[str], operands: tuple[str, ...], names: tuple[str, ...]) -> Step:
-    compute = _FUNCTIONS[names[0]]
-    return lambda warp, mask: warp.set(operands[0], np.float32(compute(warp.number(operands[1]))), mask)
-
-
-def _division_check(flags: frozenset[str], operands: tuple[str, ...], _: tuple[str, ...]) -> Step:
-    """Make what finds the quotients that need more than the usual steps."""
-
-    def step(warp: Warp, mask: Any) -> None:
-        a, b = np.abs(warp.number(operands[1])), np.abs(warp.number(operands[2]))
-        quotient = a / b
-        usual = (b > 2.0**-126) & (b < 2.0**126) & (a > 2.0**-102) & (quotient > 2.0**-126) & (quotient < 2.0**126)
-        warp.set_predicate(operands[0], ~np.broadcast_to(usual, LANES), mask)
-
-    return step
-
-
-def _to_float(flags: frozenset[str], operands: tuple[str, ...], _: tuple[str, ...]) -> Step:
-    def step(warp: Warp, mask: Any) -> None:
-        if "U64" in flags:
-            value = np.asarray(warp.wide(operands[1]))
-        else:
-            value = np.asarray(warp.word(operands[1])).view(np.int32 if "S32" in flags else np.uint32)
-        warp.set(operands[0], value.astype(np.float32), mask)
-
-    return step
-
-
 _CONTROL = {"BRA", "CALL", "RET", "EXIT", "BSSY", "BSYNC", "BAR", "NOP", "WARPSYNC", "YIELD"}
 
 _STEPS: dict[str, Any] = {
     "IADD3": _iadd3, "VIADD": _iadd3, "IMAD": _imad, "LEA": _lea, "LOP3": _lop3, "PLOP3": _plop3, "ISETP": _isetp,
-    "SHF": _shf, "PRMT": _prmt, "MOV": _move, "LDC": _move, "R2UR": _move, "CS2R": _clear, "S2R": _special,
-    "S2UR": _special, "SEL": _select, "HFMA2": _packed, "P2R": _from_predicates, "R2P": _to_predicates,
-    "LDS": _of("shared", _load), "LDL": _of("local", _load), "LDG": _of("global", _load),
-    "STS": _of("shared", _store), "STL": _of("local", _store), "STG": _of("global", _store),
-    "FADD": _floating(np.add), "FMUL": _floating(np.multiply), "FFMA": _floating(_fused), "FSETP": _float_compare,
-    "FSET": _float_set, "FSEL": _float_select, "FMNMX": _least, "MUFU": _function, "FCHK": _division_check,
-    "I2FP": _to_float, "I2F": _to_float,
+    "SHF": _shf, "PRMT": _prmt, **MOVE_STEPS, **FLOAT_STEPS,
 }  # fmt: skip

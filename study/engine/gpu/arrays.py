@@ -16,7 +16,8 @@ from study.engine.compiled.codes import NALU
 from study.engine.compiled.formulas import logarithm
 from study.engine.compiled.pack import Arrays, PackArrays
 from study.engine.gpu.groups import same_rows
-from study.engine.gpu.layout import EVALUATED_ROWS, Shape, new_shape
+from study.engine.gpu.layout import EVALUATED_ROWS
+from study.engine.gpu.shape import Shape, new_shape
 from study.records import Range, Trial
 from tasks.stream import EVALUATION_SEED, ROUNDS, WEYL, Purpose
 from tasks.stream_simd import fill_inputs, padded

@@ -27,7 +27,8 @@ import tasks.stream
 from study.engine.gpu.arrays import Blocks, Choices, Evaluation, Tables, chunks
 from study.engine.gpu.groups import deal
 from study.engine.gpu.kernels import compile_kernels
-from study.engine.gpu.layout import MOST_TOGETHER, Layout, Shape, new_layout
+from study.engine.gpu.layout import MOST_TOGETHER, Layout, new_layout
+from study.engine.gpu.shape import Shape
 from study.errors import DeviceError
 from tasks.compile import digest
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -36,9 +36,11 @@ from study.engine.gpu.compile import inline
 from study.engine.gpu.draw import BlockStream
 from study.engine.gpu.groups import deal
 from study.engine.gpu.instructions import from_place
-from study.engine.gpu.layout import EVALUATED_ROWS, MOST_TOGETHER, Layout, Shape, new_layout
+from study.engine.gpu.layout import EVALUATED_ROWS, MOST_TOGETHER, Layout, new_layout
 from study.engine.gpu.phases import new_phases
 from study.engine.gpu.row_math import ZERO
+from study.engine.gpu.shape import Shape
+from study.engine.gpu.threads import new_threads
 from study.engine.gpu.weight_update import Step
 from tasks.compile import cached, digest
 from tasks.stream import ROUNDS
@@ -48,43 +50,6 @@ _compiled = partial(cached, _STAMP, error_model="numpy", _nrt=False)
 
 # What a block may have of shared memory, and threads with 128 registers, on compute capability 9.0.
 _BLOCK_BYTES, _THREADS = 227 * 1024, 512
-
-
-class Threads(NamedTuple):
-    """What each thread of a block has to itself, [threads, ...], scratch but once; see `new_threads` and `Phases`."""
-
-    e: Any
-    a: Any
-    d: Any
-    z: Any
-    p: Any
-    m: Any
-    v: Any
-    f: Any
-    p2: Any
-    m2: Any
-    v2: Any
-    f2: Any
-    u: Any
-    u_grad: Any
-    mul: Any
-    gates: Any
-    left: Any
-    x: Any
-
-
-def new_threads(layout: Layout, trials: int) -> Threads:
-    """Make the arrays of a block that has room for so many trials.
-
-    Scratch of a phase is one array for all threads, and shared memory starts as NaN.
-    """
-    own = (
-        layout.shape.subsets, layout.totals, 4 * layout.outputs, layout.row_sums, *[layout.slots] * 3,
-        layout.factor_slots, *[layout.second_slots] * 3, layout.second_factor_slots,
-    )  # fmt: skip
-    arrays = [np.zeros((trials * layout.threads, count), np.float32) for count in own]
-    scratch = [np.zeros(layout.shape.hidden, np.float32) for _ in range(5)]
-    return Threads(*(*arrays, *scratch, np.full(layout.size(trials), np.nan, np.float32)))
 
 
 @cache

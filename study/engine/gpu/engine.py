@@ -22,7 +22,8 @@ from study.engine.base import Training
 from study.engine.compiled.codes import CODES, no_gradient
 from study.engine.device import check_device, room_for
 from study.engine.gpu.arrays import Devices, GpuArrays
-from study.engine.gpu.layout import Layout, Shape, new_layout, refusal
+from study.engine.gpu.layout import Layout, new_layout, refusal
+from study.engine.gpu.shape import Shape
 from study.engine.training import Arrays, PendingEvaluation
 from study.errors import DeviceError
 from study.records import Cell, Checkpoint, Pack, Trial

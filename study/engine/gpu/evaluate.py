@@ -8,8 +8,9 @@ import numpy as np
 
 from study.engine.compiled.formulas import discrete_distance, larger
 from study.engine.gpu.compile import inline
-from study.engine.gpu.layout import Layout, effective, parameters
+from study.engine.gpu.layout import Layout
 from study.engine.gpu.row_math import ONE, ZERO
+from study.engine.gpu.shape import effective, parameters
 from study.engine.gpu.weight_update import new_weights
 
 

@@ -16,7 +16,8 @@ from study.engine.compiled.formulas import activate, activate_back, gate, logari
 from study.engine.compiled.intrinsics import multiply_add
 from study.engine.compiled.math import exp
 from study.engine.gpu.compile import inline
-from study.engine.gpu.layout import Layout, has_bias
+from study.engine.gpu.layout import Layout
+from study.engine.gpu.shape import has_bias
 
 ONE, ZERO = np.float32(1), np.float32(0)
 

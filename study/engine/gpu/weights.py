@@ -13,8 +13,9 @@ import numpy as np
 
 from study.engine.compiled.codes import AFFINE
 from study.engine.gpu.compile import inline
-from study.engine.gpu.layout import SUMMANDS, Layout, effective, has_bias, parameters
+from study.engine.gpu.layout import SUMMANDS, Layout
 from study.engine.gpu.row_math import ONE, ZERO
+from study.engine.gpu.shape import effective, has_bias, parameters
 from study.engine.gpu.weight_update import Weight, new_step, new_weights
 
 _U2, _U3, _U4 = np.uint64(2), np.uint64(3), np.uint64(4)

@@ -13,7 +13,8 @@ import pytest
 from study.engine.gpu import device, emulated, kernels
 from study.engine.gpu.arrays import Choices, GpuArrays
 from study.engine.gpu.emulated import EmulatedBlocks
-from study.engine.gpu.layout import Shape, new_layout
+from study.engine.gpu.layout import new_layout
+from study.engine.gpu.shape import Shape
 from study.records import Trial
 from tests.study.builders import small_cell
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from study.engine.compiled.codes import CODES
 from study.engine.gpu.engine import GpuEngine
-from study.engine.gpu.layout import MOST_HIDDEN, MOST_INPUTS, MOST_TOGETHER, Layout, Shape, new_layout, refusal
+from study.engine.gpu.layout import MOST_HIDDEN, MOST_INPUTS, MOST_TOGETHER, Layout, new_layout, refusal
+from study.engine.gpu.shape import Shape
 from tasks import MODELS
 from tests.study.builders import small_pack
 

@@ -16,7 +16,8 @@ from study.engine.cpu.arrays import CpuArrays
 from study.engine.gpu.arrays import GpuArrays, round_keys
 from study.engine.gpu.draw import BlockStream, new_draw
 from study.engine.gpu.emulated import EmulatedBlocks
-from study.engine.gpu.layout import Layout, Shape, new_layout
+from study.engine.gpu.layout import Layout, new_layout
+from study.engine.gpu.shape import Shape
 from study.engine.torch.step import sparsity_strengths
 from study.records import Cell, Trial
 from tasks.arithmetic_cell import typed_cell

@@ -65,14 +65,14 @@ class Machine:
         """Give the engine."""
         return GpuEngine(emulated=self.emulated)
 
-    def blocks(self, registers: int | None = None) -> Devices:
-        """Give what makes a pack's blocks; of registers a thread None is the engine's own choice."""
+    def blocks(self, registers: int | None = None, most: int | None = None) -> Devices:
+        """Give what makes a pack's blocks; None, of registers or of trials a block, is the engine's choice."""
         if self.emulated:
             # Other than the blocks they are compared with in one thing that must not matter.
-            return partial(EmulatedBlocks, backwards=True)
+            return partial(EmulatedBlocks, backwards=True, most=most)
         from study.engine.gpu.device import CudaBlocks
 
-        return partial(CudaBlocks, registers=registers)
+        return partial(CudaBlocks, registers=registers, most=most)
 
     def at_once(self, cell: Cell, registers: int | None = None) -> int:
         """Count the trials that are trained side by side."""
@@ -82,9 +82,9 @@ class Machine:
 
         return trials_at_once(_layout(cell), registers)
 
-    def start(self, pack: Pack, registers: int | None = None) -> Training:
+    def start(self, pack: Pack, registers: int | None = None, most: int | None = None) -> Training:
         """Begin a pack."""
-        return GpuTraining(self.engine.name, pack, self.device, None, self.blocks(registers))
+        return GpuTraining(self.engine.name, pack, self.device, None, self.blocks(registers, most))
 
     def estimate(self, slots: float, share: float = 1.0) -> float:
         """Compute the trial-iterations a second if so large a share of all warp instructions is issued."""

@@ -31,6 +31,7 @@ SHORT = ("--emulated", "--rounds", "1", "--seconds", "0.01")
 NUMBERS = {
     "models": ("million_per_s", "fused_one_core_million_per_s", "million_per_s_without_evaluation"),
     "packs": ("million_per_s", "us_per_iteration"),
+    "groups": ("million_per_s", "times_blocks_of_one"),
     "floor": ("million_per_s",),
     "registers": ("million_per_s", "of_the_best"),
 }
@@ -90,7 +91,7 @@ def test_one_wrong_bit_is_found(tmp_path, monkeypatch):
     less = replace(sizes.tiny(), bits=(("NMU", 4, 2),), alone=())
     monkeypatch.setattr(sizes, "tiny", lambda: less)
 
-    def blocks(self: Machine, registers: int | None = None) -> Devices:
+    def blocks(self: Machine, registers: int | None = None, most: int | None = None) -> Devices:
         return partial(Wrong)
 
     monkeypatch.setattr(Machine, "blocks", blocks)

@@ -27,7 +27,7 @@ import tasks.stream
 from study.engine.gpu.arrays import Blocks, Choices, Evaluation, Tables, chunks
 from study.engine.gpu.groups import deal
 from study.engine.gpu.kernels import compile_kernels
-from study.engine.gpu.layout import MOST_TOGETHER, Layout, new_layout
+from study.engine.gpu.layout import Layout, new_layout
 from study.engine.gpu.shape import Shape
 from study.errors import DeviceError
 from tasks.compile import digest
@@ -71,9 +71,11 @@ class CudaBlocks(Blocks):
         capability = torch.cuda.get_device_capability(self._device)
         self._layout = new_layout(shape)
         registers = registers or registers_of(self._layout)
-        self._most = min(most or MOST_TOGETHER, trials_together(self._layout, registers))
+        fitting = trials_together(self._layout, registers)
+        self._most = min(most or fitting, fitting)
         self._train, self._evaluate = _kernels(shape, choices, capability, registers)
-        _allow(self._train, 4 * self._layout.size(self._most))
+        # As much whatever `most` is: packs of one shape have one kernel.
+        _allow(self._train, 4 * self._layout.size(fitting))
         _allow(self._evaluate, 4 * self._layout.size(1))
         self._rows_seen = tables.rows
         self._stream = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]

@@ -12,6 +12,7 @@ checks     weights, moments and errors are bit for bit the emulation's; success 
            a trial has the same bits alone and among a thousand
 models     trial-iterations a second of each model, and the share of evaluations; beside torch and one core
 packs      the same by trials in a pack
+groups     the same of four cells a seed, by how many trials share a block and draw their rows once
 floor      what an iteration must cost (see floor.py)
 registers  the same by registers a thread: how many threads device.py wants on a multiprocessor is chosen by it
 figure     only when asked for, takes about an hour: the published hidden-size study, compared cell by cell; after an
@@ -36,7 +37,7 @@ from benchmarks.measure import cores, finish, parser, published_cell, tell
 from study.environment import provenance
 
 FIGURE = "figure"
-PARTS = ("checks", "models", "packs", "floor", "registers")
+PARTS = ("checks", "models", "packs", "groups", "floor", "registers")
 _MOST_WORKERS = 12
 # Of a part: a kernel that hangs must not keep the others from being measured.
 _LIMIT_S = 900.0
@@ -124,7 +125,7 @@ def _compile(here: Machine, much: Sizes, arguments: Namespace) -> None:
     if "checks" in only:
         cells = [*(much.checked(shape) for shape in (*much.bits, *much.alone)), much.distribution]
         tasks |= dict.fromkeys((here, cell, None) for cell in cells)
-    for name, shapes in (("models", much.speed), ("packs", much.packs), ("floor", much.floor)):
+    for name, shapes in (("models", much.speed), ("packs", much.packs), ("groups", much.packs), ("floor", much.floor)):
         if name in only:
             tasks |= dict.fromkeys((here, published_cell(*shape), None) for shape in shapes)
     if "registers" in only:
@@ -169,6 +170,7 @@ def _table(name: str, here: Machine, much: Sizes, arguments: Namespace, about: d
         "checks": lambda: checks.rows(here, much, arguments.workers),
         "models": lambda: speed.model_rows(here, much, arguments),
         "packs": lambda: speed.pack_rows(here, much, arguments),
+        "groups": lambda: speed.group_rows(here, much, arguments),
         "floor": lambda: floor.rows(here, much, arguments),
         "registers": lambda: speed.register_rows(here, much, arguments),
     }

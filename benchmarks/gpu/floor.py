@@ -2,16 +2,16 @@
 
 Two floors, of the NMU with 100 inputs:
 
-- **Drawing and multiply-adds.** The engine's own `draw` phase alone: the inputs of each batch from the random stream,
-  put into shared memory, and their sums by weights and by subsets; in as many blocks as fit, with one barrier a pass.
-  To it are added the multiply-adds of the other product, gradients by inputs, batch x inputs x hidden, not measured
-  but counted: 32 of them a warp instruction, at the rate at which warp instructions are issued. Left out are what
-  rows need between the layers, sums over rows, Adam, regularisers and the other barriers. A faster way to draw lowers
-  this floor.
+- **Drawing and multiply-adds.** The engine's own phases `draw`, `multiply` and `subsets` alone, of blocks of one trial:
+  the inputs of each batch from the random stream, put into shared memory, and their sums by weights and by subsets; in
+  as many blocks as fit, with two barriers a pass. To it are added the multiply-adds of the other product, gradients by
+  inputs, batch x inputs x hidden, not measured but counted: 32 of them a warp instruction, at the rate at which warp
+  instructions are issued. Left out are what rows need between the layers, sums over rows, Adam, regularisers and the
+  other barriers. A faster way to draw lowers this floor, and so do blocks of several trials.
 - **Issue slots.** A multiprocessor issues four warp instructions a cycle. The machine code for compute capability 9.0
-  has about 12,500 an iteration at 2 hidden units and 27,500 at 10; the least conceivable by the count of its
-  arithmetic, with no address computed and nothing moved, are 8,000 and 20,000. At the highest clock, so
-  that nothing reaches these rates in full.
+  has about 11,300 an iteration at 2 hidden units and 23,000 at 10 for a trial that sees rows of its own (count.py); the
+  least conceivable by the count of its arithmetic, with no address computed and nothing moved, are 8,000 and 20,000. At
+  the highest clock, so that nothing reaches these rates in full.
 """
 
 from __future__ import annotations
@@ -135,23 +135,23 @@ def new_draw_kernel(layout: Layout) -> Any:
     """Make the kernel: draws(count, keys, numbers, out). A thread's sums go to `out`, so that none is left out."""
     from numba import cuda, float32, uint32, uint64
 
-    from study.engine.gpu.draw import TrialStream, new_draw
+    from study.engine.gpu.draw import BlockStream, new_draw, new_multiply
 
-    draw, passes, totals, threads, size = (
-        new_draw(layout), layout.passes, layout.totals, layout.threads, layout.size
-    )  # fmt: skip
+    draw, (multiply, subsets), passes, totals = new_draw(layout), new_multiply(layout), layout.passes, layout.totals
+    threads, size, at_trial, subset_count = layout.threads, layout.size(1), layout.at_trial(0, 1), layout.shape.subsets
     zero, one = np.float32(0), np.float32(1)
 
     def draws(count, keys, numbers, out):  # type: ignore[no-untyped-def]
         t, s = uint64(cuda.threadIdx.x), uint64(cuda.blockIdx.x)
         x = cuda.shared.array(0, float32, alignment=16)
-        a = cuda.local.array(totals, float32)
+        w = x[at_trial:]
+        a, e = cuda.local.array(totals, float32), cuda.local.array(subset_count, float32)
         first_keys, second_keys = cuda.local.array(ROUNDS, uint32), cuda.local.array(ROUNDS, uint32)
         for k in range(ROUNDS):
             first_keys[k] = keys[s * uint64(2 * ROUNDS) + uint64(k)]
             second_keys[k] = keys[s * uint64(2 * ROUNDS) + uint64(ROUNDS + k)]
         low = numbers[uint64(0)]
-        stream = TrialStream(first_keys, second_keys, low, low, numbers[uint64(1)], False)
+        stream = BlockStream(first_keys, second_keys, low, low, numbers[uint64(1)], False)
         place = t
         while place < uint64(size):
             x[place] = one
@@ -160,7 +160,10 @@ def new_draw_kernel(layout: Layout) -> Any:
         total = zero
         for i in range(count):
             for turn in range(passes):
-                draw(t, x, a, turn, i, stream)
+                draw(t, x, turn, i, stream, uint64(1))
+                cuda.syncthreads()
+                multiply(t, x, w, a)
+                subsets(t, x, e, uint64(0), uint64(1))
                 cuda.syncthreads()
                 for k in range(totals):
                     total += a[k]
@@ -184,18 +187,18 @@ def _on_gpu(machine: Machine, layout: Layout, registers: int) -> tuple[Callable[
     """Give what draws in all blocks on the device, so many times over, and how many blocks these are."""
     from cuda.core import Device, LaunchConfig, Stream, launch
 
-    from study.engine.gpu.device import blocks_at_once
+    from study.engine.gpu.device import blocks_of_one
     from study.engine.gpu.kernels import to_machine_code
 
     Device(torch.cuda.current_device()).set_current()
     capability = torch.cuda.get_device_capability()
     kernel = to_machine_code(draws_ptx(layout, capability, registers), capability).get_kernel("draws")
-    blocks = 4 * blocks_at_once(layout, registers)
+    blocks = 4 * blocks_of_one(layout, registers)
     arrays = [torch.from_numpy(array.view(np.uint8)).to(machine.device) for array in draw_arguments(layout, blocks)]
     torch.cuda.synchronize()
     stream = torch.cuda.Stream()
     to_launch = Stream.from_handle(stream.cuda_stream)
-    config = LaunchConfig(grid=(blocks,), block=layout.threads, shmem_size=4 * layout.size)
+    config = LaunchConfig(grid=(blocks,), block=layout.threads, shmem_size=4 * layout.size(1))
 
     def work(count: int) -> None:
         launch(to_launch, config, kernel, count, *(array.data_ptr() for array in arrays))
@@ -207,7 +210,7 @@ def _on_gpu(machine: Machine, layout: Layout, registers: int) -> tuple[Callable[
 def _emulated(machine: Machine, layout: Layout, registers: int) -> tuple[Callable[[int], None], int]:
     """Give what draws in one block on the CPU."""
     run, (keys, numbers, out) = _draw_loop(layout), draw_arguments(layout, 1)
-    x, a = np.ones(layout.size, np.float32), np.zeros((layout.threads, layout.totals), np.float32)
+    x, a = np.ones(layout.size(1), np.float32), np.zeros((layout.threads, layout.totals), np.float32)
     return lambda count: run(count, keys, numbers, out, x, a), 1
 
 
@@ -215,17 +218,22 @@ def _emulated(machine: Machine, layout: Layout, registers: int) -> tuple[Callabl
 def _draw_loop(layout: Layout) -> Any:
     import numba as nb
 
-    from study.engine.gpu.draw import TrialStream, new_draw
+    from study.engine.gpu.draw import BlockStream, new_draw, new_multiply
 
-    draw, passes, threads = new_draw(layout), layout.passes, layout.threads
+    draw, (multiply, subsets), passes, threads = new_draw(layout), new_multiply(layout), layout.passes, layout.threads
+    at_trial, subset_count = layout.at_trial(0, 1), layout.shape.subsets
 
     @nb.njit(error_model="numpy")
     def run(count, keys, numbers, out, x, a):  # type: ignore[no-untyped-def]
-        stream = TrialStream(keys[:ROUNDS], keys[ROUNDS:], numbers[0], numbers[0], numbers[1], False)
+        w, e = x[at_trial:], np.zeros(subset_count, np.float32)
+        stream = BlockStream(keys[:ROUNDS], keys[ROUNDS:], numbers[0], numbers[0], numbers[1], False)
         for i in range(count):
             for turn in range(passes):
                 for t in range(threads):
-                    draw(np.uint64(t), x, a[t], turn, i, stream)
+                    draw(np.uint64(t), x, turn, i, stream, np.uint64(1))
+                for t in range(threads):
+                    multiply(np.uint64(t), x, w, a[t])
+                    subsets(np.uint64(t), x, e, np.uint64(0), np.uint64(1))
                     out[t] += a[t].sum()
 
     return run

@@ -32,8 +32,11 @@ _ASKED = "name,driver_version,clocks.max.sm,power.limit,compute_mode"
 # Warp instructions that a multiprocessor issues a cycle, on every device from 7.0 on.
 ISSUED = 4
 
-SLOTS = {2: 12_500, 10: 27_500}
-"""Warp instructions of an iteration of the NMU with 100 inputs, by hidden units: of the machine code for 9.0."""
+SLOTS = {2: 11_300, 10: 23_000}
+"""Warp instructions of an iteration of the NMU with 100 inputs, by hidden units: of the machine code for 9.0.
+
+They are those of a trial that sees rows of its own, as in the benchmark's packs; see count.py.
+"""
 
 LEAST_SLOTS = {2: 8_000, 10: 20_000}
 """The fewest conceivable of them."""
@@ -62,26 +65,26 @@ class Machine:
         """Give the engine."""
         return GpuEngine(emulated=self.emulated)
 
-    def blocks(self, registers: int | None = None) -> Devices:
-        """Give what makes a pack's blocks; of registers a thread None is the engine's own choice."""
+    def blocks(self, registers: int | None = None, most: int | None = None) -> Devices:
+        """Give what makes a pack's blocks; None, of registers or of trials a block, is the engine's choice."""
         if self.emulated:
             # Other than the blocks they are compared with in one thing that must not matter.
-            return partial(EmulatedBlocks, backwards=True)
+            return partial(EmulatedBlocks, backwards=True, most=most)
         from study.engine.gpu.device import CudaBlocks
 
-        return partial(CudaBlocks, registers=registers)
+        return partial(CudaBlocks, registers=registers, most=most)
 
     def at_once(self, cell: Cell, registers: int | None = None) -> int:
         """Count the trials that are trained side by side."""
         if self.emulated:
             return self.multiprocessors
-        from study.engine.gpu.device import blocks_at_once
+        from study.engine.gpu.device import trials_at_once
 
-        return blocks_at_once(_layout(cell), registers)
+        return trials_at_once(_layout(cell), registers)
 
-    def start(self, pack: Pack, registers: int | None = None) -> Training:
+    def start(self, pack: Pack, registers: int | None = None, most: int | None = None) -> Training:
         """Begin a pack."""
-        return GpuTraining(self.engine.name, pack, self.device, None, self.blocks(registers))
+        return GpuTraining(self.engine.name, pack, self.device, None, self.blocks(registers, most))
 
     def estimate(self, slots: float, share: float = 1.0) -> float:
         """Compute the trial-iterations a second if so large a share of all warp instructions is issued."""

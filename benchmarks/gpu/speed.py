@@ -16,8 +16,9 @@ from benchmarks.gpu.sizes import Model, Sizes
 from benchmarks.measure import PACK, in_turns, new_pack, published_cell, tell, training
 from study.engine import Training
 from study.engine.cpu.engine import FusedEngine
+from study.engine.gpu.layout import MOST_TOGETHER
 from study.engine.torch.engine import TorchEngine
-from study.records import Cell
+from study.records import Cell, Pack, Trial
 
 WANTED = (25e6, 60e6)
 """Trial-iterations a second wanted of the NMU with 100 inputs and 2 hidden units."""
@@ -214,6 +215,43 @@ def pack_rows(machine: Machine, sizes: Sizes, arguments: Namespace) -> Iterator[
     yield from each(sizes.packs, rows)
 
 
+# --- groups -----------------------------------------------------------------------------------------------------
+
+
+def group_rows(machine: Machine, sizes: Sizes, arguments: Namespace) -> Iterator[dict[str, Any]]:
+    """Measure packs of four cells a seed, twice what fits at once, in blocks of up to one, two, three or four."""
+
+    def rows(shape: Model) -> Iterator[dict[str, Any]]:
+        _make_room(machine)
+        cell = published_cell(*shape)
+        cells = [cell.replace(learning_rate=1e-3 * (1 + k)) for k in range(MOST_TOGETHER)]
+        seeds = -(-2 * machine.at_once(cell) // MOST_TOGETHER)
+        pack = Pack(tuple(Trial(one, seed) for seed in range(seeds) for one in cells))
+        measures = {
+            most: laps(machine.start(pack, most=most), cell.value("evaluate_every"))
+            for most in range(1, MOST_TOGETHER + 1)
+        }
+        measured = in_turns(measures, rounds=arguments.rounds, seconds=arguments.seconds)
+        rates = {
+            most: len(pack.trials) / statistics.median(lap.update_s for lap in found)
+            for most, found in measured.items()
+        }
+        for most, rate in rates.items():
+            row = {
+                "model": shape[0],
+                "input_size": shape[1],
+                "hidden_size": shape[2],
+                "trials_of_a_block": most,
+                "pack": len(pack.trials),
+                "million_per_s": _million(rate),
+                "times_blocks_of_one": f"{rate / rates[1]:.3f}",
+            }
+            tell("  " + ", ".join(f"{name} {value}" for name, value in row.items()))
+            yield row
+
+    yield from each(sizes.packs, rows)
+
+
 # --- registers --------------------------------------------------------------------------------------------------
 
 
@@ -258,7 +296,7 @@ def _compiled(machine: Machine, training: Any) -> dict[str, Any]:
         found["registers_used"] = kernel.attributes.num_regs
         found["local_bytes"] = kernel.attributes.local_size_bytes
         found["blocks_by_driver"] = kernel.occupancy.max_active_blocks_per_multiprocessor(
-            layout.threads, 4 * layout.size
+            layout.threads, 4 * layout.size(1)
         )
     except Exception as error:
         tell(f"  the driver doesn't say what was compiled: {error}")

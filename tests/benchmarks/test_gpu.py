@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import shutil
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,7 @@ import pytest
 import torch
 
 from benchmarks import tables
-from benchmarks.gpu import floor, machine, sizes, speed
+from benchmarks.gpu import count, floor, machine, operations, sizes, speed, warp
 from benchmarks.gpu.__main__ import PARTS, main
 from benchmarks.gpu.checks import different
 from benchmarks.gpu.machine import Machine
@@ -30,6 +31,7 @@ SHORT = ("--emulated", "--rounds", "1", "--seconds", "0.01")
 NUMBERS = {
     "models": ("million_per_s", "fused_one_core_million_per_s", "million_per_s_without_evaluation"),
     "packs": ("million_per_s", "us_per_iteration"),
+    "groups": ("million_per_s", "times_blocks_of_one"),
     "floor": ("million_per_s",),
     "registers": ("million_per_s", "of_the_best"),
 }
@@ -89,7 +91,7 @@ def test_one_wrong_bit_is_found(tmp_path, monkeypatch):
     less = replace(sizes.tiny(), bits=(("NMU", 4, 2),), alone=())
     monkeypatch.setattr(sizes, "tiny", lambda: less)
 
-    def blocks(self: Machine, registers: int | None = None) -> Devices:
+    def blocks(self: Machine, registers: int | None = None, most: int | None = None) -> Devices:
         return partial(Wrong)
 
     monkeypatch.setattr(Machine, "blocks", blocks)
@@ -195,3 +197,53 @@ def test_the_kernel_that_only_draws_does_draw(hidden, monkeypatch):
     assert ptx.count("fma.rn.f32") >= 4 * layout.input_sums
     assert "bar.sync" in ptx
     assert ".f64" not in ptx
+
+
+_LOOP = """
+        /*0000*/                   S2R R0, SR_TID.X ;
+        /*0010*/                   LOP3.LUT R1, R0, 0x3, RZ, 0xc0, !PT ;
+        /*0020*/                   IMAD.MOV.U32 R2, RZ, RZ, RZ ;
+        /*0030*/                   BSSY B0, `(.L_x_1) ;
+.L_x_0:
+        /*0040*/                   IADD3 R2, R2, 0x1, RZ ;
+        /*0050*/                   ISETP.GE.U32.AND P0, PT, R2, R1, PT ;
+        /*0060*/              @!P0 BRA `(.L_x_0) ;
+        /*0070*/                   BSYNC B0 ;
+.L_x_1:
+        /*0080*/                   LEA R3, R0, 0x400, 0x2 ;
+        /*0090*/                   STS [R3], R2 ;
+        /*00a0*/                   EXIT ;
+"""
+
+
+def test_a_warp_issues_a_loop_as_often_as_its_slowest_thread_needs():
+    """Threads of a warp that loop once, twice or three times part and meet again; both warps' issues are added up."""
+    code = warp.parse(_LOOP)
+    words = np.zeros(warp.SHARED_FROM // 4 + 64, np.uint32)
+    memory = warp.Memory(np.zeros(64, np.uint32), np.zeros(1, np.uint32), words)
+    issued = warp.run_block(code, operations.steps(code), memory, 64)
+    assert issued.tolist() == [2, 2, 2, 2, 6, 6, 6, 2, 2, 2, 2]
+    assert words[warp.SHARED_FROM // 4 :].tolist() == [max(1, thread % 4) for thread in range(64)]
+
+
+def test_an_instruction_that_is_not_known_is_named():
+    """Nothing is counted of code that can't be carried out."""
+    with pytest.raises(ValueError, match=r"HMMA\.16816\.F32"):
+        operations.steps(warp.parse("/*0000*/ HMMA.16816.F32 R4, R8, R12, R4 ;"))
+
+
+def test_without_a_disassembler_it_says_how_to_get_one(capsys):
+    """The exit code is 2, and the package is named."""
+    assert count.main(["--nvdisasm", "/nowhere/nvdisasm"]) == 2
+    assert "nvidia-cuda-nvdisasm" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("nvdisasm") is None, reason="there is no nvdisasm on the PATH")
+@pytest.mark.parametrize(("hidden", "most", "most_alone"), [(2, 6_500, 12_500), (10, 21_000, 27_500)])
+def test_machine_code_has_the_weights_of_the_emulation_in_few_instructions(hidden, most, most_alone):
+    """A block of four issues no more than was wanted, a trial alone no more than when each trial had a block."""
+    block, _ = count.block_of(published_cell("NMU", 100, hidden), 1)
+    code = count.machine_code(block.layout, block.choices, "nvdisasm")
+    assert count.count(hidden, 4, code).instructions <= most
+    assert count.count(hidden, 1, code).instructions <= most_alone

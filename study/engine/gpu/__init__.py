@@ -1,1 +1,1 @@
-"""The `fused-gpu` engine: the arithmetic task on a CUDA device, each trial in a block of threads."""
+"""The `fused-gpu` engine: the arithmetic task on a CUDA device, in blocks of threads that share the rows of a seed."""

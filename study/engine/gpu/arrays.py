@@ -15,7 +15,9 @@ from study.engine.compiled.cache import entry
 from study.engine.compiled.codes import NALU
 from study.engine.compiled.formulas import logarithm
 from study.engine.compiled.pack import Arrays, PackArrays
-from study.engine.gpu.layout import EVALUATED_ROWS, Shape, new_shape
+from study.engine.gpu.groups import same_rows
+from study.engine.gpu.layout import EVALUATED_ROWS
+from study.engine.gpu.shape import Shape, new_shape
 from study.records import Range, Trial
 from tasks.stream import EVALUATION_SEED, ROUNDS, WEYL, Purpose
 from tasks.stream_simd import fill_inputs, padded
@@ -61,6 +63,7 @@ class Tables:
         corrections: Adam's, of each iteration from 0 until they are 1, float32 [iterations, 2].
         evaluated: evaluation rows, float32 [sets, planes, features / 4, rows, 4]; a second plane holds logarithms.
         sets: which of these sets validates and which tests a trial, uint64 [trials, 2].
+        rows: equal numbers of trials that see the same rows in training, int64 [trials]; see `gpu.groups`.
     """
 
     keys: npt.NDArray[np.uint32]
@@ -70,6 +73,7 @@ class Tables:
     corrections: npt.NDArray[np.float32]
     evaluated: npt.NDArray[np.float32]
     sets: npt.NDArray[np.uint64]
+    rows: npt.NDArray[np.int64]
 
 
 class Evaluation(NamedTuple):
@@ -85,7 +89,7 @@ class Evaluation(NamedTuple):
 
 
 class Blocks(ABC):
-    """A pack's trials on a device, each in a block of threads of its own. Calls return before the work is done."""
+    """A pack's trials on a device, in blocks of threads. Calls return before the work is done."""
 
     @abstractmethod
     def train(self, which: npt.NDArray[np.uint64], iteration: int, count: int) -> None:
@@ -152,6 +156,7 @@ class GpuArrays(PackArrays):
             corrections=self._corrections,
             evaluated=evaluated,
             sets=sets,
+            rows=same_rows(self._seeds, [cell.interpolation_range for cell in self._cells]),
         )
 
     def _new_numbers(self) -> npt.NDArray[np.float32]:

@@ -19,13 +19,16 @@ import numba_cuda
 import numpy as np
 import numpy.typing as npt
 import torch
+from cuda.bindings import driver
 from cuda.core import Device, Kernel, LaunchConfig, ObjectCode, Stream, launch
 from cuda.core.utils import FileStreamProgramCache
 
 import tasks.stream
 from study.engine.gpu.arrays import Blocks, Choices, Evaluation, Tables, chunks
+from study.engine.gpu.groups import deal
 from study.engine.gpu.kernels import compile_kernels
-from study.engine.gpu.layout import Layout, Shape, new_layout
+from study.engine.gpu.layout import Layout, new_layout
+from study.engine.gpu.shape import Shape
 from study.errors import DeviceError
 from tasks.compile import digest
 
@@ -33,8 +36,10 @@ _CACHE_BYTES = 256 * 2**20
 _ELF = b"\x7fELF"
 # An instruction has room for no more.
 _MOST_REGISTERS = 255
-# On a multiprocessor: four blocks of 128, for example, so that some work while others wait at a barrier.
+# On a multiprocessor: those of four trials, for example, so that some work while others wait at a barrier.
 _WANTED_THREADS = 512
+# What a block may have of shared memory without being asked for.
+_DEFAULT_BYTES = 48 * 1024
 _STAMP = digest((*sorted(Path(__file__).parents[1].rglob("*.py")), Path(tasks.stream.__file__)))
 
 
@@ -47,6 +52,7 @@ class CudaBlocks(Blocks):
         tables: of the trials.
         state: weights and both moments, each [trials, parameters]; copied.
         registers: the most of a thread; None to choose them.
+        most: trials of a block, at most; None for as many as fit.
     """
 
     def __init__(
@@ -57,6 +63,7 @@ class CudaBlocks(Blocks):
         state: Sequence[npt.NDArray[np.float32]],
         *,
         registers: int | None = None,
+        most: int | None = None,
     ) -> None:
         self._device = torch.device("cuda", torch.cuda.current_device())
         self._context = Device(self._device.index)
@@ -64,7 +71,13 @@ class CudaBlocks(Blocks):
         capability = torch.cuda.get_device_capability(self._device)
         self._layout = new_layout(shape)
         registers = registers or registers_of(self._layout)
+        fitting = trials_together(self._layout, registers)
+        self._most = min(most or fitting, fitting)
         self._train, self._evaluate = _kernels(shape, choices, capability, registers)
+        # As much whatever `most` is: packs of one shape have one kernel.
+        _allow(self._train, 4 * self._layout.size(fitting))
+        _allow(self._evaluate, 4 * self._layout.size(1))
+        self._rows_seen = tables.rows
         self._stream = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
         self._to_launch = Stream.from_handle(self._stream.cuda_stream)
         self._shape, self._rows = state[0].shape, tables.evaluated.shape[3]
@@ -73,6 +86,9 @@ class CudaBlocks(Blocks):
             self._tables = {field.name: self._upload(getattr(tables, field.name)) for field in fields(tables)}
             self._state = [self._upload(array) for array in state]
         self._which: tuple[bytes, torch.Tensor] = (b"", self._state[0])
+        self._dealt: tuple[bytes, list[tuple[tuple[int, int], torch.Tensor]]] = (b"", [])
+        # Blocks of each number of trials have a launch of their own, and these run side by side.
+        self._beside = [torch.cuda.Stream(self._device) for _ in range(self._most)]  # type: ignore[no-untyped-call]
         self._launched: deque[torch.cuda.Event] = deque()
 
     def _upload(self, array: npt.NDArray[Any]) -> torch.Tensor:
@@ -86,6 +102,14 @@ class CudaBlocks(Blocks):
             self._which = (content, self._upload(which))
         return self._which[1].data_ptr()
 
+    def _blocks(self, which: npt.NDArray[np.uint64]) -> list[tuple[tuple[int, int], torch.Tensor]]:
+        """Deal trials out to blocks, unless they are those of the last call: [blocks, trials], and places uploaded."""
+        content = which.tobytes()
+        if content != self._dealt[0]:
+            dealt = deal(which, self._rows_seen, self._most)
+            self._dealt = (content, [((len(one), one.shape[1]), self._upload(one)) for one in dealt])
+        return self._dealt[1]
+
     def _addresses(self, *names: str) -> list[int]:
         return [self._tables[name].data_ptr() for name in names]
 
@@ -93,11 +117,13 @@ class CudaBlocks(Blocks):
         """Update some trials; see `Blocks`."""
         with torch.cuda.stream(self._stream):
             arguments = [
-                self._places(which), iteration, count, self._settled,
-                *self._addresses("keys", "spans", "start", "numbers", "corrections"),
+                iteration, count, self._settled, *self._addresses("keys", "spans", "start", "numbers", "corrections"),
                 *(tensor.data_ptr() for tensor in self._state),
             ]  # fmt: skip
-            self._launch(self._train, (len(which),), arguments)
+            for ((blocks, trials), places), beside in zip(self._blocks(which), self._beside, strict=False):
+                beside.wait_stream(self._stream)
+                self._launch(self._train, (blocks,), [places.data_ptr(), *arguments], trials=trials, stream=beside)
+                self._stream.wait_stream(beside)
             event = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]
             event.record(self._stream)
         self._launched.append(event)
@@ -135,41 +161,87 @@ class CudaBlocks(Blocks):
         while len(self._launched) > left:
             self._launched.popleft().synchronize()
 
-    def _launch(self, kernel: Kernel, grid: tuple[int, ...], arguments: Sequence[int]) -> None:
+    def _launch(
+        self,
+        kernel: Kernel,
+        grid: tuple[int, ...],
+        arguments: Sequence[int],
+        *,
+        trials: int = 1,
+        stream: torch.cuda.Stream | None = None,
+    ) -> None:
         self._context.set_current()  # whatever thread this is
-        config = LaunchConfig(grid=grid, block=self._layout.threads, shmem_size=4 * self._layout.size)
-        launch(self._to_launch, config, kernel, *arguments)
+        block, size = trials * self._layout.threads, 4 * self._layout.size(trials)
+        to = self._to_launch if stream is None else Stream.from_handle(stream.cuda_stream)
+        launch(to, LaunchConfig(grid=grid, block=block, shmem_size=size), kernel, *arguments)
 
 
-def blocks_at_once(layout: Layout, registers: int | None = None) -> int:
-    """Count the blocks that the current device has room for.
+def trials_at_once(layout: Layout, registers: int | None = None) -> int:
+    """Count the trials that the current device has room for: blocks that are full times the trials of one.
+
+    Blocks are full if as many trials as a block can train see the same rows. Where trials see rows of their own, as
+    many or a few more fit, since blocks of one trial fill shared memory and registers more evenly.
 
     Args:
         layout: of a block.
         registers: of a thread, 1 to 255; None for `registers_of`.
 
     Returns:
-        At least one for each multiprocessor.
+        At least the trials of a block for each multiprocessor.
+    """
+    has, registers = Device(torch.cuda.current_device()).properties, registers or registers_of(layout)
+    trials = trials_together(layout, registers)
+    by_registers = has.max_registers_per_multiprocessor // (registers * layout.threads * trials)
+    return int(has.multiprocessor_count * max(1, min(_blocks_by_memory(layout, trials), by_registers)) * trials)
+
+
+def blocks_of_one(layout: Layout, registers: int) -> int:
+    """Count the blocks of one trial that the current device has room for.
+
+    Args:
+        layout: of a block.
+        registers: of a thread, 1 to 255.
     """
     has = Device(torch.cuda.current_device()).properties
-    by_registers = has.max_registers_per_multiprocessor // ((registers or registers_of(layout)) * layout.threads)
-    return int(has.multiprocessor_count * max(1, min(_blocks_by_memory(layout), by_registers)))
+    by_registers = has.max_registers_per_multiprocessor // (registers * layout.threads)
+    return int(has.multiprocessor_count * max(1, min(_blocks_by_memory(layout, 1), by_registers)))
+
+
+def trials_together(layout: Layout, registers: int) -> int:
+    """Choose how many trials a block trains at most: as many as it has registers and shared memory for, up to four.
+
+    Args:
+        layout: of a block.
+        registers: of a thread, 1 to 255.
+    """
+    has = Device(torch.cuda.current_device()).properties
+    threads = min(has.max_registers_per_block // registers, has.max_threads_per_block)
+    return layout.most_together(has.max_shared_memory_per_block_optin, threads)
 
 
 def registers_of(layout: Layout) -> int:
     """Choose how many registers a thread may have, up to 255.
 
-    A block gets a fourth of a multiprocessor's, or more if fewer blocks fit into its shared memory.
+    A trial gets a fourth of a multiprocessor's, or more if fewer blocks of one trial fit into its shared memory.
     """
     has = Device(torch.cuda.current_device()).properties
-    blocks = max(1, min(_WANTED_THREADS // layout.threads, _blocks_by_memory(layout)))
+    blocks = max(1, min(_WANTED_THREADS // layout.threads, _blocks_by_memory(layout, 1)))
     return int(min(_MOST_REGISTERS, has.max_registers_per_multiprocessor // (layout.threads * blocks)))
 
 
-def _blocks_by_memory(layout: Layout) -> int:
+def _blocks_by_memory(layout: Layout, trials: int) -> int:
     has = Device(torch.cuda.current_device()).properties
     # A block takes a KiB more than its launch says.
-    return int(has.max_shared_memory_per_multiprocessor // (4 * layout.size + 1024))
+    return int(has.max_shared_memory_per_multiprocessor // (4 * layout.size(trials) + 1024))
+
+
+def _allow(kernel: Kernel, shared_bytes: int) -> None:
+    """Let a kernel's blocks have more shared memory than they have by default."""
+    if shared_bytes > _DEFAULT_BYTES:
+        attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        (error,) = driver.cuKernelSetAttribute(attribute, shared_bytes, kernel.handle, torch.cuda.current_device())
+        if error != driver.CUresult.CUDA_SUCCESS:
+            raise DeviceError(f"device: a block can't have {shared_bytes} bytes of shared memory: {error!r}")
 
 
 @cache
@@ -182,7 +254,8 @@ def _kernels(shape: Shape, choices: Choices, capability: tuple[int, int], regist
         with suppress(Exception):  # assembled under another driver, on a disk that machines share
             return _load(cached)
     try:
-        codes = compile_kernels(new_layout(shape), choices, capability, registers)
+        layout = new_layout(shape)
+        codes = compile_kernels(layout, choices, capability, registers, trials_together(layout, registers))
         return _load(_write_cache(key, codes))
     except Exception as error:
         raise DeviceError(

@@ -1,7 +1,8 @@
 """The fused GPU engine: what it refuses, how many trials fill a device, slices of time.
 
-What keeps a trial's bits independent of its pack: a block knows nothing of the others, and the order of its sums
-follows from the cell's shape alone (`layout`). A slice of time only decides how many iterations a launch makes.
+What keeps a trial's bits independent of its pack: a block knows nothing of the others, trials of a block have nothing
+in common but their rows, and the order of a trial's sums follows from the cell's shape alone (`layout`). A slice of
+time only decides how many iterations a launch makes.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from study.engine.base import Training
 from study.engine.compiled.codes import CODES, no_gradient
 from study.engine.device import check_device, room_for
 from study.engine.gpu.arrays import Devices, GpuArrays
-from study.engine.gpu.layout import Layout, Shape, new_layout, refusal
+from study.engine.gpu.layout import Layout, new_layout, refusal
+from study.engine.gpu.shape import Shape
 from study.engine.training import Arrays, PendingEvaluation
 from study.errors import DeviceError
 from study.records import Cell, Checkpoint, Pack, Trial
@@ -66,12 +68,16 @@ class GpuEngine(ArithmeticEngine):
         return 4 * (trials * (3 * layout.parameters + 64) + evaluated) / 2**20
 
     def trials_at_once(self, cell: Cell) -> int | None:
-        """Count the trials that the current device trains side by side; None if there is no such device here."""
+        """Count the trials that the current device trains side by side, in full blocks; None if there is none here.
+
+        A block is full if as many of the pack's trials as fit into it have one seed and one interpolation range. If
+        they have none in common, as many fit, or a few more.
+        """
         if self._emulated or not torch.cuda.is_available():
             return None
-        from study.engine.gpu.device import blocks_at_once
+        from study.engine.gpu.device import trials_at_once
 
-        return blocks_at_once(_layout(cell))
+        return trials_at_once(_layout(cell))
 
     def is_compiled(self, cell: Cell) -> bool | None:
         """Return None: kernels are of a shape, and so it isn't known. Without a device there is nothing to compile."""

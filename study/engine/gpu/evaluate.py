@@ -8,25 +8,26 @@ import numpy as np
 
 from study.engine.compiled.formulas import discrete_distance, larger
 from study.engine.gpu.compile import inline
-from study.engine.gpu.layout import Layout, effective, parameters
+from study.engine.gpu.layout import Layout
 from study.engine.gpu.row_math import ONE, ZERO
+from study.engine.gpu.shape import effective, parameters
 from study.engine.gpu.weight_update import new_weights
 
 
 def new_error_sum(layout: Layout) -> Any:
     """Make what adds up the squared errors that the threads left in shared memory, in a fixed order.
 
-        error_sum(x) -> float64
+        error_sum(s) -> float64
 
-    x is as in `gpu.phases.Phases`; thread t has left its number in x[t].
+    s is as in `gpu.phases.Phases`; thread t has left its number in s[t].
     """
     threads = layout.threads
 
     @inline
-    def error_sum(x):
+    def error_sum(s):
         total = np.float64(0)
         for k in range(threads):
-            total += np.float64(x[np.uint64(k)])
+            total += np.float64(s[np.uint64(k)])
         return total
 
     return error_sum
@@ -36,11 +37,11 @@ def new_distances(layout: Layout) -> tuple[Any, Any]:
     """Make what finds the sparsity error, and whether a parameter is NaN.
 
         distance(t, p, f, p2, f2) -> worst, has_nan
-        furthest(x) -> worst, has_nan
+        furthest(s) -> worst, has_nan
 
     `worst` is the largest distance of an effective weight from -1, 0 or 1, NaN being the largest of all; `has_nan` is
     1 if a parameter is NaN, else 0; both float32. `distance` takes a thread's weights, `furthest` what all threads left
-    in shared memory: thread t its `worst` in x[t] and its `has_nan` in x[threads + t]. Arguments are as in
+    in shared memory: thread t its `worst` in s[t] and its `has_nan` in s[threads + t]. Arguments are as in
     `gpu.phases.Phases`.
     """
     shape, threads = layout.shape, layout.threads
@@ -71,11 +72,11 @@ def new_distances(layout: Layout) -> tuple[Any, Any]:
         return worst, has_nan
 
     @inline
-    def furthest(x):
+    def furthest(s):
         worst, has_nan = ZERO, ZERO
         for k in range(threads):
-            worst = larger(worst, x[np.uint64(k)])
-            has_nan = larger(has_nan, x[np.uint64(threads + k)])
+            worst = larger(worst, s[np.uint64(k)])
+            has_nan = larger(has_nan, s[np.uint64(threads + k)])
         return worst, has_nan
 
     return distance, furthest

@@ -12,6 +12,7 @@ from numba.core import types
 cgutils: Any = core.cgutils
 _intrinsic: Any = extending.intrinsic
 _tuple_of: Any = types.UniTuple
+_pointer_to: Any = types.CPointer
 
 _FLOAT, _WORD, _DOUBLE = ir.FloatType(), ir.IntType(32), ir.IntType(64)
 _FOUR = ir.VectorType(_FLOAT, 4)
@@ -49,6 +50,18 @@ def _four(context: Any, builder: Any, kind: Any, numbers: Any, at: Any) -> tuple
         data = cgutils.create_struct_proxy(kind)(context, builder, value=numbers).data
     pointer = builder.bitcast(builder.gep(data, [at]), _FOUR.as_pointer())
     return pointer, 16 if _on_gpu(builder) else 4
+
+
+@_intrinsic  # type: ignore[untyped-decorator]
+def from_place(typing: Any, numbers: Any, at: Any) -> Any:
+    """Point at the float32 of an array from a uint64 place on; a slice would check at each use where it ends."""
+    signature = _pointer_to(types.float32)(numbers, types.uint64)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = cgutils.create_struct_proxy(signature.args[0])(context, builder, value=arguments[0]).data
+        return builder.gep(data, [arguments[1]])
+
+    return signature, generate
 
 
 @_intrinsic  # type: ignore[untyped-decorator]

@@ -29,7 +29,8 @@ from study.engine.gpu.arrays import (
     STRENGTH,
     Choices,
 )
-from study.engine.gpu.draw import TrialStream
+from study.engine.gpu.draw import BlockStream
+from study.engine.gpu.instructions import from_place
 from study.engine.gpu.layout import EVALUATED_ROWS, Layout
 from study.engine.gpu.phases import new_phases
 from study.engine.gpu.row_math import ZERO
@@ -51,11 +52,12 @@ _U0, _U1, _U2 = np.uint64(0), np.uint64(1), np.uint64(2)
 
 
 def new_train(layout: Layout, choices: Choices) -> Any:
-    """Make the kernel that trains: a block is a trial.
+    """Make the kernel that trains: a block is one trial, or several that see the same rows.
 
         train(which, iteration, count, settled, keys, spans, start, numbers, corrections, weight, first, second)
 
-    The grid is [trials to train]; `which` are their places in the pack, uint64. It makes `count` >= 1 updates from
+    The grid is [blocks], and a block has `layout.threads` for each of its trials; `which` are the places in the pack of
+    the first block's trials, the second's, and so on, uint64. It makes `count` >= 1 updates from
     `iteration` >= 0 on. `settled` is the last row of `corrections`, which holds from there on. The tables are those of
     `gpu.arrays.Tables`; `weight` and the moments `first` and `second` are float32 [trials * parameters], written.
     """
@@ -64,9 +66,12 @@ def new_train(layout: Layout, choices: Choices) -> Any:
     spread, gather, parts, own, second, store = (
         phases.spread, phases.gather, phases.parts, phases.own, phases.second, phases.store
     )  # fmt: skip
+    put_subsets, multiply, subsets = phases.put_subsets, phases.multiply, phases.subsets
     passes, row_sums, products, hidden = layout.passes, layout.row_sums, layout.products, layout.shape.hidden
     parameters_, span = np.uint64(layout.parameters), np.uint64(2 * layout.shape.subsets)
-    totals, outer_sums, slots = layout.totals, 4 * layout.outputs, layout.slots
+    totals, outer_sums, slots, subset_count = layout.totals, 4 * layout.outputs, layout.slots, layout.shape.subsets
+    threads, at_inputs, part_sums, own_size = layout.threads, layout.at_inputs, layout.part_sums, layout.own
+    input_room = layout.input_room
     factor_slots, second_slots, second_factor_slots = (
         layout.factor_slots, layout.second_slots, layout.second_factor_slots
     )  # fmt: skip
@@ -75,8 +80,14 @@ def new_train(layout: Layout, choices: Choices) -> Any:
     def train(
         which, iteration, count, settled, keys, spans, start, numbers, corrections, weight, first, second_moment
     ):  # fmt: skip
-        t, s = uint64(cuda.threadIdx.x), which[uint64(cuda.blockIdx.x)]
+        b, trials = uint64(cuda.threadIdx.x), uint64(cuda.blockDim.x) // uint64(threads)
+        t, k, trial_0 = b % uint64(threads), b // uint64(threads), uint64(cuda.blockIdx.x) * trials
+        place, place_0 = which[trial_0 + k], which[trial_0]
         x = cuda.shared.array(0, float32, alignment=16)
+        s = from_place(x, uint64(at_inputs) + k * uint64(part_sums))
+        at_own = uint64(at_inputs) + max(uint64(input_room), trials * uint64(part_sums))
+        w = from_place(x, at_own + k * uint64(own_size))
+        e = cuda.local.array(subset_count, float32)
         a, d = cuda.local.array(totals, float32), cuda.local.array(outer_sums, float32)
         z, p = cuda.local.array(row_sums, float32), cuda.local.array(slots, float32)
         m, v = cuda.local.array(slots, float32), cuda.local.array(slots, float32)
@@ -86,21 +97,23 @@ def new_train(layout: Layout, choices: Choices) -> Any:
         u_grad, left = cuda.local.array(hidden, float32), cuda.local.array(hidden, float32)
         mul, gates = cuda.local.array(hidden, float32), cuda.local.array(hidden, float32)
         first_keys, second_keys = cuda.local.array(ROUNDS, uint32), cuda.local.array(ROUNDS, uint32)
-        at, mine, key = s * parameters_, s * np.uint64(NUMBERS), s * np.uint64(2 * ROUNDS)
-        for k in range(ROUNDS):
-            first_keys[k] = keys[key + uint64(k)]
-            second_keys[k] = keys[key + uint64(ROUNDS + k)]
-        stream = TrialStream(
-            first_keys, second_keys, numbers[mine + uint64(INTERVAL)], numbers[mine + uint64(SECOND_INTERVAL)],
-            numbers[mine + uint64(SCALE)], two,
+        at, mine = place * parameters_, place * np.uint64(NUMBERS)
+        drawn, key = place_0 * np.uint64(NUMBERS), place_0 * np.uint64(2 * ROUNDS)
+        for n in range(ROUNDS):
+            first_keys[n] = keys[key + uint64(n)]
+            second_keys[n] = keys[key + uint64(ROUNDS + n)]
+        stream = BlockStream(
+            first_keys, second_keys, numbers[drawn + uint64(INTERVAL)], numbers[drawn + uint64(SECOND_INTERVAL)],
+            numbers[drawn + uint64(SCALE)], two,
         )  # fmt: skip
         rate, full = numbers[mine + uint64(RATE)], numbers[mine + uint64(STRENGTH)]
         length, out = numbers[mine + uint64(LENGTH)], numbers[mine + uint64(OUT_STRENGTH)]
-        begin = start[s]
+        begin = start[place]
         load(t, weight, at, p, p2)
         load(t, first, at, m, m2)
         load(t, second_moment, at, v, v2)
-        put(t, x, p, f, p2, f2, spans, s * span)
+        put(t, w, p, f, p2, f2)
+        put_subsets(b, x, spans, place_0 * span, uint64(cuda.blockDim.x))
         cuda.syncthreads()
         for i in range(iteration, iteration + count):
             now = min(uint64(i), uint64(settled))
@@ -109,26 +122,29 @@ def new_train(layout: Layout, choices: Choices) -> Any:
                 sparsity_strength_in_float32(uint64(i), begin, length, full, exponential), out,
                 rate * c1 if optimizer == ADAM else rate, c2, momentum, optimizer, squared, out_squared,
             )  # fmt: skip
-            for k in range(row_sums):
-                z[k] = ZERO
+            for n in range(row_sums):
+                z[n] = ZERO
             for turn in range(passes):
-                draw(t, x, a, turn, i, stream)
+                draw(b, x, turn, i, stream, trials)
                 cuda.syncthreads()
-                rows(t, x, a, u, u_grad, mul, gates, left, z, turn, operation)
+                multiply(t, x, w, a)
+                subsets(t, x, e, k, trials)
                 cuda.syncthreads()
-                outer(t, x, d, turn)
+                rows(t, x, w, a, e, u, u_grad, mul, gates, left, z, turn, operation)
+                cuda.syncthreads()
+                outer(t, x, w, d, turn)
                 cuda.syncthreads()
                 if products:
                     for o in range(hidden):
-                        spread(t, x, o)
+                        spread(t, x, w, o)
                         cuda.syncthreads()
-                        gather(t, x, o, turn)
+                        gather(t, w, o, turn)
                         cuda.syncthreads()
-            parts(t, x, d, z)
+            parts(t, s, w, d, z)
             cuda.syncthreads()
-            own(t, x, p, m, v, f, how)
+            own(t, s, w, p, m, v, f, how)
             cuda.syncthreads()
-            second(t, x, p2, m2, v2, f2, how)
+            second(t, w, p2, m2, v2, f2, how)
             cuda.syncthreads()
         store(t, weight, at, p, p2)
         store(t, first, at, m, m2)
@@ -148,6 +164,7 @@ def new_evaluate(layout: Layout, choices: Choices) -> Any:
     """
     phases = new_phases(layout)
     load, put, row_error, error_sum = phases.load, phases.put, phases.row_error, phases.error_sum
+    put_subsets = phases.put_subsets
     distance, furthest, threads = phases.distance, phases.furthest, layout.threads
     quads, planes, chunk = layout.quads, 1 + layout.logs, np.uint64(EVALUATED_ROWS)
     parameters_, span = np.uint64(layout.parameters), np.uint64(2 * layout.shape.subsets)
@@ -155,13 +172,16 @@ def new_evaluate(layout: Layout, choices: Choices) -> Any:
     factor_slots, second_slots, second_factor_slots = (
         layout.factor_slots, layout.second_slots, layout.second_factor_slots
     )  # fmt: skip
-    operation = choices.operation
+    operation, subset_count = choices.operation, layout.shape.subsets
+    at_inputs, at_trial = layout.at_inputs, layout.at_trial(0, 1)
 
     def evaluate(which, sets, evaluated, spans, weight, rows, errors, weights):
         t, k = uint64(cuda.threadIdx.x), uint64(cuda.blockIdx.x)
         c, of = uint64(cuda.blockIdx.y), uint64(cuda.blockIdx.z)
-        s = which[k]
+        place = which[k]
         x = cuda.shared.array(0, float32, alignment=16)
+        s, w = from_place(x, uint64(at_inputs)), from_place(x, uint64(at_trial))
+        e = cuda.local.array(subset_count, float32)
         a, p = cuda.local.array(totals, float32), cuda.local.array(slots, float32)
         p2, f = cuda.local.array(second_slots, float32), cuda.local.array(factor_slots, float32)
         f2, u = cuda.local.array(second_factor_slots, float32), cuda.local.array(hidden, float32)
@@ -169,34 +189,35 @@ def new_evaluate(layout: Layout, choices: Choices) -> Any:
         left = cuda.local.array(hidden, float32)
         plane = uint64(quads) * uint64(4 * rows)
         set_size = plane * uint64(planes)
-        load(t, weight, s * parameters_, p, p2)
-        put(t, x, p, f, p2, f2, spans, s * span)
+        load(t, weight, place * parameters_, p, p2)
+        put(t, w, p, f, p2, f2)
+        put_subsets(t, x, spans, place * span, uint64(threads))
         cuda.syncthreads()
-        base = sets[_U2 * s + of] * set_size
+        base = sets[_U2 * place + of] * set_size
         total = ZERO
         row = c * chunk + t
         end = min((c + _U1) * chunk, uint64(rows))
         while row < end:
             total += row_error(
-                x, a, u, mul, gates, left, evaluated, base + uint64(4) * row, uint64(4 * rows), plane, operation
+                x, w, a, e, u, mul, gates, left, evaluated, base + uint64(4) * row, uint64(4 * rows), plane, operation
             )  # fmt: skip
             row += uint64(threads)
-        x[t] = total
+        s[t] = total
         cuda.syncthreads()
         if t == _U0:
-            errors[(_U2 * k + of) * uint64(cuda.gridDim.y) + c] = error_sum(x)
+            errors[(_U2 * k + of) * uint64(cuda.gridDim.y) + c] = error_sum(s)
         if c == _U0 and of == _U0:
             cuda.syncthreads()
-            x[t], x[uint64(threads) + t] = distance(t, p, f, p2, f2)
+            s[t], s[uint64(threads) + t] = distance(t, p, f, p2, f2)
             cuda.syncthreads()
             if t == _U0:
-                weights[_U2 * k], weights[_U2 * k + _U1] = furthest(x)
+                weights[_U2 * k], weights[_U2 * k + _U1] = furthest(s)
 
     return evaluate
 
 
 def compile_kernels(
-    layout: Layout, choices: Choices, capability: tuple[int, int], registers: int = REGISTERS
+    layout: Layout, choices: Choices, capability: tuple[int, int], registers: int = REGISTERS, trials: int = 1
 ) -> tuple[ObjectCode, ObjectCode]:
     """Compile both kernels, called ``train`` and ``evaluate``, for a device of some compute capability.
 
@@ -205,12 +226,13 @@ def compile_kernels(
         choices: of the pack.
         capability: major and minor.
         registers: the most of a thread, if a block has 65,536; only the speed depends on it.
+        trials: that a block of `train` may have, at most.
     """
     train, evaluate = (
-        to_machine_code(to_ptx(kernel, name, kinds, capability, layout.threads, registers), capability)
-        for kernel, name, kinds in (
-            (new_train(layout, choices), "train", TRAIN_TYPES),
-            (new_evaluate(layout, choices), "evaluate", EVALUATE_TYPES),
+        to_machine_code(to_ptx(kernel, name, kinds, capability, threads, registers), capability)
+        for kernel, name, kinds, threads in (
+            (new_train(layout, choices), "train", TRAIN_TYPES, trials * layout.threads),
+            (new_evaluate(layout, choices), "evaluate", EVALUATE_TYPES, layout.threads),
         )
     )
     return train, evaluate
@@ -229,7 +251,7 @@ def to_ptx(
         name: that it gets.
         kinds: types of its arguments.
         capability: major and minor.
-        threads: of a block.
+        threads: of a block, at most.
         registers: as for `compile_kernels`.
     """
     options = {"opt": 3, "fma": False}

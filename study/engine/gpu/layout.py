@@ -1,25 +1,25 @@
 """Who does what in a block of threads, and where it lies in shared memory: from a cell's shape alone.
 
-One block trains one trial. Its threads share the work of an iteration differently in each phase (`gpu.phases`):
+A block trains one or several trials that see the same rows. Each trial has threads of its own; all of them together
+draw the rows. A trial's threads share the work of an iteration differently in each phase (`gpu.phases`):
 
-    thread = (row, slice of features)     draws inputs and multiplies them with the weights
+    thread = (row, 4 features), any       draws inputs, for all trials of the block
+    thread = (row, slice of features)     multiplies inputs with the weights
     thread = row                          everything between the first layer's sums and their gradients
     thread = (4 features, some outputs)   multiplies gradients with inputs, summed over rows
     thread = weight                       owns the weight and its optimiser state, in registers
 
-Nothing here depends on the device: the order of sums, and so the last bits, follow from the layout.
+Nothing here depends on the device or on the block's other trials: the order of sums, and so the last bits, follow from
+the layout.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
 
-from study.engine.arithmetic.update_rule import UpdateRule
-from study.engine.compiled.codes import AFFINE, GATED, NAC, NALU, SQUASHED, Code, Network
-from study.engine.compiled.formulas import PLAIN
+from study.engine.compiled.codes import AFFINE, GATED, NALU
+from study.engine.gpu.shape import Shape, effective, factors, has_bias, parameters
 from tasks.stream_simd import padded
 
 # Four warps a block, so that many blocks share a multiprocessor and hide each other's barriers.
@@ -33,97 +33,14 @@ _MOST_BYTES = 48 * 1024
 # Up to this, four blocks share a multiprocessor that has 164 KB, as those of A100 and H100 have, and more.
 _GOOD_BYTES = 40 * 1024
 _MOST_ROWS, _LEAST_ROWS = 128, 16
+MOST_TOGETHER = 4
+"""Trials that a block trains at most: beyond that, drawing costs each less than a tenth of its instructions."""
+
 SUMMANDS = 16
 """Parts in which sums over rows are added up."""
 
 EVALUATED_ROWS = 1024
 """Evaluation rows of a block."""
-
-
-class ParameterRule(NamedTuple):
-    """How one parameter moves: a column of `UpdateRule`.
-
-    Args:
-        share: 1 / its size if it is regularised, else 0.
-        low: where it is clipped, or -inf.
-        high: the same, or inf.
-        of_nau: whether its bounds are those of a NAU and not those of an NMU.
-    """
-
-    share: float
-    low: float
-    high: float
-    of_nau: bool
-
-
-@dataclass(frozen=True)
-class Shape:
-    """What a kernel is compiled for.
-
-    Args:
-        inputs: n, 1 to `MOST_INPUTS`.
-        hidden: hidden units, 1 to `MOST_HIDDEN`.
-        batch: rows of a batch, >= 1.
-        subsets: whose sums the target is made of, >= 1.
-        first: unit of the first layer.
-        second: unit of the second layer.
-        rules: of each parameter: the first layer's, then the second's.
-    """
-
-    inputs: int
-    hidden: int
-    batch: int
-    subsets: int
-    first: Code
-    second: Code
-    rules: tuple[ParameterRule, ...]
-
-
-def new_shape(network: Network, rule: UpdateRule, batch: int, subsets: int) -> Shape:
-    """Collect what a pack's kernel is compiled for.
-
-    Args:
-        network: of the pack.
-        rule: of the pack.
-        batch: rows of a batch.
-        subsets: whose sums the target is made of.
-    """
-    columns = (rule.share, rule.low, rule.high, rule.of_nau)
-    rules = tuple(
-        ParameterRule(float(share), float(low), float(high), bool(of_nau))
-        for share, low, high, of_nau in zip(*columns, strict=True)
-    )
-    return Shape(network.inputs, network.hidden, batch, subsets, network.first, network.second, rules)
-
-
-def parameters(code: Code) -> int:
-    """Count the weight matrices that a unit learns, 1 to 5; a bias is not one."""
-    if code.family == GATED:
-        return 3
-    if code.family == NALU:
-        return 3 if code.shared else 5
-    return 2 if code.weights == NAC else 1
-
-
-def effective(code: Code) -> int:
-    """Count the matrices that a unit's inputs are multiplied with: 1, sum; 2, and gate; or 3, and product."""
-    if code.family == GATED:
-        return 3
-    if code.family == NALU:
-        return 2 if code.shared else 3
-    return 1
-
-
-def factors(code: Code) -> int:
-    """Count the numbers that a thread stores of each weight for its gradient, 0 to 4."""
-    if code.weights == NAC:
-        return 4 if code.family == NALU and not code.shared else 2
-    return 1 if code.weights == SQUASHED else 0
-
-
-def has_bias(code: Code) -> bool:
-    """Tell whether a unit has a bias."""
-    return code.activation != PLAIN
 
 
 @cache
@@ -141,7 +58,7 @@ def refusal(shape: Shape) -> str | None:
         return f"it trains up to {MOST_HIDDEN} hidden units, not {shape.hidden}"
     if shape.first.family not in (AFFINE, NALU, GATED):
         return "it knows the unit as a second layer only"
-    needed = 4 * Layout(shape, _LEAST_ROWS).size
+    needed = 4 * Layout(shape, _LEAST_ROWS).compact
     if needed > _MOST_BYTES:
         return f"a trial needs {needed / 1024:.0f} KiB of shared memory, and a block has {_MOST_BYTES // 1024}"
     return None
@@ -152,7 +69,7 @@ def new_layout(shape: Shape) -> Layout:
     """Lay a block out: as many rows at a time as there are threads and memory for, 16 to 128."""
     most = max(_LEAST_ROWS, 1 << (shape.batch - 1).bit_length())
     rows = min(_MOST_ROWS, most)
-    while rows > _LEAST_ROWS and 4 * Layout(shape, rows).size > _GOOD_BYTES:
+    while rows > _LEAST_ROWS and 4 * Layout(shape, rows).compact > _GOOD_BYTES:
         rows //= 2
     return Layout(shape, rows)
 
@@ -160,20 +77,23 @@ def new_layout(shape: Shape) -> Layout:
 class Layout:
     """The numbers that phases are made of. Places, ``at_...``, count float32 numbers in shared memory.
 
+    Shared memory holds what all trials of a block have in common, which ends with the inputs, and then what each trial
+    has to itself. Places of the first kind count from the block's start, those of the second from the trial's.
+
     Args:
         shape: what is trained.
         rows: of the batch that are processed at a time, a power of two, 16 to 128.
 
     Attributes:
-        threads: of a block.
+        threads: of a trial.
         passes: in which a batch is processed, `rows` at a time.
         quads: groups of four features; `features` are theirs, n rounded up.
         stride: numbers from a row of inputs to the next.
         plane: numbers of all rows of inputs.
-        slices: parts of a row, each drawn by a thread; a slice has up to `slice_quads` quads.
+        slices: parts of a row, each multiplied by a thread; a slice has up to `slice_quads` quads.
         logs: whether the first layer takes logarithms of its inputs.
         products: whether it multiplies factors of its inputs.
-        sums: of a row over its features: by weights, by subsets, of logarithms; its products follow, `totals` in all.
+        sums: of a row over its features: by weights, of logarithms; its products follow, `totals` in all.
         weight_rows: rows of the weights that a feature is multiplied with.
         outputs: slopes that a thread multiplies with its four inputs, in one of `groups` groups.
         parts: in which sums over rows are shared among threads.
@@ -182,7 +102,12 @@ class Layout:
         second_slots: parameters of a weight of the second layer; `second_factor_slots` correspondingly.
         row_sums: sums over rows: of the second layer's weights, of its bias, of the first layer's biases.
         parameters: of a trial.
-        size: numbers of shared memory.
+        planes: of inputs: with logarithms, two.
+        input_room: numbers of shared memory where inputs lie, at least.
+        part_sums: numbers that the parts of a trial's sums over rows take.
+        own: numbers of shared memory that a trial has to itself.
+        compact: numbers of shared memory that a trial alone could do with, if nothing were laid out for others; rows
+            are chosen by them, so that bits don't depend on what is laid out for groups.
     """
 
     def __init__(self, shape: Shape, rows: int) -> None:
@@ -197,12 +122,11 @@ class Layout:
         self.slices = self.threads // rows
         self.slice_quads = math.ceil(self.quads / self.slices)
 
-        # Sums over features, of each row: by weights and by subsets; of logarithms; products.
+        # Sums over features, of each row: by weights; of logarithms; products.
         self.logs, self.products = first.family == NALU, first.family == GATED
         on_inputs = 2 * hidden if first.family in (NALU, GATED) else hidden
         self.gates = hidden
-        self.subset_sums = on_inputs
-        self.input_sums = on_inputs + shape.subsets
+        self.input_sums = on_inputs
         self.sums = self.input_sums + (hidden if self.logs else 0)
         self.totals = self.sums + (hidden if self.products else 0)
         self.own_products = effective(first) == 3
@@ -242,8 +166,10 @@ class Layout:
 
     def _place(self) -> None:
         shape, hidden, rows = self.shape, self.shape.hidden, self.rows
-        plane = rows * self.stride
-        parts = self.parts * self.groups * self.outputs * self.features
+        self.plane, self.planes = rows * self.stride, 1 + self.logs
+        # An evaluation leaves two numbers of each thread there.
+        self.input_room = padded(max(self.plane * self.planes, 2 * self.threads), 4)
+        self.part_sums = self.parts * self.groups * self.outputs * self.features
         at = 0
 
         def take(count: int) -> int:
@@ -252,11 +178,12 @@ class Layout:
             at += padded(count, 4)
             return place
 
-        # The parts of sums over rows lie where the inputs were, which are no longer needed then.
-        # An evaluation leaves two numbers of each thread there.
-        take(max(plane * (1 + (self.logs or self.products)), parts, 2 * self.threads))
-        self.plane = plane
+        self.at_subsets = take(self.quads * shape.subsets * 4)
+        self.at_subset_sums = take(self.slices * shape.subsets * rows)
+        self.at_inputs = at
+        at = 0
         self.at_weights = take(self.quads * self.weight_rows * 4)
+        self.at_factors = take(self.plane if self.products else 0)
         self.at_slopes = take(rows * self.slope_stride)
         self.at_partial = take(max((self.slices - 1) * self.sums * rows, SUMMANDS * self.row_sums))
         self.at_products = take(self.slices * hidden * rows if self.products else 0)
@@ -265,4 +192,36 @@ class Layout:
         self.at_second = take(effective(shape.second) * hidden)
         self.at_second_bias = take(1)
         self.at_first_bias = take(hidden)
-        self.size = at
+        self.own = at
+        # A trial alone needs no sums of the first slice in shared memory, and its parts can lie over all planes.
+        inputs = max(self.plane * (self.planes + self.products), self.part_sums, 2 * self.threads)
+        partial = max((self.slices - 1) * (self.sums + shape.subsets) * rows, SUMMANDS * self.row_sums)
+        self.compact = (
+            padded(inputs, 4) + self.at_subset_sums + self.own - (self.at_slopes - self.at_factors)
+            + padded(partial, 4) - (self.at_products - self.at_partial)
+        )  # fmt: skip
+
+    def at_trial(self, trial: int, trials: int) -> int:
+        """Count the numbers before those that a trial has to itself, number 0 <= trial < trials of its block.
+
+        The parts of sums over rows lie where the inputs were, which are no longer needed then.
+        """
+        return self.at_inputs + max(self.input_room, trials * self.part_sums) + trial * self.own
+
+    def size(self, trials: int) -> int:
+        """Count the numbers of shared memory of a block of so many trials."""
+        return self.at_trial(trials, trials)
+
+    def most_together(self, memory_bytes: int, registers: int) -> int:
+        """Count the trials that a block can train, 1 to `MOST_TOGETHER`.
+
+        Args:
+            memory_bytes: of shared memory that a block may have.
+            registers: threads for which a multiprocessor has registers.
+        """
+        fitting = [
+            trials
+            for trials in range(1, MOST_TOGETHER + 1)
+            if 4 * self.size(trials) <= memory_bytes and trials * self.threads <= registers
+        ]
+        return max(fitting, default=1)

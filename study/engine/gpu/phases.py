@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from study.engine.gpu.backward import new_rows
-from study.engine.gpu.draw import new_draw
+from study.engine.gpu.draw import new_draw, new_multiply
 from study.engine.gpu.evaluate import new_distances, new_error_sum
 from study.engine.gpu.layout import Layout
 from study.engine.gpu.outer import new_outer, new_products
@@ -30,8 +30,11 @@ class Phases(NamedTuple):
     The first argument is the thread, which follows from its number in the block; what lies in shared memory comes next,
     then what the thread has to itself, in registers on a GPU. Unless said otherwise, numbers are float32.
 
-        t            number of the thread, uint64, 0 <= t < threads
-        x            shared memory of the block, [size]
+        t            number of the thread among those of its trial, uint64, 0 <= t < threads
+        x            shared memory of the block, [size]: what its trials have in common
+        w            the trial's part of it, [own]: its weights and slopes
+        s            where its inputs were, the trial's part of that, [part_sums]: parts of sums over rows
+        e            sums of the thread's row over subsets of its features, [subsets]
         a            sums of the thread's row over its features, and products, [totals]
         u, u_grad    hidden units of the thread's row, and their gradients, [hidden]
         mul, gates   of each hidden unit: what its product gives, and its gate in [0, 1], [hidden]
@@ -49,7 +52,10 @@ class Phases(NamedTuple):
     Args:
         load: see `gpu.weights.new_weight_phases`.
         put: see there.
+        put_subsets: see there.
         draw: see `gpu.draw.new_draw`.
+        multiply: see `gpu.draw.new_multiply`.
+        subsets: see there.
         rows: see `gpu.backward.new_rows`.
         outer: see `gpu.outer.new_outer`.
         spread: see `gpu.outer.new_products`.
@@ -66,7 +72,10 @@ class Phases(NamedTuple):
 
     load: Any
     put: Any
+    put_subsets: Any
     draw: Any
+    multiply: Any
+    subsets: Any
     rows: Any
     outer: Any
     spread: Any
@@ -86,9 +95,10 @@ def new_phases(layout: Layout) -> Phases:
     rows, row_error = new_rows(layout)
     outer, parts = new_outer(layout)
     spread, gather = new_products(layout)
-    load, put, own, second, store = new_weight_phases(layout)
+    load, put, put_subsets, own, second, store = new_weight_phases(layout)
+    multiply, subsets = new_multiply(layout)
     distance, furthest = new_distances(layout)
     return Phases(
-        load, put, new_draw(layout), rows, outer, spread, gather, parts, own, second, store, row_error,
-        new_error_sum(layout), distance, furthest,
+        load, put, put_subsets, new_draw(layout), multiply, subsets, rows, outer, spread, gather, parts, own, second,
+        store, row_error, new_error_sum(layout), distance, furthest,
     )  # fmt: skip

@@ -1,7 +1,7 @@
 """Both layers of the fused GPU engine as functions of a row of the batch.
 
 They compute what `cpu.gradients` computes for whole blocks of rows, by the same formulas. A function is made for one
-unit and one layout; its numbers lie in small arrays of the thread, which become registers, and in shared memory x. All
+unit and one layout; its numbers lie in small arrays of the thread, which become registers, and in shared memory w. All
 numbers are float32; arguments are as in `gpu.phases.Phases` unless said otherwise.
 """
 
@@ -16,7 +16,8 @@ from study.engine.compiled.formulas import activate, activate_back, gate, logari
 from study.engine.compiled.intrinsics import multiply_add
 from study.engine.compiled.math import exp
 from study.engine.gpu.compile import inline
-from study.engine.gpu.layout import Layout, has_bias
+from study.engine.gpu.layout import Layout
+from study.engine.gpu.shape import has_bias
 
 ONE, ZERO = np.float32(1), np.float32(0)
 
@@ -34,8 +35,8 @@ class RowLayer(NamedTuple):
 def first_layer(layout: Layout) -> RowLayer:
     """Make the first layer's part of a row.
 
-        forward(x, a, u, mul, gates)
-        backward(x, row, a, u, u_grad, mul, gates, z)
+        forward(w, a, u, mul, gates)
+        backward(w, row, a, u, u_grad, mul, gates, z)
 
     `forward` takes sums a to hidden units u; with gates, it leaves products and gates for `backward`. That writes the
     gradients of the sums to shared memory, those of row number `row`, uint64, 0 <= row < layout.rows, and adds those of
@@ -49,23 +50,23 @@ def first_layer(layout: Layout) -> RowLayer:
     product_slopes = layout.outputs * layout.groups
 
     @inline
-    def forward(x, a, u, mul, gates):
+    def forward(w, a, u, mul, gates):
         for o in range(hidden):
             mul[o] = a[mixed + o] if is_product else exp(a[mixed + o])
             gates[o] = gate(a[gate_sums + o])
             u[o] = mix(gates[o], a[o], mul[o])
 
     @inline
-    def backward(x, row, a, u, u_grad, mul, gates, z):
+    def backward(w, row, a, u, u_grad, mul, gates, z):
         to = np.uint64(at_slopes) + row * np.uint64(stride)
         for o in range(hidden):
             a_grad, m_grad, gate_grad = mix_back(u_grad[o], a[o], mul[o], gates[o])
-            x[to + np.uint64(o)] = a_grad
-            x[to + np.uint64(hidden + o)] = gate_grad
+            w[to + np.uint64(o)] = a_grad
+            w[to + np.uint64(hidden + o)] = gate_grad
             if is_product:
-                x[to + np.uint64(product_slopes + o)] = m_grad
+                w[to + np.uint64(product_slopes + o)] = m_grad
             else:
-                x[to + np.uint64(log_slopes + o)] = m_grad * mul[o]
+                w[to + np.uint64(log_slopes + o)] = m_grad * mul[o]
 
     return RowLayer(forward, backward)
 
@@ -77,24 +78,24 @@ def _affine_first(layout: Layout) -> RowLayer:
     at_bias, bias_sum = layout.at_first_bias, layout.first_bias
 
     @inline
-    def forward(x, a, u, mul, gates):
+    def forward(w, a, u, mul, gates):
         for o in range(hidden):
             if biased:
-                a[o] = a[o] + x[np.uint64(at_bias + o)]
+                a[o] = a[o] + w[np.uint64(at_bias + o)]
                 u[o] = activate(a[o], activation)
             else:
                 u[o] = a[o]
 
     @inline
-    def backward(x, row, a, u, u_grad, mul, gates, z):
+    def backward(w, row, a, u, u_grad, mul, gates, z):
         to = np.uint64(at_slopes) + row * np.uint64(stride)
         for o in range(hidden):
             if biased:
                 slope = activate_back(a[o], u[o], u_grad[o], activation)
                 z[bias_sum + o] += slope
-                x[to + np.uint64(o)] = slope
+                w[to + np.uint64(o)] = slope
             else:
-                x[to + np.uint64(o)] = u_grad[o]
+                w[to + np.uint64(o)] = u_grad[o]
 
     return RowLayer(forward, backward)
 
@@ -105,8 +106,8 @@ def _affine_first(layout: Layout) -> RowLayer:
 def second_layer(layout: Layout) -> RowLayer:
     """Make the second layer's part of a row: one output.
 
-        forward(x, u, left) -> y, total, product, gate
-        backward(x, u, left, slope, y, total, product, gate, u_grad, z)
+        forward(w, u, left) -> y, total, product, gate
+        backward(w, u, left, slope, y, total, product, gate, u_grad, z)
 
     `forward` computes the output y from the weighted sum of the hidden units, their product and the gate in [0, 1],
     each 0 if the unit has none; it leaves in `left` what `backward` reads. That takes the loss's slope by y, writes the
@@ -122,23 +123,23 @@ def _affine_second(layout: Layout) -> RowLayer:
     at_bias, bias_sum = layout.at_second_bias, layout.second_bias
 
     @inline
-    def forward(x, u, left):
+    def forward(w, u, left):
         total = ZERO
         for o in range(hidden):
-            total = multiply_add(x[np.uint64(at + o)], u[o], total)
+            total = multiply_add(w[np.uint64(at + o)], u[o], total)
         if biased:
-            total = total + x[np.uint64(at_bias)]
+            total = total + w[np.uint64(at_bias)]
             return activate(total, activation), total, ZERO, ZERO
         return total, total, ZERO, ZERO
 
     @inline
-    def backward(x, u, left, slope, y, total, product, gate_, u_grad, z):
+    def backward(w, u, left, slope, y, total, product, gate_, u_grad, z):
         if biased:
             slope = activate_back(total, y, slope, activation)
             z[bias_sum] += slope
         for o in range(hidden):
             z[o] = multiply_add(slope, u[o], z[o])
-            u_grad[o] = x[np.uint64(at + o)] * slope
+            u_grad[o] = w[np.uint64(at + o)] * slope
 
     return RowLayer(forward, backward)
 
@@ -147,13 +148,13 @@ def _nmu_second(layout: Layout) -> RowLayer:
     forward_product, backward_product = _product(layout.shape.hidden, layout.at_second, 0, add=False)
 
     @inline
-    def forward(x, u, left):
-        y = forward_product(x, u, left)
+    def forward(w, u, left):
+        y = forward_product(w, u, left)
         return y, ZERO, y, ZERO
 
     @inline
-    def backward(x, u, left, slope, y, total, product, gate_, u_grad, z):
-        backward_product(x, u, left, slope, u_grad, z)
+    def backward(w, u, left, slope, y, total, product, gate_, u_grad, z):
+        backward_product(w, u, left, slope, u_grad, z)
 
     return RowLayer(forward, backward)
 
@@ -162,19 +163,19 @@ def _product(hidden: int, at: int, at_z: int, *, add: bool) -> tuple[Any, Any]:
     """Make prod_o (w_o (u_o - 1) + 1), and its gradient by the products before and after each factor."""
 
     @inline
-    def forward(x, u, left):
+    def forward(w, u, left):
         product = ONE
         for o in range(hidden):
             left[o] = product
-            product = product * multiply_add(x[np.uint64(at + o)], u[o] - ONE, ONE)
+            product = product * multiply_add(w[np.uint64(at + o)], u[o] - ONE, ONE)
         return product
 
     @inline
-    def backward(x, u, left, slope, u_grad, z):
+    def backward(w, u, left, slope, u_grad, z):
         right = slope
         for k in range(hidden):
             o = hidden - 1 - k
-            shifted, weight = u[o] - ONE, x[np.uint64(at + o)]
+            shifted, weight = u[o] - ONE, w[np.uint64(at + o)]
             others = left[o] * right
             z[at_z + o] = multiply_add(others, shifted, z[at_z + o])
             if add:
@@ -190,19 +191,19 @@ def _power(hidden: int, at: int, at_z: int, *, add: bool) -> tuple[Any, Any]:
     """Make exp(sum_o w_o log(|u_o| + 1e-7)), and its gradient."""
 
     @inline
-    def forward(x, u, left):
+    def forward(w, u, left):
         total = ZERO
         for o in range(hidden):
             left[o] = logarithm(u[o])
-            total = multiply_add(x[np.uint64(at + o)], left[o], total)
+            total = multiply_add(w[np.uint64(at + o)], left[o], total)
         return exp(total)
 
     @inline
-    def backward(x, u, left, slope, u_grad, z):
+    def backward(w, u, left, slope, u_grad, z):
         """`slope` is that of the exponent."""
         for o in range(hidden):
             z[at_z + o] = multiply_add(slope, left[o], z[at_z + o])
-            back = logarithm_back(u[o], x[np.uint64(at + o)] * slope)
+            back = logarithm_back(u[o], w[np.uint64(at + o)] * slope)
             u_grad[o] = u_grad[o] + back if add else back
 
     return forward, backward
@@ -212,13 +213,13 @@ def _nac_mul_second(layout: Layout) -> RowLayer:
     forward_power, backward_power = _power(layout.shape.hidden, layout.at_second, 0, add=False)
 
     @inline
-    def forward(x, u, left):
-        y = forward_power(x, u, left)
+    def forward(w, u, left):
+        y = forward_power(w, u, left)
         return y, ZERO, y, ZERO
 
     @inline
-    def backward(x, u, left, slope, y, total, product, gate_, u_grad, z):
-        backward_power(x, u, left, slope * y, u_grad, z)
+    def backward(w, u, left, slope, y, total, product, gate_, u_grad, z):
+        backward_power(w, u, left, slope * y, u_grad, z)
 
     return RowLayer(forward, backward)
 
@@ -233,21 +234,21 @@ def _gated_second(layout: Layout) -> RowLayer:
     forward_product, backward_product = make(hidden, at + of_product, of_product, add=True)
 
     @inline
-    def forward(x, u, left):
+    def forward(w, u, left):
         total, gate_sum = ZERO, ZERO
         for o in range(hidden):
-            total = multiply_add(x[np.uint64(at + o)], u[o], total)
-            gate_sum = multiply_add(x[np.uint64(at + hidden + o)], u[o], gate_sum)
-        product, gate_ = forward_product(x, u, left), gate(gate_sum)
+            total = multiply_add(w[np.uint64(at + o)], u[o], total)
+            gate_sum = multiply_add(w[np.uint64(at + hidden + o)], u[o], gate_sum)
+        product, gate_ = forward_product(w, u, left), gate(gate_sum)
         return mix(gate_, total, product), total, product, gate_
 
     @inline
-    def backward(x, u, left, slope, y, total, product, gate_, u_grad, z):
+    def backward(w, u, left, slope, y, total, product, gate_, u_grad, z):
         a_grad, m_grad, gate_grad = mix_back(slope, total, product, gate_)
         for o in range(hidden):
             z[o] = multiply_add(a_grad, u[o], z[o])
             z[hidden + o] = multiply_add(gate_grad, u[o], z[hidden + o])
-            u_grad[o] = multiply_add(x[np.uint64(at + o)], a_grad, x[np.uint64(at + hidden + o)] * gate_grad)
-        backward_product(x, u, left, m_grad * product if is_power else m_grad, u_grad, z)
+            u_grad[o] = multiply_add(w[np.uint64(at + o)], a_grad, w[np.uint64(at + hidden + o)] * gate_grad)
+        backward_product(w, u, left, m_grad * product if is_power else m_grad, u_grad, z)
 
     return RowLayer(forward, backward)

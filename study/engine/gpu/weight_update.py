@@ -27,8 +27,8 @@ from study.engine.compiled.formulas import (
     squash_back,
 )
 from study.engine.gpu.compile import inline
-from study.engine.gpu.layout import ParameterRule, Shape, factors, has_bias, parameters
 from study.engine.gpu.row_math import ONE, ZERO
+from study.engine.gpu.shape import ParameterRule, Shape, factors, has_bias, parameters
 
 _MINUS_ONE = np.float32(-1)
 

@@ -13,8 +13,9 @@ import numpy as np
 
 from study.engine.compiled.codes import AFFINE
 from study.engine.gpu.compile import inline
-from study.engine.gpu.layout import SUMMANDS, Layout, effective, has_bias, parameters
+from study.engine.gpu.layout import SUMMANDS, Layout
 from study.engine.gpu.row_math import ONE, ZERO
+from study.engine.gpu.shape import effective, has_bias, parameters
 from study.engine.gpu.weight_update import Weight, new_step, new_weights
 
 _U2, _U3, _U4 = np.uint64(2), np.uint64(3), np.uint64(4)
@@ -25,6 +26,7 @@ class WeightPhases(NamedTuple):
 
     load: Any
     put: Any
+    put_subsets: Any
     own: Any
     second: Any
     store: Any
@@ -34,14 +36,16 @@ def new_weight_phases(layout: Layout) -> WeightPhases:
     """Make the phases of the weights.
 
         load(t, values, at, p, p2)               loads the thread's parameters, or a moment of them
-        put(t, x, p, f, p2, f2, spans, span)     puts effective weights and subsets into shared memory
-        own(t, x, p, m, v, f, how)               moves the first layer's weights, and puts them
-        second(t, x, p2, m2, v2, f2, how)        moves the second layer's weights and the biases, and puts them
+        put(t, w, p, f, p2, f2)                  puts effective weights into shared memory
+        put_subsets(b, x, spans, span, threads)  puts subsets there as weights of 0 and 1, with the block's threads
+        own(t, s, w, p, m, v, f, how)            moves the first layer's weights, and puts them
+        second(t, w, p2, m2, v2, f2, how)        moves the second layer's weights and the biases, and puts them
         store(t, values, at, p, p2)              stores what `load` loads
 
     `values` are the parameters of all trials, or a moment of them, float32 [trials * parameters] in global memory, and
     `at` is where the trial's start; `spans` says where the subsets of all trials start and stop, uint64
-    [trials * subsets * 2], those of this trial from `span` on. `own` also adds up the first parts of sums over rows,
+    [trials * subsets * 2], those of the block's trials from `span` on; `b` is the thread's number in the block, which
+    has `threads`, both uint64. `own` also adds up the first parts of sums over rows,
     which `second` reads after the barrier.
     """
     first, second = new_weights(layout.shape)
@@ -50,6 +54,7 @@ def new_weight_phases(layout: Layout) -> WeightPhases:
     return WeightPhases(
         load,
         _new_put(layout, first, put_first, put_small),
+        _new_put_subsets(layout),
         _new_own(layout, first, put_first),
         _new_second(layout, second, put_small),
         store,
@@ -127,14 +132,14 @@ def _new_put_first(layout: Layout) -> Any:
     at_weights, weight_rows = layout.at_weights, layout.weight_rows
 
     @inline
-    def put_first(x, e, of_sum, of_gate, of_product):
+    def put_first(w, e, of_sum, of_gate, of_product):
         o, i = e // np.uint64(features), e % np.uint64(features)
         to = np.uint64(at_weights) + (i >> _U2) * np.uint64(4 * weight_rows) + (i & _U3) + _U4 * o
-        x[to] = of_sum
+        w[to] = of_sum
         if gates:
-            x[to + np.uint64(4 * hidden)] = of_gate
+            w[to + np.uint64(4 * hidden)] = of_gate
         if own_products:
-            x[to + np.uint64(4 * input_sums)] = of_product
+            w[to + np.uint64(4 * input_sums)] = of_product
 
     return put_first
 
@@ -147,53 +152,62 @@ def _new_put_small(layout: Layout, second: Weight) -> Any:
     second_effective = second.effective
 
     @inline
-    def put_second(x, o, of_sum, of_gate, of_product):
-        x[np.uint64(at_second) + o] = of_sum
+    def put_second(w, o, of_sum, of_gate, of_product):
+        w[np.uint64(at_second) + o] = of_sum
         if matrices > 1:
-            x[np.uint64(at_second + hidden) + o] = of_gate
+            w[np.uint64(at_second + hidden) + o] = of_gate
         if matrices > 2:
-            x[np.uint64(at_second + 2 * hidden) + o] = of_product
+            w[np.uint64(at_second + 2 * hidden) + o] = of_product
 
     @inline
-    def put_small(t, x, p2, f2):
+    def put_small(t, w, p2, f2):
         if t < np.uint64(hidden):
             of_sum, of_gate, of_product = second_effective(p2, f2, 0)
-            put_second(x, t, of_sum, of_gate, of_product)
+            put_second(w, t, of_sum, of_gate, of_product)
         elif bias_2 and t == np.uint64(hidden):
-            x[np.uint64(at_bias_2)] = p2[0]
+            w[np.uint64(at_bias_2)] = p2[0]
         elif bias_1 and t <= np.uint64(2 * hidden):
-            x[np.uint64(at_bias) + t - np.uint64(hidden + 1)] = p2[0]
+            w[np.uint64(at_bias) + t - np.uint64(hidden + 1)] = p2[0]
 
     return put_small
 
 
 def _new_put(layout: Layout, first: Weight, put_first: Any, put_small: Any) -> Any:
-    """Make `put`; subsets become weights of 0 and 1."""
-    n, hidden, subsets = layout.shape.inputs, layout.shape.hidden, layout.shape.subsets
+    """Make `put`."""
+    n, hidden = layout.shape.inputs, layout.shape.hidden
     threads, rounds, features = layout.threads, layout.rounds, layout.features
-    at_weights, weight_rows, subset_sums = layout.at_weights, layout.weight_rows, layout.subset_sums
     first_effective = first.effective
 
     @inline
-    def put(t, x, p, f, p2, f2, spans, span):
+    def put(t, w, p, f, p2, f2):
         for j in range(rounds):
             e = t + np.uint64(j * threads)
             if e < np.uint64(hidden * features):
                 of_sum, of_gate, of_product = first_effective(p, f, j)
                 if e % np.uint64(features) < np.uint64(n):
-                    put_first(x, e, of_sum, of_gate, of_product)
+                    put_first(w, e, of_sum, of_gate, of_product)
                 else:
-                    put_first(x, e, ZERO, ZERO, ZERO)
-        i = t
-        while i < np.uint64(features):
-            to = np.uint64(at_weights) + (i >> _U2) * np.uint64(4 * weight_rows) + (i & _U3)
-            for j in range(subsets):
-                inside = spans[span + np.uint64(2 * j)] <= i and i < spans[span + np.uint64(2 * j + 1)]
-                x[to + np.uint64(4 * (subset_sums + j))] = ONE if inside else ZERO
-            i += np.uint64(threads)
-        put_small(t, x, p2, f2)
+                    put_first(w, e, ZERO, ZERO, ZERO)
+        put_small(t, w, p2, f2)
 
     return put
+
+
+def _new_put_subsets(layout: Layout) -> Any:
+    """Make `put_subsets`."""
+    subsets, features, at_subsets = layout.shape.subsets, layout.features, layout.at_subsets
+
+    @inline
+    def put_subsets(b, x, spans, span, threads):
+        i = b
+        while i < np.uint64(features):
+            to = np.uint64(at_subsets) + (i >> _U2) * np.uint64(4 * subsets) + (i & _U3)
+            for j in range(subsets):
+                inside = spans[span + np.uint64(2 * j)] <= i and i < spans[span + np.uint64(2 * j + 1)]
+                x[to + np.uint64(4 * j)] = ONE if inside else ZERO
+            i += threads
+
+    return put_subsets
 
 
 # --- the update ---------------------------------------------------------------------------------------------------
@@ -210,37 +224,37 @@ def _new_own(layout: Layout, first: Weight, put_first: Any) -> Any:
     first_effective, first_move = first
 
     @inline
-    def summed(x, e, row):
+    def summed(s, e, row):
         """Add up the parts of a weight's gradient: of a row of slopes, weight e of the hidden units' first."""
         at = np.uint64(row * features) + e
-        total = x[at]
+        total = s[at]
         for k in range(1, parts):
-            total = total + x[at + np.uint64(k * virtual * features)]
+            total = total + s[at + np.uint64(k * virtual * features)]
         return total
 
     @inline
-    def own(t, x, p, m, v, f, how):
+    def own(t, s, w, p, m, v, f, how):
         u = t
         while u < np.uint64(SUMMANDS * row_sums):
             at = np.uint64(at_row_sums) + u * np.uint64(rows // SUMMANDS)
-            total = x[at]
+            total = w[at]
             for k in range(1, rows // SUMMANDS):
-                total = total + x[at + np.uint64(k)]
-            x[np.uint64(at_partial) + u] = total
+                total = total + w[at + np.uint64(k)]
+            w[np.uint64(at_partial) + u] = total
             u += np.uint64(threads)
         for j in range(rounds):
             e = t + np.uint64(j * threads)
             if e < np.uint64(hidden * features) and e % np.uint64(features) < np.uint64(n):
-                of_sum, of_gate, of_product = summed(x, e, 0), ZERO, ZERO
+                of_sum, of_gate, of_product = summed(s, e, 0), ZERO, ZERO
                 if gates:
-                    of_gate = summed(x, e, hidden)
+                    of_gate = summed(s, e, hidden)
                 if logs:
-                    of_product = summed(x, e, log_slopes)
+                    of_product = summed(s, e, log_slopes)
                 if products:
-                    of_product = x[np.uint64(at_product_sums) + e]
+                    of_product = w[np.uint64(at_product_sums) + e]
                 first_move(j, p, m, v, f, of_sum, of_gate, of_product, how)
                 of_sum, of_gate, of_product = first_effective(p, f, j)
-                put_first(x, e, of_sum, of_gate, of_product)
+                put_first(w, e, of_sum, of_gate, of_product)
 
     return own
 
@@ -254,27 +268,27 @@ def _new_second(layout: Layout, second: Weight, put_small: Any) -> Any:
     second_move = second.move
 
     @inline
-    def over_rows(x, k):
+    def over_rows(w, k):
         """Add up the parts that `own` left of sum k over rows, 0 <= k < row_sums."""
         at = np.uint64(at_partial) + k * np.uint64(SUMMANDS)
-        total = x[at]
+        total = w[at]
         for part in range(1, SUMMANDS):
-            total = total + x[at + np.uint64(part)]
+            total = total + w[at + np.uint64(part)]
         return total
 
     @inline
-    def move_small(t, x, p2, m2, v2, f2, how):
+    def move_small(t, w, p2, m2, v2, f2, how):
         if t < np.uint64(hidden):
-            of_sum, of_gate, of_product = over_rows(x, t), ZERO, ZERO
+            of_sum, of_gate, of_product = over_rows(w, t), ZERO, ZERO
             if matrices > 1:
-                of_gate = over_rows(x, t + np.uint64(hidden))
+                of_gate = over_rows(w, t + np.uint64(hidden))
             if matrices > 2:
-                of_product = over_rows(x, t + np.uint64(2 * hidden))
+                of_product = over_rows(w, t + np.uint64(2 * hidden))
             second_move(0, p2, m2, v2, f2, of_sum, of_gate, of_product, how)
         elif bias_2 and t == np.uint64(hidden):
-            step_2(0, p2, m2, v2, over_rows(x, np.uint64(second_bias)), how)
+            step_2(0, p2, m2, v2, over_rows(w, np.uint64(second_bias)), how)
         elif bias_1 and t <= np.uint64(2 * hidden):
-            step_1(0, p2, m2, v2, over_rows(x, np.uint64(first_bias) + t - np.uint64(hidden + 1)), how)
-        put_small(t, x, p2, f2)
+            step_1(0, p2, m2, v2, over_rows(w, np.uint64(first_bias) + t - np.uint64(hidden + 1)), how)
+        put_small(t, w, p2, f2)
 
     return move_small

@@ -28,9 +28,12 @@ def test_bits_are_those_of_the_emulation(model: str, sizes: tuple[int, int, int]
     inputs, hidden, batch = sizes
     changes = {} if inputs == 4 else {"task": "arithmetic", "subset_ratio": 0.25, "overlap_ratio": 0.5}
     cell = small_cell(model, input_size=inputs, hidden_size=hidden, batch_size=batch, **changes)
+    # Of four trials of a seed, two of another, and one of a third: blocks of three sizes.
+    cells = [cell, *(cell.replace(learning_rate=1e-3 * k) for k in (2, 3, 4))]
+    trials = [Trial(one, seed) for seed, some in enumerate((4, 2, 1)) for one in cells[:some]]
     found = []
     for blocks in (CudaBlocks, EmulatedBlocks):
-        arrays, which = GpuArrays([Trial(cell, seed) for seed in range(3)], None, blocks), np.arange(3)
+        arrays, which = GpuArrays(trials, None, blocks), np.arange(len(trials))
         arrays.update(which, 0, 25)
         arrays.update(which[1:], 25, 5)
         evaluation = arrays.evaluate(which)()

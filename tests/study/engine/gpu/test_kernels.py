@@ -13,7 +13,8 @@ import pytest
 from study.engine.gpu import device, emulated, kernels
 from study.engine.gpu.arrays import Choices, GpuArrays
 from study.engine.gpu.emulated import EmulatedBlocks
-from study.engine.gpu.layout import Shape, new_layout
+from study.engine.gpu.layout import new_layout
+from study.engine.gpu.shape import Shape
 from study.records import Trial
 from tests.study.builders import small_cell
 
@@ -85,7 +86,8 @@ def test_machine_code_is_kept_on_disk(capability, tmp_path, monkeypatch):
 
 
 _PHASES = {
-    "load", "put", "draw", "rows", "outer", "spread", "gather", "parts", "own", "second", "store",
+    "load", "put", "put_subsets", "draw", "multiply", "subsets", "rows", "outer", "spread", "gather", "parts", "own",
+    "second", "store",
 }  # fmt: skip
 
 
@@ -114,7 +116,7 @@ def test_a_barrier_stands_wherever_the_emulation_ends_a_loop_over_threads():
         return _called(inner)
 
     kernel, loop = calls(kernels.new_train), calls(emulated._train)
-    assert kernel.count("|") >= 9
+    assert kernel.count("|") >= 10
     # Before the first and after the last phase of an iteration, threads touch only what is theirs.
     body = slice(kernel.index("draw"), kernel.index("store"))
     assert kernel[body] == loop[loop.index("draw") : loop.index("store")]

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from study.engine.compiled.codes import CODES
 from study.engine.gpu.engine import GpuEngine
-from study.engine.gpu.layout import MOST_HIDDEN, MOST_INPUTS, Layout, Shape, new_layout, refusal
+from study.engine.gpu.layout import MOST_HIDDEN, MOST_INPUTS, MOST_TOGETHER, Layout, new_layout, refusal
+from study.engine.gpu.shape import Shape
 from tasks import MODELS
 from tests.study.builders import small_pack
 
@@ -51,19 +52,45 @@ def test_each_piece_of_work_is_done_by_one_thread(shape):
 
 @given(SHAPES)
 def test_a_block_fits_and_its_parts_do_not_overlap(shape):
-    """Every place is a multiple of four numbers, in order; and no device from 7.0 on lacks the room."""
+    """Every place is a multiple of four numbers, in order; and no device from 7.0 on lacks the room for one trial."""
     layout = new_layout(shape)
-    places = [
-        layout.at_weights, layout.at_slopes, layout.at_partial, layout.at_products, layout.at_product_sums,
-        layout.at_row_sums, layout.at_second, layout.at_second_bias, layout.at_first_bias, layout.size,
+    common = [layout.at_subsets, layout.at_subset_sums, layout.at_inputs]
+    own = [
+        layout.at_weights, layout.at_factors, layout.at_slopes, layout.at_partial, layout.at_products,
+        layout.at_product_sums, layout.at_row_sums, layout.at_second, layout.at_second_bias, layout.at_first_bias,
+        layout.own,
     ]  # fmt: skip
-    assert places == sorted(places)
-    assert all(place % 4 == 0 for place in places)
-    assert 4 * layout.size <= 48 * 1024
-    assert layout.plane * (1 + (layout.logs or layout.products)) <= layout.at_weights
-    assert layout.parts * layout.groups * layout.outputs * layout.features <= layout.at_weights
+    for places in (common, own):
+        assert places == sorted(places)
+        assert all(place % 4 == 0 for place in places)
+    assert 4 * layout.compact <= 48 * 1024
+    assert 4 * layout.size(1) <= 64 * 1024
+    assert layout.plane * layout.planes <= layout.input_room
+    assert layout.parts * layout.groups * layout.outputs * layout.features == layout.part_sums
     assert layout.stride % 8 == 4
     assert layout.stride >= layout.features
+    for trials in range(1, MOST_TOGETHER + 1):
+        at = [layout.at_trial(trial, trials) for trial in range(trials)] + [layout.size(trials)]
+        assert [after - before for before, after in itertools.pairwise(at)] == [layout.own] * trials
+        assert at[0] >= layout.at_inputs + max(layout.input_room, trials * layout.part_sums)
+        assert at[0] % 4 == 0
+
+
+@given(SHAPES, st.integers(1, MOST_TOGETHER))
+def test_sums_of_subsets_are_shared_out_among_the_trials_of_a_block(shape, trials):
+    """Each warp's part is done by one trial's threads, as `subsets` has it."""
+    warps = new_layout(shape).threads // 32
+    of_trial = [warp * trials // warps for warp in range(warps)]
+    assert set(of_trial) == set(range(trials))
+
+
+def test_a_block_trains_as_many_trials_as_have_room():
+    """At most four; fewer if shared memory or registers don't suffice; never none."""
+    layout = new_layout(Shape(100, 10, 128, 2, CODES["NAU"], CODES["NMU"], ()))
+    assert layout.most_together(227 * 1024, 512) == MOST_TOGETHER == 4
+    assert layout.most_together(64 * 1024, 512) == 2
+    assert layout.most_together(227 * 1024, 3 * layout.threads) == 3
+    assert layout.most_together(1024, 1) == 1
 
 
 @pytest.mark.parametrize("model", _MODELS, ids=lambda model: model.name)

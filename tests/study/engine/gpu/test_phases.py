@@ -14,9 +14,10 @@ from study.engine.arithmetic.update_rule import new_update_rule
 from study.engine.compiled.formulas import sparsity_strength_in_float32
 from study.engine.cpu.arrays import CpuArrays
 from study.engine.gpu.arrays import GpuArrays, round_keys
-from study.engine.gpu.draw import TrialStream, new_draw
+from study.engine.gpu.draw import BlockStream, new_draw
 from study.engine.gpu.emulated import EmulatedBlocks
-from study.engine.gpu.layout import Layout, Shape, new_layout
+from study.engine.gpu.layout import Layout, new_layout
+from study.engine.gpu.shape import Shape
 from study.engine.torch.step import sparsity_strengths
 from study.records import Cell, Trial
 from tasks.arithmetic_cell import typed_cell
@@ -84,7 +85,7 @@ def test_the_order_of_threads_is_of_no_consequence(cell):
 
 @pytest.mark.parametrize("ranges", [((1.1, 1.2),), ((-2.0, -1.0), (1.0, 2.0))])
 def test_inputs_are_the_bits_of_the_stream(ranges):
-    """Each row that a block draws is the portable stream's, with 64-bit seeds too; rows past the end are the first."""
+    """Rows that a block draws are the portable stream's, with 64-bit seeds too; those past the end are the first."""
     cell = small_cell(
         "NALU", task="arithmetic", subset_ratio=0.25, overlap_ratio=0.5, input_size=37, batch_size=70,
         interpolation_range=ranges,
@@ -94,10 +95,14 @@ def test_inputs_are_the_bits_of_the_stream(ranges):
     one = torch.tensor([low], dtype=torch.float32), torch.tensor([width], dtype=torch.float32)
     expected = inputs(torch.tensor([seed]), *one, 40, 70, iteration, Purpose.TRAIN)[0].numpy().T
     layout, two = _layout_of(cell), len(ranges) > 1
-    made = [_drawn(layout, seed, np.float32(low), np.float32(width), iteration, p, two) for p in range(layout.passes)]
-    rows = np.concatenate(made)
-    assert rows[:70].tobytes() == expected.tobytes()
-    assert (rows[70:] == expected[0]).all()
+    for trials in (1, 3):
+        made = [
+            _drawn(layout, seed, np.float32(low), np.float32(width), iteration, turn, two, trials)
+            for turn in range(layout.passes)
+        ]
+        rows = np.concatenate(made)
+        assert rows[:70].tobytes() == expected.tobytes()
+        assert (rows[70:] == expected[0]).all()
 
 
 def _layout_of(cell: Cell) -> Layout:
@@ -110,19 +115,22 @@ def _layout_of(cell: Cell) -> Layout:
     return layout
 
 
-def _drawn(layout: Layout, seed: int, low: Any, width: np.float32, iteration: int, turn: int, two: bool) -> np.ndarray:
+def _drawn(
+    layout: Layout, seed: int, low: Any, width: np.float32, iteration: int, turn: int, two: bool, trials: int
+) -> np.ndarray:
     """Run the phase that draws, for all threads, and give the inputs it left."""
     draw, threads = new_draw(layout), layout.threads
 
     @nb.njit(error_model="numpy")  # type: ignore[untyped-decorator]
-    def run(x, a, turn, iteration, stream):  # type: ignore[no-untyped-def]
-        for t in range(threads):
-            draw(np.uint64(t), x, a[t], turn, iteration, stream)
+    def run(x, turn, iteration, stream, trials):  # type: ignore[no-untyped-def]
+        for b in range(trials * threads):
+            draw(np.uint64(b), x, turn, iteration, stream, np.uint64(trials))
 
     keys = round_keys(np.array([seed], np.uint64))[0]
-    x, a = np.zeros(layout.size, np.float32), np.zeros((threads, layout.totals), np.float32)
-    run(x, a, turn, iteration, TrialStream(keys[0], keys[1], low[0], low[1], width * np.float32(2.0**-24), two))
-    return x[: layout.plane].reshape(layout.rows, layout.stride)[:, : layout.features]
+    x = np.zeros(layout.size(trials), np.float32)
+    run(x, turn, iteration, BlockStream(keys[0], keys[1], low[0], low[1], width * np.float32(2.0**-24), two), trials)
+    inputs = x[layout.at_inputs : layout.at_inputs + layout.plane]
+    return inputs.reshape(layout.rows, layout.stride)[:, : layout.features]
 
 
 @pytest.mark.parametrize("scaling", ["linear", "exponential"])

@@ -1,0 +1,256 @@
+"""Machine code of compute capability 9.0, carried out warp by warp on the CPU, to count what a warp issues.
+
+It knows the instructions that the engine's kernels are made of, as NVIDIA's disassembler writes them, and says which
+one it doesn't know. A warp's threads that are at different places wait for each other where the code says so; of
+several places the first in the code is carried out next. Numbers are computed, too, since branches depend on them, but
+for the last bit: what matters is how often an instruction is issued.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+LANES = 32
+SHARED_FROM = 0x400
+"""Where a block's shared memory starts; below it is the device's own."""
+
+PARAMETERS_FROM = 0x210
+_THREADS_AT, _STACK_AT, _SHARED_AT, _STACK_BYTES = 0x0, 0x28 // 4, 0x2C // 4, 4096
+_LINE = re.compile(r"/\*([0-9a-f]{4,})\*/\s+(?:@(!?U?P[0-9T])\s+)?([A-Z0-9_.]+)\s*([^;]*);")
+_MASK = 0xFFFFFFFF
+
+Step = Callable[["Warp", Any], None]
+
+
+class Instruction(NamedTuple):
+    """One instruction of a kernel.
+
+    Args:
+        guard: predicate under which threads carry it out, or None.
+        name: with its modifiers, split at the points.
+        operands: as they are written.
+        spilled: whether it moves what registers have no room for.
+    """
+
+    guard: str | None
+    name: tuple[str, ...]
+    operands: tuple[str, ...]
+    spilled: bool
+
+
+class Code(NamedTuple):
+    """A kernel: its instructions, and where labels stand."""
+
+    instructions: list[Instruction]
+    labels: dict[str, int]
+
+
+def parse(listing: str) -> Code:
+    """Read a disassembler's listing of one kernel."""
+    instructions: list[Instruction] = []
+    labels: dict[str, int] = {}
+    for line in listing.splitlines():
+        label = re.match(r"\s*(\.L_x_\d+|\$?[\w$]+):", line)
+        found = _LINE.search(line)
+        if label and not found:
+            labels[label[1]] = len(instructions)
+            labels[label[1].split("$")[-1]] = len(instructions)
+        elif found:
+            text, *notes = found[4].split("(*")
+            operands = tuple(part.strip() for part in re.split(r",(?![^(]*\))", text) if part.strip())
+            spilled = any("Spill" in note for note in notes)
+            instructions.append(Instruction(found[2], tuple(found[3].split(".")), operands, spilled))
+    return Code(instructions, labels)
+
+
+class _Meeting:
+    """Threads that have parted and wait for each other."""
+
+    def __init__(self, members: Any) -> None:
+        self.members, self.arrived = members.copy(), np.zeros(LANES, bool)
+
+
+@dataclass
+class Memory:
+    """What a block's warps share, as words of 32 bits: constants, global and shared memory."""
+
+    constants: Any
+    heap: Any
+    shared: Any
+
+
+@dataclass
+class Warp:
+    """The state of one warp, and how often it has issued each instruction."""
+
+    memory: Memory
+    first_thread: int
+    block: int
+    code: Code
+    issued: Any
+    registers: Any = field(default_factory=lambda: np.zeros((256, LANES), np.uint32))
+    predicates: Any = field(default_factory=lambda: np.array([[False] * LANES] * 7 + [[True] * LANES]))
+    uniform: list[int] = field(default_factory=lambda: [0] * 64)
+    uniform_predicates: list[bool] = field(default_factory=lambda: [False] * 7 + [True])
+    stack: Any = field(default_factory=lambda: np.zeros((1024, LANES), np.uint32))
+
+    def __post_init__(self) -> None:
+        self.at = np.zeros(LANES, np.int64)
+        self.alive, self.waiting = np.ones(LANES, bool), np.zeros(LANES, bool)
+        self.meetings: dict[str, list[_Meeting | None]] = {}
+
+    def run(self, steps: Sequence[Step]) -> Iterator[None]:
+        """Carry instructions out; yield at each barrier of the block."""
+        instructions, lanes = self.code.instructions, np.arange(LANES)
+        while self.alive.any():
+            ready = self.alive & ~self.waiting
+            place = int(self.at[ready].min())
+            now = ready & (self.at == place)
+            guard, name, operands, _ = instructions[place]
+            self.issued[place] += 1
+            self.at[now] = place + 1
+            mask = now if guard is None else now & self.predicate(guard)
+            kind = name[0]
+            if kind in ("BRA", "CALL"):
+                taken = mask & self.predicate(operands[0]) if len(operands) > 1 else mask
+                self.at[taken] = self.code.labels[re.sub(r"[`()]", "", operands[-1]).split("$")[-1]]
+            elif kind == "RET":
+                self.at[mask] = self.registers[int(operands[0].split()[0][1:])][mask]
+            elif kind == "EXIT":
+                self.alive &= ~mask
+                self._part_from(mask)
+            elif kind == "BSSY":
+                meeting, of_lanes = _Meeting(now), self.meetings.setdefault(operands[0], [None] * LANES)
+                for lane in lanes[now]:
+                    of_lanes[lane] = meeting
+            elif kind == "BSYNC":
+                self._meet(self.meetings[operands[0]], lanes[now])
+            elif kind == "BAR":
+                if (now != self.alive).any():
+                    raise AssertionError("threads of a warp are at different places, but one is at a barrier")
+                yield
+            elif mask.any():
+                steps[place](self, mask)
+
+    def _meet(self, of_lanes: list[_Meeting | None], lanes: Any) -> None:
+        for lane in lanes:
+            meeting = of_lanes[lane]
+            assert meeting is not None
+            meeting.arrived[lane] = self.waiting[lane] = True
+            self._release(meeting)
+
+    def _release(self, meeting: _Meeting) -> None:
+        if (meeting.arrived == meeting.members).all():
+            self.waiting[meeting.members] = False
+
+    def _part_from(self, gone: Any) -> None:
+        for of_lanes in self.meetings.values():
+            for meeting in {id(one): one for one in of_lanes if one is not None}.values():
+                meeting.members &= ~gone
+                self._release(meeting)
+
+    # --- operands -------------------------------------------------------------------------------------------------
+
+    def predicate(self, text: str) -> Any:
+        """Read a predicate."""
+        inverted, name = text.startswith("!"), text.lstrip("!")
+        place = 7 if name[-1] == "T" else int(name[-1])
+        value = self.uniform_predicates[place] if name.startswith("U") else self.predicates[place]
+        return np.logical_not(value) if inverted else value
+
+    def set_predicate(self, text: str, value: Any, mask: Any) -> None:
+        """Write a predicate, unless it is the one that is always true."""
+        if text.endswith("T"):
+            return
+        if text.startswith("U"):
+            self.uniform_predicates[int(text[-1])] = bool(np.broadcast_to(value, LANES)[mask][0])
+        else:
+            np.copyto(self.predicates[int(text[-1])], value, where=mask)
+
+    def word(self, text: str, offset: int = 0) -> Any:
+        """Read an operand as uint32, or the word so many further on, of a pair."""
+        text = text.replace(".reuse", "").replace(".64", "")
+        if text.startswith("~"):
+            return ~np.uint32(self.word(text[1:], offset))
+        if text.startswith("-") and not text[1].isdigit():
+            return np.uint32(0) - self.word(text[1:], offset)
+        if text in ("RZ", "URZ", "SRZ"):
+            return np.uint32(0)
+        if text.startswith("UR"):
+            return np.uint32(self.uniform[int(text[2:]) + offset])
+        if text.startswith("R"):
+            return self.registers[int(text[1:]) + offset]
+        if text.startswith("c["):
+            inside = text.rsplit("[", 1)[1][:-1]
+            at = 0 if inside == "RZ" else int(inside, 16)
+            return self.memory.constants[at // 4 + offset]
+        return np.uint32(int(text, 0) & _MASK if offset == 0 else 0)
+
+    def number(self, text: str) -> Any:
+        """Read an operand as float32."""
+        text = text.replace(".reuse", "")
+        if text.startswith("-") and (text[1] in "R|cU"):
+            return -self.number(text[1:])
+        if text.startswith("|"):
+            return np.abs(self.number(text[1:-1]))
+        if text[0] in "RUc":
+            return np.asarray(self.word(text)).view(np.float32)
+        named = {"+INF": np.inf, "-INF": -np.inf, "+QNAN": np.nan, "-QNAN": np.nan, "INF": np.inf, "QNAN": np.nan}
+        return np.float32(named[text] if text in named else float(text))
+
+    def wide(self, text: str) -> Any:
+        """Read a pair of registers as uint64."""
+        return np.uint64(self.word(text)) | np.uint64(self.word(text, 1)) << np.uint64(32)
+
+    def set(self, text: str, value: Any, mask: Any, offset: int = 0) -> None:
+        """Write a register: value is uint32 or float32, of each thread or the same for all."""
+        if text in ("RZ", "URZ"):
+            return
+        words = np.broadcast_to(np.asarray(value), LANES)
+        words = words.view(np.uint32) if words.dtype == np.float32 else words.astype(np.uint32)
+        if text.startswith("UR"):
+            self.uniform[int(text[2:]) + offset] = int(words[mask][0])
+        else:
+            np.copyto(self.registers[int(text[1:]) + offset], words, where=mask)
+
+    def set_wide(self, text: str, value: Any, mask: Any) -> None:
+        """Write a pair of registers."""
+        if text not in ("RZ", "URZ"):
+            self.set(text, np.asarray(value & np.uint64(_MASK)), mask)
+            self.set(text, np.asarray(value >> np.uint64(32)), mask, 1)
+
+    def address(self, text: str) -> Any:
+        """Compute an address, int64 [lanes], from what stands in brackets."""
+        inside = text[text.rindex("[") + 1 : -1]
+        total = np.zeros(LANES, np.int64)
+        for part in inside.replace("-0x", "+-0x").split("+"):
+            if part.endswith(".64"):
+                total = total + self.wide(part).astype(np.int64)
+            elif "R" in part:
+                scale = 1
+                if ".X" in part:
+                    part, times = part.split(".X")
+                    scale = int(times)
+                total = total + np.asarray(self.word(part)).astype(np.int64) * scale
+            elif part:
+                total = total + int(part, 16)
+        return total
+
+
+def run_block(code: Code, steps: Sequence[Step], memory: Memory, threads: int, block: int = 0) -> Any:
+    """Carry a kernel out for one block, and give how often its warps together have issued each instruction."""
+    memory.constants[[_THREADS_AT, _STACK_AT]] = threads, _STACK_BYTES
+    memory.constants[_SHARED_AT] = 4 * len(memory.shared) - SHARED_FROM
+    issued = np.zeros(len(code.instructions), np.int64)
+    warps = [Warp(memory, first, block, code, issued) for first in range(0, threads, LANES)]
+    running = [warp.run(steps) for warp in warps]
+    with np.errstate(all="ignore"):
+        while running:
+            # From one barrier to the next, one warp after the other.
+            running = [one for one in running if next(one, running) is None]
+    return issued

@@ -35,17 +35,42 @@ from tasks.stream_simd import LANES, padded
 # --- inputs and targets ---------------------------------------------------------------------------------------
 
 
+# Rows that are drawn and transposed at a time, if any are: both copies of them stay in the first-level cache meanwhile.
+_STRIP = 32
+
+
 @internal
-def draw(x, block, seed, low, second, width, iteration, purpose, first, rows):  # type: ignore[no-untyped-def]
-    """Fill x [features, block or more] with a block of rows from `first` on; beyond the last, copies of the first.
+def draw(x, transposed, n, block, seed, low, second, width, iteration, purpose, first, rows):  # type: ignore[no-untyped-def]
+    """Draw a block of rows from `first` on; beyond the last stand copies of the first.
 
     A copy overflows only where its original does too, so that it spoils nothing.
+
+    Args:
+        x: inputs, [features, block or more] flattened, where features are n rounded up to a multiple of 4; written.
+        transposed: the first features, rounded down to whole vectors, [block, features] flattened; written.
+        n: numbers in a row.
+        block: rows.
+        seed: of the trial, as are the next three: see `stream_simd.draw`.
+        low: see there.
+        second: see there.
+        width: see there.
+        iteration: see there.
+        purpose: see there.
+        first: number of the first row.
+        rows: of the batch.
     """
-    stream_simd.draw(x, block, seed, low, second, width, iteration, purpose, first)
-    if first + block > rows:
-        for i in range(x.shape[0]):
-            for b in range(rows - first, block):
-                x[i, b] = x[i, 0]
+    features, deep = padded(n, 4), n - n % LANES
+    stride = len(x) // features
+    most = _STRIP if deep else block
+    for b in range(0, block, most):
+        strip = matrix(x, b, features, stride)
+        count = min(most, block - b)
+        stream_simd.draw(strip, count, seed, low, second, width, iteration, purpose, first + b)
+        if first + b + count > rows:
+            for i in range(features):
+                for k in range(max(rows - first - b, 0), count):
+                    x[i * stride + b + k] = x[i * stride]
+        transpose(matrix(transposed, b * deep, count, deep), strip)
 
 
 @internal
@@ -97,9 +122,9 @@ class Scratch(NamedTuple):
     Args:
         block: rows.
         stacked: rows of sums that are computed at a time.
-        x: inputs, float32 [features, block or more], where features are n rounded up to a multiple of 4.
-        x_transposed: most of them, [block, features rounded down to whole vectors].
-        logs: their logarithms, [n, block or more].
+        x: inputs, float32 [features, block and a vector more] flattened; features are n rounded up to a multiple of 4.
+        x_transposed: most of them, [block, n rounded down to whole vectors] flattened.
+        logs: their logarithms, as the inputs.
         logs_transposed: most of them, as of the inputs.
         weights: of a group, and more: see `Layer`.
         gradients: of these.
@@ -139,16 +164,15 @@ def new_scratch(tables: Tables, sizes: Sizes, block: int) -> Scratch:
     """Make arrays to work in: nothing in them outlives a call."""
     n, subsets = tables.inputs, tables.starts.shape[1]
     # A row more than a block is a cache line more: rows of a power of two would share few places in a cache.
-    inputs = (padded(n, 4), block + LANES)
-    deep = n - n % LANES
+    inputs, transposed = padded(n, 4) * (block + LANES), block * (n - n % LANES)
     spare = 2 * sizes.stacked
     return Scratch(
         block=block,
         stacked=sizes.stacked,
-        x=zeros(*inputs),
-        x_transposed=zeros(block, deep),
-        logs=zeros(*inputs),
-        logs_transposed=zeros(block, deep),
+        x=zeros(inputs),
+        x_transposed=zeros(transposed),
+        logs=zeros(inputs),
+        logs_transposed=zeros(transposed),
         weights=zeros(sizes.numbers),
         gradients=zeros(sizes.numbers),
         room=zeros((spare + sizes.spare + sizes.room) * block),
@@ -170,6 +194,16 @@ def zeros(*shape: int) -> Any:
     numbers = np.zeros(count + LANES, np.float32)
     first = -(numbers.ctypes.data // numbers.itemsize) % LANES
     return numbers[first : first + count].reshape(shape)
+
+
+@inlined
+def _inputs(scratch, numbers, n):  # type: ignore[no-untyped-def]
+    return matrix(numbers, 0, padded(n, 4), scratch.block + LANES)
+
+
+@inlined
+def _transposed(scratch, numbers, n):  # type: ignore[no-untyped-def]
+    return matrix(numbers, 0, scratch.block, n - n % LANES)
 
 
 @inlined
@@ -255,11 +289,11 @@ def _add_stack(tables, groups, scratch, stack):  # type: ignore[no-untyped-def]
     s = groups.order[stack.first]
     d = matrix(scratch.gradients, groups.sums[s] * n, stack.sums, n)
     g = matrix(scratch.room, scratch.stacked * block, stack.sums, block)
-    add_outer(d, g, scratch.x, scratch.x_transposed)
+    add_outer(d, g, _inputs(scratch, scratch.x, n), _transposed(scratch, scratch.x_transposed, n))
     if stack.log_sums:
         d = matrix(scratch.gradients, groups.logs_at + groups.log_sums[s] * n, stack.log_sums, n)
         g = matrix(scratch.room, (scratch.stacked + stack.sums) * block, stack.log_sums, block)
-        add_outer(d, g, scratch.logs, scratch.logs_transposed)
+        add_outer(d, g, _inputs(scratch, scratch.logs, n), _transposed(scratch, scratch.logs_transposed, n))
 
 
 @inlined
@@ -322,12 +356,13 @@ def _draw(tables, groups, scratch, g, source, iteration, row, batch):  # type: i
     """Draw a block of rows for a group, and transpose it; take logarithms if a trial multiplies them."""
     s = groups.order[groups.ends[g] - 1]
     low, second, width = source.low[s, 0], source.low[s, 1], source.width[s]
-    x, block = scratch.x, scratch.block
-    draw(x, block, source.seeds[s], low, second, width, iteration, source.purpose, row, batch)
-    transpose(scratch.x_transposed, x)
+    n, block = tables.inputs, scratch.block
+    seed, purpose = source.seeds[s], source.purpose
+    draw(scratch.x, scratch.x_transposed, n, block, seed, low, second, width, iteration, purpose, row, batch)
     if groups.has_logs[g]:
-        logarithms(x, tables.inputs, block, scratch.logs)
-        transpose(scratch.logs_transposed, scratch.logs)
+        logs = _inputs(scratch, scratch.logs, n)
+        logarithms(_inputs(scratch, scratch.x, n), n, block, logs)
+        transpose(_transposed(scratch, scratch.logs_transposed, n), logs)
 
 
 @apart
@@ -339,13 +374,14 @@ def _slopes(guess, targets, scale, slope):  # type: ignore[no-untyped-def]
 @forced
 def _learn(tables, groups, scratch, first, last, row, batch):  # type: ignore[no-untyped-def]
     """Add to the gradients of a group's trials what a block of rows gives."""
-    x, slope = scratch.x, scratch.y_grad[0]
+    x, logs = _inputs(scratch, scratch.x, tables.inputs), _inputs(scratch, scratch.logs, tables.inputs)
+    slope = scratch.y_grad[0]
     scale = np.float32(2 / batch)
     at_back = scratch.back * scratch.block
     at = first
     while at < last:
         stack = _next_stack(groups, at, last, scratch.stacked)
-        _multiply_stack(tables, groups, scratch, stack, x, scratch.logs)
+        _multiply_stack(tables, groups, scratch, stack, x, logs)
         for t in range(stack.first, stack.last):
             s = groups.order[t]
             one, two = tables.codes[tables.shape[s], 0], tables.codes[tables.shape[s], 1]

@@ -198,15 +198,17 @@ def _transpose_square(typing: Any, to: Any, x: Any, i: Any, b: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         to_, x_ = (Matrix(context, builder, signature.args[k], arguments[k]) for k in range(2))
         features, rows = (_numbers(builder, arguments[k], _SQUARE) for k in (2, 3))
-        loaded = [x_.load(feature, rows[0], _SQUARE) for feature in features]
+        both, half = mask(range(_SQUARE)), _SQUARE // 2
         lows, highs = mask([0, 8, 1, 9, 4, 12, 5, 13]), mask([2, 10, 3, 11, 6, 14, 7, 15])
-        pairs = [builder.shuffle_vector(loaded[k], loaded[k + 1], part) for k in (0, 2, 4, 6) for part in (lows, highs)]
-        lows, highs = mask([0, 1, 8, 9, 4, 5, 12, 13]), mask([2, 3, 10, 11, 6, 7, 14, 15])
-        fours = [builder.shuffle_vector(pairs[k], pairs[k + 2], part) for k in (0, 1, 4, 5) for part in (lows, highs)]
-        lows, highs = mask([0, 1, 2, 3, 8, 9, 10, 11]), mask([4, 5, 6, 7, 12, 13, 14, 15])
-        square = [builder.shuffle_vector(fours[k], fours[k + 4], part) for part in (lows, highs) for k in range(4)]
-        for row, values in zip(rows, square, strict=True):
-            to_.store(values, row, features[0], _SQUARE)
+        even, odd = mask([0, 1, 8, 9, 4, 5, 12, 13]), mask([2, 3, 10, 11, 6, 7, 14, 15])
+        for first in (0, half):
+            # Features that are four apart are in the halves of a vector, so that nothing crosses from half to half.
+            quarters = [[x_.load(features[k + h], rows[first], half) for h in (0, half)] for k in range(half)]
+            a, b, c, d = (builder.shuffle_vector(low, high, both) for low, high in quarters)
+            pairs = [(builder.shuffle_vector(a, b, part), builder.shuffle_vector(c, d, part)) for part in (lows, highs)]
+            fours = [builder.shuffle_vector(left, right, part) for left, right in pairs for part in (even, odd)]
+            for k, four in enumerate(fours):
+                to_.store(four, rows[first + k], features[0], _SQUARE)
         return context.get_dummy_value()
 
     return signature, generate

@@ -15,7 +15,6 @@ from study.engine.compiled.formulas import (
     sparsity_slope,
     sparsity_strength,
 )
-from tasks.stream_simd import LANES
 
 
 @apart

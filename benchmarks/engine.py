@@ -1,6 +1,7 @@
 """Microseconds per trial-iteration on one core: the engines, in packs, beside a plain one-trial PyTorch loop.
 
-    python -m benchmarks.engine [--models NMU NALU] [--packs 1 16 64] [--out benchmarks/results/engine.csv]
+    python -m benchmarks.engine [--models NMU NALU] [--packs 1 16 64] [--cells 1 9 45]
+                                [--out benchmarks/results/engine.csv]
 
 Each round measures every row of a shape in turn. Medians over rounds are quoted; a ratio is taken within a round.
 """
@@ -8,6 +9,7 @@ Each round measures every row of a shape in turn. Medians over rounds are quoted
 from __future__ import annotations
 
 import statistics
+import time
 from argparse import Namespace
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -32,31 +34,34 @@ from tasks import MODELS
 
 
 class Way(NamedTuple):
-    """How a cell is trained: the plain loop or an engine, and trials in a pack."""
+    """How a cell is trained: the plain loop or an engine, trials in a pack, and how many cells a seed has there."""
 
     name: str
     pack: int
+    cells: int
 
 
-PLAIN = Way("plain loop", 1)
+PLAIN = Way("plain loop", 1, 1)
 
 
-def ways(cell: Cell, packs: Sequence[int], device: str) -> list[Way]:
+def ways(cell: Cell, packs: Sequence[int], cells: Sequence[int], device: str) -> list[Way]:
     """List the ways to train a cell."""
     able = [name for name, engine in ENGINES.items() if device in engine.devices and engine.refuses(cell) is None]
-    return [PLAIN, *(Way(name, pack) for name in able for pack in packs)]
+    return [PLAIN, *(Way(name, pack, of_seed) for name in able for pack in packs for of_seed in cells)]
 
 
 def measurement(cell: Cell, way: Way, device: str) -> Measure:
     """Start to train a cell one way, and give its measurement."""
     if way == PLAIN:
         return plain_loop(cell, device)
-    return training(ENGINES[way.name], new_pack(cell, way.pack), device)
+    clock = time.perf_counter if device == "cuda" else time.process_time
+    return training(ENGINES[way.name], new_pack(cell, way.pack, way.cells), device, clock=clock)
 
 
 def rows_of(cell: Cell, arguments: Namespace) -> list[dict[str, Any]]:
     """Measure one shape."""
-    measures = {way: measurement(cell, way, arguments.device) for way in ways(cell, arguments.packs, arguments.device)}
+    found = ways(cell, arguments.packs, arguments.cells, arguments.device)
+    measures = {way: measurement(cell, way, arguments.device) for way in found}
     measured = in_turns(measures, rounds=arguments.rounds, seconds=arguments.seconds)
     return [
         {
@@ -65,9 +70,10 @@ def rows_of(cell: Cell, arguments: Namespace) -> list[dict[str, Any]]:
             "hidden_size": cell.value("hidden_size"),
             "engine": way.name,
             "pack": way.pack,
+            "cells_a_seed": way.cells,
             "us_per_trial_iteration": f"{statistics.median(us):.2f}",
             "times_the_plain_loop": f"{ratio(measured[PLAIN], us):.2f}",
-            "times_torch": "" if way == PLAIN else f"{ratio(measured[Way('torch', way.pack)], us):.2f}",
+            "times_torch": "" if way == PLAIN else f"{ratio(measured[way._replace(name='torch')], us):.2f}",
         }
         for way, us in measured.items()
     ]
@@ -79,6 +85,7 @@ def main(words: Sequence[str] | None = None) -> None:
     known.add_argument("--inputs", nargs="+", type=int, default=[4, 100], metavar="N")
     known.add_argument("--hidden", nargs="+", type=int, default=[2, 10], metavar="N")
     known.add_argument("--packs", nargs="+", type=int, default=[PACK], metavar="N", help="trials in a pack")
+    known.add_argument("--cells", nargs="+", type=int, default=[1, 9, 45], metavar="N", help="cells that share a seed")
     known.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     arguments = known.parse_args(words)
     shapes = [(m, n, h) for m in arguments.models for n in arguments.inputs for h in arguments.hidden]
@@ -89,7 +96,7 @@ def main(words: Sequence[str] | None = None) -> None:
             table += rows
             tell(
                 f"{number}/{len(shapes)} {' '.join(map(str, shape))}: "
-                + ", ".join(f"{row['engine']} {row['us_per_trial_iteration']} us" for row in rows)
+                + ", ".join(f"{r['engine']}, {r['cells_a_seed']}: {r['us_per_trial_iteration']} us" for r in rows)
             )
     finish(table, arguments)
 

@@ -1,22 +1,28 @@
-"""What an iteration must cost on one core: its random stream, and its multiply-adds at the core's full rate.
+"""What an iteration must cost on one core: its share of a draw, and its multiply-adds at the core's full rate.
 
-    python -m benchmarks.floor [--out benchmarks/results/floor.csv]
+    python -m benchmarks.floor [--out benchmarks/results/floor.csv] [--only-figure CSV]
 
-The NMU's network on the arithmetic task. The floor is the engine's stream alone plus the multiply-adds alone, each
-once, at the highest rate that this core was measured to have. Nothing that works from these inputs by these products
-can be faster, unless it makes the numbers or takes the products another way.
+The NMU's network on the arithmetic task. The floor is the engine's stream alone, divided by the cells that share it,
+plus the multiply-adds alone, each once, at the highest rate that this core was measured to have. Nothing that works
+from these inputs by these products can be faster, unless it makes the numbers or takes the products another way. With
+`--out`, a figure beside the file shows both against cells a seed.
 """
 
 from __future__ import annotations
 
+import csv
 import statistics
+import time
 from argparse import Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
 import numba as nb
 import numpy as np
 from llvmlite import ir
+from matplotlib.figure import Figure
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
@@ -38,6 +44,7 @@ from benchmarks.measure import (
 from study.engine import ENGINES
 from study.engine.arithmetic.task import task_of
 from study.records import Cell
+from study.reports.figures.style import PALETTE, STYLE, WIDTH_IN
 from tasks.arithmetic_cell import typed_cell
 from tasks.stream import Purpose
 from tasks.stream_simd import fill_inputs
@@ -45,7 +52,8 @@ from tasks.stream_simd import fill_inputs
 Work = Callable[[int], object]
 """Does the work of so many iterations."""
 
-FLOOR = "floor: stream + multiply-adds"
+FLOOR = "floor: stream / cells + multiply-adds"
+ENGINE = "fused engine"
 STREAM = "stream: as the engine draws it"
 PRODUCTS = "multiply-adds: at the peak rate"
 _TOGETHER = 8
@@ -56,25 +64,29 @@ _TURNS = 10_000
 
 
 def engine_stream(cell: Cell) -> Work:
-    """Give the engine's stream alone, block by block as in `train`.
+    """Give the engine's stream alone, block by block as in `train`, with the transposed copy that it makes.
 
     The only place here that knows the engine's inside. Compiled afresh each time: a cached copy would not notice when
     what it calls changes.
     """
+    from study.engine.cpu import loop
     from study.engine.cpu.arrays import CpuArrays
-    from study.engine.cpu.loop import draw
+    from study.engine.cpu.groups import new_groups
 
     arrays = CpuArrays(new_pack(cell, 1).trials)
-    source, scratch = arrays._source, arrays._new_scratch(arrays._block).x
+    source, block, batch, n = arrays._source, arrays._block, cell.value("batch_size"), cell.value("input_size")
+    _, sizes = new_groups(arrays._tables, np.zeros(1, np.int64), np.zeros(1, np.int64))
+    scratch = loop.new_scratch(arrays._tables, sizes, block)
     seed, low, second, width = source.seeds[0], source.low[0, 0], source.low[0, 1], source.width[0]
 
     @nb.njit(error_model="numpy")
-    def stream(x, count, seed, low, second, width, purpose, batch):  # type: ignore[no-untyped-def]
+    def stream(x, transposed, n, block, count, seed, low, second, width, purpose, batch):  # type: ignore[no-untyped-def]
         for iteration in range(count):
-            for row in range(0, batch, x.shape[1]):
-                draw(x, seed, low, second, width, iteration, purpose, row, batch)
+            for row in range(0, batch, block):
+                loop.draw(x, transposed, n, block, seed, low, second, width, iteration, purpose, row, batch)
 
-    return lambda count: stream(scratch, count, seed, low, second, width, source.purpose, cell.value("batch_size"))
+    arguments = (seed, low, second, width, source.purpose, batch)
+    return lambda count: stream(scratch.x, scratch.x_transposed, n, block, count, *arguments)
 
 
 def portable_stream(cell: Cell) -> Measure:
@@ -98,13 +110,14 @@ def subset_sizes(cell: Cell) -> list[int]:
     return [int(mask.sum()) for mask in task_of(typed_cell(cell)).masks(0)]
 
 
-def multiply_adds(cell: Cell) -> int:
+def multiply_adds(cell: Cell, cells: int = 1) -> int:
     """Count what the gradients of one iteration need, each multiply-add once.
 
-    batch (2 n h + sum of the subsets' sizes + 3 h): W1 x and g x^T; the target's sums; W2 z, W2^T g and g z^T.
+    batch (2 n h + sum of the subsets' sizes / cells + 3 h): W1 x and g x^T; the target's sums, which cells of a seed
+    share; W2 z, W2^T g and g z^T.
     """
     n, hidden = cell.value("input_size"), cell.value("hidden_size")
-    return cell.value("batch_size") * (2 * n * hidden + sum(subset_sizes(cell)) + 3 * hidden)
+    return round(cell.value("batch_size") * (2 * n * hidden + sum(subset_sizes(cell)) / cells + 3 * hidden))
 
 
 def spin(lanes: int, accumulators: int) -> Callable[..., float]:
@@ -196,41 +209,85 @@ def by_blas(cell: Cell) -> Measure:
 
 def rows_of(cell: Cell, arguments: Namespace) -> list[dict[str, Any]]:
     """Measure one shape."""
-    measures = {
+    engines = {
+        cells: training(ENGINES["fused"], new_pack(cell, PACK, cells), clock=time.process_time)
+        for cells in arguments.cells
+    }
+    parts = {
         STREAM: repeated(engine_stream(cell), 100),
         "stream: fill_inputs, as the torch engine calls it": portable_stream(cell),
         PRODUCTS: at_peak(cell),
         "multiply-adds: by BLAS": by_blas(cell),
-        "fused engine": training(ENGINES["fused"], new_pack(cell, PACK)),
     }
-    measured = in_turns(measures, rounds=arguments.rounds, seconds=arguments.seconds)
-    sums = [a + b for a, b in zip(measured[STREAM], measured[PRODUCTS], strict=True)]
-    engine = measured.pop("fused engine")
-    return [
-        {
+    measured = in_turns({**parts, **engines}, rounds=arguments.rounds, seconds=arguments.seconds)
+    floors = {cells: _floor(cell, cells, measured[STREAM], measured[PRODUCTS]) for cells in arguments.cells}
+
+    def row(part: str, cells: int, us: Sequence[float]) -> dict[str, Any]:
+        return {
             "model": cell.model,
             "input_size": cell.value("input_size"),
             "hidden_size": cell.value("hidden_size"),
             "part": part,
-            "multiply_adds": multiply_adds(cell) if part.startswith("multiply-adds") else "",
-            "us_per_iteration": f"{statistics.median(us):.2f}",
-            "times_the_floor": f"{ratio(us, sums):.2f}",
+            "cells_a_seed": cells if part in (FLOOR, ENGINE) else "",
+            "multiply_adds": multiply_adds(cell, cells) if part != STREAM and not part.startswith("stream") else "",
+            "us_per_iteration": f"{statistics.median(us):.3f}",
+            "times_the_floor": f"{ratio(us, floors[cells]):.2f}",
         }
-        for part, us in (measured | {FLOOR: sums, "fused engine": engine}).items()
-    ]
+
+    rows = [row(part, arguments.cells[0], measured[part]) for part in parts]
+    for cells in arguments.cells:
+        rows += [row(FLOOR, cells, floors[cells]), row(ENGINE, cells, measured[cells])]
+    return rows
+
+
+def _floor(cell: Cell, cells: int, stream_us: Sequence[float], products_us: Sequence[float]) -> list[float]:
+    share = multiply_adds(cell, cells) / multiply_adds(cell)
+    return [stream / cells + share * products for stream, products in zip(stream_us, products_us, strict=True)]
+
+
+# --- the figure -------------------------------------------------------------------------------------------------
+
+
+def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """Draw microseconds against cells a seed: the engine's and the floor's, for each number of hidden units."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH_IN, 2.6), layout="constrained")
+        axes = figure.subplots()
+        for color, hidden in zip(PALETTE, dict.fromkeys(str(row["hidden_size"]) for row in rows), strict=False):
+            for part, style in ((ENGINE, "o-"), (FLOOR, "--")):
+                mine = [row for row in rows if str(row["hidden_size"]) == hidden and row["part"] == part]
+                cells = [int(row["cells_a_seed"]) for row in mine]
+                us = [float(row["us_per_iteration"]) for row in mine]
+                axes.plot(cells, us, style, color=color, label=f"{hidden} hidden units, {part.split(':')[0]}")
+        axes.set_xscale("log")
+        axes.set_xticks(cells, [str(count) for count in cells])
+        axes.minorticks_off()
+        axes.set_ylim(0)
+        axes.set_xlabel("cells that share a seed")
+        axes.set_ylabel("µs a trial-iteration")
+        axes.legend(frameon=False)
+        figure.savefig(path, dpi=200, metadata={"Software": None})
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure, print and write the table."""
+    """Measure, print and write the table and the figure."""
     known = parser(__doc__, rounds=7, seconds=0.5)
     known.add_argument("--hidden", nargs="+", type=int, default=[2, 10], metavar="N")
+    known.add_argument("--cells", nargs="+", type=int, default=[1, 2, 4, 9, 20, 45], metavar="N")
+    known.add_argument("--only-figure", type=Path, metavar="CSV", help="draw what was measured before")
     arguments = known.parse_args(words)
+    if arguments.only_figure is not None:
+        with arguments.only_figure.open(encoding="utf-8", newline="") as file:
+            draw(list(csv.DictReader(file)), arguments.only_figure.with_suffix(".png"))
+        return
     table = []
     with one_core():
         for hidden in arguments.hidden:
             tell(f"hidden {hidden}")
             table += rows_of(published_cell("NMU", 100, hidden), arguments)
     finish(table, arguments)
+    if arguments.out is not None:
+        draw(table, arguments.out.with_suffix(".png"))
 
 
 if __name__ == "__main__":

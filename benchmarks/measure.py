@@ -66,9 +66,10 @@ def task_name(input_size: int) -> str:
     return "simple" if input_size == 4 else "arithmetic"
 
 
-def new_pack(cell: Cell, trials: int) -> Pack:
-    """Give a pack of one cell."""
-    return Pack(tuple(Trial(cell, seed) for seed in range(trials)))
+def new_pack(cell: Cell, trials: int, cells: int = 1) -> Pack:
+    """Give a pack of at least so many trials: whole seeds, each of so many cells that differ in their step size."""
+    alike = [cell.replace(learning_rate=cell.value("learning_rate") * (1 + k / 1000)) for k in range(cells)]
+    return Pack(tuple(Trial(one, seed) for seed in range(-(-trials // cells)) for one in alike))
 
 
 def training(
@@ -94,15 +95,15 @@ def training(
 
 
 def repeated(work: Callable[[int], object], at_once: int) -> Measure:
-    """Give the measurement of `work`, which does so many units of work in one call."""
+    """Give the measurement of `work`, which does so many units of work in one call, by the process's CPU time."""
     work(1)  # compiles, where there is something to compile
 
     def measure(for_s: float) -> float:
-        done, began = 0, time.perf_counter()
-        while not done or time.perf_counter() - began < for_s:
+        done, began, until = 0, time.process_time(), time.perf_counter() + for_s
+        while not done or time.perf_counter() < until:
             work(at_once)
             done += at_once
-        return (time.perf_counter() - began) / done * 1e6
+        return (time.process_time() - began) / done * 1e6
 
     return measure
 

@@ -49,20 +49,24 @@ def number(text: str) -> str:
 
 
 def engine_table(rows: Sequence[Row]) -> str:
-    """Give one line a shape: the plain loop, and both engines in full packs."""
-    shapes: dict[tuple[str, str, str], dict[str, Row]] = {}
+    """Give one line a shape: the plain loop, and both engines in full packs, by how many cells share a seed."""
+    shapes: dict[tuple[str, str, str], dict[tuple[str, str], Row]] = {}
+    shared = sorted({row["cells_a_seed"] for row in rows}, key=int)
     for row in rows:
         if row["engine"] == "plain loop" or int(row["pack"]) == PACK:
-            shapes.setdefault((row["model"], row["input_size"], row["hidden_size"]), {})[row["engine"]] = row
+            ways = shapes.setdefault((row["model"], row["input_size"], row["hidden_size"]), {})
+            ways[row["engine"], row["cells_a_seed"]] = row
     none = {"us_per_trial_iteration": "", "times_the_plain_loop": "", "times_torch": ""}
     lines = []
     for shape, ways in shapes.items():
-        fused = ways.get("fused", none)
-        us = [ways.get(name, none)["us_per_trial_iteration"] for name in ("plain loop", "torch", "fused")]
-        gains = [fused["times_the_plain_loop"], fused["times_torch"]]
+        fused = [ways.get(("fused", cells), none) for cells in shared]
+        us = [ways.get(way, none)["us_per_trial_iteration"] for way in (("plain loop", "1"), ("torch", "1"))]
+        us += [row["us_per_trial_iteration"] for row in fused]
+        gains = [row["times_the_plain_loop"] for row in fused]
         lines.append([*shape, *(number(text) for text in us + gains)])
-    head = ["model", "inputs", "hidden", "plain loop", "torch", "fused"]
-    return markdown([*head, "fused: times the plain loop", "times torch"], lines, 1)
+    cells = [f"fused, {cells} cells a seed" if cells != "1" else "fused, 1 cell a seed" for cells in shared]
+    head = ["model", "inputs", "hidden", "plain loop", "torch", *cells]
+    return markdown([*head, *("times the plain loop" for _ in shared)], lines, 1)
 
 
 def compiling_table(rows: Sequence[Row]) -> str:
@@ -112,10 +116,11 @@ def script_table(rows: Sequence[Row]) -> str:
 def floor_table(rows: Sequence[Row]) -> str:
     """Give one line a part."""
     lines = [
-        [row["part"], row["hidden_size"], number(row["us_per_iteration"]), number(row["times_the_floor"])]
+        [row["part"], row["hidden_size"], row["cells_a_seed"] or "–", number(row["us_per_iteration"]),
+         number(row["times_the_floor"])]
         for row in rows
-    ]
-    return markdown(["part", "hidden", "us an iteration", "times the floor"], lines, 1)
+    ]  # fmt: skip
+    return markdown(["part", "hidden", "cells a seed", "us a trial-iteration", "times the floor"], lines, 1)
 
 
 def scaling_table(rows: Sequence[Row]) -> str:
@@ -336,7 +341,7 @@ TABLES = {
     "tracking": tracking_table,
     "search/methods": search_table,
     "until/half-width": narrow_table, "until/different-from": apart_table,
-    **{f"gpu/{part}": gpu_table for part in ("checks", "models", "packs", "floor", "registers")},
+    **{f"gpu/{part}": gpu_table for part in ("checks", "models", "packs", "groups", "floor", "registers")},
 }  # fmt: skip
 DOCS = HERE.parent / "docs"
 PAGES = (

@@ -89,19 +89,19 @@ def test_scripts_are_measured_beside_the_torch_engine(tmp_path):
 
 @pytest.mark.slow
 def test_the_engines_are_measured_beside_the_plain_loop(tmp_path):
-    """Each shape has the plain loop and both engines in each pack, and afterwards all cores are free again."""
+    """Each shape has the plain loop and both engines by cells a seed, and afterwards all cores are free again."""
     before = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
-    words = "--models NMU NMU-normalized --inputs 4 --hidden 2 --packs 1 64 --rounds 2 --seconds 0.01"
+    words = "--models NMU NMU-normalized --inputs 4 --hidden 2 --packs 64 --cells 1 4 --rounds 2 --seconds 0.01"
     rows = measured(engine.main, tmp_path, *words.split())
-    assert [(row["model"], row["engine"], row["pack"]) for row in rows] == [
-        ("NMU", "plain loop", "1"),
-        ("NMU", "fused", "1"),
-        ("NMU", "fused", "64"),
-        ("NMU", "torch", "1"),
-        ("NMU", "torch", "64"),
-        ("NMU-normalized", "plain loop", "1"),  # the fused engine refuses it
-        ("NMU-normalized", "torch", "1"),
-        ("NMU-normalized", "torch", "64"),
+    assert [(row["model"], row["engine"], row["pack"], row["cells_a_seed"]) for row in rows] == [
+        ("NMU", "plain loop", "1", "1"),
+        ("NMU", "fused", "64", "1"),
+        ("NMU", "fused", "64", "4"),
+        ("NMU", "torch", "64", "1"),
+        ("NMU", "torch", "64", "4"),
+        ("NMU-normalized", "plain loop", "1", "1"),  # the fused engine refuses it
+        ("NMU-normalized", "torch", "64", "1"),
+        ("NMU-normalized", "torch", "64", "4"),
     ]
     assert [row["times_torch"] for row in rows if row["engine"] == "torch"] == ["1.00"] * 4
     assert tables.engine_table(rows).count("\n") == 3
@@ -152,13 +152,17 @@ def test_compiling_is_measured_beside_loading(tmp_path):
 @pytest.mark.slow
 def test_the_floor_is_stream_and_multiply_adds(tmp_path):
     """All parts are measured beside the engine, and the floor is one of itself."""
-    rows = measured(floor.main, tmp_path, "--hidden", "2", "--rounds", "1", "--seconds", "0.01")
-    us = {row["part"]: float(row["us_per_iteration"]) for row in rows}
-    assert len(us) == len(rows) == 6
-    assert us[floor.FLOOR] == pytest.approx(us[floor.STREAM] + us[floor.PRODUCTS], abs=0.011)
-    assert [row["times_the_floor"] for row in rows if row["part"] == floor.FLOOR] == ["1.00"]
-    assert {row["multiply_adds"] for row in rows} == {"", str(128 * (2 * 100 * 2 + 25 + 25 + 3 * 2))}
-    assert tables.floor_table(rows).count("\n") == 7
+    rows = measured(floor.main, tmp_path, *["--hidden", "2", "--cells", "1", "4", "--rounds", "1", "--seconds", "0.01"])
+    us = {(row["part"], row["cells_a_seed"]): float(row["us_per_iteration"]) for row in rows}
+    assert len(us) == len(rows) == 8
+    stream, products = us[floor.STREAM, ""], us[floor.PRODUCTS, ""]
+    assert us[floor.FLOOR, "1"] == pytest.approx(stream + products, abs=0.002)
+    needed = [128 * (2 * 100 * 2 + 50 / cells + 3 * 2) for cells in (1, 4)]
+    assert us[floor.FLOOR, "4"] == pytest.approx(stream / 4 + products * needed[1] / needed[0], abs=0.002)
+    assert [row["times_the_floor"] for row in rows if row["part"] == floor.FLOOR] == ["1.00"] * 2
+    assert {row["multiply_adds"] for row in rows} == {"", *(str(round(count)) for count in needed)}
+    assert tables.floor_table(rows).count("\n") == 9
+    assert next(tmp_path.glob("*.png")).stat().st_size > 1000
 
 
 # Warnings of Ray and what it imports are theirs to mend.

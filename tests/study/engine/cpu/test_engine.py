@@ -19,7 +19,7 @@ from study.errors import DeviceError
 from study.records import Checkpoint, Pack, Trial
 from tasks import MODELS
 from tasks.stream import Purpose
-from tasks.stream_simd import LANES, fill_inputs
+from tasks.stream_simd import LANES, fill_inputs, padded
 from tests.study.builders import small_cell
 
 TRAINED = [name for name, model in MODELS.items() if {model.first, model.second} <= set(CODES)]
@@ -167,26 +167,32 @@ def test_blocks_hold_a_batch(rows, inputs):
 
 
 @nb.njit(error_model="numpy")
-def _draw_blocks(x, seeds, low, width, iteration, purpose, count):  # type: ignore[no-untyped-def]
-    trials, blocks, _, rows = x.shape
-    for s in range(trials):
-        for c in range(blocks):
-            loop.draw(x[s, c], rows, seeds[s], low[s, 0], low[s, 1], width[s], iteration, purpose, c * rows, count)
+def _draw(x, transposed, n, block, seed, low, second, width, iteration, purpose, first, count):  # type: ignore[no-untyped-def]
+    loop.draw(x, transposed, n, block, seed, low, second, width, iteration, purpose, first, count)
 
 
 @pytest.mark.parametrize("second", [-3.0, 2.5])
 @pytest.mark.parametrize("width", [1.0, 0.1, 20.0, 1e-20])
-def test_inputs_are_the_streams_bits(width, second):
+@pytest.mark.parametrize("n", [7, 35])
+def test_inputs_are_the_streams_bits(n, width, second):
     """Inputs of one interval and of two are those of `tasks.stream`; past the last row stands a copy of the first."""
-    seeds = np.array([7, 2**62 + 12345], np.uint64)
-    low, widths = np.array([[-3.0, second]] * 2, np.float32), np.full(2, width, np.float32)
-    expected = np.empty((2, 8, 45), np.float32)
-    fill_inputs(expected, seeds, low, widths, 123_456, Purpose.TEST)
-    blocks = np.empty((2, 3, 8, 16), np.float32)
-    _draw_blocks(blocks, seeds, low, widths, 123_456, int(Purpose.TEST), 45)
-    rows = blocks.transpose(0, 2, 1, 3).reshape(2, 8, 48)
-    np.testing.assert_array_equal(rows[:, :, :45], expected)
-    np.testing.assert_array_equal(rows[:, :, 45:], np.repeat(rows[:, :, 32:33], 3, axis=2))
+    seed, rows, block = 2**62 + 12345, 125, 80
+    low = np.array([[-3.0, second]], np.float32)
+    expected = np.empty((1, n, rows), np.float32)
+    widths = np.full(1, width, np.float32)
+    fill_inputs(expected, np.array([seed], np.uint64), low, widths, 123_456, Purpose.TEST)
+    features, deep = padded(n, 4), n - n % LANES
+    found = []
+    for first in (0, block):
+        x = np.empty((features, block + LANES), np.float32)
+        transposed = np.empty((block, deep), np.float32)
+        stream = (np.uint64(seed), low[0, 0], low[0, 1], widths[0], 123_456, int(Purpose.TEST))
+        _draw(x.reshape(-1), transposed.reshape(-1), n, block, *stream, first, rows)
+        np.testing.assert_array_equal(transposed, x[:deep, :block].T)
+        found.append(x[:n, :block])
+    found = np.concatenate(found, axis=1)
+    np.testing.assert_array_equal(found[:, :rows], expected[0])
+    np.testing.assert_array_equal(found[:, rows:], np.repeat(found[:, block : block + 1], 2 * block - rows, axis=1))
 
 
 # --- arithmetic ---------------------------------------------------------------------------------------------------

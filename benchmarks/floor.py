@@ -69,21 +69,22 @@ def engine_stream(cell: Cell) -> Work:
     The only place here that knows the engine's inside. Compiled afresh each time: a cached copy would not notice when
     what it calls changes.
     """
-    from study.engine.cpu import loop
     from study.engine.cpu.arrays import CpuArrays
     from study.engine.cpu.groups import new_groups
+    from study.engine.cpu.inputs import draw
+    from study.engine.cpu.scratch import new_scratch
 
     arrays = CpuArrays(new_pack(cell, 1).trials)
     source, block, batch, n = arrays._source, arrays._block, cell.value("batch_size"), cell.value("input_size")
     _, sizes = new_groups(arrays._tables, np.zeros(1, np.int64), np.zeros(1, np.int64))
-    scratch = loop.new_scratch(arrays._tables, sizes, block)
+    scratch = new_scratch(arrays._tables, sizes, block)
     seed, low, second, width = source.seeds[0], source.low[0, 0], source.low[0, 1], source.width[0]
 
     @nb.njit(error_model="numpy")
     def stream(x, transposed, n, block, count, seed, low, second, width, purpose, batch):  # type: ignore[no-untyped-def]
         for iteration in range(count):
             for row in range(0, batch, block):
-                loop.draw(x, transposed, n, block, seed, low, second, width, iteration, purpose, row, batch)
+                draw(x, transposed, n, block, seed, low, second, width, iteration, purpose, row, batch)
 
     arguments = (seed, low, second, width, source.purpose, batch)
     return lambda count: stream(scratch.x, scratch.x_transposed, n, block, count, *arguments)

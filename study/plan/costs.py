@@ -29,13 +29,13 @@ def count_draws(trials: Iterable[Trial], family: Family | None = None) -> int:
 def draws_of(trials: Iterable[Trial], family: Family | None) -> list[object]:
     """Tell of each trial which rows it sees."""
     rows: dict[Cell, object] = {}
-    found: list[object] = []
+    draws: list[object] = []
     for trial in trials:
         cell = trial.cell
         if cell not in rows:
             rows[cell] = (family or family_of(cell)).rows_of(cell)
-        found.append(trial.id if rows[cell] is None else (trial.seed, rows[cell]))
-    return found
+        draws.append(trial.id if rows[cell] is None else (trial.seed, rows[cell]))
+    return draws
 
 
 def pack_cost(trials: Sequence[Trial], family: Family | None = None) -> float:

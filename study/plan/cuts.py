@@ -1,4 +1,4 @@
-"""Cuts groups of trials into packs, so that trials that see the same rows are together and all slots end together."""
+"""Cuts groups of trials into packs: those that see the same rows together, so that all slots end together."""
 
 from __future__ import annotations
 

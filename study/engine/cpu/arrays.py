@@ -13,9 +13,11 @@ from study.engine.arithmetic.evaluation_rows import draw_rows, range_arrays
 from study.engine.arithmetic.initial_weights import KINDS, PREFIX
 from study.engine.compiled.codes import InputStream
 from study.engine.compiled.pack import Arrays, PackArrays, corrections
-from study.engine.cpu import loop
+from study.engine.cpu.evaluation import add_squared_errors, sparsity_errors, take_logarithms
 from study.engine.cpu.first_layers import PRODUCTS
 from study.engine.cpu.groups import Groups, Sizes, distinct, new_groups
+from study.engine.cpu.loop import train
+from study.engine.cpu.scratch import new_scratch, zeros
 from study.engine.cpu.tables import new_tables, padded_count
 from study.records import Range, Trial
 from tasks.arithmetic_cell import typed_cell
@@ -85,7 +87,7 @@ class CpuArrays:
         for places, step in zip(self._places, steps, strict=True):
             at[places] = total + step * np.arange(len(places))
             total += step * len(places)
-        self._flat = {kind: loop.zeros(total) for kind in KINDS}
+        self._flat = {kind: zeros(total) for kind in KINDS}
         for part, places, step in zip(self._parts, self._places, steps, strict=True):
             first = at[places[0]]
             part.move_to({k: a[first : first + step * len(places)].reshape(-1, step) for k, a in self._flat.items()})
@@ -112,7 +114,7 @@ class CpuArrays:
         x[:, 0, :, :, :block] = drawn.transpose(0, 2, 1, 3)
         if planes > 1:
             for of_range in x:
-                loop.take_logarithms(of_range[0], of_range[1])
+                take_logarithms(of_range[0], of_range[1])
         return x, which, block
 
     def _groups(self, name: str, which: npt.NDArray[np.int64], same_rows: Any, *most: int) -> tuple[Groups, Sizes]:
@@ -126,9 +128,9 @@ class CpuArrays:
     def update(self, which: npt.NDArray[np.int64], iteration: int, count: int) -> None:
         """Make `count` updates of the trials at some places, from `iteration` on."""
         groups, sizes = self._groups("train", which, self._same_rows)
-        loop.train(
+        train(
             self._tables, groups, self._source, self._cell.batch_size, *self._flat.values(), iteration, count,
-            loop.new_scratch(self._tables, sizes, self._block), self._corrections,
+            new_scratch(self._tables, sizes, self._block), self._corrections,
         )  # fmt: skip
 
     def evaluate(self, which: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[np.float32]]:
@@ -137,20 +139,20 @@ class CpuArrays:
         metrics = {}
         for name, (x, of_range, block) in (("validation_mse", self._validation), ("test_mse", self._test)):
             groups, sizes = self._groups(name, which, of_range, _MOST_EVALUATED)
-            scratch = loop.new_scratch(self._tables, sizes, block)
+            scratch = new_scratch(self._tables, sizes, block)
             total, part = np.zeros(trials), np.zeros((1, 1), np.float32)
-            loop.add_squared_errors(self._tables, groups, x, of_range, rows, weight, scratch, part, total)
+            add_squared_errors(self._tables, groups, x, of_range, rows, weight, scratch, part, total)
             metrics[name] = (total[which] / rows).astype(np.float32)
         errors = np.empty(trials, np.float32)
-        loop.sparsity_errors(self._tables, groups, weight, scratch, errors)
+        sparsity_errors(self._tables, groups, weight, scratch, errors)
         return metrics | {"sparsity_error": errors[which]}
 
     def has_nan(self, which: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Tell of the trials at some places whether a weight is NaN, bool [which]."""
-        found = np.empty(len(self._cells), np.bool_)
+        has_nan = np.empty(len(self._cells), np.bool_)
         for part, places in zip(self._parts, self._places, strict=True):
-            found[places] = part.has_nan()
-        return found[which]
+            has_nan[places] = part.has_nan()
+        return has_nan[which]
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Copy weights and optimiser state out: of the trials of each shape, the trial being the first axis."""
@@ -162,12 +164,12 @@ class CpuArrays:
 
     def weights(self) -> list[dict[str, npt.NDArray[Any]]]:
         """Copy each trial's parameters out, by name."""
-        found: list[dict[str, npt.NDArray[Any]]] = [{} for _ in self._cells]
+        weights: list[dict[str, npt.NDArray[Any]]] = [{} for _ in self._cells]
         for part, places in zip(self._parts, self._places, strict=True):
             for name, array in part.parameters_by_name().items():
                 for row, place in zip(array, places, strict=True):
-                    found[place][name] = row
-        return found
+                    weights[place][name] = row
+        return weights
 
 
 def _prefix(part: int) -> str:

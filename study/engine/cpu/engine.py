@@ -33,6 +33,10 @@ _Result = TypeVar("_Result")
 # What the trials of a pack have in common: the sizes of the rows, and the protocol.
 _EQUAL = ("input_size", "batch_size", "iterations", "evaluate_every", "best_step_window", "evaluation_rows", "stop")
 
+# A mark of checkpoints: bits of a trial that begins with one order of sums and ends with another would be nobody's.
+_ORDER_OF_SUMS = "order_of_sums"
+_ORDER = 2
+
 # Seconds of one compiled call: it can't be interrupted.
 _CALL_S = 0.5
 
@@ -76,6 +80,10 @@ class FusedEngine(ArithmeticEngine):
         planes = 2 if any(MODELS[c.model].first.startswith("NALU") for c in cells) else 1
         shared = max(2, len(ranges)) * cell.evaluation_rows * (planes * cell.input_size + 4)
         return 4 * (3 * parameters + shared) / 2**20
+
+    def goes_on_from(self, checkpoint: Checkpoint, device: str) -> bool:
+        """Tell whether a pack goes on from a checkpoint: not if sums were taken in another order until then."""
+        return super().goes_on_from(checkpoint, device) and _ORDER_OF_SUMS in checkpoint.arrays
 
     def start(self, pack: Pack, *, device: str, checkpoint: Checkpoint | None = None) -> Training:
         """Begin a pack, or go on from a checkpoint of these very trials."""
@@ -136,4 +144,4 @@ class FusedTraining(ArithmeticTraining):
         return [Weights(trial.id, int(updates), with_layers(arrays)) for trial, updates, arrays in made]
 
     def _state(self) -> dict[str, npt.NDArray[Any]]:
-        return self._arrays.state()
+        return self._arrays.state() | {_ORDER_OF_SUMS: np.full(len(self._pack.trials), _ORDER)}

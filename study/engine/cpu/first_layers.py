@@ -1,4 +1,4 @@
-"""The first layers of trials that see the same rows: one product for all of them, and what each does with its sums.
+"""The first layers of trials that see the same rows: one product for all, and what each does with its sums.
 
 A first layer is a product of its weights with the inputs, one with their logarithms, or a product of factors, and
 something done with the sums, row by row. The weights that are multiplied with the same numbers are stacked: one matrix
@@ -13,16 +13,8 @@ from typing import Any, NamedTuple
 from study.engine.compiled.cache import forced, inlined, internal
 from study.engine.compiled.codes import AFFINE, GATED, NAC_MUL, NALU, NMU
 from study.engine.compiled.formulas import PLAIN
-from study.engine.cpu.gradients import (
-    affine_of_sums,
-    affine_to_sums,
-    exponentials,
-    mix_of_sums,
-    mix_to_sums,
-    nmu_backward,
-    nmu_forward,
-    times,
-)
+from study.engine.cpu.gates import mix_of_sums, mix_to_sums
+from study.engine.cpu.gradients import affine_of_sums, affine_to_sums, exponentials, nmu_backward, nmu_forward, times
 from study.engine.cpu.layers import bias, bias_gradient
 from study.engine.cpu.simd import matrix
 

@@ -25,69 +25,11 @@ from study.engine.compiled.formulas import (
     TANH,
     activate,
     activate_back,
-    clamp,
-    clamp_back,
-    gate,
     logarithm,
     logarithm_back,
-    mix,
-    mix_back,
-    nac_factors,
-    nac_weight_back,
-    squash,
-    squash_back,
 )
 from study.engine.compiled.math import exp
 from study.engine.cpu.products import add_dots, add_sums, multiply
-
-# --- effective weights; all arguments have one dimension -----------------------------------------------------
-
-
-@compiled
-def nac_weight_forward(weight_hat, mask_hat, size, mask, w):  # type: ignore[no-untyped-def]
-    """Compute W = tanh(Ŵ) ⊙ σ(M̂), and leave the factors in `size` and `mask`."""
-    for k in range(len(w)):
-        size[k], mask[k] = nac_factors(weight_hat[k], mask_hat[k])
-        w[k] = size[k] * mask[k]
-
-
-@compiled
-def nac_weight_backward(size, mask, w_grad, weight_hat_grad, mask_hat_grad):  # type: ignore[no-untyped-def]
-    """Differentiate W by its factors' arguments: dL/dŴ = W̄ (1 - tanh²(Ŵ)) σ(M̂),  dL/dM̂ = W̄ tanh(Ŵ) σ(M̂) (1 - σ(M̂)).
-
-    Both are written.
-    """
-    for k in range(len(w_grad)):
-        weight_hat_grad[k], mask_hat_grad[k] = nac_weight_back(size[k], mask[k], w_grad[k])
-
-
-@compiled
-def sigmoid_weight_forward(weight_hat, w):  # type: ignore[no-untyped-def]
-    """Compute W = σ(Ŵ)."""
-    for k in range(len(w)):
-        w[k] = squash(weight_hat[k])
-
-
-@compiled
-def sigmoid_weight_backward(w, w_grad, weight_hat_grad):  # type: ignore[no-untyped-def]
-    """Differentiate W: dL/dŴ = W̄ W (1 - W), written."""
-    for k in range(len(w)):
-        weight_hat_grad[k] = squash_back(w[k], w_grad[k])
-
-
-@compiled
-def clamp_weight_forward(weight, low, high, w):  # type: ignore[no-untyped-def]
-    """Compute W clamped to [low, high]; NaN stays NaN."""
-    for k in range(len(w)):
-        w[k] = clamp(weight[k], low, high)
-
-
-@compiled
-def clamp_weight_backward(weight, low, high, w_grad, weight_grad):  # type: ignore[no-untyped-def]
-    """Differentiate the clamp: W̄ within the bounds and on them, 0 outside; written."""
-    for k in range(len(w_grad)):
-        weight_grad[k] = clamp_back(weight[k], low, high, w_grad[k])
-
 
 # --- NAU, NAC+, linear and its activations -------------------------------------------------------------------
 
@@ -223,7 +165,7 @@ def affine_backward(w, activation, x, z, y, y_grad, ones, w_grad, bias_grad, x_g
         affine_to_sums(activation, z, y, y_grad, ones, bias_grad, z)
         z_grad = z
     add_dots(w_grad, z_grad, x, 0)
-    _back_to_inputs(w, z_grad, x_grad)
+    back_to_inputs(w, z_grad, x_grad)
 
 
 @apart
@@ -234,7 +176,7 @@ def copy(source, to):  # type: ignore[no-untyped-def]
 
 
 @internal
-def _back_to_inputs(w, z_grad, x_grad):  # type: ignore[no-untyped-def]
+def back_to_inputs(w, z_grad, x_grad):  # type: ignore[no-untyped-def]
     """Add Wᵀ z̄."""
     for i in range(x_grad.shape[0]):
         for o in range(w.shape[0]):
@@ -346,10 +288,10 @@ def logarithms(x, features, rows, logs):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _logarithms_back(x, w, z_grad, spare, x_grad):  # type: ignore[no-untyped-def]
+def logarithms_back(x, w, z_grad, spare, x_grad):  # type: ignore[no-untyped-def]
     """Add Wᵀ z̄ sign(x) / (|x| + ε)."""
     spare[:] = 0
-    _back_to_inputs(w, z_grad, spare)
+    back_to_inputs(w, z_grad, spare)
     for i in range(x_grad.shape[0]):
         row, slope, to = x[i], spare[i], x_grad[i]
         for b in range(len(row)):
@@ -409,137 +351,4 @@ def nac_mul_backward(w, x, logs, y, y_grad, z_grad, spare, w_grad, x_grad):  # t
     times(y_grad, y, z_grad)
     add_dots(w_grad, z_grad, logs, 0)
     if x_grad.shape[0]:
-        _logarithms_back(x, w, z_grad, spare, x_grad)
-
-
-# --- gates: NALU, gated NAU/NMU -----------------------------------------------------------------------------------
-
-
-@compiled
-def mix_of_sums(sums, products, gates, y):  # type: ignore[no-untyped-def]
-    """Compute y = g a + (1 - g) m, all [out, batch].
-
-    Args:
-        sums: a.
-        products: m.
-        gates: Gx; overwritten by g = σ(Gx).
-        y: written.
-    """
-    for o in range(y.shape[0]):
-        g, a, m, to = gates[o], sums[o], products[o], y[o]
-        for b in range(len(g)):
-            g[b] = gate(g[b])
-        _mix(g, a, m, to)
-
-
-@apart
-def _mix(g, a, m, y):  # type: ignore[no-untyped-def]
-    for b in range(len(y)):
-        y[b] = mix(g[b], a[b], m[b])
-
-
-@compiled
-def mix_to_sums(y_grad, sums, products, gates, a_grad, m_grad, gate_grad):  # type: ignore[no-untyped-def]
-    """Differentiate the mix: ā = ȳ g,  m̄ = ȳ (1 - g),  dL/d(Gx) = ȳ (a - m) g (1 - g), written; all [out, batch].
-
-    Args:
-        y_grad: ȳ.
-        sums: a.
-        products: m.
-        gates: g.
-        a_grad: ā; may be any array that is read here, as may the next two.
-        m_grad: m̄.
-        gate_grad: dL/d(Gx).
-    """
-    for o in range(y_grad.shape[0]):
-        slope, a, m, g = y_grad[o], sums[o], products[o], gates[o]
-        to_a, to_m, to_g = a_grad[o], m_grad[o], gate_grad[o]
-        for b in range(len(slope)):
-            to_a[b], to_m[b], to_g[b] = mix_back(slope[b], a[b], m[b], g[b])
-
-
-@compiled
-def nalu_forward(w_add, w_mul, w_gate, x, has_logs, logs, sums, products, gates, y):  # type: ignore[no-untyped-def]
-    """Compute y = g ⊙ a + (1 - g) ⊙ m,  a = Ax,  m = exp(Ml),  l = log(|x| + 1e-7),  g = σ(Gx).
-
-    Args:
-        w_add: A, [out, in].
-        w_mul: M, [out, in]; the very same array as A in the original unit.
-        w_gate: G, [out, in].
-        x: [in or more, batch].
-        has_logs: whether `logs` holds those of this very x.
-        logs: l, scratch, [in, batch].
-        sums: a, scratch, [out, batch].
-        products: m, scratch, [out, batch].
-        gates: g, scratch, [out, batch].
-        y: written, [out, batch].
-    """
-    multiply(sums, w_add, x, 0, w_add.shape[1])
-    nac_mul_forward(w_mul, x, has_logs, logs, products)
-    multiply(gates, w_gate, x, 0, w_gate.shape[1])
-    mix_of_sums(sums, products, gates, y)
-
-
-@compiled
-def nalu_backward(  # type: ignore[no-untyped-def]
-    w_add, w_mul, w_gate, x, logs, sums, products, gates, y_grad, a_grad, m_grad, spare, add_grad, mul_grad,
-    gate_grad, x_grad
-):  # fmt: skip
-    """Differentiate a NALU: ā = ȳ g,  m̄ = ȳ (1 - g),  ḡ = ȳ (a - m); then as NAC+, NAC• and a sigmoid.
-
-    Args:
-        w_add: as given to `nalu_forward`, as are the next three.
-        w_mul: see there.
-        w_gate: see there.
-        x: see there.
-        logs: from there, as are the next three.
-        sums: see there.
-        products: see there.
-        gates: overwritten.
-        y_grad: ȳ, [out, batch].
-        a_grad: scratch, [out, batch].
-        m_grad: scratch, [out, batch].
-        spare: scratch, [in, batch].
-        add_grad: dL/dA, added to, [out, in].
-        mul_grad: dL/dM, added to; the very same array as dL/dA if M is A.
-        gate_grad: dL/dG, added to.
-        x_grad: added to, [in, batch]; [0, batch] if it isn't wanted.
-    """
-    mix_to_sums(y_grad, sums, products, gates, a_grad, m_grad, gates)
-    add_dots(add_grad, a_grad, x, 0)
-    add_dots(gate_grad, gates, x, 0)
-    _back_to_inputs(w_add, a_grad, x_grad)
-    _back_to_inputs(w_gate, gates, x_grad)
-    times(m_grad, products, m_grad)
-    add_dots(mul_grad, m_grad, logs, 0)
-    if x_grad.shape[0]:
-        _logarithms_back(x, w_mul, m_grad, spare, x_grad)
-
-
-@compiled
-def gated_forward(w_add, w_mul, w_gate, x, before, sums, products, gates, y):  # type: ignore[no-untyped-def]
-    """Compute y = g ⊙ NAU(x) + (1 - g) ⊙ NMU(x),  g = σ(Gx).
-
-    Args: as for `nalu_forward`, with `before` as for `nmu_forward`.
-    """
-    multiply(sums, w_add, x, 0, w_add.shape[1])
-    nmu_forward(w_mul, x, before, products)
-    multiply(gates, w_gate, x, 0, w_gate.shape[1])
-    mix_of_sums(sums, products, gates, y)
-
-
-@compiled
-def gated_backward(  # type: ignore[no-untyped-def]
-    w_add, w_mul, w_gate, x, before, sums, products, gates, y_grad, ones, a_grad, m_grad, after, others,
-    add_grad, mul_grad, gate_grad, x_grad
-):  # fmt: skip
-    """Differentiate a gated NAU/NMU: ā = ȳ g,  m̄ = ȳ (1 - g),  ḡ = ȳ (a - m); then as its units and a sigmoid.
-
-    Args: as for `nalu_backward`, with `before`, `ones`, `after` and `others` as for `nmu_backward`.
-    """
-    mix_to_sums(y_grad, sums, products, gates, a_grad, m_grad, gates)
-    nmu_backward(w_mul, x, before, products, m_grad, ones, after, others, mul_grad, x_grad)
-    add_dots(add_grad, a_grad, x, 0)
-    add_dots(gate_grad, gates, x, 0)
-    _back_to_inputs(w_add, a_grad, x_grad)
-    _back_to_inputs(w_gate, gates, x_grad)
+        logarithms_back(x, w, z_grad, spare, x_grad)

@@ -16,7 +16,7 @@ from study.engine.compiled.codes import NAC, NALU
 from study.engine.compiled.formulas import PLAIN
 from study.engine.cpu.first_layers import PRODUCTS, spare_rows
 from study.engine.cpu.layers import room_rows
-from study.engine.cpu.tables import Tables
+from study.engine.cpu.tables import PackTables
 from tasks.stream_simd import LANES, padded
 
 # Rows of stacked weights that are multiplied at a time: with a block's sums and their gradients, they stay in the
@@ -75,7 +75,7 @@ class Sizes(NamedTuple):
 class _Needs:
     """What the trials of each shape need."""
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: PackTables) -> None:
         self.inputs = tables.inputs
         self.hidden = tables.shapes["hidden"].astype(np.int64)
         first, second = tables.codes[:, 0], tables.codes[:, 1]
@@ -106,7 +106,7 @@ def _factors(codes: Any) -> npt.NDArray[np.int64]:
 
 
 def new_groups(
-    tables: Tables, which: npt.NDArray[np.int64], same_rows: npt.NDArray[np.int64], most: int = _MOST_NUMBERS
+    tables: PackTables, which: npt.NDArray[np.int64], same_rows: npt.NDArray[np.int64], most: int = _MOST_NUMBERS
 ) -> tuple[Groups, Sizes]:
     """Put some trials into groups, and give each trial places for its numbers.
 
@@ -151,7 +151,7 @@ def new_groups(
     return groups, sizes
 
 
-def _same_targets(tables: Tables) -> npt.NDArray[np.int64]:
+def _same_targets(tables: PackTables) -> npt.NDArray[np.int64]:
     operation = tables.shapes["operation"][tables.shape]
     subsets = tables.shapes["subsets"][tables.shape]
     rows = np.column_stack([operation, subsets, tables.starts, tables.stops])

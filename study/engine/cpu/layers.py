@@ -1,4 +1,4 @@
-"""One layer of a trial, of any unit: from parameters to weights and back, and a second layer from input to output.
+"""One layer of a trial, of any unit: from parameters to weights, from inputs to outputs, and back.
 
 Choosing the unit costs a few comparisons a block of rows; in exchange one compilation serves all models.
 """
@@ -13,26 +13,25 @@ import numpy.typing as npt
 from study.engine.compiled.cache import inlined, internal
 from study.engine.compiled.codes import AFFINE, GATED, NAC, NAC_MUL, NALU, NMU, SQUASHED
 from study.engine.compiled.formulas import PLAIN, discrete_distance, larger
+from study.engine.cpu.gates import gated_backward, gated_forward, nalu_backward, nalu_forward
 from study.engine.cpu.gradients import (
     affine_backward,
     affine_forward,
-    clamp_weight_backward,
-    clamp_weight_forward,
     copy,
-    gated_backward,
-    gated_forward,
     nac_mul_backward,
     nac_mul_forward,
-    nac_weight_backward,
-    nac_weight_forward,
-    nalu_backward,
-    nalu_forward,
     nmu_backward,
     nmu_forward,
+)
+from study.engine.cpu.simd import matrix, vector
+from study.engine.cpu.weights import (
+    clamp_weight_backward,
+    clamp_weight_forward,
+    nac_weight_backward,
+    nac_weight_forward,
     sigmoid_weight_backward,
     sigmoid_weight_forward,
 )
-from study.engine.cpu.simd import matrix, vector
 
 
 class Layer(NamedTuple):

@@ -74,7 +74,7 @@ class Rules(NamedTuple):
     out_strength: Any
 
 
-class Tables(NamedTuple):
+class PackTables(NamedTuple):
     """A pack's trials.
 
     Args:
@@ -98,7 +98,9 @@ class Tables(NamedTuple):
     rules: Rules
 
 
-def new_tables(parts: Sequence[PackArrays], places: Sequence[npt.NDArray[np.int64]], at: npt.NDArray[Any]) -> Tables:
+def new_tables(
+    parts: Sequence[PackArrays], places: Sequence[npt.NDArray[np.int64]], at: npt.NDArray[Any]
+) -> PackTables:
     """Collect the tables of a pack.
 
     Args:
@@ -116,7 +118,7 @@ def new_tables(parts: Sequence[PackArrays], places: Sequence[npt.NDArray[np.int6
         for n, target, rule in zip(networks, targets, rules, strict=True)
     ]
     codes = [[_code_row(network.first), _code_row(network.second)] for network in networks]
-    return Tables(
+    return PackTables(
         inputs=networks[0].inputs,
         shapes=np.array(sizes, _SHAPE),
         codes=np.array(codes, _CODE),

@@ -1,1 +1,1 @@
-"""The `fused-gpu` engine: the arithmetic task on a CUDA device, in blocks of threads that share the rows of a seed."""
+"""The `fused-gpu` engine: the arithmetic task on a CUDA device, by blocks of threads that share a seed's rows."""

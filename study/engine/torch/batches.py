@@ -1,4 +1,4 @@
-"""The batches that a pack of trials sees: drawn once for all trials of one seed and range, in the torch engine."""
+"""The batches of the torch engine: drawn once for all trials of a pack that have one seed and range."""
 
 from __future__ import annotations
 

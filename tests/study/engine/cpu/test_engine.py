@@ -11,7 +11,7 @@ import pytest
 
 from study.engine.compiled import math
 from study.engine.compiled.codes import CODES
-from study.engine.cpu import loop, products
+from study.engine.cpu import inputs, products
 from study.engine.cpu.arrays import block_rows
 from study.engine.cpu.engine import FusedEngine
 from study.engine.torch.engine import TorchEngine
@@ -168,7 +168,7 @@ def test_blocks_hold_a_batch(rows, inputs):
 
 @nb.njit(error_model="numpy")
 def _draw(x, transposed, n, block, seed, low, second, width, iteration, purpose, first, count):  # type: ignore[no-untyped-def]
-    loop.draw(x, transposed, n, block, seed, low, second, width, iteration, purpose, first, count)
+    inputs.draw(x, transposed, n, block, seed, low, second, width, iteration, purpose, first, count)
 
 
 @pytest.mark.parametrize("second", [-3.0, 2.5])

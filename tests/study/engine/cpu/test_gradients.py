@@ -10,7 +10,9 @@ import torch
 from torch.nn import functional
 
 from study.engine.compiled.formulas import ELU, LINEAR, PLAIN, RELU, RELU6, SELU, SIGMOID, SOFTSIGN, TANH
+from study.engine.cpu import gates as of_gates
 from study.engine.cpu import gradients as g
+from study.engine.cpu import weights as of_weights
 from units.gated import gated
 from units.kernels import elu, sigmoid
 from units.linear import linear, selu
@@ -129,8 +131,8 @@ def test_nalu(d, shared, gate):
     add_grad, gate_grad = np.ones_like(w_add), np.ones_like(w_gate)
     mul_grad = add_grad if shared else np.ones_like(w_mul)
     logs, sums, products, gates = d.rows(d.inputs), d.rows(d.out), d.rows(d.out), d.rows(d.out)
-    g.nalu_forward(w_add, w_mul, w_gate, d.x, False, logs, sums, products, gates, d.y)
-    g.nalu_backward(
+    of_gates.nalu_forward(w_add, w_mul, w_gate, d.x, False, logs, sums, products, gates, d.y)
+    of_gates.nalu_backward(
         w_add, w_mul, w_gate, d.x, logs, sums, products, gates, d.y_grad, d.rows(d.out), d.rows(d.out),
         d.rows(d.inputs), add_grad, mul_grad, gate_grad, d.x_grad,
     )  # fmt: skip
@@ -146,8 +148,8 @@ def test_gated(d, gate):
     w_add, w_mul, w_gate = d.weight(), d.weight(0, 1), gate * d.weight()
     add_grad, mul_grad, gate_grad = (np.ones_like(w_add) for _ in range(3))
     before, sums, products, gates = d.rows(d.inputs), d.rows(d.out), d.rows(d.out), d.rows(d.out)
-    g.gated_forward(w_add, w_mul, w_gate, d.x, before, sums, products, gates, d.y)
-    g.gated_backward(
+    of_gates.gated_forward(w_add, w_mul, w_gate, d.x, before, sums, products, gates, d.y)
+    of_gates.gated_backward(
         w_add, w_mul, w_gate, d.x, before, sums, products, gates, d.y_grad, d.ones, d.rows(d.out), d.rows(d.out),
         d.rows(1), d.rows(d.inputs), add_grad, mul_grad, gate_grad, d.x_grad,
     )  # fmt: skip
@@ -173,8 +175,8 @@ def test_nac_weights():
     w, w_grad = np.empty(24), rng.normal(size=24)
     found = np.empty(24), np.empty(24)
     factors = np.empty(24), np.empty(24)
-    g.nac_weight_forward(*values, *factors, w)
-    g.nac_weight_backward(*factors, w_grad, *found)
+    of_weights.nac_weight_forward(*values, *factors, w)
+    of_weights.nac_weight_backward(*factors, w_grad, *found)
     tensors = [torch.tensor(value, requires_grad=True) for value in values]
     expected = nac_weight(*tensors)
     expected.backward(torch.tensor(w_grad))
@@ -187,8 +189,8 @@ def test_sigmoid_weights():
     """The gradient of σ(Ŵ), saturated too."""
     value = np.linspace(-50, 50, 21)
     w, w_grad, found = np.empty(21), np.linspace(-1, 2, 21), np.empty(21)
-    g.sigmoid_weight_forward(value, w)
-    g.sigmoid_weight_backward(w, w_grad, found)
+    of_weights.sigmoid_weight_forward(value, w)
+    of_weights.sigmoid_weight_backward(w, w_grad, found)
     tensor = torch.tensor(value, requires_grad=True)
     expected = sigmoid(tensor)
     expected.backward(torch.tensor(w_grad))
@@ -201,8 +203,8 @@ def test_clamped_weights(low, high):
     """The gradient of a clamp: it passes within the bounds and on them."""
     value = np.array([-7.0, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, np.nan])
     w, w_grad, found = np.empty(8), np.arange(1.0, 9.0), np.empty(8)
-    g.clamp_weight_forward(value, low, high, w)
-    g.clamp_weight_backward(value, low, high, w_grad, found)
+    of_weights.clamp_weight_forward(value, low, high, w)
+    of_weights.clamp_weight_backward(value, low, high, w_grad, found)
     tensor = torch.tensor(value, requires_grad=True)
     expected = tensor.clamp(low, high)
     expected.backward(torch.tensor(w_grad))

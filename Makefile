@@ -63,6 +63,7 @@ benchmark: install-dev  ## measure speed and coverage, and put the figures into 
 	$(BIN)/python -m benchmarks.presets --out benchmarks/results/presets.csv
 	$(BIN)/python -m benchmarks.compiling --out benchmarks/results/compiling.csv
 	$(BIN)/python -m benchmarks.floor --out benchmarks/results/floor.csv
+	$(BIN)/python -m benchmarks.sharing --out benchmarks/results/sharing.csv
 	$(BIN)/python -m benchmarks.scaling --out benchmarks/results/scaling.csv
 	$(BIN)/python -m benchmarks.coverage --out benchmarks/results/coverage.csv
 	$(BIN)/python -m benchmarks.restricted --out benchmarks/results/restricted.csv

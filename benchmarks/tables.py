@@ -123,6 +123,13 @@ def floor_table(rows: Sequence[Row]) -> str:
     return markdown(["part", "hidden", "cells a seed", "us a trial-iteration", "times the floor"], lines, 1)
 
 
+def sharing_table(rows: Sequence[Row]) -> str:
+    """Give one line a number of seeds and workers."""
+    columns = ("seeds", "workers", "packs", "trials_a_draw", "us_per_trial_iteration", "longest_pack_share", "idle")
+    head = ["seeds", "workers", "packs", "trials a draw", "us a trial-iteration", "longest pack of the whole", "idle"]
+    return markdown(head, [[row[name] for name in columns] for row in rows], 0)
+
+
 def scaling_table(rows: Sequence[Row]) -> str:
     """Give one line a way and a number of cores."""
     columns = (
@@ -329,6 +336,7 @@ def search_table(rows: Sequence[Row]) -> str:
 
 TABLES = {
     "engine": engine_table, "compiling": compiling_table, "floor": floor_table, "scaling": scaling_table,
+    "sharing": sharing_table,
     "packed": packed_table, "presets": presets_table,
     "coverage": coverage_table, "restricted": restricted_table, "centres": restricted_table, "looks": looks_table,
     "precision": precision_table,

@@ -34,6 +34,7 @@ from benchmarks import (
     scale,
     scaling,
     script,
+    sharing,
     tables,
     tracking,
     until,
@@ -147,6 +148,18 @@ def test_compiling_is_measured_beside_loading(tmp_path):
         times = float(row["us_compiled"]) / float(row["us_loaded"])
         assert float(row["compiled_over_loaded"]) == pytest.approx(times, abs=0.01)
     assert tables.compiling_table(rows).count("\n") == 3
+
+
+@pytest.mark.slow
+def test_seeds_are_divided_where_workers_would_be_idle(tmp_path):
+    """One seed stays together for one worker and is divided for three; what workers do without it is told."""
+    rows = measured(
+        sharing.main, tmp_path, *["--seeds", "1", "--workers", "1", "3", "--rounds", "1", "--seconds", "0.01"]
+    )
+    assert [(row["seeds"], row["workers"], row["packs"]) for row in rows] == [("1", "1", "1"), ("1", "3", "3")]
+    assert [float(row["trials_a_draw"]) for row in rows] == [45, 15]
+    assert [0 <= float(row["idle"]) < 1 for row in rows] == [True, True]
+    assert tables.sharing_table(rows).count("\n") == 3
 
 
 @pytest.mark.slow

@@ -141,6 +141,16 @@ def test_threads_change_no_bit():
         assert all((shared[name] == alone[name]).all() for name in alone)
 
 
+def test_a_checkpoint_of_another_order_of_sums_is_left():
+    """What was half done when sums were taken in another order begins anew; its own checkpoints it goes on from."""
+    engine = FusedEngine()
+    checkpoint = engine.start(Pack((Trial(small_cell(), 0),)), device="cpu").checkpoint()
+    arrays = {name: array for name, array in checkpoint.arrays.items() if name != "order_of_sums"}
+    assert len(arrays) == len(checkpoint.arrays) - 1
+    assert engine.goes_on_from(checkpoint, "cpu")
+    assert not engine.goes_on_from(replace(checkpoint, arrays=arrays), "cpu")
+
+
 def test_it_says_what_it_refuses():
     """A unit without a gradient here is refused by name, and so is another device."""
     assert "NMU-normalized" in str(FusedEngine().refuses(small_cell("NMU-normalized")))

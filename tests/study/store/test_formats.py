@@ -214,13 +214,16 @@ def bytes_of(root: Path) -> dict[Path, bytes]:
 
 
 def check_gone_on_with(local: Path, went_on_from: list[int]) -> None:
-    """Run the study: only what is missing is trained, from its checkpoint, and no stored file changes."""
+    """Run the study: only what is missing is trained, and no stored file changes.
+
+    What is half done begins anew: the fused engine took sums in another order when these stores were made.
+    """
     before, grid = bytes_of(local), Store(local).study("grid")
     trials, done = {trial.id for trial in planned(grid).trials}, grid.done()
     run_again(local, "grid")
     new = [path for path in bytes_of(local) if path not in before and path.parent.name == "results"]
     assert sorted(trial for path in new for trial in grid.trials_of(path.stem)) == sorted(trials - done)
-    assert went_on_from == [12000]
+    assert went_on_from == []
     assert before.items() <= bytes_of(local).items()
     assert not list(local.glob("*/quarantine"))
 

@@ -378,7 +378,6 @@ def test_the_next_version_trains_nothing_again(
     rows = study.read_results()
     assert rows["note"].to_pylist().count("of version 1") == 6
     assert rows.num_rows == len(study.read_curves()) == 12
-    assert max(rows["training_s"].to_pylist()) > 1000.0  # of the pack that went on from its checkpoint
 
 
 def test_the_next_version_adopts_from_this_one(local: Path, monkeypatch: pytest.MonkeyPatch) -> None:

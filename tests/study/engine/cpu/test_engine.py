@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -230,6 +233,43 @@ def test_matrix_products(shape, kind):
     if features > 2:
         products.multiply(z, np.ascontiguousarray(w[:, 1:]), x, 1, features - 1)
         np.testing.assert_allclose(z, w[:, 2:features].astype(np.float64) @ x[1 : features - 1], atol=scale)
+
+
+# Prints a digest of products, cut into tiles as with or without AVX-512, whatever this processor has.
+_DIGEST = """
+import hashlib, sys
+import llvmlite.binding as llvm
+import numpy as np
+from numba.core.registry import cpu_target
+cpu_target.target_context.codegen()  # numba compiles for the processor as it is
+features = llvm.FeatureMap()
+features["avx512f"] = sys.argv[1] == "wide"
+llvm.get_host_cpu_features = lambda: features
+from study.engine.cpu import products
+digest = hashlib.sha256()
+rng = np.random.default_rng(0)
+for outputs, features, rows in ((1, 4, 16), (2, 35, 48), (3, 100, 128), (13, 70, 80), (47, 33, 112)):
+    w, x = (rng.normal(size=shape).astype(np.float32) for shape in ((outputs, features), (features, rows)))
+    z, d, deep = np.empty((outputs, rows), np.float32), np.ones_like(w), features - features % 16
+    transposed = np.empty((rows, deep), np.float32)
+    products.multiply(z, w, x, 0, features)
+    products.transpose(transposed, x)
+    products.add_outer(d, z, x, transposed)
+    digest.update(z.tobytes() + d.tobytes())
+print(products._TALL, digest.hexdigest())
+"""
+
+
+def test_tiles_change_no_bit(tmp_path):
+    """Products are cut into other tiles where registers are wider: the sums are the same."""
+    told = []
+    for width in ("wide", "narrow"):
+        environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / width)}
+        words = [sys.executable, "-c", _DIGEST, width]
+        ran = subprocess.run(words, env=environment, check=True, capture_output=True, text=True)
+        told.append(ran.stdout.split())
+    assert [tall for tall, _ in told] == ["2", "1"]
+    assert told[0][1] == told[1][1]
 
 
 @nb.njit(error_model="numpy")

@@ -224,8 +224,6 @@ class ArithmeticFamily(Family):
 
     def cost_us(self, cells: Sequence[Content], draws: int) -> float:
         """Estimate the microseconds that a pack takes on one core, by the engine that draws rows once for all."""
-        if not cells:
-            return 0.0
         typed = typed_cell(cells[0])
         own_us = sum(trials * typed_cell(cell).cost_us for cell, trials in Counter(cells).items())
         return (typed.iterations + 1) * (own_us + draws * typed.draw_us)

@@ -128,7 +128,7 @@ class Family(ABC):
         """Estimate the microseconds that a pack takes on one core.
 
         Args:
-            cells: those of its trials, one for each.
+            cells: those of its trials, one for each, at least one.
             draws: of rows, one for those that see the same rows.
         """
 

@@ -245,8 +245,6 @@ class PackedFamily(Family):
 
     def cost_us(self, cells: Sequence[Content], draws: int) -> float:
         """Estimate the microseconds that a pack takes on one core, from what the task says of an update."""
-        if not cells:
-            return 0.0
         return (int(cells[0].values["iterations"]) + 1) * (_STEP_US + len(cells) * self.update_us)
 
     def most_in_pack(self, cell: Content, trials: int, slots: int) -> int:

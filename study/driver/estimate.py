@@ -149,18 +149,17 @@ def preview(plan: Plan, options: Options) -> Estimate:
     at_once = at_once_on(plan, replace(options, local=True)) if device == "cuda" else None
     slots = 1 if device == "cuda" else options.cpus or os.cpu_count() or 1
     key_of, family = key_on([device], options, own), plan.spec.family
-    packs = make_packs(
-        pending, slots=slots, size=options.pack_size, at_once=at_once, family=family, key_of=key_of
-    )  # fmt: skip
+    packs = make_packs(pending, slots=slots, size=options.pack_size, at_once=at_once, family=family, key_of=key_of)
     of_kinds: dict[object, list[Pack]] = {}
     for pack in packs:
         of_kinds.setdefault(key_of(pack.trials[0].cell), []).append(pack)
     kinds, seconds = [], dict[str, float]()
     for of_kind in of_kinds.values():
-        kind = _estimate(of_kind, plan, options)
-        kinds.append(kind)
         costs = {pack.id: pack_cost(pack.trials, family) for pack in of_kind}
-        seconds |= {pack_id: kind.core_s * cost / sum(costs.values()) for pack_id, cost in costs.items()}
+        kind = _estimate(of_kind, costs, plan, options)
+        kinds.append(kind)
+        whole = sum(costs.values())
+        seconds |= {pack_id: kind.core_s * cost / whole for pack_id, cost in costs.items()}
     # On a GPU the packs of a bundle train side by side, so a bundle takes as long as its longest pack.
     bundles = make_bundles(packs, slots=slots, at_once=at_once if own is None else None)
     total_s = sum(max(seconds[pack.id] for pack in bundle) for bundle in bundles)
@@ -169,10 +168,9 @@ def preview(plan: Plan, options: Options) -> Estimate:
     return Estimate(summary, device, kinds, 0 if at_once else busy, total_s / busy, notes)
 
 
-def _estimate(packs: Sequence[Pack], plan: Plan, options: Options) -> PacksEstimate:
-    """Estimate what packs of one kind take, from training the largest for about a second."""
+def _estimate(packs: Sequence[Pack], costs: Mapping[str, float], plan: Plan, options: Options) -> PacksEstimate:
+    """Estimate what packs of one kind, whose relative costs are known, take: the largest trains for about a second."""
     family, device = plan.spec.family, device_of(options)
-    costs = {pack.id: pack_cost(pack.trials, family) for pack in packs}
     largest = max(packs, key=lambda pack: costs[pack.id])
     cell = largest.trials[0].cell
     engine = engine_for(options.engine, cell, device, own_engine(plan.spec))

@@ -23,19 +23,19 @@ def count_draws(trials: Iterable[Trial], family: Family | None = None) -> int:
         >>> len(trials), count_draws(trials)
         (400, 100)
     """
-    return len(set(draws_of(trials, family)))
+    return len(by_draw(trials, family))
 
 
-def draws_of(trials: Iterable[Trial], family: Family | None) -> list[object]:
-    """Tell of each trial which rows it sees."""
+def by_draw(trials: Iterable[Trial], family: Family | None) -> list[list[Trial]]:
+    """Put trials that see the same rows together, in the order in which the rows occur."""
     rows: dict[Cell, object] = {}
-    draws: list[object] = []
+    draws: dict[object, list[Trial]] = {}
     for trial in trials:
         cell = trial.cell
         if cell not in rows:
             rows[cell] = (family or family_of(cell)).rows_of(cell)
-        draws.append(trial.id if rows[cell] is None else (trial.seed, rows[cell]))
-    return draws
+        draws.setdefault(trial.id if rows[cell] is None else (trial.seed, rows[cell]), []).append(trial)
+    return list(draws.values())
 
 
 def pack_cost(trials: Sequence[Trial], family: Family | None = None) -> float:

@@ -6,7 +6,7 @@ import heapq
 import itertools
 from collections.abc import Mapping, Sequence
 
-from study.plan.costs import count_draws, draws_of, pack_cost
+from study.plan.costs import by_draw, count_draws, pack_cost
 from study.records import Cell, Trial
 from tasks.families import family_of
 from tasks.family import Family
@@ -25,11 +25,8 @@ def cut_by_number(group: Sequence[Trial], count: int) -> list[tuple[Trial, ...]]
 
 def cut_by_cost(group: Sequence[Trial], count: int, family: Family | None) -> list[tuple[Trial, ...]]:
     """Cut a group into parts of about the same cost: between draws, or within them if there are fewer draws."""
-    of_draw: dict[object, list[Trial]] = {}
-    for trial, draw in zip(group, draws_of(group, family), strict=True):
-        of_draw.setdefault(draw, []).append(trial)
     cost_us = {cell: pack_cost([Trial(cell, 0)], family) for cell in {trial.cell for trial in group}}
-    draws = list(of_draw.values())
+    draws = by_draw(group, family)
     costs = [sum(cost_us[trial.cell] for trial in trials) for trials in draws]
     if count <= len(draws):
         parts = [list(itertools.chain.from_iterable(draws[i] for i in part)) for part in _cut_in_order(costs, count)]

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
-from study.plan.costs import draws_of, pack_cost
+from study.plan.costs import by_draw, pack_cost
 from study.plan.cuts import Work, balanced, cut_by_cost, cut_by_number, with_whole_draws
 from study.records import Cell, Pack, Trial
 from tasks.families import family_of
@@ -74,7 +74,7 @@ def make_packs(
     of_key: dict[ShapeKey, list[Trial]] = {}
     for trial in pending.values():
         of_key.setdefault(key_of(trial.cell), []).append(trial)
-    groups = [_by_rows(group, family) for group in of_key.values()]
+    groups = [list(itertools.chain.from_iterable(by_draw(group, family))) for group in of_key.values()]
     if at_once is None:
         counts = [_fewest(group, size, slots, family) for group in groups]
     else:
@@ -89,14 +89,6 @@ def make_packs(
         counts, cut = balanced(work, counts, formed_costs, slots), partial(cut_by_cost, family=family)
     new = [Pack(p) for group, n in zip(groups, counts, strict=True) for p in cut(group, n)]
     return sorted((*formed, *new), key=lambda pack: pack_cost(pack.trials, family), reverse=True)
-
-
-def _by_rows(group: Sequence[Trial], family: Family | None) -> list[Trial]:
-    """Put trials that see the same rows next to each other, in the order in which the rows occur."""
-    together: dict[object, list[Trial]] = {}
-    for trial, draw in zip(group, draws_of(group, family), strict=True):
-        together.setdefault(draw, []).append(trial)
-    return list(itertools.chain.from_iterable(together.values()))
 
 
 def _form_again(pending: dict[str, Trial], checkpointed: Sequence[Sequence[str]], key_of: KeyOf) -> list[Pack]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,16 @@ PREFIX = "part/"
 
 KINDS = ("weight", "first", "second")
 """What there is of each parameter: itself, and the optimiser's two moments."""
+
+
+def under(arrays: Mapping[str, npt.NDArray[Any]], prefix: str, new: str = "") -> dict[str, npt.NDArray[Any]]:
+    """Choose the arrays whose names begin with a prefix, and put another in its place.
+
+    Example:
+        >>> list(under({"part/weight/first.weight": np.ones(1), "score/best": np.ones(1)}, PREFIX + "weight/"))
+        ['first.weight']
+    """
+    return {new + name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 def initial_state(trials: Sequence[Trial]) -> dict[str, npt.NDArray[np.float32]]:

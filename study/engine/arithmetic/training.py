@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from study.engine.arithmetic.initial_weights import PREFIX
+from study.engine.arithmetic.initial_weights import PREFIX, under
 from study.engine.arithmetic.task import threshold_of
 from study.engine.score import NO_STEP, Scores
 from study.engine.training import SlicedTraining
@@ -110,9 +110,7 @@ class ArithmeticTraining(SlicedTraining):
             self._drop_ended()
 
     def _weights(self) -> list[Weights]:
-        state = self._state().items()
-        arrays = {name.removeprefix(_WEIGHT): array for name, array in state if name.startswith(_WEIGHT)}
-        return self._of_each_trial(with_layers(arrays))
+        return self._of_each_trial(with_layers(under(self._state(), _WEIGHT)))
 
 
 def with_layers(arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:

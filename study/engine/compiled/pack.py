@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from study.engine.arithmetic.evaluation_rows import range_arrays
-from study.engine.arithmetic.initial_weights import KINDS, PREFIX, initial_state
+from study.engine.arithmetic.initial_weights import KINDS, PREFIX, initial_state, under
 from study.engine.arithmetic.task import masks_of, task_of
 from study.engine.arithmetic.update_rule import UpdateRule, new_update_rule
 from study.engine.compiled.codes import CODES, Code, InputStream, Network, Target
@@ -38,10 +38,8 @@ class PackArrays:
         self._cells = [typed_cell(trial.cell) for trial in trials]
         cell = self._cell = self._cells[0]
         self._seeds = np.array([trial.seed for trial in trials], np.uint64)
-        initial, weight = initial_state(trials), PREFIX + "weight/"
-        self._shapes = {
-            name.removeprefix(weight): array.shape[1:] for name, array in initial.items() if name.startswith(weight)
-        }
+        initial = initial_state(trials)
+        self._shapes = {name: array.shape[1:] for name, array in under(initial, PREFIX + "weight/").items()}
         self._arrays = {kind: np.zeros((len(trials), self._count()), np.float32) for kind in KINDS}
         for name, view in self._views().items():
             view[:] = (initial if state is None else state)[name].reshape(view.shape)
@@ -114,15 +112,11 @@ class PackArrays:
 
     def parameters_by_name(self) -> dict[str, npt.NDArray[np.float32]]:
         """Copy the parameters out, [trials, ...] by name."""
-        return _without(self.state(), f"{PREFIX}weight/")
+        return under(self.state(), f"{PREFIX}weight/")
 
     def has_nan(self) -> npt.NDArray[np.bool_]:
         """Tell of each trial whether a parameter is NaN, bool [trials]."""
         return np.asarray(np.isnan(self._arrays["weight"]).any(1))
-
-
-def _without(arrays: Arrays, prefix: str) -> dict[str, Any]:
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 @lru_cache(maxsize=8)

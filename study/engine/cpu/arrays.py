@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from study.engine.arithmetic.evaluation_rows import draw_rows, range_arrays
-from study.engine.arithmetic.initial_weights import KINDS, PREFIX
+from study.engine.arithmetic.initial_weights import KINDS, PREFIX, under
 from study.engine.compiled.codes import InputStream
 from study.engine.compiled.pack import Arrays, PackArrays, corrections
 from study.engine.cpu.evaluation import add_squared_errors, sparsity_errors, take_logarithms
-from study.engine.cpu.first_layers import PRODUCTS
+from study.engine.cpu.first_layers import planes_of
 from study.engine.cpu.groups import Groups, Sizes, distinct, new_groups
 from study.engine.cpu.loop import train
 from study.engine.cpu.scratch import new_scratch, zeros
-from study.engine.cpu.tables import new_tables, padded_count
+from study.engine.cpu.tables import new_tables
 from study.records import Range, Trial
 from tasks.arithmetic_cell import typed_cell
 from tasks.stream import Purpose
@@ -28,6 +28,9 @@ from tasks.stream_simd import LANES, padded
 _BLOCK_BYTES = 64 * 1024
 _CHUNK_BYTES = 128 * 1024
 _MOST_ROWS = 512
+
+# Sets of groups that are kept, of those that still train or are shared among threads.
+_MOST_MADE = 64
 
 # Float32 numbers of the weights of trials that are evaluated together, chunk of rows by chunk: of a first-level cache.
 _MOST_EVALUATED = 8 * 1024
@@ -83,7 +86,7 @@ class CpuArrays:
     def _lay_out(self, trials: int) -> npt.NDArray[np.int64]:
         """Put all parameters and moments into flat arrays, and give each trial's place."""
         at, total = np.empty(trials, np.int64), 0
-        steps = [padded_count(part.parameters) for part in self._parts]
+        steps = [padded(part.parameters, LANES) for part in self._parts]  # each trial's begin with a whole vector
         for places, step in zip(self._places, steps, strict=True):
             at[places] = total + step * np.arange(len(places))
             total += step * len(places)
@@ -108,7 +111,7 @@ class CpuArrays:
         # The last block is filled up with copies of its first row, which overflow only where that does.
         places = np.where(np.arange(blocks * block) < count, np.arange(blocks * block), (blocks - 1) * block)
         drawn = draw_rows(firsts, cell, purpose)[:, :, places].reshape(len(firsts), cell.input_size, blocks, block)
-        planes = 2 if any(PRODUCTS[int(family)][1] for family in self._tables.codes[:, 0]["family"]) else 1
+        planes = planes_of(c.model for c in self._cells)
         # A row more than a block is a cache line more, as for training.
         x = np.zeros((len(firsts), planes, blocks, cell.input_size, block + LANES), np.float32)
         x[:, 0, :, :, :block] = drawn.transpose(0, 2, 1, 3)
@@ -120,10 +123,12 @@ class CpuArrays:
     def _groups(self, name: str, which: npt.NDArray[np.int64], same_rows: Any, *most: int) -> tuple[Groups, Sizes]:
         """Put trials into groups, once for the trials that still train."""
         key = (name, which.tobytes())
-        if key not in self._made:
-            self._made = {made: groups for made, groups in self._made.items() if made[0] != name or made[1] == key[1]}
-            self._made[key] = new_groups(self._tables, which, same_rows, *most)
-        return self._made[key]
+        groups = self._made.get(key)
+        if groups is None:
+            groups = new_groups(self._tables, which, same_rows, *most)
+            # Threads come here side by side, each with its share of the trials: none takes away what another returns.
+            self._made = {} if len(self._made) >= _MOST_MADE else self._made | {key: groups}
+        return groups
 
     def update(self, which: npt.NDArray[np.int64], iteration: int, count: int) -> None:
         """Make `count` updates of the trials at some places, from `iteration` on."""
@@ -159,7 +164,7 @@ class CpuArrays:
         return {
             name: array
             for k, part in enumerate(self._parts)
-            for name, array in _named(part.state(), PREFIX, _prefix(k)).items()
+            for name, array in under(part.state(), PREFIX, _prefix(k)).items()
         }
 
     def weights(self) -> list[dict[str, npt.NDArray[Any]]]:
@@ -177,9 +182,5 @@ def _prefix(part: int) -> str:
     return PREFIX if part == 0 else f"part{part}/"
 
 
-def _named(arrays: Mapping[str, Any], prefix: str, new: str) -> dict[str, Any]:
-    return {new + name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-
-
 def _of_part(state: Arrays | None, part: int) -> Arrays | None:
-    return None if state is None else _named(state, _prefix(part), PREFIX)
+    return None if state is None else under(state, _prefix(part), PREFIX)

@@ -20,11 +20,12 @@ from study.engine.arithmetic.training import ArithmeticTraining, with_layers
 from study.engine.base import Training
 from study.engine.compiled.codes import no_gradient
 from study.engine.cpu.arrays import CpuArrays
+from study.engine.cpu.first_layers import planes_of
 from study.engine.cpu.loop import train
 from study.engine.training import Arrays, PendingEvaluation
 from study.errors import DeviceError
 from study.records import Cell, Checkpoint, Pack, Weights
-from tasks import MODELS, ArithmeticTask
+from tasks import ArithmeticTask
 from tasks.arithmetic_cell import typed_cell
 from tasks.compile import is_on_disk
 
@@ -77,13 +78,14 @@ class FusedEngine(ArithmeticEngine):
         cell = cells[0]
         parameters = sum(5 * c.hidden_size * (c.input_size + 1) for c in cells)
         ranges = {r for c in set(cells) for r in (c.interpolation_range, c.extrapolation_range)}
-        planes = 2 if any(MODELS[c.model].first.startswith("NALU") for c in cells) else 1
-        shared = max(2, len(ranges)) * cell.evaluation_rows * (planes * cell.input_size + 4)
+        numbers = planes_of(c.model for c in cells) * cell.input_size + 4
+        shared = max(2, len(ranges)) * cell.evaluation_rows * numbers
         return 4 * (3 * parameters + shared) / 2**20
 
     def goes_on_from(self, checkpoint: Checkpoint, device: str) -> bool:
         """Tell whether a pack goes on from a checkpoint: not if sums were taken in another order until then."""
-        return super().goes_on_from(checkpoint, device) and _ORDER_OF_SUMS in checkpoint.arrays
+        order = checkpoint.arrays.get(_ORDER_OF_SUMS, 0)
+        return super().goes_on_from(checkpoint, device) and bool(np.all(np.equal(order, _ORDER)))
 
     def start(self, pack: Pack, *, device: str, checkpoint: Checkpoint | None = None) -> Training:
         """Begin a pack, or go on from a checkpoint of these very trials."""

@@ -122,7 +122,7 @@ def predict(first, second, front, back, rows, at, x, y):  # type: ignore[no-unty
 def back_of(first, second, front, back, rows, at, x, y, y_grad, ones):  # type: ignore[no-untyped-def]
     """Compute the gradients of a trial's sums from those of its outputs, and add to those of its other weights.
 
-    Args: as for `_predict`, with the gradients of the outputs, and [1, block] ones.
+    Args: as for `predict`, with the gradients of the outputs, and [1, block] ones.
     """
     h, slopes = hidden_values(first, rows, front.outputs), hidden_slopes(first, rows, front.outputs)
     for o in range(front.outputs):

@@ -15,7 +15,6 @@ import numpy.typing as npt
 from study.engine.arithmetic.update_rule import UpdateRule
 from study.engine.compiled.codes import Code, Target
 from study.engine.compiled.pack import PackArrays
-from tasks.stream_simd import LANES, padded
 
 _CODE = np.dtype(
     [
@@ -161,13 +160,3 @@ def _new_rules(rules: Sequence[UpdateRule], places: Sequence[npt.NDArray[np.int6
             table[mine] = getattr(rule, name)
         of_trials[name] = table
     return Rules(shapes=np.array(shapes, _RULE), parts=parts, **of_trials)
-
-
-def padded_count(parameters: int) -> int:
-    """Round a number of parameters up, so that each trial's begin with a whole vector.
-
-    Example:
-        >>> padded_count(202)
-        208
-    """
-    return padded(parameters, LANES)

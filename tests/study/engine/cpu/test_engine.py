@@ -152,6 +152,8 @@ def test_a_checkpoint_of_another_order_of_sums_is_left():
     assert len(arrays) == len(checkpoint.arrays) - 1
     assert engine.goes_on_from(checkpoint, "cpu")
     assert not engine.goes_on_from(replace(checkpoint, arrays=arrays), "cpu")
+    another = arrays | {"order_of_sums": checkpoint.arrays["order_of_sums"] + 1}
+    assert not engine.goes_on_from(replace(checkpoint, arrays=another), "cpu")
 
 
 def test_it_says_what_it_refuses():

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from benchmarks.measure import finish, parser, tell
 from study import run as running
@@ -82,11 +83,6 @@ class Idle(Training):
 
     def finish(self) -> tuple[list[Result], list[Curve], list[Weights]]:
         """Give results, curves of three evaluations, and weights that are zero."""
-        hidden = self._pack.trials[0].cell.value("hidden_size")
-        arrays = {
-            "layer_1.weight": np.zeros((hidden, 4), np.float32),
-            "layer_2.weight": np.zeros((1, hidden), np.float32),
-        }
         iteration, errors = np.array([0, 500, 1000]), np.array([1, 0.1, 0.01], np.float32)
         results, curves, weights = [], [], []
         for trial in self._pack.trials:
@@ -106,8 +102,16 @@ class Idle(Training):
                 )
             )
             curves.append(Curve(trial.id, iteration, dict.fromkeys(METRIC_COLUMNS, errors)))
-            weights.append(Weights(trial.id, 1001, arrays))
+            weights.append(Weights(trial.id, 1001, _zeros(trial.cell.value("hidden_size"))))
         return results, curves, weights
+
+
+def _zeros(hidden: int) -> dict[str, npt.NDArray[np.float32]]:
+    """Give the weights of an NMU with so many hidden units: a pack has trials of many sizes."""
+    return {
+        "layer_1.weight": np.zeros((hidden, 4), np.float32),
+        "layer_2.weight": np.zeros((1, hidden), np.float32),
+    }
 
 
 class IdleWork(PackWork):

@@ -10,7 +10,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -189,6 +189,15 @@ class CtrlC(Dashboard):
         return super().__call__(path, token)
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Let Ctrl-C interrupt: a shell that runs pytest in the background has it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_whoever_stops_watching_stops_nothing(server: Start):
     """After Ctrl-C the study goes on, and that is said; nothing but reading was asked of the cluster."""
     dashboard = CtrlC(a_job(), logs=[beat(3)])

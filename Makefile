@@ -39,7 +39,7 @@ test: install-dev  ## test every law, and a real study end to end, in some minut
 	$(PYTEST) -m "not slow and not faults"
 
 test-slow: install-dev  ## run the rest: real clusters, servers, browsers, benchmarks, all shapes of the contract
-	$(PYTEST) -m "slow and not faults"
+	$(PYTEST) -m "slow and not faults" --durations=25
 
 test-all: install-dev  ## run every test but the faults
 	$(PYTEST) -m "not faults"

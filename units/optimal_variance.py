@@ -85,7 +85,8 @@ def misprinted_forward_optimum(hidden: int) -> float:
 def largest_input_variance(hidden: int) -> float:
     """Compute the largest v for which a V >= 0 keeps the variance: the v > 0 with (1 + v)^H = 1 + 4^H v.
 
-    The draft says that there is none beyond 4. For one input there always is a V; for many, v tends to 3.
+    That there is no solution beyond v = 4 is said for every H, and is true of none: for one input there always is a V,
+    and for many inputs the largest v tends to 3.
 
     Args:
         hidden: H >= 1.

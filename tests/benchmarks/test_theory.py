@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from benchmarks import curvature, moments, tables
+from units.variance import nac_reach
 
 RESULTS = Path(tables.__file__).parent / "results"
 
@@ -59,6 +60,25 @@ def test_what_is_exact_agrees_with_the_simulation(stored_moments: list[dict[str,
         if row["unit"] == "NMU" and (row["hidden"] == "2" or row["input_mean"] == "0"):
             simulated, error, extended = (float(row[name]) for name in ("simulated", "standard_error", "extended"))
             assert abs(simulated - extended) < 5 * error, row
+
+
+def test_few_inputs_near_0_make_the_variance_there(stored_moments: list[dict[str, str]]) -> None:
+    """At m = 0 an integral over the input gives NAC• the stored mean, and several times the stored variance."""
+    weight = moments.sigmoid_weights(np.random.default_rng(2), nac_reach(0.1), (1_000_000,))
+
+    def power(exponent: np.ndarray) -> float:
+        """Return the mean of (|z| + ε)^exponent over z uniform on [-1/2, 1/2] and over the weights."""
+        ends = (0.5 + 1e-7) ** (exponent + 1) - 1e-7 ** (exponent + 1)
+        return float((ends / (0.5 * (exponent + 1))).mean())
+
+    case = {"weights": "tanh σ", "hidden": "2", "weight_variance": "0.1", "input_variance": "0.0833333"}
+    stored = {
+        row["quantity"]: float(row["simulated"])
+        for row in stored_moments
+        if row["input_mean"] == "0" and all(row[name] == value for name, value in case.items())
+    }
+    assert stored["E[z]"] == pytest.approx(power(weight) ** 2, rel=0.03)
+    assert power(2 * weight) ** 2 - power(weight) ** 4 > 5 * stored["Var[z]"]
 
 
 def test_the_simulated_passes_are_those_of_the_units() -> None:

@@ -57,7 +57,7 @@ lint: install-dev  ## check style, types and the rules between the folders
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-benchmark: install-dev  ## measure speed and coverage, and put the figures into the documents
+benchmark: install-dev  ## measure speed and coverage, simulate moments, and put the figures into the documents
 	$(BIN)/python -m benchmarks.engine --out benchmarks/results/engine.csv
 	$(BIN)/python -m benchmarks.packed --out benchmarks/results/packed.csv
 	$(BIN)/python -m benchmarks.presets --out benchmarks/results/presets.csv
@@ -70,6 +70,8 @@ benchmark: install-dev  ## measure speed and coverage, and put the figures into 
 	$(BIN)/python -m benchmarks.centres --studies 2000 --out benchmarks/results/centres.csv
 	$(BIN)/python -m benchmarks.looks --out benchmarks/results/looks.csv
 	$(BIN)/python -m benchmarks.precision --out benchmarks/results/precision.csv
+	$(BIN)/python -m benchmarks.moments --out benchmarks/results/moments.csv
+	$(BIN)/python -m benchmarks.curvature --out benchmarks/results/curvature.csv
 	$(BIN)/python -m benchmarks.aggregate --out benchmarks/results/aggregate.csv
 	$(BIN)/python -m benchmarks.commands --out benchmarks/results/commands.csv
 	$(BIN)/python -m benchmarks.function --out benchmarks/results/function.csv

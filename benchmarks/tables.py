@@ -13,39 +13,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean, median
 
+from benchmarks.markdown import Row, markdown, number
 from benchmarks.measure import PACK
+from benchmarks.theory_tables import curvature_table, moments_table
 from study import statistics
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
-
-Row = dict[str, str]
-
-
-def markdown(head: Sequence[str], rows: Sequence[Sequence[str]], texts: int) -> str:
-    """Lay out a Markdown table whose first columns are texts, the others numbers.
-
-    Example:
-        >>> print(markdown(["what", "us"], [["stream", "6.2"]], 1))
-        | what | us |
-        | --- | --: |
-        | stream | 6.2 |
-    """
-    rule = ["---"] * texts + ["--:"] * (len(head) - texts)
-    return "\n".join(f"| {' | '.join(line)} |" for line in (head, rule, *rows))
-
-
-def number(text: str) -> str:
-    """Write a number with three digits at least, and thousands apart; nothing is a dash.
-
-    Example:
-        >>> number("1234.56"), number("12.34"), number("1.23"), number("")
-        ('1,235', '12.3', '1.23', '–')
-    """
-    if not text:
-        return "–"
-    value = float(text)
-    return f"{value:,.{0 if value >= 100 else 1 if value >= 10 else 2}f}"
 
 
 def engine_table(rows: Sequence[Row]) -> str:
@@ -347,13 +321,14 @@ TABLES = {
     "scale": scale_table,
     "script": script_table,
     "tracking": tracking_table,
+    "moments": moments_table, "curvature": curvature_table,
     "search/methods": search_table,
     "until/half-width": narrow_table, "until/different-from": apart_table,
     **{f"gpu/{part}": gpu_table for part in ("checks", "models", "packs", "groups", "floor", "registers")},
 }  # fmt: skip
 DOCS = HERE.parent / "docs"
 PAGES = (
-    HERE / "README.md", DOCS / "statistics.md", DOCS / "deploy.md", DOCS / "one-machine.md",
+    HERE / "README.md", DOCS / "statistics.md", DOCS / "theory.md", DOCS / "deploy.md", DOCS / "one-machine.md",
     DOCS / "results" / "until" / "README.md", DOCS / "results" / "search" / "README.md",
 )  # fmt: skip
 
@@ -363,7 +338,8 @@ def source(note: Path) -> str:
     found = json.loads(note.read_text())
     packages = ", ".join(f"{name} {found['packages'][name]}" for name in ("torch", "numpy", "numba", "ray"))
     shown = (
-        "rounds", "seconds", "study_rounds", "study_seconds", "studies", "seed", "half_width", "max", "batch",
+        "rounds", "seconds", "study_rounds", "study_seconds", "studies", "samples", "grid", "seed", "half_width", "max",
+        "batch",
     )  # fmt: skip
     settings = ", ".join(f"{name} {found['settings'][name]:g}" for name in shown if name in found["settings"])
     changed = " with changes" if found["git_dirty"] else ""

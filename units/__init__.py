@@ -2,7 +2,8 @@
 
 `registry` names them all. Each file holds one concept, the pure function first, then its module: `linear`, `nac`,
 `nalu`, `nau`, `nmu`, `gated`. What they share: `unit` (what every unit is), `initialize`, `regularize`, `sparsity`,
-`kernels`, `product`. What is known of them without torch: `traits`, `variance`.
+`kernels`, `product`. What is known of them without torch: `traits`, `variance`, `moments`, `optimal_variance`,
+`curvature`.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ def nac_reach(variance: float) -> float:
         >>> round(nac_reach(nac_variance(1.7)), 9)
         1.7
     """
-    return _bisect(nac_variance, variance, _LARGEST_NAC_RANGE)
+    return bisect(nac_variance, variance, _LARGEST_NAC_RANGE)
 
 
 def sigmoid_variance(std: float) -> float:
@@ -131,10 +131,21 @@ def sigmoid_std(variance: float) -> float:
         >>> round(sigmoid_std(sigmoid_variance(1.7)), 9)
         1.7
     """
-    return _bisect(sigmoid_variance, variance, _LARGEST_SIGMOID_STD)
+    return bisect(sigmoid_variance, variance, _LARGEST_SIGMOID_STD)
 
 
-def _bisect(increasing: Callable[[float], float], value: float, high: float) -> float:
+def bisect(increasing: Callable[[float], float], value: float, high: float) -> float:
+    """Solve increasing(x) = value on (0, high) by bisection, down to neighbouring floats.
+
+    Args:
+        increasing: a function that increases on (0, high).
+        value: the value that it takes there.
+        high: the upper end; it is returned if the value isn't reached.
+
+    Example:
+        >>> bisect(math.log, 0.0, 8.0)
+        1.0
+    """
     low = 0.0
     while low < (middle := (low + high) / 2) < high:
         if increasing(middle) < value:

@@ -1,0 +1,33 @@
+"""Tables in Markdown, from the rows of a CSV file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+Row = dict[str, str]
+
+
+def markdown(head: Sequence[str], rows: Sequence[Sequence[str]], texts: int) -> str:
+    """Lay out a Markdown table whose first columns are texts, the others numbers.
+
+    Example:
+        >>> print(markdown(["what", "us"], [["stream", "6.2"]], 1))
+        | what | us |
+        | --- | --: |
+        | stream | 6.2 |
+    """
+    rule = ["---"] * texts + ["--:"] * (len(head) - texts)
+    return "\n".join(f"| {' | '.join(line)} |" for line in (head, rule, *rows))
+
+
+def number(text: str) -> str:
+    """Write a number with three digits at least, and thousands apart; nothing is a dash.
+
+    Example:
+        >>> number("1234.56"), number("12.34"), number("1.23"), number("")
+        ('1,235', '12.3', '1.23', '–')
+    """
+    if not text:
+        return "–"
+    value = float(text)
+    return f"{value:,.{0 if value >= 100 else 1 if value >= 10 else 2}f}"

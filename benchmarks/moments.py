@@ -1,0 +1,187 @@
+"""Equations 8 to 10 of the NMU's paper, which give moments under initial weights, beside a simulation of them.
+
+    python -m benchmarks.moments [--samples N] [--seed N] [--out benchmarks/results/moments.csv]
+
+Inputs are uniform with mean m and variance v. NMU's weights are uniform, as they start; NAC•'s are tanh(Ŵ) σ(M̂), as
+they start, or uniform. All means m see the same draws, moved. A gradient is the variance of δ ∂z/∂z_1, δ standard
+normal. With `--out`, a figure beside the file shows simulation and formulas over m. The numbers depend on the seed and
+the number of samples alone.
+"""
+
+from __future__ import annotations
+
+import math
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.measure import finish, plain_parser, tell
+from benchmarks.moments_figure import draw
+from units import moments
+from units.variance import nac_reach
+
+Floats = npt.NDArray[np.float64]
+Row = dict[str, Any]
+
+FANS = (5, 6, 10, 12, 20, 102)
+MEANS = tuple(np.linspace(-3, 3, 25).tolist())
+EPSILON = 1e-7
+SIGMOID, UNIFORM = "tanh σ", "uniform"
+
+
+class Case(NamedTuple):
+    """What is simulated at all means: a unit, the distribution of its weights, H, V and v."""
+
+    unit: str
+    weights: str
+    hidden: int
+    weight_variance: float
+    input_variance: float
+
+
+CASES = (
+    *(Case("NMU", UNIFORM, hidden, variance, 1.0) for hidden in (2, 10) for variance in (1 / 48, 1 / 12)),
+    *(Case("NAC-mul", SIGMOID, hidden, variance, 1 / 12) for hidden in (2, 10) for variance in (0.01, 0.1)),
+    Case("NAC-mul", UNIFORM, 2, 0.1, 1 / 12),
+    Case("NAC-mul", SIGMOID, 2, 0.1, 1.0),
+)
+
+
+# --- simulation -------------------------------------------------------------------------------------------------
+
+
+def sigmoid_weights(rng: np.random.Generator, reach: float, shape: tuple[int, ...]) -> Floats:
+    """Draw weights tanh(Ŵ) σ(M̂) with Ŵ, M̂ ~ U[-r, r]."""
+    return np.tanh(rng.uniform(-reach, reach, shape)) / (1 + np.exp(-rng.uniform(-reach, reach, shape)))
+
+
+def uniform(rng: np.random.Generator, mean: float, variance: float, shape: tuple[int, ...]) -> Floats:
+    """Draw uniform numbers with that mean and variance."""
+    reach = math.sqrt(3 * variance)
+    return rng.uniform(mean - reach, mean + reach, shape)
+
+
+def nmu_pass(z: Floats, weight: Floats) -> tuple[Floats, Floats]:
+    """Compute z and ∂z/∂z_1 of an NMU: the first axis is H."""
+    factors = weight * (z - 1) + 1
+    others = factors[1:].prod(axis=0)
+    return factors[0] * others, weight[0] * others
+
+
+def nac_mul_pass(z: Floats, weight: Floats) -> tuple[Floats, Floats]:
+    """Compute z and ∂z/∂z_1 of a NAC•: the first axis is H."""
+    sizes = np.abs(z) + EPSILON
+    out = np.exp((weight * np.log(sizes)).sum(axis=0))
+    return out, out * weight[0] * np.sign(z[0]) / sizes[0]
+
+
+def estimate(values: Floats) -> tuple[float, float]:
+    """Give a mean and its standard error."""
+    return float(values.mean()), float(values.std() / math.sqrt(values.size))
+
+
+def quantities(out: Floats, slope: Floats, delta: Floats) -> dict[str, tuple[float, float]]:
+    """Estimate the moments of outputs and derivatives, each with its standard error."""
+    return {
+        "E[z]": estimate(out),
+        "Var[z]": estimate((out - out.mean()) ** 2),
+        "E[(∂z/∂z_1)²]": estimate(slope**2),
+        "Var[∂z/∂z_1]": estimate((slope - slope.mean()) ** 2),
+        "Var[δ ∂z/∂z_1]": estimate((delta * slope) ** 2),  # its mean is 0, since δ's is
+    }
+
+
+# --- formulas ---------------------------------------------------------------------------------------------------
+
+
+def formulas(case: Case, mean: float) -> dict[str, tuple[float, float | str, float | str]]:
+    """Compute what the paper, its draft and, for an NMU, the extension to any mean say of each quantity."""
+    hidden, V, v = case[2:]
+    if case.unit == "NMU":
+        values = {
+            "E[z]": (moments.nmu_mean(hidden), "", moments.nmu_mean(hidden, mean)),
+            "Var[z]": (moments.nmu_variance(hidden, V, v), "", moments.nmu_variance(hidden, V, v, mean)),
+        }
+        gradient: Callable[..., float] = partial(moments.nmu_gradient, hidden, V, v)
+        second, spread = gradient(input_mean=mean), gradient(input_mean=mean, form="draft")
+    else:
+        values = {
+            "E[z]": (moments.nac_mul_mean(hidden, V, mean, EPSILON), "", ""),
+            "Var[z]": (moments.nac_mul_variance(hidden, V, mean, EPSILON), "", ""),
+        }
+        gradient = partial(moments.nac_mul_gradient, hidden, V, mean, v, epsilon=EPSILON)
+        second = spread = ""
+    both = gradient(form="final"), gradient(form="draft")
+    return values | {
+        "E[(∂z/∂z_1)²]": (*both, second),
+        "Var[∂z/∂z_1]": (*both, spread),
+        "Var[δ ∂z/∂z_1]": (*both, second),
+    }
+
+
+# --- rows -------------------------------------------------------------------------------------------------------
+
+
+def row(equation: int, unit: str, quantity: str, value: tuple[float, float], final: float, **more: Any) -> Row:
+    """Lay out one simulated number beside its formulas; what doesn't apply is empty."""
+    columns = ("weights", "fan", "reach", "hidden", "weight_variance", "input_variance", "input_mean")
+    numbers = {"simulated": value[0], "standard_error": value[1], "final": final}
+    numbers |= {name: more.get(name, "") for name in ("draft", "extended")}
+    texts = {name: f"{number:.6g}" if number != "" else "" for name, number in numbers.items()}
+    return {"equation": equation, "unit": unit} | {name: more.get(name, "") for name in columns} | {
+        "quantity": quantity, **texts,
+    }  # fmt: skip
+
+
+def weight_rows(arguments: Namespace) -> Iterator[Row]:
+    """Simulate equation 8 for each fan."""
+    for fan in FANS:
+        rng = np.random.default_rng([arguments.seed, 8, fan])
+        reach = moments.fan_reach(fan)
+        value = estimate(sigmoid_weights(rng, reach, (arguments.samples,)) ** 2)  # their mean is 0
+        more = {"weights": SIGMOID, "fan": fan, "reach": f"{reach:.6g}"}
+        yield row(8, "NAC-add", "Var[W]", value, 2 / fan, **more)
+
+
+def case_rows(number: int, case: Case, arguments: Namespace) -> Iterator[Row]:
+    """Simulate equation 9 or 10 at each mean."""
+    tell(f"{case.unit}, {case.weights}, H {case.hidden}, V {case.weight_variance:.4f}, v {case.input_variance:.4f}")
+    rng = np.random.default_rng([arguments.seed, 9, number])
+    shape = (case.hidden, arguments.samples)
+    centred = uniform(rng, 0.0, case.input_variance, shape)
+    delta = rng.standard_normal(arguments.samples)
+    if case.weights == SIGMOID:
+        weight = sigmoid_weights(rng, nac_reach(case.weight_variance), shape)
+    else:
+        weight = uniform(rng, 0.5 if case.unit == "NMU" else 0.0, case.weight_variance, shape)
+    through = nmu_pass if case.unit == "NMU" else nac_mul_pass
+    names = ("weights", "hidden", "weight_variance", "input_variance")
+    more = dict(zip(names, (case.weights, case.hidden, f"{case[3]:.6g}", f"{case[4]:.6g}"), strict=True))
+    for mean in MEANS:
+        known = formulas(case, mean)
+        for quantity, value in quantities(*through(centred + mean, weight), delta).items():
+            final, draft, extended = known[quantity]
+            also = {"input_mean": f"{mean:g}", "draft": draft, "extended": extended}
+            yield row(10 if case.unit == "NMU" else 9, case.unit, quantity, value, final, **more, **also)
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Simulate, print and write the table and the figure."""
+    known = plain_parser(__doc__)
+    known.add_argument("--samples", type=int, default=400_000, help="of each case")
+    known.add_argument("--seed", type=int, default=0)
+    arguments = known.parse_args(words)
+    rows = list(weight_rows(arguments))
+    for number, case in enumerate(CASES):
+        rows += case_rows(number, case, arguments)
+    finish(rows, arguments)
+    if arguments.out is not None:
+        draw(rows, arguments.out.with_suffix(".png"))
+
+
+if __name__ == "__main__":
+    main()

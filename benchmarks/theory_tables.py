@@ -1,0 +1,71 @@
+"""The tables of docs/theory.md, from the CSV files of `benchmarks.moments` and `benchmarks.curvature`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from benchmarks.markdown import Row, markdown
+
+_CASE = ("unit", "weights", "hidden", "weight_variance", "input_variance", "input_mean")
+_SHOWN_MEANS = ("0", "1.5")
+_SHOWN_VARIANCES = {"NMU": "0.0833333", "NAC-mul": "0.1"}
+
+
+def moments_table(rows: Sequence[Row]) -> str:
+    """Give one line a fan for equation 8, then one line a case and mean for equations 9 and 10."""
+    return f"{_fans([row for row in rows if row['equation'] == '8'])}\n\n{_cases(rows)}"
+
+
+def _fans(rows: Sequence[Row]) -> str:
+    names = ("reach", "final", "simulated", "standard_error")
+    lines = [[row["fan"], *(_digits(row[name]) for name in names)] for row in rows]
+    return markdown(["fan, eq. 8", "r", "Var[W] wanted, 2 / fan", "Var[W] simulated", "standard error"], lines, 0)
+
+
+def _cases(rows: Sequence[Row]) -> str:
+    cases: dict[tuple[str, ...], dict[str, Row]] = {}
+    for row in rows:
+        if row["weight_variance"] == _SHOWN_VARIANCES.get(row["unit"]) and row["input_mean"] in _SHOWN_MEANS:
+            cases.setdefault(tuple(row[name] for name in _CASE), {})[row["quantity"]] = row
+    lines = []
+    for (unit, weights, hidden, *numbers), quantities in cases.items():
+        gradient = quantities["Var[δ ∂z/∂z_1]"]
+        texts = [unit, weights, hidden, *(f"{float(text):.3g}" for text in numbers)]
+        for name in ("E[z]", "Var[z]"):
+            texts += [_digits(quantities[name]["simulated"]), _digits(quantities[name]["final"])]
+        texts += [_digits(quantities[name]["simulated"]) for name in ("E[(∂z/∂z_1)²]", "Var[∂z/∂z_1]")]
+        lines.append([*texts, *(_digits(gradient[name]) for name in ("simulated", "final", "draft"))])
+    head = ["unit", "weights", "H", "V", "v", "m", "E[z]", "paper", "Var[z]", "paper"]
+    return markdown([*head, "E[(∂z/∂z_1)²]", "Var[∂z/∂z_1]", "gradient", "paper", "draft"], lines, 2)
+
+
+def curvature_table(rows: Sequence[Row]) -> str:
+    """Give one line what is computed, with a column for each observation and second layer."""
+    columns = list(dict.fromkeys((row["observation"], row["second"]) for row in rows))
+    lines: dict[str, dict[tuple[str, str], str]] = {}
+    for row in rows:
+        where = (row["observation"], row["second"])
+        lines.setdefault(_place(row), {})[where] = _digits(row["value"]) if row["value"] else "none"
+    head = ["", *(f"{observation}, {second}" for observation, second in columns)]
+    return markdown(head, [[name, *(line.get(where, "–") for where in columns)] for name, line in lines.items()], 1)
+
+
+def _place(row: Row) -> str:
+    if row["w1"]:
+        return f"L({row['w1']}, {row['w2']})"
+    return f"{row['what'].replace('|w1|', 'abs(w1)')} at w2 = {row['w2']}" if row["w2"] else row["what"]
+
+
+def _digits(text: str) -> str:
+    """Write a number with four digits; what is less than rounding leaves of a loss is 0.
+
+    Example:
+        >>> _digits("0.381944"), _digits("-35497.9"), _digits("1e+28"), _digits("3.2e-30")
+        ('0.3819', '-35,498', '1e+28', '0')
+    """
+    value = float(text)
+    if 0 < abs(value) < 1e-20:
+        return "0"
+    if 1e3 <= abs(value) < 1e6:
+        return f"{value:,.0f}"
+    return f"{value:.4g}"

@@ -41,7 +41,10 @@ class EvaluatedNMRU(NMRU):
 EVERY: dict[str, type[Unit]] = {
     **UNITS, **LATER_UNITS, "NRU in evaluation": EvaluatedNRU, "NMRU in evaluation": EvaluatedNMRU
 }  # fmt: skip
-CONSTANT_STARTS = {"bias", "weight_imaginary"}
+with_a_variance = pytest.mark.parametrize(
+    "name", [key for key, unit in EVERY.items() if unit.traits.largest_init_variance]
+)
+GATED_INPUTS = ("NPU", "RealNPU", "RealNPU-modified")
 
 SHAPES = [
     ((100, 2), 128), ((2, 1), 128), ((10, 1), 128), ((1, 1), 16), ((1, 5), 128), ((5, 8), 100),
@@ -216,7 +219,7 @@ def test_initial_is_a_function_of_its_uniforms(name: str) -> None:
 def test_initial_is_finite_at_the_ends_of_the_uniforms(name: str) -> None:
     """Uniforms of exactly 0 and just below 1 give finite weights within bounds, whatever the variance."""
     largest = EVERY[name].traits.largest_init_variance
-    for variance in (None, min(largest, 2.0)):
+    for variance in (None, min(largest, 2.0)) if largest else (None,):
         for end in (0.0, math.nextafter(1.0, 0.0)):
             values = EVERY[name].initial(3, 2, constant_uniform(end), init_variance=variance)
             unit = EVERY[name](3, 2)
@@ -234,7 +237,8 @@ def test_generator_decides_the_start(name: str) -> None:
     )
     for key, value in one.named_parameters():
         assert torch.equal(value, same.get_parameter(key))
-        if key != "bias":
+        is_constant = key in ("bias", "weight_imaginary") or (key == "gate" and name in GATED_INPUTS)
+        if not is_constant:
             assert not torch.equal(value, other.get_parameter(key))
             assert not torch.equal(value[0], value[1])
 
@@ -244,6 +248,8 @@ DEFAULT_VARIANCE = {
     "NAU": 2 / 1000, "NMU": 1 / 48, "NAC-mul-NMU": 1 / 48, "NMU-normalized": 1 / 48,
     "linear": 2 / 1000, "sigmoid": 2 / 1000, "softsign": 2 / 1000, "tanh": 2 / 1000 * 25 / 9,
     "ReLU": 2 / 400, "ReLU6": 2 / 400, "ELU": 2 / 400, "SELU": 1 / 400,
+    "RealNPU": 2 / 1000, "RealNPU-modified": 2 / 1000, "NRU": 2 / 1000, "NMRU": 1 / 48,
+    "G-NALU": nac_variance(math.log(GOLDEN_RATIO) * nac_reach(2 / 1000)),
 }  # fmt: skip
 
 
@@ -255,20 +261,21 @@ def test_default_variance(name: str) -> None:
         assert float(weight.detach().var()) == pytest.approx(DEFAULT_VARIANCE[name], rel=0.02)
 
 
-@every_unit
+@with_a_variance
 @pytest.mark.parametrize("share", [0.02, 0.5, 1.0])
 def test_wanted_variance(name: str, share: float) -> None:
     """The effective weights start with the variance asked for, up to the largest possible."""
     variance = share * min(EVERY[name].traits.largest_init_variance, 3.0)
     generator = torch.Generator().manual_seed(0)
     unit = EVERY[name](400, 600, init_variance=variance, generator=generator, dtype=torch.float64)
-    for weight in unit.effective_weights():
+    weights = unit.effective_weights()
+    for weight in weights[:1] if name == "NPU" else weights:  # the imaginary part starts at 0
         assert float(weight.detach().var()) == pytest.approx(variance, rel=0.02)
         centre = 0.5 if float(weight.detach().min()) >= 0 else 0.0
         assert float(weight.detach().mean()) == pytest.approx(centre, abs=0.02)
 
 
-@every_unit
+@with_a_variance
 def test_impossible_variance_is_refused(name: str) -> None:
     """A variance that can't be names what was given and the largest possible."""
     largest = EVERY[name].traits.largest_init_variance
@@ -321,7 +328,9 @@ def test_regularized_clamps_in_the_forward_pass_only(name: str) -> None:
     free, clipped = EVERY[name](3, 2, bounds="regularized"), EVERY[name](3, 2)
     with torch.no_grad():
         for key, value in free.named_parameters():
-            value.copy_(torch.tensor([[-2.0, 0.25, 2.0], [0.5, 3.0, -0.001 - 1]]))
+            numbers = torch.tensor([-2.0, 0.25, 2.0, 0.5, 3.0, -0.001 - 1])
+            numbers = numbers.roll(-1) if key == "gate" else numbers.repeat(2)  # no gate is closed
+            value.copy_(numbers[: value.numel()].view_as(value))
             clipped.get_parameter(key).copy_(value)
     clipped.clip_()
     x = batch_innermost(5, 3)
@@ -331,7 +340,7 @@ def test_regularized_clamps_in_the_forward_pass_only(name: str) -> None:
     for key in free.traits.bounded:
         gradient = free.get_parameter(key).grad
         assert gradient is not None
-        assert torch.equal(gradient.ne(0), torch.tensor([[False, True, False], [True, False, False]]))
+        assert torch.equal(gradient.ne(0), free.get_parameter(key) == clipped.get_parameter(key))
 
 
 @every_unit
@@ -345,7 +354,7 @@ def test_every_effective_weight_has_a_name_of_its_own(name: str) -> None:
 @pytest.mark.parametrize("trials", [None, 3])
 def test_gates_are_what_mixes_the_output(name: str, trials: int | None) -> None:
     """A gated unit's output is its sum where a gate is 1, its product where it is 0, and their mixture in between."""
-    unit = EVERY[name](3, 2, trials=trials, generator=torch.Generator().manual_seed(1))
+    unit = EVERY[name](3, 2, trials=trials, generator=torch.Generator().manual_seed(0))
     assert isinstance(unit, GatedUnit)
     x = batch_innermost(5, 3).abs() + 0.5
     gates = unit.gates(x).detach()

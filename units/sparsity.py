@@ -1,4 +1,4 @@
-"""Sparsity error: how far the worst weight is from -1, 0 or 1; of one matrix, of many, or the mean of several."""
+"""Sparsity error: how far the worst weight is from -1, 0 or 1."""
 
 from __future__ import annotations
 

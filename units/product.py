@@ -1,4 +1,4 @@
-"""The product of an NMU, and of given factors, with a gradient that is right at zeros and the same in any pack.
+"""Products, of an NMU or of given factors, with gradients that are right at zeros and the same in any pack.
 
 Automatic differentiation of `torch.prod` changes its formula for the whole tensor as soon as one factor
 anywhere is zero, so one trial would change the bits of another. The gradient here decides for each element,

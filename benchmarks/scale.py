@@ -108,10 +108,7 @@ class Idle(Training):
 
 def _zeros(hidden: int) -> dict[str, npt.NDArray[np.float32]]:
     """Give the weights of an NMU with so many hidden units: a pack has trials of many sizes."""
-    return {
-        "layer_1.weight": np.zeros((hidden, 4), np.float32),
-        "layer_2.weight": np.zeros((1, hidden), np.float32),
-    }
+    return {"layer_1.weight": np.zeros((hidden, 4), np.float32), "layer_2.weight": np.zeros((1, hidden), np.float32)}
 
 
 class IdleWork(PackWork):

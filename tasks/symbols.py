@@ -64,6 +64,9 @@ MODEL_SYMBOLS: Mapping[str, str] = {
 }
 """The field's symbols of models, if they differ from the names in study files."""
 
+LATER_UNIT_SYMBOLS: Mapping[str, str] = {"RealNPU-modified": "RealNPU (modified)", "iNALU-Primer": "iNALU (Primer)"}
+"""The field's symbols of `units.LATER_UNITS`, which no model uses yet, if they differ from the names."""
+
 MODEL_NAMES: Mapping[str, str] = {
     "NAC+": "NAC-add",
     "NAC•": "NAC-mul",

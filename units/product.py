@@ -1,4 +1,4 @@
-"""The product of an NMU, with a gradient that is right at zeros and the same in any pack.
+"""Products, of an NMU or of given factors, with gradients that are right at zeros and the same in any pack.
 
 Automatic differentiation of `torch.prod` changes its formula for the whole tensor as soon as one factor
 anywhere is zero, so one trial would change the bits of another. The gradient here decides for each element,
@@ -147,3 +147,33 @@ def product(x: Tensor, weight: Tensor) -> Tensor:
         leading = torch.broadcast_shapes(x.shape[:-2], weight.shape[:-2])  # type: ignore[no-untyped-call]
         x, weight = x.expand(*leading, *x.shape[-2:]), weight.expand(*leading, *weight.shape[-2:])
     return _Product.apply(x, weight)  # type: ignore[no-any-return, no-untyped-call]
+
+
+class _ProductOfFactors(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, factors: Tensor) -> Tensor:
+        product = factors.prod(-2)
+        ctx.save_for_backward(factors, product)
+        return product
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        factors, product = ctx.saved_tensors
+        # Only the exact way can be differentiated again.
+        return _others_exactly(grad, factors) if torch.is_grad_enabled() else _others(grad, factors, product)
+
+
+def product_of_factors(factors: Tensor) -> Tensor:
+    """Multiply given factors, differentiably: prod_i f_oib.
+
+    Args:
+        factors: shape [..., out, in, batch].
+
+    Returns:
+        Shape [..., batch, out].
+
+    Example:
+        >>> product_of_factors(torch.tensor([[[2.0], [3.0], [0.5]]]))
+        tensor([[3.]])
+    """
+    return _ProductOfFactors.apply(factors).mT  # type: ignore[no-any-return, no-untyped-call]

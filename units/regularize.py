@@ -66,3 +66,25 @@ def out_of_bounds(weight: Tensor, kind: Kind, shape: Shape) -> Tensor:
     centre, reach = (low + high) / 2, (high - low) / 2
     excess = torch.relu((weight - centre).abs() - reach)
     return (excess if shape == "linear" else excess.square()).mean((-2, -1))
+
+
+def distance_from_one(weight: Tensor, shape: Shape) -> Tensor:
+    """Measure how far the weights are from -1 and 1: mean |1 - |W||, or mean (1 - |W|)².
+
+    Zero is no goal: a gate leaves out what isn't needed.
+
+    Source: Mistry, Hare & Farrahi, "Learning Division with Neural Arithmetic Logic Modules", 2021 (linear).
+
+    Args:
+        weight: shape [..., out, in].
+        shape: ``linear``, as published, or ``squared``.
+
+    Returns:
+        Shape [...]: one value a trial, >= 0, and 0 only for weights of -1 and 1.
+
+    Example:
+        >>> distance_from_one(torch.tensor([[-1.0, 0.5], [0.0, 1.5]]), "linear")
+        tensor(0.5000)
+    """
+    distance = 1 - weight.abs()
+    return (distance.abs() if shape == "linear" else distance.square()).mean((-2, -1))

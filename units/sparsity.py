@@ -30,3 +30,21 @@ def sparsity_error(weights: Sequence[Tensor]) -> Tensor:
         size = weight.abs()
         errors.append(torch.minimum(size, (1 - size).abs()).amax((-2, -1)))
     return errors[0] if len(errors) == 1 else torch.stack(errors).amax(0)
+
+
+def mean_sparsity_error(weights: Sequence[Tensor]) -> Tensor:
+    """Average the sparsity errors of a unit's matrices, as it is published of units with two of them.
+
+    Source: Mistry, Farrahi & Hare, "A Primer for Neural Arithmetic Logic Modules", 2022.
+
+    Args:
+        weights: as for `sparsity_error`.
+
+    Returns:
+        Shape [...]: one value a trial; NaN if any of its weights is.
+
+    Example:
+        >>> mean_sparsity_error([torch.tensor([[1.0, -0.75]]), torch.tensor([[0.125]])])
+        tensor(0.1875)
+    """
+    return torch.stack([sparsity_error([weight]) for weight in weights]).mean(0)

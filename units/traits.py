@@ -49,3 +49,15 @@ TRAITS: dict[str, Traits] = {
     **dict.fromkeys(("linear", "ReLU", "ReLU6", "tanh", "sigmoid", "softsign", "SELU", "ELU"), Traits()),
 }
 """The traits of each unit, under the names of `units.UNITS`."""
+
+LATER_TRAITS: dict[str, Traits] = {
+    "NPU": Traits(),
+    "RealNPU": Traits(),
+    "RealNPU-modified": Traits(bounded={"weight": "NAU", "gate": "NMU"}, largest_init_variance=LARGEST_NAU_VARIANCE),
+    "NRU": TRAITS["NAU"],
+    "NMRU": _NMU,
+    "iNALU": Traits(largest_init_variance=0.0),
+    "iNALU-Primer": Traits(largest_init_variance=0.0),
+    "G-NALU": _NAC,
+}
+"""The traits of each unit of `units.LATER_UNITS`; 0 is the largest variance where the start can't be chosen."""

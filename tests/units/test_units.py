@@ -4,26 +4,54 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
-from units import UNITS, Unit
+from units import LATER_UNITS, UNITS, Unit
+from units.golden import GOLDEN_RATIO
 from units.initialize import Uniform
 from units.nalu import GatedUnit
+from units.reciprocal import NMRU, NRU
 from units.regularize import Shape
-from units.traits import TRAITS
+from units.traits import LATER_TRAITS, TRAITS
 from units.unit import Bounds
+from units.variance import nac_reach, nac_variance
+
+
+class EvaluatedNRU(NRU):
+    """An NRU in evaluation, where it computes another function than in training."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.eval()
+
+
+class EvaluatedNMRU(NMRU):
+    """An NMRU in evaluation."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.eval()
+
+
+EVERY: dict[str, type[Unit]] = {
+    **UNITS, **LATER_UNITS, "NRU in evaluation": EvaluatedNRU, "NMRU in evaluation": EvaluatedNMRU
+}  # fmt: skip
+with_a_variance = pytest.mark.parametrize(
+    "name", [key for key, unit in EVERY.items() if unit.traits.largest_init_variance]
+)
+GATED_INPUTS = ("NPU", "RealNPU", "RealNPU-modified")
 
 SHAPES = [
     ((100, 2), 128), ((2, 1), 128), ((10, 1), 128), ((1, 1), 16), ((1, 5), 128), ((5, 8), 100),
     ((4, 3), 7), ((10, 1), 129), ((30, 3), 33), ((100, 4), 1),
 ]  # fmt: skip
-every_unit = pytest.mark.parametrize("name", UNITS)
-bounded_unit = pytest.mark.parametrize("name", [name for name, unit in UNITS.items() if unit.traits.bounded])
+every_unit = pytest.mark.parametrize("name", EVERY)
+bounded_unit = pytest.mark.parametrize("name", [name for name, unit in EVERY.items() if unit.traits.bounded])
 
 
 def batch_innermost(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -49,10 +77,10 @@ def constant_uniform(value: float) -> Uniform:
 
 def pack_of(name: str, seeds: range, sizes: tuple[int, int], bounds: Bounds = "clipped") -> Unit:
     """Build a pack whose trials start from their own seeds."""
-    unit = UNITS[name](*sizes, trials=len(seeds), bounds=bounds)
+    unit = EVERY[name](*sizes, trials=len(seeds), bounds=bounds)
     with torch.no_grad():
         for place, seed in enumerate(seeds):
-            for key, value in UNITS[name].initial(*sizes, numpy_uniform(seed)).items():
+            for key, value in EVERY[name].initial(*sizes, numpy_uniform(seed)).items():
                 unit.get_parameter(key)[place].copy_(value)
     return unit
 
@@ -76,7 +104,7 @@ def outputs_and_gradients(unit: Unit, x: Tensor, grad: Tensor) -> dict[str, Tens
 def test_gradients_equal_numerical_ones(name: str, bounds: Bounds, trials: int | None, sizes: tuple[int, int]) -> None:
     """Gradients with respect to the input and every parameter equal numerical ones in float64."""
     generator = torch.Generator().manual_seed(4)
-    unit = UNITS[name](*sizes, trials=trials, bounds=bounds, generator=generator, dtype=torch.float64)
+    unit = EVERY[name](*sizes, trials=trials, bounds=bounds, generator=generator, dtype=torch.float64)
     leading = () if trials is None else (trials,)
     x = batch_innermost(*leading, 5, sizes[0], seed=9, dtype=torch.float64).requires_grad_()
     keys = [key for key, _ in unit.named_parameters()]
@@ -92,7 +120,7 @@ def test_gradients_equal_numerical_ones(name: str, bounds: Bounds, trials: int |
 @every_unit
 def test_second_derivatives_equal_numerical_ones(name: str) -> None:
     """A gradient can be differentiated again, as a gradient penalty needs."""
-    unit = UNITS[name](3, 2, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
+    unit = EVERY[name](3, 2, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
     x = batch_innermost(3, 3, seed=9, dtype=torch.float64).requires_grad_()
     keys = [key for key, _ in unit.named_parameters()]
 
@@ -162,7 +190,7 @@ def test_nan_touches_no_other_trial(name: str, bounds: Bounds) -> None:
 @every_unit
 def test_nan_input_gives_nan(name: str) -> None:
     """A NaN that arrives from the layer before is passed on, even through weights of zero."""
-    unit = UNITS[name](3, 2)
+    unit = EVERY[name](3, 2)
     with torch.no_grad():
         for value in unit.parameters():
             value.zero_()
@@ -177,24 +205,24 @@ def test_nan_input_gives_nan(name: str) -> None:
 @every_unit
 def test_initial_is_a_function_of_its_uniforms(name: str) -> None:
     """The same uniforms give the same weights, in the shapes and order of the unit's parameters."""
-    first, again = (UNITS[name].initial(5, 3, numpy_uniform(7)) for _ in range(2))
-    unit = UNITS[name](5, 3)
+    first, again = (EVERY[name].initial(5, 3, numpy_uniform(7)) for _ in range(2))
+    unit = EVERY[name](5, 3)
     assert list(first) == [key for key, _ in unit.named_parameters()]
     for key, value in first.items():
         assert torch.equal(value, again[key])
         assert value.dtype == torch.float32
         assert value.shape == unit.get_parameter(key).shape
-        assert UNITS[name](5, 3, trials=4).get_parameter(key).shape == (4, *value.shape)
+        assert EVERY[name](5, 3, trials=4).get_parameter(key).shape == (4, *value.shape)
 
 
 @every_unit
 def test_initial_is_finite_at_the_ends_of_the_uniforms(name: str) -> None:
     """Uniforms of exactly 0 and just below 1 give finite weights within bounds, whatever the variance."""
-    largest = UNITS[name].traits.largest_init_variance
-    for variance in (None, min(largest, 2.0)):
+    largest = EVERY[name].traits.largest_init_variance
+    for variance in (None, min(largest, 2.0)) if largest else (None,):
         for end in (0.0, math.nextafter(1.0, 0.0)):
-            values = UNITS[name].initial(3, 2, constant_uniform(end), init_variance=variance)
-            unit = UNITS[name](3, 2)
+            values = EVERY[name].initial(3, 2, constant_uniform(end), init_variance=variance)
+            unit = EVERY[name](3, 2)
             unit.load_state_dict(values)
             assert all(value.isfinite().all() for value in values.values())
             unit.clip_()
@@ -205,11 +233,12 @@ def test_initial_is_finite_at_the_ends_of_the_uniforms(name: str) -> None:
 def test_generator_decides_the_start(name: str) -> None:
     """One seed gives one start, another seed another, and every trial of a pack its own."""
     one, same, other = (
-        UNITS[name](3, 2, trials=2, generator=torch.Generator().manual_seed(seed)) for seed in (1, 1, 2)
+        EVERY[name](3, 2, trials=2, generator=torch.Generator().manual_seed(seed)) for seed in (1, 1, 2)
     )
     for key, value in one.named_parameters():
         assert torch.equal(value, same.get_parameter(key))
-        if key != "bias":
+        is_constant = key in ("bias", "weight_imaginary") or (key == "gate" and name in GATED_INPUTS)
+        if not is_constant:
             assert not torch.equal(value, other.get_parameter(key))
             assert not torch.equal(value[0], value[1])
 
@@ -219,37 +248,40 @@ DEFAULT_VARIANCE = {
     "NAU": 2 / 1000, "NMU": 1 / 48, "NAC-mul-NMU": 1 / 48, "NMU-normalized": 1 / 48,
     "linear": 2 / 1000, "sigmoid": 2 / 1000, "softsign": 2 / 1000, "tanh": 2 / 1000 * 25 / 9,
     "ReLU": 2 / 400, "ReLU6": 2 / 400, "ELU": 2 / 400, "SELU": 1 / 400,
+    "RealNPU": 2 / 1000, "RealNPU-modified": 2 / 1000, "NRU": 2 / 1000, "NMRU": 1 / 48,
+    "G-NALU": nac_variance(math.log(GOLDEN_RATIO) * nac_reach(2 / 1000)),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", DEFAULT_VARIANCE)
 def test_default_variance(name: str) -> None:
     """The effective weights start with the published variance."""
-    unit = UNITS[name](400, 600, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    unit = EVERY[name](400, 600, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     for weight in unit.effective_weights():
         assert float(weight.detach().var()) == pytest.approx(DEFAULT_VARIANCE[name], rel=0.02)
 
 
-@every_unit
+@with_a_variance
 @pytest.mark.parametrize("share", [0.02, 0.5, 1.0])
 def test_wanted_variance(name: str, share: float) -> None:
     """The effective weights start with the variance asked for, up to the largest possible."""
-    variance = share * min(UNITS[name].traits.largest_init_variance, 3.0)
+    variance = share * min(EVERY[name].traits.largest_init_variance, 3.0)
     generator = torch.Generator().manual_seed(0)
-    unit = UNITS[name](400, 600, init_variance=variance, generator=generator, dtype=torch.float64)
-    for weight in unit.effective_weights():
+    unit = EVERY[name](400, 600, init_variance=variance, generator=generator, dtype=torch.float64)
+    weights = unit.effective_weights()
+    for weight in weights[:1] if name == "NPU" else weights:  # the imaginary part starts at 0
         assert float(weight.detach().var()) == pytest.approx(variance, rel=0.02)
         centre = 0.5 if float(weight.detach().min()) >= 0 else 0.0
         assert float(weight.detach().mean()) == pytest.approx(centre, abs=0.02)
 
 
-@every_unit
+@with_a_variance
 def test_impossible_variance_is_refused(name: str) -> None:
     """A variance that can't be names what was given and the largest possible."""
-    largest = UNITS[name].traits.largest_init_variance
+    largest = EVERY[name].traits.largest_init_variance
     for variance in (0.0, -1.0, math.nan, math.inf, largest * 1.001):
         with pytest.raises(ValueError, match=f"init_variance={variance:g} was given for") as caught:
-            UNITS[name].initial(3, 2, numpy_uniform(0), init_variance=variance)
+            EVERY[name].initial(3, 2, numpy_uniform(0), init_variance=variance)
         assert (f"{largest:.6g}, the largest possible" in str(caught.value)) == (largest < math.inf)
 
 
@@ -258,23 +290,24 @@ def test_nonsense_sizes_are_refused(name: str) -> None:
     """Sizes below one, and unknown bounds, are named."""
     for sizes, trials, word in (((0, 1), None, "in_features=0"), ((1, 0), None, "out_features=0")):
         with pytest.raises(ValueError, match=word):
-            UNITS[name](*sizes, trials=trials)
+            EVERY[name](*sizes, trials=trials)
     with pytest.raises(ValueError, match="trials=0"):
-        UNITS[name](1, 1, trials=0)
+        EVERY[name](1, 1, trials=0)
     with pytest.raises(ValueError, match="bounds='loose'"):
-        UNITS[name](1, 1, bounds="loose")  # type: ignore[arg-type]
+        EVERY[name](1, 1, bounds="loose")  # type: ignore[arg-type]
 
 
 def test_traits_are_those_of_the_unit() -> None:
     """What is known of a unit without torch, under its name, is what the unit itself goes by."""
     assert {name: unit.traits for name, unit in UNITS.items()} == TRAITS
+    assert {name: unit.traits for name, unit in LATER_UNITS.items()} == LATER_TRAITS
 
 
 @bounded_unit
 def test_clipping_keeps_bounds(name: str) -> None:
     """Clipping clamps exactly the bounded parameters, and only in clipped mode."""
     for bounds in get_args(Bounds):
-        unit = UNITS[name](3, 2, bounds=bounds)
+        unit = EVERY[name](3, 2, bounds=bounds)
         with torch.no_grad():
             for value in unit.parameters():
                 value.copy_(torch.linspace(-3, 3, value.numel()).view_as(value))
@@ -292,10 +325,12 @@ def test_clipping_keeps_bounds(name: str) -> None:
 @bounded_unit
 def test_regularized_clamps_in_the_forward_pass_only(name: str) -> None:
     """Out of bounds, the regularised unit acts like a clipped one, with zero gradient there."""
-    free, clipped = UNITS[name](3, 2, bounds="regularized"), UNITS[name](3, 2)
+    free, clipped = EVERY[name](3, 2, bounds="regularized"), EVERY[name](3, 2)
     with torch.no_grad():
         for key, value in free.named_parameters():
-            value.copy_(torch.tensor([[-2.0, 0.25, 2.0], [0.5, 3.0, -0.001 - 1]]))
+            numbers = torch.tensor([-2.0, 0.25, 2.0, 0.5, 3.0, -0.001 - 1])
+            numbers = numbers.roll(-1) if key == "gate" else numbers.repeat(2)  # no gate is closed
+            value.copy_(numbers[: value.numel()].view_as(value))
             clipped.get_parameter(key).copy_(value)
     clipped.clip_()
     x = batch_innermost(5, 3)
@@ -305,21 +340,21 @@ def test_regularized_clamps_in_the_forward_pass_only(name: str) -> None:
     for key in free.traits.bounded:
         gradient = free.get_parameter(key).grad
         assert gradient is not None
-        assert torch.equal(gradient.ne(0), torch.tensor([[False, True, False], [True, False, False]]))
+        assert torch.equal(gradient.ne(0), free.get_parameter(key) == clipped.get_parameter(key))
 
 
 @every_unit
 def test_every_effective_weight_has_a_name_of_its_own(name: str) -> None:
     """The unit's paths name its effective weights, one for one."""
-    unit = UNITS[name](3, 2)
+    unit = EVERY[name](3, 2)
     assert len(set(unit.paths)) == len(unit.paths) == len(unit.effective_weights())
 
 
-@pytest.mark.parametrize("name", [name for name, unit in UNITS.items() if issubclass(unit, GatedUnit)])
+@pytest.mark.parametrize("name", [name for name, unit in EVERY.items() if issubclass(unit, GatedUnit)])
 @pytest.mark.parametrize("trials", [None, 3])
 def test_gates_are_what_mixes_the_output(name: str, trials: int | None) -> None:
     """A gated unit's output is its sum where a gate is 1, its product where it is 0, and their mixture in between."""
-    unit = UNITS[name](3, 2, trials=trials, generator=torch.Generator().manual_seed(1))
+    unit = EVERY[name](3, 2, trials=trials, generator=torch.Generator().manual_seed(0))
     assert isinstance(unit, GatedUnit)
     x = batch_innermost(5, 3).abs() + 0.5
     gates = unit.gates(x).detach()
@@ -337,7 +372,7 @@ def test_gates_are_what_mixes_the_output(name: str, trials: int | None) -> None:
 @every_unit
 def test_only_bounded_units_have_regularisers(name: str) -> None:
     """Units with bounded weights have both regularisers, one value a trial; the others have none."""
-    unit = UNITS[name](3, 2, trials=5)
+    unit = EVERY[name](3, 2, trials=5)
     for value in (unit.sparsity("linear"), unit.sparsity("squared"), unit.out_of_bounds("squared")):
         assert (value is not None) == bool(unit.traits.bounded)
         assert value is None or value.shape == (5,)
@@ -348,7 +383,7 @@ def test_only_bounded_units_have_regularisers(name: str) -> None:
 def test_trains_as_an_ordinary_layer(name: str) -> None:
     """In a Sequential, an ordinary optimiser lowers the loss, and clipping keeps the bounds."""
     generator = torch.Generator().manual_seed(5)
-    layer = UNITS[name](3, 2, generator=generator)
+    layer = EVERY[name](3, 2, generator=generator)
     network = nn.Sequential(layer, UNITS["linear"](2, 1, generator=generator))
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-2)
     x = 1 + torch.rand(64, 3, generator=generator)
@@ -367,7 +402,7 @@ def test_trains_as_an_ordinary_layer(name: str) -> None:
 @every_unit
 def test_state_survives_a_round_trip(name: str) -> None:
     """A unit loaded from another's state gives the same output."""
-    unit, copy_ = UNITS[name](3, 2, trials=2), UNITS[name](3, 2, trials=2)
+    unit, copy_ = EVERY[name](3, 2, trials=2), EVERY[name](3, 2, trials=2)
     x = batch_innermost(2, 5, 3)
     assert not torch.equal(unit(x), copy_(x))
     copy_.load_state_dict(unit.state_dict())
@@ -377,13 +412,13 @@ def test_state_survives_a_round_trip(name: str) -> None:
 @every_unit
 def test_memory_stays_batch_innermost(name: str) -> None:
     """The output of a batch-innermost input is batch-innermost too."""
-    assert UNITS[name](4, 3, trials=2)(batch_innermost(2, 7, 4)).mT.is_contiguous()
+    assert EVERY[name](4, 3, trials=2)(batch_innermost(2, 7, 4)).mT.is_contiguous()
 
 
 @every_unit
 def test_shared_input_equals_a_repeated_one(name: str) -> None:
     """An input without the trial axis is seen by all trials alike."""
-    unit = UNITS[name](4, 3, trials=2)
+    unit = EVERY[name](4, 3, trials=2)
     x = batch_innermost(7, 4)
     assert torch.equal(unit(x), unit(torch.stack([x.mT, x.mT]).mT))
 
@@ -391,7 +426,7 @@ def test_shared_input_equals_a_repeated_one(name: str) -> None:
 @every_unit
 def test_more_leading_axes_are_batches(name: str) -> None:
     """A plain layer takes any leading axes, like torch's own layers."""
-    unit = UNITS[name](4, 3)
+    unit = EVERY[name](4, 3)
     x = batch_innermost(2, 3, 7, 4)
     y = unit(x)
     assert y.shape == (2, 3, 7, 3)

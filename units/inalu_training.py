@@ -1,0 +1,168 @@
+"""What the training of an iNALU adds: clipped gradients, a regulariser that pushes outward, and new starts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from units.inalu import INALU
+from units.initialize import Uniform, within
+
+_OUTWARD_TO = 20.0
+
+
+def outward(parameter: Tensor) -> Tensor:
+    """Measure how far parameters are from saturation: mean max(20 - |θ|, 0).
+
+    At ±20, tanh and σ are -1, 0 or 1 up to rounding.
+
+    Source: Schlör, Ring & Hotho, "iNALU: Improved Neural Arithmetic Logic Unit", Frontiers in AI, 2020.
+
+    Args:
+        parameter: Ŵ, M̂ or ĝ, shape [..., rows, columns].
+
+    Returns:
+        Shape [...]: one value a trial, >= 0.
+
+    Example:
+        >>> outward(torch.tensor([[15.0, -30.0]]))
+        tensor(2.5000)
+    """
+    return torch.relu(_OUTWARD_TO - parameter.abs()).mean((-2, -1))
+
+
+def outward_sum(unit: INALU) -> Tensor:
+    """Sum `outward` over all parameters of a unit, gates among them; without a strength.
+
+    Args:
+        unit: with or without trials.
+
+    Returns:
+        Shape [...]: one value a trial.
+
+    Example:
+        >>> unit = INALU(3, 2, trials=4)
+        >>> outward_sum(unit).shape
+        torch.Size([4])
+    """
+    first, *others = (outward(parameter) for parameter in unit.parameters())
+    return sum(others, first)
+
+
+@dataclass(frozen=True, kw_only=True)
+class INALUTraining:
+    """Say which options of an iNALU's training are on, and when; iterations count updates from 0.
+
+    `ORIGINAL` and `PRIMER` are the published ones.
+
+    Args:
+        clip_value: gradients are clipped to ± this, by `units.gradients.clip_by_value`; > 0.
+        outward_strength: of `outward_sum`; 0 for none.
+        outward_from: the first iteration with it.
+        outward_below: only trials whose MSE is below this have it.
+        outward_apart: whether it has updates of its own, first of Ŵ and M̂ and then of ĝ; else it belongs in the loss.
+        restart_every: from this iteration on, and in each of its multiples, a trial may start anew; None for never.
+        restart_window: for so many iterations, >= 1.
+        restart_memory: only with more stored losses than this.
+        restart_above: only if the mean of the later half of them is above this.
+        restart_reach: new parameters are U[-r, r]; None for the unit's own start.
+
+    Example:
+        >>> PRIMER.outward_strengths(20_000, torch.tensor([0.5, 2.0]))
+        tensor([0.0500, 0.0000])
+    """
+
+    clip_value: float = 0.1
+    outward_strength: float = 0.05
+    outward_from: int
+    outward_below: float = 1.0
+    outward_apart: bool
+    restart_every: int | None
+    restart_window: int
+    restart_memory: int
+    restart_above: float = 1.0
+    restart_reach: float | None
+
+    def outward_strengths(self, iteration: int, mse: Tensor) -> Tensor:
+        """Compute the strength of the outward regulariser in this iteration.
+
+        Args:
+            iteration: updates made so far.
+            mse: of each trial, shape [...]: of the batch in `ORIGINAL`, of the last evaluation in `PRIMER`.
+
+        Returns:
+            Shape [...]; 0 where the MSE is NaN.
+        """
+        is_on = (mse < self.outward_below) & (iteration >= self.outward_from)
+        return torch.where(is_on, self.outward_strength, 0.0).to(mse.dtype)
+
+    def restarts(self, iteration: int, losses: Sequence[float]) -> bool:
+        """Decide whether a trial starts anew after this iteration: if its loss is high and doesn't fall.
+
+            mean(first half) <= mean(second half) + sd(second half)  and  mean(second half) > 1
+
+        Args:
+            iteration: the number of this update, from 0 on.
+            losses: of the trial since it started or started anew, one an iteration: of the batch in `ORIGINAL`, of the
+                last evaluation in `PRIMER`. NaN among them means no.
+
+        Example:
+            >>> PRIMER.restarts(6_000, [9.0] * 6_001), PRIMER.restarts(6_001, [9.0] * 6_002)
+            (True, False)
+        """
+        if self.restart_every is None or iteration < self.restart_every or len(losses) <= self.restart_memory:
+            return False
+        if iteration % self.restart_every >= self.restart_window:
+            return False
+        early, late = np.split(np.asarray(losses, np.float64), [len(losses) // 2])
+        return bool(early.mean() <= late.mean() + late.std() and late.mean() > self.restart_above)
+
+    def new_values(self, unit: INALU, uniform: Uniform) -> dict[str, Tensor]:
+        """Compute the parameters that one trial starts anew with; what the optimiser has stored stays.
+
+        Args:
+            unit: says the sizes, the names and, without `restart_reach`, the distributions.
+            uniform: given a parameter's index and shape, float64 numbers uniform on [0, 1).
+
+        Returns:
+            The value of every parameter by its name, without an axis of trials.
+
+        Example:
+            >>> from units.initialize import generator_uniform
+            >>> values = ORIGINAL.new_values(INALU(3, 2, trials=4), generator_uniform(None))
+            >>> values["weight_hat_add"].shape, values["gate"].shape
+            (torch.Size([2, 3]), torch.Size([1, 2]))
+        """
+        sizes = (unit.in_features, unit.out_features)
+        if self.restart_reach is None:
+            return unit.initial(*sizes, uniform, dtype=unit.gate.dtype)
+        values = {}
+        for index, (name, parameter) in enumerate(unit.named_parameters()):
+            drawn = within(uniform(index, tuple(parameter.shape[-2:])), 0.0, self.restart_reach)
+            values[name] = drawn.to(parameter.dtype)
+        return values
+
+
+ORIGINAL = INALUTraining(
+    outward_from=11_000,
+    outward_apart=True,
+    restart_every=10_000,
+    restart_window=1_000,
+    restart_memory=10_000,
+    restart_reach=2.0,
+)
+"""As in the experiments of Schlör et al., 2020, with their epochs, counted from 0, of 1,000 batches each."""
+
+PRIMER = INALUTraining(
+    outward_from=10_001,
+    outward_apart=False,
+    restart_every=10,
+    restart_window=1,
+    restart_memory=5_000,
+    restart_reach=None,
+)
+"""As in Mistry, Farrahi & Hare, "A Primer for Neural Arithmetic Logic Modules", 2022."""

@@ -5,8 +5,11 @@
 Neighbouring subsets overlap; the first starts at an offset drawn once per seed. A trial has solved the task
 when it does better on the extrapolation range than the right solution with every weight of layer 1 off by ε.
 
+In the single-module task each subset is one number, next to the other, and one layer must combine them.
+
 Source: Madsen & Johansen, "Neural Arithmetic Units", ICLR 2020; "Measuring Arithmetic Extrapolation
-Performance", 2019.
+Performance", 2019. The single-module task: Mistry, Farrahi & Hare, "A Primer for Neural Arithmetic Logic Modules",
+JMLR 2022.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tasks.declarations import Metric
+from tasks.module_threshold import module_threshold
 from tasks.threshold import Range, threshold
 
 if TYPE_CHECKING:
@@ -33,6 +37,7 @@ _SUBSETS = {"sub": (2, 2), "div": (2, 2), "squared": (1, 2), "root": (1, 2)}
 _FLOAT32_SPACING = 2.0**-24
 """The distance from 1 to the float32 below it: weights nearer to 1 than this can't be told from 1."""
 
+_MODULE_OPERATIONS = ("add", "sub", "mul", "div")
 _SIMPLE_MASKS = ((1, 1, 0, 0), (1, 1, 1, 1))
 
 
@@ -49,6 +54,7 @@ class ArithmeticTask:
         interpolation_range: where training and validation inputs are drawn.
         extrapolation_range: where test inputs are drawn.
         simple: t = (x1 + x2) ∘ (x1 + x2 + x3 + x4) instead, without an offset.
+        single: t = x_i ∘ x_{i+1} instead, i being the offset, for one layer.
 
     Raises:
         ValueError: if the subsets don't fit, or a range isn't one, or the operation can't take them.
@@ -79,6 +85,7 @@ class ArithmeticTask:
     interpolation_range: Range = ((1.0, 2.0),)
     extrapolation_range: Range = ((2.0, 6.0),)
     simple: bool = False
+    single: bool = False
 
     def __post_init__(self) -> None:
         check_operation(self.operation, self.subsets)
@@ -86,6 +93,8 @@ class ArithmeticTask:
         check_range("extrapolation_range", self.extrapolation_range)
         if self.simple:
             self._check_simple()
+        elif self.single:
+            self._check_single()
         else:
             self._check_fit()
         if self.operation == "root":
@@ -97,6 +106,19 @@ class ArithmeticTask:
         if (self.input_size, self.subset_ratio, self.overlap_ratio) != (4, None, None) or self.subsets > 2:
             raise ValueError(
                 "the simple task has input_size 4, subsets x1+x2 and x1+x2+x3+x4 and no ratios, but got "
+                f"input_size {self.input_size}, subset_ratio {self.subset_ratio}, "
+                f"overlap_ratio {self.overlap_ratio}, subsets {self.subsets}"
+            )
+
+    def _check_single(self) -> None:
+        if self.operation not in _MODULE_OPERATIONS:
+            raise ValueError(
+                f"operation must be one of {', '.join(_MODULE_OPERATIONS)} in the single-module task, but got "
+                f"{self.operation!r}"
+            )
+        if self.input_size < 2 or (self.subset_ratio, self.overlap_ratio, self.subsets) != (None, None, 2):
+            raise ValueError(
+                "the single-module task has input_size >= 2, 2 subsets of one number each and no ratios, but got "
                 f"input_size {self.input_size}, subset_ratio {self.subset_ratio}, "
                 f"overlap_ratio {self.overlap_ratio}, subsets {self.subsets}"
             )
@@ -121,11 +143,15 @@ class ArithmeticTask:
     @property
     def subset_size(self) -> int:
         """The numbers of a subset, s = floor(subset_ratio n); those of the first one in the simple task."""
+        if self.single:
+            return 1
         return 2 if self.subset_ratio is None else _floor(self.subset_ratio * self.input_size)
 
     @property
     def overlap(self) -> int:
         """The number of numbers that neighbouring subsets share, floor(overlap_ratio s)."""
+        if self.single:
+            return 0
         return 2 if self.overlap_ratio is None else _floor(self.overlap_ratio * self.subset_size)
 
     @property
@@ -211,7 +237,7 @@ class ArithmeticTask:
         """Compute the test MSE that a trial must undercut; see `tasks.threshold`.
 
         Args:
-            epsilon: 0 < ε < 1/2, by which every weight of layer 1 is off.
+            epsilon: 0 < ε < 1/2, by which every weight of layer 1 is off; for one layer, see `module_threshold`.
 
         Raises:
             ValueError: if there is no such mean (``div`` where the divisor can be 0), or it takes too long to
@@ -227,6 +253,10 @@ class ArithmeticTask:
 
 simple_task = partial(ArithmeticTask, input_size=4, subset_ratio=None, overlap_ratio=None, simple=True)
 """Build the simple task, t = (x1 + x2) ∘ (x1 + x2 + x3 + x4), from the other values; see `ArithmeticTask`."""
+
+
+single_task = partial(ArithmeticTask, input_size=2, subset_ratio=None, overlap_ratio=None, single=True)
+"""Build the single-module task, t = x_i ∘ x_{i+1}, from the other values; see `ArithmeticTask`."""
 
 
 def check_operation(operation: str, subsets: int) -> None:
@@ -266,10 +296,13 @@ def _floor(value: float) -> int:
 
 @lru_cache(maxsize=4096)
 def _threshold(task: ArithmeticTask, epsilon: float) -> float:
-    masks, widths = task.pieces()
     try:
         with np.errstate(over="ignore", invalid="ignore"):
-            value = threshold(task.operation, masks, task.extrapolation_range, epsilon, widths)
+            if task.single:
+                value = module_threshold(task.operation, task.input_size, task.extrapolation_range, epsilon)
+            else:
+                masks, widths = task.pieces()
+                value = threshold(task.operation, masks, task.extrapolation_range, epsilon, widths)
     except ArithmeticError:  # a square that no float holds, or an interval that none can cut
         value = math.nan
     if not math.isfinite(value):

@@ -10,14 +10,15 @@ from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
 from typing import Any
 
-from tasks import MODELS, TASKS
+from tasks import SINGLE_MODULE, TASKS, Model, model_of
 from tasks.family import Content
 from tasks.threshold import Range
 
 _MOMENTUM = 0.9
 _OUT_OF_BOUNDS_STRENGTH = 1.0
-_ITERATIONS = {"simple": 200_000}
+_ITERATIONS = {"simple": 200_000, SINGLE_MODULE: 100_000}
 _MOST_ITERATIONS = 5_000_000
+_PAIR_ITERATIONS = 50_000  # of the single-module task with two inputs
 
 TASK_NAMES = (
     "operation",
@@ -60,13 +61,13 @@ class ArithmeticCell:
         task: name in `tasks.TASKS`.
         operation: ``add``, ``sub``, ``mul``, ``div``, ``squared`` or ``root``.
         input_size: numbers in one input row, n.
-        subset_ratio: length of a subset, as a share of n; None for the simple task.
-        overlap_ratio: overlap of neighbouring subsets, as a share of a subset; None for the simple task.
+        subset_ratio: length of a subset, as a share of n; None where the task's subsets are fixed.
+        overlap_ratio: overlap of neighbouring subsets, as a share of a subset; None where they are fixed.
         subsets: number of subsets.
         interpolation_range: where training and validation inputs are drawn.
         extrapolation_range: where test inputs are drawn.
         model: name in `tasks.MODELS`.
-        hidden_size: hidden units.
+        hidden_size: hidden units; 1, the output, if there is but one layer.
         init_variance: variance of the initial weights; None for each unit's own default.
         bounds: ``clipped`` or ``regularized``; None for a model without bounded weights.
         out_of_bounds_strength: weight of the out-of-bounds regulariser; None unless ``regularized``.
@@ -119,6 +120,11 @@ class ArithmeticCell:
     stop: str = "never"
     success_epsilon: float | None = 1e-5
     success_threshold: float | None = None
+
+    @property
+    def network(self) -> Model:
+        """The units of the cell's network."""
+        return model_of(self.task, self.model, self.input_size)
 
     @property
     def evaluations(self) -> int:
@@ -188,25 +194,32 @@ def canonical(task: str, model: str, values: Mapping[str, Any]) -> ArithmeticCel
         (None, 200000)
     """
     task_ = TASKS[task](**{name: values[name] for name in TASK_NAMES if name in values})
+    network = model_of(task, model, task_.input_size)
     plain = ("learning_rate", "batch_size", "evaluate_every", "best_step_window", "evaluation_rows", "stop")
     return ArithmeticCell(
         task=task,
         **{name: getattr(task_, name) for name in TASK_NAMES},
         model=model,
-        hidden_size=values.get("hidden_size", 2),
+        hidden_size=1 if task == SINGLE_MODULE else values.get("hidden_size", 2),
         init_variance=values.get("init_variance"),
-        iterations=values.get("iterations", _ITERATIONS.get(task, _MOST_ITERATIONS)),
+        iterations=values.get("iterations", _iterations(task, task_.input_size)),
         **{name: values[name] for name in plain if name in values},
-        **bounds(model, values),
-        **sparsity(model, values),
+        **bounds(network, values),
+        **sparsity(network, values),
         **optimizer(values),
         **success(values),
     )
 
 
-def bounds(model: str, values: Mapping[str, Any]) -> dict[str, Any]:
+def _iterations(task: str, input_size: int) -> int:
+    if task == SINGLE_MODULE and input_size == 2:
+        return _PAIR_ITERATIONS
+    return _ITERATIONS.get(task, _MOST_ITERATIONS)
+
+
+def bounds(model: Model, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields that say how weights are kept in their bounds."""
-    if not MODELS[model].has_bounds:
+    if not model.has_bounds:
         return {}
     mode = values.get("bounds", "clipped")
     if mode == "clipped":
@@ -216,12 +229,11 @@ def bounds(model: str, values: Mapping[str, Any]) -> dict[str, Any]:
     return {"bounds": mode, "out_of_bounds_strength": strength, "out_of_bounds_shape": shape}
 
 
-def sparsity(model: str, values: Mapping[str, Any]) -> dict[str, Any]:
+def sparsity(model: Model, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of the sparsity regulariser and its schedule."""
-    published = MODELS[model]
-    if not published.has_bounds:
+    if not model.has_bounds:
         return {}
-    strength = values.get("sparsity_strength", published.sparsity_strength or 0.0)
+    strength = values.get("sparsity_strength", model.sparsity_strength or 0.0)
     if not strength:
         return {"sparsity_strength": 0.0}
     regulariser = {
@@ -232,8 +244,8 @@ def sparsity(model: str, values: Mapping[str, Any]) -> dict[str, Any]:
     if regulariser["sparsity_scaling"] == "exponential":
         return regulariser
     return regulariser | {
-        "sparsity_start": values.get("sparsity_start", published.sparsity_start),
-        "sparsity_end": values.get("sparsity_end", published.sparsity_end),
+        "sparsity_start": values.get("sparsity_start", model.sparsity_start),
+        "sparsity_end": values.get("sparsity_end", model.sparsity_end),
     }
 
 

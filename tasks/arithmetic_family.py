@@ -8,11 +8,12 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from tasks import MODELS, TASKS, arithmetic_cell
+from tasks import MODELS, SINGLE_MODULE, TASKS, arithmetic_cell, model_of
 from tasks.arithmetic import OPERATIONS, ArithmeticTask, check_range
 from tasks.arithmetic_cell import TASK_NAMES, ArithmeticCell, typed_cell
 from tasks.declarations import Hyperparameter
 from tasks.family import Check, Content, Family, Mistake, Values
+from tasks.models import SINGLE_LAYERS
 from tasks.threshold import Range
 from tasks.values import Count, Iteration, NotNegative, Positive, Share, ShareOrNone, choice, number, quoted, whole
 
@@ -78,12 +79,14 @@ def _of_success(type_: Any, meaning: str, otherwise: str) -> Hyperparameter:
 _PUBLISHED = "as published for the model"
 HYPERPARAMETERS: Mapping[str, Hyperparameter] = {
     "operation": _of_task(choice(OPERATIONS), ", ".join(f"`{name}`" for name in OPERATIONS), "`mul`"),
-    "input_size": _of_task(Count, "numbers in a row, >= 1", "100; the simple task has 4", title="inputs"),
+    "input_size": _of_task(Count, "numbers in a row, >= 1", "100; 4 in `simple`, 2 in `single-module`", title="inputs"),
     "subset_ratio": _of_task(
-        Share, "length of a subset as a share of `input_size`, in (0, 1]", "0.25; none in the simple task"
+        Share, "length of a subset as a share of `input_size`, in (0, 1]", "0.25; none in `simple` and `single-module`"
     ),
     "overlap_ratio": _of_task(
-        ShareOrNone, "overlap of neighbouring subsets as a share of a subset, in [0, 1]", "0.5; none in the simple task"
+        ShareOrNone,
+        "overlap of neighbouring subsets as a share of a subset, in [0, 1]",
+        "0.5; none in `simple` and `single-module`",
     ),
     "subsets": _of_task(_Subsets, "how many, at most 1,000", "2"),
     "interpolation_range": _of_task(
@@ -94,7 +97,9 @@ HYPERPARAMETERS: Mapping[str, Hyperparameter] = {
         title="trained on",
     ),
     "extrapolation_range": _of_task(_Range, "where test inputs lie, in the same way", "`[2, 6]`", title="tested on"),
-    "hidden_size": _of_training(Count, "hidden units, >= 1", "2", title="hidden units", is_method=False),
+    "hidden_size": _of_training(
+        Count, "hidden units, >= 1", "2; none in `single-module`", title="hidden units", is_method=False
+    ),
     "init_variance": _of_training(
         _Variance,
         "variance of the initial weights, > 0, or `null` for each unit's own",
@@ -124,7 +129,9 @@ HYPERPARAMETERS: Mapping[str, Hyperparameter] = {
     "momentum": _of_training(_Momentum, "in [0, 1), if the optimiser is `momentum`", "0.9"),
     "batch_size": _of_training(Count, "rows drawn afresh each iteration", "128", title="batch"),
     "iterations": _of_protocol(
-        Iteration, "the last iteration; updates are 0, 1, ..., `iterations`", "5e6; 2e5 in the simple task"
+        Iteration,
+        "the last iteration; updates are 0, 1, ..., `iterations`",
+        "5e6; 2e5 in `simple`; in `single-module` 5e4 with two inputs, else 1e5",
     ),
     "evaluate_every": _of_protocol(Count, "iterations between evaluations", "1000"),
     "best_step_window": _of_protocol(Count, "the best step is sought among that many last evaluations", "5000"),
@@ -148,7 +155,7 @@ _SUCCESS = ("success_epsilon", "success_threshold")
 
 
 class ArithmeticFamily(Family):
-    """The arithmetic task and its simple variant, and the models of the field.
+    """The arithmetic task and its variants, and the models of the field.
 
     Example:
         >>> family = ArithmeticFamily()
@@ -183,16 +190,19 @@ class ArithmeticFamily(Family):
 
     def why_without_effect(self, name: str, task: str, model: str, values: Mapping[str, Collection[Any]]) -> str | None:
         """Return why a hyperparameter has no effect, or None if it has one."""
-        if name in _SPARSITY and not MODELS[model].has_bounds:
+        network = model_of(task, model)
+        if name in _SPARSITY and not network.has_bounds:
             return f"{model} has no sparsity regulariser"
-        if name in _BOUNDS and not MODELS[model].has_bounds:
+        if name in _BOUNDS and not network.has_bounds:
             return f"{model} has no bounded weights"
         if name in _BOUNDS[1:] and "regularized" not in values.get("bounds", ()):
             return "bounds must be regularized for that"
         if name == "momentum" and "momentum" not in values.get("optimizer", ()):
             return "optimizer must be momentum for that"
-        if name in _RATIOS and task == "simple":
-            return "the simple task has fixed subsets"
+        if name in _RATIOS and task in ("simple", SINGLE_MODULE):
+            return f"the {task} task has fixed subsets"
+        if name == "hidden_size" and task == SINGLE_MODULE:
+            return "the single-module task has one layer, and so no hidden units"
         return None
 
     @property
@@ -240,6 +250,12 @@ _SEARCH_ORDER = (
 )  # fmt: skip
 
 
+def _layer_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]:
+    if task == SINGLE_MODULE and model not in SINGLE_LAYERS:
+        alone = ", ".join(SINGLE_LAYERS)
+        yield (), f"the single-module task has one layer, and {model} alone is linear: take one of {alone}"
+
+
 def _task_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]:
     """Make the task and compute its threshold; the task's own errors say what is wrong."""
     try:
@@ -257,7 +273,7 @@ def _variance_mistakes(task: str, model: str, values: Values) -> Iterator[Mistak
     variance = values.get("init_variance")
     if variance is None:
         return
-    largest = MODELS[model].largest_init_variance
+    largest = model_of(task, model).largest_init_variance
     if variance > largest:
         yield (
             ("init_variance",),
@@ -266,7 +282,8 @@ def _variance_mistakes(task: str, model: str, values: Values) -> Iterator[Mistak
 
 
 def _schedule_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]:
-    regulariser = arithmetic_cell.sparsity(model, values)
+    network = model_of(task, model, values.get("input_size", 2))
+    regulariser = arithmetic_cell.sparsity(network, values)
     start, end = regulariser.get("sparsity_start"), regulariser.get("sparsity_end")
     if start is None or end is None or end > start:
         return
@@ -326,9 +343,10 @@ def _memory_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]
 
 
 _CHECKS: Mapping[Check, Callable[[str, str, Values], Iterator[Mistake]]] = {
+    Check(()): _layer_mistakes,
     Check((*TASK_NAMES, *_SUCCESS)): _task_mistakes,
     Check(("init_variance",)): _variance_mistakes,
-    Check(_SPARSITY, may_be_chosen=True): _schedule_mistakes,
+    Check((*_SPARSITY, "input_size"), may_be_chosen=True): _schedule_mistakes,
     Check(_LENGTH): _length_mistakes,
     Check((*_SIZES, "subsets", *_LENGTH)): _memory_mistakes,
     Check(_SUCCESS): _success_mistakes,

@@ -17,7 +17,7 @@ class Model:
     Args:
         name: key in `MODELS`, plain ASCII.
         first: unit of the first layer, key in `units.UNITS`.
-        second: unit of the second layer.
+        second: unit of the second layer; None if there is but one.
         sparsity_strength: published λ̂; None for a model without the regulariser.
         sparsity_start: iteration at which λ starts to grow.
         sparsity_end: iteration at which λ reaches λ̂.
@@ -25,7 +25,7 @@ class Model:
 
     name: str
     first: str
-    second: str
+    second: str | None
     sparsity_strength: float | None = None
     sparsity_start: int | None = None
     sparsity_end: int | None = None
@@ -33,7 +33,7 @@ class Model:
     @property
     def has_bounds(self) -> bool:
         """Whether a layer has bounded weights, which are clipped or regularised, and drawn to discrete values."""
-        return any(TRAITS[unit].bounded for unit in (self.first, self.second))
+        return any(TRAITS[unit].bounded for unit in self.layers.values())
 
     @property
     def largest_init_variance(self) -> float:
@@ -43,7 +43,18 @@ class Model:
             >>> round(MODELS["NMU"].largest_init_variance, 4)
             0.0833
         """
-        return min(TRAITS[unit].largest_init_variance for unit in (self.first, self.second))
+        return min(TRAITS[unit].largest_init_variance for unit in self.layers.values())
+
+    @property
+    def layers(self) -> dict[str, str]:
+        """The unit of each layer, under the layer's name, ``first`` or ``second``.
+
+        Example:
+            >>> MODELS["NMU"].layers, single_layer("NMU").layers
+            ({'first': 'NAU', 'second': 'NMU'}, {'first': 'NMU'})
+        """
+        named = {"first": self.first, "second": self.second}
+        return {layer: unit for layer, unit in named.items() if unit is not None}
 
 
 def _same(name: str) -> Model:
@@ -81,3 +92,29 @@ _ALL = (
 )
 
 MODELS: dict[str, Model] = {model.name: model for model in _ALL}
+"""The models of two layers, by name."""
+
+SINGLE_LAYERS = tuple(model.name for model in _ALL if model.second != "linear" or model.first == "linear")
+"""The models whose second unit can stand alone as what they are; an activation's second layer is linear."""
+
+
+def single_layer(name: str, input_size: int = 2) -> Model:
+    """Return the model of one layer that a model's second unit is, with the schedule of the single-module task.
+
+    What is named after its second unit has another in the first layer, which only selects: alone, it is the second.
+
+    Args:
+        name: key in `MODELS`.
+        input_size: numbers in one input row; with more than two, the regulariser comes later.
+
+    Source: Mistry, Farrahi & Hare, "A Primer for Neural Arithmetic Logic Modules", JMLR 2022.
+
+    Example:
+        >>> model = single_layer("NMU", 10)
+        >>> model.layers, model.sparsity_start, model.sparsity_end
+        ({'first': 'NMU'}, 50000, 75000)
+    """
+    model = MODELS[name]
+    start, end = (20_000, 35_000) if input_size <= 2 else (50_000, 75_000)
+    schedule = {} if model.sparsity_strength is None else {"sparsity_start": start, "sparsity_end": end}
+    return Model(name=name, first=str(model.second), second=None, sparsity_strength=model.sparsity_strength, **schedule)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 
@@ -14,12 +16,12 @@ GIVEN = ("first", "second", "input_size", "output_size")
 
 
 class Network(nn.Module):
-    """Compute second(first(x)), input -> hidden -> 1.
+    """Compute second(first(x)), input -> hidden -> 1; with a model of one layer first(x), input -> 1.
 
     Args:
         model: which units.
         input_size: numbers in one input row, >= 1.
-        hidden_size: hidden units, >= 1.
+        hidden_size: hidden units, >= 1; 1 with a model of one layer.
         trials: None for one network; otherwise every parameter has a leading axis of that many trials.
         init_variance: variance of both layers' initial weights; None for each unit's own default.
         bounds: ``clipped`` or ``regularized``, see `units.unit.Unit`.
@@ -49,19 +51,21 @@ class Network(nn.Module):
     ) -> None:
         super().__init__()
         self.model = model
-        first, second = (
-            UNITS[unit](
-                *sizes, trials=trials, init_variance=init_variance, bounds=bounds, generator=generator, dtype=dtype
+        sizes = {"first": (input_size, hidden_size), "second": (hidden_size, 1)}
+        layers = {
+            layer: UNITS[unit](
+                *sizes[layer], trials=trials, init_variance=init_variance, bounds=bounds, generator=generator,
+                dtype=dtype
             )
-            for unit, sizes in ((model.first, (input_size, hidden_size)), (model.second, (hidden_size, 1)))
-        )
-        self.first: Unit = first
-        self.second: Unit = second
+            for layer, unit in model.layers.items()
+        }  # fmt: skip
+        self.first: Unit = layers["first"]
+        self.second: Unit | None = layers.get("second")
 
     @property
     def layers(self) -> list[Unit]:
-        """Both layers, first to last."""
-        return [self.first, self.second]
+        """The layers, first to last."""
+        return [self.first] if self.second is None else [self.first, self.second]
 
     def forward(self, x: Tensor) -> Tensor:
         """Compute the output.
@@ -72,9 +76,8 @@ class Network(nn.Module):
         Returns:
             Shape [..., batch, 1].
         """
-        hidden: Tensor = self.first(x)
-        output: Tensor = self.second(hidden)
-        return output
+        output: Tensor = self.first(x)
+        return output if self.second is None else cast("Tensor", self.second(output))
 
 
 def network_of_units(
@@ -101,4 +104,5 @@ def network_of_units(
 
 def units_of(model: str) -> tuple[type[Unit], type[Unit]]:
     """Return the classes of a model's units, first and second layer."""
-    return UNITS[MODELS[model].first], UNITS[MODELS[model].second]
+    first, second = MODELS[model].layers.values()
+    return UNITS[first], UNITS[second]

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from study.engine.arithmetic.evaluation_rows import draw_rows
 from study.records import Cell, Weights
-from tasks import MODELS
 from tasks.arithmetic_cell import typed_cell
 from tasks.arithmetic_family import ARITHMETIC
 from tasks.families import family_of
@@ -143,7 +142,7 @@ def _network(cell: Cell, arrays: Arrays) -> tuple[Network, bool]:
     """Build the cell's network with these parameters, and say whether they have an axis of trials."""
     typed = typed_cell(cell)
     network = Network(
-        MODELS[typed.model],
+        typed.network,
         typed.input_size,
         typed.hidden_size,
         bounds="regularized" if typed.bounds == "regularized" else "clipped",

@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from study.records import Trial
-from tasks import MODELS
 from tasks.arithmetic_cell import typed_cell
 from tasks.stream import Purpose, uniforms
 from units import UNITS, Unit
@@ -44,7 +43,7 @@ def initial_state(trials: Sequence[Trial]) -> dict[str, npt.NDArray[np.float32]]
 
     Returns:
         Float32 [trials, ...] under ``part/KIND/LAYER.PARAMETER``, where KIND is one of `KINDS` and LAYER ``first`` or
-        ``second``; in the order of the network's parameters.
+        ``second``, if there are two; in the order of the network's parameters.
 
     Example:
         >>> from study.spec.cells import canonical_cell
@@ -53,13 +52,10 @@ def initial_state(trials: Sequence[Trial]) -> dict[str, npt.NDArray[np.float32]]
         {'part/weight/first.weight': (1, 3, 4), 'part/weight/second.weight': (1, 1, 3)}
     """
     cell = typed_cell(trials[0].cell)
-    model = MODELS[cell.model]
+    sizes = {"first": (cell.input_size, cell.hidden_size), "second": (cell.hidden_size, 1)}
     weights: dict[str, Tensor] = {}
-    for layer, unit, sizes in (
-        ("first", model.first, (cell.input_size, cell.hidden_size)),
-        ("second", model.second, (cell.hidden_size, 1)),
-    ):
-        values = _layer(UNITS[unit], sizes, trials, len(weights))
+    for layer, unit in cell.network.layers.items():
+        values = _layer(UNITS[unit], sizes[layer], trials, len(weights))
         weights |= {f"{layer}.{name}": value for name, value in values.items()}
     arrays = {name: weight.numpy() for name, weight in weights.items()}
     return {

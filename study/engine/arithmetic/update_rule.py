@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tasks import MODELS
 from tasks.arithmetic_cell import ArithmeticCell
 from units.regularize import LIMITS
 from units.traits import TRAITS
@@ -74,10 +73,9 @@ def new_update_rule(cells: Sequence[ArithmeticCell], shapes: Mapping[str, Sequen
     """
     cell = cells[0]
     regularized = cell.bounds == "regularized"
-    model = MODELS[cell.model]
     bounded = {
         f"{layer}.{name}": kind
-        for layer, unit in (("first", model.first), ("second", model.second))
+        for layer, unit in cell.network.layers.items()
         for name, kind in TRAITS[unit].bounded.items()
     }
     kinds = [bounded.get(name) for name in shapes]

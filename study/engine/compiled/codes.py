@@ -7,10 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from study.engine.compiled.formulas import ELU, LINEAR, PLAIN, RELU, RELU6, SELU, SIGMOID, SOFTSIGN, TANH
-from tasks import MODELS
+from tasks import Model
 
 AFFINE, NMU, NAC_MUL, NALU, GATED = range(5)
 """Families of units: how the output comes from weights and inputs."""
+
+NOTHING = -1
+"""The family of a layer that isn't there: its output is its input."""
 
 FREE, NAC, SQUASHED = range(3)
 """How weights come from parameters: FREE, as they are; NAC, tanh ⊙ σ; SQUASHED, σ."""
@@ -20,7 +23,7 @@ class Code(NamedTuple):
     """Which unit a layer is, as compiled code has it.
 
     Args:
-        family: AFFINE, NMU, NAC_MUL, NALU or GATED.
+        family: AFFINE, NMU, NAC_MUL, NALU, GATED or NOTHING.
         weights: FREE, NAC or SQUASHED.
         activation: of an affine layer, as in `formulas`; PLAIN for a unit without activation and bias.
         shared: whether a NALU's sum and product have the same weights.
@@ -58,9 +61,13 @@ CODES: dict[str, Code] = {
 """The units that the fused engines know, by their name in `units.UNITS`."""
 
 
-def no_gradient(model: str) -> str | None:
-    """Say which unit of a model the fused engines don't know, or None if they know both."""
-    units = (MODELS[model].first, MODELS[model].second)
+NO_LAYER = Code(NOTHING)
+"""The code of a second layer where there is but one."""
+
+
+def no_gradient(model: Model) -> str | None:
+    """Say which unit of a model the fused engines don't know, or None if they know all."""
+    units = model.layers.values()
     return next((f"it has no gradient for the unit {name}" for name in units if name not in CODES), None)
 
 
@@ -71,7 +78,7 @@ class Network(NamedTuple):
         inputs: numbers in a row, n.
         hidden: hidden units.
         first: unit of the first layer.
-        second: unit of the second layer.
+        second: unit of the second layer, or `NO_LAYER`.
         parameters: of the first layer; the second layer's follow them in a trial's row.
     """
 

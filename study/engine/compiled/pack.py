@@ -14,10 +14,10 @@ from study.engine.arithmetic.evaluation_rows import range_arrays
 from study.engine.arithmetic.initial_weights import KINDS, PREFIX, initial_state, under
 from study.engine.arithmetic.task import masks_of, task_of
 from study.engine.arithmetic.update_rule import UpdateRule, new_update_rule
-from study.engine.compiled.codes import CODES, Code, InputStream, Network, Target
+from study.engine.compiled.codes import CODES, NO_LAYER, Code, InputStream, Network, Target
 from study.engine.compiled.formulas import SETTLED, bias_corrections
 from study.records import Trial
-from tasks import MODELS, OPERATIONS
+from tasks import OPERATIONS
 from tasks.arithmetic_cell import typed_cell
 from tasks.stream import Purpose
 from units.regularize import LIMITS
@@ -83,7 +83,7 @@ class PackArrays:
         return views
 
     def _new_network(self) -> Network:
-        cell, model = self._cell, MODELS[self._cell.model]
+        cell, model = self._cell, self._cell.network
         first, second = (_code(unit, regularized=cell.bounds == "regularized") for unit in (model.first, model.second))
         middle = sum(math.prod(shape) for name, shape in self._shapes.items() if name.startswith("first."))
         return Network(cell.input_size, cell.hidden_size, first, second, middle)
@@ -139,8 +139,8 @@ def corrections(iterations: int) -> npt.NDArray[np.float32]:
     return table
 
 
-def _code(unit: str, *, regularized: bool) -> Code:
+def _code(unit: str | None, *, regularized: bool) -> Code:
     """Make a unit's code; every field has the type that compiled code expects, which so is compiled once."""
-    code, bounded = CODES[unit], TRAITS[unit].bounded
+    code, bounded = (NO_LAYER, {}) if unit is None else (CODES[unit], TRAITS[unit].bounded)
     low, high = LIMITS[next(iter(bounded.values()))] if regularized and bounded else (code.low, code.high)
     return Code(code.family, code.weights, code.activation, bool(code.shared), np.float32(low), np.float32(high))

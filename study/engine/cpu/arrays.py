@@ -111,7 +111,7 @@ class CpuArrays:
         # The last block is filled up with copies of its first row, which overflow only where that does.
         places = np.where(np.arange(blocks * block) < count, np.arange(blocks * block), (blocks - 1) * block)
         drawn = draw_rows(firsts, cell, purpose)[:, :, places].reshape(len(firsts), cell.input_size, blocks, block)
-        planes = planes_of(c.model for c in self._cells)
+        planes = planes_of(c.network for c in self._cells)
         # A row more than a block is a cache line more, as for training.
         x = np.zeros((len(firsts), planes, blocks, cell.input_size, block + LANES), np.float32)
         x[:, 0, :, :, :block] = drawn.transpose(0, 2, 1, 3)

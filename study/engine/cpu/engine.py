@@ -62,7 +62,7 @@ class FusedEngine(ArithmeticEngine):
 
     def refuses(self, cell: Cell) -> str | None:
         """Say why this engine can't train the cell, or None if it can."""
-        return super().refuses(cell) or no_gradient(cell.model)
+        return super().refuses(cell) or no_gradient(typed_cell(cell).network)
 
     def pack_key(self, cell: Cell) -> tuple[object, ...]:
         """Return what must be equal among the trials of a pack: what rows consist of, and how long trials train.
@@ -78,7 +78,7 @@ class FusedEngine(ArithmeticEngine):
         cell = cells[0]
         parameters = sum(5 * c.hidden_size * (c.input_size + 1) for c in cells)
         ranges = {r for c in set(cells) for r in (c.interpolation_range, c.extrapolation_range)}
-        numbers = planes_of(c.model for c in cells) * cell.input_size + 4
+        numbers = planes_of(c.network for c in cells) * cell.input_size + 4
         shared = max(2, len(ranges)) * cell.evaluation_rows * numbers
         return 4 * (3 * parameters + shared) / 2**20
 

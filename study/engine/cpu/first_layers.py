@@ -18,20 +18,21 @@ from study.engine.cpu.gates import mix_of_sums, mix_to_sums
 from study.engine.cpu.gradients import affine_of_sums, affine_to_sums, exponentials, nmu_backward, nmu_forward, times
 from study.engine.cpu.layers import bias, bias_gradient
 from study.engine.cpu.simd import matrix
-from tasks import MODELS
+from tasks import Model
 
 PRODUCTS = {AFFINE: (1, 0, 0), NMU: (0, 0, 1), NAC_MUL: (0, 1, 0), NALU: (2, 1, 0), GATED: (2, 0, 1)}
 """How many matrices of a first layer's weights inputs, logarithms and factors are multiplied with, by family."""
 
 
-def planes_of(models: Iterable[str]) -> int:
+def planes_of(models: Iterable[Model]) -> int:
     """Count what evaluation rows are kept as: inputs, and their logarithms if a model's first layer multiplies them.
 
     Example:
-        >>> planes_of(["NMU", "NAC-mul"]), planes_of(["NMU", "NALU"])
+        >>> from tasks import Model
+        >>> planes_of([MODELS["NMU"], MODELS["NAC-mul"]]), planes_of([MODELS["NMU"], MODELS["NALU"]])
         (1, 2)
     """
-    return 2 if any(PRODUCTS[CODES[MODELS[model].first].family][1] for model in models) else 1
+    return 2 if any(PRODUCTS[CODES[model.first].family][1] for model in models) else 1
 
 
 class Rows(NamedTuple):

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from study.engine.compiled.cache import inlined, internal
-from study.engine.compiled.codes import AFFINE, GATED, NAC, NAC_MUL, NALU, NMU, SQUASHED
+from study.engine.compiled.codes import AFFINE, GATED, NAC, NAC_MUL, NALU, NMU, NOTHING, SQUASHED
 from study.engine.compiled.formulas import PLAIN, discrete_distance, larger
 from study.engine.cpu.gates import gated_backward, gated_forward, nalu_backward, nalu_forward
 from study.engine.cpu.gradients import (
@@ -109,6 +109,8 @@ def _clear(to):  # type: ignore[no-untyped-def]
 @internal
 def set_weights(code, layer, p):  # type: ignore[no-untyped-def]
     """Compute a layer's effective weights from its parameters p, in the order of the unit's own."""
+    if code.family == NOTHING:
+        return
     size = layer.inputs * layer.outputs
     first = _flat(layer, layer.first)
     minus_one, zero, one = np.float32(-1), np.float32(0), np.float32(1)
@@ -144,6 +146,8 @@ def set_weights(code, layer, p):  # type: ignore[no-untyped-def]
 @internal
 def clear_gradients(code, layer):  # type: ignore[no-untyped-def]
     """Zero the gradients of the effective weights."""
+    if code.family == NOTHING:
+        return
     _clear(_flat_gradient(layer, layer.first))
     if code.family >= NALU:
         _clear(_flat_gradient(layer, layer.second))
@@ -155,6 +159,8 @@ def clear_gradients(code, layer):  # type: ignore[no-untyped-def]
 @internal
 def get_gradients(code, layer, p, p_grad):  # type: ignore[no-untyped-def]
     """Compute the gradients of the parameters from those of the effective weights; written."""
+    if code.family == NOTHING:
+        return
     size = layer.inputs * layer.outputs
     first = _flat_gradient(layer, layer.first)
     minus_one, zero, one = np.float32(-1), np.float32(0), np.float32(1)
@@ -191,6 +197,8 @@ def get_gradients(code, layer, p, p_grad):  # type: ignore[no-untyped-def]
 @internal
 def sparsity_error(code, layer):  # type: ignore[no-untyped-def]
     """Find the largest distance of an effective weight from -1, 0 or 1; NaN if one is."""
+    if code.family == NOTHING:
+        return np.float32(0)
     worst = _largest_distance(_flat(layer, layer.first))
     if code.family == GATED or (code.family == NALU and not code.shared):
         worst = larger(worst, _largest_distance(_flat(layer, layer.second)))
@@ -243,7 +251,9 @@ def forward(code, layer, x, has_logs, room, at, y):  # type: ignore[no-untyped-d
     a, m, g = (
         _outer(layer, room, at, rows, 0), _outer(layer, room, at, rows, 1), _outer(layer, room, at, rows, 2)
     )  # fmt: skip
-    if code.family == AFFINE:
+    if code.family == NOTHING:
+        copy(x[0], y[0])
+    elif code.family == AFFINE:
         affine_forward(w, bias(layer), code.activation, x, a, y)
     elif code.family == NMU:
         nmu_forward(w, x, side, y)
@@ -282,7 +292,9 @@ def backward(code, layer, x, room, at, ones, y, y_grad, x_grad):  # type: ignore
     )  # fmt: skip
     a_grad, m_grad = _outer(layer, room, at, rows, 3), _outer(layer, room, at, rows, 4)
     after = matrix(room, at + (_INNER * layer.inputs + _OUTER * layer.outputs) * rows, 1, rows)
-    if code.family == AFFINE:
+    if code.family == NOTHING:
+        copy(y_grad[0], x_grad[0])
+    elif code.family == AFFINE:
         affine_backward(w, code.activation, x, a, y, y_grad, ones, d, bias_gradient(layer), x_grad)
     elif code.family == NMU:
         nmu_backward(w, x, side, y, y_grad, ones, after, others, d, x_grad)

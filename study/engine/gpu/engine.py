@@ -19,7 +19,7 @@ import torch
 from study.engine.arithmetic.engine import ArithmeticEngine
 from study.engine.arithmetic.training import ArithmeticTraining
 from study.engine.base import Training
-from study.engine.compiled.codes import CODES, no_gradient
+from study.engine.compiled.codes import CODES, NO_LAYER, no_gradient
 from study.engine.device import check_device, room_for
 from study.engine.gpu.arrays import Devices, GpuArrays
 from study.engine.gpu.layout import Layout, new_layout, refusal
@@ -27,7 +27,7 @@ from study.engine.gpu.shape import Shape
 from study.engine.training import Arrays, PendingEvaluation
 from study.errors import DeviceError
 from study.records import Cell, Checkpoint, Pack, Trial
-from tasks import MODELS, ArithmeticTask
+from tasks import ArithmeticTask
 from tasks.arithmetic_cell import typed_cell
 
 # Seconds of one launch: it can't be interrupted.
@@ -53,7 +53,7 @@ class GpuEngine(ArithmeticEngine):
 
     def refuses(self, cell: Cell) -> str | None:
         """Say why this engine can't train the cell, or None if it can."""
-        reason = super().refuses(cell) or no_gradient(cell.model)
+        reason = super().refuses(cell) or no_gradient(typed_cell(cell).network)
         if reason is None and not self._emulated and not _installed():
             reason = "its packages aren't installed: pip install '.[gpu]'"
         return reason or refusal(_shape(cell))
@@ -123,7 +123,9 @@ def _installed() -> bool:
 
 def _shape(cell: Cell) -> Shape:
     """Make the shape of a cell, but for how its parameters move, which takes no memory."""
-    typed, units = typed_cell(cell), (CODES[MODELS[cell.model].first], CODES[MODELS[cell.model].second])
+    typed = typed_cell(cell)
+    first, second = typed.network.first, typed.network.second
+    units = (CODES[first], NO_LAYER if second is None else CODES[second])
     return Shape(typed.input_size, typed.hidden_size, typed.batch_size, typed.subsets, *units, ())
 
 

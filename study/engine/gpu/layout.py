@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from functools import cache
 
-from study.engine.compiled.codes import AFFINE, GATED, NALU
+from study.engine.compiled.codes import AFFINE, GATED, NALU, NOTHING
 from study.engine.gpu.shape import Shape, effective, factors, has_bias, parameters
 from tasks.stream_simd import padded
 
@@ -56,6 +56,8 @@ def refusal(shape: Shape) -> str | None:
         return f"it trains up to {MOST_INPUTS} inputs, not {shape.inputs}"
     if shape.hidden > MOST_HIDDEN:
         return f"it trains up to {MOST_HIDDEN} hidden units, not {shape.hidden}"
+    if shape.second.family == NOTHING:
+        return "it trains networks of two layers"
     if shape.first.family not in (AFFINE, NALU, GATED):
         return "it knows the unit as a second layer only"
     needed = 4 * Layout(shape, _LEAST_ROWS).compact

@@ -21,7 +21,6 @@ from study.engine.arithmetic.update_rule import UpdateRule, new_update_rule
 from study.engine.torch.batches import Batches
 from study.engine.torch.step import Flat, sparsity_strengths, step_compiled, step_torch
 from study.records import Trial
-from tasks import MODELS
 from tasks.arithmetic_cell import typed_cell
 from tasks.networks import Network
 from tasks.stream import Purpose
@@ -50,7 +49,6 @@ class TorchTensors:
         self.trials = tuple(trials)
         self._cells = [typed_cell(trial.cell) for trial in trials]
         self._cell = self._cells[0]
-        self._model = MODELS[self._cell.model]
         self._task = task_of(self._cell)
         self._seeds = np.array([trial.seed for trial in trials], np.uint64)
         self._device = torch.device(device)
@@ -70,7 +68,7 @@ class TorchTensors:
     def _new_network(self, trials: int) -> Network:
         cell = self._cell
         return Network(
-            self._model,
+            cell.network,
             cell.input_size,
             cell.hidden_size,
             trials=trials,

@@ -1,11 +1,10 @@
-"""What a script says of a network's two layers: their classes, their weights, and how these begin."""
+"""What a script says of a network's layers: their classes, their weights, and how these begin."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
-from tasks import MODELS
 from tasks.arithmetic_cell import ArithmeticCell
 from units.traits import TRAITS
 from units.variance import nac_reach, sigmoid_std
@@ -33,13 +32,10 @@ class ScriptLayer:
     spread: float | None
 
 
-def layers(cell: ArithmeticCell) -> tuple[ScriptLayer, ScriptLayer]:
-    """Describe the layers of a cell's network, first and second."""
-    model = MODELS[cell.model]
-    return (
-        _layer(model.first, (cell.input_size, cell.hidden_size), cell),
-        _layer(model.second, (cell.hidden_size, 1), cell),
-    )
+def layers(cell: ArithmeticCell) -> dict[str, ScriptLayer]:
+    """Describe the layers of a cell's network, under their names, ``first`` and, if there are two, ``second``."""
+    sizes = {"first": (cell.input_size, cell.hidden_size), "second": (cell.hidden_size, 1)}
+    return {name: _layer(unit, sizes[name], cell) for name, unit in cell.network.layers.items()}
 
 
 def _layer(unit: str, sizes: tuple[int, int], cell: ArithmeticCell) -> ScriptLayer:

@@ -20,12 +20,14 @@ class ScriptTarget:
         sums: the line that adds up the subsets.
         result: the expression that combines their sums.
         places: where the first subset can begin: 0, 1, ...; None if it begins at 0 for every seed.
+        source: who asked for it first.
     """
 
     equation: str
     sums: str
     result: str
     places: int | None
+    source: str = "Madsen & Johansen, ICLR 2020"
 
 
 def target(cell: ArithmeticCell) -> ScriptTarget:
@@ -44,6 +46,10 @@ def target(cell: ArithmeticCell) -> ScriptTarget:
         words = f"t = {equation}, a = x1 + x2" + (", b = x1 + x2 + x3 + x4" if has_b else "")
         sums = "a, b = x[:, :2].sum(1, keepdim=True), x.sum(1, keepdim=True)"
         return ScriptTarget(words, sums if has_b else "a = x[:, :2].sum(1, keepdim=True)", result, None)
+    if task.single:
+        words = f"t = {equation}, a and b = neighbours among {task.input_size} inputs"
+        sums = "a, b = (x[:, at : at + 1] for at in (START, START + 1))"
+        return ScriptTarget(words, sums, result, task.input_size - 1, "Mistry, Farrahi & Hare, JMLR 2022")
     size, step, places = task.subset_size, task.subset_size - task.overlap, task.input_size - task.used + 1
     one = f"x[:, {{0}} : {{0}} + {size}].sum(1, keepdim=True)"
     if not has_b:

@@ -77,30 +77,30 @@ def trial_script(study: str, result: Result, curve: Curve) -> TrialScript:
     """
     trial = result.trial
     if family_of(trial.cell) is not ARITHMETIC:
-        have_one = " and ".join(sorted(ARITHMETIC.tasks))
+        have_one = ", ".join(sorted(ARITHMETIC.tasks))
         raise InputError(
             f"trial {trial.id} has no script: scripts are written for the tasks {have_one}, but its task is "
             f"{trial.cell.task}; without --script it is trained again here"
         )
     cell = typed_cell(trial.cell)
-    first, second = layers(cell)
+    of_name = layers(cell)
     learns, at = target(cell), result.solved_at_iteration
-    pairs = [f"{name}.{p}: {low}" for name, of in (("first", first), ("second", second)) for p, low in of.bounded]
+    pairs = [f"{name}.{p}: {low}" for name, layer in of_name.items() for p, low in layer.bounded]
     text = _template().render(
         study=study,
         trial=trial,
         result=result,
         cell=cell,
-        layers=(first, second),
+        layers=list(of_name.values()),
         target=learns,
         constants=constants(cell, result.threshold or 0.0),
         two_intervals=has_two_intervals(cell),
         evaluations=evaluations(curve, result.solved_at_iteration),
         bounded=", ".join(pairs),
-        weights=", ".join([first.weights.format("first"), second.weights.format("second")]),
+        weights=", ".join(layer.weights.format(name) for name, layer in of_name.items()),
         optimizer=optimizer(cell),
         penalties=list(penalties(cell)),
-        units=count_of(cell.hidden_size, "hidden unit"),
+        units=count_of(cell.hidden_size, "hidden unit") if len(of_name) > 1 else "one layer",
         solved_at=f"first at iteration {at:,}" if at is not None else "never",
         best_from=max(0, cell.evaluations - cell.best_step_window) * cell.evaluate_every,
     )

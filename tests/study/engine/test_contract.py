@@ -20,6 +20,7 @@ from study.errors import DeviceError
 from study.records import Cell, Checkpoint, Outcome, Pack, Result, Trial
 from tasks import MODELS, TASKS, ArithmeticTask
 from tasks.arithmetic_cell import typed_cell
+from tasks.models import SINGLE_LAYERS
 from tasks.networks import Network
 from tasks.stream import Purpose, uniforms
 from tests.study.builders import small_cell, small_pack
@@ -38,6 +39,7 @@ CELLS: dict[str, dict[str, Any]] = {
     "exponential": {"sparsity_scaling": "exponential", "sparsity_start": None, "sparsity_end": None},
     "regularized": {"bounds": "regularized", "out_of_bounds_strength": 1.0, "out_of_bounds_shape": "linear"},
     "when decided": {"stop": "when_decided"},
+    "single module": {"task": "single-module", "input_size": 10, "hidden_size": 1},
     **{op: {"operation": op} for op in ("add", "sub", "div", "root")},
     "square": {"operation": "squared"},
 }
@@ -117,6 +119,19 @@ def test_a_trial_does_not_depend_on_its_pack(engine, model):
     assert trained(engine, small_pack(*reversed(range(9)), model=model)) == together[::-1]
     for seed in (0, 5, 8):
         assert trained(engine, small_pack(seed, model=model)) == [together[seed]]
+
+
+@on_each_engine("model", SINGLE_LAYERS)
+def test_a_trial_of_one_layer_does_not_depend_on_its_pack(engine, model):
+    """Cells of one layer, of all units and operations, mixed: each trial is as alone."""
+    task = {"task": "single-module", "input_size": 10, "hidden_size": 1}
+    cells = [small_cell(model, operation=name, **task) for name in ("add", "div")] + [small_cell("NAC-mul", **task)]
+    accepted(engine, cells[0])
+    alike = [cell for cell in cells if engine.pack_key(cell) == engine.pack_key(cells[0])]
+    trials = [Trial(cell, seed) for seed in range(3) for cell in alike]
+    together = trained(engine, Pack(tuple(trials)))
+    for place in (0, len(trials) // 2, len(trials) - 1):
+        assert trained(engine, Pack((trials[place],))) == [together[place]]
 
 
 @on_each_engine("name", CELLS)
@@ -337,9 +352,8 @@ def errors_of(trial: Trial, arrays: Mapping[str, npt.NDArray[np.float32]]) -> tu
     """Evaluate weights by the units' own modules: validation MSE, test MSE and sparsity error."""
     cell = typed_cell(trial.cell)
     task = task_of(cell)
-    network = Network(
-        MODELS[cell.model], cell.input_size, cell.hidden_size, bounds=cast("Bounds", cell.bounds or "clipped")
-    )
+    bounds = cast("Bounds", cell.bounds or "clipped")
+    network = Network(cell.network, cell.input_size, cell.hidden_size, bounds=bounds)
     names = {"first": "layer_1", "second": "layer_2"}
     network.load_state_dict(
         {

@@ -27,6 +27,7 @@ from tests.study.builders import small_cell
 
 TRAINED = [name for name, model in MODELS.items() if {model.first, model.second} <= set(CODES)]
 ARITHMETIC: dict[str, Any] = {"task": "arithmetic", "input_size": 9, "subset_ratio": 0.25, "overlap_ratio": 0.5}
+SINGLE: dict[str, Any] = {"task": "single-module", "input_size": 9, "hidden_size": 1}
 SEEDS = range(24)
 
 
@@ -83,7 +84,9 @@ def compare(pack: Pack) -> Any:
     return trajectory(FusedEngine(), pack), expected, tame
 
 
-@pytest.mark.parametrize("changes", [{}, {**ARITHMETIC, "hidden_size": 3}], ids=["simple", "arithmetic"])
+@pytest.mark.parametrize(
+    "changes", [{}, {**ARITHMETIC, "hidden_size": 3}, SINGLE], ids=["simple", "arithmetic", "single module"]
+)
 @pytest.mark.parametrize("model", TRAINED)
 def test_trajectories_agree_with_the_torch_engine(model, changes):
     """After 200 updates of the same trials, both engines' weights agree to 1e-4, and so does what they measured."""

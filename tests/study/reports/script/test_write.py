@@ -64,7 +64,16 @@ METHOD_CASES = [
     for model in MODELS
     for name, values in {**METHODS, **(BOUNDED if MODELS[model].has_bounds else {})}.items()
 ]
+SINGLE: dict[str, dict[str, Any]] = {
+    "NMU of one layer": {"model": "NMU", "sparsity_start": 3, "sparsity_end": 20},
+    "NALU of one layer": {"model": "NALU", "operation": "div", "input_size": 7},
+    "linear of one layer": {"model": "linear", "operation": "sub", "extrapolation_range": ((-6.0, -2.0), (2.0, 6.0))},
+}
 TASK_CASES = [pytest.param("NAU", {"input_size": 11, **values}, id=name) for name, values in TASKS.items()]
+TASK_CASES += [
+    pytest.param(of["model"], {"task": "single-module"} | {name: of[name] for name in of if name != "model"}, id=name)
+    for name, of in SINGLE.items()
+]
 
 
 def train(cell: Cell) -> tuple[Result, Curve]:
@@ -106,9 +115,11 @@ def script_of(cell: Cell, *, iterations: int = 10, solved_at: int | None = None,
 
 
 def cell_of(model: str, values: dict[str, Any], **more: Any) -> Cell:
-    """Make a cell of the simple task, or, with a size, of the other one."""
+    """Make a cell of the simple task, or, with a size, of the arithmetic one, or of the task that is given."""
     protocol = {"iterations": 30, "evaluate_every": 1, "evaluation_rows": 50, "batch_size": 16}
-    return canonical_cell("arithmetic" if "input_size" in values else "simple", model, {**protocol, **values, **more})
+    of_task = {name: value for name, value in values.items() if name != "task"}
+    task = values.get("task", "arithmetic" if "input_size" in values else "simple")
+    return canonical_cell(task, model, {**protocol, **of_task, **more})
 
 
 @pytest.mark.parametrize(("model", "values"), [*METHOD_CASES, *TASK_CASES])
@@ -138,7 +149,7 @@ def test_a_unit_is_the_service_s(model: str, values: dict[str, Any]) -> None:
     cell = cell_of(model, values)
     typed, script = typed_cell(cell), beginning(cell)
     bounds = "regularized" if typed.bounds == "regularized" else "clipped"
-    network = Network(MODELS[model], typed.input_size, typed.hidden_size, bounds=bounds)
+    network = Network(typed.network, typed.input_size, typed.hidden_size, bounds=bounds)
     random = torch.Generator().manual_seed(3)
     x = 1 + torch.rand(16, typed.input_size, generator=random)
     pairs = list(zip(network.parameters(), script["network"].parameters(), strict=True))
@@ -173,7 +184,8 @@ def test_a_script_trains_as_an_engine_does(model: str, values: dict[str, Any]) -
 
 def cells_of_presets() -> Iterable[Cell]:
     """Return a cell for each task, model and operation that presets ask for."""
-    names = [name for name in preset_names() if re.search(r"name: (arithmetic|simple)\b", preset_text(name))]
+    asked = re.compile(r"name: (arithmetic|simple|single-module)\b")
+    names = [name for name in preset_names() if asked.search(preset_text(name))]
     cells = [cell for name in names for cell in make_plan(load_spec(name)).cells]
     return {(cell.task, cell.model, cell.value("operation")): cell for cell in cells}.values()
 
@@ -249,7 +261,7 @@ def test_best_steps_are_in_the_window() -> None:
 def test_other_tasks_are_refused() -> None:
     """Tasks that have no script are named, with those that have one."""
     cell = Cell("identity", "NAU", {})
-    with pytest.raises(InputError, match="for the tasks arithmetic and simple, but its task is identity;"):
+    with pytest.raises(InputError, match="for the tasks arithmetic, simple, single-module, but its task is identity;"):
         script_of(cell)
 
 

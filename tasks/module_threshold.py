@@ -9,7 +9,7 @@
 Each factor off 1 by little is kept as what it is off by, since the threshold is the square of that, about 1e-10.
 
 Source: Mistry, Farrahi & Hare, "A Primer for Neural Arithmetic Logic Modules", JMLR 2022, which estimates these means
-from 1e6 samples. With more than two inputs, its programs leave P out.
+from 1e6 samples, for two inputs, where P is 1.
 """
 
 from __future__ import annotations

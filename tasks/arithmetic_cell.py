@@ -67,7 +67,7 @@ class ArithmeticCell:
         interpolation_range: where training and validation inputs are drawn.
         extrapolation_range: where test inputs are drawn.
         model: name in `tasks.MODELS`.
-        hidden_size: hidden units; 1, the output, if there is but one layer.
+        hidden_size: hidden units; 1, the output, if there is but one layer, where a `Cell` has None.
         init_variance: variance of the initial weights; None for each unit's own default.
         bounds: ``clipped`` or ``regularized``; None for a model without bounded weights.
         out_of_bounds_strength: weight of the out-of-bounds regulariser; None unless ``regularized``.
@@ -174,7 +174,9 @@ def typed_cell(cell: Content) -> ArithmeticCell:
     Args:
         cell: hashable, such as a `study.records.Cell`, whose values have been canonical before.
     """
-    return ArithmeticCell(task=cell.task, model=cell.model, **cell.values)
+    hidden_size = cell.values["hidden_size"]  # None where there are none: then the only layer's output is meant
+    values = {**cell.values, "hidden_size": 1 if hidden_size is None else hidden_size}
+    return ArithmeticCell(task=cell.task, model=cell.model, **values)
 
 
 def canonical(task: str, model: str, values: Mapping[str, Any]) -> ArithmeticCell:

@@ -172,7 +172,7 @@ class ArithmeticFamily(Family):
         """Return the values of a cell; see `tasks.arithmetic_cell.canonical`."""
         content = dict(vars(arithmetic_cell.canonical(task, model, values)))
         del content["task"], content["model"]
-        return content
+        return content | ({"hidden_size": None} if task == SINGLE_MODULE else {})
 
     @property
     def plainest_model(self) -> str:

@@ -120,7 +120,9 @@ def test_a_network_is_one_layer(name: str) -> None:
 )
 def test_the_schedule_is_the_published_one(model: str, input_size: int, schedule: tuple[Any, ...]) -> None:
     """Strength, start and end of the regulariser, and iterations, of a file that gives nothing but the size."""
-    cell = typed_cell(canonical_cell("single-module", model, {"input_size": input_size}))
+    stored = canonical_cell("single-module", model, {"input_size": input_size})
+    cell = typed_cell(stored)
+    assert stored.value("hidden_size") is None
     assert (cell.sparsity_strength, cell.sparsity_start, cell.sparsity_end, cell.iterations) == schedule
     assert (cell.hidden_size, cell.subset_ratio, cell.batch_size, cell.learning_rate) == (1, None, 128, 1e-3)
 

@@ -28,7 +28,7 @@ def planes_of(models: Iterable[Model]) -> int:
     """Count what evaluation rows are kept as: inputs, and their logarithms if a model's first layer multiplies them.
 
     Example:
-        >>> from tasks import Model
+        >>> from tasks import MODELS
         >>> planes_of([MODELS["NMU"], MODELS["NAC-mul"]]), planes_of([MODELS["NMU"], MODELS["NALU"]])
         (1, 2)
     """

@@ -165,7 +165,7 @@ def test_what_has_no_script_is_refused(store: Path, tmp_path: Path) -> None:
     trial, into = str(words.trials()["trial_id"][0]), str(tmp_path / "trial.py")
     refused = invoke("repeat", "words", trial, "--store", str(store), "--script", into)
     assert refused.exit_code == 2
-    assert "scripts are written for the tasks arithmetic, simple, single-module, but its task is identity" in refused.output
+    assert "written for the tasks arithmetic, simple, single-module, but its task is identity" in refused.output
     refused = invoke("repeat", "little", trial, "--store", str(store), "--script", into, "--device", "cpu")
     assert refused.exit_code == 2
     assert "--script trains nothing here" in refused.output

@@ -17,6 +17,8 @@ LEVEL = 0.05
 """A trend is reported as one if its adjusted p-value is below this."""
 
 _MOST_QUESTIONS = 4
+_MOST_NAMED = 3
+"""Of methods that succeed equally often; of one more, all are named."""
 
 
 def headline(rows: ResultRows, contrasts: Contrasts) -> str:
@@ -145,7 +147,10 @@ def _most_often(methods: Sequence[Method]) -> str:
     others = sorted((method for method in methods if method not in best), key=lambda method: -method.rate)
     if len(best) > 1:
         number = "both" if len(best) == 2 else "all"
-        return f"{words.join_and([m.label for m in best])} {number} solved {words.percent(first.rate)} of their trials"
+        named = [method.label for method in best]
+        if len(best) > _MOST_NAMED + 1:
+            named = [*named[:_MOST_NAMED], words.count_of(len(best) - _MOST_NAMED, "other")]
+        return f"{words.join_and(named)} {number} solved {words.percent(first.rate)} of their trials"
     second = others[0]
     low, _ = statistics.newcombe(first.solved, first.judged, second.solved, second.judged)
     chance = " (which may be chance)" if low <= 0 else ""

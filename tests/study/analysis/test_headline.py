@@ -70,6 +70,14 @@ def test_ties_are_shared():
     assert text.startswith("NMU and NAU both solved 100% of their trials")
 
 
+def test_of_many_that_share_the_lead_some_are_named():
+    """Four are named, of five three."""
+    names = ("NMU", "NAU", "NALU", "linear", "ReLU")
+    four, five = (headline_of(sweep(**dict.fromkeys(names[:k], (50, 50, 50, 50)))) for k in (4, 5))
+    assert four.startswith("NMU, NAU, NALU and Linear all solved 100% of their trials")
+    assert five.startswith("NMU, NAU, NALU and 2 others all solved 100% of their trials")
+
+
 def test_methods_of_different_questions_are_not_pooled():
     """What adds and what multiplies have a best method each."""
     outcomes = gather([read_source(Path(reference.__file__).with_name("static_seeds.csv"))])

@@ -16,10 +16,7 @@ Only the networks, the streams and one's own tasks need torch.
 from collections.abc import Callable
 
 from tasks.arithmetic import OPERATIONS, ArithmeticTask, simple_task, single_task
-from tasks.models import MODELS, Model, single_layer
-
-SINGLE_MODULE = "single-module"
-"""The task of one layer."""
+from tasks.models import MODELS, SINGLE_MODULE, Model, model_of
 
 TASKS: dict[str, Callable[..., ArithmeticTask]] = {
     "arithmetic": ArithmeticTask,
@@ -27,22 +24,6 @@ TASKS: dict[str, Callable[..., ArithmeticTask]] = {
     SINGLE_MODULE: single_task,
 }
 """The tasks by the names that study files use."""
-
-
-def model_of(task: str, name: str, input_size: int = 2) -> Model:
-    """Return the model that is trained on a task of the arithmetic family.
-
-    Args:
-        task: name in `TASKS`.
-        name: key in `MODELS`.
-        input_size: numbers in one input row.
-
-    Example:
-        >>> model_of("arithmetic", "NMU").layers, model_of("single-module", "NMU").layers
-        ({'first': 'NAU', 'second': 'NMU'}, {'first': 'NMU'})
-    """
-    return single_layer(name, input_size) if task == SINGLE_MODULE else MODELS[name]
-
 
 __all__ = [
     "MODELS",

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 
 from units.traits import TRAITS
 
+SINGLE_MODULE = "single-module"
+"""The task of one layer."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
@@ -55,6 +58,20 @@ class Model:
         """
         named = {"first": self.first, "second": self.second}
         return {layer: unit for layer, unit in named.items() if unit is not None}
+
+    def sizes(self, input_size: int, hidden_size: int) -> dict[str, tuple[int, int]]:
+        """Give the numbers in and the numbers out of each layer.
+
+        Args:
+            input_size: numbers in one input row.
+            hidden_size: hidden units; 1, the output, if there is but one layer.
+
+        Example:
+            >>> MODELS["NMU"].sizes(100, 2), single_layer("NMU").sizes(100, 1)
+            ({'first': (100, 2), 'second': (2, 1)}, {'first': (100, 1)})
+        """
+        of_layers = {"first": (input_size, hidden_size), "second": (hidden_size, 1)}
+        return {layer: of_layers[layer] for layer in self.layers}
 
 
 def _same(name: str) -> Model:
@@ -118,3 +135,18 @@ def single_layer(name: str, input_size: int = 2) -> Model:
     start, end = (20_000, 35_000) if input_size <= 2 else (50_000, 75_000)
     schedule = {} if model.sparsity_strength is None else {"sparsity_start": start, "sparsity_end": end}
     return Model(name=name, first=str(model.second), second=None, sparsity_strength=model.sparsity_strength, **schedule)
+
+
+def model_of(task: str, name: str, input_size: int = 2) -> Model:
+    """Return the model that is trained on a task of the arithmetic family.
+
+    Args:
+        task: name in `tasks.TASKS`.
+        name: key in `MODELS`.
+        input_size: numbers in one input row.
+
+    Example:
+        >>> model_of("arithmetic", "NMU").layers, model_of("single-module", "NMU").layers
+        ({'first': 'NAU', 'second': 'NMU'}, {'first': 'NMU'})
+    """
+    return single_layer(name, input_size) if task == SINGLE_MODULE else MODELS[name]

@@ -51,7 +51,7 @@ class Network(nn.Module):
     ) -> None:
         super().__init__()
         self.model = model
-        sizes = {"first": (input_size, hidden_size), "second": (hidden_size, 1)}
+        sizes = model.sizes(input_size, hidden_size)
         layers = {
             layer: UNITS[unit](
                 *sizes[layer], trials=trials, init_variance=init_variance, bounds=bounds, generator=generator,

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from units.initialize import Draw, Sizes, normal
-from units.kernels import contract, sigmoid
+from units.kernels import contract, mix, sigmoid
 from units.nac import nac_add, nac_weight
 from units.nalu import GatedUnit
 from units.product import product
@@ -73,8 +73,7 @@ def inalu(x: Tensor, weight_add: Tensor, weight_mul: Tensor, gate: Tensor) -> Te
         >>> inalu(torch.tensor([[2.0, -3.0]]), one, one, half_open).round(decimals=4)  # (-1 - 6) / 2
         tensor([[-3.5000]])
     """
-    share = sigmoid(gate).mT
-    return (share * nac_add(x, weight_add).mT + (1 - share) * inalu_mul(x, weight_mul).mT).mT
+    return mix(sigmoid(gate), nac_add(x, weight_add), inalu_mul(x, weight_mul))
 
 
 class INALU(GatedUnit):

@@ -52,7 +52,7 @@ def initial_state(trials: Sequence[Trial]) -> dict[str, npt.NDArray[np.float32]]
         {'part/weight/first.weight': (1, 3, 4), 'part/weight/second.weight': (1, 1, 3)}
     """
     cell = typed_cell(trials[0].cell)
-    sizes = {"first": (cell.input_size, cell.hidden_size), "second": (cell.hidden_size, 1)}
+    sizes = cell.network.sizes(cell.input_size, cell.hidden_size)
     weights: dict[str, Tensor] = {}
     for layer, unit in cell.network.layers.items():
         values = _layer(UNITS[unit], sizes[layer], trials, len(weights))

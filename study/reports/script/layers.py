@@ -34,7 +34,7 @@ class ScriptLayer:
 
 def layers(cell: ArithmeticCell) -> dict[str, ScriptLayer]:
     """Describe the layers of a cell's network, under their names, ``first`` and, if there are two, ``second``."""
-    sizes = {"first": (cell.input_size, cell.hidden_size), "second": (cell.hidden_size, 1)}
+    sizes = cell.network.sizes(cell.input_size, cell.hidden_size)
     return {name: _layer(unit, sizes[name], cell) for name, unit in cell.network.layers.items()}
 
 

@@ -39,7 +39,7 @@ CELLS: dict[str, dict[str, Any]] = {
     "exponential": {"sparsity_scaling": "exponential", "sparsity_start": None, "sparsity_end": None},
     "regularized": {"bounds": "regularized", "out_of_bounds_strength": 1.0, "out_of_bounds_shape": "linear"},
     "when decided": {"stop": "when_decided"},
-    "single module": {"task": "single-module", "input_size": 10, "hidden_size": 1},
+    "single module": {"task": "single-module", "input_size": 10, "hidden_size": None},
     **{op: {"operation": op} for op in ("add", "sub", "div", "root")},
     "square": {"operation": "squared"},
 }
@@ -124,7 +124,7 @@ def test_a_trial_does_not_depend_on_its_pack(engine, model):
 @on_each_engine("model", SINGLE_LAYERS)
 def test_a_trial_of_one_layer_does_not_depend_on_its_pack(engine, model):
     """Cells of one layer, of all units and operations, mixed: each trial is as alone."""
-    task = {"task": "single-module", "input_size": 10, "hidden_size": 1}
+    task = {"task": "single-module", "input_size": 10, "hidden_size": None}
     cells = [small_cell(model, operation=name, **task) for name in ("add", "div")] + [small_cell("NAC-mul", **task)]
     accepted(engine, cells[0])
     alike = [cell for cell in cells if engine.pack_key(cell) == engine.pack_key(cells[0])]

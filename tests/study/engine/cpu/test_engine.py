@@ -27,7 +27,7 @@ from tests.study.builders import small_cell
 
 TRAINED = [name for name, model in MODELS.items() if {model.first, model.second} <= set(CODES)]
 ARITHMETIC: dict[str, Any] = {"task": "arithmetic", "input_size": 9, "subset_ratio": 0.25, "overlap_ratio": 0.5}
-SINGLE: dict[str, Any] = {"task": "single-module", "input_size": 9, "hidden_size": 1}
+SINGLE: dict[str, Any] = {"task": "single-module", "input_size": 9, "hidden_size": None}
 SEEDS = range(24)
 
 
